@@ -9,7 +9,7 @@ use std::time::Instant;
 use arbiter_coordinator::coordinator::Records;
 use arbiter_coordinator::database_clock::Clock;
 use arbiter_coordinator::db::tournaments::{self, TournamentState};
-use arbiter_coordinator::db::{self, dropped, editions};
+use arbiter_coordinator::db::{self, deleted_tournaments, editions};
 use arbiter_coordinator::queue::{LeasePolicy, Queue};
 use arbiter_coordinator::retention::Cleaner;
 use arbiter_coordinator::tournament::create;
@@ -107,7 +107,7 @@ async fn drop_one(kind: &str, pool: &PgPool) {
     tournaments::end(pool, newest.id, TournamentState::Closed, NOW).await.expect("it is closed");
     let begin = Instant::now();
     let mut transaction = pool.begin().await.expect("a transaction");
-    dropped::add(&mut transaction, newest.id, NOW).await.expect("it is dropped");
+    deleted_tournaments::add(&mut transaction, newest.id, NOW).await.expect("it is dropped");
     transaction.commit().await.expect("it is dropped");
     let gone = begin.elapsed().as_secs_f64() * 1000.0;
     Cleaner::new(pool.clone(), Records::default(), Clock::given(|| NOW))

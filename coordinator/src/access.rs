@@ -21,7 +21,7 @@ pub mod token_throttle;
 
 pub use crate::db::tokens::{Role, Token, UnknownRole};
 
-use crate::db::{audit, tokens};
+use crate::db::{audit_log, tokens};
 
 /// What every token begins with, so that one that was left about is known for what it is.
 const PREFIX: &str = "arb_";
@@ -151,7 +151,7 @@ pub async fn create_noted(
     let mut transaction = pool.begin().await?;
     let (id, secret) = create_until(&mut transaction, role, name, expires_at, now).await?;
     let (subject, detail) = (format!("{id} {role} {name}"), made(role, name, expires_at));
-    audit::write(&mut *transaction, None, "token create", &subject, Some(&detail), now).await?;
+    audit_log::write(&mut *transaction, None, "token create", &subject, Some(&detail), now).await?;
     transaction.commit().await?;
     Ok((id, secret))
 }

@@ -19,7 +19,7 @@ use sqlx::{PgConnection, PgPool, Result};
 use time::OffsetDateTime;
 
 use crate::db::bots::{self, StoodDown};
-use crate::db::{audit, faults, tournaments};
+use crate::db::{audit_log, faults, tournaments};
 
 /// Stands down who forfeited too much in an edition, as its standings are now.
 pub async fn suspend_for_forfeits(
@@ -67,7 +67,7 @@ async fn note(db: &mut PgConnection, stood_down: &[StoodDown], now: OffsetDateTi
     }
     for StoodDown { tournament_name, name, reason, .. } in stood_down {
         let (subject, detail) = (format!("{tournament_name} {name}"), serde_json::json!(reason));
-        audit::write(&mut *db, None, "stand down", &subject, Some(&detail), now).await?;
+        audit_log::write(&mut *db, None, "stand down", &subject, Some(&detail), now).await?;
     }
     Ok(())
 }

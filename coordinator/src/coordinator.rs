@@ -23,7 +23,7 @@ use crate::db;
 use crate::db::bots::StoodDown;
 use crate::db::editions::Edition;
 use crate::db::lots::LotState;
-use crate::db::{packs, tokens};
+use crate::db::{record_objects, tokens};
 use crate::leader_election::{Election, Leadership};
 use crate::maintenance::{Maintenance, MaintenanceError, Round};
 use crate::match_audit::AuditRound;
@@ -139,7 +139,8 @@ impl Coordinator {
         let store = config.records.store.clone();
         let collector = collector.with_store(store.clone());
         let clearing = Cleaner::new(work.clone(), config.records.clone(), clock.clone());
-        if store.is_none() && db::patiently(|| packs::any(&work)).await.unwrap_or_default() {
+        if store.is_none() && db::patiently(|| record_objects::any(&work)).await.unwrap_or_default()
+        {
             tracing::warn!("some records are in an object store, and --records does not name it");
         }
         let parts = ServiceConfig {

@@ -3,7 +3,7 @@
 //!
 //! Nothing that was reported is changed. The void matches stand in a table of their own; an edition
 //! that takes results over afterwards takes everything over but them, and plays them again. A
-//! declaration and a takeover exclude each other ([`voids::alone`]): either the takeover sees the
+//! declaration and a takeover exclude each other ([`invalidated_matches::alone`]): either the takeover sees the
 //! declaration, or the declaration makes an edition due that replaces what was taken over. Until it is complete
 //! the official leaderboard stays what it was. What that will change nobody knows, but what the
 //! void matches have brought to whom is shown before.
@@ -18,8 +18,8 @@ use sqlx::{Error, PgConnection, PgPool, Result};
 use time::OffsetDateTime;
 
 use crate::db::entrants::Roster;
+use crate::db::invalidated_matches::{self, Wanted};
 use crate::db::results::{self, Played};
-use crate::db::voids::{self, Wanted};
 use crate::db::{self, editions, standings, tournaments};
 
 /// Why matches cannot be declared void.
@@ -74,11 +74,15 @@ pub async fn find(
         return Err(InvalidationError::Boundless);
     }
     db::be_patient(&mut *db).await?;
-    let fitting = if any { None } else { Some(voids::find(&mut *db, tournament, wanted).await?) };
+    let fitting = if any {
+        None
+    } else {
+        Some(invalidated_matches::find(&mut *db, tournament, wanted).await?)
+    };
     if named.is_empty() {
         return Ok(fitting.unwrap_or_default());
     }
-    let found = voids::originals(&mut *db, tournament, named).await?;
+    let found = invalidated_matches::originals(&mut *db, tournament, named).await?;
     let played: HashSet<_> = found.iter().map(|(named, ..)| *named).collect();
     if let Some(unplayed) = named.iter().find(|id| !played.contains(id)) {
         return Err(InvalidationError::Unplayed(*unplayed));
@@ -101,8 +105,8 @@ pub async fn apply(
     reason: &str,
     now: OffsetDateTime,
 ) -> Result<u64> {
-    voids::alone(&mut *db, tournament).await?;
-    let added = voids::add(&mut *db, matches, by, reason, now).await?;
+    invalidated_matches::alone(&mut *db, tournament).await?;
+    let added = invalidated_matches::add(&mut *db, matches, by, reason, now).await?;
     tournaments::changed(db, tournament, now).await?;
     Ok(added)
 }
@@ -118,7 +122,7 @@ pub async fn preview(
     let db = &mut *transaction;
     db::be_patient(&mut *db).await?;
     let void: HashSet<_> = matches.iter().copied().collect();
-    let taken = voids::taken_over(&mut *db, edition).await?;
+    let taken = invalidated_matches::taken_over(&mut *db, edition).await?;
     let origin: HashMap<_, _> = taken.into_iter().collect();
     let game = editions::game(&mut *db, games, edition).await?;
     let mut all = Tallies::new(&game);

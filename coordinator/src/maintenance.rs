@@ -23,7 +23,7 @@ use crate::database_clock::{self, Clock, Reading};
 use crate::db::bots::StoodDown;
 use crate::db::editions::{Edition, EditionState, Upkept};
 use crate::db::lots::{self, Which};
-use crate::db::{self, editions, faults, traces};
+use crate::db::{self, editions, faults, trace_contexts};
 use crate::keyed_tasks::KeyedTasks;
 use crate::queue::{Expired, Part, Queue};
 use crate::tournament::{GrowError, episodes};
@@ -326,7 +326,7 @@ async fn end_trace(queue: &Queue, edition: EditionId, created_at: OffsetDateTime
         return;
     }
     // A trace that lacks its end is no reason to stop.
-    let parent = traces::take_edition(queue.pool(), edition).await.ok().flatten();
+    let parent = trace_contexts::take_edition(queue.pool(), edition).await.ok().flatten();
     let mut span = Span::since("edition complete", parent.as_ref(), created_at.into());
     span.set("edition", i64::from(edition.0));
     tracing::debug!(%edition, trace_id = span.trace_id(), "its trace ends");

@@ -36,10 +36,10 @@ use tokio::time::Instant;
 
 use crate::database_clock::Clock;
 use crate::db::match_audits::{self, AuditState, Waiting};
-use crate::db::played;
+use crate::db::played_matches;
 use crate::db::records::{self, Record, Slice};
 use crate::db::results::MatchResult;
-use crate::db::{self, editions, matches, suspensions, takeover, tournaments, worker_figures};
+use crate::db::{self, editions, matches, result_reuse, suspensions, tournaments, worker_stats};
 use crate::record_store::{RecordStore, StoreError};
 use crate::tournament::handout::{Handout, HandoutError};
 use crate::worker_suspension::SuspendedWorker;
@@ -155,7 +155,7 @@ impl Auditor {
     /// for which it is time.
     async fn check_residuals(&self) -> Result<bool> {
         let waited = self.clock.now() - GIVES_WAY;
-        let Some(edition) = worker_figures::unchecked(&self.pool, waited).await? else {
+        let Some(edition) = worker_stats::unchecked(&self.pool, waited).await? else {
             return Ok(false);
         };
         let mut transaction = self.pool.begin().await?;
@@ -163,7 +163,7 @@ impl Auditor {
         db::be_patient(&mut *db).await?;
         // Usual sessions look up rows one after the other, by plans that are kept: over a whole edition
         // that takes hours.
-        takeover::prepare(&mut *db).await?;
+        result_reuse::prepare(&mut *db).await?;
         let suspended = suspensions::all(&mut *db).await?;
         let untrusted = suspended.into_iter().map(|found| found.worker).collect();
         let salt = match tournaments::of_edition(&mut *db, edition).await {
@@ -172,9 +172,9 @@ impl Auditor {
             Err(Error::RowNotFound) => 0,
             Err(error) => return Err(error),
         };
-        let answers = worker_figures::answers(&mut *db, edition, salt, MOST_COMPARED).await?;
+        let answers = worker_stats::answers(&mut *db, edition, salt, MOST_COMPARED).await?;
         let residuals = residual::residuals(&answers, &untrusted, worker_review::IMPROBABLE);
-        worker_figures::keep_residuals(&mut *db, edition, &residuals, self.clock.now()).await?;
+        worker_stats::keep_residuals(&mut *db, edition, &residuals, self.clock.now()).await?;
         transaction.commit().await?;
         Ok(true)
     }
@@ -222,7 +222,7 @@ impl Auditor {
         if edition.rules != RULES_VERSION {
             return skipped(format!("it was played by version {} of the rules", edition.rules));
         }
-        let Some(reported) = played::find(&self.pool, id).await? else {
+        let Some(reported) = played_matches::find(&self.pool, id).await? else {
             return skipped("its result is gone".to_owned());
         };
         let Some(record) = self.record(id).await? else {

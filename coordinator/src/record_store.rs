@@ -14,7 +14,7 @@ use object_store::path::Path;
 use object_store::{BackoffConfig, ObjectStore, ObjectStoreExt as _, RetryConfig};
 use thiserror::Error as ThisError;
 
-use crate::db::packs::PackId;
+use crate::db::record_objects::PackId;
 
 /// How long something is tried again that the store refuses or does not answer. Workers keep their
 /// reports and repeat them, so this need not be long.

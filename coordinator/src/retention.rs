@@ -21,7 +21,7 @@ use time::OffsetDateTime;
 use tokio::sync::Notify;
 
 use crate::database_clock::Clock;
-use crate::db::{dropped, packs, records, shelves};
+use crate::db::{deleted_tournaments, partitions, record_objects, records};
 use crate::queue::FORGOTTEN;
 use crate::record_store::{RecordStore, StoreError};
 
@@ -86,14 +86,17 @@ impl Cleaner {
     /// where this one stopped. What else the store fails at is told, and holds up no other.
     pub async fn round(&self) -> Result<(), CleanupError> {
         let Records { store, keep } = &self.records;
-        if store.is_none() && keep.is_none() && dropped::list(&self.pool).await?.is_empty() {
+        if store.is_none()
+            && keep.is_none()
+            && deleted_tournaments::list(&self.pool).await?.is_empty()
+        {
             return Ok(());
         }
         let mut connection = self.pool.acquire().await?.detach();
-        if dropped::claim(&mut connection).await? {
-            dropped::set_timeouts(&mut connection).await?;
+        if deleted_tournaments::claim(&mut connection).await? {
+            deleted_tournaments::set_timeouts(&mut connection).await?;
             self.clear(&mut connection).await?;
-            dropped::release(&mut connection).await?;
+            deleted_tournaments::release(&mut connection).await?;
         }
         Ok(connection.close().await?)
     }
@@ -101,7 +104,7 @@ impl Cleaner {
     /// Clears away as the only one.
     async fn clear(&self, connection: &mut PgConnection) -> Result<(), CleanupError> {
         let Records { store, keep } = &self.records;
-        let gone = dropped::list(&mut *connection).await?;
+        let gone = deleted_tournaments::list(&mut *connection).await?;
         // Shelves first: they are the most.
         for (tournament, name) in &gone {
             take_down(&mut *connection, *tournament, name).await?;
@@ -119,7 +122,7 @@ impl Cleaner {
         let Some(keep) = keep else { return Ok(()) };
         for first in records::old_shelves(&mut *connection, now - *keep).await? {
             // One that is held by others is emptied the next time.
-            if let Err(error) = shelves::forget_records(&mut *connection, first).await {
+            if let Err(error) = partitions::forget_records(&mut *connection, first).await {
                 tracing::warn!(shelf = first, %error, "its old records cannot go yet");
             }
         }
@@ -154,9 +157,9 @@ async fn take_down(
     tournament: TournamentId,
     name: &str,
 ) -> Result<()> {
-    for first in shelves::of_tournament(&mut *connection, tournament).await? {
+    for first in partitions::of_tournament(&mut *connection, tournament).await? {
         let begun = Instant::now();
-        shelves::take_down(&mut *connection, first).await?;
+        partitions::take_down(&mut *connection, first).await?;
         let ms = begun.elapsed().as_millis();
         tracing::info!(tournament = name, shelf = first, ms, "what was played is gone");
     }
@@ -170,15 +173,15 @@ async fn finish(
     tournament: TournamentId,
     name: &str,
 ) -> Result<(), CleanupError> {
-    for edition in dropped::editions(&mut *connection, tournament).await? {
-        dropped::clear_edition(&mut *connection, edition).await?;
+    for edition in deleted_tournaments::editions(&mut *connection, tournament).await? {
+        deleted_tournaments::clear_edition(&mut *connection, edition).await?;
         remove_packs(&mut *connection, store, edition).await?;
     }
     let mut after = Vec::new();
-    while let Some(last) = dropped::clear_snapshots(&mut *connection, &after).await? {
+    while let Some(last) = deleted_tournaments::clear_snapshots(&mut *connection, &after).await? {
         after = last;
     }
-    dropped::finish(connection, tournament).await?;
+    deleted_tournaments::finish(connection, tournament).await?;
     tracing::info!(tournament = name, "cleared away");
     Ok(())
 }
@@ -190,7 +193,7 @@ async fn remove_packs(
     edition: EditionId,
 ) -> Result<(), CleanupError> {
     loop {
-        let some = packs::of_edition(&mut *connection, edition).await?;
+        let some = record_objects::of_edition(&mut *connection, edition).await?;
         if some.is_empty() {
             return Ok(());
         }
@@ -198,7 +201,7 @@ async fn remove_packs(
         for pack in &some {
             store.remove(edition, *pack).await?;
         }
-        packs::forget(&mut *connection, &some).await?;
+        record_objects::forget(&mut *connection, &some).await?;
     }
 }
 
@@ -211,7 +214,7 @@ async fn forget_packs(
     loop {
         // Locked: whoever comes to use one all the same finds it gone, and keeps its records anew.
         let mut transaction = connection.begin().await?;
-        let some = packs::forgotten(&mut *transaction, before).await?;
+        let some = record_objects::forgotten(&mut *transaction, before).await?;
         if some.is_empty() {
             return Ok(transaction.rollback().await?);
         }
@@ -219,7 +222,7 @@ async fn forget_packs(
             store.remove(*edition, *pack).await?;
         }
         let some: Vec<_> = some.into_iter().map(|(_, pack)| pack).collect();
-        packs::forget(&mut transaction, &some).await?;
+        record_objects::forget(&mut transaction, &some).await?;
         transaction.commit().await?;
     }
 }

@@ -72,7 +72,7 @@ use crate::access::token_throttle::TokenThrottle;
 use crate::cache::Cache;
 use crate::database_clock::Clock;
 use crate::db::tournaments::Tournament;
-use crate::db::{audit, tournaments as stored};
+use crate::db::{audit_log as audit_lines, tournaments as stored};
 use crate::leader_election::Leadership;
 use crate::leaderboard_cache::LeaderboardCache;
 use crate::metrics::{Metrics, Observer, Sources};
@@ -242,7 +242,7 @@ impl Service {
         detail: Option<&Value>,
     ) -> Result<()> {
         tracing::info!(token = %who.id, action, subject, "changed");
-        Ok(audit::write(db, Some(who.id), action, subject, detail, self.now()).await?)
+        Ok(audit_lines::write(db, Some(who.id), action, subject, detail, self.now()).await?)
     }
 
     /// The tournament of this name.

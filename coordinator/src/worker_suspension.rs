@@ -15,7 +15,7 @@ use sqlx::{PgPool, Result};
 use time::OffsetDateTime;
 use tokio::sync::watch;
 
-use crate::db::{audit, suspensions};
+use crate::db::{audit_log, suspensions};
 
 /// How often it is looked who is suspended: another coordinator may have done it.
 const LOOK: Duration = Duration::from_millis(500);
@@ -43,7 +43,7 @@ pub(crate) async fn suspend(
         return Ok(None);
     };
     let detail = json!({ "reason": reason });
-    audit::write(&mut *db, None, "worker suspend", &name, Some(&detail), now).await?;
+    audit_log::write(&mut *db, None, "worker suspend", &name, Some(&detail), now).await?;
     transaction.commit().await?;
     tracing::error!(%worker, name, reason, "suspended");
     Ok(Some(SuspendedWorker { worker, name, reason: reason.to_owned() }))

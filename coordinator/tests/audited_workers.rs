@@ -14,7 +14,7 @@ use std::time::Duration;
 use arbiter_coordinator::database_clock::Clock;
 use arbiter_coordinator::db::match_audits::{self, AuditKind, Chosen};
 use arbiter_coordinator::db::results::MatchResult;
-use arbiter_coordinator::db::{editions, shadows, worker_figures, workers};
+use arbiter_coordinator::db::{editions, shadows, worker_stats, workers};
 use arbiter_coordinator::maintenance::Maintenance;
 use arbiter_coordinator::queue::{Dispatcher, Queue, Report, Task, Verdict};
 use arbiter_games::gomoku;
@@ -184,7 +184,7 @@ async fn workers_are_compared_when_nothing_is_played_or_some_time_later() {
         end.execute(&database.pool).await.unwrap();
     };
     let compared = async |waited: OffsetDateTime| {
-        worker_figures::unchecked(&database.pool, waited).await.unwrap()
+        worker_stats::unchecked(&database.pool, waited).await.unwrap()
     };
     end(complete, "complete").await;
     assert_eq!(compared(START).await, None);

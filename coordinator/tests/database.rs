@@ -8,7 +8,8 @@ use arbiter_coordinator::db::editions::EditionState;
 use arbiter_coordinator::db::tokens::Role;
 use arbiter_coordinator::db::tournaments::{NewTournament, TournamentState};
 use arbiter_coordinator::db::{
-    self, audit, bots, editions, listed, matches, standings, tokens, tournaments, versions, workers,
+    self, audit_log, bot_list, bots, editions, matches, standings, tokens, tournaments, versions,
+    workers,
 };
 use arbiter_games::{Seed, bitwa, gomoku, tricks, wojna};
 use arbiter_proto::ids::{MatchNumber, TokenId};
@@ -63,7 +64,7 @@ async fn bots_submit_versions_and_withdraw() {
     versions::store_bundle(pool, &[2; 32], b"better").await.unwrap();
     let later = START + Duration::HOUR;
     let better = versions::submit(pool, bot.id, &[2; 32], later).await.unwrap();
-    let all = listed::versions(pool, bot.id).await.unwrap();
+    let all = bot_list::versions(pool, bot.id).await.unwrap();
     let all: Vec<_> = all.into_iter().map(|tried| tried.version).collect();
     let numbers: Vec<_> = all.iter().map(|version| (version.id, version.number)).collect();
     assert_eq!(numbers, [(better, 2), (first[1], 1)]);
@@ -143,24 +144,24 @@ async fn the_audit_log_only_grows_and_can_be_asked() {
         (Some(ada), "token create", "cup worker", later),
     ];
     for (who, action, subject, at) in lines {
-        audit::write(pool, who, action, subject, None, at).await.unwrap();
+        audit_log::write(pool, who, action, subject, None, at).await.unwrap();
     }
-    let found = async |wanted: audit::Wanted| -> Vec<_> {
-        let found = audit::find(pool, &wanted).await.unwrap();
+    let found = async |wanted: audit_log::Wanted| -> Vec<_> {
+        let found = audit_log::find(pool, &wanted).await.unwrap();
         found.into_iter().map(|change| change.subject).collect()
     };
-    let all = audit::Wanted::default;
+    let all = audit_log::Wanted::default;
     assert_eq!(found(all()).await, ["cup worker", "cupboard 1", "cup 1", "cup bot-1"]);
-    let cup = audit::Wanted { tournament: Some("cup".to_owned()), ..all() };
+    let cup = audit_log::Wanted { tournament: Some("cup".to_owned()), ..all() };
     assert_eq!(found(cup.clone()).await, ["cup 1", "cup bot-1"]);
-    let by = |who: String| audit::Wanted { who: Some(who), ..cup.clone() };
+    let by = |who: String| audit_log::Wanted { who: Some(who), ..cup.clone() };
     assert_eq!(found(by("ada".to_owned())).await, ["cup 1"]);
     assert_eq!(found(by(ada.to_string())).await, ["cup 1"]);
-    let since = audit::Wanted { since: Some(later), ..all() };
+    let since = audit_log::Wanted { since: Some(later), ..all() };
     assert_eq!(found(since).await, ["cup worker", "cupboard 1"]);
-    let newest = audit::latest(pool).await.unwrap();
+    let newest = audit_log::latest(pool).await.unwrap();
     assert_eq!((newest[1].name.as_deref(), newest[1].role), (Some("ada"), Some(Role::Organiser)));
-    let before = audit::Wanted { before: Some(newest[1].id), ..all() };
+    let before = audit_log::Wanted { before: Some(newest[1].id), ..all() };
     assert_eq!(found(before).await, ["cup 1", "cup bot-1"]);
     for statement in ["UPDATE audit SET subject = 'x'", "DELETE FROM audit", "TRUNCATE audit"] {
         let refused = sqlx::query(statement).execute(pool).await.unwrap_err();
@@ -182,10 +183,10 @@ async fn workers_keep_their_identity_and_changes_are_written_down() {
     let worker = &workers::list(pool).await.unwrap()[0];
     assert_eq!((worker.sandbox.as_str(), worker.seen_at), ("B", later));
     let detail = json!({ "why": "late" });
-    audit::write(pool, None, "cancel", "cup", Some(&detail), START).await.unwrap();
-    let change = &audit::latest(pool).await.unwrap()[0];
+    audit_log::write(pool, None, "cancel", "cup", Some(&detail), START).await.unwrap();
+    let change = &audit_log::latest(pool).await.unwrap()[0];
     assert_eq!((change.action.as_str(), &change.detail), ("cancel", &Some(detail)));
-    let unknown = audit::write(pool, Some(TokenId(99)), "x", "y", None, START).await;
+    let unknown = audit_log::write(pool, Some(TokenId(99)), "x", "y", None, START).await;
     assert_eq!(refusal(unknown), "audit_token_fkey");
 }
 
@@ -515,7 +516,7 @@ async fn connections_that_were_given_up_are_not_used_again() {
         // It answers what it is asked, and what it does is done.
         let answer: i32 = sqlx::query_scalar("SELECT 42").fetch_one(&single).await.unwrap();
         assert_eq!(answer, 42);
-        audit::write(&single, None, "try", "cup", None, START).await.unwrap();
+        audit_log::write(&single, None, "try", "cup", None, START).await.unwrap();
         seen += 1;
         assert_eq!(database.number("SELECT count(*) FROM audit").await, seen);
         if ended {

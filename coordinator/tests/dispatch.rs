@@ -7,8 +7,8 @@ mod support;
 use std::collections::BTreeSet;
 use std::task::Poll;
 
-use arbiter_coordinator::db::held::{self, What};
-use arbiter_coordinator::db::offers::{self, Offers};
+use arbiter_coordinator::db::active_leases::{self, What};
+use arbiter_coordinator::db::claimable::{self, Offers};
 use arbiter_coordinator::db::{self, editions, versions};
 use arbiter_coordinator::queue::{Dispatcher, Queue};
 use arbiter_games::gomoku;
@@ -65,12 +65,12 @@ async fn those_who_wait_are_served_when_there_is_something() {
     assert_eq!((lot.first, lot.lease.attempt.0), (MatchNumber(0), 1));
     // People are shown which matches are behind the lease, as long as it holds.
     let worker = database.worker("it").await;
-    let held = held::of_leases(&database.pool, &[(worker, lot.lease)]).await.unwrap();
+    let held = active_leases::of_leases(&database.pool, &[(worker, lot.lease)]).await.unwrap();
     let first = MatchId { edition, number: MatchNumber(0) };
     assert_eq!(held.len(), 1);
     assert_eq!((held[0].worker, &held[0].what), (worker, &What::Matches(first, 1)));
     queue.give_back(None, &[lot.lease]).await.unwrap();
-    assert_eq!(held::of_leases(&database.pool, &[(worker, lot.lease)]).await.unwrap(), []);
+    assert_eq!(active_leases::of_leases(&database.pool, &[(worker, lot.lease)]).await.unwrap(), []);
 }
 
 /// A worker that went away while it waited costs nobody a lease.
@@ -159,17 +159,17 @@ async fn what_may_be_leased_is_offered() {
     let (pool, queue) = (&database.pool, database.queue());
     let edition = database.edition(5).await;
     queue.plan(edition, plan(2, 1)).await.unwrap();
-    assert_eq!(offers::look(pool).await.unwrap(), Offers::default(), "it has not begun");
+    assert_eq!(claimable::look(pool).await.unwrap(), Offers::default(), "it has not begun");
     queue.start(edition).await.unwrap();
     let offered = Offers { trial: false, editions: vec![edition] };
-    assert_eq!(offers::look(pool).await.unwrap(), offered);
+    assert_eq!(claimable::look(pool).await.unwrap(), offered);
     let (dispatcher, _running) = dispatcher(&queue);
     let one = dispatcher.next().await.unwrap();
-    assert_eq!(offers::look(pool).await.unwrap(), offered, "one is left");
+    assert_eq!(claimable::look(pool).await.unwrap(), offered, "one is left");
     dispatcher.next().await.unwrap();
-    assert_eq!(offers::look(pool).await.unwrap(), Offers::default());
+    assert_eq!(claimable::look(pool).await.unwrap(), Offers::default());
     queue.give_back(None, &[one.lease()]).await.unwrap();
-    assert_eq!(offers::look(pool).await.unwrap(), offered);
+    assert_eq!(claimable::look(pool).await.unwrap(), offered);
 }
 
 /// The plan of the look is kept. Made while nothing is pending, it must still not be one that reads
@@ -183,7 +183,7 @@ async fn looking_finds_one_lot_of_each_edition() {
     sqlx::query("ANALYZE lots, editions").execute(&database.pool).await.unwrap();
     let options = database.pool.connect_options();
     let mut session = PgConnection::connect_with(&options).await.unwrap();
-    offers::look(&mut session).await.unwrap();
+    claimable::look(&mut session).await.unwrap();
     // The first statement of this session.
     let name = "SELECT name FROM pg_prepared_statements ORDER BY prepare_time LIMIT 1";
     let name: String = sqlx::query_scalar(name).fetch_one(&mut session).await.unwrap();

@@ -12,7 +12,7 @@ use arbiter_coordinator::database_clock::Clock;
 use arbiter_coordinator::db::faults::Attempted;
 use arbiter_coordinator::db::matches::Seats;
 use arbiter_coordinator::db::tournaments::Tournament;
-use arbiter_coordinator::db::{audit, bots, editions, lots, matches};
+use arbiter_coordinator::db::{audit_log, bots, editions, lots, matches};
 use arbiter_coordinator::maintenance::Maintenance;
 use arbiter_coordinator::queue::{Failure, Leased, Queue, Verdict};
 use arbiter_coordinator::tournament::{Opener, Opening, Running, TournamentFile, create, edition};
@@ -153,7 +153,7 @@ async fn a_bot_that_faults_everywhere_holds_up_no_edition() {
                 .unwrap();
         assert!(reason.contains("attempts at"), "{reason}");
         assert!(reason.contains("of its matches failed, on "), "{reason}");
-        let noted = audit::latest(pool).await.unwrap();
+        let noted = audit_log::latest(pool).await.unwrap();
         assert!(
             noted
                 .iter()

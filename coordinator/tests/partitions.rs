@@ -7,9 +7,9 @@ mod support;
 
 use arbiter_coordinator::coordinator::Records;
 use arbiter_coordinator::database_clock::Clock;
-use arbiter_coordinator::db::dropped;
+use arbiter_coordinator::db::deleted_tournaments;
 use arbiter_coordinator::db::tournaments::{self, TournamentState};
-use arbiter_coordinator::db::{editions, files, results};
+use arbiter_coordinator::db::{bot_state, editions, results};
 use arbiter_coordinator::retention::Cleaner;
 use arbiter_games::gomoku;
 use arbiter_proto::ids::{EditionId, MatchNumber, TournamentId};
@@ -51,7 +51,7 @@ async fn tournament(database: &Database, name: &str, files: &[u8]) -> (Tournamen
 async fn drop_one(pool: &PgPool, id: TournamentId) {
     assert!(tournaments::end(pool, id, TournamentState::Closed, START).await.unwrap());
     let mut transaction = pool.begin().await.unwrap();
-    dropped::add(&mut transaction, id, START).await.unwrap();
+    deleted_tournaments::add(&mut transaction, id, START).await.unwrap();
     transaction.commit().await.unwrap();
 }
 
@@ -106,7 +106,7 @@ async fn what_is_dropped_is_gone_and_nothing_else_is() {
     let now = database.number("SELECT count(*) FROM pg_class WHERE relispartition").await;
     assert!(now < tables, "{now} tables and indexes of {tables}");
     assert_eq!(database.number("SELECT count(*) FROM snapshots").await, 1);
-    assert_eq!(files::left(pool, other, MatchNumber(0), 1).await.unwrap().unwrap(), b"others");
+    assert_eq!(bot_state::left(pool, other, MatchNumber(0), 1).await.unwrap().unwrap(), b"others");
     assert_eq!(database.number("SELECT count(*) FROM bots").await, 5);
     // The bundle is that of the other tournament's versions, too.
     assert_eq!(database.number("SELECT count(*) FROM bundles").await, 1);
@@ -169,7 +169,7 @@ async fn clearing_goes_on_where_it_stopped() {
     let mut connection = pool.acquire().await.unwrap();
     sqlx::query("SET statement_timeout = '200ms'").execute(&mut *connection).await.unwrap();
     let shelf = edition.0 / 1000 * 1000;
-    let taken = arbiter_coordinator::db::shelves::take_down(&mut connection, shelf).await;
+    let taken = arbiter_coordinator::db::partitions::take_down(&mut connection, shelf).await;
     assert!(taken.unwrap_err().to_string().contains("statement timeout"));
     let pending = "SELECT count(*) FROM pg_inherits WHERE inhdetachpending";
     assert_eq!(database.number(pending).await, 1);

@@ -7,7 +7,7 @@ mod support;
 use arbiter_coordinator::database_clock::Clock;
 use arbiter_coordinator::db::lots::{self, LotState};
 use arbiter_coordinator::db::records::Record;
-use arbiter_coordinator::db::{editions, faults, played, records};
+use arbiter_coordinator::db::{editions, faults, played_matches, records};
 use arbiter_coordinator::maintenance::Maintenance;
 use arbiter_coordinator::queue::{
     Failed, Failure, Leased, MOST_FILES, NewLot, Order, Plan, PlanError, Queue, Report,
@@ -64,7 +64,7 @@ async fn a_repeated_report_is_silent_and_changes_nothing() {
     let found = records::find(&database.pool, id).await.unwrap().unwrap();
     assert_eq!((found.edition, found.record), (edition, Record::Here(b"record".to_vec())));
     let id = MatchId { edition, number: MatchNumber(3) };
-    let played = played::find(&database.pool, id).await.unwrap().unwrap();
+    let played = played_matches::find(&database.pool, id).await.unwrap().unwrap();
     assert_eq!(played.result.transcript, first.results[3].transcript);
 }
 

@@ -8,7 +8,7 @@ mod support;
 
 use arbiter_coordinator::access::Role;
 use arbiter_coordinator::db::lots::{self, LotState};
-use arbiter_coordinator::db::{played, records, results};
+use arbiter_coordinator::db::{played_matches, records, results};
 use arbiter_coordinator::queue::{Failure, LeasePolicy};
 use arbiter_proto::fault::FaultKind;
 use arbiter_proto::ids::{MatchId, MatchNumber};
@@ -67,13 +67,13 @@ async fn the_lot_of_a_match_is_found_among_thousands_by_a_few_looks() {
     let numbers = [0, 1, 2, 3, 4_499, 4_500, 8_996, 8_997, 8_999];
     for number in numbers {
         let id = MatchId { edition, number: MatchNumber(number) };
-        let found = played::lot(&mut session, id).await.unwrap().unwrap();
+        let found = played_matches::lot(&mut session, id).await.unwrap().unwrap();
         let is_split = (split.first.0..split.first.0 + 3).contains(&number);
         let due = if is_split { -1 - number } else { number / 3 };
         assert_eq!(found.lot.0, due, "match {number}");
     }
     let none = MatchId { edition, number: MatchNumber(9_000) };
-    assert_eq!(played::lot(&mut session, none).await.unwrap(), None);
+    assert_eq!(played_matches::lot(&mut session, none).await.unwrap(), None);
     sqlx::query(flush).execute(&mut session).await.unwrap();
     sqlx::query("SELECT 1").execute(&mut session).await.unwrap();
     let after: i64 = sqlx::query_scalar(looks).fetch_one(&mut session).await.unwrap();
@@ -174,7 +174,7 @@ async fn a_page_of_matches_reads_what_it_shows_however_far_in() {
         assert!(read - before <= most, "{what}: {} rows for {shown}", read - before);
         before = read;
     };
-    let page = played::page(&mut *transaction, edition, after).await.unwrap();
+    let page = played_matches::page(&mut *transaction, edition, after).await.unwrap();
     assert_eq!((page.len(), page[0].result.number), (1_000, MatchNumber(25_001)));
     check("matches", &mut transaction, page.len()).await;
     let page = records::page(&mut *transaction, edition, after).await.unwrap();

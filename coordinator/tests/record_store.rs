@@ -12,7 +12,7 @@ use arbiter_coordinator::coordinator::Records;
 use arbiter_coordinator::database_clock::Clock;
 use arbiter_coordinator::db::records::{self, Record};
 use arbiter_coordinator::db::tournaments::{self, TournamentState};
-use arbiter_coordinator::db::{dropped, editions};
+use arbiter_coordinator::db::{deleted_tournaments, editions};
 use arbiter_coordinator::queue::{Leased, Report, ReportError, ReportSender, Verdict};
 use arbiter_coordinator::record_store::RecordStore;
 use arbiter_coordinator::retention::Cleaner;
@@ -133,7 +133,7 @@ async fn goes_round(store: &RecordStore) {
     let id = tournament_of(pool, edition).await;
     tournaments::end(pool, id, TournamentState::Cancelled, START).await.unwrap();
     let mut transaction = pool.begin().await.unwrap();
-    dropped::add(&mut transaction, id, START).await.unwrap();
+    deleted_tournaments::add(&mut transaction, id, START).await.unwrap();
     transaction.commit().await.unwrap();
     clearing(pool, store, None).round().await.unwrap();
     assert_eq!(database.number("SELECT count(*) FROM packs").await, 0);

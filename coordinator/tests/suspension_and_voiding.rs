@@ -5,10 +5,10 @@
 mod support;
 
 use arbiter_coordinator::database_clock::Clock;
+use arbiter_coordinator::db::invalidated_matches::{self, Wanted};
 use arbiter_coordinator::db::lots::Census;
 use arbiter_coordinator::db::tournaments::Tournament;
-use arbiter_coordinator::db::voids::{self, Wanted};
-use arbiter_coordinator::db::{audit, bots, editions, evidence, lots, tokens, versions};
+use arbiter_coordinator::db::{audit_log, bots, editions, evidence, lots, tokens, versions};
 use arbiter_coordinator::invalidation::{self, InvalidationError};
 use arbiter_coordinator::maintenance::Maintenance;
 use arbiter_coordinator::queue::{Leased, Queue, Report, Verdict};
@@ -111,7 +111,7 @@ async fn a_bot_that_forfeits_too_much_is_stood_down() {
     assert_eq!(newest().await, [entered[0], entered[2]]);
     let changed = "SELECT count(*) FROM changes";
     assert_eq!(database.number(changed).await, 1);
-    let noted = audit::latest(pool).await.unwrap();
+    let noted = audit_log::latest(pool).await.unwrap();
     assert_eq!((noted[0].action.as_str(), noted[0].subject.as_str()), ("stand down", "cup bot-1"));
 
     // A later version enters as if nothing had happened.
@@ -268,7 +268,7 @@ async fn void_matches_are_void_once() {
     let mut db = database.pool.begin().await.unwrap();
     let added =
         invalidation::apply(&mut db, tournament.id, &ids, by, "its clock", START).await.unwrap();
-    let again = voids::add(&mut *db, &ids, by, "its clock", START).await.unwrap();
+    let again = invalidated_matches::add(&mut *db, &ids, by, "its clock", START).await.unwrap();
     db.commit().await.unwrap();
     assert_eq!((added, again), (2, 0));
     assert_eq!(find(&database, &tournament, &wanted, &[]).await.unwrap().len(), 4);

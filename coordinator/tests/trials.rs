@@ -5,12 +5,12 @@
 mod support;
 
 use arbiter_coordinator::access::{self, Role};
+use arbiter_coordinator::db::active_leases::{self, Held, What};
+use arbiter_coordinator::db::claimable;
 use arbiter_coordinator::db::entrants::Named;
-use arbiter_coordinator::db::held::{self, Held, What};
 use arbiter_coordinator::db::lots::LotState;
-use arbiter_coordinator::db::offers;
 use arbiter_coordinator::db::trials::{self, Outcome, TrialState};
-use arbiter_coordinator::db::{bots, listed, tournaments, versions};
+use arbiter_coordinator::db::{bot_list, bots, tournaments, versions};
 use arbiter_coordinator::queue::{Dispatcher, Failure, LeasePolicy, Queue, Verdict};
 use arbiter_games::gomoku;
 use arbiter_proto::fault::FaultKind;
@@ -123,17 +123,19 @@ async fn what_passes_enters_and_what_fails_does_not() {
     assert_eq!(end(stage.outcome(old, Some("late"))).await, Verdict::Late);
     assert_eq!(queue.renew_at(None, &[old, lease], START).await.unwrap(), [lease]);
     // People are shown what is behind a lease that holds.
-    let held = held::of_leases(pool, &[(stage.worker, old), (stage.worker, lease)]).await.unwrap();
+    let held = active_leases::of_leases(pool, &[(stage.worker, old), (stage.worker, lease)])
+        .await
+        .unwrap();
     let (worker, tournament) = (stage.worker, "cup".to_owned());
     assert_eq!(held, [Held { worker, tournament, what: What::Trial("mine".to_owned(), 3) }]);
     let states = listed_versions(&stage).await;
     assert_eq!(states, [(3, TrialState::Leased), (2, TrialState::Failed), (1, TrialState::Passed)]);
-    let listed = &listed::list(pool, stage.cup, None).await.unwrap()[0];
+    let listed = &bot_list::list(pool, stage.cup, None).await.unwrap()[0];
     assert_eq!(listed.owner.as_deref(), Some("ada"));
     let (entered, pending) = (listed.entered.as_ref().unwrap(), listed.pending.as_ref().unwrap());
     assert_eq!((entered.version.id, pending.version.id), (first, third));
     assert_eq!(end(stage.outcome(lease, None)).await, Verdict::Accepted);
-    let listed = &listed::list(pool, stage.cup, Some(listed.bot.id)).await.unwrap()[0];
+    let listed = &bot_list::list(pool, stage.cup, Some(listed.bot.id)).await.unwrap()[0];
     assert_eq!(listed.entered.as_ref().map(|tried| tried.version.id), Some(third));
     assert_eq!(listed.pending, None);
     assert_eq!(stage.entered().await, [third]);
@@ -143,7 +145,7 @@ async fn what_passes_enters_and_what_fails_does_not() {
 async fn listed_versions(stage: &Stage) -> Vec<(i32, TrialState)> {
     let pool = &stage.database.pool;
     let bot = bots::find(pool, stage.cup, "mine").await.unwrap().unwrap();
-    let versions = listed::versions(pool, bot.id).await.unwrap();
+    let versions = bot_list::versions(pool, bot.id).await.unwrap();
     versions.iter().map(|tried| (tried.version.number, tried.state)).collect()
 }
 
@@ -156,7 +158,7 @@ async fn a_fault_is_never_the_bots() {
     let mut now = START;
     for fault in 1..=retry_policy.faults {
         set_time(pool, now).await;
-        assert!(offers::look(pool).await.unwrap().trial);
+        assert!(claimable::look(pool).await.unwrap().trial);
         let lease = trials::claim(pool, None, Duration::MINUTE).await.unwrap().unwrap();
         let failed = if fault == 2 {
             // Nothing was heard of it.
@@ -175,7 +177,7 @@ async fn a_fault_is_never_the_bots() {
         let due = if last { LotState::Aside } else { LotState::Delayed };
         assert_eq!(failed.iter().map(|failed| failed.state).collect::<Vec<_>>(), [due]);
         assert_eq!(stage.claim().await, None, "it rests");
-        assert!(!offers::look(pool).await.unwrap().trial);
+        assert!(!claimable::look(pool).await.unwrap().trial);
         now += retry_policy.longest_rest;
     }
     assert_eq!(stage.state(version).await, TrialState::Aside);
@@ -211,7 +213,7 @@ async fn the_oldest_comes_first_and_those_who_left_do_not() {
     let bot = bots::find(pool, stage.cup, "mine").await.unwrap().unwrap();
     bots::withdraw(pool, bot.id, START).await.unwrap();
     assert_eq!((stage.claim().await, trials::pending(pool, stage.owner).await.unwrap()), (None, 0));
-    assert!(!offers::look(pool).await.unwrap().trial);
+    assert!(!claimable::look(pool).await.unwrap().trial);
     let state = tournaments::TournamentState::Closed;
     assert!(tournaments::end(pool, stage.cup, state, START).await.unwrap());
     assert_eq!(stage.claim().await, None);

@@ -10,7 +10,7 @@
 //!          reported ──► counted         blocked, weighing, pending, leased, delayed, aside ──► cancelled
 //! ```
 //!
-//! A lot is weighed if its matches may have been played for an earlier edition (see `weigh`): if they
+//! A lot is weighed if its matches may have been played for an earlier edition (see `reuse_check`): if they
 //! were, it is reported at once. Lots of an edition that was replaced stay leased while what they
 //! hold may be of use to the next one; then they are reported, or else cancelled.
 //!
@@ -24,19 +24,19 @@ use arbiter_proto::ids::{EditionId, Lease, LotId, LotNumber, MatchNumber, Worker
 use sqlx::{FromRow, PgConnection, PgExecutor, Result};
 use time::{Duration, OffsetDateTime};
 
-use super::copy::{Row, Rows, stream};
+use super::binary_copy::{Row, Rows, stream};
 
-mod census;
+mod accept_report;
+mod cancellation;
 mod failure;
-mod flip;
-mod replace;
-mod weigh;
+mod lot_counts;
+mod reuse_check;
 
-pub use census::{Census, add_up, census};
+pub use accept_report::{Claim, Flipped, Verdict, flip, promote, verdicts};
+pub use cancellation::{cancel, cancel_left, replace};
 pub use failure::{Failed, Failure, Patience, aside, expire, fail, requeue, wake};
-pub use flip::{Claim, Flipped, Verdict, flip, promote, verdicts};
-pub use replace::{cancel, cancel_left, replace};
-pub use weigh::{Weighed, decide, leave_void, take, weigh};
+pub use lot_counts::{Census, add_up, census};
+pub use reuse_check::{Weighed, decide, leave_void, take, weigh};
 
 string_enum! {
     /// Where a lot stands.

@@ -6,7 +6,7 @@ use serde_json::Value;
 use sqlx::{FromRow, PgConnection, PgExecutor, Result};
 use tokio_stream::StreamExt as _;
 
-use super::copy::{Row, Rows, stream};
+use super::binary_copy::{Row, Rows, stream};
 use super::lots::Leased;
 
 /// A match as planned.

@@ -5,8 +5,8 @@ use sqlx::postgres::PgRow;
 use sqlx::{FromRow, PgConnection, PgExecutor, Result, Row as _};
 use time::OffsetDateTime;
 
-use super::copy::send;
-use super::packs::PackId;
+use super::binary_copy::send;
+use super::record_objects::PackId;
 
 /// Where a record is.
 #[derive(Clone, Debug, PartialEq, Eq)]

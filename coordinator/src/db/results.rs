@@ -9,7 +9,7 @@ use sqlx::postgres::PgRow;
 use sqlx::{FromRow, PgConnection, PgExecutor, Result, Row as _};
 use tokio_stream::StreamExt as _;
 
-use super::copy::{Rows, send};
+use super::binary_copy::{Rows, send};
 use super::matches::Seats;
 
 /// What a match came to.

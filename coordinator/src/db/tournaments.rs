@@ -7,7 +7,7 @@ use sqlx::postgres::PgRow;
 use sqlx::{Error, FromRow, PgConnection, PgExecutor, Result, Row as _};
 use time::OffsetDateTime;
 
-use super::changes;
+use super::edition_triggers;
 
 string_enum! {
     /// Where a tournament stands.
@@ -245,7 +245,7 @@ pub async fn changed(
     tournament: TournamentId,
     now: OffsetDateTime,
 ) -> Result<()> {
-    changes::note(db, tournament, now).await
+    edition_triggers::note(db, tournament, now).await
 }
 
 /// Says why no edition could be opened, or that one could.

@@ -7,7 +7,7 @@ use arbiter_proto::ids::{BotId, TournamentId, VersionId};
 use sqlx::{FromRow, PgConnection, PgExecutor, Result};
 use time::OffsetDateTime;
 
-use super::copy::Rows;
+use super::binary_copy::Rows;
 
 /// How much of a bundle is read at a time, in bytes.
 const PIECE: usize = 256 << 10;

@@ -21,7 +21,7 @@ use time::OffsetDateTime;
 use super::recount::Finding;
 use super::{AuditError, compare, planned};
 use crate::db::match_audits::{AuditState, FALSE_TIME_LOSS};
-use crate::db::played;
+use crate::db::played_matches;
 use crate::db::results::MatchResult;
 use crate::db::shadows::{self, Played};
 use crate::queue::{Report, Verdict};
@@ -72,7 +72,7 @@ pub(crate) async fn judge(
     if !shadows::is_held(pool, *lease, *worker).await? {
         return Ok(Verdict::Late);
     }
-    let Some(first) = played::find(pool, id).await? else { return Ok(Verdict::Late) };
+    let Some(first) = played_matches::find(pool, id).await? else { return Ok(Verdict::Late) };
     let first = first.result;
     if second.number != id.number || second.scores.len() != first.scores.len() {
         return Ok(Verdict::Malformed);

@@ -6,7 +6,7 @@ use time::OffsetDateTime;
 
 use super::shadow_play::{self, Accused};
 use crate::db::match_audits::{self, Recounted};
-use crate::db::worker_figures::{self, Unlikely};
+use crate::db::worker_stats::{self, Unlikely};
 use crate::db::{shadows, suspensions};
 use crate::worker_suspension::{SuspendedWorker, suspend};
 
@@ -24,7 +24,7 @@ pub async fn review(pool: &PgPool, now: OffsetDateTime) -> Result<Vec<SuspendedW
         let reason = verdict(&found);
         over.extend(reason.map(|reason| (found.worker, reason)));
     }
-    for found in worker_figures::unlikely(pool, IMPROBABLE).await? {
+    for found in worker_stats::unlikely(pool, IMPROBABLE).await? {
         let reason = improbable(&found);
         over.extend(reason.map(|reason| (found.worker, reason)));
     }

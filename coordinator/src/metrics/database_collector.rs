@@ -21,9 +21,9 @@ use tokio::time::{Instant, timeout};
 
 use super::Sources;
 use crate::db::editions::EditionState;
-use crate::db::figures::{self, Counted, Wrongs};
 use crate::db::match_audits::{self, AuditKind, AuditState};
-use crate::db::{lots, suspensions, worker_figures, workers};
+use crate::db::stats::{self, Counted, Wrongs};
+use crate::db::{lots, suspensions, worker_stats, workers};
 
 /// The minimum age at which a reading is repeated.
 const MIN_AGE: Duration = Duration::from_millis(500);
@@ -152,7 +152,7 @@ impl CachedMetrics {
         let requested_at = Instant::now();
         let mut db = sources.pool.acquire().await?;
         metrics.connection_wait.set(requested_at.elapsed().as_secs_f64());
-        let editions = figures::editions(&mut *db).await?;
+        let editions = stats::editions(&mut *db).await?;
         self.settled.retain(|id, _| editions.iter().any(|edition| edition.id == *id));
         for edition in &editions {
             metrics.edition(edition, self.wrongs(&mut db, edition, now).await?);
@@ -163,22 +163,22 @@ impl CachedMetrics {
         for kind in FaultKind::ALL {
             drop(metrics.faults.get_or_create(&KindLabels { kind: kind.as_str().to_owned() }));
         }
-        for (kind, count) in figures::faults(&mut *db).await? {
+        for (kind, count) in stats::faults(&mut *db).await? {
             metrics.faults.get_or_create(&KindLabels { kind }).inc_by(count.unsigned_abs());
         }
         for state in TRIALS {
             drop(metrics.trials.get_or_create(&StateLabels { state: state.to_owned() }));
         }
-        for (state, count) in figures::trials(&mut *db).await? {
+        for (state, count) in stats::trials(&mut *db).await? {
             metrics.trials.get_or_create(&StateLabels { state }).set(count);
         }
         metrics.audits(&mut db).await?;
         let since = now - sources.lease;
-        let (known, connected, slots) = figures::workers(&mut *db, since).await?;
+        let (known, connected, slots) = stats::workers(&mut *db, since).await?;
         metrics.workers.set(known);
         metrics.connected.set(connected);
         metrics.slots.set(slots);
-        metrics.size.set(figures::bytes(&mut *db).await?);
+        metrics.size.set(stats::bytes(&mut *db).await?);
         Ok(metrics)
     }
 
@@ -192,7 +192,7 @@ impl CachedMetrics {
         if let Some(wrongs) = self.settled.get(&edition.id) {
             return Ok(*wrongs);
         }
-        let wrongs = figures::wrongs(db, edition.id).await?;
+        let wrongs = stats::wrongs(db, edition.id).await?;
         if edition.ended_at.is_some_and(|ended| now - ended > SETTLED) {
             self.settled.insert(edition.id, wrongs);
         }
@@ -254,7 +254,7 @@ impl DatabaseMetrics {
     /// Adds the audits of the [`MAX_WORKERS`] workers that connected last.
     async fn audits(&self, db: &mut PgConnection) -> Result<(), Error> {
         let counts = match_audits::counts(&mut *db, None).await?;
-        let residuals = worker_figures::residuals(&mut *db, None).await?;
+        let residuals = worker_stats::residuals(&mut *db, None).await?;
         for known in workers::list(&mut *db).await?.into_iter().take(MAX_WORKERS) {
             let worker = known.name;
             for kind in [AuditKind::Recount, AuditKind::Shadow] {

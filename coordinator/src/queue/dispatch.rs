@@ -27,9 +27,9 @@ use tokio::time::{Instant, sleep_until};
 
 use super::{Leased, Queue, again};
 use crate::backoff::BackoffMap;
+use crate::db::claimable::{self, Offers};
 use crate::db::lots;
 use crate::db::matches::{self, Match};
-use crate::db::offers::{self, Offers};
 use crate::db::{self, shadows, trials};
 
 /// Who asks may wait in line; more of them than this wait to stand in it.
@@ -351,7 +351,7 @@ impl Allocator {
     /// What there is. If the own connection was cut while no worker asked, that is no failure.
     async fn look(&mut self) -> Result<Offers> {
         if let Some(mut own) = self.own.take() {
-            match offers::look(&mut own).await {
+            match claimable::look(&mut own).await {
                 Err(error) if db::is_passing(&error) => {}
                 looked => {
                     self.own = Some(own);
@@ -360,7 +360,7 @@ impl Allocator {
             }
         }
         let mut fresh = self.connect().await?;
-        let offers = offers::look(&mut fresh).await?;
+        let offers = claimable::look(&mut fresh).await?;
         self.own = Some(fresh);
         Ok(offers)
     }

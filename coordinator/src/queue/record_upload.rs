@@ -12,7 +12,7 @@ use sqlx::Error;
 use time::{Duration, OffsetDateTime};
 
 use super::{Queue, Report, again};
-use crate::db::packs::{self, PackId};
+use crate::db::record_objects::{self, PackId};
 use crate::db::records::Slice;
 use crate::record_store::{RecordStore, StoreError};
 
@@ -71,7 +71,7 @@ impl Queue {
         if editions.is_empty() {
             return Ok(UploadedRecords::default());
         }
-        let begun = again(|| packs::begin(&self.pool, &editions, now)).await?;
+        let begun = again(|| record_objects::begin(&self.pool, &editions, now)).await?;
         for (edition, pack) in &begun {
             let content = contents.remove(edition).unwrap_or_default();
             store.put(*edition, *pack, content).await?;

@@ -9,10 +9,10 @@ use sqlx::{PgConnection, Result};
 use time::OffsetDateTime;
 
 use super::{Queue, UploadedRecords, again};
+use crate::db::bot_state::{self, Left};
 use crate::db::evidence::{self, Evidence};
-use crate::db::files::{self, Left};
 use crate::db::lots::{self, Claim, Verdict};
-use crate::db::packs;
+use crate::db::record_objects;
 use crate::db::records::{self, Record};
 use crate::db::results::{self, MatchResult};
 use crate::metrics::LeaseOperation;
@@ -187,7 +187,7 @@ async fn store(
     store_records(&mut *db, stored.clone(), kept).await?;
     let left: Vec<_> = stored.clone().flat_map(left).collect();
     if !left.is_empty() {
-        files::keep(&mut *db, &left).await?;
+        bot_state::keep(&mut *db, &left).await?;
     }
     let told: Vec<_> = stored
         .flat_map(|(edition, report)| report.evidence.iter().map(move |found| (edition, found)))
@@ -240,7 +240,7 @@ async fn store_records<'a>(
     }
     if !used.is_empty() {
         let used: Vec<_> = used.into_iter().collect();
-        packs::used(&mut *db, &used).await?;
+        record_objects::used(&mut *db, &used).await?;
     }
     if !records.is_empty() {
         records::copy_in(db, records.into_iter()).await?;

@@ -4,8 +4,8 @@ use arbiter_proto::ids::EditionId;
 use sqlx::Result;
 
 use super::{Queue, again};
+use crate::db::invalidated_matches;
 use crate::db::lots::{self, Weighed};
-use crate::db::voids;
 
 /// How far along chains lots are weighed at a time: others wait for their turn meanwhile.
 const PASSES: usize = 64;
@@ -41,7 +41,7 @@ impl Queue {
         let mut weighed = weighed;
         if weighed.iter().any(|lot| lot.played) {
             // What is not void when it is looked at stays so until it is taken over.
-            voids::hold_off(&mut *transaction, edition).await?;
+            invalidated_matches::hold_off(&mut *transaction, edition).await?;
             lots::leave_void(&mut transaction, edition, &mut weighed).await?;
         }
         let played: Vec<Weighed> = weighed.iter().copied().filter(|lot| lot.played).collect();

@@ -11,7 +11,7 @@ use super::{Caller, ErrorKind, Principal, Result, Service, ServiceError, change}
 use crate::access::Role;
 use crate::db::editions::EditionState;
 use crate::db::tournaments::Tournament;
-use crate::db::{editions, faults, lots, played, tournaments};
+use crate::db::{editions, faults, lots, played_matches, tournaments};
 
 impl Service {
     /// The matches of a tournament that were set aside. Only organisers learn why.
@@ -77,7 +77,7 @@ impl Service {
     ) -> Result<RetryQuarantinedResponse> {
         let who = caller.require(Role::Organiser)?;
         let id: MatchId = request.r#match.parse()?;
-        let standing = played::lot(&self.pool, id).await?;
+        let standing = played_matches::lot(&self.pool, id).await?;
         let standing = standing.ok_or_else(|| ServiceError::missing("match", id))?;
         let lot = LotId { edition: id.edition, number: standing.lot };
         self.retry_lot(who, lot, id).await?;

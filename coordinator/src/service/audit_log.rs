@@ -4,7 +4,7 @@ use arbiter_proto::v1::{AuditEntry, ListAuditEntriesRequest, ListAuditEntriesRes
 
 use super::{Caller, Result, Service, micros, time_of};
 use crate::access::Role;
-use crate::db::audit::{self, Wanted};
+use crate::db::audit_log::{self, Wanted};
 
 /// Lines where none are asked for, and at most.
 const LINES: (u32, u32) = (100, 1000);
@@ -22,7 +22,7 @@ impl Service {
             since: Some(since_us).filter(|since| *since != 0).map(time_of).transpose()?,
             before: Some(before).filter(|before| *before != 0),
         };
-        let mut changes = audit::find(&self.pool, &wanted).await?;
+        let mut changes = audit_log::find(&self.pool, &wanted).await?;
         let limit = if limit == 0 { LINES.0 } else { limit.min(LINES.1) };
         changes.truncate(limit as usize);
         let changes = changes.into_iter().map(message).collect();
@@ -30,7 +30,7 @@ impl Service {
     }
 }
 
-fn message(change: audit::Change) -> AuditEntry {
+fn message(change: audit_log::Change) -> AuditEntry {
     AuditEntry {
         id: change.id,
         at_us: micros(change.at),

@@ -12,10 +12,10 @@ use super::submissions::message;
 use super::visibility::Sight;
 use super::{Caller, Principal, Result, Service, ServiceError, change};
 use crate::access::Role;
+use crate::db::bot_list::{self, Listed, Tried};
 use crate::db::entrants::{self, Roster};
 use crate::db::evidence::{self, Evidence};
-use crate::db::listed::{self, Listed, Tried};
-use crate::db::played::{self, PlayedMatch};
+use crate::db::played_matches::{self, PlayedMatch};
 use crate::db::tournaments::{self, Tournament};
 use crate::db::{bots, editions};
 
@@ -29,7 +29,7 @@ impl Service {
         request: ListBotsRequest,
     ) -> Result<ListBotsResponse> {
         let tournament = self.tournament(&request.tournament).await?;
-        let found = listed::list(&self.pool, tournament.id, None).await?;
+        let found = bot_list::list(&self.pool, tournament.id, None).await?;
         let bots = found.iter().map(|found| told(found, caller)).collect();
         Ok(ListBotsResponse { bots })
     }
@@ -41,7 +41,7 @@ impl Service {
     ) -> Result<GetBotResponse> {
         let tournament = self.tournament(&tournament).await?;
         let found = self.listed(tournament.id, &bot).await?;
-        let versions = listed::versions(&self.pool, found.bot.id).await?;
+        let versions = bot_list::versions(&self.pool, found.bot.id).await?;
         let who = caller.principal();
         let versions = versions.iter().map(|tried| message(&found.bot, tried, who)).collect();
         Ok(GetBotResponse { bot: Some(told(&found, caller)), versions })
@@ -57,7 +57,7 @@ impl Service {
         let tournament = self.tournament(tournament).await?;
         let found = bots::find(&self.pool, tournament.id, bot).await?;
         let bot = found.ok_or_else(|| ServiceError::missing("bot", bot))?;
-        let versions = listed::versions(&self.pool, bot.id).await?;
+        let versions = bot_list::versions(&self.pool, bot.id).await?;
         Ok(versions.iter().map(|tried| message(&bot, tried, caller.principal())).collect())
     }
 
@@ -161,7 +161,8 @@ impl Service {
         let roster = Roster::of(&self.pool, edition).await?;
         let found = editions::get(&self.pool, edition).await?;
         let shown = found.is_some_and(|edition| sight.shows(&edition));
-        let mut matches = played::of_entrant(&self.pool, edition, entrant, forfeits).await?;
+        let mut matches =
+            played_matches::of_entrant(&self.pool, edition, entrant, forfeits).await?;
         matches.truncate(room);
         let numbers: Vec<_> = matches.iter().map(|played| played.result.number).collect();
         let evidence = evidence::of_matches(&self.pool, edition, &numbers).await?;
@@ -183,7 +184,7 @@ impl Service {
     async fn listed(&self, tournament: TournamentId, name: &str) -> Result<Listed> {
         let found = bots::find(&self.pool, tournament, name).await?;
         let only = found.map(|bot| bot.id).ok_or_else(|| ServiceError::missing("bot", name))?;
-        let listed = listed::list(&self.pool, tournament, Some(only)).await?;
+        let listed = bot_list::list(&self.pool, tournament, Some(only)).await?;
         listed.into_iter().next().ok_or_else(|| ServiceError::missing("bot", name))
     }
 

@@ -7,7 +7,7 @@ use arbiter_proto::ids::TokenId;
 use super::{Result, Service, ServiceError};
 use crate::access::token_throttle::Origin;
 use crate::access::{self, Role, Secret, Token};
-use crate::db::{audit, bots};
+use crate::db::{audit_log, bots};
 
 /// The holder of a valid token.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -110,7 +110,7 @@ impl Service {
         if let Some(token) = found.as_ref().filter(|token| token.role.covers(Role::Organiser)) {
             let (id, now) = (token.id, self.now());
             let subject = format!("{id} {} {}", token.role, token.name);
-            audit::write(&self.pool, Some(id), "token login", &subject, None, now).await?;
+            audit_log::write(&self.pool, Some(id), "token login", &subject, None, now).await?;
         }
         Ok(found.is_some())
     }

@@ -15,7 +15,7 @@ use super::{Caller, Result, Service, ServiceError, Which, micros};
 use crate::db::editions::{self, EditionState};
 use crate::db::lots::Census;
 use crate::db::tournaments::{self, Tournament};
-use crate::db::{matches, paces, workers};
+use crate::db::{matches, progress_samples, workers};
 use crate::tournament::Design;
 use crate::tournament::forecast::{self, Forecast, Next};
 
@@ -184,7 +184,7 @@ impl Service {
         let bots = editions::entrants(&mut *db, edition.id).await?.len();
         let typical = forecast::typical(&mut db, self.queue.games(), &tournament, bots).await;
         let (match_ms, most) = typical?;
-        let pace = paces::of_edition(&mut *db, edition.id).await?;
+        let pace = progress_samples::of_edition(&mut *db, edition.id).await?;
         let planned = u64::try_from(edition.matches).unwrap_or(0);
         let total = if edition.growing { most.unwrap_or(planned).max(planned) } else { planned };
         // What is set aside waits for the organiser.
@@ -291,7 +291,7 @@ impl Service {
     /// Notes how fast editions are played, for ever.
     pub(crate) async fn keep_pace(&self) {
         loop {
-            if let Err(error) = paces::mark(&self.pool, self.now()).await {
+            if let Err(error) = progress_samples::mark(&self.pool, self.now()).await {
                 tracing::debug!(%error, "the pace of editions is not noted");
             }
             tokio::time::sleep(LOOK_AT_PACE).await;

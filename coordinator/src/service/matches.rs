@@ -18,7 +18,7 @@ use super::visibility::veil;
 use super::{Answers, Caller, Result, Service, ServiceError, Which};
 use crate::db::entrants::Roster;
 use crate::db::matches::Seats;
-use crate::db::played::{self, PlayedMatch};
+use crate::db::played_matches::{self, PlayedMatch};
 use crate::db::records::{Found, Record, Slice};
 use crate::db::tournaments::{Tournament, TournamentState};
 use crate::db::{editions, evidence, faults, matches, records, tournaments};
@@ -45,7 +45,7 @@ impl Service {
         let planned = planned.into_iter().next();
         let planned = planned.ok_or_else(|| ServiceError::missing("match", id))?;
         let roster = Roster::of(&self.pool, id.edition).await?;
-        let played = played::find(&self.pool, id).await?;
+        let played = played_matches::find(&self.pool, id).await?;
         // Whoever played it played it there.
         let source = played.as_ref().and_then(PlayedMatch::source);
         let mut status = match played {
@@ -64,7 +64,7 @@ impl Service {
         let seed = published_seed(&tournament, edition.number);
         show_seed(seed, planned.deal, &mut status);
         status.tournament = tournament.name;
-        if let Some(standing) = played::lot(&self.pool, id).await? {
+        if let Some(standing) = played_matches::lot(&self.pool, id).await? {
             let lot = LotId { edition: id.edition, number: standing.lot };
             let failed = faults::of_lot(&self.pool, lot).await?;
             standing.state.as_str().clone_into(&mut status.state);
@@ -82,7 +82,7 @@ impl Service {
 
     /// The name of the worker that played a match.
     async fn worker_of(&self, id: MatchId) -> Result<String> {
-        let standing = played::lot(&self.pool, id).await?;
+        let standing = played_matches::lot(&self.pool, id).await?;
         Ok(standing.and_then(|standing| standing.worker).unwrap_or_default())
     }
 
@@ -234,7 +234,7 @@ impl Listing {
         loop {
             // A turn is for what the database has to do: who reads slowly holds up nobody.
             let turn = self.service.turn(&self.caller).await?;
-            let page = played::page(&self.service.pool, self.edition, after).await;
+            let page = played_matches::page(&self.service.pool, self.edition, after).await;
             drop(turn);
             let page = page?;
             let Some(last) = page.last() else { return Ok(()) };

@@ -4,10 +4,10 @@ use arbiter_proto::v1::Edition;
 
 use super::{Caller, Result, Service};
 use crate::access::Role;
-use crate::db::held::{self, Held};
+use crate::db::active_leases::{self, Held};
 use crate::db::tournaments::TournamentState;
 use crate::db::workers::Worker;
-use crate::db::{audit, tournaments, tricks_http, workers};
+use crate::db::{audit_log, tournaments, tricks_http, workers};
 
 /// The workers, and what they play.
 #[derive(Debug, Default)]
@@ -59,7 +59,7 @@ impl Service {
             return Ok(overview);
         }
         let leases: Vec<_> = self.playing.all().into_iter().collect();
-        let held = held::of_leases(&self.pool, &leases).await?;
+        let held = active_leases::of_leases(&self.pool, &leases).await?;
         Ok(WorkersOverview { workers, held, ..overview })
     }
 
@@ -70,9 +70,9 @@ impl Service {
     }
 
     /// The last changes of the audit log, the newest first.
-    pub(crate) async fn latest_changes(&self, caller: &Caller) -> Result<Vec<audit::Change>> {
+    pub(crate) async fn latest_changes(&self, caller: &Caller) -> Result<Vec<audit_log::Change>> {
         caller.require(Role::Organiser)?;
-        Ok(audit::latest(&self.pool).await?)
+        Ok(audit_log::latest(&self.pool).await?)
     }
 
     /// All players' records in tricks over HTTP, the best first.

@@ -10,7 +10,7 @@ use arbiter_ranking::Entrant;
 
 use super::{Caller, Result, Service, ServiceError, Which};
 use crate::db::editions::{Edition, EditionState};
-use crate::db::{played, records};
+use crate::db::{played_matches, records};
 use crate::reply_times::{Reading, ReplyTimes};
 
 /// So many of a bot's matches are looked at.
@@ -44,7 +44,7 @@ impl Service {
 
     /// Reads the records of the last matches of an entrant.
     async fn read_times(&self, edition: &Edition, entrant: Entrant) -> Result<ReplyTimes> {
-        let last = played::last_of(&self.pool, edition.id, entrant, MATCHES).await;
+        let last = played_matches::last_of(&self.pool, edition.id, entrant, MATCHES).await;
         let mut reading = Reading::default();
         for (number, seats) in last? {
             let id = MatchId { edition: edition.id, number };

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use super::{Result, ServiceError, WorkerService};
 use crate::db::trials::Outcome;
-use crate::db::{self, traces};
+use crate::db::{self, trace_contexts};
 use crate::metrics::TimeLosses;
 use crate::queue::{self, Failure, Report, ReportError};
 use crate::tournament::HandoutError;
@@ -146,12 +146,12 @@ impl WorkerService {
         let parent = span.context();
         if let (None, Some(parent)) = (&outcome.verdict, &parent) {
             // Before it enters: an edition that shows it goes on from here.
-            drop(traces::move_version(self.service.queue.pool(), lease, parent).await);
+            drop(trace_contexts::move_version(self.service.queue.pool(), lease, parent).await);
         }
         match self.service.queue.end_trial(&outcome, &program, self.service.now()).await {
             Ok(stored) => {
                 if parent.is_some() {
-                    drop(traces::forget_failed(self.service.queue.pool(), lease).await);
+                    drop(trace_contexts::forget_failed(self.service.queue.pool(), lease).await);
                 }
                 let verdict = outcome.verdict.as_deref().unwrap_or("passed");
                 span.set("verdict", verdict.to_owned());

@@ -20,10 +20,10 @@ use super::visibility::submissions;
 use super::{Caller, Principal, Result, Service, ServiceError, micros};
 use crate::access::Role;
 use crate::database_clock;
-use crate::db::listed::{self, Tried};
+use crate::db::bot_list::{self, Tried};
 use crate::db::tournaments::Tournament;
 use crate::db::trials::TrialState;
-use crate::db::{bots, tokens, tournaments, traces, trials, versions};
+use crate::db::{bots, tokens, tournaments, trace_contexts, trials, versions};
 
 /// The largest bundle, in bytes.
 pub(crate) const LARGEST: usize = 64 << 20;
@@ -130,7 +130,7 @@ impl Service {
         let bot = self.entered(&mut *db, who, tournament.id, submission).await?;
         self.back(&mut *db, tournament, &bot, now).await?;
         let subject = |number: i32| format!("{} {} {number}", tournament.name, submission.bot);
-        let newest = listed::versions(&mut *db, bot.id).await?;
+        let newest = bot_list::versions(&mut *db, bot.id).await?;
         if let Some(same) = newest.first().filter(|newest| newest.version.digest == digest) {
             let number = same.version.number;
             if let Some(reason) = bot.stood_down(same.version.id) {
@@ -154,9 +154,9 @@ impl Service {
             tournaments::changed(&mut *db, tournament.id, now).await?;
         }
         if let Some(parent) = span.context() {
-            traces::keep_version(&mut *db, id, &parent).await?;
+            trace_contexts::keep_version(&mut *db, id, &parent).await?;
         }
-        let versions = listed::versions(&mut *db, bot.id).await?;
+        let versions = bot_list::versions(&mut *db, bot.id).await?;
         let submitted = versions.iter().find(|found| found.version.id == id);
         let submitted = submitted
             .ok_or_else(|| ServiceError::internal("a version that was submitted is gone"))?;

@@ -8,7 +8,7 @@ use tokio_stream::wrappers::ReceiverStream;
 use super::submissions::message;
 use super::{Answers, Caller, Principal, Result, Service, ServiceError, change};
 use crate::access::Role;
-use crate::db::listed::{self, Tried};
+use crate::db::bot_list::{self, Tried};
 use crate::db::trials::TrialState;
 use crate::db::{bots, trials};
 
@@ -80,7 +80,7 @@ impl Service {
 
     /// A version of a bot: the newest, if the number is 0.
     async fn version(&self, bot: &bots::Bot, number: i32) -> Result<Tried> {
-        let versions = listed::versions(&self.pool, bot.id).await?;
+        let versions = bot_list::versions(&self.pool, bot.id).await?;
         let mut versions = versions.into_iter();
         let found = versions.find(|tried| number == 0 || tried.version.number == number);
         found.ok_or_else(|| ServiceError::missing("version", format!("{} {number}", bot.name)))

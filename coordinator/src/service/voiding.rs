@@ -6,7 +6,7 @@ use arbiter_proto::v1::{VoidMatchesRequest, VoidMatchesResponse, VoidStanding};
 use serde_json::json;
 
 use super::{Caller, Result, Service, ServiceError, Which, time_of};
-use crate::db::voids::Wanted;
+use crate::db::invalidated_matches::Wanted;
 use crate::db::{editions, workers};
 use crate::invalidation::{self, Preview, RankChange};
 use crate::tournament::create;

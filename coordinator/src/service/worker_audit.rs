@@ -14,7 +14,7 @@ use serde_json::json;
 use super::{Caller, Result, Service, ServiceError, micros};
 use crate::db::match_audits::{self, AuditKind, AuditState, Count, Found};
 use crate::db::suspensions;
-use crate::db::worker_figures::{self, Reported};
+use crate::db::worker_stats::{self, Reported};
 use crate::db::workers::{self, Worker};
 
 /// The longest reason, in characters.
@@ -35,9 +35,9 @@ impl Service {
         let _turn = self.turn(caller).await?;
         let pool = &self.pool;
         let known = workers::list(pool).await?;
-        let reported = worker_figures::reported(pool, tournament).await?;
+        let reported = worker_stats::reported(pool, tournament).await?;
         let counts = match_audits::counts(pool, tournament).await?;
-        let residuals = worker_figures::residuals(pool, tournament).await?;
+        let residuals = worker_stats::residuals(pool, tournament).await?;
         let suspended = suspensions::all(pool).await?;
         let found = match_audits::differences(pool, tournament).await?;
         let names: BTreeMap<_, _> =

@@ -17,7 +17,7 @@ use super::bundles::BundlePieces;
 use super::returns::Returns;
 use super::{Answers, Caller, Parts, Principal, Result, Service, ServiceError};
 use crate::access::Role;
-use crate::db::{held, suspensions, workers};
+use crate::db::{active_leases, suspensions, workers};
 use crate::match_audit::Auditor;
 use crate::queue::ReportSender;
 use crate::tournament::handout::Handout;
@@ -117,7 +117,7 @@ impl WorkerService {
         let Principal { id, .. } = caller.require(Role::Worker)?;
         let digest = convert::bytes32("digest", &request.digest)?;
         let pool = self.service.queue.pool();
-        if !held::needs_bundle(pool, *id, &digest).await? {
+        if !active_leases::needs_bundle(pool, *id, &digest).await? {
             let asked = blake3::Hash::from_bytes(digest);
             tracing::warn!(token = %id, digest = %asked, "refused: a bundle without a lease");
             self.service.metrics().bundles_refused.inc();

@@ -20,7 +20,7 @@ use super::edition::{self, OpenError};
 use super::file::{Moment, Submissions};
 use crate::db::editions::{self, Edition};
 use crate::db::tournaments::{self, Tournament};
-use crate::db::{self, audit, changes};
+use crate::db::{self, audit_log, edition_triggers};
 use crate::queue::Queue;
 
 /// The longest name of a beacon, in characters.
@@ -177,7 +177,7 @@ async fn give_here(
         "before": {"beacon": before.beacon.as_ref().map(|beacon| &beacon.name), "value": null},
         "after": {"value": value, "first_edition": after.beacon_value().map(|v| v.first_edition)},
     });
-    audit::write(&mut *db, who, "tournament beacon", &after.name, Some(&detail), now).await?;
+    audit_log::write(&mut *db, who, "tournament beacon", &after.name, Some(&detail), now).await?;
     transaction.commit().await?;
     Ok((after, opened))
 }
@@ -214,11 +214,11 @@ async fn open(
     if all.is_empty() {
         return Ok(None);
     }
-    let changes = changes::of_tournament(&mut *db, tournament.id).await?;
+    let changes = edition_triggers::of_tournament(&mut *db, tournament.id).await?;
     let running = editions::playing(&mut *db, tournament.id).await?;
     let opened = edition::begin(db, games, tournament, running.as_ref(), Design::Fresh, now).await;
     let opened = opened.map_err(BeaconError::Open)?;
-    changes::forget(&mut *db, &changes).await?;
+    edition_triggers::forget(&mut *db, &changes).await?;
     Ok(Some(opened))
 }
 

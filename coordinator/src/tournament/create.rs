@@ -10,7 +10,7 @@ use super::file::Moment;
 use crate::access;
 use crate::db::editions::{self, EditionState};
 use crate::db::tournaments::{self, NewTournament, Tournament, TournamentState};
-use crate::db::{dropped, is_duplicate, lots};
+use crate::db::{deleted_tournaments, is_duplicate, lots};
 
 /// Why a tournament cannot be made.
 #[derive(Debug, thiserror::Error)]
@@ -200,7 +200,7 @@ pub(crate) async fn drop_in(
     if tournament.state == TournamentState::Open {
         return Err(StateError::Open(tournament.name));
     }
-    dropped::add(db, id, now).await?;
+    deleted_tournaments::add(db, id, now).await?;
     Ok(tournament)
 }
 

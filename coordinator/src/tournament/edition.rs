@@ -23,7 +23,7 @@ use super::{FileError, TournamentFile};
 use crate::db::editions::{self, Edition};
 use crate::db::entrants::Roster;
 use crate::db::tournaments::{self, Tournament};
-use crate::db::{self, audit, changes, lots, shelves, traces, versions};
+use crate::db::{self, audit_log, edition_triggers, lots, partitions, trace_contexts, versions};
 use crate::queue::{PlanError, Queue};
 
 /// What is done if an edition is being played when the next one is wanted.
@@ -107,7 +107,7 @@ async fn open_here(
     db::be_patient(&mut *db).await?;
     let tournament = create::open(db, tournament).await?;
     // What changes from here on may be missing from the edition, and makes another one due.
-    let changes = changes::of_tournament(&mut *db, tournament.id).await?;
+    let changes = edition_triggers::of_tournament(&mut *db, tournament.id).await?;
     let before = editions::playing(&mut *db, tournament.id).await?;
     let newest = editions::of_tournament(&mut *db, tournament.id).await?.into_iter().next();
     if let (Running::Refuse, Some(before)) = (running, &before) {
@@ -115,14 +115,14 @@ async fn open_here(
         return Err(StateError::Runs { name, number }.into());
     }
     let opened = begin(db, queue.games(), &tournament, before.as_ref(), design, now).await?;
-    changes::forget(&mut *db, &changes).await?;
+    edition_triggers::forget(&mut *db, &changes).await?;
     if who.is_some() {
         let subject = format!("{} {}", tournament.name, opened.number);
         let detail = json!({
             "before": newest.map(|edition| state_of(&edition)), "after": state_of(&opened),
             "fresh": design == Design::Fresh,
         });
-        audit::write(&mut *db, who, "tournament start", &subject, Some(&detail), now).await?;
+        audit_log::write(&mut *db, who, "tournament start", &subject, Some(&detail), now).await?;
     }
     transaction.commit().await?;
     analyze(queue, opened.id).await;
@@ -132,7 +132,8 @@ async fn open_here(
 /// Tells the planner what the tables of the queue look like with a new edition. That is not done in
 /// the transaction that opens it: until its end nothing else could be told to the planner.
 pub(super) async fn analyze(queue: &Queue, edition: EditionId) {
-    let analyzed = async { shelves::analyze(&mut *queue.pool().acquire().await?, edition).await };
+    let analyzed =
+        async { partitions::analyze(&mut *queue.pool().acquire().await?, edition).await };
     // The server does so itself in a while.
     if let Err(error) = analyzed.await {
         tracing::debug!(%edition, %error, "the planner does not know of it yet");
@@ -169,7 +170,7 @@ pub(super) async fn begin(
     span.set("tournament", name.clone());
     span.set("edition", i64::from(edition.0));
     if let Some(parent) = span.context() {
-        traces::keep_edition(&mut *db, edition, &parent).await?;
+        trace_contexts::keep_edition(&mut *db, edition, &parent).await?;
     }
     if let Some(descent) = &entry.descent {
         editions::set_lineage(&mut *db, edition, &json!(descent)).await?;
@@ -217,10 +218,10 @@ async fn trace(
         return Ok(Span::NONE);
     }
     if let Some(before) = before {
-        let parent = traces::take_edition(&mut *db, before.id).await?;
+        let parent = trace_contexts::take_edition(&mut *db, before.id).await?;
         drop(Span::since("edition replaced", parent.as_ref(), before.created_at.into()));
     }
-    let parents = traces::take_versions(db, entered).await?;
+    let parents = trace_contexts::take_versions(db, entered).await?;
     Ok(Span::join("edition opened", &parents))
 }
 

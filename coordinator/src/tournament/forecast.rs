@@ -18,7 +18,7 @@ use super::lineage::{self, Design, Entry};
 use super::planner::listed;
 use super::{OpenError, TournamentFile};
 use crate::db::estimates::{self, Means};
-use crate::db::paces::Pace;
+use crate::db::progress_samples::Pace;
 use crate::db::tournaments::Tournament;
 use crate::db::versions::{self, Version};
 use crate::db::{bots, editions};

@@ -16,7 +16,7 @@ use super::{FileError, TournamentFile};
 use crate::cache::Cache;
 use crate::db::entrants::{Named, Roster};
 use crate::db::matches::{self, Match};
-use crate::db::{editions, tournaments, traces};
+use crate::db::{editions, tournaments, trace_contexts};
 use crate::queue::Work;
 
 mod files;
@@ -211,7 +211,7 @@ impl Constants {
             .map_err(|cause| HandoutError::Settings(edition, cause))?;
         let roster = Roster::of(pool, edition).await.map_err(failed)?;
         let trace = if trace::is_on() {
-            traces::of_edition(pool, edition).await.map_err(failed)?
+            trace_contexts::of_edition(pool, edition).await.map_err(failed)?
         } else {
             None
         };

@@ -23,7 +23,7 @@ use crate::backoff::Backoff;
 use crate::database_clock::Clock;
 use crate::db::editions::{self, Edition};
 use crate::db::tournaments::{self, Tournament, TournamentState};
-use crate::db::{self, changes, versions};
+use crate::db::{self, edition_triggers, versions};
 use crate::keyed_tasks::KeyedTasks;
 use crate::queue::{PlanError, Queue};
 
@@ -84,7 +84,7 @@ impl Opener {
                 }
                 _ = looks.tick() => {}
             }
-            let changed = match changes::tournaments(self.queue.pool()).await {
+            let changed = match edition_triggers::tournaments(self.queue.pool()).await {
                 Ok(changed) => changed,
                 Err(error) => {
                     done(Err(error.into()));
@@ -109,7 +109,7 @@ impl Opener {
     /// Opens what is due now.
     pub async fn look(&self) -> Result<Vec<Outcome>, OpenError> {
         let (mut outcomes, mut failed) = (Vec::new(), None);
-        for tournament in changes::tournaments(self.queue.pool()).await? {
+        for tournament in edition_triggers::tournaments(self.queue.pool()).await? {
             match open_due(&self.queue, tournament, self.clock.now()).await {
                 Ok(outcome) => outcomes.extend(outcome),
                 // One that cannot be opened now holds up no other.
@@ -129,7 +129,8 @@ pub async fn due(
     games: &Games,
     tournament: &Tournament,
 ) -> Result<Option<OffsetDateTime>> {
-    let Some(first) = changes::of_tournament(&mut *db, tournament.id).await?.first().copied()
+    let Some(first) =
+        edition_triggers::of_tournament(&mut *db, tournament.id).await?.first().copied()
     else {
         return Ok(None);
     };
@@ -181,14 +182,14 @@ async fn open_here(
         // It ended meanwhile.
         Err(_) => return Ok(None),
     };
-    let changes = changes::of_tournament(&mut *db, id).await?;
+    let changes = edition_triggers::of_tournament(&mut *db, id).await?;
     if due(&mut *db, queue.games(), &tournament).await?.is_none_or(|due| now < due) {
         // Somebody else has opened one that shows what there was.
         return Ok(None);
     }
     match unless_shown(db, queue.games(), &tournament, now).await {
         Ok(opened) => {
-            changes::forget(&mut *db, &changes).await?;
+            edition_triggers::forget(&mut *db, &changes).await?;
             transaction.commit().await?;
             if let Some(edition) = &opened {
                 edition::analyze(queue, edition.id).await;
@@ -201,7 +202,7 @@ async fn open_here(
             let mut transaction = queue.pool().begin().await?;
             let told = error.to_string();
             tournaments::trouble(&mut *transaction, id, Some(&told)).await?;
-            changes::forget(&mut *transaction, &changes).await?;
+            edition_triggers::forget(&mut *transaction, &changes).await?;
             transaction.commit().await?;
             Ok(Some(Outcome::Trouble(tournament.name, error)))
         }

@@ -20,8 +20,8 @@ use time::OffsetDateTime;
 
 use crate::db::lots::{self, Entering, LotState};
 use crate::db::matches::{self, Match};
-use crate::db::takeover::{self, Run};
-use crate::db::{self, editions, voids};
+use crate::db::result_reuse::{self, Run};
+use crate::db::{self, editions, invalidated_matches};
 use crate::queue::{NewLot, Order, Plan, PlanError};
 
 /// The most matches of a lot that is not played: they are counted many lots at a time.
@@ -57,7 +57,7 @@ where
     let matches = matches::copy_in(db, edition, plan.matches).await.map_err(failed)?;
     let runs = take(db, to).await.map_err(failed)?;
     if chained {
-        let weighs = takeover::is_possible(&mut *db, edition).await.map_err(failed)?;
+        let weighs = result_reuse::is_possible(&mut *db, edition).await.map_err(failed)?;
         if weighs {
             editions::weigh(&mut *db, edition).await.map_err(failed)?;
         }
@@ -81,30 +81,30 @@ where
 /// for whoever holds them.
 async fn take(db: &mut PgConnection, to: To) -> Result<Vec<Run>, sqlx::Error> {
     let To { edition, chained, first, replaces } = to;
-    let possible = !chained && takeover::is_possible(&mut *db, edition).await?;
+    let possible = !chained && result_reuse::is_possible(&mut *db, edition).await?;
     let mut under_way = Vec::new();
     if possible {
         // Whatever is leased from now on is of the edition that runs, which is among them.
-        under_way = takeover::under_way(&mut *db, edition).await?;
-        voids::hold_off(&mut *db, edition).await?;
-        takeover::prepare(&mut *db).await?;
-        takeover::results(&mut *db, edition, first, None).await?;
+        under_way = result_reuse::under_way(&mut *db, edition).await?;
+        invalidated_matches::hold_off(&mut *db, edition).await?;
+        result_reuse::prepare(&mut *db).await?;
+        result_reuse::results(&mut *db, edition, first, None).await?;
     }
     if let Some((before, now)) = replaces
         && editions::cancel(&mut *db, before, now).await?
     {
-        takeover::finish(&mut *db).await?;
+        result_reuse::finish(&mut *db).await?;
     }
     if !possible {
         return Ok(Vec::new());
     }
     if !under_way.is_empty() {
-        takeover::prepare(&mut *db).await?;
-        takeover::wait(&mut *db, edition, first, &under_way).await?;
-        takeover::results(&mut *db, edition, first, Some(&under_way)).await?;
+        result_reuse::prepare(&mut *db).await?;
+        result_reuse::wait(&mut *db, edition, first, &under_way).await?;
+        result_reuse::results(&mut *db, edition, first, Some(&under_way)).await?;
     }
-    takeover::finish(&mut *db).await?;
-    takeover::runs(&mut *db, edition, first).await
+    result_reuse::finish(&mut *db).await?;
+    result_reuse::runs(&mut *db, edition, first).await
 }
 
 /// Lots as they were planned, cut where runs of matches begin and end that are not to be leased.

@@ -11,7 +11,7 @@ use sqlx::{Error, PgPool};
 use super::handout::seat;
 use super::{FileError, TournamentFile};
 use crate::db::entrants::Named;
-use crate::db::{bots, tournaments, traces};
+use crate::db::{bots, tournaments, trace_contexts};
 
 /// House bots that a version is tried against, at most: those that were submitted first.
 const OPPONENTS: usize = 4;
@@ -77,7 +77,7 @@ pub async fn assignment(
     let opponents = house.iter().filter(|named| named.bot != subject.bot).take(OPPONENTS);
     let mut span = Span::NONE;
     if trace::is_on() {
-        let parent = traces::of_version(pool, version).await.map_err(failed)?;
+        let parent = trace_contexts::of_version(pool, version).await.map_err(failed)?;
         span = Span::follow("trial leased", parent.as_ref());
         span.set("version", i64::from(version.0));
     }

@@ -8,7 +8,7 @@ use arbiter_coordinator::db::entrants::Roster;
 use arbiter_coordinator::db::lots::Patience;
 use arbiter_coordinator::db::results::MatchResult;
 use arbiter_coordinator::db::tournaments::Tournament;
-use arbiter_coordinator::db::{bots, matches, played, standings, tournaments, versions};
+use arbiter_coordinator::db::{bots, matches, played_matches, standings, tournaments, versions};
 use arbiter_coordinator::queue::{LeasePolicy, Leased, Queue, Verdict, Work};
 use arbiter_coordinator::rpc::codec::report;
 use arbiter_coordinator::tournament::opener::{Outcome, open_due};
@@ -243,7 +243,7 @@ impl Field {
             .collect();
         let mut after = MatchNumber(-1);
         loop {
-            let page = played::page(pool, edition, after).await.unwrap();
+            let page = played_matches::page(pool, edition, after).await.unwrap();
             let Some(last) = page.last() else { break };
             after = last.result.number;
             for one in &page {

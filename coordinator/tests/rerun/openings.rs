@@ -2,9 +2,9 @@
 
 use arbiter_coordinator::access::{self, Role};
 use arbiter_coordinator::db::editions::{self, EditionState};
+use arbiter_coordinator::db::invalidated_matches::Wanted;
 use arbiter_coordinator::db::lots::{self, LotState};
 use arbiter_coordinator::db::tournaments;
-use arbiter_coordinator::db::voids::Wanted;
 use arbiter_coordinator::invalidation;
 use arbiter_coordinator::queue::Verdict;
 use arbiter_coordinator::tournament::opener::{Outcome, open_due};

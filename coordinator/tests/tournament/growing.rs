@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use arbiter_coordinator::access::{self, Role};
 use arbiter_coordinator::db::editions::{self, Edition};
 use arbiter_coordinator::db::tournaments::Tournament;
-use arbiter_coordinator::db::{bots, paces, versions, workers};
+use arbiter_coordinator::db::{bots, progress_samples, versions, workers};
 use arbiter_coordinator::tournament::forecast::{self, Forecast, Next};
 use arbiter_coordinator::tournament::{Design, OpenError, Opening, Running, edition, lineage};
 use arbiter_games::{Games, tricks, wojna};
@@ -181,11 +181,15 @@ async fn the_end_is_forecast_from_what_was_played() {
     let database = Database::new().await;
     let pool = &database.pool;
     let (_, edition) = running(&database, &file(tricks::game(), ""), 5).await;
-    assert_eq!(paces::of_edition(pool, edition.id).await.unwrap(), None);
-    assert_eq!(paces::mark(pool, START).await.unwrap(), 1);
-    assert_eq!(paces::mark(pool, START + Duration::SECOND).await.unwrap(), 0, "too early");
+    assert_eq!(progress_samples::of_edition(pool, edition.id).await.unwrap(), None);
+    assert_eq!(progress_samples::mark(pool, START).await.unwrap(), 1);
+    assert_eq!(
+        progress_samples::mark(pool, START + Duration::SECOND).await.unwrap(),
+        0,
+        "too early"
+    );
     Troupe::new(&database, edition.id, "calm").await.play().await;
-    let pace = paces::of_edition(pool, edition.id).await.unwrap().unwrap();
+    let pace = progress_samples::of_edition(pool, edition.id).await.unwrap().unwrap();
     assert_eq!((pace.played, pace.before, pace.before_at), (10, 0, START));
     let now = START + Duration::seconds(20);
     let forecast = Forecast::new(5, Some(pace), 0, 1.0, now).unwrap();

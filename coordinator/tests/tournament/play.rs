@@ -8,7 +8,7 @@ use arbiter_coordinator::database_clock::Clock;
 use arbiter_coordinator::db::editions::{self, EditionState};
 use arbiter_coordinator::db::lots::Patience;
 use arbiter_coordinator::db::results::{self, Played};
-use arbiter_coordinator::db::{files, matches};
+use arbiter_coordinator::db::{bot_state, matches};
 use arbiter_coordinator::maintenance::Maintenance;
 use arbiter_coordinator::queue::{LeasePolicy, Leased, Queue, Verdict, Work};
 use arbiter_coordinator::rpc::codec::report;
@@ -247,7 +247,8 @@ async fn files_pass_from_match_to_match() {
         for (seat, bot) in (1..).zip(&planned.seats.0) {
             let history = history.entry(*bot).or_default();
             write!(history, "{};", planned.number).unwrap();
-            let left = files::left(&database.pool, edition, planned.number, seat).await.unwrap();
+            let left =
+                bot_state::left(&database.pool, edition, planned.number, seat).await.unwrap();
             assert_eq!(left.unwrap(), history.as_bytes());
         }
     }

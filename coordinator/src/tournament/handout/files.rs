@@ -9,7 +9,7 @@ use arbiter_proto::ids::{EditionId, MatchNumber};
 use sqlx::{PgPool, Result};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::db::files;
+use crate::db::bot_state;
 use crate::db::matches::Match;
 use crate::queue::{MOST_FILES, Work};
 
@@ -106,7 +106,7 @@ impl Files {
         }
         // Their lengths are not known before they are read.
         let mut taken = memory.take(seats * MOST_FILES).await;
-        let begins = files::of_lot(pool, edition, work.lot).await?;
+        let begins = bot_state::of_lot(pool, edition, work.lot).await?;
         if let Some(taken) = &mut taken {
             taken.shrink(begins.iter().map(|begin| begin.bytes.len()).sum());
         }

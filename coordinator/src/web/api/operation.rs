@@ -14,7 +14,7 @@ use super::question::{Answer, Asker, Question};
 use super::questions::{AskServer, GetQueue, ListAside, ListAudit, ListTokens, ListWorkers};
 use super::tournaments::Edition;
 use super::values::written;
-use crate::db::{audit, tricks_http, workers};
+use crate::db::{audit_log, tricks_http, workers};
 
 /// A coordinator.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -93,7 +93,7 @@ impl Answer for ListWorkers {
 
 answer! {
     /// A change.
-    Change(found: audit::Change) {
+    Change(found: audit_log::Change) {
         /// When.
         #[schemars(extend("format" = "date-time"))]
         at: Option<String> = written(found.at);

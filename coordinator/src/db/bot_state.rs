@@ -3,7 +3,7 @@
 use arbiter_proto::ids::{EditionId, MatchNumber};
 use sqlx::{FromRow, PgConnection, PgExecutor, Result};
 
-use super::copy::send;
+use super::binary_copy::send;
 use super::lots::Leased;
 
 /// What a seat left in a match.
