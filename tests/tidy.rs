@@ -307,11 +307,11 @@ const FLOORS: [(&str, &[&str]); 8] = [
         "games/src",
         &[
             "string_enum",
-            "clock moves quote seat value",
+            "clock move_form quote seat value",
             "name parameter seed",
             "picture",
             "match_state",
-            "bank bounds gtp protocol",
+            "bounds gtp protocol time_bank",
             "rules",
             "info",
             "params",

@@ -77,7 +77,7 @@ fn wojna() -> f64 {
             deal.settle();
             auctions += 1;
         }
-        deal.again();
+        deal.redeal();
     }
     rate(auctions, began)
 }

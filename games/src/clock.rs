@@ -176,7 +176,7 @@ impl ClockRules {
     }
 
     /// What an answer costs that took `spent`; `first` if it is the first of its process.
-    pub fn charge(&self, spent: Spent, allowance: Allowance, first: bool) -> Charge {
+    pub fn charge(&self, spent: TimeSpent, allowance: Allowance, first: bool) -> Charge {
         let measured = match self.kind {
             ClockKind::Wall => spent.wall,
             ClockKind::Cpu => spent.cpu,
@@ -189,7 +189,7 @@ impl ClockRules {
     }
 
     /// Why an answer is late, in words for the bot's author.
-    fn lateness(&self, spent: Spent, allowance: Allowance, cost: Micros) -> String {
+    fn lateness(&self, spent: TimeSpent, allowance: Allowance, cost: Micros) -> String {
         let over = cost - allowance.time();
         if over <= self.margin {
             return format!(
@@ -219,7 +219,7 @@ fn millis(time: Micros) -> String {
 
 /// What an answer took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Spent {
+pub struct TimeSpent {
     /// From the request's last byte written to the answer's last byte readable.
     pub wall: Micros,
     /// Processor time of the bot's process tree meanwhile.
@@ -240,7 +240,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn spans_are_read_and_written() {
+    fn durations_round_trip() {
         for text in ["500ms", "2s", "15min", "1h", "250us", "0ms"] {
             assert_eq!(text.parse::<Micros>().unwrap().to_string(), text);
         }
@@ -250,20 +250,20 @@ mod tests {
     }
 
     #[test]
-    fn start_up_is_free_once() {
+    fn the_startup_allowance_applies_once() {
         let rules = ClockRules::OFFICIAL;
         let limit = Allowance::Move(Micros::from_millis(500));
-        let spent = Spent { wall: Micros::from_millis(9_000), cpu: Micros::ZERO };
+        let spent = TimeSpent { wall: Micros::from_millis(9_000), cpu: Micros::ZERO };
         assert_eq!(rules.charge(spent, limit, true), Charge { cost: Micros::ZERO, late: None });
         let late = rules.charge(spent, limit, false).late.unwrap();
         assert_eq!(late, "9000 ms for one answer: 8500 ms over the limit of 500ms");
     }
 
     #[test]
-    fn the_margin_forgives_and_is_charged() {
+    fn the_margin_excuses_lateness_and_is_charged() {
         let rules = ClockRules::OFFICIAL;
         let bank = Allowance::Bank(Micros::from_millis(100));
-        let spent = |millis| Spent { wall: Micros::from_millis(millis), cpu: Micros::ZERO };
+        let spent = |millis| TimeSpent { wall: Micros::from_millis(millis), cpu: Micros::ZERO };
         assert_eq!(rules.charge(spent(120), bank, false).late, None);
         assert_eq!(rules.charge(spent(120), bank, false).cost, Micros::from_millis(120));
         let late = rules.charge(spent(121), bank, false).late.unwrap();
@@ -271,11 +271,13 @@ mod tests {
     }
 
     #[test]
-    fn sleepers_meet_the_wall_under_a_cpu_clock() {
+    fn a_cpu_clock_limits_the_wall_time() {
         let rules = ClockRules { kind: ClockKind::Cpu, ..ClockRules::OFFICIAL };
         let limit = Allowance::Move(Micros::from_millis(80));
-        let spent =
-            |wall, cpu| Spent { wall: Micros::from_millis(wall), cpu: Micros::from_millis(cpu) };
+        let spent = |wall, cpu| TimeSpent {
+            wall: Micros::from_millis(wall),
+            cpu: Micros::from_millis(cpu),
+        };
         assert_eq!(rules.charge(spent(999, 80), limit, false).late, None);
         assert!(rules.charge(spent(1001, 2), limit, false).late.unwrap().contains("on the wall"));
         assert!(rules.charge(spent(200, 101), limit, false).late.is_some());

@@ -10,7 +10,7 @@ use alloc::format;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use crate::match_state::{Standing, StartError};
+use crate::match_state::{SeatResult, StartError};
 use crate::params::Params;
 pub(crate) use crate::rules::{Carried, EpisodeRules};
 use crate::seed::Seed;
@@ -78,7 +78,7 @@ impl Episode {
     ///
     /// # Panics
     /// If the table is not one of [`Episode::tables`], or had another number of seats.
-    pub fn finish(&mut self, table: u32, standings: &[Standing]) {
+    pub fn finish(&mut self, table: u32, standings: &[SeatResult]) {
         let found = self.tables.iter().position(|plan| plan.table == table);
         let plan = self.tables.remove(found.expect("a table is finished once, in its round"));
         assert_eq!(plan.bots.len(), standings.len(), "each seat has its standing");

@@ -11,7 +11,7 @@ pub(crate) const FAREWELL: &str = "quit";
 
 /// An answer: `= text`, `=text` or a list after `=`, or `?` with a reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Answer<'a> {
+pub(crate) enum Reply<'a> {
     /// The command was carried out; the text behind `=`, trimmed.
     Done(&'a str),
     /// The command is not supported, or failed; the text behind `?`, trimmed.
@@ -22,12 +22,12 @@ pub(crate) enum Answer<'a> {
 ///
 /// # Errors
 /// If it starts with neither `=` nor `?`.
-pub(crate) fn answer(text: &str) -> Result<Answer<'_>, Illegal> {
+pub(crate) fn parse_reply(text: &str) -> Result<Reply<'_>, Illegal> {
     let text = text.trim_ascii();
     if let Some(rest) = text.strip_prefix('=') {
-        Ok(Answer::Done(rest.trim_ascii()))
+        Ok(Reply::Done(rest.trim_ascii()))
     } else if let Some(rest) = text.strip_prefix('?') {
-        Ok(Answer::Refused(rest.trim_ascii()))
+        Ok(Reply::Refused(rest.trim_ascii()))
     } else {
         Err(Illegal(format!("an answer starts with = or ?, not with {}", quote(text))))
     }
@@ -37,10 +37,10 @@ pub(crate) fn answer(text: &str) -> Result<Answer<'_>, Illegal> {
 ///
 /// # Errors
 /// If it starts with neither `=` nor `?`, or refuses to move.
-pub(crate) fn words(text: &str) -> Result<Vec<&str>, Illegal> {
-    match answer(text)? {
-        Answer::Done(words) => Ok(words.split_ascii_whitespace().collect()),
-        Answer::Refused(reason) => Err(Illegal(format!("refused to move: {}", quote(reason)))),
+pub(crate) fn parse_words(text: &str) -> Result<Vec<&str>, Illegal> {
+    match parse_reply(text)? {
+        Reply::Done(words) => Ok(words.split_ascii_whitespace().collect()),
+        Reply::Refused(reason) => Err(Illegal(format!("refused to move: {}", quote(reason)))),
     }
 }
 

@@ -15,7 +15,7 @@ use crate::rules::{RULES_VERSION, Rules};
 use crate::value::{ParamsError, Value, Values};
 
 /// The most seats that a table of any game has.
-pub const MOST_SEATS: u8 = 16;
+pub const MAX_SEATS: u8 = 16;
 
 /// A game: everything about it that the rest of Arbiter asks for.
 #[derive(Clone, Debug)]
@@ -27,7 +27,7 @@ pub struct GameInfo {
     /// The version of the rules, in each record. It changes when the same replies to the same seed
     /// would no longer give the same scores.
     pub rules_version: Text,
-    /// The fewest and the most seats of a table: 1 to [`MOST_SEATS`].
+    /// The fewest and the most seats of a table: 1 to [`MAX_SEATS`].
     pub seats: RangeInclusive<usize>,
     /// What the components of a score are called, the most important first. They are added over
     /// matches and compared from the left; more is better.
@@ -55,7 +55,7 @@ pub struct GameInfo {
     /// What the compressed record of one takes, in bytes.
     pub record: Estimate,
     /// How the parameters are read.
-    pub reader: Reader,
+    pub reader: ParamsReader,
 }
 
 impl GameInfo {
@@ -83,12 +83,12 @@ impl GameInfo {
             boards: None,
             episodes: None,
             bots: BotInfo { protocol: Protocol::Stdio, framing: Framing::Line, http: false },
-            official: Official::of(Family::RoundRobin(PairSeats::Balanced)),
+            official: Official::of(ScheduleKind::RoundRobin(PairSeats::Balanced)),
             trial: Vec::new(),
             playground: Playground::default(),
             time: Estimate::fixed(0),
             record: Estimate::fixed(0),
-            reader: Reader::of::<T>(),
+            reader: ParamsReader::of::<T>(),
         }
     }
 }
@@ -145,7 +145,7 @@ pub struct BotInfo {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Official {
     /// Who meets whom.
-    pub schedule: Family,
+    pub schedule: ScheduleKind,
     /// How much memory a bot has, in megabytes, where it is not as much as usual.
     pub memory_mb: Option<u64>,
     /// Whether the files that a bot leaves are there again in its next match.
@@ -157,14 +157,14 @@ pub struct Official {
 
 impl Official {
     /// Tournaments with nothing out of the ordinary but who meets whom.
-    pub const fn of(schedule: Family) -> Self {
+    pub const fn of(schedule: ScheduleKind) -> Self {
         Self { schedule, memory_mb: None, keeps_files: false, shared_deals: false }
     }
 }
 
 /// Who meets whom.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Family {
+pub enum ScheduleKind {
     /// Every pair meets, with the seats in this order.
     RoundRobin(PairSeats),
     /// Tables of four.
@@ -193,12 +193,12 @@ pub struct Playground {
     /// people is slowed down too.
     pub slow: bool,
     /// Examples of every line of the protocol, in the order in which a match comes to them.
-    pub phrases: Vec<Phrase>,
+    pub examples: Vec<ProtocolExample>,
 }
 
 /// A line of the protocol as an example.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Phrase {
+pub struct ProtocolExample {
     /// The line; `\n` in it stands for the end of a line within one protocol unit.
     pub line: Text,
     /// What it means, and what is due.
@@ -221,7 +221,7 @@ impl Estimate {
     }
 
     /// `base`, and `each` more for each unit of the parameter `key`.
-    pub const fn growing(base: i64, key: &'static str, each: i64) -> Self {
+    pub const fn per_unit(base: i64, key: &'static str, each: i64) -> Self {
         Self { base, per_unit: Some((Cow::Borrowed(key), each)) }
     }
 
@@ -236,7 +236,7 @@ impl Estimate {
 
 /// Reads the parameters of a game.
 #[derive(Clone)]
-pub struct Reader(Arc<ReadRules>);
+pub struct ParamsReader(Arc<ReadRules>);
 
 /// Makes rules of parameters, given the parameters that there are.
 type ReadRules = dyn Fn(&[ParamInfo], &Value) -> RulesResult + Send + Sync;
@@ -244,9 +244,9 @@ type ReadRules = dyn Fn(&[ParamInfo], &Value) -> RulesResult + Send + Sync;
 /// The rules with the parameters that were read.
 type RulesResult = Result<Arc<dyn Rules>, ParamsError>;
 
-impl fmt::Debug for Reader {
+impl fmt::Debug for ParamsReader {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Reader")
+        f.write_str("ParamsReader")
     }
 }
 
@@ -267,7 +267,7 @@ pub fn read_rules<T: Rules + Default>(
     Ok(rules)
 }
 
-impl Reader {
+impl ParamsReader {
     /// A reader of parameters that are set one by one, beginning with the official ones.
     pub fn of<T: Rules + Default + 'static>() -> Self {
         Self(Arc::new(|known, value| Ok(Arc::new(read_rules::<T>(known, value)?))))
@@ -346,8 +346,8 @@ impl Serialize for Game {
 }
 
 /// An example of a line of a protocol.
-pub const fn phrase(line: &'static str, meaning: &'static str) -> Phrase {
-    Phrase { line: Cow::Borrowed(line), meaning: Cow::Borrowed(meaning) }
+pub const fn example(line: &'static str, meaning: &'static str) -> ProtocolExample {
+    ProtocolExample { line: Cow::Borrowed(line), meaning: Cow::Borrowed(meaning) }
 }
 
 /// Texts of a descriptor.

@@ -12,7 +12,6 @@
 
 extern crate alloc;
 
-mod bank;
 pub mod bitwa;
 pub mod blackjack;
 mod bounds;
@@ -23,7 +22,7 @@ pub mod gomoku;
 mod gtp;
 mod info;
 mod match_state;
-pub mod moves;
+pub mod move_form;
 mod name;
 mod parameter;
 mod params;
@@ -35,20 +34,21 @@ mod score_check;
 mod seat;
 mod seed;
 mod string_enum;
+mod time_bank;
 pub mod tricks;
 mod value;
 pub mod wojna;
 
 pub use bounds::{Bounds, Range};
-pub use clock::{Allowance, Charge, ClockKind, ClockRules, Micros, MicrosError, Spent};
+pub use clock::{Allowance, Charge, ClockKind, ClockRules, Micros, MicrosError, TimeSpent};
 pub use episode::{Episode, TablePlan};
 pub use games::{Games, UnknownGame};
 pub use info::{
-    BoardInfo, BotInfo, EpisodeInfo, Estimate, Family, Game, GameInfo, MOST_SEATS, Official,
-    PairSeats, Phrase, Playground, Ranking, Reader, phrase, read_rules, texts,
+    BoardInfo, BotInfo, EpisodeInfo, Estimate, Game, GameInfo, MAX_SEATS, Official, PairSeats,
+    ParamsReader, Playground, ProtocolExample, Ranking, ScheduleKind, example, read_rules, texts,
 };
 pub use match_state::{
-    Forfeit, Fork, Illegal, MatchState, MatchView, Note, Owes, Say, Score, Standing, StartError,
+    Forfeit, Fork, Illegal, MatchState, MatchView, Note, Owes, Say, Score, SeatResult, StartError,
     Step, TurnPolicy,
 };
 pub use name::{BotName, BotNameError};
@@ -56,7 +56,7 @@ pub use parameter::{ParamInfo, ParamKind, Text, Written, param};
 pub use params::{Params, seats_due};
 pub use protocol::{Framing, Protocol};
 pub use rules::{Carried, EpisodeRules, MIXED_TURNS_RULES_VERSION, RULES_VERSION, Rules};
-pub use score_check::{Impossible, MatchScores};
+pub use score_check::{ImpossibleScore, MatchScores};
 pub use seat::Seat;
 pub use seed::{Dice, Seed, SeedError};
 pub use value::{ParamsError, Value, Values};

@@ -3,7 +3,7 @@
 //! The driver (a referee with real programs, or the verification of a record) repeats:
 //!
 //! 1. [`MatchState::step`] gives the next thing to do.
-//! 2. After a [`Say`] that owes something, [`MatchState::heard`] passes on the answer, or the forfeit
+//! 2. After a [`Say`] that owes something, [`MatchState::receive_reply`] passes on the answer, or the forfeit
 //!    that stands in its place, with the time charged for it.
 //!
 //! Consequences are the game's alone. A forfeit is ordinary input: each game treats a dead bot in
@@ -20,7 +20,7 @@ use thiserror::Error;
 
 pub(crate) use crate::clock::Allowance;
 use crate::clock::Micros;
-use crate::moves::{ANSWER, FormFields, Offer};
+use crate::move_form::{ANSWER, FormFields, MoveForm};
 use crate::name::BotName;
 use crate::picture::{Key, Picture};
 pub(crate) use crate::seat::Seat;
@@ -44,7 +44,7 @@ crate::string_enum! {
 
 impl Forfeit {
     /// The forfeit that an answer comes to, if it is one or breaks the rules.
-    pub fn of_answer(taken: &Result<Result<(), Illegal>, Self>) -> Option<Self> {
+    pub fn from_reply(taken: &Result<Result<(), Illegal>, Self>) -> Option<Self> {
         match taken {
             Ok(Ok(())) => None,
             Ok(Err(_)) => Some(Self::Illegal),
@@ -123,14 +123,14 @@ pub enum Note {
 /// The next thing to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Say this, and if it owes something report back through [`MatchState::heard`].
+    /// Say this, and if it owes something report back through [`MatchState::receive_reply`].
     Say(Say),
     /// Kill this seat's program: it is never spoken to again.
     Dismiss(Seat),
     /// Put this into the record.
     Note(Note),
     /// The match is over. Repeated for ever after.
-    Over(Vec<Standing>),
+    Over(Vec<SeatResult>),
 }
 
 /// Tie-break keys, the most important first: added component by component over matches, compared
@@ -141,7 +141,7 @@ pub struct Score(pub Vec<i64>);
 
 /// How one seat ends a match.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Standing {
+pub struct SeatResult {
     /// What the match brings to the ranking.
     pub score: Score,
     /// The forfeit that ended this seat's say, if one did.
@@ -150,7 +150,7 @@ pub struct Standing {
     pub bad_answers: u32,
 }
 
-impl Standing {
+impl SeatResult {
     /// How a seat ends that gave no bad answer.
     pub fn new(score: Vec<i64>, forfeit: Option<Forfeit>) -> Self {
         Self { score: Score(score), forfeit, bad_answers: 0 }
@@ -169,7 +169,7 @@ pub struct StartError(pub String);
 
 /// A match in progress.
 pub trait MatchState: Send + fmt::Debug {
-    /// The next thing to do. After a [`Step::Say`] that owes something, [`MatchState::heard`] comes
+    /// The next thing to do. After a [`Step::Say`] that owes something, [`MatchState::receive_reply`] comes
     /// first.
     fn step(&mut self) -> Step;
 
@@ -180,7 +180,11 @@ pub trait MatchState: Send + fmt::Debug {
     ///
     /// # Errors
     /// [`Illegal`] if the answer forfeits the seat. The game has taken it into account already.
-    fn heard(&mut self, answer: Result<&str, Forfeit>, charged: Micros) -> Result<(), Illegal>;
+    fn receive_reply(
+        &mut self,
+        answer: Result<&str, Forfeit>,
+        charged: Micros,
+    ) -> Result<(), Illegal>;
 
     /// What the program of `seat` is told on its command line, after its own arguments.
     fn launch_arguments(&self, _seat: Seat) -> Vec<String> {
@@ -188,7 +192,7 @@ pub trait MatchState: Send + fmt::Debug {
     }
 
     /// What records of earlier versions say to a program that was gone, if they do.
-    fn told_to_gone(&self) -> Option<String> {
+    fn legacy_farewell(&self) -> Option<String> {
         None
     }
 
@@ -210,9 +214,9 @@ impl<T: MatchState + Clone + 'static> Fork for T {
 
 /// A match as people see it: what it looks like, and what they may play. Read-only.
 pub trait MatchView: Any + fmt::Debug + Fork {
-    /// What the match looks like between bots of these names, seat 1 first, as the player of `eyes`
-    /// sees it; without eyes everything is seen. What is hidden is not in the picture at all.
-    fn picture(&self, names: &[BotName], eyes: Option<Seat>) -> Picture;
+    /// What the match looks like between bots of these names, seat 1 first, as the player of `viewer`
+    /// sees it; without viewer everything is seen. What is hidden is not in the picture at all.
+    fn picture(&self, names: &[BotName], viewer: Option<Seat>) -> Picture;
 
     /// What a picture of this state shows.
     fn picture_key(&self) -> Key;
@@ -229,7 +233,7 @@ pub trait MatchView: Any + fmt::Debug + Fork {
 
     /// What the person at `seat` may do. `chosen` is what was chosen before, in moves that take
     /// several steps.
-    fn offer(&self, seat: Seat, chosen: &FormFields) -> Offer;
+    fn move_form(&self, seat: Seat, chosen: &FormFields) -> MoveForm;
 
     /// The answer that a form comes to in which no whole answer was chosen.
     ///
@@ -263,7 +267,9 @@ impl dyn MatchView {
     /// # Errors
     /// Why not: in the words of the rules, where these have any.
     pub fn check(&self, seat: Seat, answer: &str) -> Result<(), String> {
-        self.fork().heard(Ok(answer), Micros::ZERO).map_err(|illegal| illegal.to_string())?;
+        self.fork()
+            .receive_reply(Ok(answer), Micros::ZERO)
+            .map_err(|illegal| illegal.to_string())?;
         self.warn(seat, answer)
     }
 }

@@ -12,7 +12,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::info::Game;
 use crate::match_state::{MatchState, StartError, TurnPolicy};
-use crate::moves::Grid;
+use crate::move_form::Grid;
 use crate::name::BotName;
 use crate::rules::{EpisodeRules, Rules};
 use crate::seed::Seed;

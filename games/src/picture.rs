@@ -94,21 +94,24 @@ impl Shape {
 
     /// The same at this place.
     #[must_use]
-    pub fn at<const N: usize>(mut self, place: [(&'static str, &dyn fmt::Display); N]) -> Self {
+    pub fn with_attributes<const N: usize>(
+        mut self,
+        place: [(&'static str, &dyn fmt::Display); N],
+    ) -> Self {
         self.place.extend(place.map(|(name, value)| (name, Cow::Owned(value.to_string()))));
         self
     }
 
     /// The same with these words.
     #[must_use]
-    pub fn saying(mut self, text: impl fmt::Display) -> Self {
+    pub fn with_text(mut self, text: impl fmt::Display) -> Self {
         self.text = text.to_string();
         self
     }
 
     /// The same with these shapes in it.
     #[must_use]
-    pub fn of(mut self, shapes: Vec<Self>) -> Self {
+    pub fn with_shapes(mut self, shapes: Vec<Self>) -> Self {
         self.shapes = shapes;
         self
     }
@@ -240,9 +243,9 @@ impl Cell {
     }
 }
 
-/// Whether the player of `eyes` may see what `seat` holds; without eyes everything is seen.
-pub fn sees(eyes: Option<Seat>, seat: Seat) -> bool {
-    eyes.is_none_or(|eyes| eyes == seat)
+/// Whether the player of `viewer` may see what `seat` holds; without viewer everything is seen.
+pub fn sees(viewer: Option<Seat>, seat: Seat) -> bool {
+    viewer.is_none_or(|viewer| viewer == seat)
 }
 
 /// The name of the bot at a seat.

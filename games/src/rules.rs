@@ -7,7 +7,7 @@ use core::ops::RangeInclusive;
 
 use crate::bounds::Bounds;
 use crate::match_state::{MatchState, StartError, TurnPolicy};
-use crate::moves::Grid;
+use crate::move_form::Grid;
 use crate::name::BotName;
 use crate::parameter::Written;
 use crate::seed::Seed;

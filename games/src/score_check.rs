@@ -32,7 +32,7 @@ pub struct MatchScores<'a> {
 /// Why a result cannot be that of a match.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{0}")]
-pub struct Impossible(String);
+pub struct ImpossibleScore(String);
 
 impl Params {
     /// What the scores can be when these seats forfeited, seat 1 first; nothing if no match of this
@@ -45,7 +45,7 @@ impl Params {
     }
 
     /// Looks whether a match can have ended so, as far as scores show it.
-    pub fn check(&self, ended: &MatchScores<'_>) -> Result<(), Impossible> {
+    pub fn check(&self, ended: &MatchScores<'_>) -> Result<(), ImpossibleScore> {
         let forfeited: Vec<_> = ended.forfeits.iter().map(Option::is_some).collect();
         let forfeited = if forfeited.is_empty() { vec![false; ended.seats] } else { forfeited };
         let bounds = self.bounds(&forfeited).filter(|_| forfeited.len() == ended.seats);
@@ -53,7 +53,7 @@ impl Params {
             let game = self.game();
             let seats = ended.seats;
             let forfeits = forfeited.iter().filter(|forfeited| **forfeited).count();
-            Impossible(format!(
+            ImpossibleScore(format!(
                 "no match of {game} with {seats} seats ends with {forfeits} forfeits"
             ))
         })?;
@@ -61,12 +61,16 @@ impl Params {
     }
 
     /// The same where the bounds are known that follow from the seats and their forfeits.
-    pub fn check_within(&self, bounds: &Bounds, ended: &MatchScores<'_>) -> Result<(), Impossible> {
+    pub fn check_within(
+        &self,
+        bounds: &Bounds,
+        ended: &MatchScores<'_>,
+    ) -> Result<(), ImpossibleScore> {
         let columns = &self.game().columns;
         let (found, due) = (ended.scores.len(), columns.len() * bounds.seats.len());
         if found != due {
             let error = format!("the scores of all seats have {found} numbers, not {due}");
-            return Err(Impossible(error));
+            return Err(ImpossibleScore(error));
         }
         let scores = ended.scores.chunks_exact(columns.len());
         for ((seat, score), ranges) in (1..).zip(scores).zip(&bounds.seats) {
@@ -75,7 +79,7 @@ impl Params {
             }
             if !self.rules().agrees(score) {
                 let error = format!("the score of seat {seat} contradicts itself: {score:?}");
-                return Err(Impossible(error));
+                return Err(ImpossibleScore(error));
             }
         }
         for ((seat, bad), most) in (1..).zip(ended.bad_answers).zip(&bounds.bad_answers) {
@@ -86,7 +90,7 @@ impl Params {
             let value: i128 = parts.copied().map(i128::from).sum();
             let (least, most) = (*range.start(), *range.end());
             if !(i128::from(least)..=i128::from(most)).contains(&value) {
-                return Err(Impossible(format!(
+                return Err(ImpossibleScore(format!(
                     "{what} of all seats cannot add up to {value}: from {least} to {most} are possible"
                 )));
             }
@@ -96,12 +100,12 @@ impl Params {
 }
 
 /// Looks whether a number of a seat is one of those possible.
-fn within(what: &str, seat: usize, value: i64, range: &Range) -> Result<(), Impossible> {
+fn within(what: &str, seat: usize, value: i64, range: &Range) -> Result<(), ImpossibleScore> {
     if range.contains(&value) {
         return Ok(());
     }
     let (least, most) = (*range.start(), *range.end());
-    Err(Impossible(format!(
+    Err(ImpossibleScore(format!(
         "{what} of seat {seat} cannot be {value}: from {least} to {most} are possible"
     )))
 }

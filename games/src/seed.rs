@@ -146,7 +146,7 @@ mod tests {
 
     /// The mapping is part of the rules: these numbers may change only with the rules version.
     #[test]
-    fn numbers_are_fixed() {
+    fn random_numbers_never_change() {
         let mut dice = Seed([7; 32]).dice(0);
         let mut list = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9];
         dice.shuffle(&mut list);

@@ -72,7 +72,7 @@ fn transcripts() {
 // Rounds and turns
 
 #[test]
-fn every_division_moves_once_a_round_in_the_order_of_letters() {
+fn divisions_move_once_a_round_in_letter_order() {
     let mut game = Match::start(&params(r#"{"board": "13 1 2 1 z#A#c#a#C#B#Z"}"#));
     let played = play(&mut game, good);
     let asked = played.transcript.iter().filter_map(|line| line.split_once("gen_move "));
@@ -81,7 +81,7 @@ fn every_division_moves_once_a_round_in_the_order_of_letters() {
 }
 
 #[test]
-fn divisions_without_units_are_passed_over() {
+fn divisions_without_units_are_skipped() {
     // A destroys the only unit of a; b is left and moves.
     let mut game = Match::start(&params(r#"{"board": "5 1 2 1 Aa#b#"}"#));
     let played = but(&mut game, "1> gen_move A", Ok("= 1 1 0 1 1 1"));
@@ -117,7 +117,7 @@ fn a_side_without_units_has_lost_before_the_first_move() {
 }
 
 #[test]
-fn the_last_order_is_told_to_both() {
+fn both_bots_hear_the_last_order() {
     let played = play(&mut quiet(), good);
     assert_eq!(count(&played, "1> play A 1 0 0 1 1 1"), 2);
     assert_eq!(count(&played, "2> play a 1 0 0 1 1 1"), 2);
@@ -173,7 +173,7 @@ fn more_units_beat_more_strength() {
 // Answers and forfeits
 
 #[test]
-fn answers_are_read_strictly() {
+fn malformed_replies_forfeit() {
     for (answer, reason) in [
         ("= 1 0 0 1 1", "a move is six numbers, A xd yd dx dy p, not 5"),
         ("= 1 0 0 1 1 1 1", "a move is six numbers, A xd yd dx dy p, not 7"),
@@ -208,7 +208,7 @@ fn answers_are_read_strictly() {
 }
 
 #[test]
-fn answers_are_read_leniently_where_nothing_is_lost() {
+fn white_space_in_replies_is_ignored() {
     for answer in ["=1 2 0 -1 -1 0", "  =  1  2 0\t-1 -1 0 \r", "\n\n= 1 2 0 -1 -1 0\r\n"] {
         let played = but(&mut quiet(), "1> gen_move", Ok(answer));
         assert_eq!(forfeits(&played), [None, None], "{answer}");
@@ -233,7 +233,7 @@ fn acknowledgements_without_a_sign_forfeit() {
 }
 
 #[test]
-fn every_forfeit_at_every_command_lets_the_other_play_on() {
+fn the_opponent_plays_on_after_any_forfeit() {
     for forfeit in Forfeit::ALL {
         for command in ["1> set_game", "1> time_left", "1> gen_move", "1> play A", "1> play a"] {
             let played = but(&mut quiet(), command, Err(forfeit));
@@ -250,7 +250,7 @@ fn every_forfeit_at_every_command_lets_the_other_play_on() {
 
 /// A valid order stands even if the bot is found dead right after it.
 #[test]
-fn an_order_stands_when_its_bot_dies_next() {
+fn an_order_counts_even_if_its_bot_dies_next() {
     let mut game = Match::start(&params(r#"{"board": "4 1 5 1 Aab."}"#));
     let played = play(&mut game, |say| match say.text.as_str() {
         "gen_move A" => (Ok("= 1 1 0 1 1 1".to_string()), Micros::ZERO),
@@ -352,7 +352,7 @@ fn other_case(letter: char) -> char {
 }
 
 #[test]
-fn shipped_boards_favour_nobody() {
+fn shipped_boards_are_symmetric() {
     use Symmetry::{Centre, LeftRight, TopBottom, UnitsLeftRight};
     for (name, symmetry) in [
         ("pole", LeftRight),
@@ -491,7 +491,7 @@ fn parameters_round_trip() {
 }
 
 #[test]
-fn meaningless_parameters_are_refused() {
+fn invalid_parameters_are_refused() {
     for (json, error) in [
         (r#"{"baord": "pole"}"#, "unknown field `baord`"),
         (r#"{"board": "nowhere"}"#, "there is no board \"nowhere\""),

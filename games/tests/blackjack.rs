@@ -115,17 +115,17 @@ fn doubling_takes_chips_and_one_card() {
 }
 
 #[test]
-fn the_broke_sit_out() {
+fn players_who_cannot_pay_sit_out() {
     stacked("broke");
 }
 
 #[test]
-fn moves_go_round() {
+fn players_act_in_turn() {
     stacked("passes");
 }
 
 #[test]
-fn bad_answers_stand_until_they_are_too_many() {
+fn bad_answers_count_as_stand_up_to_the_limit() {
     stacked("bad");
 }
 
@@ -150,7 +150,7 @@ fn bad_answers_are_counted_and_never_forfeit() {
 }
 
 #[test]
-fn a_decision_has_its_limit() {
+fn every_decision_has_the_time_limit() {
     let mut game = Match::start(&params(r#"{"move_limit": "750ms"}"#), 1, SEED).unwrap();
     let Step::Say(say) = game.step() else { panic!("a hand starts with a question") };
     assert_eq!((say.owes, say.tells_time), (Owes::Move, false));
@@ -158,7 +158,7 @@ fn a_decision_has_its_limit() {
 }
 
 #[test]
-fn the_hundred_and_first_bet_is_standing() {
+fn the_hundred_and_first_bet_counts_as_stand() {
     let mut table = Table::new(&[500], Shoe::stacked(&cards("TTTT"), SEED.dice(0)));
     assert!(table.deal());
     for bets in 1..=100 {
@@ -171,7 +171,7 @@ fn the_hundred_and_first_bet_is_standing() {
 }
 
 #[test]
-fn the_house_takes_no_stake_that_could_overflow() {
+fn stakes_are_capped_below_overflow() {
     let most = 1_000_000_000_000;
     let mut table = Table::new(&[i64::MAX / 4; 2], Shoe::new(SEED.dice(0)));
     assert!(table.deal());
@@ -183,7 +183,7 @@ fn the_house_takes_no_stake_that_could_overflow() {
 }
 
 #[test]
-fn answers_are_read_as_documented() {
+fn replies_are_parsed_as_documented() {
     let read = |text: &str| text.parse::<Action>();
     assert_eq!(read(" h\r\n"), Ok(Action::Hit));
     assert_eq!(read("\tS "), Ok(Action::Stand));
@@ -278,7 +278,7 @@ fn parameters_round_trip() {
 }
 
 #[test]
-fn what_means_nothing_is_refused() {
+fn invalid_parameters_are_refused() {
     let error = |json: &str| read(json).unwrap_err().to_string();
     for (json, reason) in [
         (r#"{"decks": 2}"#, "unknown field `decks`"),

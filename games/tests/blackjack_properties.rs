@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use arbiter_games::blackjack::{ANTE, Card, Match, Params, Player, Shoe, Table, score};
 use arbiter_games::{
-    Carried, Episode, Forfeit, MatchState as _, Micros, Note, Params as AnyParams, Score, Seed,
-    Standing, Step, TablePlan, Value, blackjack, read_rules,
+    Carried, Episode, Forfeit, MatchState as _, Micros, Note, Params as AnyParams, Score,
+    SeatResult, Seed, Step, TablePlan, Value, blackjack, read_rules,
 };
 use dialogue::Reply;
 use proptest::collection::vec;
@@ -181,7 +181,7 @@ proptest! {
             match game.step() {
                 Step::Say(_) => {
                     let (answer, charged) = replies.next().unwrap();
-                    drop(game.heard(answer.as_deref().map_err(|forfeit| *forfeit), *charged));
+                    drop(game.receive_reply(answer.as_deref().map_err(|forfeit| *forfeit), *charged));
                 }
                 Step::Note(Note::Hand { chips, dealer, .. }) => {
                     let after = game.table();
@@ -223,7 +223,7 @@ proptest! {
                     let held = words[1].len();
                     let (answer, charged) = replies.next().unwrap();
                     let drawn = model.answer(answer.as_deref().ok());
-                    let heard = game.heard(answer.as_deref().map_err(|forfeit| *forfeit), *charged);
+                    let heard = game.receive_reply(answer.as_deref().map_err(|forfeit| *forfeit), *charged);
                     prop_assert!(heard.is_ok() || !model.acting, "a bad answer stands");
                     let hand = game.table().players()[index].hand();
                     prop_assert_eq!(hand.len(), held + drawn);
@@ -276,7 +276,7 @@ proptest! {
                     there.sort_unstable();
                     prop_assert_eq!(seen, there);
                     let (answer, charged) = replies.next().unwrap();
-                    drop(game.heard(answer.as_deref().map_err(|forfeit| *forfeit), *charged));
+                    drop(game.receive_reply(answer.as_deref().map_err(|forfeit| *forfeit), *charged));
                 }
                 Step::Over(_) => break,
                 Step::Note(_) | Step::Dismiss(_) => {}
@@ -302,7 +302,7 @@ proptest! {
             match game.step() {
                 Step::Say(_) => {
                     let (answer, charged) = replies.next().unwrap();
-                    drop(game.heard(answer.as_deref().map_err(|forfeit| *forfeit), *charged));
+                    drop(game.receive_reply(answer.as_deref().map_err(|forfeit| *forfeit), *charged));
                 }
                 Step::Note(_) => {
                     drawn.extend(game.table().dealer());
@@ -354,10 +354,10 @@ fn count(cards: &[Card], letter: Card) -> usize {
 }
 
 /// A match that was not played: arbitrary chips and bad answers.
-fn standings(plan: &TablePlan, outcomes: &mut impl Iterator<Item = (i64, u32)>) -> Vec<Standing> {
+fn standings(plan: &TablePlan, outcomes: &mut impl Iterator<Item = (i64, u32)>) -> Vec<SeatResult> {
     let seats = plan.bots.iter().map(|_| outcomes.next().expect("there is always another"));
     seats
-        .map(|(chips, bad_answers)| Standing {
+        .map(|(chips, bad_answers)| SeatResult {
             score: Score(vec![chips]),
             forfeit: None,
             bad_answers,

@@ -7,10 +7,10 @@ use std::any::Any;
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
-use arbiter_games::wojna::{Fate, points};
+use arbiter_games::wojna::{DealResult, points};
 use arbiter_games::{
-    BotName, Dice, Forfeit, Game, Games, Impossible, MatchScores, MatchView, Micros, Owes, Params,
-    Say, Score, Seed, Standing, Step, bitwa, blackjack, gomoku, tricks, wojna,
+    BotName, Dice, Forfeit, Game, Games, ImpossibleScore, MatchScores, MatchView, Micros, Owes,
+    Params, Say, Score, SeatResult, Seed, Step, bitwa, blackjack, gomoku, tricks, wojna,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -72,7 +72,7 @@ fn answer(view: &dyn MatchView, say: &Say, dice: &mut Dice) -> String {
 }
 
 /// Plays a match in which one answer of so many is missing or senseless, none if that is 0.
-fn outcome(params: &Params, seats: usize, seed: Seed, trouble: u32) -> Vec<Standing> {
+fn outcome(params: &Params, seats: usize, seed: Seed, trouble: u32) -> Vec<SeatResult> {
     let names: Vec<BotName> =
         (1..=seats).map(|number| format!("bot{number}").parse().unwrap()).collect();
     let mut game = params.start(&names, seed).unwrap();
@@ -92,12 +92,12 @@ fn outcome(params: &Params, seats: usize, seed: Seed, trouble: u32) -> Vec<Stand
                 _ => Ok(text.as_str()),
             },
         };
-        drop(game.heard(spoken, Micros::ZERO));
+        drop(game.receive_reply(spoken, Micros::ZERO));
     }
 }
 
 /// Checks a result as it would be reported.
-fn check(params: &Params, standings: &[Standing]) -> Result<(), Impossible> {
+fn check(params: &Params, standings: &[SeatResult]) -> Result<(), ImpossibleScore> {
     let scores: Vec<_> =
         standings.iter().flat_map(|standing| standing.score.0.iter().copied()).collect();
     let forfeits: Vec<_> = standings.iter().map(|standing| standing.forfeit).collect();
@@ -159,14 +159,19 @@ fn extremes(numbers: impl Iterator<Item = i64>) -> RangeInclusive<i64> {
 }
 
 /// All ways in which a deal can end for these seats.
-fn fates(forfeited: &[bool]) -> Vec<Vec<Fate>> {
+fn fates(forfeited: &[bool]) -> Vec<Vec<DealResult>> {
     let mut ways = vec![Vec::new()];
     for forfeited in forfeited {
         let own = match forfeited {
-            true => vec![Fate::Forfeited],
-            false => vec![Fate::Left(1), Fate::Left(2), Fate::Left(3), Fate::Stayed],
+            true => vec![DealResult::Forfeited],
+            false => vec![
+                DealResult::Left(1),
+                DealResult::Left(2),
+                DealResult::Left(3),
+                DealResult::Stayed,
+            ],
         };
-        let longer = |way: &Vec<Fate>| {
+        let longer = |way: &Vec<DealResult>| {
             let way = way.clone();
             own.iter().map(move |fate| [&way[..], &[*fate]].concat()).collect::<Vec<_>>()
         };
@@ -185,7 +190,7 @@ fn earlier(forfeited: &[bool]) -> Vec<Vec<bool>> {
 
 /// Two deals, with every way in which seats forfeit and deals end.
 #[test]
-fn bounds_of_wojna_are_what_deals_can_bring() {
+fn bounds_of_wojna_match_all_possible_deals() {
     for seats in 2..=4 {
         let params = params(&wojna::game(), json!({"seats": seats, "deals": 2, "deck": "1-9"}));
         for forfeited in earlier(&vec![true; seats]) {
@@ -231,7 +236,7 @@ fn reachable(chips: i64, hands: u32, most_stake: i64) -> BTreeSet<i64> {
 }
 
 #[test]
-fn bounds_of_blackjack_are_what_stakes_can_bring() {
+fn bounds_of_blackjack_match_all_possible_stakes() {
     for chips in 0..45 {
         for hands in 1..4_u32 {
             for (before, stake) in [(0, i64::MAX), (15, 10)] {
@@ -253,9 +258,9 @@ fn bounds_of_blackjack_are_what_stakes_can_bring() {
     assert_eq!(most, [[trillion * 999_900..=trillion * 1_000_100]]);
 }
 
-fn standings(scores: &[&[i64]], forfeits: &[Option<Forfeit>]) -> Vec<Standing> {
+fn standings(scores: &[&[i64]], forfeits: &[Option<Forfeit>]) -> Vec<SeatResult> {
     let forfeit = |seat: usize| forfeits.get(seat).copied().flatten();
-    let standing = |(seat, score): (usize, &&[i64])| Standing {
+    let standing = |(seat, score): (usize, &&[i64])| SeatResult {
         score: Score(score.to_vec()),
         forfeit: forfeit(seat),
         bad_answers: 0,
@@ -265,7 +270,7 @@ fn standings(scores: &[&[i64]], forfeits: &[Option<Forfeit>]) -> Vec<Standing> {
 
 /// Every pair of points and tricks is possible exactly if tables can bring it.
 #[test]
-fn bounds_of_tricks_are_what_tables_can_bring() {
+fn bounds_of_tricks_match_all_possible_tables() {
     let params = params(&tricks::game(), json!({"tables": 4}));
     let mut possible = BTreeSet::from([(0, 0)]);
     for _ in 0..4 {

@@ -64,13 +64,13 @@ fn verdict(answers: &[&str]) -> Result<(), Illegal> {
     for answer in answers {
         assert_eq!(last, Ok(()));
         assert!(matches!(game.step(), Step::Say(Say { owes: Owes::Move, .. })));
-        last = game.heard(Ok(answer), Micros::ZERO);
+        last = game.receive_reply(Ok(answer), Micros::ZERO);
     }
     last
 }
 
 #[test]
-fn answers_are_strict_but_for_white_space() {
+fn replies_are_strict_except_for_white_space() {
     let to_open: &[&str] = &[];
     let to_swap = &[OPENING];
     let to_choose = &[OPENING, "(0,0)(1,1)"];
@@ -136,7 +136,7 @@ fn answers_are_strict_but_for_white_space() {
 }
 
 #[test]
-fn a_bad_answer_is_explained() {
+fn an_illegal_reply_gets_a_reason() {
     for (answers, reason) in [
         (&["(0,0)(1,1)"][..], "three squares expected, found \"(0,0)(1,1)\""),
         (&["(0,0)(1,1)(1,15)"], "\"(1,15)\" is outside the board: coordinates are 0 to 14"),
@@ -156,7 +156,7 @@ fn a_bad_answer_is_explained() {
 }
 
 #[test]
-fn every_forfeit_loses_at_once_and_all_who_live_are_told() {
+fn a_forfeit_loses_at_once_and_living_bots_hear_it() {
     let dialogue = [OPENING, "(0,0)(1,1)", "W", "(5,5)", "(6,6)"];
     for kind in Forfeit::ALL {
         for (ply, seat) in [1, 2, 1, 2, 1].into_iter().enumerate() {
@@ -181,28 +181,28 @@ fn every_forfeit_loses_at_once_and_all_who_live_are_told() {
 }
 
 #[test]
-fn the_last_words_owe_nothing_and_the_end_stays() {
+fn the_farewell_needs_no_reply_and_the_end_repeats() {
     let mut game = start(&Params::default());
     game.step();
-    game.heard(Err(Forfeit::Clock), Micros::ZERO).unwrap();
+    game.receive_reply(Err(Forfeit::Clock), Micros::ZERO).unwrap();
     for seat in Seat::all(2) {
         let Step::Say(say) = game.step() else { panic!("somebody is not told") };
         assert_eq!((say.seat, say.owes, say.tells_time), (seat, Owes::Nothing, false));
-        assert_eq!(game.heard(Ok("nonsense"), Micros::ZERO), Ok(()));
+        assert_eq!(game.receive_reply(Ok("nonsense"), Micros::ZERO), Ok(()));
     }
     let end = game.step();
     assert!(matches!(end, Step::Over(_)));
-    assert_eq!(game.heard(Err(Forfeit::Gone), Micros::ZERO), Ok(()));
+    assert_eq!(game.receive_reply(Err(Forfeit::Gone), Micros::ZERO), Ok(()));
     assert_eq!(game.step(), end);
 }
 
 #[test]
-fn every_answer_has_the_limit_for_itself() {
+fn every_reply_has_the_full_time_limit() {
     let mut game = start(&params(r#"{"move_limit": "2s"}"#).unwrap());
     for answer in [OPENING, "(0,0)(1,1)", "B", "(2,2)"] {
         let Step::Say(say) = game.step() else { panic!("no prompt") };
         assert_eq!(say.allowance.time(), Micros::from_millis(2000));
-        game.heard(Ok(answer), Micros::from_millis(1999)).unwrap();
+        game.receive_reply(Ok(answer), Micros::from_millis(1999)).unwrap();
     }
 }
 

@@ -52,7 +52,7 @@ fn every_refusal_names_the_key_and_gives_an_example() {
 }
 
 #[test]
-fn a_number_in_the_place_of_a_text_is_told_how_to_write_it() {
+fn a_number_instead_of_a_text_gets_an_example() {
     for (game, key, due) in [
         (
             wojna::game(),
@@ -80,7 +80,7 @@ fn a_number_in_the_place_of_a_text_is_told_how_to_write_it() {
 
 /// What the descriptor says of a parameter is what its game reads.
 #[test]
-fn descriptors_agree_with_what_is_read() {
+fn descriptors_agree_with_the_parser() {
     for game in Games::built_in().iter() {
         let official = Params::official(game).values();
         assert!(official.iter().all(|(key, _)| game.param_keys().contains(&key)), "{game}");

@@ -60,7 +60,7 @@ fn first_cards(game: &Match, player: Player) -> Vec<String> {
 fn advance(game: &mut Match, plies: usize) -> Option<Player> {
     for _ in 0..plies {
         let player = ask(game)?;
-        game.heard(Ok(&first_cards(game, player).join(" ")), Micros::ZERO).unwrap();
+        game.receive_reply(Ok(&first_cards(game, player).join(" ")), Micros::ZERO).unwrap();
     }
     ask(game)
 }
@@ -181,7 +181,7 @@ fn tables_come_in_pairs_with_hands_and_first_attack_exchanged() {
 }
 
 #[test]
-fn who_is_asked_for_all_tables_sees_none_that_waits() {
+fn a_bot_asked_for_all_tables_sees_no_waiting_table() {
     for client in Player::ALL {
         let mut turns = [TurnPolicy::AnyTable; 2];
         turns[client.index()] = TurnPolicy::AllTables;
@@ -196,14 +196,14 @@ fn who_is_asked_for_all_tables_sees_none_that_waits() {
             if said.owes == Owes::Nothing {
                 break;
             }
-            game.heard(Ok(&first_cards(&game, player).join(" ")), Micros::ZERO).unwrap();
+            game.receive_reply(Ok(&first_cards(&game, player).join(" ")), Micros::ZERO).unwrap();
         }
         assert!(rival_waits && game.is_over(), "the rival is told of tables that wait");
     }
 }
 
 #[test]
-fn two_of_the_same_turns_are_asked_alike() {
+fn equal_turn_policies_are_treated_alike() {
     let played = |turns| {
         let mut game = start(20, "alike").with_turn_policies(turns);
         let mut said = Vec::new();
@@ -214,7 +214,7 @@ fn two_of_the_same_turns_are_asked_alike() {
             if next.owes == Owes::Nothing {
                 return said;
             }
-            game.heard(Ok(&first_cards(&game, player).join(" ")), Micros::ZERO).unwrap();
+            game.receive_reply(Ok(&first_cards(&game, player).join(" ")), Micros::ZERO).unwrap();
         }
     };
     let any = played([TurnPolicy::AnyTable; 2]);
@@ -223,7 +223,7 @@ fn two_of_the_same_turns_are_asked_alike() {
 }
 
 #[test]
-fn the_version_of_the_rules_tells_how_bots_are_asked() {
+fn the_rules_version_depends_on_the_turn_policies() {
     let params = GameParams::official(&tricks::game());
     let (names, seed) = (names(2), Seed::of_text("version"));
     let first_seat = |rules, turns: [TurnPolicy; 2]| {
@@ -270,7 +270,7 @@ fn chance_is_fair() {
 }
 
 #[test]
-fn a_bot_has_the_limit_for_each_answer() {
+fn every_reply_has_the_full_time_limit() {
     let params = read(r#"{"move_limit": "300ms"}"#).unwrap();
     let mut game = Match::start(&params, Seed::of_text("limit"));
     let first = say(&mut game);
@@ -289,7 +289,7 @@ fn a_bad_card_loses_its_table_alone() {
         let mut words = first_cards(&game, player);
         words[index] = bad.to_owned();
         let before = game.tables()[index].tricks(player);
-        game.heard(Ok(&words.join(" ")), Micros::ZERO).unwrap();
+        game.receive_reply(Ok(&words.join(" ")), Micros::ZERO).unwrap();
         let over = |table: &Table| table.turn().is_none();
         assert_eq!(game.tables().iter().position(over), Some(index), "{bad}");
         assert_eq!(game.tables().iter().filter(|table| over(table)).count(), 1, "{bad}");
@@ -300,7 +300,7 @@ fn a_bad_card_loses_its_table_alone() {
 }
 
 #[test]
-fn answers_are_read_with_patience() {
+fn white_space_and_prefixes_in_replies_are_accepted() {
     let forms = [
         |cards: &str| cards.to_owned(),
         |cards: &str| format!("move={cards}"),
@@ -313,7 +313,7 @@ fn answers_are_read_with_patience() {
         let mut game = start(4, "forms");
         while let Some(player) = ask(&mut game) {
             let answer = form(&first_cards(&game, player).join(" "));
-            game.heard(Ok(&answer), Micros::ZERO).unwrap();
+            game.receive_reply(Ok(&answer), Micros::ZERO).unwrap();
         }
         let is_played_out = |table: &Table| table.hand(Player::First).is_empty();
         assert!(game.tables().iter().all(is_played_out));
@@ -321,7 +321,7 @@ fn answers_are_read_with_patience() {
 }
 
 #[test]
-fn a_bad_line_forfeits_all_that_is_not_over() {
+fn a_bad_line_forfeits_all_unfinished_tables() {
     for (bad, reason) in [
         ("", "4 cards expected, one for each table, found 0: \"\""),
         ("move=", "4 cards expected, one for each table, found 0: \"move=\""),
@@ -337,7 +337,7 @@ fn a_bad_line_forfeits_all_that_is_not_over() {
         let player = advance(&mut game, 20).unwrap();
         let own = game.tables().iter().map(|table| i64::from(table.tricks(player))).sum::<i64>();
         assert!(own > 0);
-        let illegal = game.heard(Ok(bad), Micros::ZERO).unwrap_err().to_string();
+        let illegal = game.receive_reply(Ok(bad), Micros::ZERO).unwrap_err().to_string();
         assert!(illegal.starts_with(reason), "{illegal}");
         let ending = dialogue::play(&mut game, |say| panic!("asked after the end: {say:?}"));
         let tricks = 2 * own - 4 * i64::from(TRICKS);
@@ -352,13 +352,13 @@ fn a_bad_line_forfeits_all_that_is_not_over() {
 fn nothing_changes_after_the_end() {
     let mut game = start(2, "after the end");
     ask(&mut game).unwrap();
-    game.heard(Err(Forfeit::Flood), Micros::ZERO).unwrap();
+    game.receive_reply(Err(Forfeit::Flood), Micros::ZERO).unwrap();
     for seat in 0..2 {
         let farewell = say(&mut game);
         assert_eq!((farewell.seat.index(), farewell.owes), (seat, Owes::Nothing));
         assert_eq!(farewell.allowance, Allowance::Move(Micros::ZERO));
-        game.heard(Err(Forfeit::Gone), Micros::ZERO).unwrap();
-        game.heard(Ok("nonsense"), Micros::ZERO).unwrap();
+        game.receive_reply(Err(Forfeit::Gone), Micros::ZERO).unwrap();
+        game.receive_reply(Ok("nonsense"), Micros::ZERO).unwrap();
     }
     let over = game.step();
     let Step::Over(standings) = &over else { panic!("{over:?}") };
@@ -372,10 +372,10 @@ fn nothing_changes_after_the_end() {
 fn a_finished_table_is_safe_from_a_forfeit() {
     let mut game = start(2, "finished");
     let player = ask(&mut game).unwrap();
-    game.heard(Ok("no card"), Micros::ZERO).unwrap();
+    game.receive_reply(Ok("no card"), Micros::ZERO).unwrap();
     let other = ask(&mut game).unwrap();
     assert_ne!(player, other);
-    game.heard(Err(Forfeit::Clock), Micros::ZERO).unwrap();
+    game.receive_reply(Err(Forfeit::Clock), Micros::ZERO).unwrap();
     let ending = dialogue::play(&mut game, |say| panic!("asked after the end: {say:?}"));
     assert_eq!(scores(&ending), [[0, 0], [0, 0]]);
 }
@@ -398,7 +398,7 @@ fn parameters_round_trip() {
 }
 
 #[test]
-fn parameters_that_mean_nothing_are_refused() {
+fn invalid_parameters_are_refused() {
     for (json, reason) in [
         (r#"{"table": 2}"#, "unknown field `table`"),
         (r#"{"tables": 3}"#, "tables cannot be 3: each deal is played at two tables"),
@@ -419,7 +419,7 @@ fn parameters_that_mean_nothing_are_refused() {
 }
 
 #[test]
-fn a_match_is_for_two() {
+fn a_match_needs_two_bots() {
     let params = GameParams::official(&tricks::game());
     assert!(params.start(&names(2), Seed::of_text("two")).is_ok());
     for count in [1, 3] {

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 
 use arbiter_games::tricks::{Card, DECK, HAND, Match, Params, Player, Suit, TRICKS, Table};
 use arbiter_games::{
-    Forfeit, MatchState as _, Micros, Owes, Seed, Standing, Step, read_rules, tricks,
+    Forfeit, MatchState as _, Micros, Owes, SeatResult, Seed, Step, read_rules, tricks,
 };
 use dialogue::{Reply, scores};
 use proptest::collection::vec;
@@ -194,7 +194,7 @@ fn honest(pairs: u32, seed: [u8; 32], policy: impl Fn(&View, usize) -> Card) -> 
             view.play(card);
             words[index] = card.to_string();
         }
-        game.heard(Ok(&words.join(" ")), Micros::ZERO).unwrap();
+        game.receive_reply(Ok(&words.join(" ")), Micros::ZERO).unwrap();
     };
     finish(played, views)
 }
@@ -255,7 +255,7 @@ fn last_cards(game: &Match, player: Player) -> String {
 }
 
 /// Plays a match with these replies, over and over; returns all that was said.
-fn run(game: &mut Match, replies: &[Option<Reply>]) -> (Vec<String>, Vec<Standing>) {
+fn run(game: &mut Match, replies: &[Option<Reply>]) -> (Vec<String>, Vec<SeatResult>) {
     let mut replies = replies.iter().cycle();
     let mut said = Vec::new();
     loop {
@@ -268,7 +268,8 @@ fn run(game: &mut Match, replies: &[Option<Reply>]) -> (Vec<String>, Vec<Standin
                 let honest = last_cards(game, Player::ALL[say.seat.index()]);
                 let honest = (Ok(honest), Micros::ZERO);
                 let (answer, charged) = replies.next().unwrap().as_ref().unwrap_or(&honest);
-                let verdict = game.heard(answer.as_deref().map_err(|forfeit| *forfeit), *charged);
+                let verdict =
+                    game.receive_reply(answer.as_deref().map_err(|forfeit| *forfeit), *charged);
                 said.extend(verdict.err().map(|illegal| illegal.to_string()));
             }
             Step::Over(standings) => return (said, standings),

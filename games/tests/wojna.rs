@@ -68,7 +68,7 @@ fn told(played: &Played, number: u8) -> Vec<&str> {
 }
 
 #[test]
-fn the_scheme_of_the_document() {
+fn the_example_of_the_document() {
     golden("wojna-scheme.txt");
 }
 
@@ -83,7 +83,7 @@ fn three_bots_forfeit() {
 }
 
 #[test]
-fn the_official_match_says_the_official_things() {
+fn the_official_match_sends_the_official_settings() {
     let mut game = Match::start(&Params::default(), 4, seed("official"));
     let played = play(&mut game, |say| always("= pass", say));
     let told = told(&played, 1);
@@ -97,7 +97,7 @@ fn the_official_match_says_the_official_things() {
 }
 
 #[test]
-fn everybody_hears_everything_but_the_cards_and_times_of_others() {
+fn other_cards_and_times_are_not_sent() {
     let mut game = Match::start(&params(json!({"deals": 2})), 4, seed("ears"));
     let played = play(&mut game, |say| always("= check", say));
     let public = |number| {
@@ -116,7 +116,7 @@ fn everybody_hears_everything_but_the_cards_and_times_of_others() {
 }
 
 #[test]
-fn every_command_owes_an_answer_out_of_the_bank() {
+fn the_bank_pays_for_the_reply_to_every_command() {
     let mut game = Match::start(&params(json!({"deals": 1, "deck": "1-8"})), 4, seed("bank"));
     play(&mut game, |say| {
         let word = say.text.split(' ').next().unwrap();
@@ -147,7 +147,7 @@ impl Model {
 }
 
 #[test]
-fn the_clock_gives_time_for_moves_and_is_set_anew_for_each_deal() {
+fn the_clock_adds_time_for_moves_and_restarts_each_deal() {
     let json = json!({"deals": 4, "clock": Model::TEXT, "deck": "1-6*3", "seats": 3});
     let mut game = Match::start(&params(json), 3, seed("clock"));
     let mut clocks = [const { Model { spent: Micros::ZERO, moves: 0 } }; 3];
@@ -243,7 +243,7 @@ fn moves_are_read_exactly() {
 }
 
 #[test]
-fn acknowledgements_have_a_form_and_any_content() {
+fn acknowledgements_may_have_any_content() {
     for command in ["your_number", "setdeck", "time_settings", "setstate", "topcard", "play"] {
         for answer in ["=", "?", "= ok", "=ok", "? unknown command", "=\none\ntwo", "\n="] {
             let played = after_answer(command, answer);
@@ -257,7 +257,7 @@ fn acknowledgements_have_a_form_and_any_content() {
 }
 
 #[test]
-fn reasons_are_told_to_authors() {
+fn illegal_replies_get_a_reason() {
     let reason = |answer| {
         let played = after_answer("genmove", answer);
         let reason = played.transcript.iter().find_map(|line| line.strip_prefix("1? "));
@@ -273,7 +273,7 @@ fn reasons_are_told_to_authors() {
 }
 
 #[test]
-fn the_dead_are_dismissed_at_once_and_never_spoken_to_again() {
+fn dead_bots_are_dismissed_and_get_no_more_commands() {
     for forfeit in Forfeit::ALL {
         let mut game = Match::start(&params(json!({"deals": 2})), 4, seed("dead"));
         let played = play_with(&mut game, &[(3, "genmove", 2, Err(forfeit))]);
@@ -289,7 +289,7 @@ fn the_dead_are_dismissed_at_once_and_never_spoken_to_again() {
 }
 
 #[test]
-fn a_dead_seat_is_compared_if_it_has_bid_and_fights_its_wars() {
+fn a_dead_seat_still_compares_cards_and_fights_wars() {
     let piles: [&[Card]; 3] = [&[9, 1, 1, 1], &[9, 2, 1, 1], &[1, 1, 1, 1]];
     let mut game = stacked(json!({"deals": 1}), &piles, "war");
     let played = play_with(&mut game, &[(2, "topcard 3 1", 0, Err(Forfeit::Gone))]);
@@ -304,7 +304,7 @@ fn a_dead_seat_is_compared_if_it_has_bid_and_fights_its_wars() {
 }
 
 #[test]
-fn a_loss_counts_from_the_deal_in_which_the_forfeit_is_found() {
+fn a_forfeit_counts_from_the_deal_of_its_detection() {
     // Seat 2 has the better card, and wins each deal that it lives to the end of.
     let piles: [&[Card]; 3] = [&[1], &[3], &[2]];
     let found = |command: &str, before| {
@@ -352,15 +352,15 @@ fn after_the_end_nothing_changes() {
     let mut game = Match::start(&params(json!({"deals": 1})), 4, seed("end"));
     let played = play(&mut game, |say| always("= check", say));
     for _ in 0..3 {
-        assert_eq!(game.heard(Ok("nonsense"), Micros::from_millis(1_000_000)), Ok(()));
-        assert_eq!(game.heard(Err(Forfeit::Clock), Micros::ZERO), Ok(()));
+        assert_eq!(game.receive_reply(Ok("nonsense"), Micros::from_millis(1_000_000)), Ok(()));
+        assert_eq!(game.receive_reply(Err(Forfeit::Clock), Micros::ZERO), Ok(()));
         let arbiter_games::Step::Over(standings) = game.step() else { panic!("it was over") };
         assert_eq!(standings, played.standings);
     }
 }
 
 #[test]
-fn smaller_tables_have_the_upper_places() {
+fn smaller_tables_award_the_upper_places() {
     for (seats, points) in [(2, 72), (3, 84)] {
         let json = json!({"deals": 3, "seats": seats});
         let mut game = Match::start(&params(json), seats, seed("small"));
@@ -383,7 +383,7 @@ fn the_defaults_are_official_and_round_trip() {
 }
 
 #[test]
-fn decks_are_written_shortly() {
+fn decks_print_in_their_shortest_form() {
     let table = [
         ("1-13*8", "1-13*8"),
         ("5, 3 ,4,4", "3,4*2,5"),
@@ -399,7 +399,7 @@ fn decks_are_written_shortly() {
 }
 
 #[test]
-fn parameters_that_mean_nothing_are_refused() {
+fn invalid_parameters_are_refused() {
     let table = [
         (json!({"deal": 40}), "unknown field `deal`"),
         (json!({"deals": 0}), "deals cannot be 0: a match has 1 to 10000 deals"),

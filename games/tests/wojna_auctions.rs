@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use arbiter_games::wojna::{CannotPay, Card, Deal, Deck, Fate, Move, Raise, points};
+use arbiter_games::wojna::{CannotPay, Card, Deal, DealResult, Deck, Move, Raise, points};
 use arbiter_games::{Seat, Seed};
 
 /// A deal of these piles whose first auction is open, with seat `first` to bid.
@@ -57,8 +57,8 @@ fn peeked(deal: &Deal) -> Vec<Option<Card>> {
     Seat::all(deal.seats()).map(|seat| deal.peeked(seat)).collect()
 }
 
-fn fates(deal: &Deal) -> Vec<Fate> {
-    Seat::all(deal.seats()).map(|seat| deal.fate(seat)).collect()
+fn fates(deal: &Deal) -> Vec<DealResult> {
+    Seat::all(deal.seats()).map(|seat| deal.result(seat)).collect()
 }
 
 #[test]
@@ -110,7 +110,7 @@ fn the_last_to_raise_ends_the_bidding() {
 }
 
 #[test]
-fn who_raises_alone_raises_once() {
+fn a_lone_raiser_raises_once() {
     let long: &[Card] = &[1; 20];
     let mut deal = opened(&[long, long], 1);
     bid(&mut deal, "1 raise 1, 2 check");
@@ -118,7 +118,7 @@ fn who_raises_alone_raises_once() {
 }
 
 #[test]
-fn the_last_one_not_passed_need_not_act() {
+fn the_last_bidder_need_not_act() {
     let mut deal = opened(&[&[9, 9], &[9, 9], &[9, 9], &[1, 9]], 1);
     bid(&mut deal, "1 pass, 2 pass, 3 pass");
     assert_eq!(deal.turn(), None);
@@ -128,7 +128,7 @@ fn the_last_one_not_passed_need_not_act() {
 }
 
 #[test]
-fn a_raiser_whom_all_others_give_way_wins_with_any_card() {
+fn a_raiser_wins_if_all_others_pass() {
     let mut deal = opened(&[&[1, 2, 3], &[9, 9], &[9, 9]], 1);
     bid(&mut deal, "1 raise 2, 2 pass, 3 pass");
     deal.settle();
@@ -136,7 +136,7 @@ fn a_raiser_whom_all_others_give_way_wins_with_any_card() {
 }
 
 #[test]
-fn a_raise_costs_the_check_and_some_more() {
+fn a_raise_costs_the_check_plus_the_raise() {
     let long: &[Card] = &[1; 20];
     let mut deal = opened(&[long, long, long], 1);
     bid(&mut deal, "1 raise 2, 2 raise 3");
@@ -170,7 +170,7 @@ fn all_in_seats_are_asked_again_and_may_win_everything() {
     assert_eq!(deal.turn(), None);
     deal.settle();
     assert_eq!(cards(&deal), (0, vec![4, 12, 4]));
-    assert_eq!(fates(&deal), [Fate::Stayed; 3]);
+    assert_eq!(fates(&deal), [DealResult::Stayed; 3]);
 }
 
 #[test]
@@ -178,7 +178,7 @@ fn all_in_seats_may_pass() {
     let mut deal = opened(&[&[1; 9], &[5], &[2; 9]], 1);
     bid(&mut deal, "1 check, 2 pass, 3 check");
     deal.settle();
-    assert_eq!(fates(&deal), [Fate::Stayed, Fate::Left(1), Fate::Stayed]);
+    assert_eq!(fates(&deal), [DealResult::Stayed, DealResult::Left(1), DealResult::Stayed]);
     assert_eq!(cards(&deal), (0, vec![8, 0, 11]));
 }
 
@@ -238,13 +238,16 @@ fn a_seat_without_cards_loses_the_tie() {
     let mut deal = opened(&[&[9], &[9, 1, 1], &[9, 1, 1], &[1, 1]], 1);
     all_check(&mut deal);
     deal.settle();
-    assert_eq!(deal.fate(seat(1)), Fate::Left(1), "it is out before the war");
+    assert_eq!(deal.result(seat(1)), DealResult::Left(1), "it is out before the war");
     assert!(deal.open());
     assert_eq!(peeked(&deal), [None, Some(1), Some(1), None]);
     all_check(&mut deal);
     deal.settle();
     // Both have put their last cards into the war: the pot stays, and nobody is left to win it.
-    assert_eq!(fates(&deal), [Fate::Left(1), Fate::Left(2), Fate::Left(2), Fate::Stayed]);
+    assert_eq!(
+        fates(&deal),
+        [DealResult::Left(1), DealResult::Left(2), DealResult::Left(2), DealResult::Stayed]
+    );
     assert_eq!(cards(&deal), (8, vec![0, 0, 0, 1]));
     assert!(!deal.open());
 }
@@ -255,11 +258,14 @@ fn the_only_tied_seat_with_cards_wins_without_a_war() {
     all_check(&mut deal);
     deal.settle();
     assert_eq!(cards(&deal), (0, vec![0, 5, 1, 0]));
-    assert_eq!(fates(&deal), [Fate::Left(1), Fate::Stayed, Fate::Stayed, Fate::Left(1)]);
+    assert_eq!(
+        fates(&deal),
+        [DealResult::Left(1), DealResult::Stayed, DealResult::Stayed, DealResult::Left(1)]
+    );
 }
 
 #[test]
-fn a_pot_that_nobody_can_fight_for_stays() {
+fn a_pot_without_armed_seats_stays() {
     let mut deal = opened(&[&[9], &[9], &[1, 5, 1], &[1, 4]], 1);
     all_check(&mut deal);
     deal.settle();
@@ -271,16 +277,19 @@ fn a_pot_that_nobody_can_fight_for_stays() {
     deal.settle();
     assert_eq!(cards(&deal), (0, vec![0, 0, 7, 0]));
     assert!(!deal.open(), "one seat is left");
-    assert_eq!(fates(&deal), [Fate::Left(1), Fate::Left(1), Fate::Stayed, Fate::Left(2)]);
+    assert_eq!(
+        fates(&deal),
+        [DealResult::Left(1), DealResult::Left(1), DealResult::Stayed, DealResult::Left(2)]
+    );
 }
 
 #[test]
-fn a_deal_may_end_without_a_survivor() {
+fn a_deal_can_end_without_a_survivor() {
     let mut deal = opened(&[&[9], &[9]], 1);
     all_check(&mut deal);
     deal.settle();
     assert!(!deal.open());
-    assert_eq!(fates(&deal), [Fate::Left(1); 2]);
+    assert_eq!(fates(&deal), [DealResult::Left(1); 2]);
     assert_eq!(points(&fates(&deal))[..2], [36, 36]);
 }
 
@@ -294,8 +303,8 @@ fn dealing_goes_round_from_seat_one() {
 
 #[test]
 fn places_are_shared_by_the_number_of_the_auction() {
-    use Fate::{Forfeited, Left, Stayed};
-    let table: &[(&[Fate], &[i64])] = &[
+    use DealResult::{Forfeited, Left, Stayed};
+    let table: &[(&[DealResult], &[i64])] = &[
         (&[Left(9), Stayed, Left(4), Left(7)], &[24, 48, 0, 12]),
         (&[Left(4), Stayed, Left(4), Left(7)], &[6, 48, 6, 24]),
         (&[Left(3), Left(5), Left(5), Stayed], &[0, 18, 18, 48]),
@@ -336,7 +345,7 @@ fn deals_are_interrupted_after_two_hundred_auctions_once_in_two_hundred() {
             interruptions += 1;
             chances += 1;
         }
-        deal.again();
+        deal.redeal();
     }
     let expected = f64::from(chances) / 200.0;
     let tolerance = 3.0 * expected.sqrt();
@@ -357,7 +366,7 @@ fn a_war_may_be_interrupted() {
             deal.settle();
         }
         let in_war = deal.pot() > 0 && Seat::all(3).filter(|seat| deal.is_in(*seat)).count() > 1;
-        deal.again();
+        deal.redeal();
         in_war
     });
     assert!(found);

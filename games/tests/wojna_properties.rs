@@ -5,7 +5,7 @@
 
 mod dialogue;
 
-use arbiter_games::wojna::{Card, Deal, Fate, Match, Move, Params, Raise, points};
+use arbiter_games::wojna::{Card, Deal, DealResult, Match, Move, Params, Raise, points};
 use arbiter_games::{Forfeit, Micros, Owes, Say, Seat, Seed, read_rules, wojna};
 use dialogue::{Played, Reply, play, scores};
 use proptest::collection::vec;
@@ -145,7 +145,7 @@ fn judge(before: &Deal, after: &Deal) -> Result<(), TestCaseError> {
         prop_assert_eq!(after.pile(*seat), before.pile(*seat) + won);
         prop_assert_eq!(after.is_in(*seat), after.pile(*seat) > 0);
         if before.is_in(*seat) && !after.is_in(*seat) {
-            prop_assert_eq!(after.fate(*seat), Fate::Left(before.auction()));
+            prop_assert_eq!(after.result(*seat), DealResult::Left(before.auction()));
         }
     }
     prop_assert_eq!(after.pot(), if winner.is_some() { 0 } else { before.pot() });
@@ -250,10 +250,10 @@ proptest! {
                 judge(&shown, &deal)?;
             }
             prop_assert_eq!(total(&deal), all);
-            let fates: Vec<_> = Seat::all(deal.seats()).map(|seat| deal.fate(seat)).collect();
+            let fates: Vec<_> = Seat::all(deal.seats()).map(|seat| deal.result(seat)).collect();
             let due = [72, 84, 84][fates.len() - 2];
             prop_assert_eq!(points(&fates).iter().sum::<i64>(), due);
-            deal.again();
+            deal.redeal();
         }
     }
 
@@ -264,9 +264,9 @@ proptest! {
         seats in 2..=4_usize,
     ) {
         let fate = |index: usize| match (dead[index], left[index]) {
-            (true, _) => Fate::Forfeited,
-            (false, Some(number)) => Fate::Left(number),
-            (false, None) => Fate::Stayed,
+            (true, _) => DealResult::Forfeited,
+            (false, Some(number)) => DealResult::Left(number),
+            (false, None) => DealResult::Stayed,
         };
         let fates: Vec<_> = (0..seats).map(fate).collect();
         let points = points(&fates);

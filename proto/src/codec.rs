@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn honest_messages_are_read() {
+    fn normal_messages_are_accepted() {
         assert!(!grows(&report((0..4096).map(result).collect())));
         let leases = vec![Lease { edition: 1, lot: 1, attempt: 1 }; 4096];
         assert!(!grows(&message(Payload::RenewLeases(RenewLeases { leases }))));

@@ -187,7 +187,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn trials_and_lots_are_told_apart() {
+    fn leases_of_trials_lots_and_shadows_differ() {
         let trial = Lease::of_trial(VersionId(7), Attempt(2));
         assert_eq!((trial.version(), trial.to_string()), (Some(VersionId(7)), "0/7#2".to_owned()));
         let lot = LotId { edition: EditionId(1), number: LotNumber(7) };
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn matches_are_named_as_they_are_read() {
+    fn match_ids_round_trip() {
         let id = MatchId { edition: EditionId(3), number: MatchNumber(1207) };
         assert_eq!(id.to_string(), "3/1207");
         assert_eq!("3/1207".parse(), Ok(id));

@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn amounts_as_text() {
+    fn amounts_are_parsed_and_printed() {
         for (text, bytes) in [("400MB", 400_000_000), ("64 MiB", 64 << 20), ("0B", 0)] {
             assert_eq!(text.parse(), Ok(Bytes(bytes)), "{text}");
         }

@@ -183,7 +183,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parents_are_read_as_they_are_written() {
+    fn trace_parents_round_trip() {
         let text = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
         let parent: TraceParent = text.parse().unwrap();
         assert_eq!(parent.to_string(), text);
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn there_are_no_spans_where_nobody_wants_them() {
+    fn spans_are_off_by_default() {
         let span = Span::begin("nothing", None);
         assert_eq!((span.context(), span.carried()), (None, String::new()));
     }

@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn every_form_says_the_same() {
+    fn every_body_format_is_parsed_alike() {
         let said = request("abc", None, Some("W6 Z5"));
         for body in [
             "token=abc&move=W6 Z5",
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn what_says_nothing_is_refused() {
+    fn malformed_bodies_are_refused() {
         for (body, error) in [
             (&b""[..], BodyError::Shapeless),
             (b"token", BodyError::Shapeless),
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_have_the_same_names() {
+    fn responses_use_the_same_field_names() {
         let lines = "states: +. .\nscores: 0:1 2:0\nresult: -2";
         assert_eq!(Format::Lines.answer(lines), format!("{lines}\n"));
         let json = "{\"states\":\"+. .\",\"scores\":\"0:1 2:0\",\"result\":-2}\n";

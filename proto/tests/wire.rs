@@ -82,7 +82,7 @@ fn now() -> BTreeSet<String> {
 }
 
 #[test]
-fn what_was_released_is_still_understood() {
+fn released_messages_keep_their_meaning() {
     let now = now();
     let before = fs::read_to_string(RELEASED).unwrap_or_default();
     if env::var_os("ARBITER_RELEASE").is_some() {

@@ -67,7 +67,7 @@ mod tests {
     /// Worked by hand: 1, 2, 3, 4 have mean 2.5 and variance 5/3, so that the margin is
     /// 3.182 √(5/3/4) = 2.054.
     #[test]
-    fn intervals_are_students() {
+    fn intervals_use_students_quantiles() {
         let Mean { mean, margin } = mean_of([1, 2, 3, 4]);
         assert!((mean - 2.5).abs() < 1e-9);
         assert!((margin.unwrap() - 2.054).abs() < 1e-3);
@@ -78,7 +78,7 @@ mod tests {
 
     /// The same numbers, so many times greater, have a margin so many times wider.
     #[test]
-    fn intervals_of_great_scores_are_right() {
+    fn intervals_of_large_scores_are_right() {
         let great = 2_000_000_000_000_000_000;
         let scores = || (0..1000).map(|number| [1, -1, 0][number % 3]);
         let (small, wide) = (mean_of(scores()), mean_of(scores().map(|score| score * great)));

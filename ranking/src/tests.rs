@@ -32,7 +32,7 @@ fn order(game: &Game, sums: &[&[i128]]) -> Vec<(usize, bool, i32)> {
 }
 
 #[test]
-fn ties_are_ties_where_the_rules_break_none() {
+fn equal_sums_share_a_rank() {
     let sums: [&[i128]; 5] = [&[10], &[30], &[20], &[30], &[5]];
     let shared = [(1, true, 1), (1, true, 3), (3, false, 2), (4, false, 0), (5, false, 4)];
     assert_eq!(order(&wojna::game(), &sums), shared);
@@ -40,7 +40,7 @@ fn ties_are_ties_where_the_rules_break_none() {
 
 /// At tables of four some may have more matches than others.
 #[test]
-fn means_rank_where_not_everybody_has_equally_many_matches() {
+fn games_ranked_by_mean_compare_means() {
     let mut several = contestants(&[&[40], &[33], &[-7]]);
     for (contestant, matches) in several.iter_mut().zip([4, 3, 1]) {
         contestant.tally.matches = matches;
@@ -54,7 +54,7 @@ fn means_rank_where_not_everybody_has_equally_many_matches() {
 }
 
 #[test]
-fn the_earlier_submission_wins_where_the_rules_say_so() {
+fn the_earlier_submission_breaks_ties_if_the_game_says_so() {
     let sums: [&[i128]; 3] = [&[2], &[7], &[7]];
     let broken = [(1, false, 1), (2, false, 2), (3, false, 0)];
     assert_eq!(order(&gomoku::game(), &sums), broken);
@@ -74,7 +74,7 @@ fn later_components_break_ties() {
 }
 
 #[test]
-fn whoever_has_not_played_has_nothing() {
+fn an_entrant_without_matches_has_zero() {
     let sums: [&[i128]; 3] = [&[-1, 5], &[], &[0, 0]];
     let expected = [(1, true, 1), (1, true, 2), (3, false, 0)];
     assert_eq!(order(&tricks::game(), &sums), expected);
@@ -121,7 +121,7 @@ fn all() -> PairFilter {
 }
 
 #[test]
-fn meetings_are_seen_from_both_sides() {
+fn head_to_head_results_mirror() {
     let mut meetings = HeadToHeads::new(all());
     for match_ in [duel([0, 1], [2, 0]), duel([1, 0], [1, 1]), duel([1, 0], [2, 0])] {
         meetings.add(&outcome(&match_));
@@ -134,7 +134,7 @@ fn meetings_are_seen_from_both_sides() {
 }
 
 #[test]
-fn at_a_table_of_four_each_meets_each() {
+fn at_a_table_of_four_all_pairs_meet() {
     let mut meetings = HeadToHeads::new(all());
     let seats = [3, 1, 0, 2].map(Entrant).to_vec();
     meetings.add(&outcome(&(seats, vec![48, 24, 6, 6])));
@@ -146,7 +146,7 @@ fn at_a_table_of_four_each_meets_each() {
 /// Scores as great as results may be, in the matches of a large edition: the interval is as many
 /// times wider as the scores are greater.
 #[test]
-fn great_scores_have_the_right_interval() {
+fn large_scores_have_the_right_interval() {
     const GREAT: i64 = 2_000_000_000_000_000_000;
     let margin = |unit: i64| {
         let mut tallies = Tallies::new(&gomoku::game());
@@ -161,7 +161,7 @@ fn great_scores_have_the_right_interval() {
 }
 
 #[test]
-fn sums_of_a_hundred_million_great_matches_are_exact() {
+fn sums_of_a_hundred_million_large_scores_are_exact() {
     const GREAT: i64 = 2_000_000_000_000_000_000;
     let carried = [-GREAT, GREAT];
     let played = duel([0, 1], [GREAT, -GREAT]);
@@ -199,7 +199,7 @@ fn any_match() -> impl Strategy<Value = (Vec<Entrant>, Vec<i64>)> {
 proptest! {
     /// Adding as results come, in pieces and in any order, gives what adding all of them gives.
     #[test]
-    fn incremental_equals_recomputed(
+    fn incremental_sums_equal_recomputed_sums(
         matches in prop::collection::vec(any_match(), 0..60),
         pieces in prop::collection::vec(0..7usize, 60),
         order in any::<prop::sample::Index>(),
@@ -222,7 +222,7 @@ proptest! {
 
     /// Ranks are 1 for the best and never skip anybody.
     #[test]
-    fn ranks_count_those_who_are_better(sums in prop::collection::vec((0..4i128, 0..3i128), 1..30)) {
+    fn ranks_count_the_better_entrants(sums in prop::collection::vec((0..4i128, 0..3i128), 1..30)) {
         let sums: Vec<_> = sums.into_iter().map(|(a, b)| vec![a, b]).collect();
         let sums: Vec<_> = sums.iter().map(Vec::as_slice).collect();
         for place in rank(&tricks::game(), contestants(&sums)) {

@@ -152,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_written_and_read() {
+    fn numbers_round_trip() {
         for text in [
             "0",
             "1",
@@ -189,7 +189,7 @@ mod tests {
     proptest! {
         /// With numbers whose results fit into 128 bits.
         #[test]
-        fn it_reckons_as_u128_does(a in any::<u64>(), b in any::<u64>(), c in any::<u64>()) {
+        fn it_agrees_with_u128(a in any::<u64>(), b in any::<u64>(), c in any::<u64>()) {
             let (x, y) = (u128::from(a) * u128::from(b), u128::from(c));
             prop_assert_eq!(U256::product(a.into(), b.into()), U256::from(x));
             prop_assert_eq!(U256::from(x.min(y)).saturating_add(U256::from(y)),

@@ -1,8 +1,8 @@
 //! The lines of a record.
 
 use arbiter_games::{
-    BotName, ClockRules, Forfeit, Game, Games, Micros, Note, Params, Protocol, Score, Seat, Seed,
-    Spent, Standing,
+    BotName, ClockRules, Forfeit, Game, Games, Micros, Note, Params, Protocol, Score, Seat,
+    SeatResult, Seed, TimeSpent,
 };
 use arbiter_proto::level::Level;
 use base64::Engine as _;
@@ -99,7 +99,7 @@ pub struct Over {
 
 impl Over {
     /// The last line of a record whose other lines have the hash `seal`.
-    pub fn new(standings: &[Standing], transcript: TranscriptHash, seal: blake3::Hash) -> Self {
+    pub fn new(standings: &[SeatResult], transcript: TranscriptHash, seal: blake3::Hash) -> Self {
         let bad: Vec<_> = standings.iter().map(|standing| standing.bad_answers).collect();
         Self {
             over: true,
@@ -133,7 +133,7 @@ pub enum Line {
         /// The answer without its frame.
         reply: Vec<u8>,
         /// What it took.
-        spent: Spent,
+        spent: TimeSpent,
     },
     /// A seat forfeited.
     Forfeited {
@@ -144,7 +144,7 @@ pub enum Line {
         /// What it did.
         forfeit: Forfeit,
         /// What it took, unless the answer that it judges stands in the line before.
-        spent: Option<Spent>,
+        spent: Option<TimeSpent>,
         /// The evidence, in words for the bot's author.
         detail: String,
     },
@@ -214,7 +214,7 @@ impl Line {
     fn from_raw(raw: RawLine) -> Option<Self> {
         let time = raw.t.map(Micros);
         let spent = match (raw.wall_us, raw.cpu_us) {
-            (Some(wall), Some(cpu)) => Some(Spent { wall: Micros(wall), cpu: Micros(cpu) }),
+            (Some(wall), Some(cpu)) => Some(TimeSpent { wall: Micros(wall), cpu: Micros(cpu) }),
             _ => None,
         };
         Some(if let Some(text) = raw.send {

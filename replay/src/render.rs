@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use arbiter_games::picture::name;
-use arbiter_games::{BotName, Micros, Seat, Standing};
+use arbiter_games::{BotName, Micros, Seat, SeatResult};
 use maud::{Markup, Render, html};
 
 use crate::steps::{Clock, Step, Steps};
@@ -49,7 +49,7 @@ impl Step {
 }
 
 /// What the match came to.
-fn result(standings: &[Standing], names: &[BotName]) -> Markup {
+fn result(standings: &[SeatResult], names: &[BotName]) -> Markup {
     html! {
         table.result {
             caption { "Result" }
@@ -69,7 +69,7 @@ fn result(standings: &[Standing], names: &[BotName]) -> Markup {
 }
 
 /// A score as it is read: its numbers, the most important first.
-fn score(standing: &Standing) -> String {
+fn score(standing: &SeatResult) -> String {
     let numbers: Vec<_> = standing.score.0.iter().map(ToString::to_string).collect();
     numbers.join(" ")
 }

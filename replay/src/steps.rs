@@ -10,7 +10,8 @@ use std::ops::Range;
 
 use arbiter_games::picture::Key;
 use arbiter_games::{
-    Allowance, BotName, ClockKind, Games, MatchState, Micros, Owes, Say, Seat, Spent, Standing,
+    Allowance, BotName, ClockKind, Games, MatchState, Micros, Owes, Say, Seat, SeatResult,
+    TimeSpent,
 };
 
 use crate::draw::{Picture, draw};
@@ -60,7 +61,7 @@ pub struct Step {
     /// Every seat's clock, seat 1 first.
     pub clocks: Vec<Clock>,
     /// Every seat's result, in the last step.
-    pub standings: Option<Vec<Standing>>,
+    pub standings: Option<Vec<SeatResult>>,
 }
 
 /// A seat's clock.
@@ -69,7 +70,7 @@ pub struct Clock {
     /// What is left in its bank, in games that have one.
     pub left: Option<Micros>,
     /// What its last answer took.
-    pub last: Option<Spent>,
+    pub last: Option<TimeSpent>,
     /// What its answers took so far, by the clock that is charged.
     pub used: Micros,
 }
@@ -111,7 +112,7 @@ struct Deed {
     seat: Option<Seat>,
     said: Option<String>,
     forfeit: Option<String>,
-    standings: Option<Vec<Standing>>,
+    standings: Option<Vec<SeatResult>>,
 }
 
 impl Film {
@@ -135,7 +136,7 @@ impl Film {
     }
 
     /// Reads the clock of a seat that has answered.
-    fn charge(&mut self, say: &Say, spent: Spent, cost: Micros) {
+    fn charge(&mut self, say: &Say, spent: TimeSpent, cost: Micros) {
         let measured = if self.cpu { spent.cpu } else { spent.wall };
         let clock = &mut self.clocks[say.seat.index()];
         clock.last = Some(spent);

@@ -7,8 +7,8 @@
 use std::io::{self, BufRead, Read as _};
 
 use arbiter_games::{
-    Charge, ClockRules, Forfeit, Games, MatchState, Micros, Owes, Protocol, Say, Seat, Spent,
-    Standing, Step,
+    Charge, ClockRules, Forfeit, Games, MatchState, Micros, Owes, Protocol, Say, Seat, SeatResult,
+    Step, TimeSpent,
 };
 use arbiter_proto::tricks_http::NO_OTHER_GAME;
 use thiserror::Error;
@@ -23,7 +23,7 @@ pub struct Verified {
     /// Its first line.
     pub header: Header,
     /// Every seat's result, recomputed.
-    pub standings: Vec<Standing>,
+    pub standings: Vec<SeatResult>,
     /// The hash of what was said, recomputed.
     pub transcript: TranscriptHash,
     /// How many lines it has.
@@ -62,7 +62,7 @@ pub enum Scene<'a> {
         /// The answer without its frame.
         reply: &'a [u8],
         /// What it took.
-        spent: Spent,
+        spent: TimeSpent,
         /// What it was charged.
         cost: Micros,
         /// Why it forfeits, if the rules find it illegal.
@@ -75,14 +75,14 @@ pub enum Scene<'a> {
         /// What it did.
         forfeit: Forfeit,
         /// What it took.
-        spent: Spent,
+        spent: TimeSpent,
         /// What it was charged.
         cost: Micros,
         /// The evidence.
         detail: &'a str,
     },
     /// The match is over: every seat's result.
-    Over(&'a [Standing]),
+    Over(&'a [SeatResult]),
     /// The end of a bot's standard error, after the match.
     Stderr {
         /// Whose.
@@ -251,7 +251,7 @@ impl<R: BufRead, F: Follower> Replay<'_, R, F> {
         self.follower.follow(self.time, scene, self.game.as_ref());
     }
 
-    fn play(&mut self) -> Result<Vec<Standing>, Difference> {
+    fn play(&mut self) -> Result<Vec<SeatResult>, Difference> {
         loop {
             let step = self.game.step();
             let scene = match &step {
@@ -275,7 +275,7 @@ impl<R: BufRead, F: Follower> Replay<'_, R, F> {
     }
 
     /// Passes over the end of a game as it was said to a program that was gone: earlier versions did
-    /// so ([`MatchState::told_to_gone`]), and nothing followed from it.
+    /// so ([`MatchState::legacy_farewell`]), and nothing followed from it.
     fn skip_exit_to_gone(&mut self) -> Result<(), Difference> {
         let Some((gone, exit)) = &self.exit_to_gone else { return Ok(()) };
         match Line::parse(self.lines.peek()?) {
@@ -323,7 +323,7 @@ impl<R: BufRead, F: Follower> Replay<'_, R, F> {
         }
     }
 
-    fn replied(&mut self, say: &Say, reply: &[u8], spent: Spent) -> Result<(), Difference> {
+    fn replied(&mut self, say: &Say, reply: &[u8], spent: TimeSpent) -> Result<(), Difference> {
         let Charge { cost, late } = self.charge(say, spent)?;
         if let Some(late) = late {
             return Err(self.lines.difference(format!("accepted an answer that is late: {late}")));
@@ -331,7 +331,7 @@ impl<R: BufRead, F: Follower> Replay<'_, R, F> {
         if !say.tells_time {
             self.transcript.replied(say.seat, reply);
         }
-        let verdict = self.game.heard(Ok(&String::from_utf8_lossy(reply)), cost);
+        let verdict = self.game.receive_reply(Ok(&String::from_utf8_lossy(reply)), cost);
         let illegal = verdict.err().map(|illegal| illegal.to_string());
         self.show(Scene::Replied { say, reply, spent, cost, illegal: illegal.as_deref() });
         let Some(illegal) = illegal else { return Ok(()) };
@@ -353,7 +353,7 @@ impl<R: BufRead, F: Follower> Replay<'_, R, F> {
         &mut self,
         say: &Say,
         forfeit: Forfeit,
-        spent: Spent,
+        spent: TimeSpent,
         detail: &str,
     ) -> Result<(), Difference> {
         let Charge { cost, late } = self.charge(say, spent)?;
@@ -363,18 +363,18 @@ impl<R: BufRead, F: Follower> Replay<'_, R, F> {
                 .difference("a forfeit by the clock, in time by its own figures"));
         }
         self.transcript.forfeited(say.seat, forfeit);
-        if let Err(illegal) = self.game.heard(Err(forfeit), cost) {
+        if let Err(illegal) = self.game.receive_reply(Err(forfeit), cost) {
             return Err(self.lines.difference(illegal.to_string()));
         }
         if forfeit == Forfeit::Gone {
-            self.exit_to_gone = self.game.told_to_gone().map(|exit| (say.seat, exit));
+            self.exit_to_gone = self.game.legacy_farewell().map(|exit| (say.seat, exit));
         }
         self.show(Scene::Forfeited { say, forfeit, spent, cost, detail });
         Ok(())
     }
 
     /// What an answer costs, by the same sum as in the match.
-    fn charge(&mut self, say: &Say, spent: Spent) -> Result<Charge, Difference> {
+    fn charge(&mut self, say: &Say, spent: TimeSpent) -> Result<Charge, Difference> {
         if spent.wall < Micros::ZERO || spent.cpu < Micros::ZERO {
             return Err(self.lines.difference("a time below zero"));
         }
@@ -400,7 +400,7 @@ impl<R: BufRead, F: Follower> Replay<'_, R, F> {
     /// Checks what follows the match: standard error, and the last line.
     fn finish(
         mut self,
-        standings: &[Standing],
+        standings: &[SeatResult],
         transcript: TranscriptHash,
     ) -> Result<usize, Difference> {
         let mut told = 0;

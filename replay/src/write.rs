@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use arbiter_games::Standing;
+use arbiter_games::SeatResult;
 
 use crate::line::{Header, Line, Over};
 use crate::transcript::TranscriptHash;
@@ -28,7 +28,7 @@ impl<W: Write> Writer<W> {
     }
 
     /// Closes the record with the result, and gives back what it was written to.
-    pub fn finish(mut self, standings: &[Standing], transcript: TranscriptHash) -> io::Result<W> {
+    pub fn finish(mut self, standings: &[SeatResult], transcript: TranscriptHash) -> io::Result<W> {
         let over = Over::new(standings, transcript, self.seal.finalize());
         self.text(&serde_json::to_string(&over)?)?;
         Ok(self.to)

@@ -4,7 +4,7 @@
 
 mod support;
 
-use arbiter_games::{Forfeit, Game, Games, Micros, Params, Score, Seat, Seed, Standing, gomoku};
+use arbiter_games::{Forfeit, Game, Games, Micros, Params, Score, Seat, SeatResult, Seed, gomoku};
 use arbiter_replay::{Header, Line, Step, Steps, Transcript, Writer, steps, verify};
 use proptest::prelude::{ProptestConfig, any, proptest};
 use support::{SPENT, answer, names, params, play, transcript};
@@ -208,7 +208,7 @@ fn clocks_and_forfeits_stand_beside_the_picture() {
 }
 
 /// The record with this line before the last one, and with the hashes of what it now says.
-fn with_line(record: &[u8], more: Line, standings: &[Standing]) -> Vec<u8> {
+fn with_line(record: &[u8], more: Line, standings: &[SeatResult]) -> Vec<u8> {
     let text = std::str::from_utf8(record).unwrap();
     let mut lines = text.lines();
     let header = Header::parse(&Games::built_in(), lines.next().unwrap()).unwrap();

@@ -8,7 +8,7 @@ fn read(text: &str) -> Result<Schedule, String> {
 }
 
 #[test]
-fn every_kind_is_read_and_written() {
+fn every_kind_round_trips() {
     let texts = [
         "kind = \"round_robin\"\nlegs = 2\nsides = \"both\"\nboards = 8\n",
         "kind = \"foursomes\"\n",
@@ -27,7 +27,7 @@ fn every_kind_is_read_and_written() {
 }
 
 #[test]
-fn what_means_nothing_is_refused() {
+fn invalid_options_are_refused() {
     let refuses = |text: &str, says: &[&str]| {
         let told = read(text).unwrap_err();
         assert!(says.iter().all(|part| told.contains(part)), "{text}: {told}");

@@ -50,7 +50,7 @@ fn is_least(bots: usize, meetings: usize) -> bool {
 }
 
 #[test]
-fn every_pair_meets_as_often_as_it_must_at_least() {
+fn every_pair_meets_lambda_times() {
     for bots in 4..=200 {
         for text in ["one", "two"] {
             let certificate = prove(bots, FoursomesConfig::Least, text);
@@ -66,7 +66,7 @@ fn every_pair_meets_as_often_as_it_must_at_least() {
 }
 
 #[test]
-fn large_numbers_are_exact_too() {
+fn large_plans_are_exact() {
     // One of each rule: progressions, groups and tripled groups, with fields of all kinds.
     for bots in [733, 734, 735, 736, 737, 739, 741, 742, 1000, 1204] {
         let certificate = prove(bots, FoursomesConfig::Least, "large");
@@ -86,7 +86,7 @@ fn multiples_are_exact() {
 }
 
 #[test]
-fn other_numbers_of_meetings_are_refused() {
+fn impossible_numbers_of_meetings_are_refused() {
     let refused = meetings(4).plan(12, seed("")).unwrap_err();
     assert_eq!(refused, ScheduleError::Meetings { bots: 12, least: 3, meetings: 4 });
     let told = refused.to_string();
@@ -102,7 +102,7 @@ fn other_numbers_of_meetings_are_refused() {
 }
 
 #[test]
-fn the_seed_decides_who_is_who() {
+fn the_seed_orders_the_bots() {
     for bots in [4, 10, 13, 38, 100, 137] {
         for extent in [FoursomesConfig::Least, games(bots as u64)] {
             let tables = |text| plan(bots, extent, text).collect::<Vec<_>>();
@@ -114,7 +114,7 @@ fn the_seed_decides_who_is_who() {
 
 /// A change of these numbers changes tournaments under way: it needs a new kind of schedule.
 #[test]
-fn plans_are_fixed() {
+fn plans_never_change() {
     let digest = |bots, extent| {
         let tables: Vec<_> = plan(bots, extent, "fixed").collect();
         seed(&format!("{tables:?}")).to_string()[..16].to_owned()
@@ -137,7 +137,7 @@ fn plans_are_fixed() {
 }
 
 #[test]
-fn budgets_of_all_sizes_keep_their_promises() {
+fn budgets_of_all_sizes_meet_their_claims() {
     for bots in [4, 5, 6, 7, 9, 10, 13, 22, 30, 45, 150, 201, 333] {
         let design = (bots * (bots - 1) / 12) as u64 * 6;
         for share in [1, 7, 15, 33, 77, 120] {
@@ -172,7 +172,7 @@ fn no_pair_of_a_budget_is_off_by_two() {
 }
 
 #[test]
-fn budgets_are_even_where_that_is_known_to_be_possible() {
+fn budgets_are_even_where_possible() {
     // Half as many meetings as pairs, and between whole numbers.
     for bots in [16, 25, 38, 60, 101, 222, 500, 1200] {
         for halves in [1, 3, 5] {
@@ -248,7 +248,7 @@ proptest! {
 }
 
 #[test]
-fn impossible_tables_are_named() {
+fn impossible_tables_are_reported() {
     let error = |tables: &[&[u16]]| Certificate::count(5, 4, &[], tables).unwrap_err();
     assert_eq!(
         error(&[&[0, 1, 2, 3], &[0, 1, 2, 5]]),
@@ -259,7 +259,7 @@ fn impossible_tables_are_named() {
 }
 
 #[test]
-fn a_certificate_says_what_it_counted() {
+fn a_certificate_prints_its_counts() {
     let certificate = count(5, [[0, 1, 2, 3], [1, 0, 2, 4]]);
     assert_eq!(certificate.meetings, [(0, 1), (1, 6), (2, 3)]);
     assert_eq!(certificate.matches_of_bot, 1..=2);
@@ -271,7 +271,7 @@ fn a_certificate_says_what_it_counted() {
 }
 
 #[test]
-fn every_promise_can_be_broken() {
+fn every_false_claim_is_detected() {
     let certificate = count(5, [[0, 1, 2, 3], [1, 0, 2, 4]]);
     let kept = Claim {
         matches: 2,

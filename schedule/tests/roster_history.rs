@@ -126,7 +126,7 @@ fn multiset(tables: &[Table]) -> BTreeMap<Table, usize> {
 /// Fields, the newcomer's tables, how often pairs meet then, and the matches of a bot: what was
 /// found when this was worked out.
 #[test]
-fn a_newcomer_needs_few_tables() {
+fn a_new_bot_needs_few_tables() {
     for (bots, played, new, meet, each) in [
         (10, 15, 7, (2, 3), 7..=9),
         (13, 13, 5, (1, 2), 5..=6),
@@ -147,7 +147,7 @@ fn a_newcomer_needs_few_tables() {
 }
 
 #[test]
-fn a_newcomer_joins_without_loss() {
+fn a_new_bot_keeps_all_earlier_tables() {
     for bots in 5..=120 {
         let mut growing = Growing::new(LEAST, bots);
         let before = growing.tables();
@@ -167,7 +167,7 @@ fn a_newcomer_joins_without_loss() {
 }
 
 #[test]
-fn who_leaves_takes_nothing_of_the_others_along() {
+fn a_leaving_bot_removes_only_its_own_tables() {
     for bots in [13, 14, 25, 37, 38, 61, 100] {
         let mut growing = Growing::new(LEAST, bots);
         let before = growing.tables();
@@ -186,7 +186,7 @@ fn who_leaves_takes_nothing_of_the_others_along() {
 }
 
 #[test]
-fn one_for_another_changes_nothing_else() {
+fn a_replacement_takes_over_the_tables() {
     for bots in [10, 37, 38] {
         let mut growing = Growing::new(LEAST, bots);
         let before = growing.tables();
@@ -201,7 +201,7 @@ fn one_for_another_changes_nothing_else() {
 }
 
 #[test]
-fn ten_may_come_one_after_another() {
+fn ten_bots_can_join_one_by_one() {
     for (bots, matches) in [(37, 253), (100, 1177)] {
         let mut growing = Growing::new(LEAST, bots);
         for _ in 0..10 {
@@ -214,7 +214,7 @@ fn ten_may_come_one_after_another() {
 
 /// Where bots come and go several times, new tables alone do not keep everybody's seats even.
 #[test]
-fn seats_stay_within_three() {
+fn seats_differ_by_at_most_three() {
     for bots in [8, 14, 20, 26, 27, 33, 34, 38, 39, 50] {
         for number in 0..3 {
             let mut growing = Growing::new(LEAST, bots);
@@ -279,7 +279,7 @@ fn owners_are_kept_apart_within_a_budget() {
 
 /// Two owners cannot fill a table of four.
 #[test]
-fn where_owners_cannot_be_kept_apart_it_is_said_how_often_they_meet() {
+fn unavoidable_meetings_of_one_owner_are_counted() {
     let counted = Growing::owned(LEAST, 12, 6).prove();
     let pairs = counted.same_owner.unwrap();
     assert_eq!((pairs.pairs, meetings(&counted).0), (30, 3), "{counted}");

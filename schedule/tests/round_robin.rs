@@ -49,7 +49,7 @@ fn every_pair_meets_once_on_each_board_and_in_each_leg() {
 }
 
 #[test]
-fn balanced_sides_are_even_in_the_tournament_and_within_a_pair() {
+fn balanced_sides_are_even_overall_and_for_each_pair() {
     for bots in 2..=40 {
         let eight = prove(rules(1, Sides::Balanced, 8), bots, "bitwa");
         assert_eq!((eight.seat_spread, eight.side_spread), (0, Some(0)), "four and four");
@@ -59,7 +59,7 @@ fn balanced_sides_are_even_in_the_tournament_and_within_a_pair() {
 }
 
 #[test]
-fn both_sides_follow_one_another_and_chance_says_which_is_first() {
+fn both_sides_are_consecutive_in_random_order() {
     let pairings: Vec<_> = plan(rules(1, Sides::Both, 1), 30, "gomoku").collect();
     let mut lower_first = 0;
     for two in pairings.chunks(2) {
@@ -81,7 +81,7 @@ fn random_sides_are_random() {
 }
 
 #[test]
-fn everybody_plays_once_in_a_round() {
+fn every_bot_plays_once_a_round() {
     for bots in [2, 3, 8, 9] {
         let pairings: Vec<_> = plan(rules(1, Sides::Balanced, 1), bots, "rounds").collect();
         for round in pairings.chunks(bots / 2) {
@@ -94,7 +94,7 @@ fn everybody_plays_once_in_a_round() {
 }
 
 #[test]
-fn nobody_plays_alone() {
+fn a_single_bot_is_refused() {
     let refused = RoundRobin::default().plan(1, Seed::of_text("")).unwrap_err();
     assert_eq!(refused.to_string(), "too few bots for a round robin: 1; enter at least 2");
     let refused = RoundRobin::default().plan(70_000, Seed::of_text("")).unwrap_err();
@@ -102,7 +102,7 @@ fn nobody_plays_alone() {
 }
 
 #[test]
-fn an_unfair_plan_is_found_out() {
+fn an_unfair_plan_is_detected() {
     let claim = plan(RoundRobin::default(), 9, "fair").claim();
     let mut seats: Vec<_> =
         plan(RoundRobin::default(), 9, "fair").map(|pairing| pairing.seats).collect();

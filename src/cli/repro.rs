@@ -5,7 +5,7 @@ use std::io::{BufRead as _, BufReader, Read as _, Seek as _};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use arbiter_games::{ClockKind, ClockRules, Games, MOST_SEATS, Seat};
+use arbiter_games::{ClockKind, ClockRules, Games, MAX_SEATS, Seat};
 use arbiter_proto::ids::MatchId;
 use arbiter_proto::v1::{GetMatchRequest, GetTournamentRequest};
 use arbiter_replay::LONGEST_LINE;
@@ -44,7 +44,7 @@ pub(super) struct Repro {
     #[arg(value_name = "MATCH", required_unless_present = "record", conflicts_with = "record")]
     id: Option<MatchId>,
     /// The seat whose part it is, from 1.
-    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u8).range(1..=i64::from(MOST_SEATS)))]
+    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u8).range(1..=i64::from(MAX_SEATS)))]
     seat: u8,
     /// A directory with bot.toml or a KotH meta file, or an executable file.
     #[arg(long, value_name = "PATH")]

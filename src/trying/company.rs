@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use arbiter_games::{
-    ClockKind, Forfeit, Illegal, MatchState, MatchView, Micros, Owes, Seat as Place, Spent, Step,
+    ClockKind, Forfeit, Illegal, MatchState, MatchView, Micros, Owes, Seat as Place, Step,
+    TimeSpent,
 };
 use arbiter_worker::fault::Fault;
 use arbiter_worker::match_runner::Company;
@@ -54,8 +55,12 @@ impl MatchState for Followed {
         step
     }
 
-    fn heard(&mut self, answer: Result<&str, Forfeit>, charged: Micros) -> Result<(), Illegal> {
-        self.game.heard(answer, charged)
+    fn receive_reply(
+        &mut self,
+        answer: Result<&str, Forfeit>,
+        charged: Micros,
+    ) -> Result<(), Illegal> {
+        self.game.receive_reply(answer, charged)
     }
 
     fn view(&self) -> &dyn MatchView {
@@ -128,15 +133,15 @@ impl Seat for Person {
         let sitting = &self.sitting;
         self.answered = true;
         if self.is_gone || sitting.owes() != Owes::Move {
-            return Ok(Answer { reply: Ok(HEARD.to_vec()), spent: Spent::default() });
+            return Ok(Answer { reply: Ok(HEARD.to_vec()), spent: TimeSpent::default() });
         }
         let clock = sitting.setting.person_clock;
         let begun = Instant::now();
         let answer = sitting.wait_for_answer(clock.map(|_| limit))?;
-        let spent = clock.map_or(Spent::default(), |kind| {
+        let spent = clock.map_or(TimeSpent::default(), |kind| {
             let wall = Micros(i64::try_from(begun.elapsed().as_micros()).unwrap_or(i64::MAX));
             // A person who thinks burns no processor; under such a clock all thinking is charged.
-            Spent { wall, cpu: if kind == ClockKind::Cpu { wall } else { Micros::ZERO } }
+            TimeSpent { wall, cpu: if kind == ClockKind::Cpu { wall } else { Micros::ZERO } }
         });
         let reply = answer
             .map(String::into_bytes)

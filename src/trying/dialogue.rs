@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use arbiter_games::{BotNameError, MatchState, Micros, Seat as Place, Seed, Spent};
+use arbiter_games::{BotNameError, MatchState, Micros, Seat as Place, Seed, TimeSpent};
 use arbiter_worker::bot::Bot;
 use arbiter_worker::fault::Fault;
 use arbiter_worker::match_runner::{Match, State};
@@ -44,7 +44,7 @@ pub(crate) struct Exchange {
     /// Its answer, or how a referee would have taken it; none where none is due.
     pub(crate) reply: Option<Result<String, Failure>>,
     /// What the answer took.
-    pub(crate) spent: Spent,
+    pub(crate) spent: TimeSpent,
     /// What it wrote to its standard error meanwhile, as far as that was there with the answer.
     pub(crate) stderr: String,
     /// How it ended, if it did.
@@ -81,7 +81,7 @@ impl Dialogue {
             self.seat.tell(told);
             self.seat.hang_up();
             self.seat.farewell(Instant::now() + GRACE)?;
-            (None, Spent::default())
+            (None, TimeSpent::default())
         } else {
             let Answer { reply, spent } = self.seat.ask(told, self.limit)?;
             let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();

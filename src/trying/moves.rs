@@ -1,7 +1,7 @@
 //! What a person may play, as a form: drawn from the data that the game gives.
 
-use arbiter_games::moves::{
-    ANSWER, Choice, ChoiceOption, Field, FormFields, MODE, Offer, PICK, SquareField,
+use arbiter_games::move_form::{
+    ANSWER, Choice, ChoiceOption, Field, FormFields, MODE, MoveForm, PICK, SquareField,
 };
 use maud::{Markup, html};
 
@@ -30,7 +30,7 @@ pub(crate) fn is_chosen(name: &str) -> bool {
 }
 
 /// What is in the form of a move.
-pub(crate) fn form(offer: &Offer) -> Markup {
+pub(crate) fn form(offer: &MoveForm) -> Markup {
     html! { @for shown in &offer.fields { (field(shown)) " " } }
 }
 
@@ -75,7 +75,7 @@ fn choice(choice: &Choice) -> Markup {
 
 /// Buttons that lie on the squares of a board, row by row, if there are any; they belong to the
 /// form by its name.
-pub(crate) fn squares(offer: &Offer) -> Option<Markup> {
+pub(crate) fn squares(offer: &MoveForm) -> Option<Markup> {
     let squares = html! { @for shown in &offer.squares { (square(shown)) } };
     (!offer.squares.is_empty()).then_some(squares)
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use arbiter_games::picture::Key;
 use arbiter_games::{
-    Allowance, BotName, ClockKind, MatchState, MatchView, Micros, Owes, Say, Seat, Standing, Step,
+    Allowance, BotName, ClockKind, MatchState, MatchView, Micros, Owes, Say, Seat, SeatResult, Step,
 };
 use arbiter_replay::Clock;
 use arbiter_worker::fault::Fault;
@@ -136,7 +136,7 @@ pub(crate) struct Line {
 pub(crate) enum Ending {
     /// It was played.
     Over {
-        standings: Vec<Standing>,
+        standings: Vec<SeatResult>,
         /// Why each seat forfeited, if it did.
         details: Vec<Option<String>>,
     },

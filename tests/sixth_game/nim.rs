@@ -4,12 +4,12 @@
 
 use std::ops::RangeInclusive;
 
-use arbiter_games::moves::{FormFields, Offer};
+use arbiter_games::move_form::{FormFields, MoveForm};
 use arbiter_games::picture::{Cell, Key, Part, Picture, Row, TablePicture, name};
 use arbiter_games::{
-    BotName, Bounds, Estimate, Family, Forfeit, GameInfo, Illegal, MatchState, MatchView, Micros,
-    Official, PairSeats, ParamKind, ParamsError, Playground, Rules, Say, Seat, Seed, Standing,
-    StartError, Step, Values, Written, param, phrase, texts,
+    BotName, Bounds, Estimate, Forfeit, GameInfo, Illegal, MatchState, MatchView, Micros, Official,
+    PairSeats, ParamKind, ParamsError, Playground, Rules, Say, ScheduleKind, Seat, SeatResult,
+    Seed, StartError, Step, Values, Written, example, param, texts,
 };
 
 /// The most sticks of a heap.
@@ -24,15 +24,15 @@ pub(crate) fn info() -> GameInfo {
     );
     GameInfo {
         columns: texts(["wins", "sticks"]),
-        official: Official::of(Family::RoundRobin(PairSeats::Both)),
+        official: Official::of(ScheduleKind::RoundRobin(PairSeats::Both)),
         trial: vec![("heap".into(), 5)],
         playground: Playground {
             params: Values::new().with("heap", 7_u32),
             slow: false,
-            phrases: vec![phrase("heap 21", "21 sticks are left. Due: 1, 2 or 3")],
+            examples: vec![example("heap 21", "21 sticks are left. Due: 1, 2 or 3")],
         },
-        time: Estimate::growing(10, "heap", 5),
-        record: Estimate::growing(500, "heap", 20),
+        time: Estimate::per_unit(10, "heap", 5),
+        record: Estimate::per_unit(500, "heap", 20),
         ..GameInfo::new::<Nim>("nim", "Nim", vec![heap])
     }
 }
@@ -115,11 +115,11 @@ impl Match {
         Ok(())
     }
 
-    fn standing(&self, seat: Seat) -> Standing {
+    fn standing(&self, seat: Seat) -> SeatResult {
         let lost = self.lost.filter(|(loser, _)| *loser == seat);
         let wins = i64::from(lost.is_none());
         let score = vec![wins, i64::from(self.taken[seat.index()])];
-        Standing::new(score, lost.and_then(|(_, forfeit)| forfeit))
+        SeatResult::new(score, lost.and_then(|(_, forfeit)| forfeit))
     }
 }
 
@@ -137,10 +137,14 @@ impl MatchState for Match {
         Step::Over(Seat::all(2).map(|seat| self.standing(seat)).collect())
     }
 
-    fn heard(&mut self, answer: Result<&str, Forfeit>, _charged: Micros) -> Result<(), Illegal> {
+    fn receive_reply(
+        &mut self,
+        answer: Result<&str, Forfeit>,
+        _charged: Micros,
+    ) -> Result<(), Illegal> {
         let seat = self.turn;
         let taken = answer.map(|answer| self.take(answer));
-        if let Some(forfeit) = Forfeit::of_answer(&taken) {
+        if let Some(forfeit) = Forfeit::from_reply(&taken) {
             self.lost = Some((seat, Some(forfeit)));
         }
         taken.unwrap_or(Ok(()))
@@ -179,9 +183,9 @@ impl MatchView for Match {
         unit == "over"
     }
 
-    fn offer(&self, _seat: Seat, _chosen: &FormFields) -> Offer {
+    fn move_form(&self, _seat: Seat, _chosen: &FormFields) -> MoveForm {
         let all = [("1", "Take one"), ("2", "Take two"), ("3", "Take three")];
         let legal = all.into_iter().filter(|(sticks, _)| self.clone().take(sticks).is_ok());
-        Offer::of_answers("Take some sticks.", legal)
+        MoveForm::of_answers("Take some sticks.", legal)
     }
 }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use arbiter_games::{
-    BotName, ClockRules, Forfeit, Game, MatchState, Micros, Params, Protocol, Seat as Place, Seed,
-    Spent, Standing, TurnPolicy,
+    BotName, ClockRules, Forfeit, Game, MatchState, Micros, Params, Protocol, Seat as Place,
+    SeatResult, Seed, TimeSpent, TurnPolicy,
 };
 use arbiter_proto::tricks_http::NO_OTHER_GAME;
 
@@ -67,7 +67,7 @@ pub struct Match {
 #[derive(Clone, Debug)]
 pub struct Outcome {
     /// Every seat's result.
-    pub standings: Vec<Standing>,
+    pub standings: Vec<SeatResult>,
     /// The hash of what was said.
     pub transcript: TranscriptHash,
     /// What is known of each seat besides its result.
@@ -91,14 +91,14 @@ pub struct SeatReport {
     /// evidence.
     pub detail: Option<String>,
     /// What the answer took that is the evidence; until there is one, the last answer.
-    pub spent: Spent,
+    pub spent: TimeSpent,
     /// What the bot left.
     pub remains: Remains,
 }
 
 impl SeatReport {
     /// Takes note of what an answer took, unless an earlier one is the evidence.
-    fn took(&mut self, spent: Option<Spent>) {
+    fn took(&mut self, spent: Option<TimeSpent>) {
         if self.detail.is_none() {
             self.spent = spent.unwrap_or(self.spent);
         }
@@ -332,7 +332,7 @@ impl Minutes<'_> {
     fn finish(
         self,
         played: &Match,
-        standings: Vec<Standing>,
+        standings: Vec<SeatResult>,
         starts: Vec<Micros>,
         margin: Micros,
         sandbox: Level,

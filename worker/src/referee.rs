@@ -6,7 +6,8 @@
 use std::time::Instant;
 
 use arbiter_games::{
-    ClockRules, Forfeit, MatchState, Micros, Note, Owes, Say, Seat as Place, Spent, Standing, Step,
+    ClockRules, Forfeit, MatchState, Micros, Note, Owes, Say, Seat as Place, SeatResult, Step,
+    TimeSpent,
 };
 
 use crate::fault::Fault;
@@ -33,7 +34,7 @@ pub enum Event<'a> {
         /// The answer without its frame.
         reply: &'a [u8],
         /// What it took.
-        spent: Spent,
+        spent: TimeSpent,
         /// Whether it answers a request that tells the time.
         tells_time: bool,
     },
@@ -44,7 +45,7 @@ pub enum Event<'a> {
         /// What it did.
         forfeit: Forfeit,
         /// What it took, unless the answer that forfeits was reported before.
-        spent: Option<Spent>,
+        spent: Option<TimeSpent>,
         /// The evidence, in words for the bot's author.
         detail: &'a str,
     },
@@ -84,7 +85,7 @@ impl<'a, W: Witness> Referee<'a, W> {
         &mut self,
         game: &mut dyn MatchState,
         seats: &mut [Box<dyn Seat>],
-    ) -> Result<Vec<Standing>, Fault> {
+    ) -> Result<Vec<SeatResult>, Fault> {
         let mut dismissed = vec![false; seats.len()];
         loop {
             match game.step() {
@@ -128,12 +129,12 @@ impl<'a, W: Witness> Referee<'a, W> {
         let verdict = match in_time(reply, charge.late) {
             Ok(reply) => {
                 self.report(Event::Replied { seat: place, reply: &reply, spent, tells_time })?;
-                game.heard(Ok(&String::from_utf8_lossy(&reply)), charge.cost)
+                game.receive_reply(Ok(&String::from_utf8_lossy(&reply)), charge.cost)
             }
             Err(Failure { forfeit, detail }) => {
                 let spent = Some(spent);
                 self.report(Event::Forfeited { seat: place, forfeit, spent, detail: &detail })?;
-                game.heard(Err(forfeit), charge.cost)
+                game.receive_reply(Err(forfeit), charge.cost)
             }
         };
         let Err(illegal) = verdict else { return Ok(()) };

@@ -10,7 +10,7 @@ use std::io::BufRead;
 use std::sync::Arc;
 use std::time::Instant;
 
-use arbiter_games::{Forfeit, Games, MatchState, Micros, Say, Seat as Place, Spent};
+use arbiter_games::{Forfeit, Games, MatchState, Micros, Say, Seat as Place, TimeSpent};
 use thiserror::Error;
 
 use crate::bot::Bot;
@@ -38,7 +38,7 @@ pub struct Timed {
     /// The answer without its frame.
     pub reply: Result<Vec<u8>, Failure>,
     /// What it took.
-    pub spent: Spent,
+    pub spent: TimeSpent,
 }
 
 impl Timed {
@@ -173,7 +173,7 @@ impl<F: FnMut(Ply)> Follower for Stage<'_, F> {
 
 impl<F: FnMut(Ply)> Stage<'_, F> {
     /// Asks the bot what its seat was asked, and hands over its answer with that of the record.
-    fn ask(&mut self, say: &Say, reply: Result<Vec<u8>, Failure>, spent: Spent) {
+    fn ask(&mut self, say: &Say, reply: Result<Vec<u8>, Failure>, spent: TimeSpent) {
         if say.seat != self.rehearsal.place {
             return;
         }

@@ -6,7 +6,7 @@
 mod memory_seat;
 
 use arbiter_games::{
-    BotName, ClockKind, ClockRules, Forfeit, Micros, Params, Seed, Standing, bitwa, gomoku,
+    BotName, ClockKind, ClockRules, Forfeit, Micros, Params, SeatResult, Seed, bitwa, gomoku,
 };
 use arbiter_worker::fault::Fault;
 use arbiter_worker::referee::{Event, Referee, Witness};
@@ -31,7 +31,7 @@ fn play(
     params: &Params,
     clock: ClockRules,
     answer: impl Fn(u8, &str) -> (String, Micros) + Copy + 'static,
-) -> (Vec<Standing>, Vec<(u8, Forfeit, String)>) {
+) -> (Vec<SeatResult>, Vec<(u8, Forfeit, String)>) {
     let names: [BotName; 2] = ["one", "two"].map(|name| name.parse().unwrap());
     let mut game = params.start(&names, Seed([5; 32])).unwrap();
     let seat = |number| -> Box<dyn Seat> {

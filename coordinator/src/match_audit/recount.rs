@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 use std::io::{BufReader, Read as _};
 
-use arbiter_games::{ClockRules, Forfeit, Games, Params, Standing};
+use arbiter_games::{ClockRules, Forfeit, Games, Params, SeatResult};
 use arbiter_proto::assignment::{MatchAssignment, SeatAssignment};
 use arbiter_replay::{Difference, Verified, verify};
 
@@ -94,7 +94,7 @@ fn difference(
 }
 
 /// How a result differs from what was reported.
-fn result(standings: &[Standing], reported: &MatchResult) -> Option<String> {
+fn result(standings: &[SeatResult], reported: &MatchResult) -> Option<String> {
     let scores: Vec<i64> =
         standings.iter().flat_map(|standing| standing.score.0.iter().copied()).collect();
     let seats = || 0..standings.len();

@@ -13,7 +13,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use arbiter_games::{Forfeit, MOST_SEATS};
+use arbiter_games::{Forfeit, MAX_SEATS};
 use arbiter_proto::ids::{MatchId, TokenId, WorkerId};
 use sqlx::PgPool;
 use time::OffsetDateTime;
@@ -35,7 +35,7 @@ const PARTNERS: usize = 2;
 
 /// How a second play differs from the first, if it does: in words, the most telling first.
 pub(crate) fn difference(first: &MatchResult, second: &MatchResult) -> Option<String> {
-    let seats = || 0..usize::from(MOST_SEATS);
+    let seats = || 0..usize::from(MAX_SEATS);
     let clock = Some(Forfeit::Clock);
     let late =
         seats().filter(|seat| first.forfeit(*seat) == clock && second.forfeit(*seat) != clock);

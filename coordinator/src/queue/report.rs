@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use arbiter_games::MOST_SEATS;
+use arbiter_games::MAX_SEATS;
 use arbiter_proto::ids::{EditionId, Lease, MatchNumber, WorkerId};
 use arbiter_proto::level::Level;
 use sqlx::{PgConnection, Result};
@@ -82,7 +82,7 @@ impl Report {
         let ascending = self.files.is_sorted_by(|(a, one, _), (b, other, _)| (a, one) < (b, other));
         let ours = |(number, seat, bytes): &(_, u8, Vec<u8>)| {
             self.tells_of(*number)
-                && (1..=MOST_SEATS).contains(seat)
+                && (1..=MAX_SEATS).contains(seat)
                 && (1..=MOST_FILES).contains(&bytes.len())
         };
         ascending && self.files.iter().all(ours)
@@ -93,7 +93,7 @@ impl Report {
         let place = |found: &Evidence| (found.number, found.seat);
         let ours = |found: &Evidence| {
             self.tells_of(found.number)
-                && (1..=i16::from(MOST_SEATS)).contains(&found.seat)
+                && (1..=i16::from(MAX_SEATS)).contains(&found.seat)
                 && found.wall_us >= 0
                 && found.cpu_us >= 0
         };

@@ -8,7 +8,7 @@
 
 use std::cmp::Reverse;
 
-use arbiter_games::{Episode, Games, Score, Seed, Standing, StartError, TablePlan};
+use arbiter_games::{Episode, Games, Score, SeatResult, Seed, StartError, TablePlan};
 use arbiter_proto::ids::{EditionId, LotNumber, MatchNumber};
 use arbiter_ranking::Entrant;
 use arbiter_schedule::ScheduleError;
@@ -43,7 +43,7 @@ pub(super) enum RoundsError {
     #[error(transparent)]
     Start(#[from] StartError),
     #[error("the schedule has no episodes")]
-    Family,
+    ScheduleKind,
 }
 
 /// All episodes of an edition, at the beginning of a round.
@@ -70,7 +70,7 @@ impl Rounds {
     /// The first round.
     pub(super) fn new(file: &TournamentFile, bots: usize, seed: Seed) -> Result<Self, RoundsError> {
         let arbiter_schedule::Plan::Episodes(plan) = file.schedule.plan(bots, seed)? else {
-            return Err(RoundsError::Family);
+            return Err(RoundsError::ScheduleKind);
         };
         let episodes = plan.keys().map(|key| file.params.episode(bots, seed.derive(&key)));
         let mut rounds = Self {
@@ -211,14 +211,14 @@ pub fn round_of(deal: i64) -> u16 {
 }
 
 /// How each seat ended a match.
-fn standings(played: &Played) -> Result<Vec<Standing>, String> {
+fn standings(played: &Played) -> Result<Vec<SeatResult>, String> {
     let seats = played.seats.0.len();
     let bad = played.bad_answers.clone().unwrap_or_default();
     if played.scores.len() != seats || !(bad.is_empty() || bad.len() == seats) {
         return Err(format!("match {} has no score for each seat", played.number));
     }
     let bad = bad.into_iter().chain(std::iter::repeat(0));
-    let standing = |(score, bad): (&i64, i32)| Standing {
+    let standing = |(score, bad): (&i64, i32)| SeatResult {
         score: Score(vec![*score]),
         forfeit: None,
         bad_answers: u32::try_from(bad).unwrap_or(0),

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use arbiter_games::{Bounds, Game, Impossible, MatchScores, Params};
+use arbiter_games::{Bounds, Game, ImpossibleScore, MatchScores, Params};
 use arbiter_proto::ids::MatchNumber;
 use serde_json::{Map, Value, json};
 
@@ -29,7 +29,7 @@ impl Rules {
         Arc::new(Self { params, seats, bounds })
     }
 
-    fn check(&self, result: &MatchResult) -> Result<(), Impossible> {
+    fn check(&self, result: &MatchResult) -> Result<(), ImpossibleScore> {
         let ended = MatchScores {
             seats: self.seats,
             scores: &result.scores,
@@ -70,7 +70,7 @@ pub enum Implausible {
     },
     /// No match ends so.
     #[error("match {0}: {1}")]
-    Scores(MatchNumber, #[source] Impossible),
+    Scores(MatchNumber, #[source] ImpossibleScore),
 }
 
 /// What the report of a lot is checked against.

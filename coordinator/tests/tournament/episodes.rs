@@ -7,7 +7,7 @@ use arbiter_coordinator::db::matches::Match;
 use arbiter_coordinator::db::results::Played;
 use arbiter_coordinator::queue::{Queue, Verdict};
 use arbiter_coordinator::tournament::episodes::grow;
-use arbiter_games::{Score, Standing, blackjack};
+use arbiter_games::{Score, SeatResult, blackjack};
 use arbiter_proto::ids::{EditionId, WorkerId};
 
 use crate::play::{Troupe, all};
@@ -24,10 +24,10 @@ fn seated(planned: &Match) -> Seated {
     (bots, chips)
 }
 
-fn standings(played: &Played) -> Vec<Standing> {
+fn standings(played: &Played) -> Vec<SeatResult> {
     let bad = played.bad_answers.clone().unwrap_or_else(|| vec![0; played.seats.0.len()]);
     let seats = played.scores.iter().zip(bad);
-    let standing = |(chips, bad): (&i64, i32)| Standing {
+    let standing = |(chips, bad): (&i64, i32)| SeatResult {
         score: Score(vec![*chips]),
         forfeit: None,
         bad_answers: bad.try_into().unwrap(),

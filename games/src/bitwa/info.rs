@@ -8,11 +8,11 @@ use super::board::{ROUNDS, Rounds, official_boards, shipped_boards};
 use super::{Match, Params, SEATS, bounds};
 use crate::bounds::Bounds;
 use crate::info::{
-    BoardInfo, BotInfo, Estimate, Family, Game, GameInfo, Official, PairSeats, Phrase, Playground,
-    phrase, texts,
+    BoardInfo, BotInfo, Estimate, Game, GameInfo, Official, PairSeats, Playground, ProtocolExample,
+    ScheduleKind, example, texts,
 };
 use crate::match_state::{MatchState, StartError};
-use crate::moves::Grid;
+use crate::move_form::Grid;
 use crate::name::BotName;
 use crate::parameter::Written;
 use crate::parameter::{ParamKind, param};
@@ -33,7 +33,7 @@ pub fn game() -> Game {
         param(
             "rounds",
             ParamKind::Integer((*ROUNDS.start()).into()..=(*ROUNDS.end()).into()),
-            "how many rounds a game has at most, 1 to 1000000; default as the board says",
+            "maximum number of rounds of a game, 1 to 1000000; default: the board's own",
         ),
         param("bank", ParamKind::Duration, "each bot's time for a whole game; default 3min"),
     ];
@@ -45,9 +45,9 @@ pub fn game() -> Game {
             official: official_boards().map(|(name, _)| name.into()).collect(),
         }),
         bots: BotInfo { protocol: Protocol::Stdio, framing: Framing::Gtp, http: false },
-        official: Official::of(Family::RoundRobin(PairSeats::Random)),
+        official: Official::of(ScheduleKind::RoundRobin(PairSeats::Random)),
         trial: vec![("rounds".into(), 40)],
-        playground: Playground { phrases: PHRASES.into(), ..Playground::default() },
+        playground: Playground { examples: EXAMPLES.into(), ..Playground::default() },
         time: Estimate::fixed(2500),
         record: Estimate::fixed(7000),
         ..GameInfo::new::<Params>("bitwa", "Bitwa", params)
@@ -105,13 +105,16 @@ impl Rules for Params {
     }
 }
 
-const PHRASES: [Phrase; 5] = [
-    phrase(
+const EXAMPLES: [ProtocolExample; 5] = [
+    example(
         "set_game 8 6 100 2 ######## #.A..a.# #AA#.aa# #BB.#bb# #.B..b.# ########",
-        "The board: 8 columns, 6 rows, 100 rounds, strength 2, then row by row. Due: =",
+        "The board: 8 columns, 6 rows, 100 rounds, units of strength 2; then the rows. Reply: =",
     ),
-    phrase("time_left 180000", "180 s are left for the whole game. Due: ="),
-    phrase("gen_move A", "An order for your division A. Due: = A xd yd dx dy p"),
-    phrase("play A 1 3 2 1 1 1", "Division A got this order; your own come back too. Due: ="),
-    phrase("quit", "The game is over; half a second is left. Nothing is due."),
+    example("time_left 180000", "180 s are left for the rest of the game. Reply: ="),
+    example("gen_move A", "Give an order to your division A. Reply: = A xd yd dx dy p"),
+    example(
+        "play A 1 3 2 1 1 1",
+        "Division A got this order. Your own orders are repeated too. Reply: =",
+    ),
+    example("quit", "The game is over. You have half a second to exit. No reply."),
 ];

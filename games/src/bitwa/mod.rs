@@ -25,13 +25,13 @@ pub use board::{Board, Division, Ground, Rounds, Square, official_boards, shippe
 pub use info::game;
 pub use order::{Order, Sign};
 
-use crate::bank::Bank;
 use crate::bounds::Bounds;
 use crate::clock::Micros;
 use crate::gtp::{self, FAREWELL};
 use crate::match_state::{
-    Allowance, Forfeit, Illegal, MatchState, MatchView, Owes, Say, Seat, Standing, Step,
+    Allowance, Forfeit, Illegal, MatchState, MatchView, Owes, Say, Seat, SeatResult, Step,
 };
+use crate::time_bank::TimeBank;
 
 /// How many bots play.
 const SEATS: usize = 2;
@@ -99,7 +99,7 @@ impl Task {
 /// One of the two bots.
 #[derive(Clone, Copy, Debug)]
 struct Player {
-    bank: Bank,
+    bank: TimeBank,
     forfeit: Option<Forfeit>,
     /// Whether it is still spoken to.
     alive: bool,
@@ -134,7 +134,7 @@ impl Match {
         if let Some(rounds) = params.rounds {
             board = board.with_rounds(rounds);
         }
-        let player = Player { bank: Bank::new(params.bank), forfeit: None, alive: true };
+        let player = Player { bank: TimeBank::new(params.bank), forfeit: None, alive: true };
         Self {
             battle: Battle::new(&board),
             board,
@@ -256,9 +256,9 @@ impl Match {
     /// Checks the form of an answer, and carries out the order in it if one was asked for.
     fn take(&mut self, asked: Task, answer: &str) -> Result<(), Illegal> {
         let Task::GenMove(division) = asked else {
-            return if self.is_over() { Ok(()) } else { gtp::answer(answer).map(drop) };
+            return if self.is_over() { Ok(()) } else { gtp::parse_reply(answer).map(drop) };
         };
-        let order = Order::parse(&gtp::words(answer)?, &self.board)?;
+        let order = Order::parse(&gtp::parse_words(answer)?, &self.board)?;
         self.battle.carry_out(division, order);
         self.moved = Some(division);
         self.orders += 1;
@@ -278,7 +278,7 @@ impl Match {
     }
 
     /// What the game brings each seat, read off the board ("Przebieg turnieju").
-    fn standings(&self) -> Vec<Standing> {
+    fn standings(&self) -> Vec<SeatResult> {
         let mut standings = vec![];
         for seat in Seat::all(SEATS) {
             let own = self.battle.forces(seat);
@@ -291,7 +291,7 @@ impl Match {
             let units = i64::from(own.units) - i64::from(enemy.units);
             let strength = own.strength.cast_signed() - enemy.strength.cast_signed();
             let forfeit = self.players[seat.index()].forfeit;
-            standings.push(Standing::new(vec![result, units, strength], forfeit));
+            standings.push(SeatResult::new(vec![result, units, strength], forfeit));
         }
         standings
     }
@@ -315,12 +315,16 @@ impl MatchState for Match {
         self
     }
 
-    fn heard(&mut self, answer: Result<&str, Forfeit>, charged: Micros) -> Result<(), Illegal> {
+    fn receive_reply(
+        &mut self,
+        answer: Result<&str, Forfeit>,
+        charged: Micros,
+    ) -> Result<(), Illegal> {
         let asked = self.asked.take().expect("the driver passes on one answer for each question");
         let seat = asked.seat();
         self.players[seat.index()].bank.spend(charged);
         let taken = answer.map(|text| self.take(asked, text));
-        if let Some(forfeit) = Forfeit::of_answer(&taken) {
+        if let Some(forfeit) = Forfeit::from_reply(&taken) {
             self.kill(seat, forfeit);
         }
         taken.unwrap_or(Ok(()))

@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use super::Match;
 use super::board::Division;
 use crate::match_state::Seat;
-use crate::moves::{self, ChoiceOption, Field, FormFields, Offer, SquareField};
+use crate::move_form::{self, ChoiceOption, Field, FormFields, MoveForm, SquareField};
 
 /// The field of the target.
 const TARGET: &str = "at";
@@ -31,13 +31,13 @@ const CHOICES: [Choice; 4] = [
     Choice { name: "p", what: "First comes", values: [("1", "dx"), ("0", "dy")] },
 ];
 
-pub(super) fn offer(game: &Match, seat: Seat) -> Offer {
+pub(super) fn move_form(game: &Match, seat: Seat) -> MoveForm {
     let task = match due(game, seat) {
         Some(division) => format!("Your order to division {division}: click on its target."),
         None => "Your order: click on its target.".to_owned(),
     };
     let fields = CHOICES.iter().map(|choice| Field::Choice(choice.field())).collect();
-    Offer { task, fields, squares: squares(game) }
+    MoveForm { task, fields, squares: squares(game) }
 }
 
 /// The division of `seat` that is to be ordered next: the first one with units after the last that
@@ -51,13 +51,13 @@ fn due(game: &Match, seat: Seat) -> Option<Division> {
 }
 
 impl Choice {
-    fn field(&self) -> moves::Choice {
+    fn field(&self) -> move_form::Choice {
         let option = |(value, meaning): (&str, &str)| ChoiceOption {
             value: value.to_owned(),
             label: meaning.to_owned(),
             card: None,
         };
-        moves::Choice {
+        move_form::Choice {
             name: self.name.to_owned(),
             legend: self.what.to_owned(),
             options: self.values.map(option).into(),

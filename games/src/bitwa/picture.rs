@@ -10,7 +10,7 @@ use super::board::{Division, Ground, Square};
 use super::{Match, SEATS, moves};
 use crate::gtp::FAREWELL;
 use crate::match_state::{MatchView, Seat};
-use crate::moves::{FormFields, Offer};
+use crate::move_form::{FormFields, MoveForm};
 use crate::name::BotName;
 use crate::picture::{
     BoardPicture, Cell, Item, Key, Part, Picture, Row, Shape, ShapeKind, TablePicture, bits, name,
@@ -24,9 +24,9 @@ impl MatchView for Match {
         let moved = self.last_order().map(|(division, _)| division);
         let ground = [("width", &columns as _), ("height", &rows as _)];
         let mut shapes = vec![
-            Shape::new(ShapeKind::Rectangle, "ground").at(ground),
-            Shape::new(ShapeKind::Path, "squares").at([("d", &lines(columns, rows))]),
-            Shape::new(ShapeKind::Path, "walls").at([("d", &walls(self))]),
+            Shape::new(ShapeKind::Rectangle, "ground").with_attributes(ground),
+            Shape::new(ShapeKind::Path, "squares").with_attributes([("d", &lines(columns, rows))]),
+            Shape::new(ShapeKind::Path, "walls").with_attributes([("d", &walls(self))]),
         ];
         for square in squares(columns, rows) {
             if let Some((division, strength)) = self.battle().unit(square) {
@@ -41,7 +41,7 @@ impl MatchView for Match {
                 ("cy", &format!("{y}.5") as _),
                 ("r", &"0.25" as _),
             ];
-            shapes.push(Shape::new(ShapeKind::Circle, "target").at(place));
+            shapes.push(Shape::new(ShapeKind::Circle, "target").with_attributes(place));
         }
         let board = BoardPicture {
             class: "board bitwa",
@@ -66,8 +66,8 @@ impl MatchView for Match {
         unit.trim() == FAREWELL
     }
 
-    fn offer(&self, seat: Seat, _chosen: &FormFields) -> Offer {
-        moves::offer(self, seat)
+    fn move_form(&self, seat: Seat, _chosen: &FormFields) -> MoveForm {
+        moves::move_form(self, seat)
     }
 
     fn form_answer(&self, _seat: Seat, fields: &FormFields) -> Result<String, String> {
@@ -110,17 +110,18 @@ fn unit(square: Square, division: Division, strength: u32, moved: bool, full: u3
         [("x", &"0.06"), ("y", &"0.06"), ("width", &"0.88"), ("height", &"0.88"), ("rx", &"0.12")];
     let bar: [(_, &dyn core::fmt::Display); 4] =
         [("x", &"0.1"), ("y", &"0.84"), ("height", &"0.06"), ("width", &format!("{width:.3}"))];
-    let words =
-        |class, y: &'static str| Shape::new(ShapeKind::Text, class).at([("x", &"0.5"), ("y", &y)]);
+    let words = |class, y: &'static str| {
+        Shape::new(ShapeKind::Text, class).with_attributes([("x", &"0.5"), ("y", &y)])
+    };
     let parts = vec![
-        Shape::new(ShapeKind::Rectangle, "body").at(body),
-        words("letter", "0.36").saying(division),
-        words("strength", "0.72").saying(strength),
-        Shape::new(ShapeKind::Rectangle, "bar").at(bar),
+        Shape::new(ShapeKind::Rectangle, "body").with_attributes(body),
+        words("letter", "0.36").with_text(division),
+        words("strength", "0.72").with_text(strength),
+        Shape::new(ShapeKind::Rectangle, "bar").with_attributes(bar),
     ];
     Shape::new(ShapeKind::Group, format!("{class} seat{}", division.seat()))
-        .at([("transform", &format!("translate({x},{y})"))])
-        .of(parts)
+        .with_attributes([("transform", &format!("translate({x},{y})"))])
+        .with_shapes(parts)
 }
 
 /// What each seat has left, as a table.

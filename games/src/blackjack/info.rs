@@ -7,14 +7,14 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::RangeInclusive;
 
-use super::params::{Count, MOST_HANDS, MOST_ROUNDS, PerSeat, SEATS};
+use super::params::{Count, MAX_HANDS, MAX_ROUNDS, PerSeat, SEATS};
 use super::table::ANTE;
 use super::{Match, Params, bounds};
 use crate::bounds::Bounds;
 use crate::episode::{Carried, EpisodeRules};
 use crate::info::{
-    BotInfo, EpisodeInfo, Estimate, Family, Game, GameInfo, Official, Phrase, Playground, Ranking,
-    phrase, texts,
+    BotInfo, EpisodeInfo, Estimate, Game, GameInfo, Official, Playground, ProtocolExample, Ranking,
+    ScheduleKind, example, texts,
 };
 use crate::match_state::{MatchState, StartError};
 use crate::name::BotName;
@@ -35,19 +35,19 @@ pub fn game() -> Game {
     let params = vec![
         param(
             "rounds",
-            bounds(MOST_ROUNDS),
+            bounds(MAX_ROUNDS),
             "how many rounds an episode has, 1 to 1000; a match is one round; default 1",
         ),
-        param("hands", bounds(MOST_HANDS), "how many hands a round has, 1 to 100; default 5"),
+        param("hands", bounds(MAX_HANDS), "how many hands a round has, 1 to 100; default 5"),
         param(
             "chips",
-            ParamKind::PerSeat(0..=PerSeat::MOST),
+            ParamKind::PerSeat(0..=PerSeat::MAX),
             "what each bot starts with, one number for all or one for each seat as in 120,0,305; \
              default 200",
         ),
         param(
             "bad_answers",
-            ParamKind::PerSeat(0..=PerSeat::MOST),
+            ParamKind::PerSeat(0..=PerSeat::MAX),
             "how many bad answers each bot has given earlier in the episode, as for chips; \
              default 0",
         ),
@@ -67,10 +67,10 @@ pub fn game() -> Game {
             official_rounds: 5,
         }),
         bots: BotInfo { protocol: Protocol::Exec, framing: Framing::Line, http: false },
-        official: Official { memory_mb: Some(256), ..Official::of(Family::Episodes(25)) },
-        playground: Playground { params: Values::new(), slow: true, phrases: PHRASES.into() },
-        time: Estimate::growing(0, "hands", 150),
-        record: Estimate::growing(600, "hands", 220),
+        official: Official { memory_mb: Some(256), ..Official::of(ScheduleKind::Episodes(25)) },
+        playground: Playground { params: Values::new(), slow: true, examples: EXAMPLES.into() },
+        time: Estimate::per_unit(0, "hands", 150),
+        record: Estimate::per_unit(600, "hands", 220),
         ..GameInfo::new::<Params>("blackjack", "Blackjack", params)
     })
 }
@@ -80,11 +80,11 @@ impl Rules for Params {
         match written.key {
             "rounds" => {
                 let accepts = "a whole number from 1 to 1000, as in 1";
-                self.rounds = Count::read(written, MOST_ROUNDS, accepts)?;
+                self.rounds = Count::read(written, MAX_ROUNDS, accepts)?;
             }
             "hands" => {
                 let accepts = "a whole number from 1 to 100, as in 5";
-                self.hands = Count::read(written, MOST_HANDS, accepts)?;
+                self.hands = Count::read(written, MAX_HANDS, accepts)?;
             }
             "chips" => self.chips = PerSeat::read(written)?,
             "bad_answers" => self.bad_answers = PerSeat::read(written)?,
@@ -159,12 +159,12 @@ fn start(numbers: &PerSeat, what: &str) -> Result<i64, StartError> {
     })
 }
 
-const PHRASES: [Phrase; 4] = [
-    phrase(
+const EXAMPLES: [ProtocolExample; 4] = [
+    example(
         "10 73 J#Q72A39 10 170",
-        "10 points with 7 and 3; the dealer shows J; 10 staked, 170 left. Due: H, S, D or B n",
+        "10 points with 7 and 3; the dealer shows J; you staked 10 chips and have 170 left. Reply: H, S, D or B n",
     ),
-    phrase("20 73K J#Q72A39KT 10 170", "20 points after a K was drawn. Due: H, S or B n"),
-    phrase("21 QA J#Q72A39 10 300", "21 in two cards. Due: H, S, D or B n"),
-    phrase("15 96 6#9648 10 0", "15 points, and no chips left. Due: H or S"),
+    example("20 73K J#Q72A39KT 10 170", "20 points after you drew K. Reply: H, S or B n"),
+    example("21 QA J#Q72A39 10 300", "21 points in two cards. Reply: H, S, D or B n"),
+    example("15 96 6#9648 10 0", "15 points and no chips left. Reply: H or S"),
 ];

@@ -31,27 +31,27 @@ pub use table::{ANTE, Player, Table};
 use crate::bounds::Bounds;
 use crate::clock::Micros;
 use crate::match_state::{
-    Forfeit, Illegal, MatchState, MatchView, Note, Say, Seat, Standing, StartError, Step,
+    Forfeit, Illegal, MatchState, MatchView, Note, Say, Seat, SeatResult, StartError, Step,
 };
 use crate::seed::Seed;
 
 /// The stream of a match's seed that shuffles its decks.
 const SHOE: u64 = 1;
 /// How many bad answers end a bot's say in an episode: from then on it always stands.
-const MOST_BAD_ANSWERS: i64 = 15;
+const MAX_BAD_ANSWERS: i64 = 15;
 
 /// How well a bot answers.
 #[derive(Clone, Copy, Debug)]
-struct Manners {
+struct BadAnswers {
     /// Bad answers given earlier in the episode.
     before: i64,
     /// Bad answers given in this match.
     here: u32,
 }
 
-impl Manners {
+impl BadAnswers {
     fn is_asked(self) -> bool {
-        self.before + i64::from(self.here) < MOST_BAD_ANSWERS
+        self.before + i64::from(self.here) < MAX_BAD_ANSWERS
     }
 }
 
@@ -67,10 +67,10 @@ pub(crate) fn bounds(params: &Params, forfeited: &[bool]) -> Option<Bounds> {
     let mut seats = Vec::new();
     let mut bad_answers = Vec::new();
     for (chips, before) in chips.into_iter().zip(before) {
-        let is_asked = before < MOST_BAD_ANSWERS;
+        let is_asked = before < MAX_BAD_ANSWERS;
         seats.push([table::chips_after(chips, hands, is_asked)].to_vec());
         // Each ends the hand for the bot.
-        let most = (MOST_BAD_ANSWERS - before).clamp(0, hands.into());
+        let most = (MAX_BAD_ANSWERS - before).clamp(0, hands.into());
         let most = if chips < ANTE { 0 } else { most };
         bad_answers.push(u32::try_from(most).expect("a round has at most 100 hands"));
     }
@@ -83,7 +83,7 @@ pub(crate) fn bounds(params: &Params, forfeited: &[bool]) -> Option<Bounds> {
 #[derive(Clone, Debug)]
 pub struct Match {
     table: Table,
-    manners: Vec<Manners>,
+    bad_answers: Vec<BadAnswers>,
     move_limit: Micros,
     /// How many hands have been dealt.
     dealt: u32,
@@ -122,7 +122,7 @@ impl Match {
         let before = params.bad_answers.at_table(seats, "bad_answers")?;
         Ok(Self {
             table: Table::new(&chips, shoe),
-            manners: before.into_iter().map(|before| Manners { before, here: 0 }).collect(),
+            bad_answers: before.into_iter().map(|before| BadAnswers { before, here: 0 }).collect(),
             move_limit: params.move_limit,
             dealt: 0,
             hands: params.hands.0,
@@ -152,7 +152,7 @@ impl Match {
 
     /// How many bad answers a seat has given in this match.
     pub fn bad_answers(&self, seat: Seat) -> u32 {
-        self.manners[seat.index()].here
+        self.bad_answers[seat.index()].here
     }
 
     /// Deals the next hand, if there is one and anybody can pay for it.
@@ -172,12 +172,12 @@ impl Match {
         }
     }
 
-    fn standings(&self) -> Vec<Standing> {
-        let seats = self.table.players().iter().zip(&self.manners);
+    fn standings(&self) -> Vec<SeatResult> {
+        let seats = self.table.players().iter().zip(&self.bad_answers);
         seats
-            .map(|(player, manners)| Standing {
-                bad_answers: manners.here,
-                ..Standing::new([player.chips()].into(), None)
+            .map(|(player, bad_answers)| SeatResult {
+                bad_answers: bad_answers.here,
+                ..SeatResult::new([player.chips()].into(), None)
             })
             .collect()
     }
@@ -192,7 +192,7 @@ impl MatchState for Match {
             return Step::Over(self.standings());
         }
         while let Some(seat) = self.table.turn() {
-            if self.manners[seat.index()].is_asked() {
+            if self.bad_answers[seat.index()].is_asked() {
                 let situation = self.table.situation(seat).to_string();
                 return Step::Say(Say::ask(seat, situation, self.move_limit));
             }
@@ -206,7 +206,11 @@ impl MatchState for Match {
     }
 
     /// A bad answer is standing, and is counted.
-    fn heard(&mut self, answer: Result<&str, Forfeit>, _charged: Micros) -> Result<(), Illegal> {
+    fn receive_reply(
+        &mut self,
+        answer: Result<&str, Forfeit>,
+        _charged: Micros,
+    ) -> Result<(), Illegal> {
         let seat = self.table.turn().expect("the driver passes on one answer for each question");
         let action = answer.map(str::parse);
         let (action, verdict) = match action {
@@ -215,7 +219,7 @@ impl MatchState for Match {
             Err(_) => (Action::Stand, Ok(())),
         };
         let bad = verdict.is_err() || answer.is_err();
-        self.manners[seat.index()].here += u32::from(bad);
+        self.bad_answers[seat.index()].here += u32::from(bad);
         self.table.act(action);
         verdict
     }

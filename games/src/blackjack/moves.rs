@@ -8,12 +8,12 @@ use alloc::vec::Vec;
 
 use super::{Action, Match};
 use crate::match_state::Seat;
-use crate::moves::{Field, FormFields, Offer, answer_field};
+use crate::move_form::{Field, FormFields, MoveForm, answer_field};
 
 /// The field of a bet.
 const BET: &str = "bet";
 
-pub(super) fn offer(game: &Match, seat: Seat) -> Offer {
+pub(super) fn move_form(game: &Match, seat: Seat) -> MoveForm {
     let player = &game.table().players()[seat.index()];
     let stake = player.stake();
     let most = player.most_bet();
@@ -24,7 +24,7 @@ pub(super) fn offer(game: &Match, seat: Seat) -> Offer {
         fields.push(Field::Number { label, name: BET, most, value: most.min(10) });
         fields.push(Field::Send("Raise the stake".to_owned()));
     }
-    Offer { task: format!("Your move; your stake is {stake}."), fields, squares: Vec::new() }
+    MoveForm { task: format!("Your move; your stake is {stake}."), fields, squares: Vec::new() }
 }
 
 pub(super) fn answer(fields: &FormFields) -> Result<String, String> {

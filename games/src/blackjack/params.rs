@@ -15,9 +15,9 @@ use crate::value::{ParamsError, Value};
 /// How many bots a table has.
 pub const SEATS: RangeInclusive<usize> = 1..=4;
 /// The most rounds that an episode has.
-pub(super) const MOST_ROUNDS: u32 = 1000;
+pub(super) const MAX_ROUNDS: u32 = 1000;
 /// The most hands that a round has.
-pub(super) const MOST_HANDS: u32 = 100;
+pub(super) const MAX_HANDS: u32 = 100;
 
 /// What is played, with how many chips and how much time.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -97,7 +97,7 @@ fn not_per_seat(what: impl fmt::Display) -> ParamsError {
 
 impl PerSeat {
     /// The largest number.
-    pub const MOST: i64 = 1_000_000_000_000_000_000;
+    pub const MAX: i64 = 1_000_000_000_000_000_000;
 
     /// Reads a number, a list of numbers, or either as text.
     pub(super) fn read(written: &Written<'_>) -> Result<Self, ParamsError> {
@@ -126,13 +126,13 @@ impl PerSeat {
 
     /// One number for all seats.
     fn all(number: i64) -> Result<Self, ParamsError> {
-        let fits = (0..=Self::MOST).contains(&number);
+        let fits = (0..=Self::MAX).contains(&number);
         if fits { Ok(Self::same(number)) } else { Err(not_per_seat(number)) }
     }
 
     /// A number for each seat.
     pub(super) fn each(numbers: Vec<i64>) -> Result<Self, ParamsError> {
-        let fit = numbers.iter().all(|number| (0..=Self::MOST).contains(number));
+        let fit = numbers.iter().all(|number| (0..=Self::MAX).contains(number));
         let fit = fit && SEATS.contains(&numbers.len());
         let each = Self(Numbers::Each(numbers));
         if fit { Ok(each) } else { Err(not_per_seat(each)) }

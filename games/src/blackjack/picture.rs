@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 
 use super::{BEST, Card, Match, Player, moves, score};
 use crate::match_state::{MatchView, Seat};
-use crate::moves::{FormFields, Offer};
+use crate::move_form::{FormFields, MoveForm};
 use crate::name::BotName;
 use crate::picture::{Cell, Item, Key, Part, Picture, Row, TablePicture, bits, name, number};
 
@@ -63,8 +63,8 @@ impl MatchView for Match {
         Some(format!("Hand {}", self.dealt().max(1)))
     }
 
-    fn offer(&self, seat: Seat, _chosen: &FormFields) -> Offer {
-        moves::offer(self, seat)
+    fn move_form(&self, seat: Seat, _chosen: &FormFields) -> MoveForm {
+        moves::move_form(self, seat)
     }
 
     fn form_answer(&self, _seat: Seat, fields: &FormFields) -> Result<String, String> {

@@ -11,7 +11,7 @@ use crate::gtp;
 use crate::match_state::Illegal;
 
 /// The longest bet, in decimal digits.
-const MOST_DIGITS: usize = 18;
+const MAX_DIGITS: usize = 18;
 
 /// What a bot is told when it is asked; as text the five arguments of its command line ("INPUT
 /// SPECIFICATION").
@@ -71,6 +71,6 @@ fn amount(answer: &str) -> Option<i64> {
     let argument = answer.strip_prefix(['B', 'b'])?;
     let number = argument.strip_prefix([' ', '\t'])?.trim_start_matches([' ', '\t']);
     let digits = number.strip_prefix('-').unwrap_or(number);
-    let plain = digits.len() <= MOST_DIGITS && digits.bytes().all(|byte| byte.is_ascii_digit());
+    let plain = digits.len() <= MAX_DIGITS && digits.bytes().all(|byte| byte.is_ascii_digit());
     if plain { digits.parse().ok() } else { None }
 }

@@ -16,10 +16,10 @@ pub const ANTE: i64 = 10;
 /// The score at which the dealer stands ("Dealer"), with soft hands too.
 const DEALER_STANDS: u32 = 17;
 /// How many bets a player may make in a hand.
-const MOST_BETS: u32 = 100;
+const MAX_BETS: u32 = 100;
 /// The most a player may stake in a hand, in chips: far above anything that official games reach,
 /// and low enough that no number of hands can overflow.
-const MOST_STAKE: i64 = 1_000_000_000_000;
+const MAX_STAKE: i64 = 1_000_000_000_000;
 
 /// The chips that a player can have after so many hands. One that is not asked any more stakes its
 /// antes and no more.
@@ -27,7 +27,7 @@ pub(super) fn chips_after(chips: i64, hands: u32, is_asked: bool) -> RangeInclus
     if chips < ANTE {
         return chips..=chips;
     }
-    let stake = if is_asked { MOST_STAKE } else { ANTE };
+    let stake = if is_asked { MAX_STAKE } else { ANTE };
     let won = (0..hands).fold(chips, |most, _| most + most.min(stake));
     let lost = if is_asked {
         // It can stake anything, so that what is left before the last hand is an ante or more.
@@ -85,7 +85,7 @@ impl Player {
 
     /// The most it can bet now, in chips; nothing if it cannot bet.
     pub fn most_bet(&self) -> i64 {
-        let most = if self.bets < MOST_BETS { self.chips.min(MOST_STAKE - self.stake) } else { 0 };
+        let most = if self.bets < MAX_BETS { self.chips.min(MAX_STAKE - self.stake) } else { 0 };
         most.max(0)
     }
 
@@ -96,7 +96,7 @@ impl Player {
     }
 
     fn can_raise(&self, chips: i64) -> bool {
-        (1..=self.chips).contains(&chips) && chips <= MOST_STAKE - self.stake
+        (1..=self.chips).contains(&chips) && chips <= MAX_STAKE - self.stake
     }
 
     /// Moves chips to the stake; nothing happens unless it has so many.
@@ -111,7 +111,7 @@ impl Player {
 
     /// Bets, if it has the chips and has not bet too often.
     fn bet(&mut self, chips: i64) -> bool {
-        let possible = self.bets < MOST_BETS && self.raise(chips);
+        let possible = self.bets < MAX_BETS && self.raise(chips);
         self.bets += u32::from(possible);
         possible
     }

@@ -7,11 +7,11 @@ use core::ops::RangeInclusive;
 use super::{FirstNumber, Match, Params, SEATS, SIDE, bounds};
 use crate::bounds::Bounds;
 use crate::info::{
-    Estimate, Family, Game, GameInfo, Official, PairSeats, Phrase, Playground, Ranking, phrase,
-    texts,
+    Estimate, Game, GameInfo, Official, PairSeats, Playground, ProtocolExample, Ranking,
+    ScheduleKind, example, texts,
 };
 use crate::match_state::{MatchState, StartError};
-use crate::moves::Grid;
+use crate::move_form::Grid;
 use crate::name::BotName;
 use crate::parameter::Written;
 use crate::parameter::{ParamKind, param};
@@ -32,15 +32,15 @@ pub fn game() -> Game {
             ParamKind::Integer(0..=1),
             "the number of the first prompt of the game phase, 0 or 1; default 0",
         ),
-        param("move_limit", ParamKind::Duration, "the time for an answer; default 500ms"),
+        param("move_limit", ParamKind::Duration, "the time for a reply; default 500ms"),
     ];
     Game::new(GameInfo {
         ranking: Ranking { by_mean: false, earlier_wins: true },
         official: Official {
             keeps_files: true,
-            ..Official::of(Family::RoundRobin(PairSeats::Both))
+            ..Official::of(ScheduleKind::RoundRobin(PairSeats::Both))
         },
-        playground: Playground { phrases: PHRASES.into(), ..Playground::default() },
+        playground: Playground { examples: EXAMPLES.into(), ..Playground::default() },
         time: Estimate::fixed(1500),
         record: Estimate::fixed(3000),
         ..GameInfo::new::<Params>("gomoku", "Gomoku", params)
@@ -97,20 +97,20 @@ impl Rules for Params {
     }
 }
 
-const PHRASES: [Phrase; 6] = [
-    phrase("A []", "Open the game. Due: (X,Y)(X,Y)(X,Y), black, black and white"),
-    phrase(
+const EXAMPLES: [ProtocolExample; 6] = [
+    example("A []", "Open the game. Reply: (X,Y)(X,Y)(X,Y), two black stones and a white one"),
+    example(
         "B [((0,0),\"B\"),((0,1),\"W\"),((14,14),\"B\")]",
-        "Answer the opening. Due: \"B\", or \"W\" (X,Y), or (X,Y)(X,Y)",
+        "Respond to the opening. Reply: \"B\", or \"W\" (X,Y), or (X,Y)(X,Y)",
     ),
-    phrase(
+    example(
         "C [((0,0),\"B\"),((0,1),\"W\"),((1,0),\"B\"),((1,1),\"W\"),((14,14),\"B\")]",
-        "Choose your colour. Due: \"B\" or \"W\"",
+        "Choose your colour. Reply: \"B\" or \"W\"",
     ),
-    phrase(
+    example(
         "0 [((0,0),\"B\"),((0,1),\"W\"),((14,14),\"B\")]",
-        "The first stone of the game phase, a black one. Due: (X,Y)",
+        "Place the first stone of the game phase, a black one. Reply: (X,Y)",
     ),
-    phrase("EXIT opponent", "The opponent has won; half a second is left. Nothing is due."),
-    phrase("EXIT TIE", "Nobody has won; half a second is left. Nothing is due."),
+    example("EXIT opponent", "Your opponent won. You have half a second to exit. No reply."),
+    example("EXIT TIE", "A tie. You have half a second to exit. No reply."),
 ];

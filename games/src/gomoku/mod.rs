@@ -24,7 +24,7 @@ pub use info::game;
 
 use crate::bounds::Bounds;
 use crate::clock::Micros;
-use crate::match_state::{Forfeit, Illegal, MatchState, MatchView, Say, Seat, Standing, Step};
+use crate::match_state::{Forfeit, Illegal, MatchState, MatchView, Say, Seat, SeatResult, Step};
 use crate::name::BotName;
 use crate::seed::Seed;
 use syntax::Swap;
@@ -296,14 +296,14 @@ impl Match {
         self.end(Some(Self::opponent(seat)));
     }
 
-    fn standing(&self, seat: Seat, winner: Option<Seat>) -> Standing {
+    fn standing(&self, seat: Seat, winner: Option<Seat>) -> SeatResult {
         let points = match winner {
             None => TIE,
             Some(winner) if winner == seat => VICTORY,
             Some(_) => DEFEAT,
         };
         let forfeit = self.forfeit.filter(|(loser, _)| *loser == seat).map(|(_, forfeit)| forfeit);
-        Standing::new(vec![points], forfeit)
+        SeatResult::new(vec![points], forfeit)
     }
 }
 
@@ -329,17 +329,21 @@ impl MatchState for Match {
         self
     }
 
-    fn told_to_gone(&self) -> Option<String> {
+    fn legacy_farewell(&self) -> Option<String> {
         self.exit()
     }
 
-    fn heard(&mut self, answer: Result<&str, Forfeit>, _charged: Micros) -> Result<(), Illegal> {
+    fn receive_reply(
+        &mut self,
+        answer: Result<&str, Forfeit>,
+        _charged: Micros,
+    ) -> Result<(), Illegal> {
         if self.ending.is_some() {
             return Ok(());
         }
         let seat = self.to_answer();
         let taken = answer.map(|answer| self.play(seat, answer));
-        if let Some(forfeit) = Forfeit::of_answer(&taken) {
+        if let Some(forfeit) = Forfeit::from_reply(&taken) {
             self.lose(seat, forfeit);
         }
         taken.unwrap_or(Ok(()))

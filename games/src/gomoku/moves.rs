@@ -7,27 +7,27 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use super::{Match, Phase, SIDE, Square};
-use crate::moves::{Field, FormFields, MODE, Offer, PICK, SquareField, answer_field};
+use crate::move_form::{Field, FormFields, MODE, MoveForm, PICK, SquareField, answer_field};
 
 /// What the opening of B may come to, besides black at once.
 const WHITE: &str = "white";
 const BOTH: &str = "both";
 
-pub(super) fn offer(game: &Match, chosen: &FormFields) -> Offer {
+pub(super) fn move_form(game: &Match, chosen: &FormFields) -> MoveForm {
     let mode = chosen.get(MODE).unwrap_or_default();
     match game.phase() {
         Phase::Play { .. } => {
             let task = "Your stone: click on its square.".to_owned();
-            Offer { task, fields: Vec::new(), squares: squares(game, chosen, &[""]) }
+            MoveForm { task, fields: Vec::new(), squares: squares(game, chosen, &[""]) }
         }
         Phase::Choose => {
             let colours = [("\"B\"", "Black"), ("\"W\"", "White")];
-            Offer::of_answers("Which colour do you take?", colours)
+            MoveForm::of_answers("Which colour do you take?", colours)
         }
         Phase::Open => several(game, chosen, "", &["black", "black", "white"]),
         Phase::Swap if mode == WHITE => several(game, chosen, WHITE, &["white"]),
         Phase::Swap if mode == BOTH => several(game, chosen, BOTH, &["black", "white"]),
-        Phase::Swap => Offer {
+        Phase::Swap => MoveForm {
             task: "How do you answer the opening?".to_owned(),
             fields: vec![
                 answer_field("\"B\"", "Take black"),
@@ -49,7 +49,7 @@ fn picked<'a>(chosen: &'a FormFields, colours: &[&str]) -> Vec<&'a str> {
 }
 
 /// The offer of a move of several stones, of these colours.
-fn several(game: &Match, chosen: &FormFields, mode: &str, colours: &[&'static str]) -> Offer {
+fn several(game: &Match, chosen: &FormFields, mode: &str, colours: &[&'static str]) -> MoveForm {
     let picked = picked(chosen, colours);
     let due = colours[picked.len()];
     let number = picked.len() + 1;
@@ -61,7 +61,7 @@ fn several(game: &Match, chosen: &FormFields, mode: &str, colours: &[&'static st
     if !fields.is_empty() {
         fields.push(Field::Reset);
     }
-    Offer { task, fields, squares: squares(game, chosen, colours) }
+    MoveForm { task, fields, squares: squares(game, chosen, colours) }
 }
 
 /// Every free square can be chosen. The last of the squares of a move sends it; those before ask

@@ -9,7 +9,7 @@ use core::fmt::Write as _;
 
 use super::{Board, Colour, EXIT, Match, Phase, SIDE, Square, moves};
 use crate::match_state::{MatchView, Seat};
-use crate::moves::{FormFields, Offer};
+use crate::move_form::{FormFields, MoveForm};
 use crate::name::BotName;
 use crate::picture::{BoardPicture, Item, Key, Part, Picture, Shape, ShapeKind, name, number};
 
@@ -27,7 +27,7 @@ impl MatchView for Match {
         if let Some((from, to)) = last.and_then(|last| winning(self, last)) {
             let ends: [(_, &dyn core::fmt::Display); 4] =
                 [("x1", &from.x()), ("y1", &from.y()), ("x2", &to.x()), ("y2", &to.y())];
-            shapes.push(Shape::new(ShapeKind::Line, "row").at(ends));
+            shapes.push(Shape::new(ShapeKind::Line, "row").with_attributes(ends));
         }
         let board = BoardPicture {
             class: "board gomoku",
@@ -53,8 +53,8 @@ impl MatchView for Match {
         unit.split_whitespace().next() == Some(EXIT)
     }
 
-    fn offer(&self, _seat: Seat, chosen: &FormFields) -> Offer {
-        moves::offer(self, chosen)
+    fn move_form(&self, _seat: Seat, chosen: &FormFields) -> MoveForm {
+        moves::move_form(self, chosen)
     }
 
     fn form_answer(&self, _seat: Seat, fields: &FormFields) -> Result<String, String> {
@@ -64,7 +64,7 @@ impl MatchView for Match {
 
 /// The empty board: its lines, dots and numbers.
 fn marks() -> Vec<Shape> {
-    let mut shapes = vec![Shape::new(ShapeKind::Path, "grid").at([("d", &grid())])];
+    let mut shapes = vec![Shape::new(ShapeKind::Path, "grid").with_attributes([("d", &grid())])];
     for x in DOTS {
         for y in DOTS {
             shapes.push(circle("dot", x, y, "0.1"));
@@ -72,8 +72,8 @@ fn marks() -> Vec<Shape> {
     }
     let label = || Shape::new(ShapeKind::Text, "label");
     for index in 0..SIDE {
-        shapes.push(label().at([("x", &index), ("y", &"-0.75")]).saying(index));
-        shapes.push(label().at([("x", &"-0.85"), ("y", &index)]).saying(index));
+        shapes.push(label().with_attributes([("x", &index), ("y", &"-0.75")]).with_text(index));
+        shapes.push(label().with_attributes([("x", &"-0.85"), ("y", &index)]).with_text(index));
     }
     shapes
 }
@@ -89,7 +89,7 @@ fn grid() -> String {
 }
 
 fn circle(class: &'static str, x: u8, y: u8, radius: &'static str) -> Shape {
-    Shape::new(ShapeKind::Circle, class).at([("cx", &x), ("cy", &y), ("r", &radius)])
+    Shape::new(ShapeKind::Circle, class).with_attributes([("cx", &x), ("cy", &y), ("r", &radius)])
 }
 
 fn stone(square: Square, colour: Colour, number: usize, last: bool) -> Shape {
@@ -99,10 +99,11 @@ fn stone(square: Square, colour: Colour, number: usize, last: bool) -> Shape {
     };
     let x = square.x();
     let y = square.y();
-    let text = Shape::new(ShapeKind::Text, "").at([("x", &x), ("y", &y)]).saying(number);
+    let text =
+        Shape::new(ShapeKind::Text, "").with_attributes([("x", &x), ("y", &y)]).with_text(number);
     let mut parts = vec![circle("", x, y, "0.45"), text];
     parts.extend(last.then(|| circle("last", x, y, "0.53")));
-    Shape::new(ShapeKind::Group, class).of(parts)
+    Shape::new(ShapeKind::Group, class).with_shapes(parts)
 }
 
 /// The ends of the row that the last stone completed, if the match was won by it.

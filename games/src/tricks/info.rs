@@ -4,10 +4,10 @@ use alloc::boxed::Box;
 use alloc::vec;
 use core::ops::RangeInclusive;
 
-use super::{MOST_TABLES, Match, Params, Player, TableCount, agrees, bounds};
+use super::{MAX_TABLES, Match, Params, Player, TableCount, agrees, bounds};
 use crate::MIXED_TURNS_RULES_VERSION;
 use crate::bounds::Bounds;
-use crate::info::{BotInfo, Estimate, Game, GameInfo, Phrase, Playground, phrase, texts};
+use crate::info::{BotInfo, Estimate, Game, GameInfo, Playground, ProtocolExample, example, texts};
 use crate::match_state::{MatchState, StartError, TurnPolicy};
 use crate::name::BotName;
 use crate::parameter::Written;
@@ -25,13 +25,13 @@ pub fn game() -> Game {
     let params = vec![
         param(
             "tables",
-            ParamKind::Integer(2..=MOST_TABLES.into()),
+            ParamKind::Integer(2..=MAX_TABLES.into()),
             "how many tables are played at once, an even number from 2 to 200; default 100",
         ),
         param(
             "move_limit",
             ParamKind::Duration,
-            "the time for an answer for all tables; default 2s",
+            "the time for a reply, which covers all tables; default 2s",
         ),
     ];
     Game::new(GameInfo {
@@ -41,10 +41,10 @@ pub fn game() -> Game {
         playground: Playground {
             params: Values::new().with("tables", 2_u32),
             slow: false,
-            phrases: PHRASES.into(),
+            examples: EXAMPLES.into(),
         },
-        time: Estimate::growing(0, "tables", 25),
-        record: Estimate::growing(0, "tables", 230),
+        time: Estimate::per_unit(0, "tables", 25),
+        record: Estimate::per_unit(0, "tables", 230),
         ..GameInfo::new::<Params>("tricks", "Tricks", params)
     })
 }
@@ -56,7 +56,7 @@ impl Rules for Params {
                 let accepts = "an even number from 2 to 200, as in 100";
                 let why = "each deal is played at two tables, with the hands exchanged, so it \
                            takes an even number from 2 to 200, as in 100";
-                let tables = written.number_in(2..=MOST_TABLES, accepts, why)?;
+                let tables = written.number_in(2..=MAX_TABLES, accepts, why)?;
                 if !tables.is_multiple_of(2) {
                     return Err(written.impossible(why));
                 }
@@ -107,27 +107,27 @@ impl Rules for Params {
     }
 }
 
-const PHRASES: [Phrase; 5] = [
-    phrase(
+const EXAMPLES: [ProtocolExample; 5] = [
+    example(
         "states: X3Y7Z5Z3W8Z6X2Z1W7:W _\\nscores: 0:0 0:0",
-        "Two tables: at the first your nine cards, trump W, and you attack; the second waits for \
-         the other. Due: move= and a word for each",
+        "Two tables. At the first you have these nine cards, the trump is W, and you attack; the \
+         second waits for your opponent. Reply: move= and a word for each table",
     ),
-    phrase(
+    example(
         "states: >Y4+W2 Y8W3Z4Y4Z8X4Z0X0W6:W>Z1\\nscores: 0:1 0:0",
-        "At the first Y4 answered your attack, you won and drew W2; at the second Z1 attacks. Due: \
-         move= and a word for each",
+        "At the first table Y4 answered your attack, you won the trick and drew W2; at the second \
+         Z1 attacks you. Reply: move= and a word for each table",
     ),
-    phrase(
+    example(
         "states: -W5>Z5 _\\nscores: 1:1 0:0",
-        "You lost the trick, drew W5, and Z5 attacks. Due: move= and a word for each",
+        "You lost the trick and drew W5, and Z5 attacks you. Reply: move= and a word for each table",
     ),
-    phrase(
+    example(
         "states: + >W4+\\nscores: 8:9 8:9",
-        "The pack is empty: nothing is drawn. Due: move= and a word for each",
+        "The pack is empty: you draw no card. Reply: move= and a word for each table",
     ),
-    phrase(
+    example(
         "states: +. +.\\nscores: 6:12 6:12\\nresult: 2",
-        "All tables are over, and you have two points. Nothing is due.",
+        "All tables are over, and you have two points. No reply.",
     ),
 ];

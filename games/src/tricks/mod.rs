@@ -33,7 +33,7 @@ pub use table::{Player, TRICKS, Table, Trick};
 use crate::bounds::Bounds;
 use crate::clock::Micros;
 use crate::match_state::{
-    Forfeit, Illegal, MatchState, MatchView, Say, Seat, Standing, Step, TurnPolicy,
+    Forfeit, Illegal, MatchState, MatchView, Say, Seat, SeatResult, Step, TurnPolicy,
 };
 use crate::quote::quote;
 use crate::seed::Seed;
@@ -41,7 +41,7 @@ use crate::seed::Seed;
 /// The official number of tables.
 const TABLES: TableCount = TableCount(100);
 /// The most tables a match can have: the source's limit.
-const MOST_TABLES: u32 = 200;
+const MAX_TABLES: u32 = 200;
 /// The official limit for an answer, which is for all tables at once.
 const MOVE_LIMIT: Micros = Micros::from_millis(2000);
 
@@ -208,10 +208,10 @@ impl Match {
         self.tables.iter_mut().for_each(|table| table.concede(player));
     }
 
-    fn standing(&self, player: Player) -> Standing {
+    fn standing(&self, player: Player) -> SeatResult {
         let (points, tricks) = self.result(player);
         let forfeit = self.forfeit.filter(|(loser, _)| *loser == player);
-        Standing::new([points, tricks].to_vec(), forfeit.map(|(_, forfeit)| forfeit))
+        SeatResult::new([points, tricks].to_vec(), forfeit.map(|(_, forfeit)| forfeit))
     }
 }
 
@@ -257,13 +257,17 @@ impl MatchState for Match {
         self
     }
 
-    fn heard(&mut self, answer: Result<&str, Forfeit>, _charged: Micros) -> Result<(), Illegal> {
+    fn receive_reply(
+        &mut self,
+        answer: Result<&str, Forfeit>,
+        _charged: Micros,
+    ) -> Result<(), Illegal> {
         if self.is_over() {
             return Ok(());
         }
         let player = self.turn;
         let taken = answer.map(|answer| self.play(player, answer));
-        if let Some(forfeit) = Forfeit::of_answer(&taken) {
+        if let Some(forfeit) = Forfeit::from_reply(&taken) {
             self.lose(player, forfeit);
         }
         taken.unwrap_or(Ok(()))

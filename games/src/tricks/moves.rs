@@ -7,19 +7,19 @@ use alloc::vec::Vec;
 
 use super::{Card, KEY, Match, Player, Table};
 use crate::match_state::Seat;
-use crate::moves::{Choice, ChoiceOption, Field, FormFields, Offer};
+use crate::move_form::{Choice, ChoiceOption, Field, FormFields, MoveForm};
 
 /// What stands in an answer for a table that does not wait.
 const NOTHING: &str = "_";
 
-pub(super) fn offer(game: &Match, seat: Seat) -> Offer {
+pub(super) fn move_form(game: &Match, seat: Seat) -> MoveForm {
     let waiting: Vec<_> = waiting(game, seat).collect();
     let alone = waiting.len() == 1;
     let task = if alone { "Your card." } else { "Your cards, one at each table." };
     let choices =
         waiting.into_iter().map(|(number, table)| Field::Choice(choice(number, table, alone)));
     let send = (!alone).then(|| Field::Send("Play these".to_owned()));
-    Offer { task: task.to_owned(), fields: choices.chain(send).collect(), squares: Vec::new() }
+    MoveForm { task: task.to_owned(), fields: choices.chain(send).collect(), squares: Vec::new() }
 }
 
 /// The tables that wait for a seat, by their numbers from 1.

@@ -8,12 +8,12 @@ use alloc::vec::Vec;
 
 use super::{Card, Match, Player, RESULT, TRICKS, Table, moves};
 use crate::match_state::{MatchView, Seat};
-use crate::moves::{FormFields, Offer};
+use crate::move_form::{FormFields, MoveForm};
 use crate::name::BotName;
 use crate::picture::{Cell, Item, Key, Part, Picture, Row, TablePicture, name, number, sees};
 
 impl MatchView for Match {
-    fn picture(&self, names: &[BotName], eyes: Option<Seat>) -> Picture {
+    fn picture(&self, names: &[BotName], viewer: Option<Seat>) -> Picture {
         let [one, two] = Player::ALL.map(|player| bot(names, player));
         let row = |(number, table): (usize, &Table)| Row {
             class: Some(if table.turn().is_none() { "over" } else { "" }),
@@ -22,11 +22,11 @@ impl MatchView for Match {
                 Cell::text(
                     table.trump().map_or("none".to_owned(), |suit| suit.letter().to_string()),
                 ),
-                Cell::of(hand(table, Player::First, eyes)).classed("hand"),
+                Cell::of(hand(table, Player::First, viewer)).classed("hand"),
                 Cell::number(table.tricks(Player::First)),
                 Cell::of(middle(table, names)).classed("middle"),
                 Cell::number(table.tricks(Player::Second)),
-                Cell::of(hand(table, Player::Second, eyes)).classed("hand"),
+                Cell::of(hand(table, Player::Second, viewer)).classed("hand"),
                 Cell::number(table.pack()),
             ],
         };
@@ -63,8 +63,8 @@ impl MatchView for Match {
         unit.lines().any(|line| line.starts_with(RESULT))
     }
 
-    fn offer(&self, seat: Seat, _chosen: &FormFields) -> Offer {
-        moves::offer(self, seat)
+    fn move_form(&self, seat: Seat, _chosen: &FormFields) -> MoveForm {
+        moves::move_form(self, seat)
     }
 
     fn form_answer(&self, seat: Seat, fields: &FormFields) -> Result<String, String> {
@@ -86,10 +86,10 @@ fn face(table: &Table, face: Card) -> Item {
     Item::card(face, format!("suit{}{trump}", face.suit().letter()))
 }
 
-fn hand(table: &Table, player: Player, eyes: Option<Seat>) -> Vec<Item> {
+fn hand(table: &Table, player: Player, viewer: Option<Seat>) -> Vec<Item> {
     let mut hand = table.hand(player).to_vec();
     hand.sort_unstable();
-    let visible = sees(eyes, Seat::from_index(player.index()));
+    let visible = sees(viewer, Seat::from_index(player.index()));
     let turn = (table.turn() == Some(player)).then_some(Item::Sign {
         class: "turn",
         title: Some("to play"),

@@ -78,19 +78,19 @@ pub struct Trick {
 
 /// What one player holds, has won, and is still to be told.
 #[derive(Clone, Debug, Default)]
-struct Place {
+struct PlayerState {
     hand: Vec<Card>,
     tricks: u8,
     news: String,
 }
 
-impl Place {
-    fn takes(&mut self, card: Card) {
+impl PlayerState {
+    fn take_card(&mut self, card: Card) {
         self.hand.push(card);
-        self.hears(card);
+        self.report(card);
     }
 
-    fn hears(&mut self, card: Card) {
+    fn report(&mut self, card: Card) {
         write!(self.news, "{card}").expect("a string takes all that is written");
     }
 }
@@ -99,7 +99,7 @@ impl Place {
 #[derive(Clone, Debug)]
 pub struct Table {
     trump: Option<Suit>,
-    places: [Place; 2],
+    players: [PlayerState; 2],
     /// The next card is the last.
     pack: Vec<Card>,
     phase: Phase,
@@ -110,16 +110,16 @@ impl Table {
     /// A table that is just dealt.
     pub fn new(deal: &Deal) -> Self {
         let trump = deal.trump();
-        let place = |player| {
-            let mut place = Place::default();
-            deal.hand(player).iter().for_each(|card| place.takes(*card));
-            place.news.push(':');
-            place.news.push(trump.map_or(NO_TRUMP, Suit::letter));
-            place
+        let state = |player| {
+            let mut state = PlayerState::default();
+            deal.hand(player).iter().for_each(|card| state.take_card(*card));
+            state.news.push(':');
+            state.news.push(trump.map_or(NO_TRUMP, Suit::letter));
+            state
         };
         Self {
             trump,
-            places: Player::ALL.map(place),
+            players: Player::ALL.map(state),
             pack: deal.pack().iter().rev().copied().collect(),
             phase: Phase::Attack(deal.attacker()),
             last: None,
@@ -149,7 +149,7 @@ impl Table {
 
     /// The cards a player holds, in the order in which they came.
     pub fn hand(&self, player: Player) -> &[Card] {
-        &self.places[player.index()].hand
+        &self.players[player.index()].hand
     }
 
     /// How many cards are in the pack.
@@ -159,7 +159,7 @@ impl Table {
 
     /// How many tricks a player has won.
     pub fn tricks(&self, player: Player) -> u8 {
-        self.places[player.index()].tricks
+        self.players[player.index()].tricks
     }
 
     /// The last trick that was played to its end.
@@ -190,16 +190,16 @@ impl Table {
     /// Ends the table: all the tricks that `player` has not won are its opponent's. Of a table
     /// that is over this is true already.
     pub fn concede(&mut self, player: Player) {
-        self.places[player.other().index()].tricks = TRICKS - self.tricks(player);
+        self.players[player.other().index()].tricks = TRICKS - self.tricks(player);
         self.phase = Phase::Over;
     }
 
     /// Moves a card from a hand to the table.
     fn lay(&mut self, player: Player, card: Card) {
-        self.places[player.index()].hand.retain(|held| *held != card);
-        let other = &mut self.places[player.other().index()];
+        self.players[player.index()].hand.retain(|held| *held != card);
+        let other = &mut self.players[player.other().index()];
         other.news.push('>');
-        other.hears(card);
+        other.report(card);
         match self.attack() {
             None => self.phase = Phase::Defence(player.other(), card),
             Some(attack) => {
@@ -214,11 +214,11 @@ impl Table {
     /// Gives a trick to its winner, who draws first and attacks next.
     fn score(&mut self, winner: Player) {
         for (player, outcome) in [(winner, '+'), (winner.other(), '-')] {
-            let place = &mut self.places[player.index()];
-            place.tricks += u8::from(player == winner);
-            place.news.push(outcome);
+            let state = &mut self.players[player.index()];
+            state.tricks += u8::from(player == winner);
+            state.news.push(outcome);
             if let Some(card) = self.pack.pop() {
-                place.takes(card);
+                state.take_card(card);
             }
         }
         let is_over = self.hand(winner).is_empty();
@@ -232,7 +232,7 @@ impl Table {
         if self.turn() == Some(player.other()) {
             return WAITING.into();
         }
-        let mut news = core::mem::take(&mut self.places[player.index()].news);
+        let mut news = core::mem::take(&mut self.players[player.index()].news);
         if self.turn().is_none() {
             news.push(OVER);
         }

@@ -11,7 +11,7 @@ use core::fmt;
 use crate::match_state::Seat;
 
 /// The largest table.
-pub const MOST_SEATS: usize = 4;
+pub const MAX_SEATS: usize = 4;
 
 /// How many cards are put on top of what a check costs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -61,9 +61,9 @@ pub struct CannotPay {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Auction {
     /// What each seat has put into the pot in this auction, in cards.
-    paid: [usize; MOST_SEATS],
+    paid: [usize; MAX_SEATS],
     /// Who takes part and has not passed.
-    bidding: [bool; MOST_SEATS],
+    bidding: [bool; MAX_SEATS],
     /// The seat at whose next turn bidding ends.
     closer: Option<Seat>,
     /// Whose turn it is, until bidding has ended.
@@ -72,7 +72,7 @@ pub(super) struct Auction {
 
 impl Auction {
     /// Opens the bidding among the seats that have paid something, with `first` to move.
-    pub(super) fn open(paid: [usize; MOST_SEATS], first: Seat) -> Self {
+    pub(super) fn open(paid: [usize; MAX_SEATS], first: Seat) -> Self {
         Self { paid, bidding: paid.map(|cards| cards > 0), closer: None, turn: Some(first) }
     }
 
@@ -133,7 +133,7 @@ impl Auction {
             return None;
         }
         let after = seat.index() + 1;
-        let mut order = (after..after + MOST_SEATS).map(|index| index % MOST_SEATS);
+        let mut order = (after..after + MAX_SEATS).map(|index| index % MAX_SEATS);
         let next = order.find(|&index| self.bidding[index]).map(Seat::from_index);
         next.filter(|_| next != self.closer)
     }

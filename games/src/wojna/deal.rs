@@ -9,9 +9,9 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use super::auction::{Auction, CannotPay, MOST_SEATS, Move};
+use super::auction::{Auction, CannotPay, MAX_SEATS, Move};
 use super::deck::{Card, Deck};
-use super::points::Fate;
+use super::scoring::DealResult;
 use crate::match_state::Seat;
 use crate::seed::{Dice, Seed};
 
@@ -56,11 +56,11 @@ struct Player {
 
 /// What becomes of the pot when bidding has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum PotOutcome {
     /// This seat takes it.
     Won(Seat),
     /// It is fought for in a war between these seats, by their index.
-    War([bool; MOST_SEATS]),
+    War([bool; MAX_SEATS]),
     /// It stays for the next auction.
     Stays,
 }
@@ -79,7 +79,7 @@ pub struct Deal {
     /// The last auction begun.
     auction: Option<Auction>,
     /// Who takes part in the next auction, if it is a war.
-    war: Option<[bool; MOST_SEATS]>,
+    war: Option<[bool; MAX_SEATS]>,
 }
 
 impl Deal {
@@ -89,12 +89,12 @@ impl Deal {
     /// If there are not 2 to 4 seats.
     pub fn new(deck: &Deck, seats: usize, seed: Seed) -> Self {
         let mut deal = Self::empty(deck.cards().to_vec(), seats, seed);
-        deal.again();
+        deal.redeal();
         deal
     }
 
     /// Deals these cards, the front of each pile first, seat 1's pile first; the deals
-    /// [after this one](Self::again) are shuffled.
+    /// [after this one](Self::redeal) are shuffled.
     ///
     /// # Panics
     /// If there are not 2 to 4 piles, or one is empty.
@@ -108,7 +108,7 @@ impl Deal {
     }
 
     fn empty(cards: Vec<Card>, seats: usize, seed: Seed) -> Self {
-        assert!((2..=MOST_SEATS).contains(&seats), "a table has 2 to 4 seats, not {seats}");
+        assert!((2..=MAX_SEATS).contains(&seats), "a table has 2 to 4 seats, not {seats}");
         let pile = VecDeque::with_capacity(cards.len());
         let player = Player { pile, peeked: None, left: None };
         Self {
@@ -128,7 +128,7 @@ impl Deal {
     }
 
     /// Gathers all cards, shuffles them and deals anew.
-    pub fn again(&mut self) {
+    pub fn redeal(&mut self) {
         self.pot.clear();
         (self.number, self.auction, self.war) = (0, None, None);
         for player in &mut self.players {
@@ -185,8 +185,8 @@ impl Deal {
     }
 
     /// How the deal ends for `seat`, as things stand.
-    pub fn fate(&self, seat: Seat) -> Fate {
-        self.players[seat.index()].left.map_or(Fate::Stayed, Fate::Left)
+    pub fn result(&self, seat: Seat) -> DealResult {
+        self.players[seat.index()].left.map_or(DealResult::Stayed, DealResult::Left)
     }
 
     /// Begins the next auction: its participants pay, and see their cards. False if there is none,
@@ -200,7 +200,7 @@ impl Deal {
         self.number += 1;
         let war = self.war.take();
         let ante = if war.is_some() { WAR_ANTE } else { ANTE };
-        let mut paid = [0; MOST_SEATS];
+        let mut paid = [0; MAX_SEATS];
         for seat in Seat::all(self.seats()) {
             if war.map_or(self.is_in(seat), |fighters| fighters[seat.index()]) {
                 self.players[seat.index()].peeked =
@@ -219,7 +219,7 @@ impl Deal {
     }
 
     /// A random one of the seats that have paid.
-    fn first_bidder(&mut self, paid: [usize; MOST_SEATS]) -> Seat {
+    fn first_bidder(&mut self, paid: [usize; MAX_SEATS]) -> Seat {
         let participants = paid.iter().filter(|cards| **cards > 0).count();
         let skipped = self.chance.first_bidders.index(participants);
         let mut participants = Seat::all(self.seats()).filter(|seat| paid[seat.index()] > 0);
@@ -254,12 +254,12 @@ impl Deal {
     /// If bidding has not ended.
     pub fn settle(&mut self) {
         match self.outcome() {
-            Outcome::Won(winner) => {
+            PotOutcome::Won(winner) => {
                 self.chance.spoils.shuffle(&mut self.pot);
                 self.players[winner.index()].pile.extend(self.pot.drain(..));
             }
-            Outcome::War(fighters) => self.war = Some(fighters),
-            Outcome::Stays => {}
+            PotOutcome::War(fighters) => self.war = Some(fighters),
+            PotOutcome::Stays => {}
         }
         self.auction = None;
         for player in &mut self.players {
@@ -273,31 +273,31 @@ impl Deal {
     ///
     /// # Panics
     /// If bidding has not ended.
-    pub fn outcome(&self) -> Outcome {
+    pub fn outcome(&self) -> PotOutcome {
         assert!(self.turn().is_none(), "bidding has not ended");
         let best = Seat::all(self.seats()).filter_map(|seat| self.peeked(seat)).max();
-        let tied = self.those(|seat| best.is_some() && self.peeked(seat) == best);
-        let armed = self.those(|seat| tied[seat.index()] && self.pile(seat) > 0);
+        let tied = self.seats_where(|seat| best.is_some() && self.peeked(seat) == best);
+        let armed = self.seats_where(|seat| tied[seat.index()] && self.pile(seat) > 0);
         if let Some(winner) = only(tied).or(only(armed)) {
-            Outcome::Won(winner)
+            PotOutcome::Won(winner)
         } else if armed.contains(&true) {
-            Outcome::War(armed)
+            PotOutcome::War(armed)
         } else {
-            Outcome::Stays
+            PotOutcome::Stays
         }
     }
 
     /// The seats that pass a test.
-    fn those(&self, test: impl Fn(Seat) -> bool) -> [bool; MOST_SEATS] {
-        let mut those = [false; MOST_SEATS];
+    fn seats_where(&self, test: impl Fn(Seat) -> bool) -> [bool; MAX_SEATS] {
+        let mut those = [false; MAX_SEATS];
         Seat::all(self.seats()).for_each(|seat| those[seat.index()] = test(seat));
         those
     }
 }
 
 /// The only one of these seats, if there is one and no other.
-fn only(those: [bool; MOST_SEATS]) -> Option<Seat> {
-    let mut seats = Seat::all(MOST_SEATS).filter(|seat| those[seat.index()]);
+fn only(those: [bool; MAX_SEATS]) -> Option<Seat> {
+    let mut seats = Seat::all(MAX_SEATS).filter(|seat| those[seat.index()]);
     seats.next().filter(|_| seats.next().is_none())
 }
 
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_cards_stay_in_play() {
+    fn no_card_is_lost_or_added() {
         let deck = Deck::default();
         let mut deal = Deal::new(&deck, 4, Seed([8; 32]));
         let mut auctions = 0;
@@ -329,7 +329,7 @@ mod tests {
                 deal.settle();
                 assert_eq!(inventory(&deal), deck.cards());
             }
-            deal.again();
+            deal.redeal();
             assert_eq!(inventory(&deal), deck.cards());
         }
         assert!(auctions > 20);

@@ -11,7 +11,7 @@ use crate::value::ParamsError;
 pub type Card = u16;
 
 /// The most cards a deck may have.
-const MOST_CARDS: usize = 1000;
+const MAX_CARDS: usize = 1000;
 
 /// The composition of a deck, in ascending order. As text `1-13*8`: a comma-separated list of
 /// cards `v` or ranges `a-b`, each with `*n` behind it if there are `n` of every card.
@@ -81,9 +81,9 @@ impl FromStr for Deck {
                      each, separated by commas, as in 1-13*8; cards are 0 to 65535"
                 ))
             })?;
-            if cards.len() + range.len() * copies > MOST_CARDS {
+            if cards.len() + range.len() * copies > MAX_CARDS {
                 return Err(ParamsError::new(format_args!(
-                    "deck `{text}` has too many cards: {MOST_CARDS} are the most"
+                    "deck `{text}` has too many cards: {MAX_CARDS} are the most"
                 )));
             }
             cards.extend(range.flat_map(|card| core::iter::repeat_n(card, copies)));

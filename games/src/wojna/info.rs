@@ -5,11 +5,12 @@ use alloc::format;
 use alloc::vec;
 use core::ops::RangeInclusive;
 
-use super::auction::MOST_SEATS;
+use super::auction::MAX_SEATS;
 use super::{Match, Params, bounds};
 use crate::bounds::Bounds;
 use crate::info::{
-    BotInfo, Estimate, Family, Game, GameInfo, Official, Phrase, Playground, Ranking, phrase,
+    BotInfo, Estimate, Game, GameInfo, Official, Playground, ProtocolExample, Ranking,
+    ScheduleKind, example,
 };
 use crate::match_state::{MatchState, StartError};
 use crate::name::BotName;
@@ -47,24 +48,24 @@ pub fn game() -> Game {
         ),
         param(
             "seats",
-            ParamKind::Integer(integer(LEAST_SEATS)..=integer(MOST_SEATS)),
+            ParamKind::Integer(integer(LEAST_SEATS)..=integer(MAX_SEATS)),
             "how many bots play, 2 to 4; default 4, the only official number",
         ),
     ];
     Game::new(GameInfo {
         ranking: Ranking { by_mean: true, earlier_wins: false },
         seats_param: Some("seats".into()),
-        seats: LEAST_SEATS..=MOST_SEATS,
+        seats: LEAST_SEATS..=MAX_SEATS,
         bots: BotInfo { protocol: Protocol::Stdio, framing: Framing::Gtp, http: false },
-        official: Official { shared_deals: true, ..Official::of(Family::Foursomes) },
+        official: Official { shared_deals: true, ..Official::of(ScheduleKind::Foursomes) },
         trial: vec![("deals".into(), 2)],
         playground: Playground {
             params: Values::new().with("deals", 1_u32),
             slow: true,
-            phrases: PHRASES.into(),
+            examples: EXAMPLES.into(),
         },
-        time: Estimate::growing(0, "deals", 1000),
-        record: Estimate::growing(0, "deals", 110_000),
+        time: Estimate::per_unit(0, "deals", 1000),
+        record: Estimate::per_unit(0, "deals", 110_000),
         ..GameInfo::new::<Params>("wojna", "Wojna", params)
     })
 }
@@ -95,7 +96,7 @@ impl Rules for Params {
             "seats" => {
                 let accepts = "a whole number from 2 to 4, as in 4";
                 let why = "a table has 2 to 4 seats, as in 4";
-                self.seats = written.number_in(LEAST_SEATS..=MOST_SEATS, accepts, why)?;
+                self.seats = written.number_in(LEAST_SEATS..=MAX_SEATS, accepts, why)?;
             }
             _ => return Err(written.unknown()),
         }
@@ -135,17 +136,23 @@ impl Rules for Params {
     }
 }
 
-const PHRASES: [Phrase; 9] = [
-    phrase("your_number 1", "Yours is seat 1; once, at the start. Due: ="),
-    phrase("setdeck 8 1 1 2 2 3 3 4 4", "A new deal begins, with these eight cards. Due: ="),
-    phrase(
+const EXAMPLES: [ProtocolExample; 9] = [
+    example("your_number 1", "You have seat 1. Sent once, at the start. Reply: ="),
+    example("setdeck 8 1 1 2 2 3 3 4 4", "A new deal begins with these eight cards. Reply: ="),
+    example(
         "time_settings 30000 1000 3000 100",
-        "30 s for 1000 moves, 3 s for each 100 more. Due: =",
+        "30 s for the first 1000 moves, 3 s for each 100 more. Reply: =",
     ),
-    phrase("setstate 4 4 1 1 1 1", "An auction: 4 cards in the pot, one left to each seat. Due: ="),
-    phrase("topcard 1 4", "Before the first play your card; after it a card shown. Due: ="),
-    phrase("time_left 30000 1000", "30 s are left for the next 1000 moves. Due: ="),
-    phrase("genmove 1", "Your move. Due: = pass, = check or = raise 1, 2 or 3"),
-    phrase("play 1 check", "Seat 1 has made this move; your own come back too. Due: ="),
-    phrase("quit", "The match is over; half a second is left. Nothing is due."),
+    example(
+        "setstate 4 4 1 1 1 1",
+        "An auction begins: 4 cards are in the pot, and each seat has one card. Reply: =",
+    ),
+    example(
+        "topcard 1 4",
+        "Before the first play: your own card. After it: a card that is shown. Reply: =",
+    ),
+    example("time_left 30000 1000", "30 s are left for the next 1000 moves. Reply: ="),
+    example("genmove 1", "Your move. Reply: = pass, = check or = raise 1, 2 or 3"),
+    example("play 1 check", "Seat 1 made this move. Your own moves are repeated too. Reply: ="),
+    example("quit", "The match is over. You have half a second to exit. No reply."),
 ];

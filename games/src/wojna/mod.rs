@@ -11,13 +11,13 @@
 //! Source: "Wojna deklarowana", whose sections are quoted by their Polish titles.
 
 mod auction;
-mod clock;
 mod deal;
 mod deck;
 mod info;
 mod moves;
 mod picture;
-mod points;
+mod scoring;
+mod time_settings;
 
 use alloc::collections::VecDeque;
 use alloc::format;
@@ -26,22 +26,22 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::fmt::Write as _;
 
-pub use auction::{CannotPay, MOST_SEATS, Move, Raise};
-pub use clock::TimeSettings;
-pub use deal::{Deal, Outcome};
+pub use auction::{CannotPay, MAX_SEATS, Move, Raise};
+pub use deal::{Deal, PotOutcome};
 pub use deck::{Card, Deck};
 pub use info::game;
-pub(crate) use points::bounds;
-pub use points::{Fate, points};
+pub(crate) use scoring::bounds;
+pub use scoring::{DealResult, points};
+pub use time_settings::TimeSettings;
 
 use crate::clock::Micros;
 use crate::gtp::{self, FAREWELL};
 use crate::match_state::{
-    Allowance, Forfeit, Illegal, MatchState, MatchView, Owes, Say, Seat, Standing, Step,
+    Allowance, Forfeit, Illegal, MatchState, MatchView, Owes, Say, Seat, SeatResult, Step,
 };
 use crate::seed::Seed;
-use clock::SeatClock;
-use points::FIRST_PLACE;
+use scoring::FIRST_PLACE;
+use time_settings::SeatClock;
 
 /// What is played, and with how much time.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -234,7 +234,7 @@ impl Match {
     /// `your_number` counts into it.
     fn begin_deal(&mut self) {
         if self.number > 0 {
-            self.deal.again();
+            self.deal.redeal();
             let clock = SeatClock::set(self.params.clock);
             self.players.iter_mut().for_each(|player| player.clock = clock);
         }
@@ -279,9 +279,10 @@ impl Match {
     }
 
     fn count_deal(&mut self) {
-        let fate = |seat| if self.is_alive(seat) { self.deal.fate(seat) } else { Fate::Forfeited };
-        let fates: Vec<_> = self.seats().map(fate).collect();
-        for (player, points) in self.players.iter_mut().zip(points(&fates)) {
+        let result =
+            |seat| if self.is_alive(seat) { self.deal.result(seat) } else { DealResult::Forfeited };
+        let results: Vec<_> = self.seats().map(result).collect();
+        for (player, points) in self.players.iter_mut().zip(points(&results)) {
             player.points += points;
         }
         self.phase = Phase::Deal;
@@ -297,7 +298,7 @@ impl Match {
     /// Takes an answer of `seat`.
     fn accept(&mut self, seat: Seat, purpose: Purpose, answer: &str) -> Result<(), Illegal> {
         if purpose != Purpose::AskMove {
-            return gtp::answer(answer).map(drop);
+            return gtp::parse_reply(answer).map(drop);
         }
         let choice = read_move(answer)?;
         self.play(seat, choice).map_err(|error| Illegal(error.to_string()))?;
@@ -345,7 +346,8 @@ impl MatchState for Match {
                 }
             }
             if self.phase == Phase::Over {
-                let standing = |player: &Player| Standing::new(vec![player.points], player.forfeit);
+                let standing =
+                    |player: &Player| SeatResult::new(vec![player.points], player.forfeit);
                 return Step::Over(self.players.iter().map(standing).collect());
             }
             self.advance();
@@ -356,11 +358,15 @@ impl MatchState for Match {
         self
     }
 
-    fn heard(&mut self, answer: Result<&str, Forfeit>, charged: Micros) -> Result<(), Illegal> {
+    fn receive_reply(
+        &mut self,
+        answer: Result<&str, Forfeit>,
+        charged: Micros,
+    ) -> Result<(), Illegal> {
         let Some((seat, purpose)) = self.awaited.take() else { return Ok(()) };
         self.players[seat.index()].clock.spend(charged);
         let taken = answer.map(|answer| self.accept(seat, purpose, answer));
-        if let Some(forfeit) = Forfeit::of_answer(&taken) {
+        if let Some(forfeit) = Forfeit::from_reply(&taken) {
             self.forfeit(seat, forfeit);
         }
         taken.unwrap_or(Ok(()))
@@ -377,7 +383,7 @@ fn with_numbers<N: core::fmt::Display>(mut command: String, numbers: &[N]) -> St
 
 /// Reads the answer to `genmove` ("Komendy do wojny deklarowanej").
 fn read_move(answer: &str) -> Result<Move, Illegal> {
-    match gtp::words(answer)?[..] {
+    match gtp::parse_words(answer)?[..] {
         ["pass"] => Ok(Move::Pass),
         ["check"] => Ok(Move::Check),
         ["raise", "1"] => Ok(Move::Raise(Raise::One)),

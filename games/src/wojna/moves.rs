@@ -3,7 +3,7 @@
 use super::Match;
 use crate::clock::Micros;
 use crate::match_state::MatchState as _;
-use crate::moves::Offer;
+use crate::move_form::MoveForm;
 
 /// Every bid there is, and its name.
 const BIDS: [(&str, &str); 5] = [
@@ -14,7 +14,7 @@ const BIDS: [(&str, &str); 5] = [
     ("= raise 3", "Raise 3"),
 ];
 
-pub(super) fn offer(game: &Match) -> Offer {
-    let is_legal = |answer| game.clone().heard(Ok(answer), Micros::ZERO).is_ok();
-    Offer::of_answers("Your bid.", BIDS.into_iter().filter(|(answer, _)| is_legal(answer)))
+pub(super) fn move_form(game: &Match) -> MoveForm {
+    let is_legal = |answer| game.clone().receive_reply(Ok(answer), Micros::ZERO).is_ok();
+    MoveForm::of_answers("Your bid.", BIDS.into_iter().filter(|(answer, _)| is_legal(answer)))
 }

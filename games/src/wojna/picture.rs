@@ -6,16 +6,16 @@ use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use super::points::Fate;
-use super::{Match, Outcome, moves};
+use super::scoring::DealResult;
+use super::{Match, PotOutcome, moves};
 use crate::gtp::FAREWELL;
 use crate::match_state::{MatchView, Seat};
-use crate::moves::{FormFields, Offer};
+use crate::move_form::{FormFields, MoveForm};
 use crate::name::BotName;
 use crate::picture::{Cell, Item, Key, Part, Picture, Row, TablePicture, bits, name, number, sees};
 
 impl MatchView for Match {
-    fn picture(&self, names: &[BotName], eyes: Option<Seat>) -> Picture {
+    fn picture(&self, names: &[BotName], viewer: Option<Seat>) -> Picture {
         let deal = self.deal();
         let cards = cards(self);
         let row = |seat| Row {
@@ -23,7 +23,7 @@ impl MatchView for Match {
             cells: vec![
                 Cell::seat(seat),
                 Cell::text(name(names, seat)),
-                Cell::of(shown(self, seat, eyes)),
+                Cell::of(shown(self, seat, viewer)),
                 Cell::number(deal.paid(seat)),
                 pile(deal.pile(seat), cards, seat),
                 Cell::number(self.points(seat)),
@@ -71,8 +71,8 @@ impl MatchView for Match {
         unit.trim() == FAREWELL
     }
 
-    fn offer(&self, _seat: Seat, _chosen: &FormFields) -> Offer {
-        moves::offer(self)
+    fn move_form(&self, _seat: Seat, _chosen: &FormFields) -> MoveForm {
+        moves::move_form(self)
     }
 }
 
@@ -90,9 +90,9 @@ fn pile(cards: usize, all: usize, seat: Seat) -> Cell {
 }
 
 /// The card that a seat bids with.
-fn shown(game: &Match, seat: Seat, eyes: Option<Seat>) -> Vec<Item> {
+fn shown(game: &Match, seat: Seat, viewer: Option<Seat>) -> Vec<Item> {
     let class = if game.is_showdown() { "open" } else { "peeked" };
-    let visible = game.is_showdown() || sees(eyes, seat);
+    let visible = game.is_showdown() || sees(viewer, seat);
     let card = |value| if visible { Item::card(value, class) } else { Item::FaceDown };
     game.deal().peeked(seat).map(card).into_iter().collect()
 }
@@ -102,8 +102,8 @@ fn state(game: &Match, seat: Seat) -> String {
     if let Some(forfeit) = game.forfeited(seat) {
         return format!("forfeited: {forfeit}");
     }
-    match deal.fate(seat) {
-        Fate::Left(auction) => format!("left after auction {auction}"),
+    match deal.result(seat) {
+        DealResult::Left(auction) => format!("left after auction {auction}"),
         _ if deal.turn() == Some(seat) => "to bid".to_owned(),
         _ if deal.peeked(seat).is_some() => "bidding".to_owned(),
         _ if deal.paid(seat) > 0 => "passed".to_owned(),
@@ -135,16 +135,16 @@ fn caption(game: &Match, names: &[BotName]) -> String {
         return format!("{what} has ended.");
     }
     match deal.outcome() {
-        Outcome::Won(winner) => {
+        PotOutcome::Won(winner) => {
             let card = deal.peeked(winner).map(|card| format!(" with a {card}"));
             let winner = name(names, winner);
             format!("{place}: {winner} takes {pot} cards{}.", card.unwrap_or_default())
         }
-        Outcome::War(fighters) => {
+        PotOutcome::War(fighters) => {
             let fighters = Seat::all(deal.seats()).filter(|seat| fighters[seat.index()]);
             let fighters: Vec<_> = fighters.map(|seat| name(names, seat)).collect();
             format!("{place}: war between {} for {pot} cards.", fighters.join(" and "))
         }
-        Outcome::Stays => format!("{place}: nobody can take the {pot} cards; they stay."),
+        PotOutcome::Stays => format!("{place}: nobody can take the {pot} cards; they stay."),
     }
 }

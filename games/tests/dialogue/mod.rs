@@ -24,7 +24,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use arbiter_games::{
-    BotName, Forfeit, Games, MatchState, Micros, Owes, Params, Say, Seed, Standing, Step,
+    BotName, Forfeit, Games, MatchState, Micros, Owes, Params, Say, SeatResult, Seed, Step,
 };
 
 /// An answer, or the forfeit in its place, and what it is charged.
@@ -36,7 +36,7 @@ pub(crate) struct Played {
     /// The lines of its transcript.
     pub(crate) transcript: Vec<String>,
     /// What each seat has earned.
-    pub(crate) standings: Vec<Standing>,
+    pub(crate) standings: Vec<SeatResult>,
 }
 
 /// How many steps a match may take before a test calls it endless.
@@ -51,7 +51,8 @@ pub(crate) fn play(game: &mut dyn MatchState, mut player: impl FnMut(&Say) -> Re
         match step {
             Step::Say(say) if say.owes != Owes::Nothing => {
                 let (answer, charged) = player(&say);
-                let verdict = game.heard(answer.as_deref().map_err(|forfeit| *forfeit), charged);
+                let verdict =
+                    game.receive_reply(answer.as_deref().map_err(|forfeit| *forfeit), charged);
                 transcript.push(match answer {
                     Ok(text) => format!("{}< {}", say.seat, text.replace('\n', "\\n")),
                     Err(forfeit) => format!("{}! {forfeit}", say.seat),
@@ -134,12 +135,12 @@ pub(crate) fn follow(game: &mut dyn MatchState, body: &[&str], file: &str) {
         writeln!(done, "{reply}").unwrap();
         let verdict = if let Some(kind) = reply.strip_prefix(&format!("{seat}! ")) {
             let kind = Forfeit::ALL.into_iter().find(|forfeit| forfeit.as_str() == kind);
-            game.heard(Err(kind.expect("a kind of forfeit")), Micros::ZERO)
+            game.receive_reply(Err(kind.expect("a kind of forfeit")), Micros::ZERO)
         } else {
             let text = reply.strip_prefix(&format!("{seat}< "));
             let text = text.unwrap_or_else(|| panic!("{file}: seat {seat} answers, not {reply}"));
             let (text, time) = text.split_once(" @ ").unwrap_or((text, "0ms"));
-            game.heard(Ok(&text.replace("\\n", "\n")), time.parse().unwrap())
+            game.receive_reply(Ok(&text.replace("\\n", "\n")), time.parse().unwrap())
         };
         let found = verdict.err().map(|illegal| format!("{seat}? {illegal}"));
         let due = lines.next_if(|next| next.starts_with(&format!("{seat}? ")));

@@ -253,7 +253,7 @@ mod tests {
 
     /// Of the ten sums of two among 0, 1, 2, 4 and 8 three are 9 or more, and all are 1 or more.
     #[test]
-    fn p_values_are_shares_of_all_choices() {
+    fn p_values_are_shares_of_all_draws() {
         let mut strata = [vec![0, 1, 2, 4, 8]];
         let mut dice = Seed::of_text("shares").dice(0);
         let most = 20_000;
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn strata_are_not_mixed() {
+    fn draws_stay_within_strata() {
         let mut strata = [vec![1, 1, 1], vec![100, 100]];
         let mut dice = Seed::of_text("strata").dice(0);
         for _ in 0..100 {
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn budgets_end() {
+    fn the_budget_of_draws_runs_out() {
         let mut budget = Budget::new(1000, 0.05);
         assert_eq!(budget.draws(3), MOST_DRAWS);
         budget.spend(MOST_DRAWN, 1);

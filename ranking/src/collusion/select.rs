@@ -30,7 +30,7 @@ mod tests {
 
     /// Benjamini and Hochberg's own example: of these fifteen p-values four are selected at 5 %.
     #[test]
-    fn the_papers_example() {
+    fn the_example_of_benjamini_and_hochberg() {
         let ps = [
             0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344, 0.0459, 0.3240, 0.4262,
             0.5719, 0.6528, 0.7590, 1.0,

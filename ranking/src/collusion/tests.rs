@@ -131,7 +131,7 @@ fn tolerated(fields: u32) -> f64 {
 }
 
 #[test]
-fn honest_fields_are_quiet() {
+fn honest_fields_raise_few_flags() {
     let small = Field { bots: 8, rounds: 40, ..HONEST };
     let settings = [
         ("a plain field", 200, HONEST),
@@ -149,7 +149,7 @@ fn honest_fields_are_quiet() {
 }
 
 #[test]
-fn planted_pairs_are_found() {
+fn planted_pairs_are_flagged() {
     let fields = 60;
     let field = Field { dumped: 300.0, planted: 2, zero_sum: true, ..HONEST };
     let mut found = 0_u32;
@@ -174,7 +174,7 @@ fn planted_pairs_are_found() {
 /// Without a model a weak bot would look like everybody's friend: it is the other bots' scores that
 /// rise, all of them.
 #[test]
-fn a_weak_bot_is_no_partner() {
+fn a_weak_bot_is_not_flagged_as_a_partner() {
     let field = Field { dumped: 0.0, ..HONEST };
     let tables = field.play(seed(7));
     let answer = analyze(&tables, seed(7), usize::MAX);
@@ -187,7 +187,7 @@ fn a_weak_bot_is_no_partner() {
 }
 
 #[test]
-fn the_same_tables_give_the_same_answer() {
+fn the_same_tables_give_the_same_result() {
     let field = Field { dumped: 150.0, planted: 1, ..HONEST };
     let tables = field.play(seed(1));
     let once = analyze(&tables, seed(1), 10);
@@ -201,7 +201,7 @@ fn the_same_tables_give_the_same_answer() {
 /// Residuals are what is left beside strengths, what bots give to others, and seats: nothing, where
 /// there is nothing else.
 #[test]
-fn additive_scores_are_explained() {
+fn additive_scores_leave_no_residuals() {
     let mut tables = Tables::new();
     let mut dice = seed(3).dice(0);
     let mut order: Vec<i32> = (0..9).collect();
@@ -220,7 +220,7 @@ fn additive_scores_are_explained() {
 }
 
 #[test]
-fn what_cannot_be_tested_is_left_out() {
+fn pairs_without_a_comparison_are_left_out() {
     let mut tables = Tables::new();
     assert_eq!(analyze(&tables, seed(0), 10).tested, 0);
     // Tables of two, and a pair that never parts.
@@ -239,7 +239,7 @@ fn what_cannot_be_tested_is_left_out() {
 
 /// Chips that are brought along are no gain.
 #[test]
-fn what_was_carried_is_subtracted() {
+fn carried_scores_are_subtracted() {
     let mut tables = Tables::new();
     let seats = [Entrant(4), Entrant(2), Entrant(9)];
     let carried = [200, 100, 50];

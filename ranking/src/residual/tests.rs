@@ -98,7 +98,7 @@ fn named(found: &BTreeMap<u32, Residual<u32>>) -> Vec<u32> {
 }
 
 #[test]
-fn honest_workers_are_quiet_at_the_stated_rate() {
+fn honest_workers_are_flagged_at_the_stated_rate() {
     let mut chance = Chance(7);
     let (mut below_5, mut accused) = (0, 0);
     for _ in 0..200 {
@@ -113,7 +113,7 @@ fn honest_workers_are_quiet_at_the_stated_rate() {
 }
 
 #[test]
-fn a_worker_that_favours_a_bot_is_named_alone() {
+fn only_the_worker_that_favours_a_bot_is_flagged() {
     let mut chance = Chance(11);
     for _ in 0..20 {
         let played = tournament(&mut chance, 3, 30, favours_a_bot);
@@ -124,7 +124,7 @@ fn a_worker_that_favours_a_bot_is_named_alone() {
 }
 
 #[test]
-fn a_gross_liar_takes_no_honest_worker_with_it() {
+fn a_false_worker_does_not_incriminate_honest_ones() {
     let mut chance = Chance(13);
     for workers in [3, 5] {
         let found =
@@ -138,7 +138,7 @@ fn a_gross_liar_takes_no_honest_worker_with_it() {
 }
 
 #[test]
-fn of_two_workers_that_differ_none_is_named() {
+fn of_two_workers_that_differ_none_is_flagged() {
     let mut chance = Chance(17);
     let played = tournament(&mut chance, 2, 20, inverts);
     let found = residuals(&played, &BTreeSet::new(), BOUND);
@@ -148,7 +148,7 @@ fn of_two_workers_that_differ_none_is_named() {
 }
 
 #[test]
-fn what_all_lots_say_or_one_worker_alone_says_is_no_evidence() {
+fn constant_or_incomparable_samples_are_no_evidence() {
     let says = |worker, question, total: f64| {
         let moments = Moments {
             lots: 10.0,

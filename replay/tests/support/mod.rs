@@ -6,13 +6,13 @@ use std::path::Path;
 use arbiter_games::Protocol;
 use arbiter_games::{
     BotName, ClockRules, Dice, Forfeit, Game, Games, MatchView, Micros, Owes, Params,
-    RULES_VERSION, Say, Seat, Seed, Spent, Standing, Step, bitwa, gomoku, tricks, wojna,
+    RULES_VERSION, Say, Seat, SeatResult, Seed, Step, TimeSpent, bitwa, gomoku, tricks, wojna,
 };
 use arbiter_proto::level::Level;
 use arbiter_replay::{Header, Line, RECORD_VERSION, SeatLine, Transcript, Writer};
 
 /// What every answer takes, on the wall and of the processor.
-pub(crate) const SPENT: Spent = Spent { wall: Micros(2500), cpu: Micros(1500) };
+pub(crate) const SPENT: TimeSpent = TimeSpent { wall: Micros(2500), cpu: Micros(1500) };
 
 /// Plays a match whose bots answer by `player`, and gives its record and its result.
 pub(crate) fn play(
@@ -20,7 +20,7 @@ pub(crate) fn play(
     seed: Seed,
     names: &[BotName],
     mut player: impl FnMut(&Say, &dyn MatchView) -> Result<String, Forfeit>,
-) -> (Vec<u8>, Vec<Standing>) {
+) -> (Vec<u8>, Vec<SeatResult>) {
     let mut game = params.start(names, seed).unwrap();
     let header = header(params, seed, names);
     let mut starting_up = vec![true; names.len()];
@@ -58,7 +58,7 @@ pub(crate) fn play(
                 if !say.tells_time {
                     transcript.replied(seat, reply.as_bytes());
                 }
-                if let Err(illegal) = game.heard(Ok(&reply), cost) {
+                if let Err(illegal) = game.receive_reply(Ok(&reply), cost) {
                     let (forfeit, detail) = (Forfeit::Illegal, illegal.to_string());
                     write(Line::Forfeited { time, seat, forfeit, spent: None, detail });
                     transcript.forfeited(seat, Forfeit::Illegal);
@@ -68,7 +68,7 @@ pub(crate) fn play(
                 let (spent, detail) = (Some(SPENT), "it had enough".to_owned());
                 write(Line::Forfeited { time, seat, forfeit, spent, detail });
                 transcript.forfeited(seat, forfeit);
-                game.heard(Err(forfeit), cost).unwrap();
+                game.receive_reply(Err(forfeit), cost).unwrap();
             }
         }
     }
@@ -105,7 +105,7 @@ pub(crate) fn params(game: &Game, json: &str) -> Params {
 
 /// Plays a golden transcript of the rules, and gives its record; what it does not answer any more
 /// is answered `rest`.
-pub(crate) fn transcript(file: &str, rest: &str) -> (Vec<u8>, Vec<Standing>) {
+pub(crate) fn transcript(file: &str, rest: &str) -> (Vec<u8>, Vec<SeatResult>) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let text = std::fs::read_to_string(root.join("games/tests/transcripts").join(file)).unwrap();
     let opening = |word: &str| text.lines().find_map(|line| line.strip_prefix(word)).unwrap();

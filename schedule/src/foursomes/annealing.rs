@@ -1,8 +1,8 @@
-//! Tables for a few bots and a number of matches at which pairs cannot all meet equally often: who
-//! has met whom is counted, tables are made one by one from those who met least, and then bots
-//! change places as long as that helps.
+//! Tables for few bots and a number of matches at which pairs cannot all meet equally often. Tables
+//! are made one by one from the bots that have met least; then bots exchange places as long as that
+//! helps (simulated annealing).
 //!
-//! What is kept is a number for each pair, O(n²).
+//! Takes a counter for each pair: O(n²) memory.
 
 use core::cmp::Reverse;
 
@@ -12,29 +12,29 @@ use super::meeting_counts::MeetingCounts;
 use super::{SEATS, Table};
 use crate::Bot;
 
-/// How many changes are tried.
+/// How many exchanges are tried.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Effort {
     /// For each table.
     tries: usize,
     /// In all.
-    most: usize,
+    max: usize,
 }
 
 impl Effort {
     /// For a plan that is made once.
-    pub(super) const GREAT: Self = Self { tries: 20_000, most: 2_000_000 };
-    /// For a few tables more, time and again.
-    pub(super) const SMALL: Self = Self { tries: 3000, most: 300_000 };
+    pub(super) const GREAT: Self = Self { tries: 20_000, max: 2_000_000 };
+    /// For a few more tables, again and again.
+    pub(super) const SMALL: Self = Self { tries: 3000, max: 300_000 };
 }
 
-/// In the beginning one change in so many that makes matters worse is kept, and ever fewer later.
+/// At first one in this many changes for the worse is kept, later ever fewer.
 const WORSE_AT_FIRST: u32 = 300;
-/// By how much a change that may be kept makes matters worse: one pair more meets too often.
+/// The cost of a change for the worse that may be kept: one more pair meets too often.
 const WORSE: i64 = 2;
 
-/// `count` tables of bots below `bots`, at which each has equally many matches, or one more, and
-/// pairs meet as equally often as is found.
+/// `count` tables of bots 0 to `bots - 1`. Each bot has equally many matches, or one more, and pairs
+/// meet as equally often as the search finds.
 pub(super) fn tables(bots: usize, count: usize, dice: &mut Dice) -> Vec<Table> {
     let (each, more) = (SEATS * count / bots, SEATS * count % bots);
     let mut quotas = vec![each; bots];
@@ -67,8 +67,8 @@ pub(super) fn seat(
         .collect()
 }
 
-/// Who joins those seated: one whose quota is all tables that are left, else, of those who met
-/// the seated least, one with the highest quota.
+/// The bot that joins those seated: one that must be at all remaining tables, or else the one that met
+/// the seated bots least; among equals the one with the highest quota.
 fn next(
     seated: &[Bot],
     quotas: &[usize],
@@ -76,7 +76,7 @@ fn next(
     meetings: &MeetingCounts,
     dice: &mut Dice,
 ) -> Bot {
-    let free = turned(quotas.len(), dice)
+    let free = from_random_start(quotas.len(), dice)
         .filter(|bot| quotas[usize::from(*bot)] > 0 && !seated.contains(bot));
     free.min_by_key(|bot| {
         let quota = quotas[usize::from(*bot)];
@@ -86,19 +86,18 @@ fn next(
     .expect("quotas fill every table")
 }
 
-/// All bots in their order, from a random one on.
-pub(super) fn turned(bots: usize, dice: &mut Dice) -> impl Iterator<Item = Bot> + use<> {
+/// All bots in order, from a random one on, wrapping around.
+pub(super) fn from_random_start(bots: usize, dice: &mut Dice) -> impl Iterator<Item = Bot> + use<> {
     let start = dice.index(bots);
     let all = (0..=Bot::MAX).take(bots);
     all.clone().skip(start).chain(all.take(start))
 }
 
-/// Lets bots change places, except for those in the first `fixed` of each table, so that their
-/// meetings cost less.
+/// Lowers the cost of the meetings by exchanging bots between tables, except for those in the first
+/// `fixed` seats of each table.
 ///
-/// A few changes for the worse are kept, in order to leave arrangements that no single change
-/// improves (simulated annealing, begun cold: the start is good). It ends early at the least cost
-/// that is possible.
+/// It keeps a few changes for the worse, to leave local optima (simulated annealing with a low
+/// starting temperature, since the start is good). It ends early at the lowest possible cost.
 pub(super) fn improve(
     tables: &mut [Table],
     meetings: &mut MeetingCounts,
@@ -110,7 +109,7 @@ pub(super) fn improve(
         return;
     }
     let mut excess = meetings.excess(tables, fixed);
-    let tries = effort.most.min(tables.len() * effort.tries);
+    let tries = effort.max.min(tables.len() * effort.tries);
     for done in 0..tries {
         if excess == 0 {
             break;
@@ -131,8 +130,8 @@ pub(super) fn improve(
     }
 }
 
-/// Lets two bots change places; what that costs. Nothing is done if one of them would meet itself
-/// or stay at its table.
+/// Exchanges two bots and returns the cost. Returns `None` and does nothing if one of them would meet
+/// itself or stay at its table.
 fn swap(
     tables: &mut [Table],
     (one, seat): (usize, usize),
@@ -143,8 +142,8 @@ fn swap(
     if tables[one].contains(&other_bot) || tables[other].contains(&bot) {
         return None;
     }
-    let rest = beside(tables[one], seat);
-    let other_rest = beside(tables[other], other_seat);
+    let rest = others(tables[one], seat);
+    let other_rest = others(tables[other], other_seat);
     let lowered = meetings.part(bot, rest) + meetings.part(other_bot, other_rest);
     let raised = meetings.join(other_bot, &rest) + meetings.join(bot, &other_rest);
     tables[one][seat] = other_bot;
@@ -152,7 +151,7 @@ fn swap(
     Some(raised + lowered)
 }
 
-/// The three who are not in `seat`.
-fn beside(table: Table, seat: usize) -> [Bot; SEATS - 1] {
+/// The three bots that are not in `seat`.
+fn others(table: Table, seat: usize) -> [Bot; SEATS - 1] {
     [1, 2, 3].map(|by| table[(seat + by) % SEATS])
 }

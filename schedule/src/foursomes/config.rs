@@ -1,24 +1,24 @@
-//! How much is played, as tournament files say it.
+//! The options of foursomes in a tournament file.
 
 use core::num::{NonZeroU32, NonZeroU64};
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// How much is played.
+/// How many foursomes to play.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(try_from = "Keys", into = "Keys")]
 pub enum FoursomesConfig {
-    /// Every pair meets as often as it must at least, for all to meet equally often.
+    /// Every pair meets λ times, the smallest number that all pairs can have.
     #[default]
     Least,
-    /// Every pair meets exactly so many times.
+    /// Every pair meets exactly this often.
     Meetings(NonZeroU32),
-    /// So many matches are played, and pairs meet as equally often as can be.
+    /// This many matches; pairs meet as equally often as possible.
     Games(NonZeroU64),
 }
 
-/// The keys of foursomes as they are written.
+/// The keys of a tournament file.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Keys {
@@ -28,21 +28,21 @@ struct Keys {
     games: Option<i64>,
 }
 
-/// Keys that do not say how many foursomes are played.
+/// Why the keys are not valid.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum FoursomesConfigError {
-    /// Both were given.
+    /// Both keys are given.
     #[error("meetings = {meetings} and games = {games} exclude each other; keep one of them")]
     Both {
-        /// How often each pair should meet.
+        /// The requested meetings of each pair.
         meetings: i64,
-        /// How many matches there should be.
+        /// The requested number of matches.
         games: i64,
     },
-    /// A number is too small, or too large for any tournament.
+    /// A number is out of range.
     #[error("{key} = {number} is not possible; ask for at least 1, or leave it out")]
     OutOfRange {
-        /// Which number.
+        /// The key of the number.
         key: &'static str,
         /// Its value.
         number: i64,
@@ -50,10 +50,10 @@ pub enum FoursomesConfigError {
 }
 
 impl FoursomesConfig {
-    /// Reads how often each pair is to meet, or how many matches are to be played.
+    /// Reads the number of meetings of each pair, or the number of matches.
     ///
     /// # Errors
-    /// If both are given, or a number is not possible.
+    /// If both are given, or a number is out of range.
     pub fn new(meetings: Option<i64>, games: Option<i64>) -> Result<Self, FoursomesConfigError> {
         let out = |key, number| FoursomesConfigError::OutOfRange { key, number };
         match (meetings, games) {
@@ -86,7 +86,7 @@ impl From<FoursomesConfig> for Keys {
             FoursomesConfig::Meetings(meetings) => {
                 Self { meetings: Some(meetings.get().into()), games: None }
             }
-            // Read from one, unless it was made by hand: no tournament is that long.
+            // Saturates; `new` never makes such a number.
             FoursomesConfig::Games(games) => {
                 let games = i64::try_from(games.get()).unwrap_or(i64::MAX);
                 Self { meetings: None, games: Some(games) }

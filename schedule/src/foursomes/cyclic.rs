@@ -1,13 +1,13 @@
 //! Tables for many bots and a number of matches at which pairs cannot all meet equally often.
 //!
-//! The bots stand in a circle, in an order that chance decides. A table is turned round the whole
-//! circle: that gives as many tables as there are bots, at which each has each seat once, and two
-//! bots meet by their distance alone. So it is distances, only half as many as bots, that have to
-//! occur equally often, and the tables from which the others are made are all that is kept.
+//! The bots stand in a circle in random order. A base table is turned round the whole circle, which
+//! gives as many tables as there are bots. Each bot then has each seat once, and how often two bots
+//! meet depends only on their distance. So only the distances, half as many as bots, must occur
+//! equally often, and only the base tables are kept.
 //!
-//! Matches that do not make a whole turn go round the circle too: of so many tables T, the bots in
-//! seat 1 stand side by side, then those in seat 2, and so on. They take 4T places in a row, so
-//! that nobody has two matches more than another.
+//! The T tables that do not make a whole turn go round the circle too: the bots in seat 1 stand side
+//! by side, then those in seat 2, and so on. They take 4T places in a row, so no bot has two matches
+//! more than another.
 
 use core::ops::RangeInclusive;
 
@@ -18,45 +18,45 @@ use super::meeting_counts::PAIRS;
 use super::{SEATS, Table};
 use crate::Bot;
 
-/// How many bots are tried for a seat at first, of whom the best is taken.
+/// The number of bots that are tried for a seat; the best one is taken.
 const CANDIDATES: usize = 30;
-/// How many changes are tried for each table, and in all.
+/// The number of changes that are tried, for each table and in all.
 const TRIES_PER_TABLE: usize = 50_000;
-const MOST_TRIES: usize = 4_000_000;
-/// In the beginning one change in so many that makes matters worse is kept, and ever fewer later.
+const MAX_TRIES: usize = 4_000_000;
+/// At first one in this many changes for the worse is kept, later ever fewer.
 const WORSE_AT_FIRST: u32 = 300;
-/// By how much a change that may be kept makes matters worse: one distance more occurs too often.
+/// The cost of a change for the worse that may be kept: one more distance occurs too often.
 const WORSE: i32 = 2;
-/// How many ways are tried to place the matches that make no whole turn.
-const REST_TRIES: usize = 200;
+/// The number of placements that are tried for the tables of the partial turn.
+const PARTIAL_TRIES: usize = 200;
 
-/// The tables, one turn after the other.
+/// The tables, turn by turn.
 #[derive(Debug)]
 pub(super) struct Cyclic {
     /// The bots as they stand in the circle.
     circle: Vec<Bot>,
     /// Tables that are turned, as places in the circle.
     turned: Vec<[usize; SEATS]>,
-    /// Tables that are not turned.
-    rest: Vec<[usize; SEATS]>,
+    /// Tables of the partial turn, which are not turned.
+    partial: Vec<[usize; SEATS]>,
     next: usize,
 }
 
 impl Cyclic {
-    /// `count` tables for so many bots.
+    /// `count` tables for `bots` bots.
     pub(super) fn new(bots: usize, count: usize, dice: &mut Dice) -> Self {
         let mut circle: Vec<_> = (0..=Bot::MAX).take(bots).collect();
         dice.shuffle(&mut circle);
-        let (turns, rest) = (count / bots, count % bots);
+        let turns = count / bots;
         let mut distances = Distances::new(bots);
-        let rest = place_rest(rest, &mut distances, dice);
+        let partial = place_partial_turn(count % bots, &mut distances, dice);
         let mut turned: Vec<_> = (0..turns).map(|_| distances.table(dice)).collect();
         distances.improve(&mut turned, dice);
-        Self { circle, turned, rest, next: 0 }
+        Self { circle, turned, partial, next: 0 }
     }
 
-    /// Whether every pair meets so often: O(n log n), as pairs at the same distance meet equally
-    /// often at the turned tables.
+    /// Whether the meetings of every pair are within bounds: O(n log n), since pairs at the same
+    /// distance meet equally often at the turned tables.
     pub(super) fn is_within(&self, bounds: &RangeInclusive<u32>) -> bool {
         let bots = self.circle.len();
         let mut distances = Distances::new(bots);
@@ -67,7 +67,7 @@ impl Cyclic {
         }
         // The pairs that meet at other tables, by their distances.
         let mut pairs: Vec<(usize, usize, usize)> = Vec::new();
-        for table in &self.rest {
+        for table in &self.partial {
             let pair = |(one, other): (usize, usize)| {
                 let (one, other) = (table[one], table[other]);
                 (distances.between(one, other), one.min(other), one.max(other))
@@ -101,7 +101,7 @@ impl Cyclic {
         tables
     }
 
-    /// Adds some of the tables, O(n) of them; `None` once there are no more.
+    /// Appends the next tables, O(n) of them; `None` at the end.
     pub(super) fn batch(&mut self, tables: &mut Vec<Table>) -> Option<Seating> {
         let number = self.next;
         self.next += 1;
@@ -111,26 +111,26 @@ impl Cyclic {
             tables.extend((0..bots).map(|by| table.map(|place| at(place + by))));
             return Some(Seating::Even);
         }
-        let rest = core::mem::take(&mut self.rest);
-        tables.extend(rest.iter().map(|table| table.map(at)));
-        (!rest.is_empty()).then_some(Seating::Loose)
+        let partial = core::mem::take(&mut self.partial);
+        tables.extend(partial.iter().map(|table| table.map(at)));
+        (!partial.is_empty()).then_some(Seating::Loose)
     }
 }
 
-/// How often two bots meet who stand at a distance.
+/// How often two bots at each distance meet.
 #[derive(Debug)]
 struct Distances {
     bots: usize,
     /// At the distance of the index; 0 is not used.
     met: Vec<u16>,
-    /// Whether tables that make no whole turn let some of them meet once more.
-    rest: Vec<bool>,
+    /// Whether tables of the partial turn let some pairs at this distance meet once more.
+    partial: Vec<bool>,
 }
 
 impl Distances {
     fn new(bots: usize) -> Self {
         let kinds = bots / 2 + 1;
-        Self { bots, met: vec![0; kinds], rest: vec![false; kinds] }
+        Self { bots, met: vec![0; kinds], partial: vec![false; kinds] }
     }
 
     fn between(&self, one: usize, other: usize) -> usize {
@@ -138,18 +138,18 @@ impl Distances {
         apart.min(self.bots - apart)
     }
 
-    /// How often two bots meet once a table with two bots at this distance is turned: those who
-    /// stand opposite each other meet twice.
+    /// How often two bots at this distance meet when a table with such a pair is turned: 2 if they
+    /// stand opposite each other, else 1.
     fn step(&self, distance: usize) -> u16 {
         if 2 * distance == self.bots { 2 } else { 1 }
     }
 
-    /// What it costs if this distance occurs once more than so many times: by how much the sum of
-    /// squares over all pairs, divided by the number of bots, rises. Where some pairs meet once
-    /// more anyway, it is counted as if half of them did.
+    /// The cost if this distance occurs once more than `met` times: the increase of the sum of
+    /// squares over all pairs, divided by the number of bots. Where some pairs meet once more anyway,
+    /// it is counted as if half of them did.
     fn difference(&self, distance: usize, met: u16) -> i32 {
-        let dear = self.step(distance) == 2 || self.rest[distance];
-        2 * i32::from(met) + if dear { 2 } else { 1 }
+        let is_costly = self.step(distance) == 2 || self.partial[distance];
+        2 * i32::from(met) + if is_costly { 2 } else { 1 }
     }
 
     fn add(&mut self, distance: usize) -> i32 {
@@ -163,7 +163,7 @@ impl Distances {
         self.difference(distance, self.met[distance])
     }
 
-    /// What it would cost if somebody joined those seated.
+    /// The cost if the bot at `place` joined those seated.
     fn cost(&self, place: usize, seated: &[usize]) -> i32 {
         let costs = seated.iter().map(|other| {
             let distance = self.between(place, *other);
@@ -172,7 +172,7 @@ impl Distances {
         costs.sum()
     }
 
-    /// A new table to be turned, good but not perfect.
+    /// A new base table, good but not perfect.
     fn table(&mut self, dice: &mut Dice) -> [usize; SEATS] {
         let mut seated: Vec<usize> = vec![dice.index(self.bots)];
         while seated.len() < SEATS {
@@ -187,13 +187,13 @@ impl Distances {
         seated.try_into().expect("four are seated")
     }
 
-    /// Replaces one bot of a table after another, so that the sum of costs falls.
+    /// Lowers the sum of costs by replacing one bot of a table at a time.
     fn improve(&mut self, tables: &mut [[usize; SEATS]], dice: &mut Dice) {
         if tables.is_empty() {
             return;
         }
         let mut excess = self.excess();
-        let tries = MOST_TRIES.min(tables.len() * TRIES_PER_TABLE);
+        let tries = MAX_TRIES.min(tables.len() * TRIES_PER_TABLE);
         for done in 0..tries {
             if excess <= 0 {
                 break;
@@ -226,7 +226,7 @@ impl Distances {
         change
     }
 
-    /// How far the sum of all costs is above the least there could be.
+    /// The difference between the sum of all costs and its lower bound.
     fn excess(&self) -> i64 {
         let distances = 1..self.met.len();
         let (mut sum, mut steps) = (0, Vec::new());
@@ -236,7 +236,7 @@ impl Distances {
             sum += costs.map(|met| i64::from(self.difference(distance, met))).sum::<i64>();
             steps.push(usize::from(self.met[distance] / step));
         }
-        // The least is the sum of the cheapest steps.
+        // The lower bound is the sum of the cheapest steps.
         let mut left: usize = steps.into_iter().sum();
         for met in 0.. {
             let mut costs: Vec<_> = distances
@@ -255,9 +255,13 @@ impl Distances {
     }
 }
 
-/// Tables that make no whole turn. Their distances count as met, so that the turned tables
-/// avoid them.
-fn place_rest(count: usize, distances: &mut Distances, dice: &mut Dice) -> Vec<[usize; SEATS]> {
+/// The tables of the partial turn. Their distances count as met, so that the turned tables avoid
+/// them.
+fn place_partial_turn(
+    count: usize,
+    distances: &mut Distances,
+    dice: &mut Dice,
+) -> Vec<[usize; SEATS]> {
     if count == 0 {
         return Vec::new();
     }
@@ -270,16 +274,16 @@ fn place_rest(count: usize, distances: &mut Distances, dice: &mut Dice) -> Vec<[
         places
     };
     let tables = |shifts| -> Vec<_> { (0..count).map(|table| seated(shifts, table)).collect() };
-    let drawn = (0..REST_TRIES).map(|_| tables([(); SEATS].map(|()| dice.index(count))));
+    let drawn = (0..PARTIAL_TRIES).map(|_| tables([(); SEATS].map(|()| dice.index(count))));
     let best = drawn.min_by_key(|tables| faults(tables, distances));
     let best = best.expect("some ways are tried");
     for distance in distances_of(&best, distances).into_iter().flatten() {
-        distances.rest[distance] = true;
+        distances.partial[distance] = true;
     }
     best
 }
 
-/// For each two seats the distances that occur between them.
+/// For every two seats: the distances that occur between them.
 fn distances_of(tables: &[[usize; SEATS]], distances: &Distances) -> [Vec<usize>; 6] {
     PAIRS.map(|(one, other)| {
         let mut found = Vec::new();
@@ -293,7 +297,7 @@ fn distances_of(tables: &[[usize; SEATS]], distances: &Distances) -> [Vec<usize>
     })
 }
 
-/// How bad it would be to place the rest so: nobody may meet himself, nobody should meet twice.
+/// How bad a placement of the partial turn is: no bot may meet itself, no pair should meet twice.
 fn faults(tables: &[[usize; SEATS]], distances: &Distances) -> (usize, usize) {
     let mut found = distances_of(tables, distances).concat();
     let count = found.len();

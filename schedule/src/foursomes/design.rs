@@ -1,12 +1,12 @@
 //! Designs: tables at which every pair of bots meets exactly λ times, made one batch at a time.
 //!
-//! A design is a tree. Its inner nodes join groups of bots: every pair from different groups meets
-//! λ times, and the groups (each with the single point, where there is one) remain to be planned
-//! in the same way. Its leaves are rows and progressions. What is kept is a stack of nodes still
-//! to be visited, and of each its bots: O(n) in all, since the groups of a node are disjoint.
+//! A design is a tree. An inner node joins groups of bots: every pair from different groups meets λ
+//! times, and each group (with the single point, where there is one) is planned in the same way. The
+//! leaves are small designs and progressions. Memory holds the stack of nodes that are still to be
+//! visited, each with its bots: O(n) in all, since the groups of a node are disjoint.
 //!
-//! Batches are *even* or *loose*. The even ones together give each bot each seat equally often;
-//! the loose ones, O(n log n) tables of all, do not, and are seated afterwards.
+//! Batches are *even* or *loose*. The even batches together give each bot each seat equally often. The
+//! loose ones, O(n log n) tables in all, do not; they get their seats afterwards.
 
 use arbiter_games::{Dice, Seed};
 
@@ -20,7 +20,7 @@ use crate::Bot;
 /// points meets three times, once each as neighbours to one side, to the other, and as opposites.
 const OF_FIVE: [[usize; SEATS]; 5] =
     [[0, 1, 3, 2], [1, 2, 4, 3], [2, 3, 0, 4], [3, 4, 1, 0], [4, 0, 2, 1]];
-/// The three orders of a foursome, if turning and reversing it makes no difference.
+/// The three orders of a foursome that differ by more than turning and reversing.
 const ORDERS: [[usize; SEATS]; 3] = [[0, 1, 2, 3], [1, 0, 2, 3], [0, 2, 1, 3]];
 /// Four numbers modulo 15 whose differences are all that 5 does not divide, once each.
 const MODULO_15: [usize; SEATS] = [0, 1, 3, 7];
@@ -30,7 +30,7 @@ const MODULO_15: [usize; SEATS] = [0, 1, 3, 7];
 pub(super) enum Seating {
     /// With the other even batches it gives each bot each seat equally often.
     Even,
-    /// It does not.
+    /// It does not do so.
     Loose,
 }
 
@@ -51,8 +51,8 @@ pub(super) struct Design {
 enum Node {
     /// Bots of whom each pair is to meet `meetings` times.
     Plan { bots: Vec<Bot>, meetings: u32 },
-    /// A generator whose batches from `next` on are to be made.
-    Made { generator: Generator, bots: Vec<Bot>, next: usize },
+    /// A generator and the number of its next batch.
+    Generate { generator: Generator, bots: Vec<Bot>, next: usize },
 }
 
 #[derive(Debug)]
@@ -69,14 +69,14 @@ enum Generator {
 struct Joined {
     groups: Groups,
     ring: Ring,
-    /// How often all blocks are used, each time with the bots of each group in another order.
+    /// How often all blocks are used; each time the bots of each group have another order.
     copies: usize,
     meetings: u32,
 }
 
 impl Design {
-    /// The design in which each pair of so many bots meets `meetings` times, maybe 0, with bots in
-    /// an order that `seed` decides.
+    /// The design in which each pair of `bots` bots meets `meetings` times (0 is allowed), with the
+    /// bots in an order that `seed` determines.
     pub(super) fn new(bots: usize, meetings: u32, seed: Seed) -> Self {
         debug_assert!(meetings.is_multiple_of(least_meetings(bots)), "no such design exists");
         let all = (0..=Bot::MAX).take(bots).collect();
@@ -87,24 +87,24 @@ impl Design {
         Self { nodes, dice: seed.dice(0) }
     }
 
-    /// Adds some of the tables, O(n) of them; `None` once there are no more.
+    /// Appends the next tables, O(n) of them; `None` at the end.
     pub(super) fn batch(&mut self, tables: &mut Vec<Table>) -> Option<Seating> {
         loop {
             match self.nodes.pop()? {
                 Node::Plan { bots, meetings } => self.plan(bots, meetings),
-                Node::Made { generator, bots, next } if next == generator.batches() => {
+                Node::Generate { generator, bots, next } if next == generator.batches() => {
                     self.leave(&generator, &bots);
                 }
-                Node::Made { mut generator, mut bots, next } => {
+                Node::Generate { mut generator, mut bots, next } => {
                     let seating = generator.batch(next, &mut bots, &mut self.dice, tables);
-                    self.nodes.push(Node::Made { generator, bots, next: next + 1 });
+                    self.nodes.push(Node::Generate { generator, bots, next: next + 1 });
                     return Some(seating);
                 }
             }
         }
     }
 
-    /// Chooses how `bots` are planned, and puts off what goes beyond one design of its kind.
+    /// Chooses a construction for `bots`, and defers all meetings beyond λ.
     fn plan(&mut self, mut bots: Vec<Bot>, meetings: u32) {
         let Some(construction) = Construction::find(bots.len()) else { return };
         let least = least_meetings(bots.len());
@@ -129,10 +129,10 @@ impl Design {
             Construction::Groups(groups) => Generator::Groups(joined(groups, least)),
             Construction::TripledGroups(groups) => Generator::TripledGroups(joined(groups, least)),
         };
-        self.nodes.push(Node::Made { generator, bots, next: 0 });
+        self.nodes.push(Node::Generate { generator, bots, next: 0 });
     }
 
-    /// Puts down the groups that a finished generator leaves to be planned.
+    /// Pushes the groups that a finished generator leaves to be planned.
     fn leave(&mut self, generator: &Generator, bots: &[Bot]) {
         let (joined, size) = match generator {
             Generator::SmallDesign(_) | Generator::Progression(_) => return,
@@ -148,7 +148,7 @@ impl Design {
 }
 
 impl Generator {
-    /// In how many batches it is made.
+    /// The number of batches.
     fn batches(&self) -> usize {
         match self {
             Self::SmallDesign(row) => row.len(),

@@ -1,9 +1,8 @@
-//! Fewer tables than a design in which every pair meets once: some of those of such a design, so
-//! that no pair meets twice.
+//! A subset of a design in which every pair meets once, so that no pair meets twice.
 //!
-//! Where there is no such design for the number of bots, one for a few more is taken, and the
-//! tables at which one of these would sit are left out. What remains is chosen by exchange, until
-//! no bot has two matches more than another. All tables are kept: O(n²).
+//! If there is no such design for the number of bots, one for a few more bots is taken, without the
+//! tables of these extra bots. Exchanges of tables then balance the subset until no bot has two
+//! matches more than another. All tables are kept: O(n²) memory.
 
 use arbiter_games::Seed;
 
@@ -11,10 +10,10 @@ use super::construction::least_meetings;
 use super::design::Design;
 use super::{SEATS, Table};
 
-/// How many exchanges are tried.
+/// The maximum number of exchanges.
 const TRIES: usize = 1_000_000;
 
-/// `count` tables for so many bots, unless a design has too few or no choice is found.
+/// `count` tables for `bots` bots; `None` if the design has too few or no balanced subset is found.
 pub(super) fn tables(bots: usize, count: usize, seed: Seed) -> Option<Vec<Table>> {
     let mut pool = pool(bots, seed);
     if pool.len() < count {
@@ -43,7 +42,8 @@ fn pool(bots: usize, seed: Seed) -> Vec<Table> {
     let mut numbers = bots..bots + 12;
     let seated = numbers.find(|bots| least_meetings(*bots) == 1).expect("every twelfth is one");
     let mut design = Design::new(seated, 1, seed);
-    let (mut all, mut batch) = (Vec::new(), Vec::new());
+    let mut all = Vec::new();
+    let mut batch = Vec::new();
     while design.batch(&mut batch).is_some() {
         let there = |table: &Table| table.iter().all(|bot| usize::from(*bot) < bots);
         all.extend(batch.drain(..).filter(there));
@@ -51,10 +51,10 @@ fn pool(bots: usize, seed: Seed) -> Vec<Table> {
     all
 }
 
-/// How many matches each bot has.
+/// The number of matches of each bot.
 struct Games {
     of: Vec<u32>,
-    /// How far the sum of their squares is above the least there could be.
+    /// The difference between the sum of their squares and its lower bound.
     excess: i64,
 }
 
@@ -71,7 +71,7 @@ impl Games {
         Self { of, excess: i64::try_from(sum - least).expect("a few bots have few matches") }
     }
 
-    /// Replaces a table by another; by how much the sum of squares rises.
+    /// Replaces a table by another, and returns the change of the sum of squares.
     fn exchange(&mut self, out: Table, into: Table) -> i64 {
         let mut change = 0;
         for bot in out {

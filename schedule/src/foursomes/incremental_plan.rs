@@ -1,5 +1,5 @@
-//! A plan that has grown, as a stream: the tables left of the base's design, and then those that
-//! were added.
+//! An incremental plan as a stream: the remaining tables of the base's design, and then the added
+//! tables.
 
 use std::sync::Arc;
 
@@ -9,102 +9,102 @@ use super::incremental_planner::{IncrementalPlanner, seated};
 use super::{Foursomes, FoursomesConfig, MAX_COUNTED_BOTS, Table, check, same_owner};
 use crate::{Bot, Claim, Member, Owner, RosterHistory, ScheduleError};
 
-/// What of a plan does not follow from the number of its bots.
+/// An incremental plan: what the number of its bots does not determine.
 #[derive(Debug)]
 pub(crate) struct IncrementalPlan {
-    /// How many bots are in it.
+    /// The number of bots.
     pub(crate) bots: usize,
-    /// How many the design of the base is for.
+    /// The number of bots of the base's design.
     base: usize,
-    /// How often each pair meets in whole designs of the base, and how many tables are beyond them.
+    /// How often each pair meets in whole designs of the base, and the number of tables beyond them.
     parts: (u32, u64),
     seed: Seed,
-    /// Which bot has each number of the design; none if its bot left.
+    /// The bot with each number of the design; `None` if it left.
     holders: Vec<Option<Bot>>,
-    /// Whose each bot is; empty if that makes no difference.
+    /// The owners of the bots; empty if owners do not matter.
     pub(crate) owners: Vec<Option<Owner>>,
-    /// How many tables of the design are left.
+    /// The number of tables of the design that remain.
     kept: u64,
     added: Vec<Table>,
-    /// How many tables were not there before the last step; those with a newcomer are among them.
+    /// The number of tables that the last change added, including tables taken over by a new bot.
     pub(crate) new_tables: u64,
     claim: Claim,
 }
 
-/// The tables of a plan that has grown, one by one.
+/// The tables of an incremental plan, one by one.
 #[derive(Debug)]
 pub struct IncrementalTables {
-    grown: Arc<IncrementalPlan>,
+    plan: Arc<IncrementalPlan>,
     base: Foursomes,
     added: usize,
 }
 
 impl FoursomesConfig {
-    /// Grows a plan; there is a member for each place of the lineage.
+    /// The plan after a history of changes; `members` has one member for each place.
     ///
     /// # Errors
-    /// As for [`FoursomesConfig::plan`], for those who began; or if fewer than 4 bots are left, or there are
-    /// more than 5000 places.
+    /// As for [`FoursomesConfig::plan`] with the bots of the base; or if fewer than 4 bots remain, or
+    /// there are more than 5000 places.
     pub(crate) fn incremental_plan(
         self,
-        lineage: &RosterHistory,
+        history: &RosterHistory,
         members: &[Member],
         seed: Seed,
     ) -> Result<IncrementalPlan, ScheduleError> {
-        let parts = self.parts(lineage.base)?;
+        let parts = self.parts(history.base)?;
         let bots = members.iter().filter(|member| member.bot.is_some()).count();
         check(bots)?;
-        if lineage.places() > MAX_COUNTED_BOTS {
-            return Err(ScheduleError::TooManyKnown { bots: lineage.places() });
+        if history.places() > MAX_COUNTED_BOTS {
+            return Err(ScheduleError::TooManyKnown { bots: history.places() });
         }
         let owners: Vec<_> = members.iter().map(|member| member.owner).collect();
         let owned = owners.iter().any(Option::is_some);
-        let mut growth =
-            IncrementalPlanner::new(lineage.base, parts, seed, if owned { &owners } else { &[] });
-        lineage.steps.iter().for_each(|step| growth.take(step));
-        let claim = growth.claim();
-        let bot = |place: Bot| members[usize::from(place)].bot.expect("who left has no tables");
+        let mut planner =
+            IncrementalPlanner::new(history.base, parts, seed, if owned { &owners } else { &[] });
+        history.steps.iter().for_each(|step| planner.apply(step));
+        let claim = planner.claim();
+        let bot =
+            |place: Bot| members[usize::from(place)].bot.expect("a bot that left has no tables");
         let mut owners = if owned { vec![None; bots] } else { Vec::new() };
         for member in members.iter().filter(|_| owned) {
             if let Some(bot) = member.bot {
                 owners[usize::from(bot)] = member.owner;
             }
         }
-        let holders = growth.holders.iter().map(|holder| holder.map(bot)).collect();
-        let added = growth.added.iter().map(|table| table.map(bot)).collect();
-        let (base, kept, new_tables) = (lineage.base, growth.kept, growth.new_tables);
+        let holders = planner.holders.iter().map(|holder| holder.map(bot)).collect();
+        let added = planner.added.iter().map(|table| table.map(bot)).collect();
         Ok(IncrementalPlan {
             bots,
-            base,
+            base: history.base,
             parts,
             seed,
             holders,
             owners,
-            kept,
+            kept: planner.kept,
             added,
-            new_tables,
+            new_tables: planner.new_tables,
             claim,
         })
     }
 }
 
 impl IncrementalPlan {
-    /// The tables, from the first one on.
+    /// The tables, from the first on.
     pub(crate) fn tables(self: &Arc<Self>) -> IncrementalTables {
         let base = Foursomes::new(self.base, self.parts.0, self.parts.1, self.seed);
-        IncrementalTables { grown: Arc::clone(self), base, added: 0 }
+        IncrementalTables { plan: Arc::clone(self), base, added: 0 }
     }
 }
 
 impl IncrementalTables {
-    /// How many tables there are in all.
+    /// The total number of tables.
     pub fn matches(&self) -> u64 {
-        self.grown.kept + self.grown.added.len() as u64
+        self.plan.kept + self.plan.added.len() as u64
     }
 
-    /// What is promised.
+    /// The claim of the plan.
     pub fn claim(&self) -> Claim {
-        self.grown.claim.clone()
+        self.plan.claim.clone()
     }
 }
 
@@ -112,7 +112,7 @@ impl Iterator for IncrementalTables {
     type Item = Table;
 
     fn next(&mut self) -> Option<Table> {
-        let IncrementalPlan { holders, owners, added, .. } = &*self.grown;
+        let IncrementalPlan { holders, owners, added, .. } = &*self.plan;
         let mut base = seated(&mut self.base, holders);
         if let Some(table) = base.find(|table| !same_owner::has_pair(owners, *table)) {
             return Some(table);

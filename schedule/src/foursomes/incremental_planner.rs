@@ -1,24 +1,24 @@
-//! Plans whose field changes: whoever comes or goes, what was planned for the others stays.
+//! Incremental plans: when bots join or leave, the tables planned for the other bots stay.
 //!
 //! # Theory of operation
 //!
-//! A plan that has grown is the tables of the base's design, in their order, and then tables that
-//! were added, in theirs. Those of the base are streamed as ever; what is kept is who holds each of
-//! the design's numbers, and how often every pair meets, O(n²).
+//! An incremental plan is the tables of the base's design, in their order, followed by added tables,
+//! in theirs. The tables of the base are streamed as usual; memory holds the bot with each number of
+//! the design, and how often every pair meets, O(n²).
 //!
-//! - *Somebody comes.* If pairs of the base meet x times on average, there are ⌈x·n/3⌉ new tables
-//!   for n others, and the newcomer is at each. The others come equally often, so that it meets
-//!   everybody x times; and as pairs of them who have met least ([`annealing`]), so that none meets
-//!   more than once more at first. All that was planned stays.
-//! - *Somebody leaves.* The tables with it go. At each the three others lose a meeting; where they
-//!   now meet less often than they must, tables are added at which they meet again (`mend`).
-//! - *One comes as another leaves.* The newcomer takes the tables over: nothing else changes.
-//! - *Seats.* New tables are seated so that each bot has each seat about equally often. Where the
-//!   seats of a bot would differ by more than 3 times, bots of a few tables change seats: of new
-//!   tables, or else of tables that were added before.
-//! - *Owners are kept apart.* Tables of the base with two bots of one owner go, and the others of
-//!   them meet at added tables in the same way. The design's numbers are given out so that few
-//!   tables are concerned ([`same_owner`]).
+//! - *A bot joins.* If pairs of the base meet x times on average and there are n other bots, ⌈x·n/3⌉
+//!   tables are added, all with the new bot. The others have equally many of them, so the new bot
+//!   meets each of them x times. At each table sit bots that have met least ([`annealing`]), so at
+//!   first no pair meets more than once more. All earlier tables stay.
+//! - *A bot leaves.* Its tables are removed. At each of them the three others lose a meeting. Where
+//!   they now meet too rarely, tables are added at which they meet again (`restore_meetings`).
+//! - *A bot joins as another leaves.* It takes over the other's tables: nothing else changes.
+//! - *Seats.* New tables are seated so that each bot has each seat about equally often. Where a bot's
+//!   seats would differ by more than 3, bots of a few tables exchange seats: at new tables, or else
+//!   at tables that were added before.
+//! - *Owners are kept apart.* Tables of the base with two bots of one owner are removed, and their
+//!   other pairs meet at added tables in the same way. The numbers of the design are assigned so that
+//!   few tables are affected ([`same_owner`]).
 
 use core::cmp::Reverse;
 
@@ -29,34 +29,34 @@ use super::meeting_counts::MeetingCounts;
 use super::{Foursomes, SEATS, Table, annealing, same_owner, seat_balance, tables_of};
 use crate::{Bot, Claim, Owner, RosterChange};
 
-/// How many ways to keep owners apart are tried, if they meet all the same.
-const ATTEMPTS: u64 = 6;
+/// The maximum number of attempts to keep owners apart.
+const MAX_ATTEMPTS: u64 = 6;
 
-/// A plan that is being grown.
+/// An incremental plan while changes are applied.
 pub(super) struct IncrementalPlanner {
     bots: usize,
-    /// How often each pair meets in whole designs of the base, and how many tables are beyond them.
+    /// How often each pair meets in whole designs of the base, and the number of tables beyond them.
     parts: (u32, u64),
     seed: Seed,
-    /// Which place has each number of the base's design; none if it was left.
+    /// The place with each number of the base's design; `None` if its bot left.
     pub(super) holders: Vec<Option<Bot>>,
     owners: Vec<Option<Owner>>,
     present: Vec<bool>,
     meetings: MeetingCounts,
-    /// How often who is in a place was in each seat.
+    /// How often the bot at each place has each seat.
     times: Vec<[u32; SEATS]>,
-    /// How many tables of the base are left.
+    /// The number of tables of the base that remain.
     pub(super) kept: u64,
     pub(super) added: Vec<Table>,
-    /// How often everybody meets at least.
+    /// The minimum number of meetings of each pair.
     floor: u16,
     changes: u64,
-    /// How many tables the last step made that were not there before.
+    /// The number of tables that the last change added.
     pub(super) new_tables: u64,
 }
 
 impl IncrementalPlanner {
-    /// The base, before anybody came or went. There may be no owners, or one for each place.
+    /// The base plan, before any change. `owners` is empty, or has an entry for each place.
     pub(super) fn new(
         bots: usize,
         parts: (u32, u64),
@@ -64,7 +64,7 @@ impl IncrementalPlanner {
         owners: &[Option<Owner>],
     ) -> Self {
         let mut best = Self::attempt(bots, parts, seed, owners, 0);
-        for number in 1..ATTEMPTS {
+        for number in 1..MAX_ATTEMPTS {
             if best.same_owner_meetings() == 0 {
                 break;
             }
@@ -76,7 +76,7 @@ impl IncrementalPlanner {
         best
     }
 
-    /// One way to begin: owners may be kept apart better by another.
+    /// One attempt at the base plan; another attempt may keep owners apart better.
     fn attempt(
         bots: usize,
         parts: (u32, u64),
@@ -84,14 +84,14 @@ impl IncrementalPlanner {
         owners: &[Option<Owner>],
         number: u64,
     ) -> Self {
-        let mut growth = Self {
+        let mut planner = Self {
             bots,
             parts,
             seed,
             holders: (0..=Bot::MAX).take(bots).map(Some).collect(),
             owners: owners.to_vec(),
             present: vec![true; bots],
-            meetings: MeetingCounts::apart(bots, owners.to_vec()),
+            meetings: MeetingCounts::with_owners(bots, owners.to_vec()),
             times: Vec::new(),
             kept: 0,
             added: Vec::new(),
@@ -100,18 +100,18 @@ impl IncrementalPlanner {
             new_tables: 0,
         };
         if !owners.is_empty() {
-            let tables: Vec<_> = growth.design().collect();
+            let tables: Vec<_> = planner.design().collect();
             let order = same_owner::assign_numbers(
                 &tables,
                 &owners[..bots],
                 &mut seed.derive("kin").dice(number),
             );
-            growth.holders = order.into_iter().map(Some).collect();
+            planner.holders = order.into_iter().map(Some).collect();
         }
-        growth.recount();
-        growth.separate_owners();
-        growth.floor = growth.floor_of_base();
-        growth
+        planner.recount();
+        planner.separate_owners();
+        planner.floor = planner.floor_of_base();
+        planner
     }
 
     /// The tables of the base as its design numbers its bots.
@@ -119,24 +119,24 @@ impl IncrementalPlanner {
         Foursomes::new(self.bots, self.parts.0, self.parts.1, self.seed)
     }
 
-    /// How many tables the base has.
+    /// The number of tables of the base.
     fn base_tables(&self) -> u64 {
         tables_of(self.bots, self.parts.0) + self.parts.1
     }
 
-    /// Keeps owners apart at the base: other tables take the place of those that do not.
+    /// Keeps owners apart in the base: replaces the tables with two bots of one owner.
     fn separate_owners(&mut self) {
         let gone = usize::try_from(self.base_tables() - self.kept).expect("kept tables are few");
         if gone == 0 {
             return;
         }
         if self.parts.1 == 0 {
-            self.floor = u16::try_from(self.parts.0).expect("nobody meets so often");
-            self.mend();
+            self.floor = u16::try_from(self.parts.0).expect("meetings are few");
+            self.restore_meetings();
             return;
         }
-        // A number of matches was asked for: as many as are gone, by as many of each bot. Then all
-        // tables may change, so that none of them is forced.
+        // The number of matches is given: as many tables are added as were removed, with as many of
+        // each bot. Then all tables may change, so that none of them is forced.
         let mut quotas = vec![0; self.bots];
         let mut tables = Vec::new();
         for table in seated(self.design(), &self.holders) {
@@ -157,15 +157,15 @@ impl IncrementalPlanner {
         self.recount();
     }
 
-    /// How often everybody must meet from now on, if somebody leaves: as often as in whole designs,
-    /// or as pairs of the base do on average, rounded down.
+    /// The minimum number of meetings after a bot leaves: as in whole designs, or the mean of the base
+    /// rounded down.
     fn floor_of_base(&self) -> u16 {
         let (met, pairs) = self.met(self.strangers());
         let floor = if self.parts.1 == 0 { self.parts.0.into() } else { met / pairs.max(1) };
-        u16::try_from(floor).expect("nobody meets so often")
+        u16::try_from(floor).expect("meetings are few")
     }
 
-    /// What is promised of it as it is: what was aimed at while it grew, and what came of it.
+    /// The claim of the plan as it is: its targets, and what was reached.
     pub(super) fn claim(&self) -> Claim {
         let met = self.strangers().map(|(one, other)| self.meetings.of(one, other).into());
         let (least, most) =
@@ -189,29 +189,29 @@ impl IncrementalPlanner {
         }
     }
 
-    /// How often bots of one owner meet.
+    /// The sum of the meetings of pairs of one owner.
     fn same_owner_meetings(&self) -> u64 {
         self.met(self.pairs().filter(|(one, other)| self.meetings.have_same_owner(*one, *other))).0
     }
 
-    /// How often these pairs meet, all together, and how many they are.
+    /// The sum of these pairs' meetings, and the number of pairs.
     fn met(&self, pairs: impl Iterator<Item = (Bot, Bot)>) -> (u64, u64) {
         let met = pairs.map(|(one, other)| u64::from(self.meetings.of(one, other)));
         met.fold((0, 0), |(met, pairs), one| (met + one, pairs + 1))
     }
 
-    /// How often anybody should meet at most: once more than the mean, rounded up.
+    /// The target maximum of a pair's meetings: the mean rounded up, plus one.
     fn ceiling(&self) -> u16 {
         let (met, pairs) = self.met(self.strangers());
-        u16::try_from(met.div_ceil(pairs.max(1)) + 1).expect("nobody meets so often")
+        u16::try_from(met.div_ceil(pairs.max(1)) + 1).expect("meetings are few")
     }
 
-    /// All pairs of those who are there and may meet.
+    /// All pairs of present bots that may meet.
     fn strangers(&self) -> impl Iterator<Item = (Bot, Bot)> {
         self.pairs().filter(|(one, other)| !self.meetings.have_same_owner(*one, *other))
     }
 
-    /// All pairs of those who are there.
+    /// All pairs of present bots.
     fn pairs(&self) -> impl Iterator<Item = (Bot, Bot)> {
         let there = |place: &Bot| self.present[usize::from(*place)];
         let all = (0..=Bot::MAX).take(self.present.len());
@@ -219,13 +219,13 @@ impl IncrementalPlanner {
         all.flat_map(move |high| (0..high).filter(there).map(move |low| (high, low)))
     }
 
-    /// The chance of the next change.
+    /// The dice of the next change.
     fn dice(&mut self) -> Dice {
         self.changes += 1;
         self.seed.derive("change").dice(self.changes)
     }
 
-    /// Counts everything that is planned.
+    /// Counts all tables anew.
     fn recount(&mut self) {
         self.meetings.clear();
         self.times = vec![[0; SEATS]; self.present.len()];
@@ -240,8 +240,8 @@ impl IncrementalPlanner {
         }
     }
 
-    /// Takes a step.
-    pub(super) fn take(&mut self, step: &RosterChange) {
+    /// Applies a change.
+    pub(super) fn apply(&mut self, step: &RosterChange) {
         let first = self.present.len();
         let heirs = step.left.len().min(step.joined);
         for _ in 0..heirs {
@@ -261,7 +261,7 @@ impl IncrementalPlanner {
         let inherited = self.times[first..].iter().flatten().map(|times| u64::from(*times));
         let inherited: u64 = inherited.sum();
         if !step.left.is_empty() {
-            self.mend();
+            self.restore_meetings();
         }
         for _ in heirs..step.joined {
             self.join();
@@ -269,7 +269,7 @@ impl IncrementalPlanner {
         self.new_tables += inherited + (self.added.len() - stayed) as u64;
     }
 
-    /// Gives somebody new the next place.
+    /// Gives a new bot the next place.
     fn enter(&mut self) -> Bot {
         let place = self.present.len();
         self.meetings.enter(place);
@@ -278,7 +278,7 @@ impl IncrementalPlanner {
         Bot::try_from(place).expect("places are counted")
     }
 
-    /// Lets one have the tables of another.
+    /// Gives the tables of one bot to another.
     fn succeed(&mut self, leaver: Bot, heir: Bot) {
         let change = |place: &mut Bot| {
             if *place == leaver {
@@ -291,7 +291,7 @@ impl IncrementalPlanner {
         self.added.retain(|table| !table.contains(&heir) || !same_owner::has_pair(owners, *table));
     }
 
-    /// Takes the tables away at which somebody sits.
+    /// Removes the tables of a bot.
     fn leave(&mut self, leaver: Bot) {
         self.present[usize::from(leaver)] = false;
         let holds = |holder: &&mut Option<Bot>| **holder == Some(leaver);
@@ -299,7 +299,7 @@ impl IncrementalPlanner {
         self.added.retain(|table| !table.contains(&leaver));
     }
 
-    /// Adds tables by which somebody new meets everybody.
+    /// Adds tables at which a new bot meets all others.
     fn join(&mut self) {
         let new = self.enter();
         let there = |place: &Bot| self.present[usize::from(*place)] && *place != new;
@@ -312,7 +312,7 @@ impl IncrementalPlanner {
         let others = if strangers.len() < SEATS - 1 { others } else { strangers };
         let pairs = (self.bots * (self.bots - 1) / 2) as u64;
         let count = (2 * self.base_tables() * others.len() as u64).div_ceil(pairs);
-        let count = usize::try_from(count).expect("nobody meets so often");
+        let count = usize::try_from(count).expect("meetings are few");
         let mut dice = self.dice();
         self.meetings.bound(0, self.ceiling());
         let mut quotas = vec![0; self.present.len()];
@@ -332,8 +332,8 @@ impl IncrementalPlanner {
         self.add(tables, 1, &mut dice);
     }
 
-    /// Adds tables at which those meet again who meet less often than they must.
-    fn mend(&mut self) {
+    /// Adds tables at which pairs with too few meetings meet again.
+    fn restore_meetings(&mut self) {
         self.meetings.bound(self.floor, self.ceiling());
         let mut missing = vec![0_u32; self.present.len()];
         for (one, other) in self.pairs().collect::<Vec<_>>() {
@@ -347,7 +347,7 @@ impl IncrementalPlanner {
         while let Some(first) = neediest(&missing, &mut dice) {
             let mut seated = vec![first];
             while seated.len() < SEATS {
-                let next = self.beside(&seated, &games, &mut dice);
+                let next = self.best_companion(&seated, &games, &mut dice);
                 for other in &seated {
                     let met = u32::from(self.meetings.missing(next, *other) > 0);
                     missing[usize::from(next)] -= met;
@@ -365,9 +365,9 @@ impl IncrementalPlanner {
         self.add(tables, 0, &mut dice);
     }
 
-    /// Who is best seated with these: who lacks them most, and has the fewest matches.
-    fn beside(&self, seated: &[Bot], games: &[u32], dice: &mut Dice) -> Bot {
-        let all = annealing::turned(games.len(), dice);
+    /// The best bot to seat with these: it lacks most meetings with them, and has the fewest matches.
+    fn best_companion(&self, seated: &[Bot], games: &[u32], dice: &mut Dice) -> Bot {
+        let all = annealing::from_random_start(games.len(), dice);
         let free = all.filter(|bot| self.present[usize::from(*bot)] && !seated.contains(bot));
         let price = |bot: &Bot| -> i64 {
             seated.iter().map(|other| self.meetings.price(*bot, *other)).sum()
@@ -375,8 +375,8 @@ impl IncrementalPlanner {
         free.min_by_key(|bot| (price(bot), games[usize::from(*bot)])).expect("there are four")
     }
 
-    /// Takes up new tables, whose meetings are counted, after they are improved. Where they leave the
-    /// seats of a bot too uneven, tables that were added before are reseated, too.
+    /// Improves new tables, whose meetings are already counted, and adds them. Where they leave a
+    /// bot's seats too uneven, tables that were added before are reordered too.
     fn add(&mut self, mut tables: Vec<Table>, fixed: usize, dice: &mut Dice) {
         annealing::improve(&mut tables, &mut self.meetings, fixed, Effort::SMALL, dice);
         seat_balance::settle(&mut tables, &self.times);
@@ -392,7 +392,7 @@ impl IncrementalPlanner {
     }
 }
 
-/// The tables of a design with those who hold its numbers; without those that somebody left.
+/// The tables of a design with the bots that hold its numbers, without the tables of bots that left.
 pub(super) fn seated<T: Iterator<Item = Table>>(
     design: T,
     holders: &[Option<Bot>],
@@ -412,9 +412,9 @@ fn count(table: Table, meetings: &mut MeetingCounts, times: &mut [[u32; SEATS]])
     }
 }
 
-/// Who lacks the most meetings.
+/// The bot that lacks the most meetings.
 fn neediest(missing: &[u32], dice: &mut Dice) -> Option<Bot> {
-    let all = annealing::turned(missing.len(), dice);
+    let all = annealing::from_random_start(missing.len(), dice);
     let lacking = all.filter(|bot| missing[usize::from(*bot)] > 0);
     lacking.min_by_key(|bot| Reverse(missing[usize::from(*bot)]))
 }

@@ -1,33 +1,32 @@
-//! Who has met whom how often, and what one meeting more is worth.
+//! How often each pair has met, and the cost of one more meeting.
 //!
-//! MeetingCounts cost the squares of their numbers, so that of all ways to have so many of them the
-//! evenest is the cheapest. Prices are added where they are asked for: a pair that meets less often
-//! than it must is dear, one that meets more often than it should is dearer, and a meeting of two
-//! bots of one owner is dearest.
+//! The cost of a pair is the square of its number of meetings, so the most even distribution is the
+//! cheapest. Penalties are added where limits are set: a high one for a pair below the minimum, a
+//! higher one for a pair above the maximum, and the highest for a meeting of two bots of one owner.
 
 use super::{SEATS, Table, same_owner};
 use crate::{Bot, Owner};
 
-/// What it costs that a pair meets once less often than it must: more than any squares.
-const SHORT: i64 = 1 << 24;
-/// What it costs that a pair meets once more often than it should.
-const CROWDED: i64 = 4 * SHORT;
-/// What it costs that a pair falls short once nobody does.
-const SHORT_AGAIN: i64 = 1 << 30;
-/// What a meeting of two bots of one owner costs.
-const APART: i64 = 1 << 36;
+/// The penalty for one meeting below the minimum: more than any squares.
+const BELOW_MIN: i64 = 1 << 24;
+/// The penalty for one meeting above the maximum.
+const ABOVE_MAX: i64 = 4 * BELOW_MIN;
+/// The penalty for one meeting below the minimum after all pairs have reached it.
+const BELOW_MIN_AGAIN: i64 = 1 << 30;
+/// The penalty for a meeting of two bots of one owner.
+const SAME_OWNER: i64 = 1 << 36;
 
-/// How often each pair meets: a number for each, O(n²).
+/// How often each pair meets: one counter for each, O(n²).
 #[derive(Debug)]
 pub(super) struct MeetingCounts {
     met: Vec<u16>,
-    /// How often everybody is to meet at least.
+    /// The minimum number of meetings of a pair.
     floor: u16,
-    /// How often anybody should meet at most.
+    /// The maximum number of meetings that a pair should have.
     ceiling: u16,
-    /// What it costs to fall short.
+    /// The present penalty for one meeting below the minimum.
     short: i64,
-    /// Whose the bots are; empty if that makes no difference.
+    /// The owners of the bots; empty if owners do not matter.
     owners: Vec<Option<Owner>>,
 }
 
@@ -35,18 +34,18 @@ pub(super) struct MeetingCounts {
 pub(super) const PAIRS: [(usize, usize); 6] = [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)];
 
 impl MeetingCounts {
-    /// Nobody of so many bots has met, nobody must, and everybody may.
+    /// `bots` bots without meetings and without limits.
     pub(super) fn new(bots: usize) -> Self {
         let met = vec![0; bots * bots.saturating_sub(1) / 2];
-        Self { met, floor: 0, ceiling: u16::MAX, short: SHORT, owners: Vec::new() }
+        Self { met, floor: 0, ceiling: u16::MAX, short: BELOW_MIN, owners: Vec::new() }
     }
 
-    /// The same among bots of these owners, if none should meet another of the same owner.
-    pub(super) fn apart(bots: usize, owners: Vec<Option<Owner>>) -> Self {
+    /// The same with owners, whose bots are kept apart.
+    pub(super) fn with_owners(bots: usize, owners: Vec<Option<Owner>>) -> Self {
         Self { owners, ..Self::new(bots) }
     }
 
-    /// One more than so many bots, who has met nobody.
+    /// Adds a bot without meetings to `bots` others.
     pub(super) fn enter(&mut self, bots: usize) {
         self.met.resize((bots + 1) * bots / 2, 0);
     }
@@ -56,14 +55,14 @@ impl MeetingCounts {
         self.met.fill(0);
     }
 
-    /// How often everybody is to meet at least, and should meet at most.
+    /// Sets the limits of a pair's meetings.
     pub(super) fn bound(&mut self, floor: u16, ceiling: u16) {
-        (self.floor, self.ceiling, self.short) = (floor, ceiling, SHORT);
+        (self.floor, self.ceiling, self.short) = (floor, ceiling, BELOW_MIN);
     }
 
-    /// From now on nobody is to fall short any more, whatever else it costs.
+    /// From now on the minimum outweighs all other costs.
     pub(super) fn insist(&mut self) {
-        self.short = SHORT_AGAIN;
+        self.short = BELOW_MIN_AGAIN;
     }
 
     fn index(one: Bot, other: Bot) -> usize {
@@ -77,12 +76,12 @@ impl MeetingCounts {
         self.met[Self::index(one, other)]
     }
 
-    /// Whether two bots should be kept apart.
+    /// Whether two bots have the same owner.
     pub(super) fn have_same_owner(&self, one: Bot, other: Bot) -> bool {
         same_owner::have_same_owner(&self.owners, one, other)
     }
 
-    /// How often two bots still have to meet.
+    /// How many meetings two bots lack to the minimum.
     pub(super) fn missing(&self, one: Bot, other: Bot) -> u16 {
         if self.have_same_owner(one, other) {
             0
@@ -91,59 +90,58 @@ impl MeetingCounts {
         }
     }
 
-    /// What it costs that a pair that has met so often meets once more.
+    /// The cost of one more meeting of a pair that has met `met` times.
     fn step(&self, met: u16) -> i64 {
         let more = match met {
             _ if met < self.floor => -self.short,
-            _ if met >= self.ceiling => CROWDED,
+            _ if met >= self.ceiling => ABOVE_MAX,
             _ => 0,
         };
         2 * i64::from(met) + 1 + more
     }
 
-    /// What it costs that two bots meet once more.
+    /// The cost of one more meeting of two bots.
     pub(super) fn price(&self, one: Bot, other: Bot) -> i64 {
         let met = self.of(one, other);
         if self.have_same_owner(one, other) {
-            2 * i64::from(met) + 1 + APART
+            2 * i64::from(met) + 1 + SAME_OWNER
         } else {
             self.step(met)
         }
     }
 
-    /// Lets two bots meet; what that costs.
+    /// Adds a meeting of two bots and returns the cost.
     fn raise(&mut self, one: Bot, other: Bot) -> i64 {
         let price = self.price(one, other);
         self.met[Self::index(one, other)] += 1;
         price
     }
 
-    /// Takes a meeting back; what that costs, mostly less than nothing.
+    /// Removes a meeting and returns the cost, which is mostly negative.
     fn lower(&mut self, one: Bot, other: Bot) -> i64 {
         self.met[Self::index(one, other)] -= 1;
         -self.price(one, other)
     }
 
-    /// Lets `bot` meet the others; what that costs.
+    /// Adds the meetings of `bot` with the others and returns the cost.
     pub(super) fn join(&mut self, bot: Bot, others: &[Bot]) -> i64 {
         others.iter().map(|other| self.raise(bot, *other)).sum()
     }
 
-    /// Takes back that `bot` met the others; what that costs.
+    /// Removes the meetings of `bot` with the others and returns the cost.
     pub(super) fn part(&mut self, bot: Bot, others: [Bot; SEATS - 1]) -> i64 {
         others.into_iter().map(|other| self.lower(bot, other)).sum()
     }
 
-    /// Lets all of a table meet.
+    /// Adds the meetings of a table.
     pub(super) fn seat(&mut self, table: Table) {
         for (one, other) in PAIRS {
             self.raise(table[one], table[other]);
         }
     }
 
-    /// By how much the meetings at `tables` cost more than they would if they were spread as
-    /// evenly as numbers allow, after all others. Those who are first in each of `tables` meet the
-    /// same whatever happens if `fixed` is 1.
+    /// By how much the meetings at `tables` cost more than if they were distributed as evenly as
+    /// possible, on top of all other meetings. With `fixed` = 1 the first bot of each table stays.
     pub(super) fn excess(&mut self, tables: &[Table], fixed: usize) -> i64 {
         let inner = || PAIRS.into_iter().filter(|(one, _)| *one >= fixed);
         let mut cost = 0;
@@ -160,7 +158,7 @@ impl MeetingCounts {
         cost - least
     }
 
-    /// The least that so many meetings more can cost, of anybody but `host`.
+    /// The lowest possible cost of `more` meetings, of all bots but `host`.
     fn least(&self, mut more: u64, host: Option<Bot>) -> i64 {
         let mut levels = std::collections::BTreeMap::new();
         let bots = 0..=Bot::MAX;

@@ -1,5 +1,5 @@
-//! Bots of one owner: who they are, and how a design's numbers are given out so that few of its
-//! tables bring them together.
+//! Bots of one owner: how to assign the numbers of a design so that few of its tables bring them
+//! together.
 
 use std::collections::BTreeMap;
 
@@ -8,17 +8,17 @@ use arbiter_games::Dice;
 use super::{SEATS, Table};
 use crate::{Bot, Owner, bot};
 
-/// How many exchanges are tried for each bot that has others of its owner.
+/// The number of exchanges that are tried for each bot whose owner has several bots.
 const TRIES_PER_BOT: usize = 400;
-/// How many tables are looked at in all.
-const MOST_LOOKS: usize = 30_000_000;
+/// The maximum number of tables that are examined.
+const MAX_EXAMINED: usize = 30_000_000;
 
 /// Whether two bots have the same owner.
 pub(super) fn have_same_owner(owners: &[Option<Owner>], one: Bot, other: Bot) -> bool {
     bot::have_same_owner(owners, one.into(), other.into())
 }
 
-/// Whether two of a table have the same owner.
+/// Whether two bots of a table have the same owner.
 pub(super) fn has_pair(owners: &[Option<Owner>], table: Table) -> bool {
     let beside = |seat: usize| {
         table[..seat].iter().any(|other| have_same_owner(owners, table[seat], *other))
@@ -26,8 +26,8 @@ pub(super) fn has_pair(owners: &[Option<Owner>], table: Table) -> bool {
     !owners.is_empty() && (1..SEATS).any(beside)
 }
 
-/// Who gets which number of a design with these tables. The first numbers are everybody's own;
-/// then bots exchange theirs as long as that leaves fewer tables to be made up for.
+/// The bot with each number of a design with these tables. At first each bot has its own number;
+/// then bots exchange numbers as long as that leaves fewer tables to replace.
 pub(super) fn assign_numbers(
     tables: &[Table],
     owners: &[Option<Owner>],
@@ -53,7 +53,7 @@ pub(super) fn assign_numbers(
         }
     }
     let mut number: Vec<usize> = (0..owners.len()).collect();
-    let tries = (TRIES_PER_BOT * members.len()).min(MOST_LOOKS / (4 * at[0].len()).max(1));
+    let tries = (TRIES_PER_BOT * members.len()).min(MAX_EXAMINED / (4 * at[0].len()).max(1));
     for _ in 0..tries {
         let (bot, group) = members[dice.index(members.len())];
         let mate = group[dice.index(group.len())];
@@ -78,8 +78,8 @@ pub(super) fn assign_numbers(
     order
 }
 
-/// How many tables more there will be because of one whose owners must be kept apart: the others
-/// meet again at two to four, except where all four are of one owner.
+/// How many more tables the plan will have because this one must be replaced to keep owners apart:
+/// its other pairs meet again at two to four tables, unless all four bots have one owner.
 fn extra_tables(table: Table, order: &[Bot], owners: &[Option<Owner>]) -> i32 {
     let seated = table.map(|number| order[usize::from(number)]);
     let pairs = (1..SEATS).flat_map(|one| (0..one).map(move |other| (one, other)));

@@ -1,13 +1,13 @@
-//! Seats at tables that are all known: each bot sits in each seat equally often, or once more.
+//! Assigns seats at known tables: each bot has each seat equally often, or once more.
 //!
-//! A *place* is one bot at one table. Places are divided into two halves, so that each table has
-//! two places in each, and each bot has equally many in both, or one more in one of them; then each
-//! half in the same way again. The four quarters are the seats.
+//! A *place* is one bot at one table. Places are split into two halves, such that each table has two
+//! places in each half, and each bot has equally many in both, or one more in one of them. Each half
+//! is split again in the same way. The four quarters are the seats.
 //!
-//! To divide, the places of a table are made two couples, and so are the places of each bot, as far
-//! as they go. A place is then in at most two couples, so couples hang together in paths and even
-//! rings. Going along these and putting places into the one half and the other in turn parts all
-//! couples (an Euler split; de Werra, "Equitable colorations of graphs", 1971).
+//! To split, the places of a table are paired, and so are the places of each bot, as far as possible.
+//! A place is then in at most two pairs, so pairs form paths and even cycles. Putting the places
+//! along them into the two halves alternately separates all pairs (an Euler split; de Werra,
+//! "Equitable colorations of graphs", 1971).
 
 use core::cmp::Reverse;
 use std::collections::{BTreeMap, VecDeque};
@@ -18,13 +18,13 @@ use super::{SEATS, Table};
 /// No place: the end of a path.
 const NONE: u32 = u32::MAX;
 
-/// Seats the bots of each table anew.
+/// Reorders the bots of each table.
 ///
 /// # Panics
 /// If there are 2³⁰ tables or more.
 pub(super) fn balance(tables: &mut [Table], bots: usize) {
     let places = u32::try_from(tables.len() * SEATS).expect("loose tables are few");
-    // The couples within tables: first places 0 and 1, 2 and 3.
+    // The pairs within tables: at first places 0 and 1, 2 and 3.
     let mut beside: Vec<u32> = (0..places).map(|place| place ^ 1).collect();
     let halves = split(tables, bots, &beside, &vec![false; places as usize]);
     for (number, table) in halves.chunks_exact(SEATS).enumerate() {
@@ -47,9 +47,9 @@ pub(super) fn balance(tables: &mut [Table], bots: usize) {
     }
 }
 
-/// Divides places, those of each part by themselves.
+/// Splits the places of each part into halves.
 fn split(tables: &[Table], bots: usize, beside: &[u32], parts: &[bool]) -> Vec<bool> {
-    let again = again(tables, bots, parts);
+    let paired = pair_by_bot(tables, bots, parts);
     let mut halves = vec![false; beside.len()];
     let mut done = vec![false; beside.len()];
     let mut walk = |start: usize| {
@@ -58,47 +58,47 @@ fn split(tables: &[Table], bots: usize, beside: &[u32], parts: &[bool]) -> Vec<b
             let other = beside[place] as usize;
             (done[place], done[other]) = (true, true);
             halves[other] = true;
-            if again[other] == NONE {
+            if paired[other] == NONE {
                 break;
             }
-            place = again[other] as usize;
+            place = paired[other] as usize;
         }
     };
-    (0..beside.len()).filter(|place| again[*place] == NONE).for_each(&mut walk);
+    (0..beside.len()).filter(|place| paired[*place] == NONE).for_each(&mut walk);
     (0..beside.len()).for_each(&mut walk);
     halves
 }
 
-/// For each place the other one of its bot's couple, or none.
-fn again(tables: &[Table], bots: usize, parts: &[bool]) -> Vec<u32> {
-    let mut again = vec![NONE; parts.len()];
+/// For each place: the place that it is paired with among those of its bot, or none.
+fn pair_by_bot(tables: &[Table], bots: usize, parts: &[bool]) -> Vec<u32> {
+    let mut paired = vec![NONE; parts.len()];
     let mut open = vec![NONE; 2 * bots];
     for (place, bot) in (0..).zip(tables.iter().flatten()) {
         let open = &mut open[2 * usize::from(*bot) + usize::from(parts[place as usize])];
         if *open == NONE {
             *open = place;
         } else {
-            again[place as usize] = *open;
-            again[*open as usize] = place;
+            paired[place as usize] = *open;
+            paired[*open as usize] = place;
             *open = NONE;
         }
     }
-    again
+    paired
 }
 
-/// How often all tables are gone through again.
-const PASSES: usize = 8;
+/// The maximum number of passes over all tables.
+const MAX_PASSES: usize = 8;
 
-/// Seats the bots of each table anew, after each bot b was in seat s `before[b][s]` times: table by
-/// table in the order that suits the four best, and again as long as that changes anything. One
-/// seat more than another is the aim, but cannot always be had.
+/// Reorders the bots of each table, where bot b already had seat s `before[b][s]` times. Each table
+/// in turn gets the order that suits its four bots best, and so on until nothing changes. The aim is
+/// a difference of at most one between a bot's seats, which is not always possible.
 pub(super) fn settle(tables: &mut [Table], before: &[[u32; SEATS]]) {
     let mut times = before.to_vec();
     for table in tables.iter() {
         count(&mut times, *table, |times| times + 1);
     }
     let orders = orders();
-    for _ in 0..PASSES {
+    for _ in 0..MAX_PASSES {
         let mut changed = false;
         for table in tables.iter_mut() {
             count(&mut times, *table, |times| times - 1);
@@ -122,17 +122,18 @@ pub(super) fn settle(tables: &mut [Table], before: &[[u32; SEATS]]) {
     }
 }
 
-/// By how much the numbers of times that a bot is in each seat may differ where a plan has grown.
-const MOST_SPREAD: u32 = 3;
+/// In an incremental plan: the maximum difference between the numbers of times that a bot has each
+/// seat.
+const MAX_SPREAD: u32 = 3;
 
-/// Reseats tables until the seats of every bot differ by at most [`MOST_SPREAD`], or these tables
-/// allow no more. `times` is how often each bot is in each seat, at these tables and at all others.
-/// Nobody changes tables, and if no bot's seats differ by more, nothing changes.
+/// Reorders tables until the seats of every bot differ by at most [`MAX_SPREAD`], or these tables
+/// allow no improvement. `times` is how often each bot has each seat, at these and all other tables.
+/// No bot changes tables, and if no bot exceeds the limit, nothing changes.
 ///
-/// A bot that is in one seat too often takes another at one table, so the bot that was there must
-/// move. If that makes its seats too uneven, it moves back at another table, whose bot must move
-/// then, and so on. The shortest such chain is found by breadth-first search. Each chain lowers the
-/// sum of what all bots have in excess, so this ends.
+/// A bot that has one seat too often exchanges seats with another bot at one table. If that makes the
+/// other bot's seats too uneven, it moves back at another table, where the next bot must move, and so
+/// on. A breadth-first search finds the shortest such chain. Each chain lowers the sum of all
+/// excesses, so the loop ends.
 pub(super) fn limit_spread(tables: &mut [Table], times: &mut [[u32; SEATS]]) {
     if times.iter().all(|times| excess(times) == 0) {
         return;
@@ -159,22 +160,22 @@ pub(super) fn limit_spread(tables: &mut [Table], times: &mut [[u32; SEATS]]) {
     }
 }
 
-/// By how much the seats of a bot differ more than they may, added over all pairs of seats.
+/// By how much a bot's seats exceed the limit, added over all pairs of seats.
 fn excess(times: &[u32; SEATS]) -> u32 {
     let pairs = PAIRS.into_iter().map(|(one, other)| times[one].abs_diff(times[other]));
-    pairs.map(|apart| apart.saturating_sub(MOST_SPREAD)).sum()
+    pairs.map(|apart| apart.saturating_sub(MAX_SPREAD)).sum()
 }
 
-/// From which seats to which others a bot should move, the most needed first.
+/// The seats from and to which a bot should move, the most needed first.
 fn moves(times: &[u32; SEATS]) -> Vec<(usize, usize)> {
     let pairs = PAIRS.into_iter().flat_map(|(one, other)| [(one, other), (other, one)]);
     let mut pairs: Vec<_> =
-        pairs.filter(|(from, to)| times[*from] > times[*to] + MOST_SPREAD).collect();
+        pairs.filter(|(from, to)| times[*from] > times[*to] + MAX_SPREAD).collect();
     pairs.sort_by_key(|(from, to)| Reverse(times[*from] - times[*to]));
     pairs
 }
 
-/// The tables at which two seats are exchanged, so that `bot` moves from the one to the other once
+/// The tables at which two seats are exchanged, so that `bot` moves once from the one to the other
 /// and only the last bot of the chain moves back.
 fn chain(
     tables: &[Table],

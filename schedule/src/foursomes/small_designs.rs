@@ -1,14 +1,14 @@
-//! Small designs, written out: where every construction ends.
+//! Small designs, written out: every construction ends with them.
 //!
-//! 24 of the 42 designs are numbers of points that no rule reaches (4, 5, 7 to 10, 12, 13, 15, 19, 22,
-//! 25, 27, 28, 31, 34, 37, 40, 43, 46, 79, 82, 85, 88). The others only look better: the rules
-//! would reach them, but repeat some foursomes. The blocks were found by a search over differences;
-//! that they are right is not taken on trust, since a schedule's certificate counts every pair.
+//! 24 of the 42 designs have a number of points that no other construction reaches (4, 5, 7 to 10,
+//! 12, 13, 15, 19, 22, 25, 27, 28, 31, 34, 37, 40, 43, 46, 79, 82, 85, 88). For the others there are
+//! constructions, but they repeat some foursomes. A search over differences found the blocks. Nothing
+//! relies on them being right: the certificate of a schedule counts every pair.
 
 use super::{SEATS, Table};
 use crate::Bot;
 
-/// A design as a few blocks, each of which is moved round its orbits.
+/// A design as a few base blocks, each of which is moved round its orbits.
 ///
 /// Point `orbit · residues + i` is residue `i` of an orbit. A move adds 1 to every residue; a
 /// point left over behind the last orbit stays where it is.
@@ -21,8 +21,7 @@ pub(super) struct SmallDesign {
 }
 
 impl SmallDesign {
-    /// The design with so many points, in which each pair is together as often as it is at least
-    /// in any design.
+    /// The design with this many points, in which each pair is together λ times.
     pub(super) fn find(points: usize) -> Option<&'static Self> {
         let found = SMALL_DESIGNS.binary_search_by_key(&points, |design| design.points).ok()?;
         Some(&SMALL_DESIGNS[found])
@@ -33,8 +32,8 @@ impl SmallDesign {
         self.blocks.len()
     }
 
-    /// Seats `bots` at the tables of one base block: each place the block is moved to, once.
-    /// Whether that gives every bot each seat equally often.
+    /// Appends the tables of one base block, one for each place that the block is moved to. Returns
+    /// whether they give every bot each seat equally often.
     pub(super) fn develop(&self, block: usize, bots: &[Bot], tables: &mut Vec<Table>) -> bool {
         let base = self.blocks[block].map(usize::from);
         let mut length = 0;
@@ -60,7 +59,7 @@ impl SmallDesign {
     }
 }
 
-/// Declares designs: how many points by how many residues, and the blocks.
+/// Declares designs: the number of points by the number of residues, and the blocks.
 macro_rules! small_designs {
     ($($points:literal by $residues:literal: $([$($point:literal)+])+;)+) => {
         &[$(SmallDesign { points: $points, residues: $residues, blocks: &[$([$($point),+]),+] }),+]

@@ -1,5 +1,5 @@
-//! Blocks that meet each point of four or five equal groups in one point, and join any two points
-//! of different groups exactly once: transversal designs TD(5, m).
+//! Transversal designs TD(5, m): blocks that have one point of each of five equal groups, such that
+//! any two points of different groups are together in exactly one block.
 //!
 //! They come from a ring of m elements with four multipliers 0, 1, x, x + 1 whose differences are
 //! all units. Block (a, b) has point `r·a + b` of the group with multiplier r, and point a of the
@@ -27,7 +27,7 @@ pub(super) struct Ring {
     multiples: Vec<usize>,
 }
 
-/// The factors of m: the integers prime to 6, and a field for each of the primes 2 and 3.
+/// The factors of m: integers prime to 6, and a field for each of the primes 2 and 3.
 struct Factors {
     integers: usize,
     binary: (usize, usize),
@@ -84,7 +84,7 @@ impl Ring {
         }
     }
 
-    /// Calls `with` with the points of the first four groups in the blocks (a, b), for every b.
+    /// Calls `with` for every b with the points of the first four groups in block (a, b).
     pub(super) fn blocks(&self, a: usize, mut with: impl FnMut([usize; SEATS])) {
         let (whole, part) = (a / self.fields, a % self.fields);
         let wholes = [0, 1, 2, 3].map(|times| times * whole % self.integers);

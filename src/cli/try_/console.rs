@@ -6,7 +6,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
-use arbiter_games::Phrase;
+use arbiter_games::ProtocolExample;
 use arbiter_worker::fault::Fault;
 use arbiter_worker::seat::{Failure as Failed, Stop};
 use serde_json::json;
@@ -127,7 +127,7 @@ impl Console<'_> {
 
     /// Shows the lines of the protocol.
     fn help(&self) {
-        for Phrase { line, meaning } in &self.house.wish.game.playground.phrases {
+        for ProtocolExample { line, meaning } in &self.house.wish.game.playground.examples {
             tell(&format!("{line}\n    {meaning}"));
         }
     }

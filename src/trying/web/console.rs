@@ -1,6 +1,6 @@
 //! The console of a bot: any line of its protocol, and what comes back.
 
-use arbiter_games::{Game, Phrase, Protocol};
+use arbiter_games::{Game, Protocol, ProtocolExample};
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::Redirect;
@@ -39,7 +39,7 @@ pub(super) async fn show(
         h2 { "What was said, the latest first" }
         @for entry in console.history().iter().rev() { (entry_of(entry)) }
         h2 { "Lines of the protocol" }
-        (phrases_of(&game.playground.phrases, &root))
+        (phrases_of(&game.playground.examples, &root))
     };
     Ok(page(&desk, &title, false, &body))
 }
@@ -79,12 +79,12 @@ fn entry_of(entry: &Entry) -> Markup {
     }
 }
 
-fn phrases_of(phrases: &[Phrase], root: &str) -> Markup {
+fn phrases_of(examples: &[ProtocolExample], root: &str) -> Markup {
     html! {
-        table.phrases {
+        table.examples {
             thead { tr { th { "Line" } th { "Meaning" } th {} } }
             tbody {
-                @for Phrase { line, meaning } in phrases {
+                @for ProtocolExample { line, meaning } in examples {
                     @let line = line.replace("\\n", "\n");
                     tr {
                         td { code { (line) } }

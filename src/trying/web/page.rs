@@ -1,7 +1,7 @@
 //! What all pages have in common.
 
 use arbiter_coordinator::web::framed;
-use arbiter_games::moves::{FormFields, Grid};
+use arbiter_games::move_form::{FormFields, Grid};
 use axum::Form;
 use axum::extract::{FromRequest, Request, State};
 use axum::http::{StatusCode, header};

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use arbiter_coordinator::web::stream;
 use arbiter_games::Seat;
-use arbiter_games::moves::Offer;
+use arbiter_games::move_form::MoveForm;
 use arbiter_replay::{Step, draw};
 use axum::extract::State;
 use axum::http::{StatusCode, header};
@@ -20,7 +20,7 @@ use super::page::{WebError, page, refused};
 use super::setup::again;
 use crate::trying::Sitting;
 use crate::trying::moves::{FORM, Fields, form, is_chosen, squares};
-use crate::trying::sitting::{Chair, Ending, Refusal, State as Standing, Turn};
+use crate::trying::sitting::{Chair, Ending, Refusal, State as SeatResult, Turn};
 
 /// How long a move waits for what the bots make of it, before the page is shown.
 const REPLY: Duration = Duration::from_secs(3);
@@ -112,13 +112,13 @@ fn table(desk: &Desk, look: &Look, why: Option<&str>) -> Markup {
 }
 
 /// What changes as the match goes on.
-fn now(desk: &Desk, look: &Look, state: &MutexGuard<'_, Standing>) -> Markup {
+fn now(desk: &Desk, look: &Look, state: &MutexGuard<'_, SeatResult>) -> Markup {
     let sitting = &look.sitting;
     let eyes = look.eyes.filter(|_| state.ending.is_none());
     let turn = state.turn.filter(|turn| Some(turn.seat) == look.eyes);
     let offer = turn.and_then(|turn| {
         let position = state.position.as_ref()?;
-        Some((turn, position.view().offer(turn.seat, &look.chosen.0)))
+        Some((turn, position.view().move_form(turn.seat, &look.chosen.0)))
     });
     html! {
         @if let Some(ending) = &state.ending { (over(desk, sitting, ending)) }
@@ -139,7 +139,7 @@ fn now(desk: &Desk, look: &Look, state: &MutexGuard<'_, Standing>) -> Markup {
 }
 
 /// The form of a move.
-fn task(desk: &Desk, turn: Turn, offer: &Offer) -> Markup {
+fn task(desk: &Desk, turn: Turn, offer: &MoveForm) -> Markup {
     let hidden = html! {
         input type="hidden" name="seat" value=(turn.seat);
         input type="hidden" name="turn" value=(turn.number);
@@ -160,7 +160,7 @@ fn task(desk: &Desk, turn: Turn, offer: &Offer) -> Markup {
     }
 }
 
-fn waiting(sitting: &Sitting, state: &Standing) -> Markup {
+fn waiting(sitting: &Sitting, state: &SeatResult) -> Markup {
     let who = state.turn.map(|turn| sitting.setting.names[turn.seat.index()].as_str());
     html! {
         p.waiting {
@@ -175,9 +175,9 @@ fn waiting(sitting: &Sitting, state: &Standing) -> Markup {
 /// The table as it is drawn, with buttons on its squares if there are any.
 fn picture(
     sitting: &Sitting,
-    state: &Standing,
+    state: &SeatResult,
     eyes: Option<Seat>,
-    offer: Option<&Offer>,
+    offer: Option<&MoveForm>,
 ) -> Markup {
     let Some(position) = &state.position else { return html! {} };
     let mut picture = draw(&position.view().picture(&sitting.setting.names, eyes));
@@ -226,7 +226,7 @@ fn over(desk: &Desk, sitting: &Sitting, ending: &Ending) -> Markup {
 }
 
 /// What was said. While somebody plays, what others were told is not shown: it may be hidden.
-fn dialogue(sitting: &Sitting, state: &Standing, eyes: Option<Seat>) -> Markup {
+fn dialogue(sitting: &Sitting, state: &SeatResult, eyes: Option<Seat>) -> Markup {
     let shown = state.lines.iter().rev();
     let shown = shown.filter(|line| !line.private || eyes.is_none_or(|eyes| eyes == line.seat));
     html! {
@@ -249,7 +249,7 @@ fn dialogue(sitting: &Sitting, state: &Standing, eyes: Option<Seat>) -> Markup {
 }
 
 /// What bots write to their standard error.
-fn errors(sitting: &Sitting, state: &Standing) -> Markup {
+fn errors(sitting: &Sitting, state: &SeatResult) -> Markup {
     let bots = sitting.setting.names.iter().zip(&sitting.setting.chairs).zip(&state.stderr);
     let bots = bots.filter(|((_, chair), text)| **chair != Chair::Person && !text.is_empty());
     html! {

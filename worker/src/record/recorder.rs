@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 
-use arbiter_games::{Micros, Seat, Standing};
+use arbiter_games::{Micros, Seat, SeatResult};
 use arbiter_replay::{Header, Line, Transcript, TranscriptHash, Writer};
 use tempfile::NamedTempFile;
 
@@ -61,7 +61,7 @@ impl Recorder {
     }
 
     /// Closes the record with the result, and gives it its name.
-    pub fn finish(self, standings: &[Standing], transcript: TranscriptHash) -> Result<(), Fault> {
+    pub fn finish(self, standings: &[SeatResult], transcript: TranscriptHash) -> Result<(), Fault> {
         let file = self.writer.finish(standings, transcript).fault(FAILED)?;
         let file = file.into_inner().fault(FAILED)?;
         file.persist(&self.path).fault(FAILED).map(drop::<File>)

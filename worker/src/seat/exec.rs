@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use arbiter_games::{Forfeit, Micros, Spent};
+use arbiter_games::{Forfeit, Micros, TimeSpent};
 
 use super::framing::{LONGEST_ANSWER, MOST_OUTPUT};
 use super::pipes::{self, Buffer, Drained, ENDING, For, Stop, Tail};
@@ -120,7 +120,7 @@ impl Seat for ExecSeat {
         let exit = self.jail.end_process(&mut process);
         let (wall, reply) = listened?;
         if self.jail.is_stuck() {
-            let spent = Spent { wall, cpu: self.jail.cpu_time() - before };
+            let spent = TimeSpent { wall, cpu: self.jail.cpu_time() - before };
             return Ok(Answer { reply: Err(would_not_stop()), spent });
         }
         let cause = if exit == Some(Exit::Code(0)) {
@@ -129,7 +129,7 @@ impl Seat for ExecSeat {
             self.jail.kill_cause()?
         };
         let reply = answered(reply, exit, cause);
-        Ok(Answer { reply, spent: Spent { wall, cpu: self.jail.cpu_time() - before } })
+        Ok(Answer { reply, spent: TimeSpent { wall, cpu: self.jail.cpu_time() - before } })
     }
 
     fn settle(&mut self) -> Result<(), Fault> {

@@ -14,7 +14,7 @@ mod stdio;
 
 use std::time::{Duration, Instant};
 
-use arbiter_games::{Forfeit, Micros, Spent};
+use arbiter_games::{Forfeit, Micros, TimeSpent};
 
 use crate::fault::Fault;
 use crate::sandbox::{Bytes, Exit, Jail};
@@ -36,7 +36,7 @@ pub struct Answer {
     /// The answer without its frame, or why there is none.
     pub reply: Result<Vec<u8>, Failure>,
     /// What it took.
-    pub spent: Spent,
+    pub spent: TimeSpent,
 }
 
 impl Answer {
@@ -48,7 +48,7 @@ impl Answer {
 
 impl From<Failure> for Answer {
     fn from(failure: Failure) -> Self {
-        Self { reply: Err(failure), spent: Spent::default() }
+        Self { reply: Err(failure), spent: TimeSpent::default() }
     }
 }
 

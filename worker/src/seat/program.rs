@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use arbiter_games::{ClockKind, Forfeit, Micros, Spent};
+use arbiter_games::{ClockKind, Forfeit, Micros, TimeSpent};
 
 use super::cpu_time::CpuCounter;
 use super::pipes::{self, Buffer, Drained, ENDING, For, Stop, Tail, micros};
@@ -83,7 +83,7 @@ impl Program {
             None => self.whole(reply)?,
             Some(failure) => Err(failure),
         };
-        Ok(Answer { reply, spent: Spent { wall, cpu } })
+        Ok(Answer { reply, spent: TimeSpent { wall, cpu } })
     }
 
     /// Waits until it rests, before another bot is asked.

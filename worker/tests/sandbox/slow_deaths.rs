@@ -11,7 +11,7 @@ use std::thread;
 use std::time::Instant;
 
 use arbiter_games::{
-    BotName, ClockKind, ClockRules, Forfeit, Micros, Params, Seed, Standing, gomoku,
+    BotName, ClockKind, ClockRules, Forfeit, Micros, Params, SeatResult, Seed, gomoku,
 };
 use arbiter_worker::fault::Fault;
 use arbiter_worker::referee::{Event, Referee, Witness};
@@ -238,7 +238,7 @@ fn gomoku(words: &str) -> String {
 }
 
 /// Plays gomoku between a bot in a jail, which begins, and one that calls `look` when it is asked.
-fn play(seat: Box<dyn Seat>, look: impl Fn() + 'static) -> (Vec<Standing>, Forfeits) {
+fn play(seat: Box<dyn Seat>, look: impl Fn() + 'static) -> (Vec<SeatResult>, Forfeits) {
     let names: [BotName; 2] = ["one", "two"].map(|name| name.parse().unwrap());
     let mut game = Params::official(&gomoku::game()).start(&names, Seed([5; 32])).unwrap();
     let rival = MemorySeat::new(move |words: &str| {

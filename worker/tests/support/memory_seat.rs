@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use arbiter_games::{Micros, Spent};
+use arbiter_games::{Micros, TimeSpent};
 use arbiter_worker::fault::Fault;
 use arbiter_worker::seat::{Answer, Failure, Remains, Seat};
 
@@ -32,7 +32,7 @@ impl<F: FnMut(&str) -> Spoken> Seat for MemorySeat<F> {
     fn ask(&mut self, text: &str, _limit: Micros) -> Result<Answer, Fault> {
         assert!(!self.dismissed, "a dismissed bot is never asked again");
         let (reply, wall) = (self.bot)(text);
-        let spent = Spent { wall, cpu: Micros::ZERO };
+        let spent = TimeSpent { wall, cpu: Micros::ZERO };
         Ok(Answer { reply: reply.map(String::into_bytes), spent })
     }
 

@@ -1,6 +1,6 @@
 //! What workers deliver, from the message to what the queue takes.
 
-use arbiter_games::MOST_SEATS;
+use arbiter_games::MAX_SEATS;
 use arbiter_proto::convert::{Meaningless, bytes32, forfeit, given, word};
 use arbiter_proto::ids::{MatchNumber, WorkerId};
 use arbiter_proto::v1;
@@ -63,7 +63,7 @@ fn one(
     transcript: [u8; 32],
     seats: &[v1::SeatResult],
 ) -> Result<MatchResult, Meaningless> {
-    if !(1..=usize::from(MOST_SEATS)).contains(&seats.len()) {
+    if !(1..=usize::from(MAX_SEATS)).contains(&seats.len()) {
         return Err(range("seats", seats.len()));
     }
     let components = seats[0].score.len();

@@ -1,6 +1,6 @@
 //! What official tournaments are like: the settings of each game that a file leaves out.
 
-use arbiter_games::{BoardInfo, ClockRules, Family, Game, PairSeats, Params, ParamsError};
+use arbiter_games::{BoardInfo, ClockRules, Game, PairSeats, Params, ParamsError, ScheduleKind};
 use arbiter_proto::limits::{Bytes, Limits, Ponder};
 use arbiter_proto::settings::StateScope;
 use arbiter_schedule::{Episodes, FoursomesConfig, Repetitions, RoundRobin, Schedule, Sides};
@@ -77,10 +77,10 @@ fn params(game: &Game) -> Params {
     params.expect("an episode may have as many rounds as official ones")
 }
 
-fn schedule(family: Family, boards: usize) -> Schedule {
+fn schedule(family: ScheduleKind, boards: usize) -> Schedule {
     match family {
-        Family::Foursomes => Schedule::Foursomes(FoursomesConfig::Least),
-        Family::RoundRobin(seats) => {
+        ScheduleKind::Foursomes => Schedule::Foursomes(FoursomesConfig::Least),
+        ScheduleKind::RoundRobin(seats) => {
             let sides = match seats {
                 PairSeats::Balanced => Sides::Balanced,
                 PairSeats::Both => Sides::Both,
@@ -89,7 +89,7 @@ fn schedule(family: Family, boards: usize) -> Schedule {
             let boards = count(boards.max(1)).expect("there are a few official boards");
             Schedule::RoundRobin(RoundRobin { legs: Repetitions::ONCE, sides, boards })
         }
-        Family::Episodes(episodes) => {
+        ScheduleKind::Episodes(episodes) => {
             let episodes = Repetitions::try_from(i64::from(episodes));
             let episodes = episodes.expect("official tournaments have a few episodes");
             Schedule::Episodes(Episodes { episodes })

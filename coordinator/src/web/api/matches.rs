@@ -188,7 +188,7 @@ answer! {
 
 answer! {
     /// What a seat came to.
-    Standing(found: arbiter_games::Standing) {
+    Standing(found: arbiter_games::SeatResult) {
         /// Its score, the most important number first.
         score: Vec<i64> = found.score.0;
         /// How it forfeited: `clock`, `illegal`, `gone` or `flood`.

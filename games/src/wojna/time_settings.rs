@@ -4,9 +4,9 @@ use alloc::string::String;
 use core::fmt;
 use core::str::FromStr;
 
-use crate::bank::Bank;
 use crate::clock::Micros;
 use crate::match_state::Allowance;
+use crate::time_bank::TimeBank;
 use crate::value::ParamsError;
 
 /// What `time_settings` says ("Zarządzanie czasem"). As text `T/M/t/m`: `T` milliseconds for the
@@ -77,7 +77,7 @@ impl TimeSettings {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SeatClock {
     settings: TimeSettings,
-    bank: Bank,
+    bank: TimeBank,
     /// How many moves are to be made before time is added; at least one.
     moves: u32,
 }
@@ -85,7 +85,7 @@ pub(super) struct SeatClock {
 impl SeatClock {
     /// A clock that has just been set.
     pub(super) fn set(settings: TimeSettings) -> Self {
-        let bank = Bank::new(millis(settings.first_millis));
+        let bank = TimeBank::new(millis(settings.first_millis));
         Self { settings, bank, moves: settings.first_moves }
     }
 

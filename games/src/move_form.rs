@@ -16,7 +16,7 @@ pub const MODE: &str = "mode";
 
 /// What a person may do now.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Offer {
+pub struct MoveForm {
     /// What to do, in a sentence.
     pub task: String,
     /// What is in the form of the move.
@@ -149,7 +149,7 @@ impl FormFields {
     }
 }
 
-impl Offer {
+impl MoveForm {
     /// The offer to give one of these answers: each with its name.
     pub fn of_answers<'a>(
         task: &str,

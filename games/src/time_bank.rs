@@ -6,9 +6,9 @@ use crate::match_state::Allowance;
 /// What is left of a bot's time. It may fall below zero by as much as the margin of the clock
 /// rules, so that the margin is granted once a bank and not once an answer.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Bank(Micros);
+pub(crate) struct TimeBank(Micros);
 
-impl Bank {
+impl TimeBank {
     /// A bank with `time` in it.
     pub(crate) fn new(time: Micros) -> Self {
         Self(time)

@@ -16,7 +16,8 @@ fn verdict(params: &Params, answer: &str) -> Result<(), String> {
         let Step::Say(say) = game.step() else { panic!("a move is asked for first") };
         let is_move = say.owes == Owes::Move;
         let answer = if is_move { answer } else { "=" };
-        let verdict = game.heard(Ok(answer), Micros::ZERO).map_err(|illegal| illegal.to_string());
+        let verdict =
+            game.receive_reply(Ok(answer), Micros::ZERO).map_err(|illegal| illegal.to_string());
         if is_move {
             return verdict;
         }
@@ -34,7 +35,7 @@ fn answers(game: &Game, verdict: &str) -> Vec<String> {
 }
 
 #[test]
-fn answers_are_read_as_the_pages_say() {
+fn replies_are_parsed_as_documented() {
     for (game, params) in [
         (wojna::game(), json!({})),
         (bitwa::game(), json!({"board": "przyklad"})),
