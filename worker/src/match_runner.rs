@@ -230,7 +230,7 @@ impl Match {
             seats.push(match &entrant.bot {
                 Contestant::Unfit { why, .. } => AbsentSeat::boxed(why, None),
                 Contestant::Bot(bot) => {
-                    let terms = self.terms.at_seat(place.index());
+                    let terms = self.terms.for_seat(place.index());
                     let seat = self.seat(bot, &entrant.state, &terms, arguments, host, stop)?;
                     company.overhear(place, seat)
                 }

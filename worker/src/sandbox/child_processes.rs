@@ -15,7 +15,7 @@ use rustix::process::{Resource, Signal};
 use rustix::thread::CpuSet;
 
 use super::landlock::LandlockSetup;
-use super::limits::{ADDRESSES, JailConfig};
+use super::limits::{JailConfig, MAX_ADDRESS_SPACE};
 use super::process::{Pipes, Process, StartError, Stdin};
 use super::{PROGRAM_WRITES, search_path, syscalls};
 use crate::fault::Fault;
@@ -34,7 +34,7 @@ impl PreExecSetup {
         let mut resources = vec![
             (Resource::Nofile, limits.descriptors),
             (Resource::Fsize, limits.disk.0),
-            (Resource::As, ADDRESSES),
+            (Resource::As, MAX_ADDRESS_SPACE),
             (Resource::Data, limits.memory.0),
         ];
         if landlock.user.is_some() {

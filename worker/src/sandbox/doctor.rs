@@ -1,4 +1,4 @@
-//! What this machine can isolate and measure, for people: a table, and what to do about it.
+//! The report of `arbiter doctor`: what this machine can isolate and measure, and remedies.
 
 use std::fs;
 use std::path::Path;
@@ -12,33 +12,33 @@ use super::guarantees::{self, Enforcement, Level, SandboxReport};
 use super::host::{Host, SandboxError};
 use super::{Policy, landlock};
 
-/// One line of the table.
+/// One row of the report.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct DoctorRow {
-    /// What was looked at.
+    /// What was checked.
     pub what: String,
-    /// What was found.
+    /// The result.
     pub state: String,
-    /// What is lost by that, if anything is.
+    /// What is lost by that, if anything.
     pub lost: Option<String>,
-    /// What to do about it, if anything is to be done.
+    /// What to do about it, if anything.
     pub remedy: Option<String>,
 }
 
-/// What was found on this machine.
+/// All results on this machine.
 #[derive(Clone, Debug)]
 pub struct DoctorReport {
-    /// What is guaranteed, or why nothing is.
+    /// The guarantees, or why there are none.
     pub report: Result<SandboxReport, SandboxError>,
-    /// Everything that was looked at.
+    /// Everything that was checked.
     pub rows: Vec<DoctorRow>,
 }
 
 impl DoctorReport {
-    /// Looks at the machine, and attacks a jail on it.
+    /// Checks the machine, and runs the self-test.
     pub fn new() -> Self {
         let prepared = Host::prepare(Policy::Auto);
-        let doors = prepared.as_ref().is_ok_and(Host::supports_http_bots);
+        let seats_http_bots = prepared.as_ref().is_ok_and(Host::supports_http_bots);
         let report = prepared.map(|host| host.report().clone());
         let mut rows = Vec::new();
         match &report {
@@ -50,44 +50,44 @@ impl DoctorReport {
                     lost: (!losses.is_empty()).then_some(losses),
                     remedy: None,
                 });
-                rows.extend(no_walls(report));
+                rows.extend(why_no_namespaces(report));
                 rows.extend(guarantees(report));
             }
-            Err(refused) => rows.push(DoctorRow {
+            Err(error) => rows.push(DoctorRow {
                 what: "sandbox level".to_owned(),
                 state: "D".to_owned(),
-                lost: Some(refused.to_string()),
-                remedy: Some(WALLS.to_owned()),
+                lost: Some(error.to_string()),
+                remedy: Some(NAMESPACES_REMEDY.to_owned()),
             }),
         }
-        rows.push(judged(
+        rows.push(present_or_missing(
             "bots that speak http",
-            doors.then(|| "allowed, each in a network of its own".to_owned()),
-            "they cannot be seated here: their matches fail, and are left to other workers",
-            "let the worker build walls: see above",
+            seats_http_bots.then(|| "allowed, each in its own network".to_owned()),
+            "they cannot be seated: their matches fail here, and other workers play them",
+            "let the worker use namespaces: see above",
         ));
         rows.extend(machine());
         Self { report, rows }
     }
 
-    /// Whether `--sandbox strict` would go ahead.
+    /// Whether `--sandbox strict` works here.
     pub fn is_strict(&self) -> bool {
         self.report.as_ref().is_ok_and(|report| report.level.is_strict())
     }
 }
 
-/// What walls take.
-const WALLS: &str = "allow user namespaces (see below); where a bot's directory cannot be laid over \
-    its program: a kernel with overlay file systems, and TMPDIR on a volume or in memory, not in the \
-    layers of a container";
+/// What namespaces require.
+const NAMESPACES_REMEDY: &str = "allow user namespaces (see below); if a bot's directory cannot be \
+    mounted over its program, use a kernel with overlayfs, and a TMPDIR on a volume or in memory, \
+    not on a container's overlay";
 
-/// Why there is a fence instead of walls, where there is one.
-fn no_walls(report: &SandboxReport) -> Option<DoctorRow> {
+/// Why bots have Landlock instead of namespaces, if so.
+fn why_no_namespaces(report: &SandboxReport) -> Option<DoctorRow> {
     (report.level == Level::C).then(|| DoctorRow {
-        what: "walls".to_owned(),
-        state: format!("cannot be built: {}", report.warnings.join("; ")),
-        lost: Some("a fence is all there is".to_owned()),
-        remedy: Some(WALLS.to_owned()),
+        what: "namespaces".to_owned(),
+        state: format!("unusable: {}", report.warnings.join("; ")),
+        lost: Some("bots are isolated by Landlock only".to_owned()),
+        remedy: Some(NAMESPACES_REMEDY.to_owned()),
     })
 }
 
@@ -103,7 +103,7 @@ fn guarantees(report: &SandboxReport) -> impl Iterator<Item = DoctorRow> {
     })
 }
 
-/// What the guarantees rest on.
+/// What the guarantees depend on.
 fn machine() -> Vec<DoctorRow> {
     let mut rows = vec![
         fact("kernel", guarantees::kernel()),
@@ -113,22 +113,22 @@ fn machine() -> Vec<DoctorRow> {
     ];
     rows.extend(groups());
     let actions = read("/proc/sys/kernel/seccomp/actions_avail");
-    rows.push(judged(
+    rows.push(present_or_missing(
         "seccomp filters",
         actions.map(|_| "available".to_owned()),
         "dangerous system calls cannot be refused",
-        "use a kernel with CONFIG_SECCOMP_FILTER, and a container that lets filters be installed",
+        "use a kernel with CONFIG_SECCOMP_FILTER, and a container that allows seccomp filters",
     ));
-    rows.push(judged(
+    rows.push(present_or_missing(
         "Landlock",
         landlock::version().map(|version| format!("version {version}")),
-        "there is no fence to fall back on where namespaces are forbidden",
+        "bots cannot be isolated where namespaces are forbidden",
         "use Linux 5.13 or later with `landlock` among the kernel's `lsm=`",
     ));
-    rows.push(judged(
-        "referees go first",
+    rows.push(present_or_missing(
+        "referee priority",
         RefereePriority::may_go_first().then(|| "allowed".to_owned()),
-        "a bot that spins can hold up a referee on the same processor, by up to three milliseconds",
+        "a spinning bot can delay a referee on the same processor by up to three milliseconds",
         "run the worker as root, or with the capability SYS_NICE",
     ));
     rows
@@ -138,8 +138,8 @@ fn fact(what: &str, state: String) -> DoctorRow {
     DoctorRow { what: what.to_owned(), state, lost: None, remedy: None }
 }
 
-/// A row about something that is there, or is missed.
-fn judged(what: &str, found: Option<String>, lost: &str, remedy: &str) -> DoctorRow {
+/// A row about something that is present or missing.
+fn present_or_missing(what: &str, found: Option<String>, lost: &str, remedy: &str) -> DoctorRow {
     match found {
         Some(state) => fact(what, state),
         None => DoctorRow {
@@ -159,12 +159,12 @@ fn clock() -> DoctorRow {
     let resolution = rustix::time::clock_getres(ClockId::Monotonic);
     let nanos = resolution.tv_sec * 1_000_000_000 + resolution.tv_nsec;
     let found = (nanos <= 1000).then(|| format!("{nanos} ns"));
-    let lost = "times are coarser than the microseconds that bots are charged in";
-    judged("clock resolution", found, lost, "use a kernel with high-resolution timers")
+    let lost = "times are coarser than the microseconds that bots are charged";
+    present_or_missing("clock resolution", found, lost, "use a kernel with high-resolution timers")
 }
 
-/// Switches that forbid user namespaces to ordinary users, the value that does, and the remedy.
-const SWITCHES: [(&str, &str, &str); 3] = [
+/// Settings that forbid user namespaces to ordinary users: path, forbidding value and remedy.
+const NAMESPACE_SWITCHES: [(&str, &str, &str); 3] = [
     (
         "/proc/sys/user/max_user_namespaces",
         "0",
@@ -183,7 +183,7 @@ const SWITCHES: [(&str, &str, &str); 3] = [
 ];
 
 fn namespaces() -> DoctorRow {
-    let forbidden = SWITCHES
+    let forbidden = NAMESPACE_SWITCHES
         .into_iter()
         .find(|(path, forbids, _)| read(path).is_some_and(|value| value == *forbids));
     let root = rustix::process::geteuid().is_root();
@@ -191,23 +191,23 @@ fn namespaces() -> DoctorRow {
         Some((path, value, remedy)) if !root => DoctorRow {
             what: "user namespaces".to_owned(),
             state: format!("{path} is {value}"),
-            lost: Some("walls cannot be built; a fence is all there is".to_owned()),
+            lost: Some("bots are isolated by Landlock only".to_owned()),
             remedy: Some(remedy.to_owned()),
         },
-        _ if root => fact("user namespaces", "allowed, with users for bots alone".to_owned()),
-        _ => fact("user namespaces", "allowed, bots are this user inside".to_owned()),
+        _ if root => fact("user namespaces", "allowed, bots have their own users".to_owned()),
+        _ => fact("user namespaces", "allowed, bots run as this user".to_owned()),
     }
 }
 
-/// Where control groups are, and whether this process may use them.
+/// The control groups, and whether this process may use them.
 fn groups() -> Vec<DoctorRow> {
     let roots = cgroup_root::find();
-    let lost = "memory, processes, processor time and rest of a whole tree are best effort";
+    let lost = "limits of memory and processes, processor time and freezing are best effort";
     let remedy = "systemd: Delegate=cpu memory pids and DelegateSubgroup=worker; containers: a \
                   writable cgroup; otherwise run the worker as root";
     let row = |what: &str, root: Option<CgroupRoot>| {
-        let usable = root.filter(|root| writable(&root.path));
-        judged(what, usable.map(|root| root.path.display().to_string()), lost, remedy)
+        let usable = root.filter(|root| is_writable(&root.path));
+        present_or_missing(what, usable.map(|root| root.path.display().to_string()), lost, remedy)
     };
     let mut rows = Vec::new();
     let v2 = roots.v2.clone();
@@ -221,6 +221,6 @@ fn groups() -> Vec<DoctorRow> {
     rows
 }
 
-fn writable(path: &Path) -> bool {
+fn is_writable(path: &Path) -> bool {
     rustix::fs::access(path, rustix::fs::Access::WRITE_OK).is_ok()
 }

@@ -1,6 +1,6 @@
-//! The first process of a jail: builds its walls from within, starts the bot's programs, and
-//! reaps whatever ends. It does what the worker says and nothing else; when the worker is gone it
-//! ends, and everything in the jail with it.
+//! Init, the first process of a jail: it builds the jail from within, starts the bot's programs, and
+//! reaps ended processes. It only does what the worker requests. When the worker is gone, init exits,
+//! and with it everything in the jail.
 
 use std::ffi::CString;
 use std::fs::File;
@@ -14,99 +14,99 @@ use rustix::process::{DumpableBehavior, Resource, Rlimit, Signal, WaitId, WaitId
 use rustix::thread::{CapabilitySet, CapabilitySets};
 
 use super::ipc::{self, InitRequest, InitResponse, JailSetup};
-use super::limits::{ADDRESSES, Bytes, GRACE, Limits};
+use super::limits::{Bytes, GRACE, Limits, MAX_ADDRESS_SPACE};
 use super::proc_monitor::{self, ProcMonitor};
 use super::process::notice;
 use super::seccomp::MissingFeatures;
 use super::syscalls;
 use super::{loopback, root_fs, seccomp, self_test};
 
-/// Where programs are looked for.
+/// The `PATH` of bots.
 pub(super) const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
-/// The user that a bot is, inside.
-const BOT: u32 = 1000;
+/// The user of a bot, in the jail's user namespace.
+const BOT_UID: u32 = 1000;
 
-/// The user that builds the jail, inside, where it is another.
-const BUILDER: u32 = 0;
+/// The user of init, in the jail's user namespace, if bots have their own.
+const BUILDER_UID: u32 = 0;
 
-/// The stack a program may ask for, in bytes.
-const LARGEST_STACK: u64 = 256 << 20;
+/// The hard limit of a program's stack, in bytes.
+const MAX_STACK: u64 = 256 << 20;
 
-/// The stack a program begins with, in bytes.
-const USUAL_STACK: u64 = 8 << 20;
+/// The soft limit of a program's stack, in bytes.
+const DEFAULT_STACK: u64 = 8 << 20;
 
-/// What is kept for one user by the kernel at a bot's cost: locked memory and message queues, in
-/// bytes, and signals that wait.
-const LOCKED: u64 = 64 << 10;
-const QUEUES: u64 = 64 << 10;
-const SIGNALS: u64 = 256;
+/// Limits of what the kernel stores for each user: locked memory and message queues, in bytes, and the
+/// number of pending signals.
+const MAX_LOCKED_MEMORY: u64 = 64 << 10;
+const MAX_MESSAGE_QUEUES: u64 = 64 << 10;
+const MAX_PENDING_SIGNALS: u64 = 256;
 
-/// The exit code of the first process when it cannot go on.
-const GAVE_UP: i32 = 1;
+/// The exit code of init after an error.
+const EXIT_FAILED: i32 = 1;
 
-/// A program that was started and has not ended.
-struct Running {
+/// A program that was started and is not yet reaped.
+struct RunningProgram {
     pid: libc::pid_t,
-    /// Where its end is told.
+    /// The pipe to write its exit to.
     notice: File,
-    /// Whether it is a bot's. What attacks the walls is to meet those, and no watch.
-    is_bots: bool,
+    /// Whether it is a bot's. The self-test runs without the memory guard.
+    is_bot: bool,
 }
 
-/// What is known of the memory that is used, where no control group counts it.
+/// Enforces the memory limit if no control group does.
 struct MemoryGuard {
-    most: Bytes,
-    /// When it was looked at last.
-    looked: Option<Instant>,
+    limit: Bytes,
+    /// The time of the last check.
+    last_check: Option<Instant>,
     kills: u64,
     peak: Bytes,
 }
 
 impl MemoryGuard {
-    fn new(most: Bytes) -> Self {
-        Self { most, looked: None, kills: 0, peak: Bytes(0) }
+    fn new(limit: Bytes) -> Self {
+        Self { limit, last_check: None, kills: 0, peak: Bytes(0) }
     }
 
-    /// Looks whether a bot is to be killed, if that is due, and counts it.
-    fn finds_too_much(&mut self, watch: &ProcMonitor) -> bool {
-        if self.looked.is_some_and(|looked| looked.elapsed() < proc_monitor::EVERY) {
+    /// Whether the bot uses too much memory and must be killed; false if no check is due.
+    fn exceeds_limit(&mut self, monitor: &ProcMonitor) -> bool {
+        if self.last_check.is_some_and(|last_check| last_check.elapsed() < proc_monitor::INTERVAL) {
             return false;
         }
-        self.looked = Some(Instant::now());
-        let (too_much, used) = watch.memory(self.most);
+        self.last_check = Some(Instant::now());
+        let (too_much, used) = monitor.memory(self.limit);
         self.peak = self.peak.max(used);
         self.kills += u64::from(too_much);
         too_much
     }
 }
 
-/// The first process at work.
+/// The state of init.
 struct Init {
     socket: OwnedFd,
     children: OwnedFd,
     null: File,
     environment: Vec<CString>,
-    /// The user that programs become, if another.
+    /// The user of programs, if not the same as init's.
     user: Option<u32>,
-    running: Vec<Running>,
-    /// A view of the jail's processes, if one is needed and may be had.
-    watch: Option<ProcMonitor>,
+    running: Vec<RunningProgram>,
+    /// Measures the jail's processes, if that is needed and possible.
+    monitor: Option<ProcMonitor>,
     guard: Option<MemoryGuard>,
-    /// Whether everything was stopped by signals.
+    /// Whether all processes were stopped by signals.
     stopped: bool,
-    /// What was prepared, until the walls are built.
+    /// The result of the preparation, until the jail is built.
     prepared: Option<io::Result<Backlog>>,
 }
 
-/// What bounds how many connections wait for a server in a jail's network, if the kernel does. Without
-/// a listener it is not missed.
+/// The setting that bounds how many connections wait for a server in the jail's network; none if the
+/// kernel has none. Only jails with a listener need it.
 type Backlog = io::Result<Option<File>>;
 
-/// Runs the first process of a jail, which hears the worker through `socket`.
+/// Runs init of a jail, which receives requests of the worker from `socket`.
 pub(super) fn run(socket: OwnedFd) -> ! {
     let served = Init::begin(socket).and_then(|mut init| init.serve());
-    syscalls::exit(if served.is_ok() { 0 } else { GAVE_UP })
+    syscalls::exit(if served.is_ok() { 0 } else { EXIT_FAILED })
 }
 
 impl Init {
@@ -122,22 +122,22 @@ impl Init {
             environment: Vec::new(),
             user: None,
             running: Vec::new(),
-            watch: None,
+            monitor: None,
             guard: None,
             stopped: false,
             prepared: None,
         })
     }
 
-    /// Serves until the worker is gone.
+    /// Serves requests until the worker is gone.
     fn serve(&mut self) -> io::Result<()> {
         loop {
             let mut fds = [
                 PollFd::new(&self.socket, PollFlags::IN),
                 PollFd::new(&self.children, PollFlags::IN),
             ];
-            let soon = Timespec::try_from(proc_monitor::EVERY).expect("a short time");
-            match rustix::event::poll(&mut fds, self.is_on_guard().then_some(&soon)) {
+            let soon = Timespec::try_from(proc_monitor::INTERVAL).expect("a short time");
+            match rustix::event::poll(&mut fds, self.is_guarding().then_some(&soon)) {
                 Err(rustix::io::Errno::INTR) => continue,
                 other => other?,
             };
@@ -146,57 +146,61 @@ impl Init {
                 self.reap();
             }
             if asked {
-                let Some((task, descriptors)) = ipc::receive(&self.socket)? else {
+                let Some((request, descriptors)) = ipc::receive(&self.socket)? else {
                     return Ok(());
                 };
-                self.perform(task, descriptors)?;
+                self.handle(request, descriptors)?;
             }
-            self.look_after_memory();
+            self.enforce_memory_limit();
         }
     }
 
-    fn perform(&mut self, task: InitRequest, descriptors: Vec<OwnedFd>) -> io::Result<()> {
-        let answer = match task {
+    fn handle(&mut self, request: InitRequest, descriptors: Vec<OwnedFd>) -> io::Result<()> {
+        let response = match request {
             InitRequest::Prepare { separate_users } => {
                 self.prepared = Some(prepare(separate_users));
                 return Ok(());
             }
             InitRequest::Build(setup) => match self.prepared.take() {
-                Some(prepared) => return self.settle(&setup, prepared),
-                None => InitResponse::Failed("settled already".to_owned()),
+                Some(prepared) => return self.build_and_respond(&setup, prepared),
+                None => InitResponse::Failed("the jail is built already".to_owned()),
             },
             InitRequest::Start { argv } => self.start(&argv, descriptors),
-            InitRequest::SelfTest(plan) => self.attack(&plan, descriptors),
-            InitRequest::CpuTime => InitResponse::CpuTime(self.used().0),
-            InitRequest::MemoryUse => self.memory(),
-            InitRequest::KillAll => InitResponse::Is(self.clear()),
+            InitRequest::SelfTest(plan) => self.self_test(&plan, descriptors),
+            InitRequest::CpuTime => InitResponse::CpuTime(self.cpu_time().0),
+            InitRequest::MemoryUse => self.memory_use(),
+            InitRequest::KillAll => InitResponse::Is(self.kill_all()),
             InitRequest::Stop => {
                 self.stopped = true;
                 syscalls::signal_all(libc::SIGSTOP);
                 InitResponse::Done
             }
-            InitRequest::CheckStopped => InitResponse::Is(self.stands()),
+            InitRequest::CheckStopped => InitResponse::Is(self.is_stopped()),
             InitRequest::Continue => {
                 self.stopped = false;
                 syscalls::signal_all(libc::SIGCONT);
                 InitResponse::Done
             }
         };
-        ipc::send(&self.socket, &answer, &[])
+        ipc::send(&self.socket, &response, &[])
     }
 
-    /// Builds the walls; afterwards this process, too, is behind them.
-    fn settle(&mut self, setup: &JailSetup, prepared: io::Result<Backlog>) -> io::Result<()> {
-        let (answer, handed) = match prepared.and_then(|backlog| self.build(setup, backlog)) {
-            Ok(handed) => (InitResponse::Done, handed),
+    /// Builds the jail. Afterwards init is isolated, too.
+    fn build_and_respond(
+        &mut self,
+        setup: &JailSetup,
+        prepared: io::Result<Backlog>,
+    ) -> io::Result<()> {
+        let (response, fds) = match prepared.and_then(|backlog| self.build(setup, backlog)) {
+            Ok(fds) => (InitResponse::Done, fds),
             Err(error) => (InitResponse::Failed(error.to_string()), Vec::new()),
         };
-        let descriptors: Vec<_> = handed.iter().map(AsFd::as_fd).collect();
-        ipc::send(&self.socket, &answer, &descriptors)?;
-        // The kernel compares the descriptors that wait in sockets of this user, in every jail,
-        // with the sender's limit of open files: under a bot's limit another bot could keep ours
-        // from being handed over.
-        lower(Resource::Nofile, setup.limits.descriptors)
+        let descriptors: Vec<_> = fds.iter().map(AsFd::as_fd).collect();
+        ipc::send(&self.socket, &response, &descriptors)?;
+        // The kernel compares the number of descriptors in flight in sockets of this user, in every
+        // jail, with the sender's limit of open files. With a bot's limit, another bot could prevent
+        // this message from being sent. So the limit is lowered only now.
+        lower_limit(Resource::Nofile, setup.limits.descriptors)
     }
 
     fn build(&mut self, setup: &JailSetup, backlog: Backlog) -> io::Result<Vec<OwnedFd>> {
@@ -215,29 +219,29 @@ impl Init {
             missing.backlog = backlog.is_none();
             listener = Some(OwnedFd::from(loopback::open(backlog)?));
         }
-        let upper_dir = root_fs::mount_jail(program.as_deref(), limits, BOT, *saves_state)?;
+        let upper_dir = root_fs::mount_jail(program.as_deref(), limits, BOT_UID, *saves_state)?;
         rustix::system::sethostname(b"bot")?;
         std::env::set_current_dir(root_fs::WORK)?;
         if !cores.is_empty() {
             rustix::thread::sched_setaffinity(None, &syscalls::cpu_set(cores))?;
         }
         self.guard = missing.memory.then(|| MemoryGuard::new(limits.memory));
-        self.watch =
+        self.monitor =
             (missing.memory || missing.freezer).then(ProcMonitor::open).and_then(Result::ok);
-        restrict(limits, *separate_users, missing)?;
-        drop_rights(*separate_users, missing)?;
+        set_limits(limits, *separate_users, missing)?;
+        drop_privileges(*separate_users, missing)?;
         seccomp::install(missing)?;
         self.environment = environment(limits);
-        self.user = separate_users.then_some(BOT);
+        self.user = separate_users.then_some(BOT_UID);
         Ok(upper_dir.into_iter().chain(listener).collect())
     }
 
-    /// Starts a program with the streams given: input unless it has none, output, error, and
-    /// where its end is told.
+    /// Starts a program with these descriptors: standard input (if it has one), output and error, and
+    /// the pipe for its exit.
     fn start(&mut self, argv: &[String], mut descriptors: Vec<OwnedFd>) -> InitResponse {
         let notice = descriptors.pop();
         let (Some(notice), [rest @ .., stdout, stderr]) = (notice, &descriptors[..]) else {
-            return InitResponse::Failed("a program was to start without its streams".to_owned());
+            return InitResponse::Failed("a start request without descriptors".to_owned());
         };
         let Ok(argv) = argv.iter().map(|word| CString::new(word.as_bytes())).collect() else {
             return InitResponse::NotStarted(libc::EINVAL);
@@ -248,45 +252,45 @@ impl Init {
         let environment = &self.environment;
         match (syscalls::Launch { argv: &argv, environment, streams, user: self.user }).start() {
             Ok(pid) => {
-                self.running.push(Running { pid, notice: notice.into(), is_bots: true });
+                self.running.push(RunningProgram { pid, notice: notice.into(), is_bot: true });
                 InitResponse::Started(pid)
             }
             Err(error) => InitResponse::NotStarted(error.raw_os_error().unwrap_or(libc::EIO)),
         }
     }
 
-    /// Attacks the walls in a child that is what a bot would be.
-    fn attack(
+    /// Runs the self-test in a child with the privileges of a bot.
+    fn self_test(
         &mut self,
         plan: &self_test::AttackPlan,
         mut descriptors: Vec<OwnedFd>,
     ) -> InitResponse {
         let (Some(notice), Some(output)) = (descriptors.pop(), descriptors.into_iter().next())
         else {
-            return InitResponse::Failed("an attack was ordered without its streams".to_owned());
+            return InitResponse::Failed("a self-test request without descriptors".to_owned());
         };
         match syscalls::fork() {
             Ok(0) => {
                 if let Some(user) = self.user
                     && syscalls::become_user(user).is_err()
                 {
-                    syscalls::exit(GAVE_UP);
+                    syscalls::exit(EXIT_FAILED);
                 }
                 self_test::run(plan, File::from(output))
             }
             Ok(pid) => {
-                self.running.push(Running { pid, notice: notice.into(), is_bots: false });
+                self.running.push(RunningProgram { pid, notice: notice.into(), is_bot: false });
                 InitResponse::Started(pid)
             }
             Err(error) => InitResponse::Failed(error.to_string()),
         }
     }
 
-    /// The processor time of what ended and of what runs, as far as it is known.
-    fn used(&self) -> Micros {
+    /// The processor time of ended and running processes, as far as it is known.
+    fn cpu_time(&self) -> Micros {
         let ended = syscalls::cpu_time_of_ended_children();
-        match &self.watch {
-            Some(watch) => ended + watch.cpu(),
+        match &self.monitor {
+            Some(monitor) => ended + monitor.cpu_time(),
             None => self
                 .running
                 .iter()
@@ -294,39 +298,40 @@ impl Init {
         }
     }
 
-    /// What is known of the memory that was used.
-    fn memory(&self) -> InitResponse {
+    /// The memory that was used, as far as it is known.
+    fn memory_use(&self) -> InitResponse {
         let known = self.guard.as_ref().map_or((0, 0), |guard| (guard.kills, guard.peak.0));
         InitResponse::MemoryUse { kills: known.0, peak: known.1 }
     }
 
-    /// Whether a bot runs whose memory nobody else counts.
-    fn is_on_guard(&self) -> bool {
-        let watches = self.guard.is_some() && self.watch.is_some();
-        watches && !self.stopped && self.running.iter().any(|running| running.is_bots)
+    /// Whether a bot runs whose memory init must limit.
+    fn is_guarding(&self) -> bool {
+        let can_measure = self.guard.is_some() && self.monitor.is_some();
+        can_measure && !self.stopped && self.running.iter().any(|running| running.is_bot)
     }
 
-    /// Kills a bot that has more memory than it may.
-    fn look_after_memory(&mut self) {
-        if self.is_on_guard()
-            && let (Some(guard), Some(watch)) = (&mut self.guard, &self.watch)
-            && guard.finds_too_much(watch)
+    /// Kills a bot that exceeds its memory limit.
+    fn enforce_memory_limit(&mut self) {
+        if self.is_guarding()
+            && let (Some(guard), Some(monitor)) = (&mut self.guard, &self.monitor)
+            && guard.exceeds_limit(monitor)
         {
-            self.clear();
+            self.kill_all();
         }
     }
 
-    /// Whether everything that was told to stop stands; without a view of it, it is believed to.
-    fn stands(&self) -> bool {
-        let stands = self.watch.as_ref().is_none_or(ProcMonitor::stand);
-        if !stands {
+    /// Whether all processes are stopped; assumed if they cannot be observed.
+    fn is_stopped(&self) -> bool {
+        let all_stopped = self.monitor.as_ref().is_none_or(ProcMonitor::all_stopped);
+        if !all_stopped {
             syscalls::signal_all(libc::SIGSTOP);
         }
-        stands
+        all_stopped
     }
 
-    /// Kills everything but this process, and waits a while until it is gone: whether it is.
-    fn clear(&mut self) -> bool {
+    /// Kills all processes except init, and waits until they are gone, at most [`GRACE`]. Returns
+    /// whether they are.
+    fn kill_all(&mut self) -> bool {
         syscalls::signal_all(libc::SIGKILL);
         let started = Instant::now();
         loop {
@@ -341,90 +346,92 @@ impl Init {
             }
             let mut ended = [PollFd::new(&self.children, PollFlags::IN)];
             let left = Timespec::try_from(left).expect("a short time");
-            // Whatever it ends with, the next round finds out.
+            // The next round checks the result.
             let _ready = rustix::event::poll(&mut ended, Some(&left));
         }
     }
 
-    /// Reaps what ended, and tells the ends of programs that the worker started.
+    /// Reaps ended processes, and reports the exits of programs that the worker started.
     fn reap(&mut self) {
-        // The signals say only that somebody ended; who did is asked below.
+        // The signals only say that some process ended. `reap_any` says which.
         let mut signals = [0; 1024];
         let _read = rustix::io::read(&self.children, &mut signals);
         while let Some(ended) = syscalls::reap_any() {
             let found = self.running.iter().position(|running| running.pid == ended.pid);
             if let Some(index) = found {
                 let mut running = self.running.swap_remove(index);
-                // A worker that does not listen any more learns nothing.
+                // The worker may have closed the pipe.
                 drop(running.notice.write_all(&notice(ended.exit, ended.used)));
             }
         }
     }
 }
 
-/// Sets limits that hold for one process or one user, but for that of open files.
-fn restrict(limits: &Limits, separate_users: bool, missing: MissingFeatures) -> io::Result<()> {
-    let mut most = vec![
+/// Sets the limits of each process and user, except for open files.
+fn set_limits(limits: &Limits, separate_users: bool, missing: MissingFeatures) -> io::Result<()> {
+    let mut resources = vec![
         (Resource::Core, 0),
         (Resource::Fsize, limits.disk.0),
-        (Resource::As, ADDRESSES),
-        (Resource::Memlock, LOCKED),
-        (Resource::Msgqueue, QUEUES),
-        (Resource::Sigpending, SIGNALS),
+        (Resource::As, MAX_ADDRESS_SPACE),
+        (Resource::Memlock, MAX_LOCKED_MEMORY),
+        (Resource::Msgqueue, MAX_MESSAGE_QUEUES),
+        (Resource::Sigpending, MAX_PENDING_SIGNALS),
         (Resource::Nice, 0),
         (Resource::Rtprio, 0),
-        // This process counts where it is the same user.
+        // Init counts if it is the same user.
         (Resource::Nproc, u64::from(limits.processes) + u64::from(!separate_users)),
     ];
     if missing.memory {
-        most.push((Resource::Data, limits.memory.0));
+        resources.push((Resource::Data, limits.memory.0));
     }
-    for (resource, most) in most {
-        lower(resource, most)?;
+    for (resource, limit) in resources {
+        lower_limit(resource, limit)?;
     }
-    let stack = Rlimit { current: Some(USUAL_STACK), maximum: Some(LARGEST_STACK) };
+    let stack = Rlimit { current: Some(DEFAULT_STACK), maximum: Some(MAX_STACK) };
     rustix::process::setrlimit(Resource::Stack, stack)?;
     Ok(())
 }
 
-/// Builds what is the same for every jail, so that nothing waits for it when one is needed.
+/// Does what is the same for every jail, in advance.
 fn prepare(separate_users: bool) -> io::Result<Backlog> {
-    syscalls::set_user(if separate_users { BUILDER } else { BOT })?;
+    syscalls::set_user(if separate_users { BUILDER_UID } else { BOT_UID })?;
     let backlog = loopback::limit_network_buffers();
     root_fs::mount_proc()?;
     Ok(backlog)
 }
 
-/// Lowers a limit for good; what is lower already stays.
-fn lower(resource: Resource, most: u64) -> io::Result<()> {
-    let most = rustix::process::getrlimit(resource).maximum.map_or(most, |now| now.min(most));
-    syscalls::set_limit(resource, most)
+/// Lowers a limit permanently, unless it is lower already.
+fn lower_limit(resource: Resource, limit: u64) -> io::Result<()> {
+    let current = rustix::process::getrlimit(resource).maximum;
+    syscalls::set_limit(resource, current.map_or(limit, |current| current.min(limit)))
 }
 
-/// Gives up every right but those to change programs' users and to kill them, and to look at
-/// their memory where that is for this process to do.
-fn drop_rights(separate_users: bool, missing: MissingFeatures) -> io::Result<()> {
+/// Drops every capability except those to change the user of programs and to kill them, and to read
+/// their memory use if init must limit it.
+fn drop_privileges(separate_users: bool, missing: MissingFeatures) -> io::Result<()> {
     rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
     for number in 0..64 {
-        let right = CapabilitySet::from_bits_retain(1 << number);
-        if rustix::thread::remove_capability_from_bounding_set(right).is_err() {
+        let capability = CapabilitySet::from_bits_retain(1 << number);
+        if rustix::thread::remove_capability_from_bounding_set(capability).is_err() {
             break;
         }
     }
-    let mut kept = CapabilitySet::empty();
+    let mut kept_caps = CapabilitySet::empty();
     if separate_users {
-        kept |= CapabilitySet::SETUID | CapabilitySet::SETGID | CapabilitySet::KILL;
-        kept.set(CapabilitySet::SYS_PTRACE, missing.memory);
+        kept_caps |= CapabilitySet::SETUID | CapabilitySet::SETGID | CapabilitySet::KILL;
+        kept_caps.set(CapabilitySet::SYS_PTRACE, missing.memory);
     }
-    let sets =
-        CapabilitySets { effective: kept, permitted: kept, inheritable: CapabilitySet::empty() };
+    let sets = CapabilitySets {
+        effective: kept_caps,
+        permitted: kept_caps,
+        inheritable: CapabilitySet::empty(),
+    };
     rustix::thread::set_capabilities(None, sets)?;
     rustix::thread::set_no_new_privs(true)?;
     Ok(())
 }
 
-/// What a program finds in its environment. Runtimes that size themselves by the machine are
-/// told what they may have.
+/// The environment of programs. It tells language runtimes how much memory they may use.
 fn environment(limits: &Limits) -> Vec<CString> {
     let memory = limits.memory.mebibytes();
     // A runtime needs room besides its heap.
@@ -445,8 +452,8 @@ fn environment(limits: &Limits) -> Vec<CString> {
     variables.map(|line| CString::new(line).expect("no zero byte")).to_vec()
 }
 
-/// Lets go of everything that a freshly forked first process inherited, but for its socket.
-pub(super) fn keep_only(socket: &OwnedFd) -> io::Result<()> {
+/// Closes everything that a freshly forked init inherited, except for its socket.
+pub(super) fn close_all_but(socket: &OwnedFd) -> io::Result<()> {
     let null = File::options().read(true).write(true).open("/dev/null")?;
     rustix::stdio::dup2_stdin(&null)?;
     rustix::stdio::dup2_stdout(&null)?;

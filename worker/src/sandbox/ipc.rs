@@ -1,7 +1,7 @@
-//! Messages between the worker, its launcher and the first process of each jail.
+//! Messages between the worker, its launcher and the init of each jail.
 //!
-//! Every message is one JSON text in one packet of a `SOCK_SEQPACKET` socket, so that messages
-//! keep their borders and the end of either side is seen by the other, with descriptors beside.
+//! Every message is one JSON text in one packet of a `SOCK_SEQPACKET` socket, optionally with
+//! descriptors. Such a socket keeps message boundaries, and each side sees when the other closes it.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -18,126 +18,124 @@ use serde::{Deserialize, Serialize};
 use super::limits::Limits;
 use super::seccomp::MissingFeatures;
 
-/// The longest message, in bytes. What sets it is the longest command line of a bot.
-const LONGEST: usize = 160 * 1024;
+/// The maximum length of a message, in bytes: the longest command line of a bot fits.
+const MAX_LENGTH: usize = 160 * 1024;
 
-/// The most descriptors beside one message: three pipes and a notice of the end.
-const MOST_DESCRIPTORS: usize = 4;
+/// The maximum number of descriptors of a message: three standard streams and the exit pipe.
+const MAX_DESCRIPTORS: usize = 4;
 
-/// What lets a group of the old freezer go on.
+/// The text that thaws a group of the v1 freezer.
 pub(super) const THAWED: &[u8] = b"THAWED";
 
-/// What the worker asks of its launcher.
+/// A request of the worker to its launcher.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum LauncherRequest {
-    /// Its users are mapped; build the room that jails begin in.
+    /// The users are mapped: build the root in which jails start.
     Build {
-        /// Where programs are stored.
+        /// The directory of the program store.
         store: PathBuf,
-        /// How many users there are for bots; none if they are the worker's own.
+        /// The number of users for bots; 0 if bots run as the worker's own user.
         users: u32,
     },
-    /// Hand over a jail. Beside this may be a file: what is in the jail's control group when the
-    /// worker is gone can only die if [`THAWED`] is upper_dir there.
+    /// Hand over a jail. It may come with the control file of the jail's v1 freezer. When the worker
+    /// is gone, the launcher must write [`THAWED`] there, or killed processes cannot exit.
     Open,
 }
 
-/// What the launcher says.
+/// A response of the launcher.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum LauncherResponse {
-    /// It has left the worker's namespaces and waits for its users to be mapped.
+    /// It has left the worker's namespaces and waits until its users are mapped.
     Unshared,
-    /// It is ready for orders.
+    /// It is ready to open jails.
     Ready,
-    /// A jail, with a descriptor of its first process and the socket that this one hears.
+    /// A jail, with the pidfd and the socket of its init.
     Opened {
-        /// The number of its first process.
+        /// The pid of its init.
         pid: i32,
-        /// The user that the bot is to be, as the launcher counts users.
+        /// The user of the bot, by the launcher's numbers.
         user: u32,
     },
-    /// Something failed: what, and why.
+    /// What failed, and why.
     Failed(String),
 }
 
-/// What the worker asks of a jail's first process.
+/// A request of the worker to a jail's init.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum InitRequest {
-    /// Build what is the same for every jail. The launcher says so, first and once, and hears no
-    /// answer.
+    /// Do what is the same for every jail. The launcher sends this first, once, and gets no response.
     Prepare {
-        /// Whether the bot will be another user than the jail's first process.
+        /// Whether the bot and init have different users.
         separate_users: bool,
     },
-    /// Build the walls. Comes next, and once.
+    /// Build the jail. This comes second, once.
     Build(Box<JailSetup>),
-    /// Start a program with the pipes beside this message.
+    /// Start a program with the pipes of this message.
     Start {
         /// The program and its arguments.
         argv: Vec<String>,
     },
-    /// Prove the walls: attack them from within, as a bot would.
+    /// Run the self-test as a bot.
     SelfTest(Box<super::self_test::AttackPlan>),
-    /// Say how much processor time was used, as far as you know.
+    /// Return the processor time that was used, as far as it is known.
     CpuTime,
-    /// Say how much memory was used, and how often it was too much.
+    /// Return how much memory was used, and how often it was too much.
     MemoryUse,
-    /// Kill everything but yourself, and say whether all of it went.
+    /// Kill everything except init, and return whether all of it is gone.
     KillAll,
-    /// Stop everything but yourself, by signals.
+    /// Stop everything except init, by signals.
     Stop,
-    /// Say whether it stands; if it does not, stop it once more: the end of a process that was on
-    /// its way out can wake others.
+    /// Return whether everything is stopped. If not, stop it again: a process that exits can wake
+    /// others.
     CheckStopped,
-    /// Let it run again.
+    /// Continue everything.
     Continue,
 }
 
 /// How a jail is built.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct JailSetup {
-    /// Where the bot's program lies, in the store; none for an empty directory.
+    /// The name of the bot's program in the store; none for an empty directory.
     pub(super) program: Option<String>,
-    /// What it may use.
+    /// The limits of the bot.
     pub(super) limits: Limits,
-    /// The processors it may run on; any if there are none.
+    /// The processors it may run on; empty for any.
     pub(super) cores: Vec<usize>,
-    /// Whether the bot is another user than the jail's first process.
+    /// Whether the bot and init have different users.
     pub(super) separate_users: bool,
-    /// What the machine does not give, and the jail has to make up for.
+    /// What the machine lacks, and the jail compensates for.
     pub(super) missing: MissingFeatures,
-    /// Whether the worker wants to reach what the bot writes.
+    /// Whether the response must include the directory with the bot's changes.
     pub(super) saves_state: bool,
-    /// Whether the worker wants to be reached by the bot: a listening socket comes with the answer,
-    /// behind what the line above asks for.
+    /// Whether the response must include a listening socket, after that directory.
     pub(super) needs_listener: bool,
 }
 
-/// What a jail's first process answers.
+/// A response of a jail's init.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum InitResponse {
-    /// It was done.
+    /// It is done.
     Done,
-    /// Whether it is so.
+    /// The answer to a yes/no request.
     Is(bool),
-    /// So many microseconds of processor time were used.
+    /// The processor time used, in microseconds.
     CpuTime(i64),
-    /// So much memory was used.
+    /// The memory used.
     MemoryUse {
-        /// How often the bot was killed for too much of it.
+        /// How often the bot was killed for exceeding its limit.
         kills: u64,
-        /// The most that was seen at a time, in bytes.
+        /// The observed peak, in bytes.
         peak: u64,
     },
-    /// The program runs, with this number in the jail.
+    /// The program runs, with this pid in the jail.
     Started(i32),
-    /// The program could not be started: the error's number.
+    /// The program did not start: the `errno`.
     NotStarted(i32),
-    /// Something of ours failed: what, and why.
+    /// An operation of ours failed: what, and why.
     Failed(String),
 }
 
-/// A pair of connected sockets.
+/// Creates a pair of connected sockets.
 pub(super) fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
     let pair = rustix::net::socketpair(
         AddressFamily::UNIX,
@@ -145,40 +143,37 @@ pub(super) fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
         SocketFlags::CLOEXEC,
         None,
     )?;
-    sockopt::set_socket_send_buffer_size(&pair.0, 2 * LONGEST)?;
+    sockopt::set_socket_send_buffer_size(&pair.0, 2 * MAX_LENGTH)?;
     Ok(pair)
 }
 
-/// Sends a message.
-///
-/// # Errors
-/// If the other side is gone, or the message is too long.
+/// Sends a message. It fails if the other side is gone (`EPIPE`) or the message is too long (`E2BIG`).
 pub(super) fn send(
     socket: impl AsFd,
     message: &impl Serialize,
     descriptors: &[BorrowedFd<'_>],
 ) -> io::Result<()> {
     let bytes = serde_json::to_vec(message)?;
-    if bytes.len() > LONGEST {
+    if bytes.len() > MAX_LENGTH {
         return Err(io::Error::from_raw_os_error(libc::E2BIG));
     }
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_DESCRIPTORS))];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_DESCRIPTORS))];
     let mut control = SendAncillaryBuffer::new(&mut space);
     if !descriptors.is_empty() {
         assert!(control.push(SendAncillaryMessage::ScmRights(descriptors)), "space for four");
     }
-    // Without the flag a program that ignores no SIGPIPE would die of the other side's death.
+    // Without the flag, SIGPIPE would kill this process if the other side is gone.
     let flags = SendFlags::NOSIGNAL;
     retry(|| rustix::net::sendmsg(&socket, &[IoSlice::new(&bytes)], &mut control, flags)).map(drop)
 }
 
-/// Waits for a message; none comes when the other side is gone.
+/// Waits for a message; none if the other side is gone.
 pub(super) fn receive<T: DeserializeOwned>(
     socket: impl AsFd,
 ) -> io::Result<Option<(T, Vec<OwnedFd>)>> {
     let Some(length) = next_length(&socket)? else { return Ok(None) };
     let mut bytes = vec![0; length];
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_DESCRIPTORS))];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_DESCRIPTORS))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
     retry(|| {
         let into = &mut [IoSliceMut::new(&mut bytes)];
@@ -193,14 +188,14 @@ pub(super) fn receive<T: DeserializeOwned>(
     Ok(Some((serde_json::from_slice(&bytes)?, descriptors)))
 }
 
-/// Waits for a message and tells its length without taking it; none when the other side is gone.
-/// Messages are short, and space for the longest would have to be zeroed for each.
+/// Waits for a message and returns its length without taking it; none if the other side is gone.
+/// Most messages are short, and a buffer for the longest would have to be zeroed for each.
 fn next_length(socket: impl AsFd) -> io::Result<Option<usize>> {
     let flags = RecvFlags::PEEK | RecvFlags::TRUNC;
     let peeked = retry(|| rustix::net::recv(&socket, &mut [0_u8; 0], flags));
     match peeked {
         Ok((_, 0)) => Ok(None),
-        Ok((_, length)) => Ok(Some(length.min(LONGEST))),
+        Ok((_, length)) => Ok(Some(length.min(MAX_LENGTH))),
         Err(error) if error.raw_os_error() == Some(libc::ECONNRESET) => Ok(None),
         Err(error) => Err(error),
     }

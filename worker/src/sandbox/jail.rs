@@ -259,7 +259,7 @@ impl Jail {
                 self.was_used = true;
                 Ok(Ok(process))
             }
-            Err(error) => self.attribute(error).map(Err),
+            Err(error) => self.start_failure(error).map(Err),
         }
     }
 
@@ -381,7 +381,7 @@ impl Jail {
         // A jail that does not respond cannot be used again. Its next use fails.
         if !matches!(cleared, Ok(Some(InitResponse::Is(true)))) {
             self.is_stuck |=
-                matches!(cleared, Ok(Some(InitResponse::Is(false)))) || self.is_silent();
+                matches!(cleared, Ok(Some(InitResponse::Is(false)))) || self.is_unresponsive();
             self.kill();
         }
         if process.exit().is_none() {

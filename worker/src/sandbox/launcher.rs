@@ -1,13 +1,13 @@
-//! The launcher: a process of ours with a single thread, from which every jail is forked.
+//! The launcher: a process of ours with a single thread, which forks every jail.
 //!
-//! A process with threads may only fork to run another program, and a parent's death signal
-//! follows the thread that forked, not the process. The launcher is small, so that forking it is
-//! cheap, it holds no descriptor of the worker that could leak, and it lives in the root that
-//! jails begin with, where nothing of the machine is to be seen but what bots see.
+//! A process with threads may only fork to execute another program, and the parent-death signal
+//! follows the thread that forked, not the process. The launcher is small, so forking it is cheap. It
+//! has no descriptors of the worker that could leak. It lives in the root that jails start with, in
+//! which only what bots may see of the machine exists.
 //!
-//! Making namespaces takes longer than all the rest of a jail, so the launcher keeps some ready:
-//! first processes that have their namespaces and their `/proc`, and wait for what is to be built in
-//! them. It replaces each as soon as it was handed over.
+//! Creating namespaces takes longer than everything else about a jail. So the launcher prepares some
+//! in advance: init processes with namespaces and `/proc`, which wait for the rest. It replaces each as
+//! soon as it is handed over.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -23,69 +23,69 @@ use super::ipc::{self, InitRequest, LauncherRequest, LauncherResponse};
 use super::syscalls::{self, Fork};
 use super::{init, root_fs};
 
-/// The name by which this program is called as the launcher.
+/// The `argv[0]` of this program as the launcher.
 pub(super) const NAME: &str = "arbiter-launcher";
 
-/// How many jails are kept ready: the seats of a match.
-const KEPT_READY: usize = 4;
+/// How many jails are prepared: the seats of a match.
+const PREPARED_JAILS: usize = 4;
 
 /// Whether this process was started as the launcher.
 pub(super) fn is_requested() -> bool {
     std::env::args_os().next().is_some_and(|name| name == NAME)
 }
 
-/// Runs the launcher, which hears the worker through its standard input.
+/// Runs the launcher, which receives requests of the worker from its standard input.
 pub(super) fn run() -> ! {
     let served = serve(&io::stdin());
-    // The worker, if it lives, sees the end of the socket; the reason was sent before.
+    // The worker sees the end of the socket. The reason was sent before.
     syscalls::exit(i32::from(served.is_err()))
 }
 
 fn serve(worker: &io::Stdin) -> io::Result<()> {
     let worker = worker.as_fd();
-    // Jails are reaped by the kernel.
+    // The kernel reaps jails.
     syscalls::reset_signals(libc::SIG_IGN);
-    let left = syscalls::unshare_user_and_mount();
-    let report = left
+    let unshared = syscalls::unshare_user_and_mount();
+    let report = unshared
         .as_ref()
         .map_or_else(failed("cannot leave the namespaces"), |()| LauncherResponse::Unshared);
     ipc::send(worker, &report, &[])?;
-    left?;
+    unshared?;
     let Some((LauncherRequest::Build { store, users }, _)) = ipc::receive(worker)? else {
         return Ok(());
     };
-    let built = build(&store).and_then(|()| Ready::fill(users));
+    let built = build(&store).and_then(|()| PreparedJails::fill(users));
     let report =
         built.as_ref().map_or_else(failed("cannot build a root"), |_| LauncherResponse::Ready);
     ipc::send(worker, &report, &[])?;
     let mut ready = built?;
-    let mut frozen = Frozen::default();
-    let heard = loop {
-        frozen.forget_until(worker)?;
+    let mut frozen = FrozenJails::default();
+    let result = loop {
+        frozen.wait_for(worker)?;
         match ipc::receive(worker) {
-            Ok(Some((LauncherRequest::Open, beside))) => {
-                hand_over(worker, &mut ready, &mut frozen, beside)?
+            Ok(Some((LauncherRequest::Open, descriptors))) => {
+                hand_over(worker, &mut ready, &mut frozen, descriptors)?
             }
             Ok(_) => break Ok(()),
             Err(error) => break Err(error),
         }
     };
     frozen.thaw();
-    heard
+    result
 }
 
-/// Hands over a jail, and makes up for it.
+/// Hands over a jail, and prepares another.
 fn hand_over(
     worker: BorrowedFd<'_>,
-    ready: &mut Ready,
-    frozen: &mut Frozen,
-    beside: Vec<OwnedFd>,
+    ready: &mut PreparedJails,
+    frozen: &mut FrozenJails,
+    descriptors: Vec<OwnedFd>,
 ) -> io::Result<()> {
     match ready.take() {
         Ok(Jail { pid, user, pidfd, socket }) => {
             let report = LauncherResponse::Opened { pid, user };
             ipc::send(worker, &report, &[pidfd.as_fd(), socket.as_fd()])?;
-            if let Some(state) = beside.into_iter().next() {
+            if let Some(state) = descriptors.into_iter().next() {
                 frozen.0.push((pidfd, state.into()));
             }
         }
@@ -95,14 +95,14 @@ fn hand_over(
     Ok(())
 }
 
-/// Jails that the old freezer may hold, which keeps even the killed from their death: a worker that
-/// is gone cannot let them go.
+/// Jails with a v1 freezer, in which even killed processes cannot exit. If the worker is gone, the
+/// launcher thaws them.
 #[derive(Default)]
-struct Frozen(Vec<(OwnedFd, File)>);
+struct FrozenJails(Vec<(OwnedFd, File)>);
 
-impl Frozen {
-    /// Waits for the worker, and meanwhile forgets jails that come to their end.
-    fn forget_until(&mut self, worker: BorrowedFd<'_>) -> io::Result<()> {
+impl FrozenJails {
+    /// Waits for the worker, and meanwhile removes jails that have ended.
+    fn wait_for(&mut self, worker: BorrowedFd<'_>) -> io::Result<()> {
         loop {
             let jails = self.0.iter().map(|(pidfd, _)| PollFd::new(pidfd, PollFlags::IN));
             let worker = PollFd::from_borrowed_fd(worker, PollFlags::IN);
@@ -112,19 +112,19 @@ impl Frozen {
                 other => other?,
             };
             let mut ready: Vec<_> = waited.iter().map(|fd| !fd.revents().is_empty()).collect();
-            let heard = ready.pop();
+            let result = ready.pop();
             let mut gone = ready.into_iter();
             self.0.retain(|_| gone.next() == Some(false));
-            if heard == Some(true) {
+            if result == Some(true) {
                 return Ok(());
             }
         }
     }
 
-    /// Lets all go on, to their end.
+    /// Thaws all, so that they can exit.
     fn thaw(&mut self) {
         for (_, state) in &mut self.0 {
-            // A group that is gone holds nobody.
+            // It fails if the group is gone.
             drop(state.write_all(ipc::THAWED));
         }
     }
@@ -134,23 +134,23 @@ fn failed(what: &str) -> impl Fn(&io::Error) -> LauncherResponse {
     move |error| LauncherResponse::Failed(format!("{what}: {error}"))
 }
 
-/// Becomes the user who owns the root, and builds it.
+/// Becomes the owner of the root, and builds it.
 fn build(store: &Path) -> io::Result<()> {
     let store = root_fs::open_store(store)?;
     syscalls::set_user(0)?;
-    // Whoever changes users is hidden from them; but the launcher maps the users of its jails,
-    // through files of theirs that are then its own.
+    // A process that changes its user is no longer dumpable, and its files in `/proc` belong to root.
+    // But the launcher must write the user maps of its jails there.
     rustix::process::set_dumpable_behavior(DumpableBehavior::Dumpable)?;
-    // Where the kernel cannot do this, bots see how long the machine has been up: no harm.
-    drop(begin_time());
+    // If the kernel cannot do this, bots see the machine's uptime, which is harmless.
+    drop(start_new_time());
     root_fs::build(&store)
 }
 
-/// Lets time begin now for every jail: the clocks that count from the machine's start.
+/// Starts the clocks that count from boot at zero for all jails.
 ///
-/// One namespace for all jails costs none of them anything. One for each would take 15 µs of every
-/// start and give no more: its clocks are set once, and nobody in a jail may set any.
-fn begin_time() -> io::Result<()> {
+/// One time namespace for all jails costs them nothing. One for each would take 15 µs of every start
+/// without a benefit: the clocks are set once, and no process in a jail may set them.
+fn start_new_time() -> io::Result<()> {
     syscalls::unshare_time()?;
     let offset = |clock| -rustix::time::clock_gettime(clock).tv_sec;
     let (monotonic, boot) = (offset(ClockId::Monotonic), offset(ClockId::Boottime));
@@ -158,57 +158,57 @@ fn begin_time() -> io::Result<()> {
     std::fs::write("/proc/self/timens_offsets", offsets)
 }
 
-/// A jail that waits for what is to be built in it.
+/// A jail that waits to be built.
 struct Jail {
     pid: i32,
     user: u32,
     pidfd: OwnedFd,
-    /// The end of the socket that is the worker's.
+    /// The worker's end of the socket.
     socket: OwnedFd,
 }
 
-/// Jails that are ready.
-struct Ready {
+/// Jails that are prepared.
+struct PreparedJails {
     jails: VecDeque<Jail>,
-    /// How many users there are for bots; none if they are the worker's own.
+    /// The number of users for bots; 0 if bots run as the worker's own user.
     users: u32,
-    /// How many jails were made.
-    made: u32,
+    /// The number of jails created so far.
+    created: u32,
 }
 
-impl Ready {
+impl PreparedJails {
     fn fill(users: u32) -> io::Result<Self> {
-        let mut ready = Self { jails: VecDeque::new(), users, made: 0 };
-        for _ in 0..KEPT_READY {
-            let jail = ready.make()?;
+        let mut ready = Self { jails: VecDeque::new(), users, created: 0 };
+        for _ in 0..PREPARED_JAILS {
+            let jail = ready.create()?;
             ready.jails.push_back(jail);
         }
         Ok(ready)
     }
 
     fn take(&mut self) -> io::Result<Jail> {
-        self.jails.pop_front().map_or_else(|| self.make(), Ok)
+        self.jails.pop_front().map_or_else(|| self.create(), Ok)
     }
 
-    /// Makes up for one that was taken. What fails now is told when it is missed.
+    /// Replaces one that was taken. If that fails, [`Self::take`] tries again and reports the error.
     fn replace(&mut self) {
-        let jail = self.make();
+        let jail = self.create();
         self.jails.extend(jail);
     }
 
-    fn make(&mut self) -> io::Result<Jail> {
-        let user = if self.users == 0 { 0 } else { 1 + self.made % self.users };
-        self.made = self.made.wrapping_add(1);
+    fn create(&mut self) -> io::Result<Jail> {
+        let user = if self.users == 0 { 0 } else { 1 + self.created % self.users };
+        self.created = self.created.wrapping_add(1);
         fork(user)
     }
 }
 
-/// Forks a jail whose bot is `user`.
+/// Forks a jail whose bot has this user.
 fn fork(user: u32) -> io::Result<Jail> {
     let (socket, theirs) = ipc::pair()?;
     match syscalls::fork_into_namespaces()? {
         Fork::Child => {
-            if init::keep_only(&theirs).is_ok() {
+            if init::close_all_but(&theirs).is_ok() {
                 init::run(theirs);
             }
             syscalls::exit(1)

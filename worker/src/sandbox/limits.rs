@@ -1,40 +1,40 @@
-//! On which terms a bot takes its seat.
+//! The configuration of a jail: limits, pondering and processors.
 
 use std::time::Duration;
 
 pub use arbiter_proto::limits::{Bytes, BytesError, Limits, Ponder};
 
-/// How long what a bot runs may take to stop or to die before that is the bot's fault: it then was
-/// in the kernel all the time. Sixty threads on one processor that all have to take their turn once
+/// How long a bot's processes may take to stop or to die before that is the bot's fault: then they
+/// were in the kernel all the time. Sixty threads on one processor that all must be scheduled once
 /// more need a tenth of it.
 pub(super) const GRACE: Duration = Duration::from_secs(2);
 
-/// The addresses that one process may map, in bytes: room for two memories of WebAssembly, each
-/// of which reserves ten gigabytes, and more than any other runtime asks for.
+/// The limit of a process's address space, in bytes: room for two WebAssembly memories, which reserve
+/// ten gigabytes each, and more than any other runtime needs.
 ///
-/// What is mapped is walked through by calls of the kernel that nothing interrupts, not even a kill:
-/// `/proc/self/smaps` needs 75 ns a page. Memory alone does not bound that, since one page can be
-/// mapped a million times.
-pub(super) const ADDRESSES: u64 = 24 << 30;
+/// Some system calls walk through all mappings and cannot be interrupted, not even by a kill:
+/// `/proc/self/smaps` takes 75 ns a page. The memory limit does not bound that, because one page can
+/// be mapped a million times.
+pub(super) const MAX_ADDRESS_SPACE: u64 = 24 << 30;
 
-/// On which terms a bot takes its seat.
+/// The configuration of a jail.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct JailConfig {
-    /// What it may use.
+    /// What the bot may use.
     pub limits: Limits,
-    /// What it may do while it owes nothing.
+    /// Whether the bot may think on its opponents' time.
     pub ponder: Ponder,
-    /// The processors it runs on, by number; any if there are none.
+    /// The numbers of the processors it runs on; empty for any.
     pub cores: Vec<usize>,
 }
 
 impl JailConfig {
-    /// The terms of seat number `seat` (from 0) of a match whose slot has these processors: a bot
-    /// runs on as many of them as it may use, neighbours on others where there are enough.
-    pub(crate) fn at_seat(&self, seat: usize) -> Self {
-        let most = self.limits.cpus.max(1);
-        let from = self.cores.iter().cycle().skip(seat * most);
-        let cores = from.take(most.min(self.cores.len())).copied().collect();
+    /// The configuration for seat number `seat` (from 0) of a match whose slot has these processors. A
+    /// bot gets as many of them as its limit allows, and neighbours get others if there are enough.
+    pub(crate) fn for_seat(&self, seat: usize) -> Self {
+        let count = self.limits.cpus.max(1);
+        let first = self.cores.iter().cycle().skip(seat * count);
+        let cores = first.take(count.min(self.cores.len())).copied().collect();
         Self { cores, ..self.clone() }
     }
 }
@@ -44,16 +44,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bot_runs_on_no_more_processors_than_it_may() {
+    fn a_bot_runs_on_no_more_processors_than_its_limit() {
         let cores = |cpus, cores: &[usize], seat| {
             let limits = Limits { cpus, ..Limits::OFFICIAL };
             JailConfig { limits, cores: cores.to_vec(), ..JailConfig::default() }
-                .at_seat(seat)
+                .for_seat(seat)
                 .cores
         };
         assert_eq!([0, 1, 2].map(|seat| cores(1, &[4, 6], seat)), [[4], [6], [4]]);
         assert_eq!([0, 1].map(|seat| cores(2, &[1, 3, 5], seat)), [[1, 3], [5, 1]]);
         assert_eq!(cores(8, &[1, 3], 1), [1, 3]);
-        assert_eq!(cores(1, &[], 1), [0; 0], "any where nothing is promised");
+        assert_eq!(cores(1, &[], 1), [0; 0], "any processor if the slot has none");
     }
 }

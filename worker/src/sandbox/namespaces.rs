@@ -1,5 +1,5 @@
-//! Jails with factory, as the worker sees them: it asks its launcher for each, tells the jail's
-//! first process what to do, and outlives both.
+//! Jails with namespaces, from the worker's side: the worker gets each jail from its launcher, and
+//! sends requests to the jail's init. It outlives both.
 
 use std::fs::{self, File};
 use std::io;
@@ -22,23 +22,23 @@ use super::program_store::ProgramStore;
 use super::{init, launcher, self_test};
 use crate::fault::{Context as _, Fault};
 
-/// How long our own processes may take to response.
+/// The time limit for a response of the launcher or init.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The first of the users that bots are, where the worker may choose: no system gives these
-/// numbers to anybody. It is the one who builds jails.
+/// The first of the users for bots, if the worker may choose: no system assigns these numbers. This
+/// one builds jails.
 pub(super) const FIRST_UID: u32 = 0x7000_0000;
 
-/// How many users there are for bots; each jail has another, until they begin anew.
+/// The number of users for bots. Each jail gets the next one; after the last comes the first.
 pub(super) const UID_COUNT: u32 = 60_000;
 
-/// The launcher, and what every jail needs.
+/// The launcher, and what all jails share.
 #[derive(Debug)]
 pub(super) struct JailFactory {
     launcher: Mutex<LauncherProcess>,
-    /// Where programs are kept for jails.
+    /// The programs of bots.
     pub(super) store: ProgramStore,
-    /// Whether bots are users of their own, and not the worker's.
+    /// Whether bots have their own users, not the worker's.
     pub(super) separate_users: bool,
 }
 
@@ -49,23 +49,23 @@ struct LauncherProcess {
 }
 
 impl JailFactory {
-    /// Starts the launcher: with users of their own for bots, if `separate_users`.
+    /// Starts the launcher; bots have their own users if `separate_users`.
     pub(super) fn start(separate_users: bool) -> Result<Self, String> {
         let explain = |what: &str| {
             let what = what.to_owned();
             move |error: io::Error| format!("{what}: {error}")
         };
         let store = ProgramStore::new(separate_users.then_some(FIRST_UID))
-            .map_err(explain("cannot make a store of programs"))?;
-        let (socket, theirs) = ipc::pair().map_err(explain("cannot make a socket"))?;
-        set_timeouts(&socket).map_err(explain("cannot make a socket"))?;
+            .map_err(explain("cannot create the program store"))?;
+        let (socket, theirs) = ipc::pair().map_err(explain("cannot create a socket"))?;
+        set_timeouts(&socket).map_err(explain("cannot create a socket"))?;
         let process = spawn(theirs).map_err(explain("cannot start the launcher"))?;
         let launcher = LauncherProcess { process, socket };
         launcher.expect(&LauncherResponse::Unshared)?;
         launcher.map_users(separate_users).map_err(explain("cannot map users"))?;
         let users = if separate_users { UID_COUNT } else { 0 };
-        let order = LauncherRequest::Build { store: store.path(), users };
-        ipc::send(&launcher.socket, &order, &[]).map_err(|error| error.to_string())?;
+        let request = LauncherRequest::Build { store: store.path(), users };
+        ipc::send(&launcher.socket, &request, &[]).map_err(|error| error.to_string())?;
         launcher.expect(&LauncherResponse::Ready)?;
         Ok(Self { launcher: Mutex::new(launcher), store, separate_users })
     }
@@ -80,15 +80,15 @@ impl JailFactory {
         let launcher = self.launcher.lock().unwrap_or_else(PoisonError::into_inner);
         let opened = launcher.open(self, freezer.as_ref());
         drop(launcher);
-        let mut cell = opened?;
-        set_timeouts(&cell.socket).fault("cannot set up a socket")?;
-        group.add_process(cell.pid)?;
-        cell.build(setup)?;
-        Ok(cell)
+        let mut jail = opened?;
+        set_timeouts(&jail.socket).fault("cannot set up a socket")?;
+        group.add_process(jail.pid)?;
+        jail.build(setup)?;
+        Ok(jail)
     }
 }
 
-/// Has us not wait for ever for the other side.
+/// Limits how long we wait for the other side.
 fn set_timeouts(socket: &OwnedFd) -> io::Result<()> {
     sockopt::set_socket_timeout(socket, Timeout::Recv, Some(RESPONSE_TIMEOUT))?;
     Ok(sockopt::set_socket_timeout(socket, Timeout::Send, Some(RESPONSE_TIMEOUT))?)
@@ -107,18 +107,18 @@ fn spawn(socket: OwnedFd) -> io::Result<Child> {
 }
 
 impl LauncherProcess {
-    /// Waits until it says that a step is done.
-    fn expect(&self, due: &LauncherResponse) -> Result<(), String> {
-        let what = "cannot hear the launcher of jails";
+    /// Waits for this response.
+    fn expect(&self, expected: &LauncherResponse) -> Result<(), String> {
+        let what = "cannot receive from the launcher";
         match ipc::receive(&self.socket).map_err(|error| format!("{what}: {error}"))? {
-            Some((report, _)) if report == *due => Ok(()),
+            Some((response, _)) if response == *expected => Ok(()),
             Some((LauncherResponse::Failed(why), _)) => Err(why),
-            Some((other, _)) => Err(format!("the launcher said {other:?}")),
+            Some((other, _)) => Err(format!("unexpected response of the launcher: {other:?}")),
             None => Err(format!("{what}: it is gone")),
         }
     }
 
-    /// Maps users of the launcher's namespace: many, or this process's own.
+    /// Maps the users of the launcher's namespace: many, or only this process's own.
     fn map_users(&self, separate_users: bool) -> io::Result<()> {
         let process = format!("/proc/{}", self.process.id());
         let write = |file: &str, text: String| fs::write(format!("{process}/{file}"), text);
@@ -132,7 +132,7 @@ impl LauncherProcess {
         write("gid_map", format!("0 {} 1\n", rustix::process::getegid().as_raw()))
     }
 
-    /// Has a jail handed over, which nothing is built in yet.
+    /// Gets a prepared jail from the launcher.
     fn open(
         &self,
         factory: &Arc<JailFactory>,
@@ -141,12 +141,16 @@ impl LauncherProcess {
         let what = "cannot open a jail";
         let descriptors: Vec<_> = freezer.map(File::as_fd).into_iter().collect();
         ipc::send(&self.socket, &LauncherRequest::Open, &descriptors)
-            .fault("the launcher of jails is gone")?;
+            .fault("the launcher is gone")?;
         match ipc::receive(&self.socket).fault(what)? {
             Some((LauncherResponse::Opened { pid, user }, descriptors)) => {
                 let descriptors = <[OwnedFd; 2]>::try_from(descriptors);
-                let [pidfd, socket] = descriptors
-                    .map_err(|_| Fault::new(what, "a descriptor is missing; is there room?"))?;
+                let [pidfd, socket] = descriptors.map_err(|_| {
+                    Fault::new(
+                        what,
+                        "a descriptor is missing (is the limit of open files reached?)",
+                    )
+                })?;
                 Ok(NamespaceJail {
                     socket,
                     pidfd,
@@ -155,42 +159,42 @@ impl LauncherProcess {
                     listener: None,
                     user: factory.separate_users.then_some(FIRST_UID + user),
                     was_used: AtomicBool::new(false),
-                    is_silent: AtomicBool::new(false),
+                    is_unresponsive: AtomicBool::new(false),
                     _walls: Arc::clone(factory),
                 })
             }
             Some((LauncherResponse::Failed(why), _)) => Err(Fault::new(what, why)),
-            other => Err(Fault::new(what, format!("heard {other:?}"))),
+            other => Err(Fault::new(what, format!("unexpected response: {other:?}"))),
         }
     }
 }
 
 impl Drop for LauncherProcess {
     fn drop(&mut self) {
-        // Every jail has ended: each holds the factory.
+        // All jails have ended: each has a reference to the factory.
         drop(self.process.kill());
         drop(self.process.wait());
     }
 }
 
-/// A jail with factory, from outside.
+/// A jail with namespaces, from the worker's side.
 #[derive(Debug)]
 pub(super) struct NamespaceJail {
     socket: OwnedFd,
     pidfd: OwnedFd,
-    /// The number of the first process, while that is there.
+    /// The pid of init, while it exists.
     pub(super) pid: libc::pid_t,
-    /// What the bot writes in its working directory, where the worker keeps it.
+    /// The directory with the bot's changes, if the worker saves them.
     upper_dir: Option<OwnedFd>,
-    /// Where the bot reaches the worker, if it may and nobody has taken it yet.
+    /// The listener for the bot, if it has one, until it is taken.
     pub(super) listener: Option<OwnedFd>,
-    /// The user that the bot is to the machine, if not the worker's own.
+    /// The user of the bot outside of the jail, if not the worker's own.
     user: Option<u32>,
     /// Whether a program of the bot was started here.
     was_used: AtomicBool,
-    /// Whether the first process did not response in time since then. It is asked nothing more: a late
-    /// response would be taken for that to another task.
-    is_silent: AtomicBool,
+    /// Whether init did not respond in time since then. Then it gets no more requests: a late response
+    /// would be taken for that of another request.
+    is_unresponsive: AtomicBool,
     /// The launcher outlives its jails.
     _walls: Arc<JailFactory>,
 }
@@ -198,80 +202,83 @@ pub(super) struct NamespaceJail {
 impl NamespaceJail {
     fn build(&mut self, setup: JailSetup) -> Result<(), Fault> {
         let (saves_state, needs_listener) = (setup.saves_state, setup.needs_listener);
-        let task = InitRequest::Build(Box::new(setup));
-        ipc::send(&self.socket, &task, &[]).fault("cannot build a jail")?;
+        let request = InitRequest::Build(Box::new(setup));
+        ipc::send(&self.socket, &request, &[]).fault("cannot build a jail")?;
         match ipc::receive(&self.socket).fault("cannot build a jail")? {
-            Some((InitResponse::Done, handed)) => {
-                let mut handed = handed.into_iter();
-                self.upper_dir = if saves_state { handed.next() } else { None };
-                self.listener = if needs_listener { handed.next() } else { None };
+            Some((InitResponse::Done, fds)) => {
+                let mut fds = fds.into_iter();
+                self.upper_dir = if saves_state { fds.next() } else { None };
+                self.listener = if needs_listener { fds.next() } else { None };
                 Ok(())
             }
             Some((InitResponse::Failed(why), _)) => Err(Fault::new("cannot build a jail", why)),
-            other => Err(Fault::new("cannot build a jail", format!("heard {other:?}"))),
+            other => {
+                Err(Fault::new("cannot build a jail", format!("unexpected response: {other:?}")))
+            }
         }
     }
 
-    /// The directory with what the bot wrote, if it is kept, and whose it is.
+    /// The directory with the bot's changes, if they are saved, and its user.
     pub(super) fn upper_dir(&self) -> Option<(&OwnedFd, Option<u32>)> {
         Some((self.upper_dir.as_ref()?, self.user))
     }
 
-    /// Whether the first process did not response in time after the bot had used the jail.
-    pub(super) fn is_silent(&self) -> bool {
-        self.is_silent.load(Ordering::Relaxed)
+    /// Whether init did not respond in time after the bot had used the jail.
+    pub(super) fn is_unresponsive(&self) -> bool {
+        self.is_unresponsive.load(Ordering::Relaxed)
     }
 
-    /// Has a task done; none is the response of a jail that was killed, or that a bot has used and that
-    /// does not response in time: the latter is killed. If no bot has used it, that is a fault.
-    pub(super) fn request(&self, task: &InitRequest) -> Result<Option<InitResponse>, Fault> {
-        self.request_with(task, &[])
+    /// Sends a request and waits for the response. It is none if the jail was killed, or if it was used
+    /// by a bot and does not respond in time; the latter is killed. If no bot has used the jail, a late
+    /// response is a fault.
+    pub(super) fn request(&self, request: &InitRequest) -> Result<Option<InitResponse>, Fault> {
+        self.request_with(request, &[])
     }
 
     fn request_with(
         &self,
-        task: &InitRequest,
+        request: &InitRequest,
         descriptors: &[BorrowedFd<'_>],
     ) -> Result<Option<InitResponse>, Fault> {
-        if self.is_silent() {
+        if self.is_unresponsive() {
             return Ok(None);
         }
-        match ipc::send(&self.socket, task, descriptors) {
+        match ipc::send(&self.socket, request, descriptors) {
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(None),
-            Err(error) => return self.no_response("cannot reach a jail", error),
+            Err(error) => return self.no_response("cannot send to a jail", error),
         }
-        // A machine that stood still goes on for both sides at once: then the response comes while it
-        // is waited for once more.
+        // After a stall of the machine both sides continue at once. So wait once more: the response
+        // comes then.
         let response = ipc::receive(&self.socket).or_else(|error| match error.kind() {
             io::ErrorKind::WouldBlock => ipc::receive(&self.socket),
             _ => Err(error),
         });
         match response {
             Ok(response) => Ok(response.map(|(response, _)| response)),
-            Err(error) => self.no_response("cannot hear a jail", error),
+            Err(error) => self.no_response("cannot receive from a jail", error),
         }
     }
 
-    /// What it comes to that the first process gave no response: once a bot has used its jail, silence
-    /// is the bot's doing, which could otherwise make its match void whenever it likes.
+    /// Handles a missing response. Once a bot has used its jail, that is the bot's doing: otherwise a
+    /// bot could turn its match into a fault whenever it likes.
     fn no_response(&self, what: &str, error: io::Error) -> Result<Option<InitResponse>, Fault> {
         let is_late = error.kind() == io::ErrorKind::WouldBlock;
         if !is_late || !self.was_used.load(Ordering::Relaxed) {
             return Err(Fault::new(what, error));
         }
-        self.is_silent.store(true, Ordering::Relaxed);
+        self.is_unresponsive.store(true, Ordering::Relaxed);
         self.kill();
         Ok(None)
     }
 
     /// Starts a program.
     pub(super) fn start(&self, argv: &[String], stdin: Stdin) -> Result<Process, StartError> {
-        let system = |error| StartError::Fault(Fault::new("cannot make a pipe for a bot", error));
+        let system = |error| StartError::Fault(Fault::new("cannot create a pipe for a bot", error));
         let (pipes, notice, theirs) = pipes(stdin).map_err(system)?;
-        let task = InitRequest::Start { argv: argv.to_vec() };
+        let request = InitRequest::Start { argv: argv.to_vec() };
         let descriptors: Vec<_> = theirs.iter().map(OwnedFd::as_fd).collect();
-        match self.request_with(&task, &descriptors) {
+        match self.request_with(&request, &descriptors) {
             Err(Fault::System { cause, .. }) if cause.contains("os error 7") => {
                 Err(StartError::refused(&argv[0], io::Error::from_raw_os_error(libc::E2BIG)))
             }
@@ -285,31 +292,34 @@ impl NamespaceJail {
             }
             Ok(None) => Err(StartError::Dead),
             Ok(other) => {
-                let heard = format!("heard {other:?}");
-                Err(StartError::Fault(Fault::new("cannot start a bot", heard)))
+                let response = format!("unexpected response: {other:?}");
+                Err(StartError::Fault(Fault::new("cannot start a bot", response)))
             }
         }
     }
 
-    /// Attacks the factory from within; the results come from the process's output.
+    /// Starts the self-test in the jail. Its results are the process's output.
     pub(super) fn run_self_test(&self, plan: self_test::AttackPlan) -> Result<Process, Fault> {
-        let made = pipes(Stdin::Null).fault("cannot make a pipe")?;
+        let made = pipes(Stdin::Null).fault("cannot create a pipe")?;
         let (pipes, notice, theirs) = made;
         let descriptors: Vec<_> = theirs.iter().map(OwnedFd::as_fd).collect();
         match self.request_with(&InitRequest::SelfTest(Box::new(plan)), &descriptors)? {
             Some(InitResponse::Started(_)) => {
-                Process::with_notice(notice, pipes).fault("cannot watch a canary")
+                Process::with_notice(notice, pipes).fault("cannot observe the self-test")
             }
-            other => Err(Fault::new("cannot start a canary", format!("heard {other:?}"))),
+            other => Err(Fault::new(
+                "cannot start the self-test",
+                format!("unexpected response: {other:?}"),
+            )),
         }
     }
 
-    /// Kills the first process, and with it everything in its namespace.
+    /// Kills init, and with it everything in its PID namespace.
     pub(super) fn kill(&self) {
         let _dead_already = rustix::process::pidfd_send_signal(&self.pidfd, Signal::KILL);
     }
 
-    /// Waits for the first process, which is the last to go: whether it is gone.
+    /// Waits for init, which ends last. Returns whether it is gone.
     pub(super) fn is_gone_after(&self, limit: Duration) -> bool {
         let began = Instant::now();
         loop {
@@ -323,24 +333,28 @@ impl NamespaceJail {
         }
     }
 
-    /// Whether what it is asked about is so; it is if nobody is left to ask.
-    pub(super) fn query(&self, task: &InitRequest) -> Result<bool, Fault> {
-        match self.request(task)? {
+    /// Sends a yes/no request. A jail without a response counts as yes.
+    pub(super) fn query(&self, request: &InitRequest) -> Result<bool, Fault> {
+        match self.request(request)? {
             None => Ok(true),
             Some(InitResponse::Is(so)) => Ok(so),
-            other => Err(Fault::new("cannot hear a jail", format!("heard {other:?}"))),
+            other => Err(Fault::new(
+                "cannot receive from a jail",
+                format!("unexpected response: {other:?}"),
+            )),
         }
     }
 }
 
 impl Drop for NamespaceJail {
     fn drop(&mut self) {
-        // One that was not furnished to its end is not left to find out by itself.
+        // Do not leave a jail that was not fully built.
         self.kill();
     }
 }
 
-/// Pipes for a program: our ends, where its end is told, and its ends in the order of a task.
+/// Creates the pipes for a program: our ends, the exit pipe, and its ends in the order of a start
+/// request.
 fn pipes(stdin: Stdin) -> io::Result<(Pipes, OwnedFd, Vec<OwnedFd>)> {
     let pipe = || rustix::pipe::pipe_with(PipeFlags::CLOEXEC);
     let mut theirs = Vec::with_capacity(4);

@@ -1,29 +1,29 @@
-//! Waiting for something that is about to happen and that no descriptor tells.
+//! Waiting by polling, for short waits without a descriptor to wait on.
 
 use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::fault::Fault;
 
-/// The first pause between two looks; the next ones are longer and longer, ...
-const FIRST: Duration = Duration::from_micros(5);
+/// The first pause between two polls. It doubles with each poll, ...
+const FIRST_PAUSE: Duration = Duration::from_micros(5);
 
 /// ... up to this.
-const LONGEST: Duration = Duration::from_micros(200);
+const MAX_PAUSE: Duration = Duration::from_micros(200);
 
-/// The most that one look and the pause after it count for.
-const MOST: Duration = Duration::from_millis(50);
+/// The maximum time that one poll and its pause count for.
+const MAX_COUNTED: Duration = Duration::from_millis(50);
 
-/// Looks until `is_so`, for `limit` of time: whether it became so.
+/// Polls until `is_so` returns true or `limit` has passed. Returns whether it became true.
 ///
-/// A look counts with the time that it takes, since a bot can make it slow. None counts for more than
-/// [`MOST`]: a machine that stands still, or a worker that does not get its turn, is not held against
+/// The time that a poll takes counts, because a bot can make it slow. But a single poll counts for
+/// [`MAX_COUNTED`] at most: a stalled machine, or a worker that is not scheduled, must not count against
 /// a bot.
 pub(super) fn poll_until(
     limit: Duration,
     mut is_so: impl FnMut() -> Result<bool, Fault>,
 ) -> Result<bool, Fault> {
-    let mut pause = FIRST;
+    let mut pause = FIRST_PAUSE;
     let mut waited = Duration::ZERO;
     loop {
         let began = Instant::now();
@@ -34,8 +34,8 @@ pub(super) fn poll_until(
             return Ok(false);
         }
         thread::sleep(pause);
-        waited += began.elapsed().min(MOST);
-        pause = (pause * 2).min(LONGEST);
+        waited += began.elapsed().min(MAX_COUNTED);
+        pause = (pause * 2).min(MAX_PAUSE);
     }
 }
 
@@ -44,18 +44,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slow_looks_are_counted_and_a_standstill_is_not() {
+    fn slow_polls_count_but_a_stall_does_not() {
         let slow = |each: u64| {
-            let mut looks = 0;
-            let look = || {
-                looks += 1;
+            let mut polls = 0;
+            let poll = || {
+                polls += 1;
                 thread::sleep(Duration::from_millis(each));
                 Ok(false)
             };
-            assert!(!poll_until(Duration::from_millis(100), look).unwrap());
-            looks
+            assert!(!poll_until(Duration::from_millis(100), poll).unwrap());
+            polls
         };
-        // Two hundred microseconds of pauses would make five hundred looks.
+        // With pauses of 200 µs only, there would be 500 polls.
         assert!((3..=6).contains(&slow(20)));
         assert_eq!(slow(200), 3);
     }

@@ -1,12 +1,11 @@
-//! What the processes of a jail use together, as its first process can see it: where no control
-//! group counts that.
+//! Measures what the processes of a jail use together, from `/proc`, for machines without control
+//! groups. Init of the jail runs it.
 //!
-//! It looks through a view of the jail's processes that is its own, mounted nowhere, in which no
-//! process can hide. Memory is counted as it is mapped, with the tables that map it: first what every
-//! process has, which is quick and counts twice what two processes share; only if that is more than
-//! they may have, the proportional share of each, which walks through its pages. What is in files,
-//! what the kernel notes for each map, and what changes between two looks, escapes: this is best
-//! effort, and called so.
+//! It opens its own, unmounted instance of `/proc`, in which no process can hide. It counts mapped
+//! memory and page tables. First it sums the resident memory of every process: that is quick, and
+//! counts shared pages twice. Only if the sum exceeds the limit it sums the proportional set sizes,
+//! which walks through all pages. It misses memory in files, the kernel's records of maps, and changes
+//! between two checks. So this is best effort, and reported as such.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -21,26 +20,23 @@ use super::limits::Bytes;
 use super::process_tree::is_stopped;
 use super::syscalls;
 
-/// Between two looks at what a program uses. In this time it can touch some hundred megabytes.
-pub(super) const EVERY: Duration = Duration::from_millis(10);
+/// The interval between two checks. In this time a program can touch some hundred megabytes.
+pub(super) const INTERVAL: Duration = Duration::from_millis(10);
 
-/// How long the pages of all processes together are walked through.
-const LOOKING: Duration = Duration::from_secs(1);
+/// The time limit for walking through the pages of all processes.
+const MAX_WALK_TIME: Duration = Duration::from_secs(1);
 
-/// The number of the watching process, in its namespace.
-const OURSELVES: libc::pid_t = 1;
+/// The pid of init in its namespace.
+const INIT_PID: libc::pid_t = 1;
 
-/// A view of the processes of a namespace.
+/// An instance of `/proc` for one PID namespace.
 #[derive(Debug)]
 pub(super) struct ProcMonitor {
     processes: OwnedFd,
 }
 
 impl ProcMonitor {
-    /// A view of the caller's namespace.
-    ///
-    /// # Errors
-    /// Where a new `/proc` may not be mounted.
+    /// Opens `/proc` for the caller's namespace. It fails where a new `/proc` may not be mounted.
     pub(super) fn open() -> io::Result<Self> {
         let files = rustix::mount::fsopen("proc", FsOpenFlags::FSOPEN_CLOEXEC)?;
         rustix::mount::fsconfig_create(&files)?;
@@ -53,47 +49,52 @@ impl ProcMonitor {
         Ok(Self { processes })
     }
 
-    /// Whether the processes of the jail have more memory than `most`, and how much: for those
-    /// that are not above it, at the most.
-    pub(super) fn memory(&self, most: Bytes) -> (bool, Bytes) {
-        let resident =
-            self.sum(|pid| self.status(pid).map_or(0, |(memory, tables)| memory + tables));
-        if resident <= most.0 {
+    /// Whether the processes of the jail use more memory than `limit`, and how much they use. The
+    /// amount is an upper bound unless the limit is exceeded.
+    pub(super) fn memory(&self, limit: Bytes) -> (bool, Bytes) {
+        let resident = self.sum_over_processes(|pid| {
+            self.resident_memory(pid).map_or(0, |(memory, tables)| memory + tables)
+        });
+        if resident <= limit.0 {
             return (false, Bytes(resident));
         }
         let began = Instant::now();
         let share = |pid| {
-            // A bot that maps its memory over and over is not looked at for ever.
-            let share = if began.elapsed() < LOOKING { self.share(pid) } else { None };
-            // Tables are a process's own. One page can be mapped so often that they take far more.
-            self.status(pid).map_or(0, |(memory, tables)| share.unwrap_or(memory) + tables)
+            // A bot that maps its memory over and over must not keep us busy for ever.
+            let share =
+                if began.elapsed() < MAX_WALK_TIME { self.proportional_memory(pid) } else { None };
+            // Page tables are private. If one page is mapped very often, they take far more memory
+            // than the page.
+            self.resident_memory(pid).map_or(0, |(memory, tables)| share.unwrap_or(memory) + tables)
         };
-        let shares = self.sum(share);
-        (shares > most.0, Bytes(shares))
+        let shares = self.sum_over_processes(share);
+        (shares > limit.0, Bytes(shares))
     }
 
-    /// The processor time of every live process, with that of children which it waited for.
-    pub(super) fn cpu(&self) -> Micros {
-        let used = |pid| syscalls::cpu_time(pid) + self.children(pid).unwrap_or(Micros::ZERO);
-        self.all().into_iter().fold(Micros::ZERO, |sum, pid| sum + used(pid))
+    /// The processor time of all live processes and of the children that they reaped.
+    pub(super) fn cpu_time(&self) -> Micros {
+        let used = |pid| {
+            syscalls::cpu_time(pid) + self.reaped_children_cpu_time(pid).unwrap_or(Micros::ZERO)
+        };
+        self.pids().into_iter().fold(Micros::ZERO, |sum, pid| sum + used(pid))
     }
 
-    /// Whether no thread of any process has its turn, or waits for one: each has stopped or ended,
-    /// or sleeps where only the kernel wakes it, on its way to where it stops.
-    pub(super) fn stand(&self) -> bool {
-        self.all().into_iter().all(|pid| {
+    /// Whether no thread of any process runs or is runnable: each has stopped or ended, or is in an
+    /// uninterruptible sleep, after which it stops.
+    pub(super) fn all_stopped(&self) -> bool {
+        self.pids().into_iter().all(|pid| {
             let threads = self.numbers(&format!("{pid}/task"));
-            // One that is gone stands.
+            // A thread that is gone counts as stopped.
             let stat = |thread| self.read_file(&format!("{pid}/task/{thread}/stat"));
             threads.into_iter().all(|thread| is_stopped(&stat(thread).unwrap_or_default()))
         })
     }
 
-    /// Every process but this one.
-    fn all(&self) -> Vec<libc::pid_t> {
-        let mut all = self.numbers(".");
-        all.retain(|pid| *pid != OURSELVES);
-        all
+    /// All processes except init.
+    fn pids(&self) -> Vec<libc::pid_t> {
+        let mut pids = self.numbers(".");
+        pids.retain(|pid| *pid != INIT_PID);
+        pids
     }
 
     /// The entries of a directory that are numbers.
@@ -105,8 +106,8 @@ impl ProcMonitor {
         entries.flatten().filter_map(parse).collect()
     }
 
-    fn sum(&self, of: impl Fn(libc::pid_t) -> u64) -> u64 {
-        self.all().into_iter().map(of).sum()
+    fn sum_over_processes(&self, of: impl Fn(libc::pid_t) -> u64) -> u64 {
+        self.pids().into_iter().map(of).sum()
     }
 
     fn read(&self, pid: libc::pid_t, file: &str) -> Option<String> {
@@ -117,27 +118,26 @@ impl ProcMonitor {
         let flags = OFlags::RDONLY | OFlags::CLOEXEC;
         let file = rustix::fs::openat(&self.processes, path, flags, Mode::empty()).ok()?;
         let mut bytes = Vec::new();
-        // A name in it may be no text.
+        // It may contain a name that is not UTF-8.
         File::from(file).read_to_end(&mut bytes).ok()?;
         Some(String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    /// What a process has of memory, and what the kernel has in tables to map it, in bytes. One that
-    /// has ended has neither.
-    fn status(&self, pid: libc::pid_t) -> Option<(u64, u64)> {
+    /// The resident memory of a process and its page tables, in bytes; none if it has ended.
+    fn resident_memory(&self, pid: libc::pid_t) -> Option<(u64, u64)> {
         let text = self.read(pid, "status")?;
         Some((kibibytes(&text, "VmRSS:")?, kibibytes(&text, "VmPTE:")?))
     }
 
-    /// What a process has, each page divided by the number of those who have it.
-    fn share(&self, pid: libc::pid_t) -> Option<u64> {
+    /// The proportional set size of a process, in bytes: each page counts divided by its users.
+    fn proportional_memory(&self, pid: libc::pid_t) -> Option<u64> {
         kibibytes(&self.read(pid, "smaps_rollup")?, "Pss:")
     }
 
-    /// The processor time of children that a process waited for.
-    fn children(&self, pid: libc::pid_t) -> Option<Micros> {
+    /// The processor time of the children that a process reaped.
+    fn reaped_children_cpu_time(&self, pid: libc::pid_t) -> Option<Micros> {
         let text = self.read(pid, "stat")?;
-        // Behind its name, which may hold anything, the first field is the third of all.
+        // The name may contain anything. After it comes field 3 of the file.
         let (_, fields) = text.rsplit_once(") ")?;
         let ticks = fields.split(' ').skip(13).take(2).map(str::parse::<i64>);
         let ticks: i64 = ticks.sum::<Result<_, _>>().ok()?;
@@ -146,7 +146,7 @@ impl ProcMonitor {
     }
 }
 
-/// The amount in the line of `text` that begins with `name`, in bytes.
+/// The amount in the line of `text` that starts with `name`, in bytes.
 fn kibibytes(text: &str, name: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix(name))?;
     let kibibytes: u64 = line.trim().strip_suffix(" kB")?.parse().ok()?;

@@ -1,19 +1,18 @@
-//! The filter of system calls that every bot runs behind.
+//! The seccomp filter of system calls, which every isolated bot has.
 //!
 //! # Theory of operation
 //!
-//! It is a list of what is refused, under a ceiling. An allow-list would be tighter on paper, but
-//! five language runtimes with their threads, timers and allocators need some 250 calls between
-//! them, and one that is missing shows as a bot that forfeits for a reason its author cannot
-//! find. What contains a bot are namespaces, credentials and control groups; the filter takes
-//! away what those do not cover (`vsock`, `io_uring`, keyrings, locks on shared files) and the
-//! parts of the kernel where the holes of the last years were (`bpf`, `userfaultfd`, mounts,
-//! user namespaces). Calls newer than this list do not exist behind it: they answer `ENOSYS`, as
-//! on an older kernel, and programs fall back.
+//! It is a deny-list with a ceiling. An allow-list would be tighter on paper. But five language
+//! runtimes with their threads, timers and allocators need some 250 calls, and a missing one shows
+//! as a bot that forfeits for a reason its author cannot find. Namespaces, credentials and control
+//! groups contain a bot. The filter denies what those do not cover (`vsock`, `io_uring`, keyrings,
+//! locks on shared files), and the parts of the kernel with the vulnerabilities of the last years
+//! (`bpf`, `userfaultfd`, mounts, user namespaces). Calls newer than this list return `ENOSYS`, as on
+//! an older kernel, and programs fall back.
 //!
-//! The program is a binary search over the call's number. Installing a filter makes the kernel
-//! run it once for every number there is, to find those that need no second look: a linear list
-//! costs 0.45 ms at that, the search a tenth.
+//! The filter is a binary search over the call's number. When a filter is installed, the kernel runs
+//! it once for every number, to cache those that it always allows. That takes 0.45 ms for a linear
+//! list, and a tenth of it for the search.
 
 mod bpf;
 mod madvise;
@@ -27,27 +26,27 @@ use libc::{c_long, sock_filter};
 use serde::{Deserialize, Serialize};
 
 use super::syscalls;
-use bpf::{ARCHITECTURE, JUMP_IF_EQUAL, LOAD, MACHINE, NUMBER, give, instruction, search};
+use bpf::{ARCHITECTURE, JUMP_IF_EQUAL, LOAD, MACHINE, NUMBER, instruction, return_value, search};
 use madvise::MADVISE;
-use same_user::{FCHMOD, MKDIRAT, REACHES, REACHES_HERE, SETPRIORITY, UMASK, UTIMENSAT};
+use same_user::{FCHMOD, MKDIRAT, PATH_CALLS, PATH_CALLS_HERE, SETPRIORITY, UMASK, UTIMENSAT};
 use shared_resources::{
-    ABSENT, FCNTL, GETSOCKOPT, IOCTL, IOCTL_NETWORK, MSYNC, PRETENDED, SETSOCKOPT, STREAM,
-    VECTOR_FLAGS,
+    FAKED_CALLS, FCNTL, GETSOCKOPT, HIDDEN_CALLS, IOCTL, IOCTL_NETWORK, MSYNC, SETSOCKOPT,
+    STREAM_SOCKET, VECTOR_FLAGS,
 };
 
-/// What a call gets.
+/// What the filter does with a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Action {
-    /// It is made.
+    /// The kernel executes it.
     Allow,
     /// It fails with this error.
     Errno(i32),
-    /// It is not made, and told that it was: for calls whose effect would reach other bots, and
-    /// that harmless programs expect to work.
+    /// It returns 0 without being executed: for calls whose effect would reach other bots, and that
+    /// harmless programs expect to work.
     FakeSuccess,
     /// It depends on an argument.
     CheckArg(&'static ArgCheck),
-    /// It depends on the upper half of an argument, which pointers have.
+    /// It depends on the upper half of an argument: pointers have one.
     CheckArgUpper(&'static ArgCheck),
 }
 
@@ -62,24 +61,25 @@ struct ArgCheck {
 /// A condition on an argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Condition {
-    /// It is this.
+    /// It has this value.
     Equals(u32),
     /// It has any of these bits.
     HasAny(u32),
 }
 
-/// The attributes that security modules know a process by.
+/// Sets attributes of the process for security modules.
 const LSM_SET_SELF_ATTR: c_long = 460;
 
-const DENIED: Action = Action::Errno(libc::EPERM);
-const MISSING: Action = Action::Errno(libc::ENOSYS);
-const UNKNOWN: Action = Action::Errno(libc::EINVAL);
+const DENY: Action = Action::Errno(libc::EPERM);
+const NOT_IMPLEMENTED: Action = Action::Errno(libc::ENOSYS);
+const INVALID: Action = Action::Errno(libc::EINVAL);
 
-/// The first call that was not looked at: the one after `mseal`. It is the same everywhere.
+/// The first call that was not reviewed: the one after `mseal`. The number is the same on all
+/// architectures.
 const CEILING: u32 = 463;
 
-/// Calls that fail outright.
-const REFUSED: &[c_long] = &[
+/// Calls that always fail.
+const DENIED_CALLS: &[c_long] = &[
     // Other processes.
     libc::SYS_ptrace,
     libc::SYS_process_vm_readv,
@@ -109,7 +109,7 @@ const REFUSED: &[c_long] = &[
     libc::SYS_quotactl_fd,
     libc::SYS_name_to_handle_at,
     libc::SYS_open_by_handle_at,
-    // Doors into the kernel that no bot needs.
+    // Interfaces of the kernel that no bot needs.
     libc::SYS_bpf,
     libc::SYS_perf_event_open,
     libc::SYS_io_uring_setup,
@@ -122,7 +122,7 @@ const REFUSED: &[c_long] = &[
     libc::SYS_request_key,
     libc::SYS_vmsplice,
     libc::SYS_lookup_dcookie,
-    // Maps and fills memory in one call that no freezer interrupts.
+    // Maps and populates memory in one call that no freezer interrupts.
     libc::SYS_remap_file_pages,
     // The machine.
     libc::SYS_init_module,
@@ -141,13 +141,13 @@ const REFUSED: &[c_long] = &[
     libc::SYS_clock_settime,
     libc::SYS_clock_adjtime,
     libc::SYS_adjtimex,
-    // A place in the queue for the processor: the slot's affair.
+    // Scheduling, which the slot decides.
     libc::SYS_sched_setaffinity,
     libc::SYS_sched_setscheduler,
     libc::SYS_sched_setparam,
     libc::SYS_sched_setattr,
     libc::SYS_ioprio_set,
-    // What reaches through files that bots share.
+    // Notifications about files that bots share.
     libc::SYS_inotify_init1,
     libc::SYS_inotify_add_watch,
     libc::SYS_fanotify_init,
@@ -158,9 +158,9 @@ const REFUSED: &[c_long] = &[
     LSM_SET_SELF_ATTR,
 ];
 
-/// The same, of calls that only this kind of machine has.
+/// The same, for calls that only this architecture has.
 #[cfg(target_arch = "x86_64")]
-const REFUSED_HERE: &[c_long] = &[
+const DENIED_CALLS_HERE: &[c_long] = &[
     libc::SYS_mknod,
     libc::SYS_inotify_init,
     libc::SYS_modify_ldt,
@@ -174,11 +174,11 @@ const REFUSED_HERE: &[c_long] = &[
     libc::SYS_nfsservctl,
 ];
 #[cfg(not(target_arch = "x86_64"))]
-const REFUSED_HERE: &[c_long] = &[libc::SYS_kexec_file_load];
+const DENIED_CALLS_HERE: &[c_long] = &[libc::SYS_kexec_file_load];
 
-/// What processes of the whole machine meet by, where there are no namespaces: to have the number
-/// of a segment is to have it, without `shmget`.
-const MEETINGS: &[c_long] = &[
+/// IPC that is shared by the whole machine without namespaces. A process can attach a shared memory
+/// segment by its number alone, without `shmget`.
+const SHARED_IPC_CALLS: &[c_long] = &[
     libc::SYS_shmget,
     libc::SYS_shmat,
     libc::SYS_shmctl,
@@ -192,26 +192,26 @@ const MEETINGS: &[c_long] = &[
     libc::SYS_msgctl,
     libc::SYS_mq_open,
     libc::SYS_mq_unlink,
-    // One end of a connected pair can still take an abstract name, which another bot then cannot.
+    // One end of a connected pair could still bind an abstract name, which another bot then cannot.
     libc::SYS_bind,
     libc::SYS_listen,
 ];
 
-/// Signals by the clock or by a parent's death would wake a bot that is stopped by signals.
-const WAKES: &[c_long] = &[libc::SYS_timer_create];
+/// Timers send signals, which would wake a bot that is stopped by signals.
+const TIMER_CALLS: &[c_long] = &[libc::SYS_timer_create];
 
-/// Memory that no process need have in its map while it is in use.
-const STORES: &[c_long] = &[libc::SYS_memfd_create, libc::SYS_shmget];
+/// Calls that use memory which no process needs to map.
+const UNMAPPED_MEMORY_CALLS: &[c_long] = &[libc::SYS_memfd_create, libc::SYS_shmget];
 
-/// A child's end is told to its parent by the signal in the lowest byte: `SIGCHLD`, or none for a
-/// thread. Others would wake a parent that is stopped by signals. What of them these bits let by
-/// (1 and 16) wakes nobody.
-const OTHER_SIGNALS: u32 = 0xFF & !libc::SIGCHLD.cast_unsigned();
+/// The lowest byte of the flags is the signal that the parent gets when the child ends: `SIGCHLD`, or
+/// none for a thread. Others would wake a parent that is stopped by signals. The two that this mask
+/// does not catch (1 and 16) do not wake it.
+const OTHER_EXIT_SIGNALS: u32 = 0xFF & !libc::SIGCHLD.cast_unsigned();
 
 const CLONE: ArgCheck = ArgCheck {
     argument: 0,
     cases: &[
-        (Condition::HasAny(OTHER_SIGNALS), DENIED),
+        (Condition::HasAny(OTHER_EXIT_SIGNALS), DENY),
         (
             Condition::HasAny(
                 (libc::CLONE_NEWUSER
@@ -223,36 +223,36 @@ const CLONE: ArgCheck = ArgCheck {
                     | libc::CLONE_NEWCGROUP)
                     .cast_unsigned(),
             ),
-            DENIED,
+            DENY,
         ),
     ],
     otherwise: Action::Allow,
 };
 
-/// Network namespaces do not cover every family of sockets; `AF_VSOCK` reaches the hypervisor.
+/// Network namespaces do not cover every socket family: `AF_VSOCK` reaches the hypervisor.
 const SOCKET: ArgCheck = ArgCheck {
     argument: 0,
     cases: &[
         (Condition::Equals(libc::AF_UNIX.cast_unsigned()), Action::Allow),
-        (Condition::Equals(libc::AF_INET.cast_unsigned()), Action::CheckArg(&STREAM)),
-        (Condition::Equals(libc::AF_INET6.cast_unsigned()), Action::CheckArg(&STREAM)),
+        (Condition::Equals(libc::AF_INET.cast_unsigned()), Action::CheckArg(&STREAM_SOCKET)),
+        (Condition::Equals(libc::AF_INET6.cast_unsigned()), Action::CheckArg(&STREAM_SOCKET)),
     ],
     otherwise: Action::Errno(libc::EAFNOSUPPORT),
 };
 
-/// Where the network is the machine's, or has nobody in it.
-const SOCKET_ALONE: ArgCheck = ArgCheck {
+/// For the machine's own network, or an empty one.
+const UNIX_SOCKET: ArgCheck = ArgCheck {
     argument: 0,
     cases: &[(Condition::Equals(libc::AF_UNIX.cast_unsigned()), Action::Allow)],
     otherwise: Action::Errno(libc::EAFNOSUPPORT),
 };
 
-/// Where sockets in the file system and abstract ones are the machine's, pairs are left: of kinds
-/// that stay connected to each other. One for datagrams can be connected to any path afterwards
-/// (bits 1 and 3 are in the numbers of all such kinds).
-const PAIR_ALONE: ArgCheck = ArgCheck {
+/// Without namespaces, path and abstract sockets are the machine's. Only socket pairs of types that
+/// stay connected are allowed: a datagram socket can be connected to any path afterwards (the numbers
+/// of all such types have bit 1 or 3).
+const CONNECTED_PAIR: ArgCheck = ArgCheck {
     argument: 1,
-    cases: &[(Condition::HasAny(0b1010), DENIED)],
+    cases: &[(Condition::HasAny(0b1010), DENY)],
     otherwise: Action::CheckArg(&ArgCheck {
         argument: 0,
         cases: &[(Condition::Equals(libc::AF_UNIX.cast_unsigned()), Action::Allow)],
@@ -260,67 +260,67 @@ const PAIR_ALONE: ArgCheck = ArgCheck {
     }),
 };
 
-/// Only its own limits: under one user the first process of the jail would be in reach.
+/// Only its own limits: a bot with the same user as init could change init's.
 const PRLIMIT: ArgCheck =
-    ArgCheck { argument: 0, cases: &[(Condition::Equals(0), Action::Allow)], otherwise: DENIED };
+    ArgCheck { argument: 0, cases: &[(Condition::Equals(0), Action::Allow)], otherwise: DENY };
 
-/// Asking is allowed, and setting what is set already.
+/// Queries are allowed, and setting the default.
 const PERSONALITY: ArgCheck = ArgCheck {
     argument: 0,
     cases: &[(Condition::Equals(0), Action::Allow), (Condition::Equals(u32::MAX), Action::Allow)],
-    otherwise: DENIED,
+    otherwise: DENY,
 };
 
 const PRCTL: ArgCheck = ArgCheck {
     argument: 0,
     cases: &[
-        (Condition::Equals(PR_SCHED_CORE), DENIED),
-        (Condition::Equals(PR_SET_MEMORY_MERGE), DENIED),
+        (Condition::Equals(PR_SCHED_CORE), DENY),
+        (Condition::Equals(PR_SET_MEMORY_MERGE), DENY),
     ],
     otherwise: Action::Allow,
 };
 
-/// The same where bots are stopped by signals.
-const PRCTL_ASLEEP: ArgCheck = ArgCheck {
+/// The same for bots that are stopped by signals.
+const PRCTL_WITHOUT_FREEZER: ArgCheck = ArgCheck {
     argument: 0,
     cases: &[(Condition::Equals(libc::PR_SET_PDEATHSIG.cast_unsigned()), Action::FakeSuccess)],
     otherwise: Action::CheckArg(&PRCTL),
 };
 
-/// Who may share a core with whom, and whether equal pages of different processes become one.
+/// Core scheduling, and merging of equal pages of different processes.
 const PR_SCHED_CORE: u32 = 62;
 const PR_SET_MEMORY_MERGE: u32 = 67;
 
-/// What the machine does not give: some of it the filter makes up for.
+/// What the machine lacks. The filter compensates for some of it.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-#[expect(clippy::struct_excessive_bools, reason = "each may be missing by itself")]
+#[expect(clippy::struct_excessive_bools, reason = "each may be missing independently")]
 pub(super) struct MissingFeatures {
-    /// Bots are stopped by signals, for want of a freezer.
+    /// No freezer: bots are stopped by signals.
     pub(super) freezer: bool,
-    /// Memory is counted as processes have it in their maps, for want of a control group.
+    /// No control group for memory: only mapped memory is counted.
     pub(super) memory: bool,
-    /// Bots see the machine's own network and processes, for want of namespaces.
+    /// No namespaces: bots see the machine's own network and processes.
     pub(super) namespaces: bool,
-    /// There is nobody in the bot's network to talk to.
+    /// No address in the bot's network to connect to.
     pub(super) network: bool,
-    /// Any number of connections may wait in the bot's network for a server.
+    /// No limit of connections that wait for a server in the bot's network.
     pub(super) backlog: bool,
-    /// Bots are the worker's own user.
+    /// No separate users: bots run as the worker's own user.
     pub(super) users: bool,
 }
 
-/// Every rule: calls that are not in it are allowed.
+/// All rules, by the number of the call. Other calls are allowed.
 fn rules(missing: MissingFeatures) -> BTreeMap<u32, Action> {
     let number = |call: &c_long| u32::try_from(*call).expect("numbers of calls are small");
     let mut rules = BTreeMap::new();
-    for call in REFUSED.iter().chain(REFUSED_HERE) {
-        rules.insert(number(call), DENIED);
+    for call in DENIED_CALLS.iter().chain(DENIED_CALLS_HERE) {
+        rules.insert(number(call), DENY);
     }
-    for (call, question) in [
+    for (call, check) in [
         (libc::SYS_clone, &CLONE),
         (libc::SYS_madvise, &MADVISE),
-        (libc::SYS_socket, if missing.network { &SOCKET_ALONE } else { &SOCKET }),
-        (libc::SYS_socketpair, if missing.namespaces { &PAIR_ALONE } else { &SOCKET_ALONE }),
+        (libc::SYS_socket, if missing.network { &UNIX_SOCKET } else { &SOCKET }),
+        (libc::SYS_socketpair, if missing.namespaces { &CONNECTED_PAIR } else { &UNIX_SOCKET }),
         (libc::SYS_setsockopt, &SETSOCKOPT),
         (libc::SYS_getsockopt, &GETSOCKOPT),
         (libc::SYS_ioctl, if missing.network { &IOCTL } else { &IOCTL_NETWORK }),
@@ -328,84 +328,84 @@ fn rules(missing: MissingFeatures) -> BTreeMap<u32, Action> {
         (libc::SYS_prlimit64, &PRLIMIT),
         (libc::SYS_personality, &PERSONALITY),
         (libc::SYS_setpriority, &SETPRIORITY),
-        (libc::SYS_prctl, if missing.freezer { &PRCTL_ASLEEP } else { &PRCTL }),
+        (libc::SYS_prctl, if missing.freezer { &PRCTL_WITHOUT_FREEZER } else { &PRCTL }),
         (libc::SYS_preadv2, &VECTOR_FLAGS),
         (libc::SYS_pwritev2, &VECTOR_FLAGS),
         (libc::SYS_msync, &MSYNC),
     ] {
-        rules.insert(number(&call), Action::CheckArg(question));
+        rules.insert(number(&call), Action::CheckArg(check));
     }
-    for call in ABSENT {
-        rules.insert(number(call), MISSING);
+    for call in HIDDEN_CALLS {
+        rules.insert(number(call), NOT_IMPLEMENTED);
     }
-    for call in PRETENDED {
+    for call in FAKED_CALLS {
         rules.insert(number(call), Action::FakeSuccess);
     }
     if missing.namespaces {
-        for call in MEETINGS {
-            rules.insert(number(call), DENIED);
+        for call in SHARED_IPC_CALLS {
+            rules.insert(number(call), DENY);
         }
-        // The network is the machine's, and Landlock before version 9 lets any bot connect to a
-        // socket in the file system.
+        // The network is the machine's, and Landlock before version 9 lets bots connect to path
+        // sockets.
         rules.insert(number(&libc::SYS_socket), Action::Errno(libc::EAFNOSUPPORT));
     }
     if missing.backlog {
-        rules.insert(number(&libc::SYS_listen), DENIED);
+        rules.insert(number(&libc::SYS_listen), DENY);
     }
     if missing.users {
-        for call in REACHES.iter().chain(REACHES_HERE) {
-            rules.insert(number(call), DENIED);
+        for call in PATH_CALLS.iter().chain(PATH_CALLS_HERE) {
+            rules.insert(number(call), DENY);
         }
-        for (call, question) in
+        for (call, check) in
             [(libc::SYS_fchmod, &FCHMOD), (libc::SYS_mkdirat, &MKDIRAT), (libc::SYS_umask, &UMASK)]
         {
-            rules.insert(number(&call), Action::CheckArg(question));
+            rules.insert(number(&call), Action::CheckArg(check));
         }
         #[cfg(target_arch = "x86_64")]
         rules.insert(number(&libc::SYS_mkdir), Action::CheckArg(&same_user::MKDIR));
         rules.insert(number(&libc::SYS_utimensat), Action::CheckArgUpper(&UTIMENSAT));
     }
     if missing.memory {
-        for call in STORES {
-            rules.insert(number(call), MISSING);
+        for call in UNMAPPED_MEMORY_CALLS {
+            rules.insert(number(call), NOT_IMPLEMENTED);
         }
     }
     if missing.freezer {
-        for call in WAKES {
-            rules.insert(number(call), DENIED);
+        for call in TIMER_CALLS {
+            rules.insert(number(call), DENY);
         }
     }
     rules
 }
 
-/// The whole filter.
+/// Assembles the filter.
 pub(super) fn program(missing: MissingFeatures) -> Vec<sock_filter> {
     let mut spans = vec![(0, Action::Allow)];
-    let mut begin = |at: u32, verdict: Action| {
-        if spans.last().is_some_and(|(_, last)| *last != verdict) {
+    let mut begin = |at: u32, action: Action| {
+        if spans.last().is_some_and(|(_, last)| *last != action) {
             if spans.last().is_some_and(|(start, _)| *start == at) {
                 spans.pop();
             }
-            spans.push((at, verdict));
+            spans.push((at, action));
         }
     };
-    for (number, verdict) in rules(missing) {
-        begin(number, verdict);
+    for (number, action) in rules(missing) {
+        begin(number, action);
         begin(number + 1, Action::Allow);
     }
-    begin(CEILING, MISSING);
+    begin(CEILING, NOT_IMPLEMENTED);
     let mut program = vec![
         instruction(LOAD, 0, 0, ARCHITECTURE),
         instruction(JUMP_IF_EQUAL, 1, 0, MACHINE),
-        give(libc::SECCOMP_RET_KILL_PROCESS),
+        return_value(libc::SECCOMP_RET_KILL_PROCESS),
         instruction(LOAD, 0, 0, NUMBER),
     ];
     search(&spans, &mut program);
     program
 }
 
-/// Puts the caller, and all that it will start, behind the filter. It has no privileges to gain
-/// any more.
+/// Installs the filter for the caller and everything that it starts. The caller must have set
+/// `no_new_privs`.
 pub(super) fn install(missing: MissingFeatures) -> io::Result<()> {
     syscalls::install_filter(&program(missing))
 }
@@ -415,7 +415,7 @@ mod tests {
     use super::bpf::{ARGUMENTS, JUMP, JUMP_IF_AT_LEAST, JUMP_IF_SET, RETURN};
     use super::*;
 
-    /// What the program says to a call, by the kernel's rules.
+    /// Interprets the filter for a call like the kernel.
     fn run(program: &[sock_filter], machine: u32, number: u32, arguments: [u64; 6]) -> u32 {
         let (mut at, mut accumulator) = (0, 0);
         loop {
@@ -444,7 +444,7 @@ mod tests {
         }
     }
 
-    fn verdict(call: c_long, arguments: [u64; 6]) -> u32 {
+    fn action(call: c_long, arguments: [u64; 6]) -> u32 {
         run(&program(MissingFeatures::default()), MACHINE, u32::try_from(call).unwrap(), arguments)
     }
 
@@ -463,7 +463,7 @@ mod tests {
     const ENOPROTOOPT: u32 = libc::SECCOMP_RET_ERRNO | libc::ENOPROTOOPT.cast_unsigned();
 
     #[test]
-    fn every_rule_is_found() {
+    fn every_rule_is_applied() {
         for (number, rule) in rules(ALL) {
             let found = run(&program(ALL), MACHINE, number, [77; 6]);
             match rule {
@@ -486,7 +486,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_unknown_does_not_exist() {
+    fn unknown_calls_return_enosys() {
         for number in [CEILING, 1000, 0x4000_0000, 0x4000_0001, u32::MAX] {
             assert_eq!(run(&program(MissingFeatures::default()), MACHINE, number, [0; 6]), ENOSYS);
         }
@@ -495,48 +495,48 @@ mod tests {
     }
 
     #[test]
-    fn arguments_decide() {
-        let socket = |family: u64| verdict(libc::SYS_socket, [family, 1, 0, 0, 0, 0]);
+    fn arguments_are_checked() {
+        let socket = |family: u64| action(libc::SYS_socket, [family, 1, 0, 0, 0, 0]);
         assert_eq!([socket(1), socket(2), socket(10)], [ALLOW; 3]);
         assert!([16, 17, 38, 40].iter().all(|family| socket(*family) != ALLOW));
-        let kind = |kind: u64| verdict(libc::SYS_socket, [2, kind, 0, 0, 0, 0]);
+        let kind = |kind: u64| action(libc::SYS_socket, [2, kind, 0, 0, 0, 0]);
         assert_eq!(
             [kind(0x8_0801), kind(0x8_0802), kind(3), kind(5)],
             [ALLOW, EPERM, EPERM, EPERM]
         );
-        let protocol = |number: u64| verdict(libc::SYS_socket, [10, 1, number, 0, 0, 0]);
+        let protocol = |number: u64| action(libc::SYS_socket, [10, 1, number, 0, 0, 0]);
         assert_eq!([protocol(0), protocol(6)], [ALLOW; 2]);
         assert!([17, 132, 136, 262].iter().all(|number| protocol(*number) != ALLOW));
-        let option = |level, option| verdict(libc::SYS_setsockopt, [0, level, option, 0, 0, 0]);
+        let option = |level, option| action(libc::SYS_setsockopt, [0, level, option, 0, 0, 0]);
         let pretended = libc::SECCOMP_RET_ERRNO;
         assert_eq!([option(1, 7), option(1, 26), option(6, 31)], [pretended, EPERM, EPERM]);
-        // Of version 6 of the protocol, whether it is that alone.
+        // `IPV6_V6ONLY` is allowed.
         assert_eq!([option(41, 26), option(0, 1), option(6, 7), option(1, 2)], [ALLOW; 4]);
-        // CgroupParents, filters of sources, tables of the firewall, keys, and protocols that have none.
+        // Multicast groups, source filters, firewall tables, keys, and protocols without options.
         let refused = [(0, 35), (0, 41), (0, 64), (41, 20), (41, 48), (6, 14), (6, 38), (132, 1)];
         assert!(refused.iter().all(|(level, name)| option(*level, *name) != ALLOW));
-        let clone = |flags: u64| verdict(libc::SYS_clone, [flags, 0, 0, 0, 0, 0]);
+        let clone = |flags: u64| action(libc::SYS_clone, [flags, 0, 0, 0, 0, 0]);
         assert_eq!((clone(0x3D_0F00), clone(0x1000_0011)), (ALLOW, EPERM));
         let told_by = |signal: libc::c_int| clone(u64::try_from(signal).unwrap());
         assert_eq!([0, libc::SIGCHLD].map(told_by), [ALLOW; 2]);
         assert_eq!([libc::SIGCONT, libc::SIGUSR1, libc::SIGKILL, 64].map(told_by), [EPERM; 4]);
-        let advice = |number: u64| verdict(libc::SYS_madvise, [0, 0, number, 0, 0, 0]);
+        let advice = |number: u64| action(libc::SYS_madvise, [0, 0, number, 0, 0, 0]);
         assert_eq!([advice(4), advice(8), advice(14), advice(24)], [ALLOW; 4]);
         assert!([22, 23, 25, 26, 102, 103, 1 << 31].iter().all(|number| advice(*number) != ALLOW));
-        let prlimit = |pid: u64| verdict(libc::SYS_prlimit64, [pid, 0, 0, 0, 0, 0]);
+        let prlimit = |pid: u64| action(libc::SYS_prlimit64, [pid, 0, 0, 0, 0, 0]);
         assert_eq!((prlimit(0), prlimit(1)), (ALLOW, EPERM));
-        let priority = |kind: u64, of: u64| verdict(libc::SYS_setpriority, [kind, of, 19, 0, 0, 0]);
+        let priority = |kind: u64, of: u64| action(libc::SYS_setpriority, [kind, of, 19, 0, 0, 0]);
         assert_eq!([priority(0, 0), priority(0, 1), priority(0, 77)], [ALLOW, EPERM, EPERM]);
         assert_eq!([priority(1, 0), priority(2, 0), priority(2, 1000)], [EPERM; 3]);
-        let asked = |level, option| verdict(libc::SYS_getsockopt, [0, level, option, 0, 0, 0]);
+        let asked = |level, option| action(libc::SYS_getsockopt, [0, level, option, 0, 0, 0]);
         // Cookies of a socket and of its namespace; then the kind, and an option of TCP.
         assert_eq!([asked(1, 57), asked(1, 71)], [ENOPROTOOPT; 2]);
         assert_eq!([asked(1, 3), asked(6, 57)], [ALLOW; 2]);
-        assert_eq!(verdict(libc::SYS_openat2, [0; 6]), ENOSYS);
+        assert_eq!(action(libc::SYS_openat2, [0; 6]), ENOSYS);
     }
 
     #[test]
-    fn only_known_controls_reach_a_file() {
+    fn only_known_ioctls_are_allowed() {
         let with = |missing: MissingFeatures, request: u64| {
             let number = u32::try_from(libc::SYS_ioctl).unwrap();
             run(&program(missing), MACHINE, number, [3, request, 0, 0, 0, 0])
@@ -544,12 +544,12 @@ mod tests {
         let ioctl = |request: u64| with(MissingFeatures::default(), request);
         let known = [0x5401, 0x802C_542A, 0x5413, 0x540F, 0x5411, 0x541B, 0x5421, 0x5450, 0x5451];
         assert!(known.iter().all(|request| ioctl(*request) == ALLOW));
-        // Words typed into a terminal, by a number whose upper half the kernel does not look at.
+        // `TIOCSTI` types into a terminal. The kernel ignores the upper half of the number.
         assert_eq!([ioctl(0x5412), ioctl(0xF_0000_5412), ioctl(0x541C)], [ENOTTY; 3]);
-        // Extents of a file, and which of them are in memory; pages and ranges of a process.
+        // Extents of a file and which of them are cached; pages and ranges of a process.
         let looks = [0xC020_660B, 0xC020_662A, 0x4004_6629, 0x6612, 0xC060_6610, 0xC068_6611];
         assert!(looks.iter().all(|request| ioctl(*request) == ENOTTY));
-        // Interfaces can be read where the network is the bot's own, and never changed.
+        // Interfaces of a bot's own network can be read, but not changed.
         assert_eq!([ioctl(0x8912), ioctl(0x8914)], [ALLOW, ENOTTY]);
         assert_eq!(with(ALL, 0x8912), ENOTTY);
         assert_eq!(with(ALL, 0x541B), ALLOW);
@@ -572,18 +572,18 @@ mod tests {
         }
         let naming = [libc::SYS_bind, libc::SYS_listen];
         assert_eq!(naming.map(|number| call(number, [3, 0x7000, 12, 0, 0, 0])), [EPERM; 2]);
-        assert_eq!(naming.map(|number| verdict(number, [3, 0x7000, 12, 0, 0, 0])), [ALLOW; 2]);
+        assert_eq!(naming.map(|number| action(number, [3, 0x7000, 12, 0, 0, 0])), [ALLOW; 2]);
     }
 
     #[test]
-    fn without_a_bound_for_waiting_connections_no_bot_has_a_server() {
+    fn servers_are_denied_without_a_backlog_limit() {
         let missing = MissingFeatures { backlog: true, ..MissingFeatures::default() };
         let listen = u32::try_from(libc::SYS_listen).unwrap();
         assert_eq!(run(&program(missing), MACHINE, listen, [3, 1, 0, 0, 0, 0]), EPERM);
     }
 
     #[test]
-    fn as_the_workers_user_only_open_files_are_changed() {
+    fn bots_with_the_workers_user_change_open_files_only() {
         let call = |call: c_long, arguments: [u64; 6]| {
             run(&program(ALL), MACHINE, u32::try_from(call).unwrap(), arguments)
         };
@@ -600,7 +600,7 @@ mod tests {
     }
 
     #[test]
-    fn it_stays_short() {
+    fn the_filter_is_short() {
         assert!(program(ALL).len() < 900, "{}", program(ALL).len());
     }
 }

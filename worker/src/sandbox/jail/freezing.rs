@@ -1,4 +1,4 @@
-//! How a bot is stopped and goes on, and how its end is waited for.
+//! Stops and resumes bots, and waits for their end.
 
 use std::time::{Duration, Instant};
 
@@ -13,29 +13,29 @@ use super::super::reaper::WARN_AFTER;
 use super::{Backend, Jail, QUICK_EXIT};
 use crate::fault::Fault;
 
-/// How long a stop takes before it counts as slow. Sixty threads on one processor need less.
+/// After this time a stop counts as slow. Sixty threads on one processor need less.
 const SLOW: Duration = Duration::from_millis(500);
 
-/// For how long the stops of one match may be slow in all: afterwards none may be.
+/// How long stops may be slow in one match, in all. Afterwards no stop may be slow.
 pub(super) const MAX_SLOWNESS: Duration = Duration::from_secs(30);
 
-/// Whether what is in a jail runs.
+/// Whether the processes of a jail run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RunState {
     Running,
-    /// It was told to stop.
+    /// A stop was requested.
     Stopping,
-    /// It stands.
+    /// All are stopped.
     Stopped,
-    /// It was killed, and may be on its way out.
+    /// They were killed, and may still be exiting.
     Killed,
-    /// It is gone, or dies in its own time.
+    /// They are gone, or exit with the lowest priority.
     Gone,
 }
 
 impl Jail {
-    /// Stops the bot, which owes nothing now, unless it may think on. It is not waited for: it
-    /// stands, and what it used is exact, after [`Jail::wait_until_idle`] alone.
+    /// Stops the bot while it owes no reply, unless it may ponder. It does not wait: only after
+    /// [`Jail::wait_until_idle`] is the bot stopped and its processor time exact.
     pub fn pause(&mut self) -> Result<(), Fault> {
         if self.ponder == Ponder::Allow || self.run_state != RunState::Running {
             return Ok(());
@@ -43,7 +43,7 @@ impl Jail {
         self.stop()
     }
 
-    /// Lets a bot that rests go on.
+    /// Resumes a paused bot.
     pub fn resume(&mut self) -> Result<(), Fault> {
         match (self.run_state, &self.backend) {
             (RunState::Running, _)
@@ -52,7 +52,7 @@ impl Jail {
         }
     }
 
-    /// Stops everything that runs here, and waits until it stands: whether it does.
+    /// Stops everything that runs here, and waits until it is stopped. Returns whether it is.
     pub fn freeze(&mut self) -> Result<bool, Fault> {
         self.stop()?;
         self.wait_until_idle()
@@ -65,11 +65,11 @@ impl Jail {
             (_, Backend::Namespaces(jail)) => drop(jail.request(&InitRequest::Stop)?),
             (_, Backend::Children(children, ..)) => children.signal(libc::SIGSTOP),
         }
-        self.kill_if_silent();
+        self.kill_if_unresponsive();
         Ok(())
     }
 
-    /// Lets everything go on.
+    /// Continues everything.
     pub fn thaw(&mut self) -> Result<(), Fault> {
         self.run_state = RunState::Running;
         match (&self.cgroup, &self.backend) {
@@ -77,21 +77,21 @@ impl Jail {
             (_, Backend::Namespaces(jail)) => drop(jail.request(&InitRequest::Continue)?),
             (_, Backend::Children(children, ..)) => children.signal(libc::SIGCONT),
         }
-        self.kill_if_silent();
+        self.kill_if_unresponsive();
         Ok(())
     }
 
-    /// Waits until what was told to stop is seen to stand, and what was killed to be gone or to run
-    /// after everything else: then nothing of the bot takes a turn from others. One that does not
-    /// stop within its time is killed, and false is what comes back.
+    /// Waits until a stopped bot no longer runs, and a killed one is gone or has the lowest priority.
+    /// Then the bot takes no processor time from others. A bot that does not stop in time is killed;
+    /// then this returns false.
     pub fn wait_until_idle(&mut self) -> Result<bool, Fault> {
-        self.kill_if_silent();
+        self.kill_if_unresponsive();
         match self.run_state {
             RunState::Running | RunState::Stopped | RunState::Gone => return Ok(true),
             RunState::Killed => {}
             RunState::Stopping => {
-                let stands = self.stands_in_time()?;
-                if stands && !self.is_silent() {
+                let stopped = self.stops_in_time()?;
+                if stopped && !self.is_unresponsive() {
                     self.run_state = RunState::Stopped;
                     return Ok(true);
                 }
@@ -100,56 +100,56 @@ impl Jail {
             }
         }
         self.run_state = RunState::Gone;
-        self.make_way();
+        self.wait_for_exit();
         Ok(!self.is_stuck())
     }
 
-    /// Waits until everything stands: whether it does in time. A bot that is slow to stop again and
-    /// again has less and less time, so that it holds up its match for a while at the most.
-    fn stands_in_time(&mut self) -> Result<bool, Fault> {
+    /// Waits until everything is stopped. Returns whether that happened in time. The time limit shrinks
+    /// with every slow stop, so that a bot cannot delay its match much.
+    fn stops_in_time(&mut self) -> Result<bool, Fault> {
         let began = Instant::now();
-        let stands = poll_until(GRACE.min(SLOW + self.slow_stop_budget), || self.stands())?;
+        let stopped = poll_until(GRACE.min(SLOW + self.slow_stop_budget), || self.is_stopped())?;
         let slowness = began.elapsed().saturating_sub(SLOW).min(GRACE);
         self.slow_stop_budget = self.slow_stop_budget.saturating_sub(slowness);
-        Ok(stands)
+        Ok(stopped)
     }
 
-    /// Whether everything stands, as far as that can be seen.
-    fn stands(&self) -> Result<bool, Fault> {
+    /// Whether everything is stopped, as far as that is known.
+    fn is_stopped(&self) -> Result<bool, Fault> {
         match (&self.cgroup, &self.backend) {
             (Some(cgroup), _) if cgroup.can_freeze() => Ok(cgroup.is_frozen()),
             (_, Backend::Namespaces(jail)) => jail.query(&InitRequest::CheckStopped),
             (_, Backend::Children(children, ..)) => {
-                let stand = process_tree::groups_are_stopped(&children.live);
-                if !stand {
-                    // One that was on its way out may have woken others.
+                let is_stopped = process_tree::groups_are_stopped(&children.live);
+                if !is_stopped {
+                    // A process that exited may have woken others.
                     children.signal(libc::SIGSTOP);
                 }
-                Ok(stand)
+                Ok(is_stopped)
             }
         }
     }
 
-    /// Waits until what was killed is gone, or has been put behind everything else and had its time.
-    /// Where it cannot be put there, as by a worker without the right to, it has to be gone: what
-    /// dies in the kernel would share the processor with the bot that is asked next.
-    fn make_way(&self) {
+    /// Waits until killed processes are gone, or have the lowest priority and had their time. If their
+    /// priority cannot be lowered, as without the privilege, they must be gone: processes that die in
+    /// the kernel would share the processor with the bot that is asked next.
+    fn wait_for_exit(&self) {
         let began = Instant::now();
-        let mut is_behind = false;
-        while !self.is_gone_after(if is_behind { GRACE } else { QUICK_EXIT }) {
-            if is_behind {
+        let mut is_deprioritized = false;
+        while !self.is_gone_after(if is_deprioritized { GRACE } else { QUICK_EXIT }) {
+            if is_deprioritized {
                 return;
             }
             if began.elapsed() > WARN_AFTER {
-                warn!("what was killed neither ends nor can be put behind; its match goes on");
+                warn!("killed processes neither end nor can be deprioritized; the match continues");
                 return;
             }
-            is_behind = self.deprioritize();
+            is_deprioritized = self.deprioritize();
         }
     }
 
-    /// Lets what is dying do so on any processor, and there after everything else: whether all of it
-    /// does.
+    /// Lets dying processes run on any processor, with the lowest priority. Returns whether that worked
+    /// for all.
     pub(super) fn deprioritize(&self) -> bool {
         if self.cgroup.as_ref().is_some_and(Cgroup::deprioritize) {
             return true;
@@ -160,32 +160,32 @@ impl Jail {
         }
     }
 
-    /// Whether the first process of a jail that a bot has used did not answer in time.
-    pub(super) fn is_silent(&self) -> bool {
-        matches!(&self.backend, Backend::Namespaces(jail) if jail.is_silent())
+    /// Whether init did not respond in time after a bot had used the jail.
+    pub(super) fn is_unresponsive(&self) -> bool {
+        matches!(&self.backend, Backend::Namespaces(jail) if jail.is_unresponsive())
     }
 
-    /// Kills everything if the first process did not answer in time. The bot has brought that about:
-    /// it forfeits, and no fault makes its match void.
-    fn kill_if_silent(&mut self) {
-        if self.is_silent() && !matches!(self.run_state, RunState::Killed | RunState::Gone) {
+    /// Kills everything if init did not respond in time. That is the bot's doing: the bot forfeits, and
+    /// its match is no fault.
+    fn kill_if_unresponsive(&mut self) {
+        if self.is_unresponsive() && !matches!(self.run_state, RunState::Killed | RunState::Gone) {
             self.is_stuck = true;
             self.kill();
         }
     }
 
-    /// Whether it was killed since it would not stop, or since what it ran would not end, or since
-    /// its jail did not answer any more.
+    /// Whether it was killed because it did not stop, its processes did not end, or its init did not
+    /// respond.
     pub fn is_stuck(&self) -> bool {
-        self.is_stuck || self.is_silent()
+        self.is_stuck || self.is_unresponsive()
     }
 
-    /// Waits for what was killed: whether it is gone.
+    /// Waits for killed processes. Returns whether they are gone.
     pub(super) fn is_gone_after(&self, limit: Duration) -> bool {
         match &self.backend {
             Backend::Namespaces(jail) => jail.is_gone_after(limit),
             Backend::Children(children, ..) => {
-                // Only the group knows the children of children, where they have no namespace.
+                // Without a namespace, only the control group knows grandchildren.
                 let is_empty = || self.cgroup.as_ref().is_none_or(Cgroup::is_empty);
                 let is_gone = || children.have_ended() && is_empty();
                 poll_until(limit, || Ok(is_gone())).is_ok_and(|gone| gone)

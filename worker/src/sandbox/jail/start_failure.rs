@@ -1,5 +1,5 @@
-//! Whose doing it is that a program did not start: the bot's, which forfeits, or the machine's, which
-//! is a fault. A bot that is executed once per decision can leave its jail in any state.
+//! Decides who caused that a program did not start: the bot, which forfeits, or the machine, which is
+//! a fault. A bot that is executed once per decision can leave its jail in any state.
 
 use std::io;
 
@@ -9,17 +9,17 @@ use super::Jail;
 use crate::fault::Fault;
 
 impl Jail {
-    /// Why a program did not start, for its author; a fault if that is not the bot's doing.
-    pub(super) fn attribute(&mut self, error: StartError) -> Result<String, Fault> {
+    /// Why a program did not start, for its author; a fault if the bot did not cause that.
+    pub(super) fn start_failure(&mut self, error: StartError) -> Result<String, Fault> {
         if let StartError::Fault(fault) = error {
             return Err(fault);
         }
-        // A kill for want of memory tells more than what came of it, and whose memory it was.
+        // A kill for memory is the more precise cause, and also says whose memory ran out.
         if let Some(cause) = self.kill_cause()? {
             return Ok(format!("could not be started: a process of it was {cause}"));
         }
         match error {
-            StartError::Refused { program, error } if self.is_the_machines(&error) => {
+            StartError::Refused { program, error } if self.is_machine_failure(&error) => {
                 Err(Fault::new(format!("cannot start {program}"), error))
             }
             StartError::Refused { program, error } => {
@@ -27,19 +27,20 @@ impl Jail {
                 Ok(format!("{program} could not be started{after}: {error}"))
             }
             _ if self.is_stuck() => {
-                Ok("its sandbox did not answer any more, after what it did before".to_owned())
+                Ok("its sandbox stopped responding, after what it did before".to_owned())
             }
             _ if self.was_used => Ok("its sandbox was killed before".to_owned()),
             _ => Err(Fault::new("cannot start a bot", "its sandbox is gone")),
         }
     }
 
-    /// Whether an error at the start of a program is the machine's: before a bot has used the jail,
-    /// whatever is not the program's own; afterwards, what a bot within its limits cannot cause.
-    fn is_the_machines(&self, error: &io::Error) -> bool {
+    /// Whether the machine caused an error at the start of a program. Before a bot has used the jail:
+    /// everything that is not the program's own error. Afterwards: what a bot within its limits cannot
+    /// cause.
+    fn is_machine_failure(&self, error: &io::Error) -> bool {
         let group = self.cgroup.as_ref();
         match error.raw_os_error() {
-            // Our descriptors, the machine's table of files, and entering the control groups.
+            // Our descriptors, the machine's file table, and joining the control groups.
             Some(libc::EBUSY | libc::EMFILE | libc::ENFILE) => true,
             Some(libc::ENOMEM) => match group.filter(|group| group.limits_memory()) {
                 Some(group) => !group.reached_memory_limit(),

@@ -1,10 +1,10 @@
-//! Verdicts as instructions that the kernel runs: see the theory of operation above.
+//! Actions as BPF instructions: see the theory of operation in the parent module.
 
 use libc::sock_filter;
 
 use super::{Action, ArgCheck, Condition};
 
-/// The value of `AUDIT_ARCH` that this machine's own calls carry.
+/// The `AUDIT_ARCH` value of this machine's own calls.
 #[cfg(target_arch = "x86_64")]
 pub(super) const MACHINE: u32 = 0xC000_003E;
 #[cfg(target_arch = "aarch64")]
@@ -15,7 +15,7 @@ pub(super) const NUMBER: u32 = 0;
 pub(super) const ARCHITECTURE: u32 = 4;
 pub(super) const ARGUMENTS: u32 = 16;
 
-/// Codes of the instructions used.
+/// Opcodes of the instructions.
 pub(super) const LOAD: u16 = 0x20;
 pub(super) const RETURN: u16 = 0x06;
 pub(super) const JUMP: u16 = 0x05;
@@ -27,31 +27,31 @@ pub(super) fn instruction(code: u16, jt: u8, jf: u8, k: u32) -> sock_filter {
     sock_filter { code, jt, jf, k }
 }
 
-pub(super) fn give(value: u32) -> sock_filter {
+pub(super) fn return_value(value: u32) -> sock_filter {
     instruction(RETURN, 0, 0, value)
 }
 
 impl Action {
-    /// Instructions that end with this verdict.
+    /// Appends instructions that end with this action.
     fn assemble(self, program: &mut Vec<sock_filter>) {
         match self {
-            Self::Allow => program.push(give(libc::SECCOMP_RET_ALLOW)),
+            Self::Allow => program.push(return_value(libc::SECCOMP_RET_ALLOW)),
             Self::Errno(error) => {
-                program.push(give(libc::SECCOMP_RET_ERRNO | error.cast_unsigned()));
+                program.push(return_value(libc::SECCOMP_RET_ERRNO | error.cast_unsigned()));
             }
-            Self::FakeSuccess => program.push(give(libc::SECCOMP_RET_ERRNO)),
-            Self::CheckArg(question) | Self::CheckArgUpper(question) => {
-                let ArgCheck { argument, cases, otherwise } = question;
+            Self::FakeSuccess => program.push(return_value(libc::SECCOMP_RET_ERRNO)),
+            Self::CheckArg(check) | Self::CheckArgUpper(check) => {
+                let ArgCheck { argument, cases, otherwise } = check;
                 let half = if matches!(self, Self::CheckArg(_)) { 0 } else { 4 };
                 program.push(instruction(LOAD, 0, 0, ARGUMENTS + 8 * argument + half));
-                for (case, verdict) in *cases {
+                for (case, action) in *cases {
                     let (code, value) = match case {
                         Condition::Equals(value) => (JUMP_IF_EQUAL, *value),
                         Condition::HasAny(bits) => (JUMP_IF_SET, *bits),
                     };
                     let mut decided = Vec::new();
-                    verdict.assemble(&mut decided);
-                    let over = u8::try_from(decided.len()).expect("a question is short");
+                    action.assemble(&mut decided);
+                    let over = u8::try_from(decided.len()).expect("a check has few instructions");
                     program.push(instruction(code, 0, over, value));
                     program.append(&mut decided);
                 }
@@ -61,7 +61,7 @@ impl Action {
     }
 }
 
-/// A binary search over spans of numbers, each from its first number to the next span's.
+/// Appends a binary search over spans of call numbers. A span ends where the next one begins.
 pub(super) fn search(spans: &[(u32, Action)], program: &mut Vec<sock_filter>) {
     let (lower, upper) = spans.split_at(spans.len() / 2);
     if lower.is_empty() {

@@ -1,10 +1,10 @@
-//! What a bot may advise the kernel about its memory.
+//! Which `madvise` advice a bot may give.
 
-use super::{Action, ArgCheck, Condition, UNKNOWN};
+use super::{Action, ArgCheck, Condition, INVALID};
 
-/// What runtimes and allocators advise. Other advice has the kernel work through a whole range before
-/// it looks whether it is to stop, or reaches pages which bots share, or is newer than this list. It
-/// fails as on a kernel that does not know it, which runtimes expect.
+/// Allows what runtimes and allocators use. With other advice the kernel processes a whole range
+/// before it checks for a signal, or it affects pages that bots share, or it is newer than this list.
+/// That fails as on a kernel that does not know it, which runtimes expect.
 pub(super) const MADVISE: ArgCheck = ArgCheck {
     argument: 2,
     cases: &[
@@ -26,5 +26,5 @@ pub(super) const MADVISE: ArgCheck = ArgCheck {
         (Condition::Equals(libc::MADV_KEEPONFORK.cast_unsigned()), Action::Allow),
         (Condition::Equals(24), Action::Allow), // MADV_DONTNEED_LOCKED
     ],
-    otherwise: UNKNOWN,
+    otherwise: INVALID,
 };

@@ -1,16 +1,16 @@
-//! Calls by which a bot that is the worker's own user could reach what is not its own: files named by
-//! a path, which Landlock does not protect from changes of mode, owner and times, and other processes' priorities.
+//! Rules for bots that run as the worker's own user. They could change the mode, owner and times of
+//! files by path, which Landlock does not prevent, and the priorities of other processes.
 
 use libc::c_long;
 
-use super::{Action, ArgCheck, Condition, DENIED};
+use super::{Action, ArgCheck, Condition, DENY};
 
-/// `fchmodat2`, which has the same number everywhere.
+/// `fchmodat2`. The number is the same on all architectures.
 const FCHMODAT2: c_long = 452;
 
-/// What changes a file that is named by a path, and Landlock does not mediate: refused where bots are
-/// the worker's user. Through a descriptor a bot changes what it could open, its own files.
-pub(super) const REACHES: &[c_long] = &[
+/// Calls that change a file by path and that Landlock does not control. Through a descriptor a bot can
+/// change only files that it could open: its own.
+pub(super) const PATH_CALLS: &[c_long] = &[
     libc::SYS_fchmodat,
     FCHMODAT2,
     libc::SYS_fchownat,
@@ -22,9 +22,9 @@ pub(super) const REACHES: &[c_long] = &[
     libc::SYS_truncate,
 ];
 
-/// The same, of calls that only this kind of machine has.
+/// The same, for calls that only this architecture has.
 #[cfg(target_arch = "x86_64")]
-pub(super) const REACHES_HERE: &[c_long] = &[
+pub(super) const PATH_CALLS_HERE: &[c_long] = &[
     libc::SYS_chmod,
     libc::SYS_chown,
     libc::SYS_lchown,
@@ -33,25 +33,24 @@ pub(super) const REACHES_HERE: &[c_long] = &[
     libc::SYS_futimesat,
 ];
 #[cfg(not(target_arch = "x86_64"))]
-pub(super) const REACHES_HERE: &[c_long] = &[];
+pub(super) const PATH_CALLS_HERE: &[c_long] = &[];
 
-/// The times of an open file alone: the path must be a null pointer, in both halves.
+/// Only the times of an open file: both halves of the path pointer must be zero.
 pub(super) const UTIMENSAT: ArgCheck = ArgCheck {
     argument: 1,
-    cases: &[(Condition::HasAny(u32::MAX), DENIED)],
+    cases: &[(Condition::HasAny(u32::MAX), DENY)],
     otherwise: Action::CheckArg(&ArgCheck {
         argument: 1,
         cases: &[(Condition::Equals(0), Action::Allow)],
-        otherwise: DENIED,
+        otherwise: DENY,
     }),
 };
 
-/// One process, or the caller; `libc` has it in two types.
+/// One process, or the caller; `libc` declares it with different types.
 const PRIO_PROCESS: u32 = 0;
 
-/// A caller's own thread, by the number zero, and none by its own number. Where bots are the user of
-/// their jail's first process they could slow that one down, which stops them and watches their
-/// memory.
+/// Only the calling thread, by the number 0. A bot with the same user as init could slow init down,
+/// which stops bots and watches their memory.
 pub(super) const SETPRIORITY: ArgCheck = ArgCheck {
     argument: 0,
     cases: &[(
@@ -59,38 +58,39 @@ pub(super) const SETPRIORITY: ArgCheck = ArgCheck {
         Action::CheckArg(&ArgCheck {
             argument: 1,
             cases: &[(Condition::Equals(0), Action::Allow)],
-            otherwise: DENIED,
+            otherwise: DENY,
         }),
     )],
-    otherwise: DENIED,
+    otherwise: DENY,
 };
 
-/// What an owner needs to read a directory, in order to remove what is in it.
+/// The owner's read permission, needed to empty a directory.
 const READABLE: u32 = 0o400;
 
-/// Modes with which a directory can still be removed by its owner, and no program gains rights.
+/// Modes with which the owner can still remove a directory, and that are not set-user-ID or
+/// set-group-ID.
 pub(super) const FCHMOD: ArgCheck = ArgCheck {
     argument: 1,
-    cases: &[(Condition::HasAny(0o6000), DENIED), (Condition::HasAny(READABLE), Action::Allow)],
-    otherwise: DENIED,
+    cases: &[(Condition::HasAny(0o6000), DENY), (Condition::HasAny(READABLE), Action::Allow)],
+    otherwise: DENY,
 };
 
-/// The same of a new directory.
+/// The same for a new directory.
 #[cfg(target_arch = "x86_64")]
 pub(super) const MKDIR: ArgCheck = ArgCheck {
     argument: 1,
     cases: &[(Condition::HasAny(READABLE), Action::Allow)],
-    otherwise: DENIED,
+    otherwise: DENY,
 };
 pub(super) const MKDIRAT: ArgCheck = ArgCheck {
     argument: 2,
     cases: &[(Condition::HasAny(READABLE), Action::Allow)],
-    otherwise: DENIED,
+    otherwise: DENY,
 };
 
-/// The same of all that is made from then on.
+/// The same for everything created later.
 pub(super) const UMASK: ArgCheck = ArgCheck {
     argument: 0,
-    cases: &[(Condition::HasAny(READABLE), DENIED)],
+    cases: &[(Condition::HasAny(READABLE), DENY)],
     otherwise: Action::Allow,
 };

@@ -1,14 +1,14 @@
-//! What bots have in common without being told: pages of the system's files, disks, locks, memory of
-//! the network. These rules keep one bot from moving there what another can see, or what no limit
-//! counts.
+//! Rules for resources that all bots share: the page cache of system files, disks, locks, network
+//! buffers. They stop bots from signalling each other through these, and from using resources that
+//! no limit counts.
 
 use libc::c_long;
 
-use super::{Action, ArgCheck, Condition, DENIED};
+use super::{Action, ArgCheck, Condition, DENY};
 
-/// Calls that do not exist for bots, so that programs fall back: what tells of memory and mounts
-/// that bots share, and requests that the whole machine counts together.
-pub(super) const ABSENT: &[c_long] = &[
+/// Calls that return `ENOSYS`, so that programs fall back. They reveal memory and mounts that bots
+/// share, or make requests that the machine counts globally.
+pub(super) const HIDDEN_CALLS: &[c_long] = &[
     libc::SYS_io_setup,
     libc::SYS_io_destroy,
     libc::SYS_io_submit,
@@ -19,14 +19,13 @@ pub(super) const ABSENT: &[c_long] = &[
     CACHESTAT,
     STATMOUNT,
     LISTMOUNT,
-    // Their flags are in memory, where no filter sees them. C libraries fall back to `clone`. A
-    // look-up that fails instead of reading the disk tells which names others have looked up;
-    // programs fall back to `openat`.
+    // Their flags are in memory, which a filter cannot read. C libraries fall back to `clone`. A
+    // cached-only look-up reveals which names others have looked up; programs fall back to `openat`.
     libc::SYS_clone3,
     libc::SYS_openat2,
 ];
 
-/// Calls that are the same everywhere and have no name in `libc`.
+/// Calls with the same number on all architectures and no name in `libc`.
 const CACHESTAT: c_long = 451;
 const STATMOUNT: c_long = 457;
 const LISTMOUNT: c_long = 458;
@@ -36,9 +35,9 @@ const IO_PGETEVENTS: c_long = 333;
 #[cfg(target_arch = "aarch64")]
 const IO_PGETEVENTS: c_long = 292;
 
-/// Calls that seem to succeed. What a bot writes is in memory, and is there as long as the bot is;
-/// what else these would reach are disks, memory and locks that bots share.
-pub(super) const PRETENDED: &[c_long] = &[
+/// Calls that seem to succeed. A bot's files are in memory as long as the bot runs, so nothing is
+/// lost. Executed, these calls would affect disks, memory and locks that bots share.
+pub(super) const FAKED_CALLS: &[c_long] = &[
     libc::SYS_flock,
     libc::SYS_sync,
     libc::SYS_syncfs,
@@ -49,30 +48,30 @@ pub(super) const PRETENDED: &[c_long] = &[
     libc::SYS_readahead,
 ];
 
-/// A read that fails unless the file is in memory tells what others have read; a write that waits
-/// for the disk makes it work. Without flags these calls are `preadv` and `pwritev`.
+/// A cached-only read reveals what others have read. A synchronous write keeps the disk busy. Without
+/// flags these calls are `preadv` and `pwritev`.
 pub(super) const VECTOR_FLAGS: ArgCheck = ArgCheck {
     argument: 5,
     cases: &[(Condition::Equals(0), Action::Allow)],
     otherwise: Action::Errno(libc::EOPNOTSUPP),
 };
 
-/// Programs check addresses with `msync`; only what would write to a disk seems to succeed.
+/// Programs check addresses with `msync`. Only synchronous writes are faked.
 pub(super) const MSYNC: ArgCheck = ArgCheck {
     argument: 2,
     cases: &[(Condition::HasAny(libc::MS_SYNC.cast_unsigned()), Action::FakeSuccess)],
     otherwise: Action::Allow,
 };
 
-/// A network has streams alone: what waits in sockets of datagrams has no bound of its own.
-pub(super) const STREAM: ArgCheck = ArgCheck {
+/// Stream sockets only: the buffers of datagram sockets are not bounded.
+pub(super) const STREAM_SOCKET: ArgCheck = ArgCheck {
     argument: 1,
     // Every other kind: datagrams are 2, raw sockets 3, packets in sequence 5.
-    cases: &[(Condition::HasAny(0b1110), DENIED)],
+    cases: &[(Condition::HasAny(0b1110), DENY)],
     otherwise: Action::CheckArg(&PLAIN_TCP),
 };
 
-/// Other protocols have streams too (`SCTP`, `MPTCP`), and buffers that nothing bounds.
+/// TCP only: other stream protocols (`SCTP`, `MPTCP`) have unbounded buffers.
 const PLAIN_TCP: ArgCheck = ArgCheck {
     argument: 2,
     cases: &[
@@ -82,9 +81,9 @@ const PLAIN_TCP: ArgCheck = ArgCheck {
     otherwise: Action::Errno(libc::EPROTONOSUPPORT),
 };
 
-/// Buffers stay as long as they are, and the kernel runs no programs or protocols for a socket. Of the
-/// internet's options those are left that programs set and that keep nothing: keys, groups and filters
-/// take memory of the kernel that no limit counts.
+/// Socket buffers keep their size, and sockets get no BPF programs or upper-layer protocols. Of the IP
+/// and TCP options, common ones that store nothing are allowed: keys, groups and filters take kernel
+/// memory that no limit counts.
 pub(super) const SETSOCKOPT: ArgCheck = ArgCheck {
     argument: 1,
     cases: &[
@@ -96,7 +95,7 @@ pub(super) const SETSOCKOPT: ArgCheck = ArgCheck {
     otherwise: NO_OPTION,
 };
 
-/// What is answered of an option that there is not.
+/// The error for an option that does not exist.
 const NO_OPTION: Action = Action::Errno(libc::ENOPROTOOPT);
 
 const SOCKET_OPTION: ArgCheck = ArgCheck {
@@ -104,12 +103,12 @@ const SOCKET_OPTION: ArgCheck = ArgCheck {
     cases: &[
         (Condition::Equals(libc::SO_SNDBUF.cast_unsigned()), Action::FakeSuccess),
         (Condition::Equals(libc::SO_RCVBUF.cast_unsigned()), Action::FakeSuccess),
-        (Condition::Equals(libc::SO_SNDBUFFORCE.cast_unsigned()), DENIED),
-        (Condition::Equals(libc::SO_RCVBUFFORCE.cast_unsigned()), DENIED),
-        (Condition::Equals(libc::SO_ATTACH_FILTER.cast_unsigned()), DENIED),
-        (Condition::Equals(libc::SO_ATTACH_BPF.cast_unsigned()), DENIED),
-        (Condition::Equals(libc::SO_ATTACH_REUSEPORT_CBPF.cast_unsigned()), DENIED),
-        (Condition::Equals(libc::SO_ATTACH_REUSEPORT_EBPF.cast_unsigned()), DENIED),
+        (Condition::Equals(libc::SO_SNDBUFFORCE.cast_unsigned()), DENY),
+        (Condition::Equals(libc::SO_RCVBUFFORCE.cast_unsigned()), DENY),
+        (Condition::Equals(libc::SO_ATTACH_FILTER.cast_unsigned()), DENY),
+        (Condition::Equals(libc::SO_ATTACH_BPF.cast_unsigned()), DENY),
+        (Condition::Equals(libc::SO_ATTACH_REUSEPORT_CBPF.cast_unsigned()), DENY),
+        (Condition::Equals(libc::SO_ATTACH_REUSEPORT_EBPF.cast_unsigned()), DENY),
     ],
     otherwise: Action::Allow,
 };
@@ -117,7 +116,7 @@ const SOCKET_OPTION: ArgCheck = ArgCheck {
 const TCP_OPTION: ArgCheck = ArgCheck {
     argument: 2,
     cases: &[
-        (Condition::Equals(libc::TCP_ULP.cast_unsigned()), DENIED),
+        (Condition::Equals(libc::TCP_ULP.cast_unsigned()), DENY),
         (Condition::Equals(libc::TCP_NODELAY.cast_unsigned()), Action::Allow),
         (Condition::Equals(libc::TCP_MAXSEG.cast_unsigned()), Action::Allow),
         (Condition::Equals(libc::TCP_CORK.cast_unsigned()), Action::Allow),
@@ -157,8 +156,7 @@ const IPV6_OPTION: ArgCheck = ArgCheck {
     otherwise: NO_OPTION,
 };
 
-/// Numbers of a counter that the whole machine moves: what a socket, and its network namespace, are
-/// called by.
+/// Denies the cookies of a socket and of its network namespace: they come from global counters.
 pub(super) const GETSOCKOPT: ArgCheck = ArgCheck {
     argument: 1,
     cases: &[(
@@ -179,8 +177,8 @@ const SOCKET_COOKIE: ArgCheck = ArgCheck {
 
 const SO_NETNS_COOKIE: u32 = 71;
 
-/// Locks on the system's files would be a channel between bots, and could lock others out. They
-/// seem to succeed, since databases in the bot's own directory want them.
+/// Locks on system files would be a channel between bots, and could block other programs. They seem
+/// to succeed, because databases in the bot's own directory need them.
 pub(super) const FCNTL: ArgCheck = ArgCheck {
     argument: 1,
     cases: &[
@@ -188,23 +186,23 @@ pub(super) const FCNTL: ArgCheck = ArgCheck {
         (Condition::Equals(libc::F_SETLKW.cast_unsigned()), Action::FakeSuccess),
         (Condition::Equals(libc::F_OFD_SETLK.cast_unsigned()), Action::FakeSuccess),
         (Condition::Equals(libc::F_OFD_SETLKW.cast_unsigned()), Action::FakeSuccess),
-        (Condition::Equals(10), DENIED), // F_SETSIG: would wake a bot that is stopped by signals
-        (Condition::Equals(libc::F_SETLEASE.cast_unsigned()), DENIED),
-        (Condition::Equals(libc::F_NOTIFY.cast_unsigned()), DENIED),
-        // Numbers that stay at a file for all who open it.
-        (Condition::Equals(1036), DENIED), // F_SET_RW_HINT
-        (Condition::Equals(1038), DENIED), // F_SET_FILE_RW_HINT
-        (Condition::Equals(1040), DENIED), // F_SETDELEG
-        // Pipe buffers are counted per user, and users are shared where there is only one.
-        (Condition::Equals(libc::F_SETPIPE_SZ.cast_unsigned()), DENIED),
+        (Condition::Equals(10), DENY), // F_SETSIG: wakes a bot that is stopped by signals
+        (Condition::Equals(libc::F_SETLEASE.cast_unsigned()), DENY),
+        (Condition::Equals(libc::F_NOTIFY.cast_unsigned()), DENY),
+        // Values that are stored with the file, for everyone who opens it.
+        (Condition::Equals(1036), DENY), // F_SET_RW_HINT
+        (Condition::Equals(1038), DENY), // F_SET_FILE_RW_HINT
+        (Condition::Equals(1040), DENY), // F_SETDELEG
+        // Pipe buffers are counted per user, and several bots may have the same user.
+        (Condition::Equals(libc::F_SETPIPE_SZ.cast_unsigned()), DENY),
     ],
     otherwise: Action::Allow,
 };
 
-/// What runtimes ask of a descriptor: whether it is a terminal, and how pipes and sockets are to
-/// be read. File systems answer hundreds of other requests through any file that can be read: ext4
-/// tells which extents of a file are in memory, and loads them. All of those fail as they do on a
-/// file that does not know them, which programs expect.
+/// Requests that runtimes make: whether a descriptor is a terminal, and modes of pipes and sockets.
+/// File systems have hundreds of others for any readable file: ext4 reports which extents of a file
+/// are cached, and loads them. All of those fail as on a file that does not support them, which
+/// programs expect.
 pub(super) const IOCTL: ArgCheck = ArgCheck {
     argument: 1,
     cases: &[
@@ -221,7 +219,7 @@ pub(super) const IOCTL: ArgCheck = ArgCheck {
     otherwise: Action::Errno(libc::ENOTTY),
 };
 
-/// The same where the network is the bot's own: Java lists its interfaces by these.
+/// The same for a bot with its own network: Java lists interfaces with these.
 pub(super) const IOCTL_NETWORK: ArgCheck = ArgCheck {
     argument: 1,
     cases: &[
