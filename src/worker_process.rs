@@ -16,7 +16,7 @@ use std::thread;
 use std::time::Duration;
 
 use arbiter_worker::metrics::Metrics;
-use arbiter_worker::worker::{Ending, Worker, WorkerConfig};
+use arbiter_worker::worker::{Shutdown, Worker, WorkerConfig};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _};
@@ -83,7 +83,7 @@ impl Figures {
     /// Those of a worker of this process.
     pub(crate) fn of(metrics: &Metrics) -> Self {
         let mut text = String::new();
-        metrics.figures(&mut text).expect("a string takes everything");
+        metrics.encode(&mut text).expect("a string takes everything");
         Self { connected: metrics.is_connected(), text }
     }
 }
@@ -98,7 +98,7 @@ pub(crate) struct ParentLine {
 impl ParentLine {
     /// Takes the socket from standard input, which then is empty. From now on a thread does what
     /// is asked there, and exits the process when the other end is gone.
-    pub(crate) fn take(ending: watch::Sender<Ending>) -> Result<Self, Failure> {
+    pub(crate) fn take(ending: watch::Sender<Shutdown>) -> Result<Self, Failure> {
         let take = || {
             let socket = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
             let requests = BufReader::new(socket.try_clone()?);
@@ -122,14 +122,14 @@ impl ParentLine {
         Ok(line)
     }
 
-    fn answer(&self, request: Request, ending: &watch::Sender<Ending>) {
+    fn answer(&self, request: Request, ending: &watch::Sender<Shutdown>) {
         let wanted = match request {
             Request::Figures => {
                 let figures = self.metrics.get().map(|metrics| Figures::of(metrics));
                 return self.say(&Reply::Figures(figures.unwrap_or_default()));
             }
-            Request::Drain => Ending::Drain,
-            Request::Stop => Ending::Now,
+            Request::Drain => Shutdown::Drain,
+            Request::Stop => Shutdown::Now,
         };
         ending.send_modify(|ending| *ending = wanted.max(*ending));
     }
@@ -177,14 +177,14 @@ impl FigureSource {
 pub(crate) struct WorkerProcess {
     /// What can be observed of it.
     pub(crate) figures: FigureSource,
-    ending: watch::Sender<Ending>,
+    ending: watch::Sender<Shutdown>,
     supervisor: JoinHandle<()>,
 }
 
 impl WorkerProcess {
     /// Starts it, and waits until it is prepared.
     pub(crate) async fn start(config: WorkerConfig, otlp: Option<String>) -> Result<Self, Failure> {
-        let (ending, ends) = watch::channel(Ending::NotYet);
+        let (ending, ends) = watch::channel(Shutdown::None);
         let (ask, asks) = mpsc::channel(1);
         let (tell, prepared) = oneshot::channel();
         let supervisor = Supervisor { config, otlp, ends, asks, prepared: Some(tell) };
@@ -197,11 +197,11 @@ impl WorkerProcess {
     /// Ends it: it ends what it plays, or gives it back when `hurry` comes.
     pub(crate) async fn stop(self, hurry: impl Future<Output = ()>) -> Result<(), Failure> {
         let Self { ending, mut supervisor, figures: _ } = self;
-        ending.send_replace(Ending::Drain);
+        ending.send_replace(Shutdown::Drain);
         let ended = tokio::select! {
             ended = &mut supervisor => ended,
             () = hurry => {
-                ending.send_replace(Ending::Now);
+                ending.send_replace(Shutdown::Now);
                 supervisor.await
             }
         };
@@ -216,7 +216,7 @@ struct Supervisor {
     config: WorkerConfig,
     /// Where its traces go.
     otlp: Option<String>,
-    ends: watch::Receiver<Ending>,
+    ends: watch::Receiver<Shutdown>,
     asks: mpsc::Receiver<oneshot::Sender<Figures>>,
     /// Who waits for the first one to be prepared.
     prepared: Option<oneshot::Sender<Result<(), Failure>>>,
@@ -231,7 +231,7 @@ impl Supervisor {
                 Ok(child) => self.attend(child).await,
                 Err(error) => End { failure: None, how: format!("cannot be started: {error}") },
             };
-            if *self.ends.borrow() != Ending::NotYet {
+            if *self.ends.borrow() != Shutdown::None {
                 return;
             }
             if let Some(waiting) = self.prepared.take() {
@@ -286,7 +286,7 @@ impl Supervisor {
                     continue;
                 }
                 Ok(()) = self.ends.changed() => match *self.ends.borrow_and_update() {
-                    Ending::Now => {
+                    Shutdown::Now => {
                         deadline = Some(Instant::now() + LAST);
                         Request::Stop
                     }
@@ -392,17 +392,17 @@ impl Child {
 
 /// The call of this program as a worker.
 fn command(config: &WorkerConfig, otlp: Option<&str>, socket: UnixStream) -> Command {
-    let WorkerConfig { access, slots, spool, cache, policy, drain, .. } = config;
+    let WorkerConfig { coordinator, slots, spool, cache, policy, drain, .. } = config;
     #[expect(clippy::disallowed_methods, reason = "this program again, not a bot")]
     let mut command = Command::new("/proc/self/exe");
-    command.arg0("arbiter").args(["worker", "--supervised", "--coordinator", &access.server]);
+    command.arg0("arbiter").args(["worker", "--supervised", "--coordinator", &coordinator.server]);
     command.args(["--slots", &slots.to_string(), "--sandbox", policy.as_str()]);
     command.args(["--drain", &format!("{}us", drain.as_micros())]);
     command.arg("--spool").arg(spool).arg("--cache").arg(cache);
     for name in FOREIGN {
         command.env_remove(name);
     }
-    command.env("ARBITER_TOKEN", access.token.as_deref().unwrap_or_default());
+    command.env("ARBITER_TOKEN", coordinator.token.as_deref().unwrap_or_default());
     match otlp {
         Some(url) => command.env(TRACES, url),
         None => command.env_remove(TRACES),

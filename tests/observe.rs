@@ -335,8 +335,9 @@ fn figures_are_what_sql_counts() {
     let matches = worker.sum("arbiter_worker_matches_total");
     assert_eq!(worker.of("arbiter_worker_margin_used_seconds_count"), matches);
     assert_eq!(worker.of("arbiter_worker_bot_start_seconds_count"), 2 * matches);
-    let ended = worker.by("arbiter_worker_jobs_total", "end");
-    assert_eq!(ended["reported"], worker.of("arbiter_worker_verdicts_total{fate=\"accepted\"}"));
+    let jobs = worker.by("arbiter_worker_jobs_total", "outcome");
+    let accepted = "arbiter_worker_report_acknowledgements_total{status=\"accepted\"}";
+    assert_eq!(jobs["reported"], worker.of(accepted));
 
     names_no_bot_and_no_owner(&figures, &worker);
     let well = |address| ["/healthz", "/readyz"].map(|path| Browser::new(address).get(path).status);

@@ -232,12 +232,12 @@ fn a_worker_waits_for_its_coordinator() {
     let log = site.directory.path().join("worker");
     let mut worker = Service::start(&mut site.worker(&pass, "spool"), &log);
     wait_until("it tries again and again", || {
-        worker.said().matches("no coordinator; trying again").count() >= 3
+        worker.said().matches("no coordinator; retrying").count() >= 3
     });
     assert_eq!(worker.stop(), Some(0), "{}", worker.said());
     let mut worker = Service::start(&mut site.worker(&pass, "spool"), &log);
     wait_until("it goes on trying", || {
-        worker.said().matches("no coordinator; trying again").count() >= 6
+        worker.said().matches("no coordinator; retrying").count() >= 6
     });
     let mut command = site.database.coordinator(address);
     site.coordinator = Service::start(&mut command, &site.directory.path().join("coordinator"));

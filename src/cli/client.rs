@@ -12,7 +12,7 @@ use arbiter_proto::v1::bot_service_client::BotServiceClient;
 use arbiter_proto::v1::ranking_service_client::RankingServiceClient;
 use arbiter_proto::v1::token_service_client::TokenServiceClient;
 use arbiter_proto::v1::tournament_service_client::TournamentServiceClient;
-use arbiter_worker::connect::{Access, Bearer, ConnectError, innermost};
+use arbiter_worker::connect::{BearerToken, ConnectError, ConnectOptions, root_cause};
 use clap::Args;
 use serde_json::Value;
 use tonic::service::interceptor::InterceptedService;
@@ -49,18 +49,18 @@ pub(super) struct Client {
 }
 
 /// A service's client behind a connection that says who asks.
-type Link = InterceptedService<Channel, Bearer>;
+type Link = InterceptedService<Channel, BearerToken>;
 
 /// A coordinator that is connected.
 #[derive(Clone, Debug)]
 pub(super) struct Server {
     channel: Channel,
-    bearer: Bearer,
+    bearer: BearerToken,
 }
 
 impl Server {
     /// Connects to a coordinator.
-    pub(super) async fn reach(access: &Access) -> Result<Self, Failure> {
+    pub(super) async fn reach(access: &ConnectOptions) -> Result<Self, Failure> {
         let bearer = access.bearer()?;
         let channel = access.channel().await?;
         Ok(Self { channel, bearer })
@@ -165,10 +165,10 @@ impl Client {
         self.run(async |server| server.ask(question).await)
     }
 
-    fn access(&self) -> Access {
+    fn access(&self) -> ConnectOptions {
         let Self { server, token, ca, cert, key } = self.clone();
         let token = token.filter(|token| !token.is_empty());
-        Access { server: server.0, token, ca, cert, key }
+        ConnectOptions { server: server.0, token, ca, cert, key }
     }
 }
 
@@ -215,18 +215,18 @@ impl FromStr for Servers {
             let told = error.to_string();
             told.strip_prefix(&format!("{text}: ")).unwrap_or(&told).to_owned()
         };
-        Access::new(text).check().map(|()| Self(text.to_owned())).map_err(unfit)
+        ConnectOptions::new(text).check().map(|()| Self(text.to_owned())).map_err(unfit)
     }
 }
 
 impl From<ConnectError> for Failure {
     fn from(error: ConnectError) -> Self {
         match error {
-            ConnectError::Malformed { .. } => Self::usage(error),
+            ConnectError::InvalidOption { .. } => Self::usage(error),
             ConnectError::Unreachable { .. } => {
                 Self::Refused(format!("{error} name it with --server or ARBITER_SERVER"))
             }
-            ConnectError::Unfit { .. } => Self::Refused(error.to_string()),
+            ConnectError::Incompatible { .. } => Self::Refused(error.to_string()),
         }
     }
 }
@@ -273,7 +273,7 @@ impl From<Status> for Failure {
             _ if is_lost(&status) => Self::Refused(format!(
                 "the coordinator cannot be reached any more: {}; is it running? name it with \
                  --server or ARBITER_SERVER",
-                status.source().map_or(told.to_owned(), |cause| printable(&innermost(cause)))
+                status.source().map_or(told.to_owned(), |cause| printable(&root_cause(cause)))
             )),
             Code::Unauthenticated => Self::Refused(format!(
                 "{told}; set --token or ARBITER_TOKEN to a token that is valid"

@@ -9,10 +9,10 @@ use std::sync::Arc;
 
 use arbiter_games::{BotName, ClockKind, ClockRules, Games, Seed};
 use arbiter_worker::fault::Fault;
-use arbiter_worker::match_runner::SeatReport;
+use arbiter_worker::match_runner::SeatSummary;
 use arbiter_worker::record::Recorder;
 use arbiter_worker::sandbox::{Host, Policy, ScratchDir};
-use arbiter_worker::seat::Stop;
+use arbiter_worker::seat::StopSignal;
 use clap::{ArgAction, Args};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
@@ -229,7 +229,7 @@ impl Play {
 
     /// Tells what is to be told about a seat, beside the results.
     fn show_seat(&self, job: &Job, played: &Played, seat: usize, name: &BotName) {
-        let SeatReport { detail, remains, .. } = &played.outcome.seats[seat];
+        let SeatSummary { detail, remains, .. } = &played.outcome.seats[seat];
         let number = job.number;
         if self.stderr {
             if remains.stderr_dropped > 0 {
@@ -277,12 +277,12 @@ const ENDING: [i32; 4] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM];
 
 /// Lets Ctrl-C and its like end the matches under way. Asking twice is asking once: all waits end
 /// at the first, and what follows is cleaning up.
-pub(super) fn interruptible() -> Result<Arc<Stop>, Failure> {
+pub(super) fn interruptible() -> Result<Arc<StopSignal>, Failure> {
     let failed = |error: io::Error| Failure::Negative(format!("cannot watch signals: {error}"));
     let (reader, writer) = UnixStream::pair().map_err(failed)?;
     for signal in ENDING {
         let writer = writer.try_clone().map_err(failed)?;
         signal_hook::low_level::pipe::register(signal, writer).map_err(failed)?;
     }
-    Ok(Arc::new(Stop::new(OwnedFd::from(reader))))
+    Ok(Arc::new(StopSignal::new(OwnedFd::from(reader))))
 }

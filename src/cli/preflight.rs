@@ -8,7 +8,7 @@ use arbiter_games::{ClockRules, Games, Seed};
 use arbiter_worker::bundle::Submission;
 use arbiter_worker::fault::Fault;
 use arbiter_worker::sandbox::{Host, JailConfig, Policy};
-use arbiter_worker::trial::{Failing, Player, Stage, Trial, Tried};
+use arbiter_worker::trial::{Player, Trial, TrialFailure, TrialOutcome, TrialProgress};
 use clap::{ArgAction, Args};
 use serde_json::json;
 
@@ -82,8 +82,8 @@ impl Preflight {
         let mut stage = |stage| {
             if !self.json {
                 tell(&match stage {
-                    Stage::Building => format!("{name}: building"),
-                    Stage::Played(played, all) => {
+                    TrialProgress::Building => format!("{name}: building"),
+                    TrialProgress::Played(played, all) => {
                         format!("{name}: {played} of {all} matches played")
                     }
                 });
@@ -100,10 +100,10 @@ impl Preflight {
         self.show(&trial, &bundle.digest().to_string(), &tried)
     }
 
-    fn show(&self, trial: &Trial, digest: &str, tried: &Tried) -> Result<(), Failure> {
+    fn show(&self, trial: &Trial, digest: &str, tried: &TrialOutcome) -> Result<(), Failure> {
         let name = &trial.name;
-        let Tried { failing, figures, warnings, log, .. } = tried;
-        let Failing { verdict, evidence } = failing.clone().unwrap_or_default();
+        let TrialOutcome { failing, figures, warnings, log, .. } = tried;
+        let TrialFailure { verdict, evidence } = failing.clone().unwrap_or_default();
         let object = || {
             json!({
                 "bot": name,

@@ -12,7 +12,7 @@ use arbiter_replay::LONGEST_LINE;
 use arbiter_worker::bot::Bot;
 use arbiter_worker::bounded_read::open_regular;
 use arbiter_worker::record::Header;
-use arbiter_worker::replay_seat::{Ply, Rehearsal, RehearsalError, Timed};
+use arbiter_worker::replay_seat::{ReplyComparison, SeatReplay, SeatReplayError, TimedReply};
 use arbiter_worker::sandbox::{Host, JailConfig, Policy};
 use clap::Args;
 use serde_json::{Value, json};
@@ -81,7 +81,7 @@ impl Repro {
             tell(&introduction(&header, place));
         }
         let host = Host::prepare(self.sandbox)?;
-        let rehearsal = Rehearsal { place, bot, terms };
+        let rehearsal = SeatReplay { place, bot, terms };
         let mut shown = Shown { out: Output::new(), plies: 0, differing: Vec::new() };
         let mut printed = Ok(());
         let ended = rehearsal.run(games, record, &host, &interruptible()?, |ply| {
@@ -167,12 +167,12 @@ fn introduction(header: &Header, place: Seat) -> String {
     format!("{game}: the part of {whose}, seat {place}, with {others}; clock {kind}")
 }
 
-impl From<RehearsalError> for Failure {
-    fn from(error: RehearsalError) -> Self {
+impl From<SeatReplayError> for Failure {
+    fn from(error: SeatReplayError) -> Self {
         match error {
-            RehearsalError::Record(_) => Self::Negative(format!("the record: {error}")),
-            RehearsalError::NoSeat(_) => Self::usage(format!("--seat: {error}")),
-            RehearsalError::Fault(_) => Self::Negative(error.to_string()),
+            SeatReplayError::Record(_) => Self::Negative(format!("the record: {error}")),
+            SeatReplayError::NoSeat(_) => Self::usage(format!("--seat: {error}")),
+            SeatReplayError::Fault(_) => Self::Negative(error.to_string()),
         }
     }
 }
@@ -186,7 +186,7 @@ struct Shown {
 }
 
 impl Shown {
-    fn show(&mut self, ply: &Ply, json: bool, all: bool) -> Result<(), Failure> {
+    fn show(&mut self, ply: &ReplyComparison, json: bool, all: bool) -> Result<(), Failure> {
         let same = ply.then.agrees(&ply.now);
         self.plies = ply.number;
         if !same {
@@ -207,7 +207,7 @@ impl Shown {
     }
 
     /// Prints an answer with its times, each line marked.
-    fn timed(&mut self, mark: char, timed: &Timed) -> Result<(), Failure> {
+    fn timed(&mut self, mark: char, timed: &TimedReply) -> Result<(), Failure> {
         let (wall, cpu) = (millis(timed.spent.wall), millis(timed.spent.cpu));
         self.line(mark, &format!("{}  ({wall}, processor {cpu})", text(timed)))
     }
@@ -236,7 +236,7 @@ impl Shown {
 }
 
 /// An answer for people; why there is none, if there is none.
-fn text(timed: &Timed) -> String {
+fn text(timed: &TimedReply) -> String {
     match &timed.reply {
         Ok(reply) => String::from_utf8_lossy(reply).into_owned(),
         Err(failure) if failure.detail.is_empty() => format!("forfeit: {}", failure.forfeit),
@@ -244,8 +244,8 @@ fn text(timed: &Timed) -> String {
     }
 }
 
-fn ply_json(ply: &Ply, same: bool) -> Value {
-    let timed = |timed: &Timed| {
+fn ply_json(ply: &ReplyComparison, same: bool) -> Value {
+    let timed = |timed: &TimedReply| {
         let reply = timed.reply.as_ref().map(|reply| String::from_utf8_lossy(reply));
         let failure = timed.reply.as_ref().err();
         json!({

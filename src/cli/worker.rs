@@ -6,9 +6,9 @@ use std::thread;
 use std::time::Duration;
 
 use arbiter_games::Games;
-use arbiter_worker::connect::{Access, ConnectError};
+use arbiter_worker::connect::{ConnectError, ConnectOptions};
 use arbiter_worker::sandbox::Policy;
-use arbiter_worker::worker::{Ending, WorkerConfig, WorkerError};
+use arbiter_worker::worker::{Shutdown, WorkerConfig, WorkerError};
 use clap::Args;
 use tokio::sync::watch;
 
@@ -84,7 +84,7 @@ impl Worker {
         let (observe, supervised) = (self.observe.clone(), self.supervised);
         let config = self.config(games)?;
         logs::start();
-        let (ask, ending) = watch::channel(Ending::NotYet);
+        let (ask, ending) = watch::channel(Shutdown::None);
         let parent = supervised.then(|| ParentLine::take(ask.clone())).transpose()?;
         super::runtime()?.block_on(async {
             let mut signals = Endings::watch()?;
@@ -107,7 +107,7 @@ impl Worker {
                     done = &mut working => break done.map_err(failure),
                     // A parent gets the same signals, and says what is to be done.
                     () = signals.next() => if !supervised {
-                        ask.send_modify(|ending| *ending = ending.sooner());
+                        ask.send_modify(|ending| *ending = ending.escalate());
                     },
                 }
             };
@@ -128,7 +128,7 @@ impl Worker {
         let token = token.filter(|token| !token.is_empty());
         Ok(WorkerConfig {
             games: games.clone(),
-            access: Access { server: coordinator.0, token, ca, cert, key },
+            coordinator: ConnectOptions { server: coordinator.0, token, ca, cert, key },
             name,
             slots,
             cache: cache.unwrap_or_else(|| spool.join("cache")),
@@ -168,7 +168,7 @@ fn default_spool() -> Result<PathBuf, Failure> {
 /// The exit code of a worker that cannot go on.
 fn failure(error: WorkerError) -> Failure {
     match error {
-        WorkerError::Access(ConnectError::Malformed { .. }) => Failure::usage(error),
+        WorkerError::Connect(ConnectError::InvalidOption { .. }) => Failure::usage(error),
         error => Failure::Refused(error.to_string()),
     }
 }

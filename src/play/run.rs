@@ -7,9 +7,9 @@ use std::thread;
 
 use arbiter_games::{ClockRules, Params, Score, Seed};
 use arbiter_worker::fault::Fault;
-use arbiter_worker::match_runner::{Entrant, Match, Outcome, State};
+use arbiter_worker::match_runner::{BotState, Entrant, Match, MatchOutcome};
 use arbiter_worker::sandbox::{Host, JailConfig, reaper, slot_cores};
-use arbiter_worker::seat::Stop;
+use arbiter_worker::seat::StopSignal;
 
 use crate::play::plan::{Job, Kind, Plan};
 use crate::play::progress::Reorder;
@@ -23,7 +23,7 @@ const ATTEMPTS: usize = 3;
 pub(crate) struct Run<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) host: &'a Host,
-    pub(crate) stop: Arc<Stop>,
+    pub(crate) stop: Arc<StopSignal>,
     pub(crate) clock: ClockRules,
     /// How many matches at a time.
     pub(crate) jobs: usize,
@@ -43,7 +43,7 @@ pub(crate) struct Played {
     /// Positions in the list of entries, seat 1 first.
     pub(crate) seats: Vec<usize>,
     /// What it came to.
-    pub(crate) outcome: Outcome,
+    pub(crate) outcome: MatchOutcome,
 }
 
 /// A job that was played.
@@ -197,8 +197,8 @@ impl Run<'_> {
         let entrants = seats.iter().map(|entry| {
             let entry = &self.plan.entries[*entry];
             let state = match self.state {
-                Some(root) => State::Kept(root.join(entry.name.as_str())),
-                None => State::Fresh,
+                Some(root) => BotState::Persistent(root.join(entry.name.as_str())),
+                None => BotState::Fresh,
             };
             Entrant { bot: Arc::clone(&entry.bot).into(), name: entry.name.clone(), state }
         });

@@ -5,13 +5,12 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use arbiter_games::{
-    ClockKind, Forfeit, Illegal, MatchState, MatchView, Micros, Owes, Seat as Place, Step,
-    TimeSpent,
+    ClockKind, Forfeit, Illegal, MatchState, MatchView, Micros, Owes, Seat, Step, TimeSpent,
 };
 use arbiter_worker::fault::Fault;
-use arbiter_worker::match_runner::Company;
-use arbiter_worker::referee::Event;
-use arbiter_worker::seat::{Answer, Failure, Remains, Seat};
+use arbiter_worker::match_runner::MatchHooks;
+use arbiter_worker::referee::MatchEvent;
+use arbiter_worker::seat::{SeatDriver, SeatFailure, SeatUsage, TimedReply};
 
 use super::Sitting;
 
@@ -23,20 +22,20 @@ const HEARD: &[u8] = b"=";
 #[derive(Debug)]
 pub(crate) struct Onlookers(pub(crate) Arc<Sitting>);
 
-impl Company for Onlookers {
-    fn follow(&mut self, game: Box<dyn MatchState>) -> Box<dyn MatchState> {
+impl MatchHooks for Onlookers {
+    fn wrap_game(&mut self, game: Box<dyn MatchState>) -> Box<dyn MatchState> {
         Box::new(Followed { game, sitting: Arc::clone(&self.0) })
     }
 
-    fn person(&mut self, _place: Place) -> Box<dyn Seat> {
+    fn person_driver(&mut self, _place: Seat) -> Box<dyn SeatDriver> {
         Box::new(Person { sitting: Arc::clone(&self.0), answered: false, is_gone: false })
     }
 
-    fn overhear(&mut self, place: Place, seat: Box<dyn Seat>) -> Box<dyn Seat> {
+    fn wrap_driver(&mut self, place: Seat, seat: Box<dyn SeatDriver>) -> Box<dyn SeatDriver> {
         Box::new(Overheard { place, seat, sitting: Arc::clone(&self.0) })
     }
 
-    fn witness(&mut self, time: Micros, event: Event<'_>) {
+    fn on_event(&mut self, time: Micros, event: MatchEvent<'_>) {
         self.0.note(time, event);
     }
 }
@@ -67,20 +66,20 @@ impl MatchState for Followed {
         self.game.view()
     }
 
-    fn launch_arguments(&self, seat: Place) -> Vec<String> {
+    fn launch_arguments(&self, seat: Seat) -> Vec<String> {
         self.game.launch_arguments(seat)
     }
 }
 
 /// A bot whose standard error is shown as it comes.
 struct Overheard {
-    place: Place,
-    seat: Box<dyn Seat>,
+    place: Seat,
+    seat: Box<dyn SeatDriver>,
     sitting: Arc<Sitting>,
 }
 
-impl Seat for Overheard {
-    fn ask(&mut self, text: &str, limit: Micros) -> Result<Answer, Fault> {
+impl SeatDriver for Overheard {
+    fn ask(&mut self, text: &str, limit: Micros) -> Result<TimedReply, Fault> {
         let answer = self.seat.ask(text, limit)?;
         self.sitting.overhear(self.place, self.seat.stderr());
         Ok(answer)
@@ -114,7 +113,7 @@ impl Seat for Overheard {
         self.seat.farewell(deadline)
     }
 
-    fn close(self: Box<Self>) -> Result<Remains, Fault> {
+    fn close(self: Box<Self>) -> Result<SeatUsage, Fault> {
         let remains = self.seat.close()?;
         self.sitting.overhear(self.place, &remains.stderr);
         Ok(remains)
@@ -128,12 +127,12 @@ struct Person {
     is_gone: bool,
 }
 
-impl Seat for Person {
-    fn ask(&mut self, _text: &str, limit: Micros) -> Result<Answer, Fault> {
+impl SeatDriver for Person {
+    fn ask(&mut self, _text: &str, limit: Micros) -> Result<TimedReply, Fault> {
         let sitting = &self.sitting;
         self.answered = true;
         if self.is_gone || sitting.owes() != Owes::Move {
-            return Ok(Answer { reply: Ok(HEARD.to_vec()), spent: TimeSpent::default() });
+            return Ok(TimedReply { reply: Ok(HEARD.to_vec()), spent: TimeSpent::default() });
         }
         let clock = sitting.setting.person_clock;
         let begun = Instant::now();
@@ -145,8 +144,8 @@ impl Seat for Person {
         });
         let reply = answer
             .map(String::into_bytes)
-            .ok_or_else(|| Failure { forfeit: Forfeit::Clock, detail: String::new() });
-        Ok(Answer { reply, spent })
+            .ok_or_else(|| SeatFailure { forfeit: Forfeit::Clock, detail: String::new() });
+        Ok(TimedReply { reply, spent })
     }
 
     fn tell(&mut self, _text: &str) {}
@@ -165,7 +164,7 @@ impl Seat for Person {
         Ok(())
     }
 
-    fn close(self: Box<Self>) -> Result<Remains, Fault> {
-        Ok(Remains::default())
+    fn close(self: Box<Self>) -> Result<SeatUsage, Fault> {
+        Ok(SeatUsage::default())
     }
 }

@@ -6,7 +6,7 @@ use std::thread::{self, JoinHandle};
 
 use arbiter_games::BotName;
 use arbiter_worker::fault::Fault;
-use arbiter_worker::seat::{Cord, Stop};
+use arbiter_worker::seat::{StopHandle, StopSignal};
 use tokio::sync::oneshot;
 
 use super::House;
@@ -38,7 +38,7 @@ pub(crate) struct Console {
 #[derive(Debug)]
 struct Talk {
     orders: mpsc::Sender<Order>,
-    cord: Cord,
+    cord: StopHandle,
     thread: JoinHandle<()>,
 }
 
@@ -87,7 +87,7 @@ impl Console {
 
     /// Starts the bot as it is now on disk.
     fn start(self: &Arc<Self>, house: &Arc<House>) -> Option<Talk> {
-        let (stop, cord) = match Stop::with_cord() {
+        let (stop, cord) = match StopSignal::new_pair() {
             Ok(both) => both,
             Err(error) => {
                 self.add(Entry::Remark(format!("cannot start it: {error}")));
@@ -110,7 +110,7 @@ impl Console {
     fn talk(
         &self,
         house: &House,
-        stop: &Arc<Stop>,
+        stop: &Arc<StopSignal>,
         orders: &mpsc::Receiver<Order>,
     ) -> Result<(), String> {
         let roster = house.roster().map_err(|failure| failure.message().to_owned())?;
@@ -138,7 +138,7 @@ impl Console {
         let talk = self.talk.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(Talk { orders, cord, thread }) = talk else { return };
         drop(orders);
-        cord.pull();
+        cord.stop();
         drop(thread.join());
         self.add(Entry::Remark("it was ended".to_owned()));
     }

@@ -4,12 +4,12 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use arbiter_games::{BotNameError, MatchState, Micros, Seat as Place, Seed, TimeSpent};
+use arbiter_games::{BotNameError, MatchState, Micros, Seat, Seed, TimeSpent};
 use arbiter_worker::bot::Bot;
 use arbiter_worker::fault::Fault;
-use arbiter_worker::match_runner::{Match, State};
+use arbiter_worker::match_runner::{BotState, Match};
 use arbiter_worker::sandbox::JailConfig;
-use arbiter_worker::seat::{Answer, Failure, GRACE, Remains, Seat, Stop};
+use arbiter_worker::seat::{GRACE, SeatDriver, SeatFailure, SeatUsage, StopSignal, TimedReply};
 
 use super::House;
 use crate::play::entries::distinct;
@@ -25,7 +25,7 @@ pub(crate) struct Dialogue {
     /// A match of the game at its beginning, which knows the protocol.
     game: Box<dyn MatchState>,
     limit: Micros,
-    seat: Box<dyn Seat>,
+    seat: Box<dyn SeatDriver>,
     /// What was seen of its standard error.
     seen: Vec<u8>,
 }
@@ -42,7 +42,7 @@ pub(crate) struct Exchange {
     /// What it was told: one protocol unit.
     pub(crate) told: String,
     /// Its answer, or how a referee would have taken it; none where none is due.
-    pub(crate) reply: Option<Result<String, Failure>>,
+    pub(crate) reply: Option<Result<String, SeatFailure>>,
     /// What the answer took.
     pub(crate) spent: TimeSpent,
     /// What it wrote to its standard error meanwhile, as far as that was there with the answer.
@@ -53,7 +53,7 @@ pub(crate) struct Exchange {
 
 impl Dialogue {
     /// Starts a bot, or gets ready to execute it.
-    pub(crate) fn open(house: &House, bot: &Bot, stop: &Arc<Stop>) -> Result<Self, Fault> {
+    pub(crate) fn open(house: &House, bot: &Bot, stop: &Arc<StopSignal>) -> Result<Self, Fault> {
         let failed = |error: String| Fault::new("cannot begin a dialogue", error);
         let params = house.params(house.most_seats, true);
         let params = params.map_err(|failure| failed(failure.message().to_owned()))?;
@@ -65,10 +65,10 @@ impl Dialogue {
         }
         let (seed, clock) = (Seed::of_text(SEED), house.wish.clock);
         let game = params.start(&names, seed).map_err(|error| failed(error.to_string()))?;
-        let arguments = game.launch_arguments(Place::from_index(0));
+        let arguments = game.launch_arguments(Seat::from_index(0));
         let (terms, entrants) = (JailConfig::default(), Vec::new());
         let table = Match { params, seed, clock, terms, entrants, record: None };
-        let seat = table.seat(bot, &State::Fresh, &table.terms, arguments, &house.host, stop)?;
+        let seat = table.seat(bot, &BotState::Fresh, &table.terms, arguments, &house.host, stop)?;
         Ok(Self { game, limit: house.wish.limit, seat, seen: Vec::new() })
     }
 
@@ -83,7 +83,7 @@ impl Dialogue {
             self.seat.farewell(Instant::now() + GRACE)?;
             (None, TimeSpent::default())
         } else {
-            let Answer { reply, spent } = self.seat.ask(told, self.limit)?;
+            let TimedReply { reply, spent } = self.seat.ask(told, self.limit)?;
             let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
             (Some(reply.map(text)), spent)
         };
@@ -130,7 +130,7 @@ pub(crate) struct Farewell {
     /// What it wrote to its standard error since the last answer.
     pub(crate) stderr: String,
     /// What it left.
-    pub(crate) remains: Remains,
+    pub(crate) remains: SeatUsage,
 }
 
 /// The protocol unit that is typed as one line: `\n` stands for the end of a line within it.

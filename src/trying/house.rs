@@ -10,9 +10,9 @@ use std::thread::{self, JoinHandle};
 
 use arbiter_games::{BotName, ClockRules, Game, Micros, Params, Protocol, Seed};
 use arbiter_worker::bot::Contestant;
-use arbiter_worker::match_runner::{Entrant, Match, State};
+use arbiter_worker::match_runner::{BotState, Entrant, Match};
 use arbiter_worker::sandbox::{Host, JailConfig, ScratchDir, slot_cores};
-use arbiter_worker::seat::Stop;
+use arbiter_worker::seat::StopSignal;
 use tempfile::TempDir;
 
 use super::company::Onlookers;
@@ -175,7 +175,7 @@ impl House {
         let setting = self.setting(table.begun, chairs, names, seed);
         let is_shown = !with_people || self.wish.game.playground.slow;
         let pace = Pace { speed: is_shown.then_some(SPEED), ..Pace::default() };
-        let (stop, cord) = Stop::with_cord().map_err(|error| unusable(self, &error))?;
+        let (stop, cord) = StopSignal::new_pair().map_err(|error| unusable(self, &error))?;
         let sitting = Arc::new(Sitting::new(setting, pace, cord));
         let planned = Match {
             params,
@@ -216,13 +216,13 @@ impl House {
         self: &Arc<Self>,
         sitting: &Arc<Sitting>,
         planned: Match,
-        stop: Stop,
+        stop: StopSignal,
         roster: Roster,
     ) -> io::Result<JoinHandle<()>> {
         let (house, sitting) = (Arc::clone(self), Arc::clone(sitting));
         thread::Builder::new().name("match".to_owned()).spawn(move || {
             let mut company = Onlookers(Arc::clone(&sitting));
-            let playing = || planned.play_in(&mut company, &house.host, &Arc::new(stop));
+            let playing = || planned.play_with_hooks(&mut company, &house.host, &Arc::new(stop));
             if let Ok(played) = catch_unwind(AssertUnwindSafe(playing)) {
                 sitting.end(played);
             } else {
@@ -285,7 +285,7 @@ fn entrants(chairs: &[Chair], roster: &Roster) -> Result<Vec<Entrant>, Failure> 
         };
         let name = distinct(&name, |name| entrants.iter().any(|other| other.name == *name));
         let name = name.map_err(Failure::usage)?;
-        entrants.push(Entrant { bot, name, state: State::Fresh });
+        entrants.push(Entrant { bot, name, state: BotState::Fresh });
     }
     Ok(entrants)
 }

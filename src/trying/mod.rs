@@ -5,7 +5,7 @@
 //! A [`House`] is one run of the command: a game, some bots, a server of pages for one browser. At
 //! its table one match is played at a time, a [`Sitting`], by the same referee, clocks and sandbox
 //! as any match, on a thread of its own. The sitting is the match's *company*
-//! ([`arbiter_worker::match_runner::Company`]): it wraps the game, so that it sees the state of the rules
+//! ([`arbiter_worker::match_runner::MatchHooks`]): it wraps the game, so that it sees the state of the rules
 //! before anything is said, keeps a copy of it for the pages, and holds the match up while it is
 //! paused or shown slowly; nobody's clock runs then. A person's seat waits for a page where a bot's
 //! seat waits for a pipe. What a person answers is tried on the copy first: what the rules refuse

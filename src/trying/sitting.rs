@@ -12,9 +12,9 @@ use arbiter_games::{
 };
 use arbiter_replay::Clock;
 use arbiter_worker::fault::Fault;
-use arbiter_worker::match_runner::Outcome;
-use arbiter_worker::referee::Event;
-use arbiter_worker::seat::Cord;
+use arbiter_worker::match_runner::MatchOutcome;
+use arbiter_worker::referee::MatchEvent;
+use arbiter_worker::seat::StopHandle;
 use tokio::sync::watch;
 
 /// How many lines of the dialogue are kept.
@@ -44,7 +44,7 @@ pub(crate) struct Sitting {
     go_on: Condvar,
     /// Tells pages that there is something new.
     news: watch::Sender<u64>,
-    cord: Mutex<Option<Cord>>,
+    cord: Mutex<Option<StopHandle>>,
 }
 
 impl fmt::Debug for Sitting {
@@ -165,7 +165,7 @@ pub(crate) enum Refusal {
 
 impl Sitting {
     /// A match that is about to begin at this pace, and will be ended by the cord.
-    pub(crate) fn new(setting: Setting, pace: Pace, cord: Cord) -> Self {
+    pub(crate) fn new(setting: Setting, pace: Pace, cord: StopHandle) -> Self {
         let seats = setting.names.len();
         let state = State {
             clocks: vec![Clock::default(); seats],
@@ -302,13 +302,13 @@ impl Sitting {
     }
 
     /// Takes down what happened.
-    pub(super) fn note(&self, time: Micros, event: Event<'_>) {
+    pub(super) fn note(&self, time: Micros, event: MatchEvent<'_>) {
         let mut state = self.state();
         state.time = time;
         let is_move = state.owes == Owes::Move;
         match event {
-            Event::Sent { seat, text, .. } => state.line(seat, true, true, text),
-            Event::Replied { seat, reply, spent, .. } => {
+            MatchEvent::Sent { seat, text, .. } => state.line(seat, true, true, text),
+            MatchEvent::Replied { seat, reply, spent, .. } => {
                 let said = cut(&String::from_utf8_lossy(reply));
                 state.line(seat, false, !is_move, &said);
                 let clock = &mut state.clocks[seat.index()];
@@ -318,14 +318,14 @@ impl Sitting {
                     state.deed = Deed { seat: Some(seat), said: Some(said), forfeit: None };
                 }
             }
-            Event::Forfeited { seat, forfeit, detail, .. } => {
+            MatchEvent::Forfeited { seat, forfeit, detail, .. } => {
                 let forfeit = cut(&format!("{forfeit}: {detail}"));
                 state.line(seat, false, false, &format!("({forfeit})"));
                 let deed = &mut state.deed;
                 let said = deed.said.take().filter(|_| deed.seat == Some(seat));
                 state.deed = Deed { seat: Some(seat), said, forfeit: Some(forfeit) };
             }
-            Event::Noted(_) => {}
+            MatchEvent::Noted(_) => {}
         }
     }
 
@@ -339,9 +339,9 @@ impl Sitting {
     }
 
     /// The match has ended.
-    pub(super) fn end(&self, played: Result<Outcome, Fault>) {
+    pub(super) fn end(&self, played: Result<MatchOutcome, Fault>) {
         let ending = match played {
-            Ok(Outcome { standings, seats, .. }) => {
+            Ok(MatchOutcome { standings, seats, .. }) => {
                 let details = seats.into_iter().map(|report| report.detail).collect();
                 Ending::Over { standings, details }
             }
@@ -399,7 +399,7 @@ impl Sitting {
         self.state().abandoned = true;
         let cord = self.cord.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(cord) = cord {
-            cord.pull();
+            cord.stop();
         }
         self.go_on.notify_all();
     }

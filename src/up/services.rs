@@ -11,7 +11,7 @@ use arbiter_coordinator::postgres::{Durability, Postgres};
 use arbiter_coordinator::queue::LeasePolicy;
 use arbiter_coordinator::tricks_http::Mode;
 use arbiter_games::Games;
-use arbiter_worker::connect::Access;
+use arbiter_worker::connect::ConnectOptions;
 use arbiter_worker::sandbox::Policy;
 use arbiter_worker::worker::WorkerConfig;
 use tokio::net::TcpListener;
@@ -64,7 +64,7 @@ pub(crate) struct Plan {
 #[derive(Debug)]
 pub(crate) struct Services {
     /// How clients get in, as administrators.
-    pub(crate) access: Access,
+    pub(crate) access: ConnectOptions,
     /// Where the web pages are.
     pub(crate) pages: SocketAddr,
     /// What there is to be observed.
@@ -100,8 +100,10 @@ impl Services {
         let coordinator = coordinator.with_web(web).with_tricks_mode(plan.tricks_mode);
         let admin = token(data, &coordinator, Role::Admin).await?;
         let pass = token(data, &coordinator, Role::Worker).await?;
-        let access =
-            |token| Access { token: Some(token), ..Access::new(format!("http://{address}")) };
+        let access = |token| ConnectOptions {
+            token: Some(token),
+            ..ConnectOptions::new(format!("http://{address}"))
+        };
         let observer = coordinator.observer();
         let (coordinator_stops, mut stopped) = watch::channel(false);
         let coordinator = tokio::spawn(async move {
@@ -111,7 +113,7 @@ impl Services {
         });
         let config = WorkerConfig {
             games: plan.games,
-            access: access(pass),
+            coordinator: access(pass),
             name: None,
             slots: plan.slots,
             spool: data.part("spool"),

@@ -152,7 +152,7 @@ impl Site {
         assert_eq!(told["state"], "entered", "after {attack}: {told}");
         assert_eq!(told["figures"]["matches"], 2, "after {attack}: {told}");
         let fault =
-            self.up.log().lines().find(|line| line.contains("is played again")).map(str::to_owned);
+            self.up.log().lines().find(|line| line.contains("attempt failed")).map(str::to_owned);
         assert_eq!(fault, None, "a fault with {attack}");
         assert_eq!(self.up.worker(), self.worker, "{attack} ended the worker");
     }

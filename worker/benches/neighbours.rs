@@ -17,7 +17,7 @@ use arbiter_games::{ClockKind, Micros};
 use arbiter_worker::sandbox::{
     self, BotSource, Host, Jail, JailConfig, Policy, Ponder, RefereePriority, Workdir, slot_cores,
 };
-use arbiter_worker::seat::{Framing, Seat, StdioSeat, Stop};
+use arbiter_worker::seat::{Framing, SeatDriver, StdioSeat, StopSignal};
 use rustix::thread::CpuSet;
 
 /// Replies of one measurement.
@@ -102,8 +102,8 @@ fn seat(
     argv: &[&str],
     ponder: Ponder,
     core: usize,
-    stop: &Arc<Stop>,
-) -> Box<dyn Seat> {
+    stop: &Arc<StopSignal>,
+) -> Box<dyn SeatDriver> {
     let home = Workdir::new(&BotSource::File(PathBuf::from("/usr/bin/true"))).unwrap();
     let terms = JailConfig { ponder, cores: vec![core], ..JailConfig::default() };
     let jail = Jail::open(host, home, &terms).unwrap();
@@ -113,7 +113,7 @@ fn seat(
 
 fn measure(host: &Host, own: usize, way: &Way) -> Vec<u128> {
     let (reader, _writer) = UnixStream::pair().unwrap();
-    let stop = Arc::new(Stop::new(OwnedFd::from(reader)));
+    let stop = Arc::new(StopSignal::new(OwnedFd::from(reader)));
     let mut bot = seat(host, &["cat"], Ponder::Freeze, own, &stop);
     let spinner = way.spinner.map(|core| {
         // It answers once, and thinks on.

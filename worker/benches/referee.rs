@@ -21,9 +21,9 @@ use std::time::{Duration, Instant};
 use arbiter_games::{BotName, ClockKind, ClockRules, Micros, Params, Seed, gomoku};
 use arbiter_worker::fault::Fault;
 use arbiter_worker::record::Transcript;
-use arbiter_worker::referee::{Event, Referee, Witness};
+use arbiter_worker::referee::{EventSink, MatchEvent, Referee};
 use arbiter_worker::sandbox::{BotSource, Host, Jail, JailConfig, Policy, Ponder, Workdir};
-use arbiter_worker::seat::{Framing, Seat, StdioSeat, Stop};
+use arbiter_worker::seat::{Framing, SeatDriver, StdioSeat, StopSignal};
 use memory_seat::MemorySeat;
 
 /// How often both are measured; the median of the ratios counts.
@@ -44,17 +44,19 @@ struct Script {
     keep: bool,
 }
 
-impl Witness for Script {
-    fn witness(&mut self, time: Micros, event: Event<'_>) -> Result<(), Fault> {
-        self.transcript.witness(time, event)?;
+impl EventSink for Script {
+    fn on_event(&mut self, time: Micros, event: MatchEvent<'_>) -> Result<(), Fault> {
+        self.transcript.on_event(time, event)?;
         if self.keep {
             match event {
-                Event::Sent { seat, text, .. } => self.last = Some((seat.index(), text.to_owned())),
-                Event::Replied { reply, .. } => {
+                MatchEvent::Sent { seat, text, .. } => {
+                    self.last = Some((seat.index(), text.to_owned()))
+                }
+                MatchEvent::Replied { reply, .. } => {
                     self.asked.extend(self.last.take());
                     self.replies.push(String::from_utf8_lossy(reply).into_owned());
                 }
-                Event::Forfeited { .. } | Event::Noted(_) => {}
+                MatchEvent::Forfeited { .. } | MatchEvent::Noted(_) => {}
             }
         }
         Ok(())
@@ -103,11 +105,11 @@ fn compile(directory: &Path) -> PathBuf {
 /// Plays a match under the referee; the time from the first request to the last reply.
 fn refereed(program: &Path, host: &Host, script: &mut Script) -> Duration {
     let (reader, _writer) = UnixStream::pair().expect("a pair of sockets");
-    let stop = Arc::new(Stop::new(OwnedFd::from(reader)));
+    let stop = Arc::new(StopSignal::new(OwnedFd::from(reader)));
     let names: [BotName; 2] = ["one", "two"].map(|name| name.parse().expect("a good name"));
     let params = Params::official(&gomoku::game());
     let mut game = params.start(&names, Seed([1; 32])).expect("two bots play gomoku");
-    let mut seats: Vec<Box<dyn Seat>> = (0..2)
+    let mut seats: Vec<Box<dyn SeatDriver>> = (0..2)
         .map(|_| {
             let home = Workdir::new(&BotSource::File(program.to_owned())).expect("a home");
             // Freezing is the sandbox's price, and measured with it.
@@ -118,7 +120,7 @@ fn refereed(program: &Path, host: &Host, script: &mut Script) -> Duration {
             StdioSeat::start(jail, &argv, Framing::Line, ClockKind::Wall, stop).expect("a bot")
         })
         .collect();
-    let mut timed = Timed { script, replies: 0, first: None, last: None };
+    let mut timed = TimedReply { script, replies: 0, first: None, last: None };
     Referee::new(ClockRules::OFFICIAL, &mut timed)
         .play(game.as_mut(), &mut seats)
         .expect("no fault");
@@ -135,14 +137,14 @@ fn unrefereed(script: &mut Script) -> Duration {
     let names: [BotName; 2] = ["one", "two"].map(|name| name.parse().expect("a good name"));
     let params = Params::official(&gomoku::game());
     let mut game = params.start(&names, Seed([1; 32])).expect("two bots play gomoku");
-    let mut seats: Vec<Box<dyn Seat>> = (0..2)
+    let mut seats: Vec<Box<dyn SeatDriver>> = (0..2)
         .map(|_| {
             let replies = Rc::clone(&replies);
             let bot = move |_: &str| {
                 let reply = replies.borrow_mut().next();
                 (Ok(reply.unwrap_or_else(|| "full".to_owned())), Micros::ZERO)
             };
-            Box::new(MemorySeat::new(bot)) as Box<dyn Seat>
+            Box::new(MemorySeat::new(bot)) as Box<dyn SeatDriver>
         })
         .collect();
     let began = Instant::now();
@@ -151,17 +153,17 @@ fn unrefereed(script: &mut Script) -> Duration {
 }
 
 /// Takes the times of the replies between which both ways are measured.
-struct Timed<'a> {
+struct TimedReply<'a> {
     script: &'a mut Script,
     replies: usize,
     first: Option<Instant>,
     last: Option<Instant>,
 }
 
-impl Witness for Timed<'_> {
-    fn witness(&mut self, time: Micros, event: Event<'_>) -> Result<(), Fault> {
-        let done = self.script.witness(time, event);
-        if let Event::Replied { .. } = event {
+impl EventSink for TimedReply<'_> {
+    fn on_event(&mut self, time: Micros, event: MatchEvent<'_>) -> Result<(), Fault> {
+        let done = self.script.on_event(time, event);
+        if let MatchEvent::Replied { .. } = event {
             let now = Instant::now();
             self.replies += 1;
             self.first = if self.replies <= WARM_UP { Some(now) } else { self.first };

@@ -1,41 +1,40 @@
-//! How long to wait before something is tried again.
+//! Exponential backoff with jitter.
 
 use std::time::Duration;
 
 use arbiter_games::{Dice, Seed};
 
-/// The first wait for a coordinator at the most.
-pub(crate) const LEAST: Duration = Duration::from_millis(100);
+/// Upper bound of the first wait before reconnecting to a coordinator.
+pub(crate) const MIN_RECONNECT: Duration = Duration::from_millis(100);
 
-/// Every wait for a coordinator at the most.
-pub(crate) const MOST: Duration = Duration::from_secs(10);
+/// Upper bound of every wait before reconnecting to a coordinator.
+pub(crate) const MAX_RECONNECT: Duration = Duration::from_secs(10);
 
-/// Waits that double, each somewhere in the upper half of what it may be: those who lost the same
-/// coordinator do not come back all at the same moment.
+/// Waits whose upper bound doubles from `min` to `max`. Each wait is random within the upper half
+/// of its bound, so that workers do not all reconnect at the same moment.
 #[derive(Debug)]
 pub(crate) struct Backoff {
     dice: Dice,
-    least: Duration,
-    most: Duration,
+    min: Duration,
+    max: Duration,
     failures: u32,
 }
 
 impl Backoff {
-    /// Waits of at most `least` at first and `most` in the end, for somebody of this name: names
-    /// that differ wait differently.
-    pub(crate) fn new(name: &str, least: Duration, most: Duration) -> Self {
-        Self { dice: Seed::of_text(name).dice(0), least, most, failures: 0 }
+    /// Different names give different sequences of waits.
+    pub(crate) fn new(name: &str, min: Duration, max: Duration) -> Self {
+        Self { dice: Seed::of_text(name).dice(0), min, max, failures: 0 }
     }
 
-    /// The next wait.
+    /// Returns the next wait.
     pub(crate) fn next(&mut self) -> Duration {
-        let most = self.least.saturating_mul(1 << self.failures.min(16)).min(self.most);
+        let max = self.min.saturating_mul(1 << self.failures.min(16)).min(self.max);
         self.failures += 1;
-        let half = u32::try_from(most.as_micros() / 2).expect("an hour fits");
+        let half = u32::try_from(max.as_micros() / 2).expect("an hour fits");
         Duration::from_micros(u64::from(half) + u64::from(self.dice.below(half + 1)))
     }
 
-    /// Begins again with the shortest.
+    /// Starts again with the shortest wait.
     pub(crate) fn reset(&mut self) {
         self.failures = 0;
     }
@@ -47,13 +46,15 @@ mod tests {
 
     #[test]
     fn waits_grow_and_differ() {
-        let mut backoff = Backoff::new("one", LEAST, MOST);
+        let mut backoff = Backoff::new("one", MIN_RECONNECT, MAX_RECONNECT);
         let waits: Vec<_> = (0..40).map(|_| backoff.next()).collect();
-        assert!(waits[0] >= LEAST / 2 && waits[0] <= LEAST);
-        assert!(waits[30..].iter().all(|wait| *wait >= MOST / 2 && *wait <= MOST));
+        assert!(waits[0] >= MIN_RECONNECT / 2 && waits[0] <= MIN_RECONNECT);
+        assert!(
+            waits[30..].iter().all(|wait| *wait >= MAX_RECONNECT / 2 && *wait <= MAX_RECONNECT)
+        );
         assert!(waits[30..].windows(2).any(|pair| pair[0] != pair[1]));
-        assert_ne!(Backoff::new("two", LEAST, MOST).next(), waits[0]);
+        assert_ne!(Backoff::new("two", MIN_RECONNECT, MAX_RECONNECT).next(), waits[0]);
         backoff.reset();
-        assert!(backoff.next() <= LEAST);
+        assert!(backoff.next() <= MIN_RECONNECT);
     }
 }

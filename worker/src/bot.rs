@@ -45,13 +45,13 @@ pub enum Contestant {
     /// A bot.
     Bot(Arc<Bot>),
     /// None: it forfeits what it is asked.
-    Unfit {
+    Unplayable {
         /// What identifies it.
         digest: String,
         /// Why it cannot play, for its author.
-        why: String,
+        reason: String,
     },
-    /// A person, who is seated by the [company](crate::match_runner::Company) of a match.
+    /// A person, who is seated by the [company](crate::match_runner::MatchHooks) of a match.
     Person,
 }
 
@@ -63,7 +63,7 @@ impl Contestant {
     pub fn digest(&self) -> &str {
         match self {
             Self::Bot(bot) => &bot.digest,
-            Self::Unfit { digest, .. } => digest,
+            Self::Unplayable { digest, .. } => digest,
             Self::Person => PERSON,
         }
     }
@@ -72,7 +72,7 @@ impl Contestant {
     pub fn protocol(&self, game: &Game) -> Protocol {
         let named = match self {
             Self::Bot(bot) => bot.protocol,
-            Self::Unfit { .. } | Self::Person => None,
+            Self::Unplayable { .. } | Self::Person => None,
         };
         let spoken = named.filter(|protocol| game.speaks(*protocol));
         spoken.unwrap_or(game.bots.protocol)
@@ -80,12 +80,12 @@ impl Contestant {
 
     /// The same by the digest of what was submitted, where what is run was built from that.
     #[must_use]
-    pub(crate) fn known_as(&self, digest: blake3::Hash) -> Self {
+    pub(crate) fn with_digest(&self, digest: blake3::Hash) -> Self {
         let digest = digest.to_string();
         match self {
             Self::Bot(bot) if bot.digest == digest => self.clone(),
             Self::Bot(bot) => Arc::new(Bot { digest, ..Bot::clone(bot) }).into(),
-            Self::Unfit { why, .. } => Self::Unfit { digest, why: why.clone() },
+            Self::Unplayable { reason, .. } => Self::Unplayable { digest, reason: reason.clone() },
             Self::Person => Self::Person,
         }
     }

@@ -1,13 +1,12 @@
-//! The library: the bots that a worker plays, each fetched once.
+//! Cache of the bots that a worker plays. Each bundle is fetched once.
 //!
-//! A bundle is asked for by its digest, checked against it, and unpacked into a directory of its
-//! own; those who want the same bundle at the same time wait for one who fetches it. A bundle that
-//! cannot be unpacked or run is kept all the same, as a contestant that forfeits: that is its
-//! author's fault, on every worker. A bundle that cannot be had is a fault of ours.
+//! A bundle is requested by its digest, verified, and unpacked into its own directory. Concurrent
+//! requests for a bundle share one download. A bundle that cannot be unpacked or run is cached as a
+//! contestant that forfeits, because that is its author's fault on every worker. A failed download
+//! is a fault.
 //!
-//! What is on disk is this process's alone and begins empty: it is never asked whether somebody
-//! has changed it since. Above a size, bots that nobody plays are given up, the longest unused
-//! first.
+//! The directory belongs to this process and starts empty, so files on disk are not verified again.
+//! Above a size limit, the cache evicts the least recently used bots that no match is using.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -24,209 +23,211 @@ use tracing::{info, warn};
 
 use crate::backoff::{self, Backoff};
 use crate::bot::{Bot, Contestant};
-use crate::build::{self, Built, Rules};
-use crate::bundle::{self, BundleError, MOST_BUNDLE};
-use crate::coordinator_clients::Callers;
+use crate::build::{self, BuildOptions, BuildOutcome};
+use crate::bundle::{self, BundleError, MAX_BUNDLE};
+use crate::coordinator_clients::CoordinatorClients;
 use crate::fault::Fault;
 use crate::sandbox::{BotSource, Host, recreate_dir};
-use crate::seat::Stop;
+use crate::seat::StopSignal;
 use crate::spool::{self, SpoolError};
 
-/// What all bots together may take up on disk, in bytes; a sandbox with walls has copies besides.
-const ROOM: u64 = 4 << 30;
+/// Size limit of all bots on disk, in bytes. A sandbox with namespaces keeps copies besides.
+const MAX_SIZE: u64 = 4 << 30;
 
-/// How often a bundle is asked for before the attempt that wants it has failed.
-const TRIES: u32 = 8;
+/// Number of download attempts before the job fails.
+const MAX_ATTEMPTS: u32 = 8;
 
-/// The bots of a worker.
+/// Cached bots by the digest of their bundles.
 #[derive(Debug)]
-pub(crate) struct Library {
+pub(crate) struct BotCache {
     directory: PathBuf,
     host: Arc<Host>,
-    shelf: Mutex<Shelf>,
-    room: u64,
+    state: Mutex<CacheState>,
+    max_size: u64,
     _lock: File,
 }
 
 #[derive(Debug, Default)]
-struct Shelf {
-    copies: HashMap<blake3::Hash, Copy>,
-    /// How often something was taken out so far.
-    taken: u64,
+struct CacheState {
+    entries: HashMap<blake3::Hash, CacheEntry>,
+    /// Logical clock: number of lookups.
+    clock: u64,
 }
 
-/// A bot that is here, or on its way.
+/// A bot that is cached or being fetched.
 #[derive(Debug)]
-struct Copy {
-    cell: Arc<OnceCell<Kept>>,
-    /// When it was last taken out.
-    taken: u64,
+struct CacheEntry {
+    cell: Arc<OnceCell<CachedBot>>,
+    /// Logical time of the last use.
+    last_used: u64,
 }
 
-/// A bot that is here.
+/// A cached bot.
 #[derive(Debug)]
-struct Kept {
+struct CachedBot {
     contestant: Contestant,
-    /// Its files, which go when this goes.
+    /// Its files, deleted on drop.
     files: TempDir,
-    /// What it takes up on disk, in bytes.
+    /// Size of the files, in bytes.
     size: u64,
 }
 
-impl Library {
-    /// An empty library in `directory`, of which the folder `bots` is its own.
-    ///
-    /// # Errors
-    /// If another worker uses the directory, or it cannot be written.
+impl BotCache {
+    /// Locks `directory` and creates an empty cache in its subdirectory `bots`.
     pub(crate) fn open(directory: &Path, host: Arc<Host>) -> Result<Self, SpoolError> {
-        let lock = spool::own(directory)?;
+        let lock = spool::lock_directory(directory)?;
         let directory = directory.join("bots");
         let made = recreate_dir(&directory).and_then(|()| fs::canonicalize(&directory));
         let directory = made.map_err(|error| spool::unusable(&directory, error))?;
-        Ok(Self { directory, host, shelf: Mutex::default(), room: ROOM, _lock: lock })
+        Ok(Self { directory, host, state: Mutex::default(), max_size: MAX_SIZE, _lock: lock })
     }
 
-    /// The contestant whose bundle has this digest, fetched if it is not here.
-    /// The error says why it cannot be had, for the organiser.
-    pub(crate) async fn take(
+    /// Returns the contestant of a bundle, and fetches it if necessary. The error tells the
+    /// organiser why that failed.
+    pub(crate) async fn get_or_fetch(
         &self,
-        callers: &Callers,
+        clients: &CoordinatorClients,
         digest: blake3::Hash,
     ) -> Result<Contestant, String> {
         let cell = {
-            let mut shelf = self.shelf();
-            shelf.taken += 1;
-            let taken = shelf.taken;
-            let copy = shelf.copies.entry(digest);
-            let copy = copy.or_insert_with(|| Copy { cell: Arc::default(), taken });
-            copy.taken = taken;
-            Arc::clone(&copy.cell)
+            let mut state = self.state();
+            state.clock += 1;
+            let now = state.clock;
+            let entry = state.entries.entry(digest);
+            let entry =
+                entry.or_insert_with(|| CacheEntry { cell: Arc::default(), last_used: now });
+            entry.last_used = now;
+            Arc::clone(&entry.cell)
         };
         let fetched = cell.initialized();
-        let kept = cell.get_or_try_init(|| self.fetch(callers, digest)).await?;
-        let contestant = kept.contestant.clone();
+        let bot = cell.get_or_try_init(|| self.fetch(clients, digest)).await?;
+        let contestant = bot.contestant.clone();
         drop(cell);
         if !fetched {
-            self.tidy();
+            self.evict_in_background();
         }
         Ok(contestant)
     }
 
-    /// What a job takes: the contestants with these bundles, and the bundle of `subject` as it is.
-    /// The error says why something of it cannot be had, for the organiser.
-    pub(crate) async fn supply(
+    /// Fetches the inputs of a job: the contestants of `programs`, and the bundle `subject` as it
+    /// is. The error tells the organiser why that failed.
+    pub(crate) async fn fetch_inputs(
         &self,
-        callers: &Callers,
+        clients: &CoordinatorClients,
         programs: &[blake3::Hash],
         subject: Option<blake3::Hash>,
-    ) -> Result<Supplies, String> {
-        let mut supplies = Supplies::default();
+    ) -> Result<JobInputs, String> {
+        let mut inputs = JobInputs::default();
         for digest in programs {
-            supplies.bots.insert(*digest, self.take(callers, *digest).await?);
+            inputs.bots.insert(*digest, self.get_or_fetch(clients, *digest).await?);
         }
         if let Some(subject) = subject {
-            supplies.subject = download(callers, subject).await?;
+            inputs.subject = download(clients, subject).await?;
         }
-        Ok(supplies)
+        Ok(inputs)
     }
 
-    async fn fetch(&self, callers: &Callers, digest: blake3::Hash) -> Result<Kept, String> {
-        let bytes = download(callers, digest).await?;
+    async fn fetch(
+        &self,
+        clients: &CoordinatorClients,
+        digest: blake3::Hash,
+    ) -> Result<CachedBot, String> {
+        let bytes = download(clients, digest).await?;
         let (directory, host) = (self.directory.clone(), Arc::clone(&self.host));
         let unpacked =
             tokio::task::spawn_blocking(move || unpack(&bytes, digest, &directory, &host));
-        let kept = unpacked.await.map_err(|error| error.to_string())??;
-        if let Contestant::Unfit { why, .. } = &kept.contestant {
-            info!(%digest, why, "a bundle that cannot play: it forfeits");
+        let bot = unpacked.await.map_err(|error| error.to_string())??;
+        if let Contestant::Unplayable { reason: why, .. } = &bot.contestant {
+            info!(%digest, why, "unplayable bundle: the bot forfeits");
         }
-        Ok(kept)
+        Ok(bot)
     }
 
-    /// Takes out what has not been used for longest, as long as there is too much.
-    fn surplus(&self) -> Vec<Copy> {
-        let mut shelf = self.shelf();
-        let mut surplus = Vec::new();
+    /// Removes the least recently used idle bots until the rest fits the size limit.
+    fn evict(&self) -> Vec<CacheEntry> {
+        let mut state = self.state();
+        let mut evicted = Vec::new();
         loop {
-            let here = shelf.copies.iter();
-            let sizes = here.map(|(digest, copy)| (digest, copy, copy.cell.get()));
-            let total: u64 =
-                sizes.clone().filter_map(|(.., kept)| kept).map(|kept| kept.size).sum();
-            if total <= self.room {
-                return surplus;
+            let here = state.entries.iter();
+            let sizes = here.map(|(digest, entry)| (digest, entry, entry.cell.get()));
+            let total: u64 = sizes.clone().filter_map(|(.., bot)| bot).map(|bot| bot.size).sum();
+            if total <= self.max_size {
+                return evicted;
             }
-            let idle = sizes.filter(|(_, copy, kept)| {
-                Arc::strong_count(&copy.cell) == 1 && kept.is_some_and(Kept::is_idle)
+            let idle = sizes.filter(|(_, entry, bot)| {
+                Arc::strong_count(&entry.cell) == 1 && bot.is_some_and(CachedBot::is_idle)
             });
-            let oldest = idle.min_by_key(|(_, copy, _)| copy.taken).map(|(digest, ..)| *digest);
-            let Some(oldest) = oldest else { return surplus };
-            surplus.extend(shelf.copies.remove(&oldest));
+            let oldest =
+                idle.min_by_key(|(_, entry, _)| entry.last_used).map(|(digest, ..)| *digest);
+            let Some(oldest) = oldest else { return evicted };
+            evicted.extend(state.entries.remove(&oldest));
         }
     }
 
-    /// Makes room for what came.
-    fn tidy(&self) {
-        let (surplus, host) = (self.surplus(), Arc::clone(&self.host));
-        if !surplus.is_empty() {
-            // Nobody waits for it: what was taken out has no name any more.
+    /// Evicts bots beyond the size limit.
+    fn evict_in_background(&self) {
+        let (evicted, host) = (self.evict(), Arc::clone(&self.host));
+        if !evicted.is_empty() {
+            // In the background: the evicted bots are no longer reachable.
             tokio::task::spawn_blocking(move || {
-                for kept in surplus.iter().filter_map(|copy| copy.cell.get()) {
-                    host.remove_copies(&BotSource::Directory(kept.files.path().to_owned()));
+                for bot in evicted.iter().filter_map(|entry| entry.cell.get()) {
+                    host.remove_copies(&BotSource::Directory(bot.files.path().to_owned()));
                 }
             });
         }
     }
 
-    fn shelf(&self) -> MutexGuard<'_, Shelf> {
-        self.shelf.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, CacheState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Kept {
-    /// Whether nobody plays it: all who do hold it.
+impl CachedBot {
+    /// Whether no match uses it. Each match holds a reference.
     fn is_idle(&self) -> bool {
         match &self.contestant {
             Contestant::Bot(bot) => Arc::strong_count(bot) == 1,
-            Contestant::Unfit { .. } | Contestant::Person => true,
+            Contestant::Unplayable { .. } | Contestant::Person => true,
         }
     }
 }
 
-/// What it takes to do a job.
+/// The bots of a job.
 #[derive(Debug, Default)]
-pub(crate) struct Supplies {
-    /// The contestants by the digests of the bundles that are run.
+pub(crate) struct JobInputs {
+    /// Contestants by the digests of their bundles.
     pub(crate) bots: HashMap<blake3::Hash, Contestant>,
-    /// The bundle that is to be tried, in a trial.
+    /// Bytes of the bundle under trial. Empty for a lot.
     pub(crate) subject: Vec<u8>,
 }
 
-impl Supplies {
-    /// Who is to take a seat.
+impl JobInputs {
+    /// The contestant for a seat.
     pub(crate) fn contestant(&self, seat: &SeatAssignment) -> Result<Contestant, Fault> {
-        let found = self.bots.get(&seat.program);
-        let found =
-            found.ok_or_else(|| Fault::new("cannot seat a bot", "its bundle is not here"))?;
-        Ok(found.known_as(seat.digest))
+        let missing = || Fault::new("cannot seat a bot", "its bundle was not fetched");
+        let contestant = self.bots.get(&seat.program).ok_or_else(missing)?;
+        Ok(contestant.with_digest(seat.digest))
     }
 }
 
-/// The bundle with this digest, asked for again and again where that may help.
-async fn download(callers: &Callers, digest: blake3::Hash) -> Result<Vec<u8>, String> {
-    let mut backoff = Backoff::new(&digest.to_string(), backoff::LEAST, backoff::MOST);
+/// Downloads a bundle, with retries.
+async fn download(clients: &CoordinatorClients, digest: blake3::Hash) -> Result<Vec<u8>, String> {
+    let mut backoff =
+        Backoff::new(&digest.to_string(), backoff::MIN_RECONNECT, backoff::MAX_RECONNECT);
     for attempt in 1.. {
-        match pieces(callers, digest).await {
-            Ok(bytes) if bytes.len() > MOST_BUNDLE || blake3::hash(&bytes) == digest => {
+        match download_once(clients, digest).await {
+            Ok(bytes) if bytes.len() > MAX_BUNDLE || blake3::hash(&bytes) == digest => {
                 return Ok(bytes);
             }
             Ok(bytes) => {
-                let found = blake3::hash(&bytes);
-                return Err(format!("bundle {digest}: what came has the digest {found}"));
+                let actual = blake3::hash(&bytes);
+                return Err(format!("bundle {digest}: the download has the digest {actual}"));
             }
-            Err(status) if attempt >= TRIES || is_final(&status) => {
+            Err(status) if attempt >= MAX_ATTEMPTS || is_final(&status) => {
                 return Err(format!("bundle {digest}: {}", status.message()));
             }
             Err(status) => {
-                warn!(%digest, cause = status.message(), "cannot fetch a bundle; trying again");
+                warn!(%digest, cause = status.message(), "cannot fetch a bundle; retrying");
                 tokio::time::sleep(backoff.next()).await;
             }
         }
@@ -234,7 +235,7 @@ async fn download(callers: &Callers, digest: blake3::Hash) -> Result<Vec<u8>, St
     unreachable!("the last attempt returns")
 }
 
-/// Whether asking again is useless.
+/// Whether a retry would fail the same way.
 fn is_final(status: &Status) -> bool {
     matches!(
         status.code(),
@@ -247,67 +248,73 @@ fn is_final(status: &Status) -> bool {
     )
 }
 
-/// A bundle as it comes; no more of it than what shows that it is too large.
-async fn pieces(callers: &Callers, digest: blake3::Hash) -> Result<Vec<u8>, Status> {
+/// Downloads a bundle once. Stops at the first chunk beyond the size limit.
+async fn download_once(
+    clients: &CoordinatorClients,
+    digest: blake3::Hash,
+) -> Result<Vec<u8>, Status> {
     let request = FetchBundleRequest { digest: digest.as_bytes().to_vec() };
-    let mut stream = callers.current().fetch_bundle(request).await?.into_inner();
+    let mut stream = clients.current().fetch_bundle(request).await?.into_inner();
     let mut bytes = Vec::new();
     while let Some(piece) = stream.message().await? {
         bytes.extend_from_slice(&piece.bytes);
-        if bytes.len() > MOST_BUNDLE {
+        if bytes.len() > MAX_BUNDLE {
             break;
         }
     }
     Ok(bytes)
 }
 
-/// Unpacks a bundle into a directory of its own in `directory`, builds what is to be built, and
-/// sees what it is.
+/// Unpacks a bundle into a new directory in `directory`, builds it if necessary, and loads the bot.
 fn unpack(
     bytes: &[u8],
     digest: blake3::Hash,
     directory: &Path,
     host: &Host,
-) -> Result<Kept, String> {
+) -> Result<CachedBot, String> {
     let failed = |error: io::Error| format!("{}: {error}", directory.display());
     let files = tempfile::tempdir_in(directory).map_err(failed)?;
-    let unfit = |why| Contestant::Unfit { digest: digest.to_string(), why };
+    let unplayable = |why| Contestant::Unplayable { digest: digest.to_string(), reason: why };
     let contestant = match bundle::unpack(bytes, files.path()) {
-        Ok(()) => match built(files.path(), digest, host)? {
+        Ok(()) => match load_or_build(files.path(), digest, host)? {
             Ok(bot) => Contestant::Bot(Arc::new(bot)),
-            Err(why) => unfit(why),
+            Err(why) => unplayable(why),
         },
-        Err(BundleError::Unfit(why)) => {
+        Err(BundleError::Invalid(why)) => {
             recreate_dir(files.path()).map_err(failed)?;
-            unfit(format!("its bundle cannot be unpacked: {why}"))
+            unplayable(format!("its bundle cannot be unpacked: {why}"))
         }
         Err(error @ BundleError::System { .. }) => return Err(error.to_string()),
     };
-    let size = size(files.path()).map_err(failed)?;
-    Ok(Kept { contestant, files, size })
+    let size = size_of_tree(files.path()).map_err(failed)?;
+    Ok(CachedBot { contestant, files, size })
 }
 
-/// The bot whose files are in `tree`, built if that was not done in a trial; or why there is none,
-/// for its author.
-fn built(tree: &Path, digest: blake3::Hash, host: &Host) -> Result<Result<Bot, String>, String> {
-    // Its end is the end of the build's time: nobody waits for it any longer than that.
+/// Loads the bot in `tree`, and builds it if no trial has. The inner error tells its author what is
+/// wrong.
+fn load_or_build(
+    tree: &Path,
+    digest: blake3::Hash,
+    host: &Host,
+) -> Result<Result<Bot, String>, String> {
+    // Only the build's time limit ends it.
     let (stop, _cord) =
-        Stop::with_cord().map_err(|error| format!("cannot make a pipe: {error}"))?;
-    let built = build::build(host, &stop, tree, &Rules::default());
+        StopSignal::new_pair().map_err(|error| format!("cannot make a pipe: {error}"))?;
+    let built = build::build(host, &stop, tree, &BuildOptions::default());
     Ok(match built.map_err(|fault| fault.to_string())? {
-        Ok(Some(Built { failure: Some(why), .. })) => Err(why),
+        Ok(Some(BuildOutcome { failure: Some(why), .. })) => Err(why),
         Ok(_) => Bot::unpacked(tree, digest).map_err(|error| error.within(tree)),
         Err(error) => Err(error.within(tree)),
     })
 }
 
-/// What the files in a directory hold, in bytes.
-fn size(directory: &Path) -> io::Result<u64> {
+/// Total size of the files below a directory, in bytes.
+fn size_of_tree(directory: &Path) -> io::Result<u64> {
     let mut total = 0;
     for entry in fs::read_dir(directory)? {
         let entry = entry?;
         let found = fs::symlink_metadata(entry.path())?;
-        total += if found.is_dir() { size(&entry.path())? } else { found.len() };
+        total += if found.is_dir() { size_of_tree(&entry.path())? } else { found.len() };
     }
     Ok(total)
 }
@@ -328,31 +335,31 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_unused_go_first_and_what_is_played_stays() {
+    fn the_least_recently_used_idle_bots_are_evicted() {
         let directory = tempfile::tempdir().unwrap();
         let host = Arc::new(Host::prepare(Policy::Off).unwrap());
-        let mut library = Library::open(directory.path(), host).unwrap();
-        library.room = 10_000;
+        let mut cache = BotCache::open(directory.path(), host).unwrap();
+        cache.max_size = 10_000;
         let mut played = Vec::new();
         let mut places = Vec::new();
-        for (taken, name) in (0..).zip(["one", "two", "three", "four"]) {
+        for (last_used, name) in (0..).zip(["one", "two", "three", "four"]) {
             let bundle = bundle(name);
-            let kept =
-                unpack(bundle.bytes(), bundle.digest(), &library.directory, &library.host).unwrap();
+            let bot =
+                unpack(bundle.bytes(), bundle.digest(), &cache.directory, &cache.host).unwrap();
             if name == "one" {
-                played.push(kept.contestant.clone());
+                played.push(bot.contestant.clone());
             }
-            places.push(kept.files.path().to_owned());
-            let copy = Copy { cell: Arc::new(OnceCell::from(kept)), taken };
-            library.shelf().copies.insert(bundle.digest(), copy);
+            places.push(bot.files.path().to_owned());
+            let entry = CacheEntry { cell: Arc::new(OnceCell::from(bot)), last_used };
+            cache.state().entries.insert(bundle.digest(), entry);
         }
-        assert_eq!(library.surplus().len(), 2);
+        assert_eq!(cache.evict().len(), 2);
         let there: Vec<_> = places.iter().map(|place| place.exists()).collect();
         assert_eq!(there, [true, false, false, true]);
-        library.room = 0;
-        assert_eq!(library.surplus().len(), 1, "one is being played");
+        cache.max_size = 0;
+        assert_eq!(cache.evict().len(), 1, "one is being played");
         played.clear();
-        assert_eq!(library.surplus().len(), 1);
+        assert_eq!(cache.evict().len(), 1);
         assert!(places.iter().all(|place| !place.exists()));
     }
 }

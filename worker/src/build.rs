@@ -1,7 +1,7 @@
 //! Builds of submitted bots, in a sandbox.
 //!
 //! A bot is built as its manifest says, in a jail of its own: without a network, with the limits
-//! of [`Limits::BUILD`], and within [`MOST_TIME`]. What the build wrote takes its place among the
+//! of [`Limits::BUILD`], and within [`MAX_TIME`]. What the build wrote takes its place among the
 //! files it was made of; whatever it left running is gone. A build that fails is its author's
 //! fault, a jail that cannot be had is ours.
 
@@ -18,18 +18,18 @@ use crate::sandbox::{
     BotSource, ClosedJail, Exit, Host, Jail, JailConfig, Limits, MAX_STATE_DEPTH, Ponder, Process,
     SkippedFiles, Stdin, Workdir, remove_tree,
 };
-use crate::seat::Stop;
+use crate::seat::StopSignal;
 use crate::seat::pipes::{self, Buffer, Drained, For, Tail, micros};
 
 /// How long a build may take.
-pub const MOST_TIME: Duration = Duration::from_secs(300);
+pub const MAX_TIME: Duration = Duration::from_secs(300);
 
 /// What a build may write to its standard output and error, in bytes; the last 64 KiB are kept.
-pub const MOST_OUTPUT: usize = 16 << 20;
+pub const MAX_OUTPUT_LEN: usize = 16 << 20;
 
 /// How builds are held.
 #[derive(Clone, Debug)]
-pub struct Rules {
+pub struct BuildOptions {
     /// What a build may use.
     pub limits: Limits,
     /// How long it may take.
@@ -38,15 +38,15 @@ pub struct Rules {
     pub cores: Vec<usize>,
 }
 
-impl Default for Rules {
+impl Default for BuildOptions {
     fn default() -> Self {
-        Self { limits: Limits::BUILD, time: MOST_TIME, cores: Vec::new() }
+        Self { limits: Limits::BUILD, time: MAX_TIME, cores: Vec::new() }
     }
 }
 
 /// What became of a build.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Built {
+pub struct BuildOutcome {
     /// The end of what it wrote to its standard output and error.
     pub log: String,
     /// How long it took.
@@ -59,10 +59,10 @@ pub struct Built {
 /// not.
 pub fn build(
     host: &Host,
-    stop: &Stop,
+    stop: &StopSignal,
     tree: &Path,
-    rules: &Rules,
-) -> Result<Result<Option<Built>, BotError>, Fault> {
+    rules: &BuildOptions,
+) -> Result<Result<Option<BuildOutcome>, BotError>, Fault> {
     let argv = match Bot::build_of(tree) {
         Ok(Some(argv)) => argv,
         Ok(None) => return Ok(Ok(None)),
@@ -85,14 +85,14 @@ pub fn build(
 /// Runs the build, and leaves what it wrote in the directory `written`.
 fn in_jail(
     host: &Host,
-    stop: &Stop,
+    stop: &StopSignal,
     source: &BotSource,
     written: &Path,
     argv: &[String],
-    rules: &Rules,
-) -> Result<Built, Fault> {
+    rules: &BuildOptions,
+) -> Result<BuildOutcome, Fault> {
     let home = Workdir::with_state(source, written.to_owned())?;
-    let Rules { limits, time, cores } = rules.clone();
+    let BuildOptions { limits, time, cores } = rules.clone();
     let terms = JailConfig { limits, ponder: Ponder::Allow, cores };
     let mut jail = Jail::open(host, home, &terms)?;
     let begun = Instant::now();
@@ -107,7 +107,7 @@ fn in_jail(
     let text = String::from_utf8_lossy(&bytes);
     let before = if dropped > 0 { format!("… {dropped} bytes before\n") } else { String::new() };
     let after = if failure.is_none() { told(&skipped) } else { String::new() };
-    Ok(Built { log: before + &text + &after, time, failure })
+    Ok(BuildOutcome { log: before + &text + &after, time, failure })
 }
 
 /// What is said below what a build wrote, if something that it made is no part of the bot.
@@ -129,7 +129,7 @@ fn told(SkippedFiles { paths, omitted }: &SkippedFiles) -> String {
 /// Runs the build to its end: why it failed, if it did.
 fn run(
     jail: &mut Jail,
-    stop: &Stop,
+    stop: &StopSignal,
     argv: &[String],
     limit: Micros,
     log: &mut Tail,
@@ -155,7 +155,7 @@ fn run(
 /// Takes in what a build writes until it has ended; why it is to be ended, if it is.
 fn listen(
     process: &mut Process,
-    stop: &Stop,
+    stop: &StopSignal,
     limit: Micros,
     log: &mut Tail,
 ) -> Result<Option<String>, Fault> {
@@ -175,8 +175,8 @@ fn listen(
                 Drained::End => what = For::End,
             }
         }
-        if log.total() > MOST_OUTPUT {
-            return Ok(Some(format!("wrote more than {} MiB", MOST_OUTPUT >> 20)));
+        if log.total() > MAX_OUTPUT_LEN {
+            return Ok(Some(format!("wrote more than {} MiB", MAX_OUTPUT_LEN >> 20)));
         }
         if ready.ended && !matches!(drained, Drained::Bytes(_)) && !ready.stderr {
             return Ok(None);

@@ -25,17 +25,17 @@ use crate::bot::{BOT_TOML, Bot};
 use crate::sandbox::{BotSource, recreate_dir};
 use archive::{Caps, Content, Data, Item};
 
-pub use bot_state::{MOST_LEFT, MOST_LEFT_UNPACKED, pack_left, unpack_left};
+pub use bot_state::{MAX_STATE, MAX_STATE_UNPACKED, pack_state, unpack_state};
 pub use submission::Submission;
 
 /// The largest bundle, in bytes as it is submitted.
-pub const MOST_BUNDLE: usize = 64 << 20;
+pub const MAX_BUNDLE: usize = 64 << 20;
 
 /// What a bundle may be unpacked to, in bytes as a tar archive.
-pub const MOST_UNPACKED: u64 = 256 << 20;
+pub const MAX_UNPACKED: u64 = 256 << 20;
 
 /// How many files, directories and links a bundle may hold.
-pub const MOST_ENTRIES: usize = 10_000;
+pub const MAX_ENTRIES: usize = 10_000;
 
 /// How hard a bundle is compressed: it is packed once and fetched by every worker.
 const EFFORT: i32 = 9;
@@ -45,7 +45,7 @@ const LEFT_OUT: [&str; 6] = [".git", ".hg", ".jj", ".svn", "__pycache__", ".DS_S
 
 /// What a bundle may be.
 const CAPS: Caps =
-    Caps { packed: MOST_BUNDLE, unpacked: MOST_UNPACKED, entries: MOST_ENTRIES, links: true };
+    Caps { packed: MAX_BUNDLE, unpacked: MAX_UNPACKED, entries: MAX_ENTRIES, links: true };
 
 /// A bot as it is submitted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,7 +59,7 @@ pub struct Bundle {
 pub enum BundleError {
     /// The files or the bytes are such that no worker would play them: their author's to mend.
     #[error("{0}")]
-    Unfit(String),
+    Invalid(String),
     /// Something of this machine failed.
     #[error("{what}: {error}")]
     System {
@@ -71,8 +71,8 @@ pub enum BundleError {
 }
 
 impl BundleError {
-    fn unfit(why: impl Into<String>) -> Self {
-        Self::Unfit(why.into())
+    fn invalid(why: impl Into<String>) -> Self {
+        Self::Invalid(why.into())
     }
 
     fn system(path: &Path) -> impl FnOnce(io::Error) -> Self {
@@ -86,7 +86,7 @@ impl Bundle {
     /// that is a single file becomes a directory with a manifest.
     ///
     /// # Errors
-    /// [`BundleError::Unfit`] if it has too many or too large files, or links that lead out.
+    /// [`BundleError::Invalid`] if it has too many or too large files, or links that lead out.
     pub fn of(bot: &Bot) -> Result<Self, BundleError> {
         let mut items = match &bot.source {
             BotSource::Directory(path) => archive::gather(path, &CAPS, &[])?,
@@ -108,7 +108,7 @@ impl Bundle {
     /// what version control and interpreters keep for themselves is left out.
     ///
     /// # Errors
-    /// [`BundleError::Unfit`] if they are too many or too large, or have links that lead out.
+    /// [`BundleError::Invalid`] if they are too many or too large, or have links that lead out.
     pub(crate) fn of_source(path: &Path) -> Result<Self, BundleError> {
         Self::pack(&archive::gather(path, &CAPS, &LEFT_OUT)?)
     }
@@ -134,7 +134,7 @@ impl Bundle {
 fn single(bot: &Bot, path: &Path) -> Result<Vec<Item>, BundleError> {
     let name = Path::new(path.file_name().unwrap_or_default()).to_owned();
     if name == Path::new(BOT_TOML) {
-        return Err(BundleError::unfit(format!(
+        return Err(BundleError::invalid(format!(
             "{}: a program cannot be called {BOT_TOML}; rename it",
             path.display()
         )));
@@ -161,7 +161,7 @@ fn single(bot: &Bot, path: &Path) -> Result<Vec<Item>, BundleError> {
 /// [`Submission::read`] takes, with the same result as if that had packed it.
 ///
 /// # Errors
-/// [`BundleError::Unfit`] if the bytes are no bundle, or one that would do harm.
+/// [`BundleError::Invalid`] if the bytes are no bundle, or one that would do harm.
 pub fn unpack(bytes: &[u8], to: &Path) -> Result<(), BundleError> {
     let form = submission::Form::of_bytes(bytes);
     if form == submission::Form::TarZst {

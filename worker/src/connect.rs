@@ -1,10 +1,10 @@
 //! The way to a coordinator: its address, the token that lets somebody in, certificates.
 //!
-//! Workers and the client commands go the same way: [`Access::channel`] gives the connection, and
-//! [`Access::bearer`] what puts the token into every call made over it.
+//! Workers and the client commands go the same way: [`ConnectOptions::channel`] gives the connection, and
+//! [`ConnectOptions::bearer`] what puts the token into every call made over it.
 //!
 //! ```ignore
-//! let access = Access::new("http://127.0.0.1:7001");
+//! let access = ConnectOptions::new("http://127.0.0.1:7001");
 //! let client = RankingServiceClient::with_interceptor(access.channel().await?, access.bearer()?);
 //! ```
 
@@ -36,7 +36,7 @@ const AGENT: &str = concat!("arbiter/", env!("CARGO_PKG_VERSION"));
 
 /// Where a coordinator is, and what is shown to be let in.
 #[derive(Clone, Default)]
-pub struct Access {
+pub struct ConnectOptions {
     /// `http://HOST:PORT`, or `https://…` for TLS; several with commas between them are coordinators
     /// of the same database, of which any will do.
     pub server: String,
@@ -51,11 +51,11 @@ pub struct Access {
     pub key: Option<PathBuf>,
 }
 
-impl fmt::Debug for Access {
+impl fmt::Debug for ConnectOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { server, token, ca, cert, key } = self;
         let token = token.as_ref().map(|_| "…");
-        f.debug_struct("Access")
+        f.debug_struct("ConnectOptions")
             .field("server", server)
             .field("token", &token)
             .field("ca", ca)
@@ -70,7 +70,7 @@ impl fmt::Debug for Access {
 pub enum ConnectError {
     /// What was given means nothing; no repetition helps.
     #[error("{what}: {cause}")]
-    Malformed {
+    InvalidOption {
         /// What was given.
         what: String,
         /// What is wrong with it, and the remedy.
@@ -86,7 +86,7 @@ pub enum ConnectError {
     },
     /// Somebody answers, but one of us does not want to talk to the other.
     #[error("{server}: {cause}; {remedy}")]
-    Unfit {
+    Incompatible {
         /// Who was called.
         server: String,
         /// What happened.
@@ -97,13 +97,13 @@ pub enum ConnectError {
 }
 
 impl ConnectError {
-    fn malformed(what: impl Into<String>, cause: impl Into<String>) -> Self {
-        Self::Malformed { what: what.into(), cause: cause.into() }
+    fn invalid_option(what: impl Into<String>, cause: impl Into<String>) -> Self {
+        Self::InvalidOption { what: what.into(), cause: cause.into() }
     }
 }
 
-impl Access {
-    /// Access to a server without a token, by the system's certificates.
+impl ConnectOptions {
+    /// ConnectOptions to a server without a token, by the system's certificates.
     pub fn new(server: impl Into<String>) -> Self {
         Self { server: server.into(), ..Self::default() }
     }
@@ -126,11 +126,11 @@ impl Access {
                 Err(error) => failed = Some(error),
             }
         }
-        Err(failed.unwrap_or_else(|| ConnectError::malformed(&self.server, "no address")))
+        Err(failed.unwrap_or_else(|| ConnectError::invalid_option(&self.server, "no address")))
     }
 
     async fn channel_to_one(&self) -> Result<Channel, ConnectError> {
-        let channel = self.lazy_channel()?;
+        let channel = self.connect_lazy()?;
         let server = || self.server.clone();
         let mut cause = String::new();
         // Whoever is connected is not let in yet: a server that asks for certificates looks at them
@@ -143,9 +143,9 @@ impl Access {
                 // Any answer is one.
                 _ => return Ok(channel),
             };
-            cause = innermost(&status);
+            cause = root_cause(&status);
             if let Some(remedy) = remedy(&cause) {
-                return Err(ConnectError::Unfit { server: server(), cause, remedy });
+                return Err(ConnectError::Incompatible { server: server(), cause, remedy });
             }
             if !was_connected(&status) {
                 return Err(ConnectError::Unreachable { server: server(), cause });
@@ -157,8 +157,10 @@ impl Access {
             (false, _) => {
                 ConnectError::Unreachable { server, cause: format!("{cause}; {OTHER_PROTOCOL}") }
             }
-            (true, None) => ConnectError::Unfit { server, cause, remedy: NO_CERTIFICATE },
-            (true, Some(_)) => ConnectError::Unfit { server, cause, remedy: OTHER_CERTIFICATE },
+            (true, None) => ConnectError::Incompatible { server, cause, remedy: NO_CERTIFICATE },
+            (true, Some(_)) => {
+                ConnectError::Incompatible { server, cause, remedy: OTHER_CERTIFICATE }
+            }
         })
     }
 
@@ -169,37 +171,37 @@ impl Access {
     /// A connection to the only coordinator, made when it is first used.
     ///
     /// # Errors
-    /// [`ConnectError::Malformed`] alone.
-    pub fn lazy_channel(&self) -> Result<Channel, ConnectError> {
+    /// [`ConnectError::InvalidOption`] alone.
+    pub fn connect_lazy(&self) -> Result<Channel, ConnectError> {
         self.endpoint().map(|endpoint| endpoint.connect_lazy())
     }
 
     /// Whether everything that was given means something.
     ///
     /// # Errors
-    /// [`ConnectError::Malformed`] alone.
+    /// [`ConnectError::InvalidOption`] alone.
     pub fn check(&self) -> Result<(), ConnectError> {
         self.each().try_for_each(|one| one.endpoint().map(drop))?;
         self.bearer().map(drop)
     }
 
     /// What puts the token into every call.
-    pub fn bearer(&self) -> Result<Bearer, ConnectError> {
+    pub fn bearer(&self) -> Result<BearerToken, ConnectError> {
         let header = |token: &String| {
             let mut value: MetadataValue<Ascii> = format!("Bearer {token}").parse().ok()?;
             value.set_sensitive(true);
             Some(value)
         };
         let unprintable =
-            || ConnectError::malformed("the token", "it has characters that no token has");
+            || ConnectError::invalid_option("the token", "it has characters that no token has");
         let token = self.token.as_ref();
-        token.map(|token| header(token).ok_or_else(unprintable)).transpose().map(Bearer)
+        token.map(|token| header(token).ok_or_else(unprintable)).transpose().map(BearerToken)
     }
 
     fn endpoint(&self) -> Result<Endpoint, ConnectError> {
         let server = &self.server;
         let remedy = "write http://HOST:PORT, or https://HOST:PORT for TLS";
-        let malformed = || ConnectError::malformed(server, format!("no address; {remedy}"));
+        let malformed = || ConnectError::invalid_option(server, format!("no address; {remedy}"));
         let secret = self.is_secret();
         if !secret && !server.starts_with("http://") {
             return Err(malformed());
@@ -214,13 +216,13 @@ impl Access {
             .http2_adaptive_window(true);
         if secret {
             let unfit = |error: tonic::transport::Error| {
-                ConnectError::malformed("the certificates", innermost(&error))
+                ConnectError::invalid_option("the certificates", root_cause(&error))
             };
             return endpoint.tls_config(self.tls()?).map_err(unfit);
         }
         if self.ca.is_some() || self.cert.is_some() || self.key.is_some() {
             let cause = "certificates are for https:// only";
-            return Err(ConnectError::malformed(server, cause));
+            return Err(ConnectError::invalid_option(server, cause));
         }
         Ok(endpoint)
     }
@@ -237,7 +239,10 @@ impl Access {
                 Ok(tls.identity(Identity::from_pem(cert, key)))
             }
             (None, None) => Ok(tls),
-            _ => Err(ConnectError::malformed("a certificate and its key", "give both or neither")),
+            _ => Err(ConnectError::invalid_option(
+                "a certificate and its key",
+                "give both or neither",
+            )),
         }
     }
 }
@@ -248,7 +253,7 @@ const KEY: &str = "PRIVATE KEY";
 
 /// A file in PEM that holds something of this kind.
 fn read(path: &Path, kind: &str) -> Result<String, ConnectError> {
-    let unfit = |cause| ConnectError::malformed(path.display().to_string(), cause);
+    let unfit = |cause| ConnectError::invalid_option(path.display().to_string(), cause);
     let text = fs::read_to_string(path).map_err(|error| unfit(error.to_string()))?;
     if text.contains(&format!("{kind}-----")) {
         return Ok(text);
@@ -257,7 +262,7 @@ fn read(path: &Path, kind: &str) -> Result<String, ConnectError> {
 }
 
 /// What is at the bottom of an error: those above say no more than that there was one.
-pub fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
+pub fn root_cause(error: &(dyn std::error::Error + 'static)) -> String {
     let mut cause = error;
     while let Some(deeper) = cause.source() {
         cause = deeper;
@@ -296,9 +301,9 @@ pub(crate) fn remedy(cause: &str) -> Option<&'static str> {
 
 /// Puts a token into every call, if there is one.
 #[derive(Clone, Debug)]
-pub struct Bearer(Option<MetadataValue<Ascii>>);
+pub struct BearerToken(Option<MetadataValue<Ascii>>);
 
-impl Interceptor for Bearer {
+impl Interceptor for BearerToken {
     fn call(&mut self, mut request: Request<()>) -> Result<Request<()>, Status> {
         if let Some(token) = &self.0 {
             request.metadata_mut().insert("authorization", token.clone());
@@ -313,27 +318,34 @@ mod tests {
 
     #[test]
     fn what_means_nothing_is_said_at_once() {
-        let said = |access: &Access| access.endpoint().unwrap_err().to_string();
+        let said = |access: &ConnectOptions| access.endpoint().unwrap_err().to_string();
         for server in ["", "localhost:7001", "ftp://x", "http://", "https://a b"] {
-            let said = said(&Access::new(server));
+            let said = said(&ConnectOptions::new(server));
             assert!(said.contains("write http://HOST:PORT"), "{said}");
         }
         let ca = Some(PathBuf::from("/nowhere/ca.pem"));
-        let access = Access { ca: ca.clone(), ..Access::new("http://localhost:1") };
+        let access = ConnectOptions { ca: ca.clone(), ..ConnectOptions::new("http://localhost:1") };
         assert!(said(&access).contains("https:// only"));
-        let access = Access { ca, ..Access::new("https://localhost:1") };
+        let access = ConnectOptions { ca, ..ConnectOptions::new("https://localhost:1") };
         assert!(said(&access).starts_with("/nowhere/ca.pem: "));
-        let access = Access { cert: Some("c".into()), ..Access::new("https://localhost:1") };
+        let access =
+            ConnectOptions { cert: Some("c".into()), ..ConnectOptions::new("https://localhost:1") };
         assert!(said(&access).contains("both or neither"));
-        let access = Access { token: Some("a\nb".to_owned()), ..Access::new("http://localhost:1") };
+        let access = ConnectOptions {
+            token: Some("a\nb".to_owned()),
+            ..ConnectOptions::new("http://localhost:1")
+        };
         assert!(access.bearer().is_err());
-        let several = Access::new("http://localhost:1, localhost:2");
+        let several = ConnectOptions::new("http://localhost:1, localhost:2");
         assert!(several.check().unwrap_err().to_string().contains("localhost:2: no address"));
     }
 
     #[test]
     fn tokens_are_not_shown() {
-        let access = Access { token: Some("secret".to_owned()), ..Access::new("http://localhost") };
+        let access = ConnectOptions {
+            token: Some("secret".to_owned()),
+            ..ConnectOptions::new("http://localhost")
+        };
         let shown = format!("{access:?} {:?}", access.bearer().unwrap());
         assert!(!shown.contains("secret"), "{shown}");
     }

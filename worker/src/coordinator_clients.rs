@@ -1,5 +1,5 @@
-//! The coordinators of a database, as a worker calls them: the same one until it is gone, and then
-//! the next.
+//! gRPC clients for all coordinators of one database. A worker uses one until its connection fails,
+//! and then the next.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,42 +8,42 @@ use arbiter_proto::v1::worker_service_client::WorkerServiceClient;
 use tonic::service::interceptor::InterceptedService;
 use tonic::transport::Channel;
 
-use crate::connect::{Access, Bearer, ConnectError};
+use crate::connect::{BearerToken, ConnectError, ConnectOptions};
 
-/// The largest message, in bytes: a report with the records of its matches.
-pub const LONGEST_MESSAGE: usize = 512 << 20;
+/// Maximum size of a message, in bytes: a report with the records of its matches.
+pub const MAX_MESSAGE_LEN: usize = 512 << 20;
 
-/// Calls a coordinator.
-pub(crate) type Caller = WorkerServiceClient<InterceptedService<Channel, Bearer>>;
+/// A client for one coordinator.
+pub(crate) type CoordinatorClient = WorkerServiceClient<InterceptedService<Channel, BearerToken>>;
 
-/// Calls the coordinators of a database.
+/// Clients for all coordinators of one database.
 #[derive(Clone, Debug)]
-pub(crate) struct Callers {
-    all: Arc<[Caller]>,
-    /// How often one was gone.
-    gone: Arc<AtomicUsize>,
+pub(crate) struct CoordinatorClients {
+    clients: Arc<[CoordinatorClient]>,
+    /// Number of failovers.
+    failovers: Arc<AtomicUsize>,
 }
 
-impl Callers {
-    pub(crate) fn new(access: &Access) -> Result<Self, ConnectError> {
-        let caller = |one: Access| {
-            let (channel, bearer) = (one.lazy_channel()?, one.bearer()?);
-            let caller = WorkerServiceClient::with_interceptor(channel, bearer);
-            Ok(caller
-                .max_decoding_message_size(LONGEST_MESSAGE)
-                .max_encoding_message_size(LONGEST_MESSAGE))
+impl CoordinatorClients {
+    pub(crate) fn new(options: &ConnectOptions) -> Result<Self, ConnectError> {
+        let client = |one: ConnectOptions| {
+            let channel = one.connect_lazy()?;
+            let client = WorkerServiceClient::with_interceptor(channel, one.bearer()?);
+            Ok(client
+                .max_decoding_message_size(MAX_MESSAGE_LEN)
+                .max_encoding_message_size(MAX_MESSAGE_LEN))
         };
-        let all = access.each().map(caller).collect::<Result<_, ConnectError>>()?;
-        Ok(Self { all, gone: Arc::default() })
+        let clients = options.each().map(client).collect::<Result<_, ConnectError>>()?;
+        Ok(Self { clients, failovers: Arc::default() })
     }
 
-    /// The one that is called now.
-    pub(crate) fn current(&self) -> Caller {
-        self.all[self.gone.load(Ordering::Relaxed) % self.all.len()].clone()
+    /// The client of the current coordinator.
+    pub(crate) fn current(&self) -> CoordinatorClient {
+        self.clients[self.failovers.load(Ordering::Relaxed) % self.clients.len()].clone()
     }
 
-    /// It is gone: the next one will be called.
-    pub(crate) fn pass(&self) {
-        self.gone.fetch_add(1, Ordering::Relaxed);
+    /// Switches to the next coordinator.
+    pub(crate) fn fail_over(&self) {
+        self.failovers.fetch_add(1, Ordering::Relaxed);
     }
 }

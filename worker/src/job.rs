@@ -1,4 +1,4 @@
-//! Lots and trials as they are played: what came over the wire, with every doubt about it settled.
+//! Jobs: lots and trials, validated from messages.
 
 use std::error::Error;
 
@@ -11,31 +11,31 @@ use arbiter_proto::trace::TraceParent;
 use arbiter_proto::v1;
 use serde_json::Value;
 
-/// What is wrong with a lot or a trial; that is no bot's fault.
-pub(crate) type Unreadable = Box<dyn Error>;
+/// Why a message is not a valid job. This is a fault, not a forfeit.
+pub(crate) type InvalidJob = Box<dyn Error>;
 
-/// Something to be done under one lease.
+/// The work of one lease.
 #[derive(Clone, Debug)]
 pub(crate) struct Job {
     pub(crate) lease: Lease,
-    /// What all its matches have in common.
+    /// Settings of all its matches.
     pub(crate) settings: Settings,
-    pub(crate) task: Task,
-    /// Where its trace goes on.
+    pub(crate) task: JobKind,
+    /// Parent of its trace.
     pub(crate) trace: Option<TraceParent>,
 }
 
-/// What is to be done.
+/// A lot or a trial.
 #[derive(Clone, Debug)]
-pub(crate) enum Task {
-    /// Matches are to be played.
+pub(crate) enum JobKind {
+    /// Matches to play.
     Lot(Vec<MatchAssignment<Params>>),
-    Trial(Box<Tryout>),
+    Trial(Box<TrialJob>),
 }
 
-/// A version to be tried.
+/// A version to build and try.
 #[derive(Clone, Debug)]
-pub(crate) struct Tryout {
+pub(crate) struct TrialJob {
     pub(crate) params: Params,
     pub(crate) seed: Seed,
     pub(crate) subject: SeatAssignment,
@@ -43,8 +43,8 @@ pub(crate) struct Tryout {
 }
 
 impl Job {
-    /// Reads a lot whose lease is known.
-    pub(crate) fn lot(games: &Games, lease: Lease, message: v1::Lot) -> Result<Self, Unreadable> {
+    /// Validates a lot.
+    pub(crate) fn lot(games: &Games, lease: Lease, message: v1::Lot) -> Result<Self, InvalidJob> {
         let game = games.find(&message.game)?;
         let settings = settings(&message.settings)?;
         let matches = message.matches.into_iter().map(|played| {
@@ -53,18 +53,18 @@ impl Job {
         });
         let matches = matches.collect::<Result<Vec<_>, _>>()?;
         if matches.is_empty() {
-            return Err("a lot without a match".into());
+            return Err("the lot has no matches".into());
         }
         let trace = TraceParent::carried(&message.trace);
-        Ok(Self { lease, settings, task: Task::Lot(matches), trace })
+        Ok(Self { lease, settings, task: JobKind::Lot(matches), trace })
     }
 
-    /// Reads a trial whose lease is known.
+    /// Validates a trial.
     pub(crate) fn trial(
         games: &Games,
         lease: Lease,
         message: v1::Trial,
-    ) -> Result<Self, Unreadable> {
+    ) -> Result<Self, InvalidJob> {
         let game = games.find(&message.game)?;
         let settings = settings(&message.settings)?;
         let params = Params::read(&game, Value::Object(settings.params.clone()))
@@ -74,33 +74,35 @@ impl Job {
         let opponents = message.opponents.into_iter().map(TryInto::try_into);
         let opponents = opponents.collect::<Result<_, _>>()?;
         let trace = TraceParent::carried(&message.trace);
-        let task = Task::Trial(Box::new(Tryout { params, seed, subject, opponents }));
+        let task = JobKind::Trial(Box::new(TrialJob { params, seed, subject, opponents }));
         Ok(Self { lease, settings, task, trace })
     }
 
     pub(crate) fn is_trial(&self) -> bool {
-        matches!(self.task, Task::Trial(_))
+        matches!(self.task, JobKind::Trial(_))
     }
 
-    /// The digests of the bundles that are run, each once.
+    /// Digests of all bundles to run, without duplicates.
     pub(crate) fn programs(&self) -> Vec<blake3::Hash> {
         let mut programs: Vec<_> = match &self.task {
-            Task::Lot(matches) => {
+            JobKind::Lot(matches) => {
                 let seats = matches.iter().flat_map(|played| &played.seats);
                 seats.map(|seat| seat.program).collect()
             }
-            Task::Trial(tryout) => tryout.opponents.iter().map(|seat| seat.program).collect(),
+            JobKind::Trial(trial_job) => {
+                trial_job.opponents.iter().map(|seat| seat.program).collect()
+            }
         };
         programs.sort_unstable_by_key(|digest| *digest.as_bytes());
         programs.dedup();
         programs
     }
 
-    /// The digest of the bundle that is to be tried.
+    /// Digest of the bundle under trial.
     pub(crate) fn subject(&self) -> Option<blake3::Hash> {
         match &self.task {
-            Task::Lot(_) => None,
-            Task::Trial(tryout) => Some(tryout.subject.digest),
+            JobKind::Lot(_) => None,
+            JobKind::Trial(trial_job) => Some(trial_job.subject.digest),
         }
     }
 }

@@ -6,26 +6,28 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use arbiter_games::{
-    BotName, ClockRules, Forfeit, Game, MatchState, Micros, Params, Protocol, Seat as Place,
-    SeatResult, Seed, TimeSpent, TurnPolicy,
+    BotName, ClockRules, Forfeit, Game, MatchState, Micros, Params, Protocol, Seat, SeatResult,
+    Seed, TimeSpent, TurnPolicy,
 };
 use arbiter_proto::tricks_http::NO_OTHER_GAME;
 
 use crate::bot::{Bot, Contestant};
 use crate::fault::Fault;
 use crate::record::{Header, RECORD_VERSION, Recorder, SeatLine, Transcript, TranscriptHash};
-use crate::referee::{Event, Referee, Witness};
+use crate::referee::{EventSink, MatchEvent, Referee};
 use crate::sandbox::{Host, Jail, JailConfig, Level, RefereePriority, Workdir};
 use crate::seat::pipes::since;
-use crate::seat::{AbsentSeat, ExecSeat, Failure, HttpSeat, Remains, Seat, StdioSeat, Stop};
+use crate::seat::{
+    AbsentSeat, ExecSeat, HttpSeat, SeatDriver, SeatFailure, SeatUsage, StdioSeat, StopSignal,
+};
 
 /// What happens to the files that a bot leaves.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum BotState {
     /// They are gone after the match.
     Fresh,
     /// They stay in this directory, for this bot alone, and are there again in its next match.
-    Kept(PathBuf),
+    Persistent(PathBuf),
 }
 
 /// Who sits where.
@@ -36,7 +38,7 @@ pub struct Entrant {
     /// The name it plays by: its own, or one that tells it from a namesake.
     pub name: BotName,
     /// What happens to its files.
-    pub state: State,
+    pub state: BotState,
 }
 
 impl Entrant {
@@ -65,13 +67,13 @@ pub struct Match {
 
 /// What a match came to.
 #[derive(Clone, Debug)]
-pub struct Outcome {
+pub struct MatchOutcome {
     /// Every seat's result.
     pub standings: Vec<SeatResult>,
     /// The hash of what was said.
     pub transcript: TranscriptHash,
     /// What is known of each seat besides its result.
-    pub seats: Vec<SeatReport>,
+    pub seats: Vec<SeatSummary>,
     /// How long the match took on the wall.
     pub wall: Micros,
     /// How well its bots were held.
@@ -84,7 +86,7 @@ pub struct Outcome {
 
 /// What is known of a seat after a match, besides its result.
 #[derive(Clone, Debug, Default)]
-pub struct SeatReport {
+pub struct SeatSummary {
     /// The time of each answer on the wall.
     pub replies: Vec<Micros>,
     /// Why the seat forfeited, if it did, or what it did when the match was over: the first
@@ -93,10 +95,10 @@ pub struct SeatReport {
     /// What the answer took that is the evidence; until there is one, the last answer.
     pub spent: TimeSpent,
     /// What the bot left.
-    pub remains: Remains,
+    pub remains: SeatUsage,
 }
 
-impl SeatReport {
+impl SeatSummary {
     /// Takes note of what an answer took, unless an earlier one is the evidence.
     fn took(&mut self, spent: Option<TimeSpent>) {
         if self.detail.is_none() {
@@ -105,8 +107,8 @@ impl SeatReport {
     }
 
     /// Takes note of what the bot left.
-    fn left(&mut self, remains: Remains) {
-        if let Some(Failure { forfeit, detail }) = &remains.late_failure {
+    fn left(&mut self, remains: SeatUsage) {
+        if let Some(SeatFailure { forfeit, detail }) = &remains.late_failure {
             self.detail.get_or_insert_with(|| evidence(*forfeit, detail));
         }
         self.remains = remains;
@@ -114,31 +116,31 @@ impl SeatReport {
 }
 
 /// Those who are at a match beside its bots: people at the table, and people who look on.
-pub trait Company {
+pub trait MatchHooks {
     /// The game as they follow it. It plays the same.
-    fn follow(&mut self, game: Box<dyn MatchState>) -> Box<dyn MatchState> {
+    fn wrap_game(&mut self, game: Box<dyn MatchState>) -> Box<dyn MatchState> {
         game
     }
 
     /// The seat of the person at `place`.
-    fn person(&mut self, _place: Place) -> Box<dyn Seat> {
+    fn person_driver(&mut self, _place: Seat) -> Box<dyn SeatDriver> {
         AbsentSeat::boxed("nobody came", None)
     }
 
     /// The seat of the bot at `place`, as they overhear it. It answers the same.
-    fn overhear(&mut self, _place: Place, seat: Box<dyn Seat>) -> Box<dyn Seat> {
+    fn wrap_driver(&mut self, _place: Seat, seat: Box<dyn SeatDriver>) -> Box<dyn SeatDriver> {
         seat
     }
 
     /// Something happened, so long after the match began.
-    fn witness(&mut self, _time: Micros, _event: Event<'_>) {}
+    fn on_event(&mut self, _time: Micros, _event: MatchEvent<'_>) {}
 }
 
 /// A match that nobody is at but its bots.
 #[derive(Debug)]
-struct Nobody;
+struct NoHooks;
 
-impl Company for Nobody {}
+impl MatchHooks for NoHooks {}
 
 impl Match {
     /// Plays the match on this thread, which is no other match's. After a fault it counts for
@@ -146,17 +148,17 @@ impl Match {
     ///
     /// # Errors
     /// A fault if something of ours failed: the match then counts for nothing.
-    pub fn play(&self, host: &Host, stop: &Arc<Stop>) -> Result<Outcome, Fault> {
-        self.play_in(&mut Nobody, host, stop)
+    pub fn play(&self, host: &Host, stop: &Arc<StopSignal>) -> Result<MatchOutcome, Fault> {
+        self.play_with_hooks(&mut NoHooks, host, stop)
     }
 
     /// The same in company.
-    pub fn play_in(
+    pub fn play_with_hooks(
         &self,
-        company: &mut dyn Company,
+        company: &mut dyn MatchHooks,
         host: &Host,
-        stop: &Arc<Stop>,
-    ) -> Result<Outcome, Fault> {
+        stop: &Arc<StopSignal>,
+    ) -> Result<MatchOutcome, Fault> {
         let names: Vec<_> = self.entrants.iter().map(|entrant| entrant.name.clone()).collect();
         let turns = self.turn_policies();
         let rules = self.params.rules_version(&turns);
@@ -164,16 +166,16 @@ impl Match {
             .params
             .start_by(rules, &names, &turns, self.seed)
             .map_err(|error| Fault::new("cannot start a match", error))?;
-        let mut game = company.follow(game);
+        let mut game = company.wrap_game(game);
         let record = self.record.clone();
         let header = self.header(host.level());
         let record = record.map(|path| Recorder::create(path, &header)).transpose()?;
         let (mut seats, mut margin) = (Vec::new(), Micros::ZERO);
         let seated = self.seat_all(game.as_ref(), company, host, stop, &mut seats);
-        let mut minutes = Minutes {
+        let mut minutes = MatchLog {
             record,
             transcript: Transcript::default(),
-            reports: vec![SeatReport::default(); self.entrants.len()],
+            reports: vec![SeatSummary::default(); self.entrants.len()],
             time: Micros::ZERO,
             company,
         };
@@ -219,22 +221,22 @@ impl Match {
     fn seat_all(
         &self,
         game: &dyn MatchState,
-        company: &mut dyn Company,
+        company: &mut dyn MatchHooks,
         host: &Host,
-        stop: &Arc<Stop>,
-        seats: &mut Vec<Box<dyn Seat>>,
+        stop: &Arc<StopSignal>,
+        seats: &mut Vec<Box<dyn SeatDriver>>,
     ) -> Result<Vec<Micros>, Fault> {
         let mut starts = Vec::with_capacity(self.entrants.len());
-        for (place, entrant) in Place::all(self.entrants.len()).zip(&self.entrants) {
+        for (place, entrant) in Seat::all(self.entrants.len()).zip(&self.entrants) {
             let (arguments, began) = (game.launch_arguments(place), Instant::now());
             seats.push(match &entrant.bot {
-                Contestant::Unfit { why, .. } => AbsentSeat::boxed(why, None),
+                Contestant::Unplayable { reason: why, .. } => AbsentSeat::boxed(why, None),
                 Contestant::Bot(bot) => {
                     let terms = self.terms.for_seat(place.index());
                     let seat = self.seat(bot, &entrant.state, &terms, arguments, host, stop)?;
-                    company.overhear(place, seat)
+                    company.wrap_driver(place, seat)
                 }
-                Contestant::Person => company.person(place),
+                Contestant::Person => company.person_driver(place),
             });
             starts.push(since(began));
         }
@@ -245,12 +247,12 @@ impl Match {
     pub fn seat(
         &self,
         bot: &Bot,
-        state: &State,
+        state: &BotState,
         terms: &JailConfig,
         arguments: Vec<String>,
         host: &Host,
-        stop: &Arc<Stop>,
-    ) -> Result<Box<dyn Seat>, Fault> {
+        stop: &Arc<StopSignal>,
+    ) -> Result<Box<dyn SeatDriver>, Fault> {
         let game = self.params.game();
         let protocol = bot.protocol.unwrap_or(game.bots.protocol);
         if !game.speaks(protocol) {
@@ -258,8 +260,8 @@ impl Match {
             return Ok(AbsentSeat::boxed(why, None));
         }
         let home = match state {
-            State::Fresh => Workdir::new(&bot.source)?,
-            State::Kept(path) => Workdir::with_state(&bot.source, path.clone())?,
+            BotState::Fresh => Workdir::new(&bot.source)?,
+            BotState::Persistent(path) => Workdir::with_state(&bot.source, path.clone())?,
         };
         let mut argv = bot.run.clone();
         argv.extend(arguments);
@@ -277,34 +279,34 @@ impl Match {
 }
 
 /// Writes down what happens in a match.
-struct Minutes<'a> {
+struct MatchLog<'a> {
     record: Option<Recorder>,
     transcript: Transcript,
-    reports: Vec<SeatReport>,
+    reports: Vec<SeatSummary>,
     time: Micros,
-    company: &'a mut dyn Company,
+    company: &'a mut dyn MatchHooks,
 }
 
-impl Witness for Minutes<'_> {
-    fn witness(&mut self, time: Micros, event: Event<'_>) -> Result<(), Fault> {
+impl EventSink for MatchLog<'_> {
+    fn on_event(&mut self, time: Micros, event: MatchEvent<'_>) -> Result<(), Fault> {
         self.time = time;
-        self.transcript.witness(time, event)?;
+        self.transcript.on_event(time, event)?;
         if let Some(record) = &mut self.record {
-            record.witness(time, event)?;
+            record.on_event(time, event)?;
         }
-        self.company.witness(time, event);
+        self.company.on_event(time, event);
         match event {
-            Event::Replied { seat, spent, .. } => {
+            MatchEvent::Replied { seat, spent, .. } => {
                 let report = &mut self.reports[seat.index()];
                 report.replies.push(spent.wall);
                 report.took(Some(spent));
             }
-            Event::Forfeited { seat, forfeit, spent, detail } => {
+            MatchEvent::Forfeited { seat, forfeit, spent, detail } => {
                 let report = &mut self.reports[seat.index()];
                 report.took(spent);
                 report.detail.get_or_insert_with(|| evidence(forfeit, detail));
             }
-            Event::Sent { .. } | Event::Noted(_) => {}
+            MatchEvent::Sent { .. } | MatchEvent::Noted(_) => {}
         }
         Ok(())
     }
@@ -315,9 +317,9 @@ fn evidence(forfeit: Forfeit, detail: &str) -> String {
     format!("{forfeit}: {detail}")
 }
 
-impl Minutes<'_> {
+impl MatchLog<'_> {
     /// Closes every seat, also behind one that cannot be closed: the first fault that came of it.
-    fn close_seats(&mut self, seats: Vec<Box<dyn Seat>>) -> Result<(), Fault> {
+    fn close_seats(&mut self, seats: Vec<Box<dyn SeatDriver>>) -> Result<(), Fault> {
         let mut closed = Ok(());
         for (report, seat) in self.reports.iter_mut().zip(seats) {
             match seat.close() {
@@ -336,18 +338,18 @@ impl Minutes<'_> {
         starts: Vec<Micros>,
         margin: Micros,
         sandbox: Level,
-    ) -> Result<Outcome, Fault> {
+    ) -> Result<MatchOutcome, Fault> {
         let transcript = self.transcript.hash();
         if let Some(mut record) = self.record {
             for (index, report) in self.reports.iter().enumerate() {
-                let Remains { stderr, stderr_dropped, .. } = &report.remains;
+                let SeatUsage { stderr, stderr_dropped, .. } = &report.remains;
                 if played.entrants[index].bot.shows_stderr() && !stderr.is_empty() {
-                    record.stderr(Place::from_index(index), stderr, *stderr_dropped)?;
+                    record.stderr(Seat::from_index(index), stderr, *stderr_dropped)?;
                 }
             }
             record.finish(&standings, transcript)?;
         }
         let (seats, wall) = (self.reports, self.time);
-        Ok(Outcome { standings, transcript, seats, wall, sandbox, starts, margin })
+        Ok(MatchOutcome { standings, transcript, seats, wall, sandbox, starts, margin })
     }
 }

@@ -1,6 +1,6 @@
-//! What happens on this worker, counted: for Prometheus, in the text of `OpenMetrics`.
+//! Metrics of a worker in the `OpenMetrics` text format.
 //!
-//! All of it begins at nothing when the worker starts. A match costs a few atomics.
+//! All counters start at 0 with the worker. A match costs a few atomic operations.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,35 +19,35 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 
-use crate::match_runner::Outcome;
+use crate::match_runner::MatchOutcome;
 use crate::sandbox::Host;
 use crate::spool::Spool;
 
-/// Upper bounds of how long matches take, in seconds.
-const MATCHES: [f64; 12] =
+/// Histogram buckets of match durations, in seconds.
+const MATCH_BUCKETS: [f64; 12] =
     [0.01, 0.05, 0.25, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3600.0];
-/// Upper bounds of how long a bot's start takes, in seconds.
-const STARTS: [f64; 11] = [0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0];
-/// Upper bounds of how much of the clock's margin is used, in seconds. The official one is 20 ms.
-const MARGINS: [f64; 9] = [0.0, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.015, 0.02, 0.05];
+/// Histogram buckets of bot start-up times, in seconds.
+const START_BUCKETS: [f64; 11] = [0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0];
+/// Histogram buckets of the used clock margin, in seconds. The official margin is 20 ms.
+const MARGIN_BUCKETS: [f64; 9] = [0.0, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.015, 0.02, 0.05];
 
-/// A bot that used less of a processor than this part of the time that it lost by was waiting.
-const BUSY: i64 = 2;
+/// The processor counts as idle if a bot that lost on time used less than 1/2 of the wall-clock time.
+const BUSY_DIVISOR: i64 = 2;
 
 labels! {
-    OfGame { game: String }
-    Forfeited { game: String, kind: &'static str }
-    TimeLoss { processor: &'static str }
-    Ended { of: &'static str, end: &'static str }
-    Kind { kind: &'static str }
-    Fate { fate: &'static str }
-    State { state: &'static str }
+    GameLabels { game: String }
+    ForfeitLabels { game: String, kind: &'static str }
+    TimeLossLabels { processor: &'static str }
+    JobLabels { kind: &'static str, outcome: &'static str }
+    FaultLabels { kind: &'static str }
+    ReportLabels { status: &'static str }
+    SlotLabels { state: &'static str }
 }
 
 string_enum! {
-    /// What a slot does, in the words of the figures.
+    /// What a slot does, as a metrics label.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-    pub(crate) enum Doing {
+    pub(crate) enum SlotActivity {
         Idle = "idle",
         Pausing = "pausing",
         Fetching = "fetching",
@@ -57,194 +57,202 @@ string_enum! {
 }
 
 string_enum! {
-    /// How a lot or a trial ended.
+    /// How a job ended, as a metrics label.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub(crate) enum End {
+    pub(crate) enum JobOutcomeLabel {
         /// Its report is in the spool.
         Reported = "reported",
-        /// It was stopped.
+        /// The stop signal ended it.
         Stopped = "stopped",
-        /// It failed.
+        /// A fault ended it.
         Failed = "failed",
     }
 }
 
-type Times = Family<OfGame, Histogram, fn() -> Histogram>;
+type DurationFamily = Family<GameLabels, Histogram, fn() -> Histogram>;
 
 metrics! {
-    /// What happens, counted.
-    struct Events {
-        matches: Family<OfGame, Counter> => "matches", "Matches played to their ends";
-        match_time: Times = Times::new_with_constructor(|| Histogram::new(MATCHES))
-            => "match" in Seconds, "How long matches take";
-        forfeits: Family<Forfeited, Counter> => "forfeits", "Forfeits in these matches";
-        time_losses: Family<TimeLoss, Counter> => "time_losses",
-            "Forfeits by the clock; the processor was idle where the bot used less than half \
-            of the time: it waited, or this machine kept it waiting";
-        starts: Histogram = Histogram::new(STARTS) => "bot_start" in Seconds,
-            "From nothing to a started bot in its sandbox";
-        margins: Histogram = Histogram::new(MARGINS) => "margin_used" in Seconds,
-            "The most of the clock's margin that an answer of a match needed";
-        slots: Family<State, Gauge> => "slots", "Slots by what they do";
-        ended: Family<Ended, Counter> => "jobs", "Lots and trials by how they ended here";
-        faults: Family<Kind, Counter> => "faults",
-            "Attempts that failed here through no bot's fault";
-        verdicts: Family<Fate, Counter> => "verdicts",
-            "Reports by what the coordinator made of them";
-        leases_lost: Counter => "leases_lost", "Leases that ran out while they were played";
-        bundles: Counter => "supplies", "Lots and trials whose bundles were there, or fetched";
-        connections: Counter => "connections", "Connections to the coordinator that were made";
+    /// Counters and histograms of events.
+    struct Counters {
+        matches: Family<GameLabels, Counter> => "matches", "Matches played to the end";
+        match_time: DurationFamily = DurationFamily::new_with_constructor(|| Histogram::new(MATCH_BUCKETS))
+            => "match" in Seconds, "Duration of matches";
+        forfeits: Family<ForfeitLabels, Counter> => "forfeits", "Forfeits in matches";
+        time_losses: Family<TimeLossLabels, Counter> => "time_losses",
+            "Losses on time. processor=\"idle\": the bot used less than half of the time, because \
+            it or the machine waited";
+        starts: Histogram = Histogram::new(START_BUCKETS) => "bot_start" in Seconds,
+            "Time to start a bot in its sandbox";
+        margins: Histogram = Histogram::new(MARGIN_BUCKETS) => "margin_used" in Seconds,
+            "Largest part of the clock's margin used by a reply of a match";
+        slots: Family<SlotLabels, Gauge> => "slots", "Slots by state";
+        jobs: Family<JobLabels, Counter> => "jobs", "Lots and trials by outcome";
+        faults: Family<FaultLabels, Counter> => "faults", "Failed attempts by kind of fault";
+        acknowledgements: Family<ReportLabels, Counter> => "report_acknowledgements",
+            "Reports by the coordinator's response";
+        leases_lost: Counter => "leases_lost", "Leases lost while their jobs ran";
+        prepared: Counter => "jobs_prepared", "Jobs whose bundles were cached or fetched";
+        connections: Counter => "connections", "Connections to the coordinator";
     }
 }
 
 metrics! {
-    /// How the worker is.
-    struct Condition {
+    /// State of the worker.
+    struct Gauges {
         strict: Gauge => "sandbox_strict",
-            "Whether everything that official matches ask for is guaranteed";
+            "Whether the sandbox gives all guarantees for official matches";
         prepared: Gauge<f64, AtomicU64> => "sandbox_prepare" in Seconds,
-            "How long it took to find out what the machine isolates";
-        connected: Gauge => "connected", "Whether there is a line to the coordinator";
-        reports: Gauge => "spool_reports", "Reports that the coordinator has not acknowledged";
-        bytes: Gauge => "spool" in Bytes, "What they take up";
+            "Duration of the sandbox's self-test at start";
+        connected: Gauge => "connected", "Whether the worker is connected to a coordinator";
+        reports: Gauge => "spool_reports", "Unacknowledged reports in the spool";
+        bytes: Gauge => "spool" in Bytes, "Size of the unacknowledged reports";
         refused: Gauge => "refused_reports",
-            "Reports that the coordinator refused, kept in the spool's folder refused";
+            "Refused reports in the spool's folder refused";
     }
 }
 
-/// What happens on a worker, and how it is.
+/// The metrics of a worker.
 #[derive(Debug)]
 pub struct Metrics {
     spool: Arc<Spool>,
     level: Level,
-    events: Events,
-    condition: Condition,
+    counters: Counters,
+    gauges: Gauges,
 }
 
 impl Metrics {
-    /// For a worker with this spool, whose machine gives what `host` says after it was looked at for
-    /// so many seconds.
-    pub(crate) fn new(spool: Arc<Spool>, host: &Host, looked: f64) -> Self {
+    /// `prepare_seconds`: duration of the self-test that gave `host`.
+    pub(crate) fn new(spool: Arc<Spool>, host: &Host, prepare_seconds: f64) -> Self {
         let level = host.level();
-        let condition = Condition::default();
-        condition.strict.set(level.is_strict().into());
-        condition.prepared.set(looked);
-        let metrics = Self { spool, level, events: Events::default(), condition };
-        metrics.begin();
+        let gauges = Gauges::default();
+        gauges.strict.set(level.is_strict().into());
+        gauges.prepared.set(prepare_seconds);
+        let metrics = Self { spool, level, counters: Counters::default(), gauges };
+        metrics.initialise_series();
         metrics
     }
 
-    /// Lets every series begin at nothing.
-    fn begin(&self) {
-        for of in ["lot", "trial"] {
-            for end in [End::Reported, End::Stopped, End::Failed] {
-                drop(self.events.ended.get_or_create(&Ended { of, end: end.as_str() }));
+    /// Creates every series with the value 0.
+    fn initialise_series(&self) {
+        for kind in ["lot", "trial"] {
+            for outcome in
+                [JobOutcomeLabel::Reported, JobOutcomeLabel::Stopped, JobOutcomeLabel::Failed]
+            {
+                drop(
+                    self.counters
+                        .jobs
+                        .get_or_create(&JobLabels { kind, outcome: outcome.as_str() }),
+                );
             }
         }
         for kind in [FaultKind::System, FaultKind::Unclean, FaultKind::Panic, FaultKind::Inputs] {
-            drop(self.events.faults.get_or_create(&Kind { kind: kind.as_str() }));
+            drop(self.counters.faults.get_or_create(&FaultLabels { kind: kind.as_str() }));
         }
         for processor in ["idle", "busy"] {
-            drop(self.events.time_losses.get_or_create(&TimeLoss { processor }));
+            drop(self.counters.time_losses.get_or_create(&TimeLossLabels { processor }));
         }
-        for fate in ["accepted", "repeated", "late", "malformed"] {
-            drop(self.events.verdicts.get_or_create(&Fate { fate }));
+        for status in ["accepted", "duplicate", "late", "refused"] {
+            drop(self.counters.acknowledgements.get_or_create(&ReportLabels { status }));
         }
-        self.slots([]);
+        self.set_slots([]);
     }
 
-    /// A match came to its end.
-    pub(crate) fn played(&self, game: &Game, outcome: &Outcome) {
-        let of = OfGame { game: game.to_string() };
-        self.events.matches.get_or_create(&of).inc();
-        self.events.match_time.get_or_create(&of).observe(seconds(outcome.wall));
-        self.events.margins.observe(seconds(outcome.margin));
-        outcome.starts.iter().for_each(|start| self.events.starts.observe(seconds(*start)));
+    /// Counts a finished match.
+    pub(crate) fn record_match(&self, game: &Game, outcome: &MatchOutcome) {
+        let labels = GameLabels { game: game.to_string() };
+        self.counters.matches.get_or_create(&labels).inc();
+        self.counters.match_time.get_or_create(&labels).observe(seconds(outcome.wall));
+        self.counters.margins.observe(seconds(outcome.margin));
+        outcome.starts.iter().for_each(|start| self.counters.starts.observe(seconds(*start)));
         for (standing, report) in outcome.standings.iter().zip(&outcome.seats) {
             let Some(forfeit) = standing.forfeit else { continue };
             let kind = forfeit.as_str();
-            let game = of.game.clone();
-            self.events.forfeits.get_or_create(&Forfeited { game, kind }).inc();
+            let game = labels.game.clone();
+            self.counters.forfeits.get_or_create(&ForfeitLabels { game, kind }).inc();
             if forfeit == Forfeit::Clock {
-                let idle = report.spent.cpu.0.saturating_mul(BUSY) < report.spent.wall.0;
+                let idle = report.spent.cpu.0.saturating_mul(BUSY_DIVISOR) < report.spent.wall.0;
                 let processor = if idle { "idle" } else { "busy" };
-                self.events.time_losses.get_or_create(&TimeLoss { processor }).inc();
+                self.counters.time_losses.get_or_create(&TimeLossLabels { processor }).inc();
             }
         }
     }
 
-    /// A lot or a trial ended.
-    pub(crate) fn ended(&self, is_trial: bool, end: End) {
-        let of = if is_trial { "trial" } else { "lot" };
-        self.events.ended.get_or_create(&Ended { of, end: end.as_str() }).inc();
+    /// Counts a finished job.
+    pub(crate) fn record_job(&self, is_trial: bool, outcome: JobOutcomeLabel) {
+        let kind = if is_trial { "trial" } else { "lot" };
+        self.counters.jobs.get_or_create(&JobLabels { kind, outcome: outcome.as_str() }).inc();
     }
 
-    /// An attempt failed.
-    pub(crate) fn failed(&self, kind: v1::FaultKind) {
-        self.events.faults.get_or_create(&Kind { kind: FaultKind::from(kind).as_str() }).inc();
+    /// Counts a failed attempt.
+    pub(crate) fn record_fault(&self, kind: v1::FaultKind) {
+        self.counters
+            .faults
+            .get_or_create(&FaultLabels { kind: FaultKind::from(kind).as_str() })
+            .inc();
     }
 
-    /// The coordinator judged a report.
-    pub(crate) fn judged(&self, fate: v1::ReportStatus) {
-        let fate = match fate {
+    /// Counts the acknowledgement of a report.
+    pub(crate) fn record_acknowledgement(&self, status: v1::ReportStatus) {
+        let status = match status {
             v1::ReportStatus::Unspecified => "unknown",
             v1::ReportStatus::Accepted => "accepted",
-            v1::ReportStatus::Duplicate => "repeated",
+            v1::ReportStatus::Duplicate => "duplicate",
             v1::ReportStatus::Late => "late",
-            v1::ReportStatus::Refused => "malformed",
+            v1::ReportStatus::Refused => "refused",
             v1::ReportStatus::Postponed => "postponed",
         };
-        self.events.verdicts.get_or_create(&Fate { fate }).inc();
+        self.counters.acknowledgements.get_or_create(&ReportLabels { status }).inc();
     }
 
-    /// A lease was lost.
-    pub(crate) fn lost(&self) {
-        self.events.leases_lost.inc();
+    /// Counts a lost lease.
+    pub(crate) fn record_lost_lease(&self) {
+        self.counters.leases_lost.inc();
     }
 
-    /// What a job takes is here.
-    pub(crate) fn supplied(&self) {
-        self.events.bundles.inc();
+    /// Counts a job whose inputs are complete.
+    pub(crate) fn record_prepared_job(&self) {
+        self.counters.prepared.inc();
     }
 
-    /// What the slots do now.
-    pub(crate) fn slots(&self, slots: impl IntoIterator<Item = Doing>) {
-        let mut doing: BTreeMap<Doing, i64> = Doing::ALL.map(|doing| (doing, 0)).into();
+    /// Sets the gauges of slots by activity.
+    pub(crate) fn set_slots(&self, slots: impl IntoIterator<Item = SlotActivity>) {
+        let mut activity: BTreeMap<SlotActivity, i64> =
+            SlotActivity::ALL.map(|activity| (activity, 0)).into();
         for slot in slots {
-            *doing.entry(slot).or_default() += 1;
+            *activity.entry(slot).or_default() += 1;
         }
-        for (doing, count) in doing {
-            self.events.slots.get_or_create(&State { state: doing.as_str() }).set(count);
+        for (activity, count) in activity {
+            self.counters.slots.get_or_create(&SlotLabels { state: activity.as_str() }).set(count);
         }
     }
 
-    /// Whether there is a line to the coordinator.
-    pub(crate) fn connected(&self, connected: bool) {
+    /// Records whether the worker is connected.
+    pub(crate) fn set_connected(&self, connected: bool) {
         if connected {
-            self.events.connections.inc();
+            self.counters.connections.inc();
         }
-        self.condition.connected.set(connected.into());
+        self.gauges.connected.set(connected.into());
     }
 
-    /// Whether there is a line to the coordinator: then it can be given something to play.
+    /// Whether the worker is connected, and so can receive jobs.
     pub fn is_connected(&self) -> bool {
-        self.condition.connected.get() == 1
+        self.gauges.connected.get() == 1
     }
 
-    /// Adds all figures to a text.
-    pub fn figures(&self, text: &mut String) -> fmt::Result {
-        let Condition { reports, bytes, refused, .. } = &self.condition;
-        let (count, size) = self.spool.size();
+    /// Appends all metrics to `text`.
+    pub fn encode(&self, text: &mut String) -> fmt::Result {
+        let Gauges { reports, bytes, refused, .. } = &self.gauges;
+        let (count, size) = self.spool.count_and_bytes();
         for (gauge, value) in
             [(reports, count), (bytes, size), (refused, self.spool.count_refused())]
         {
             gauge.set(i64::try_from(value).unwrap_or(i64::MAX));
         }
         let mut registry = Registry::with_prefix("arbiter_worker");
-        self.events.register(&mut registry);
+        self.counters.register(&mut registry);
         let level = Info::new([("level", self.level.as_str())]);
-        registry.register("sandbox", "How well bots are held here", level);
-        self.condition.register(&mut registry);
+        registry.register("sandbox", "Isolation level of bots", level);
+        self.gauges.register(&mut registry);
         encode_registry(text, &registry)
     }
 }

@@ -6,22 +6,21 @@
 use std::time::Instant;
 
 use arbiter_games::{
-    ClockRules, Forfeit, MatchState, Micros, Note, Owes, Say, Seat as Place, SeatResult, Step,
-    TimeSpent,
+    ClockRules, Forfeit, MatchState, Micros, Note, Owes, Say, Seat, SeatResult, Step, TimeSpent,
 };
 
 use crate::fault::Fault;
 use crate::seat::pipes::since;
-use crate::seat::{Answer, Failure, GRACE, Seat};
+use crate::seat::{GRACE, SeatDriver, SeatFailure, TimedReply};
 
 /// Something that happened in a match, for records, hashes and statistics. Borrowed: what is not
 /// kept costs nothing.
 #[derive(Clone, Copy, Debug)]
-pub enum Event<'a> {
+pub enum MatchEvent<'a> {
     /// The referee spoke to a seat.
     Sent {
         /// Whom.
-        seat: Place,
+        seat: Seat,
         /// One protocol unit.
         text: &'a str,
         /// Whether it tells the time, and is left out of the transcript's hash.
@@ -30,7 +29,7 @@ pub enum Event<'a> {
     /// A seat answered in time.
     Replied {
         /// Who.
-        seat: Place,
+        seat: Seat,
         /// The answer without its frame.
         reply: &'a [u8],
         /// What it took.
@@ -41,7 +40,7 @@ pub enum Event<'a> {
     /// A seat forfeited.
     Forfeited {
         /// Who.
-        seat: Place,
+        seat: Seat,
         /// What it did.
         forfeit: Forfeit,
         /// What it took, unless the answer that forfeits was reported before.
@@ -54,9 +53,9 @@ pub enum Event<'a> {
 }
 
 /// Hears what happens in a match.
-pub trait Witness {
+pub trait EventSink {
     /// Something happened, so long after the match began.
-    fn witness(&mut self, time: Micros, event: Event<'_>) -> Result<(), Fault>;
+    fn on_event(&mut self, time: Micros, event: MatchEvent<'_>) -> Result<(), Fault>;
 }
 
 /// A match being refereed.
@@ -68,7 +67,7 @@ pub struct Referee<'a, W> {
     margin: Micros,
 }
 
-impl<'a, W: Witness> Referee<'a, W> {
+impl<'a, W: EventSink> Referee<'a, W> {
     /// A referee who keeps time by `clock` and reports to `witness`. The match begins now.
     pub fn new(clock: ClockRules, witness: &'a mut W) -> Self {
         Self { clock, began: Instant::now(), witness, margin: Micros::ZERO }
@@ -84,7 +83,7 @@ impl<'a, W: Witness> Referee<'a, W> {
     pub fn play(
         &mut self,
         game: &mut dyn MatchState,
-        seats: &mut [Box<dyn Seat>],
+        seats: &mut [Box<dyn SeatDriver>],
     ) -> Result<Vec<SeatResult>, Fault> {
         let mut dismissed = vec![false; seats.len()];
         loop {
@@ -94,7 +93,7 @@ impl<'a, W: Witness> Referee<'a, W> {
                     dismissed[place.index()] = true;
                     seats[place.index()].dismiss();
                 }
-                Step::Note(note) => self.report(Event::Noted(&note))?,
+                Step::Note(note) => self.report(MatchEvent::Noted(&note))?,
                 Step::Over(standings) => {
                     part(seats.iter_mut().zip(dismissed))?;
                     return Ok(standings);
@@ -107,11 +106,11 @@ impl<'a, W: Witness> Referee<'a, W> {
     fn say(
         &mut self,
         game: &mut dyn MatchState,
-        seats: &mut [Box<dyn Seat>],
+        seats: &mut [Box<dyn SeatDriver>],
         say: &Say,
     ) -> Result<(), Fault> {
         let &Say { seat: place, ref text, owes, allowance, tells_time } = say;
-        self.report(Event::Sent { seat: place, text, tells_time })?;
+        self.report(MatchEvent::Sent { seat: place, text, tells_time })?;
         if owes != Owes::Nothing {
             settle_others(seats, place)?;
         }
@@ -121,41 +120,47 @@ impl<'a, W: Witness> Referee<'a, W> {
             return Ok(());
         }
         let first = seat.starting_up();
-        let Answer { reply, spent } = seat.ask(text, self.clock.wall_limit(allowance, first))?;
+        let TimedReply { reply, spent } =
+            seat.ask(text, self.clock.wall_limit(allowance, first))?;
         let charge = self.clock.charge(spent, allowance, first);
         if charge.late.is_none() {
             self.margin = self.margin.max(charge.cost - allowance.time());
         }
         let verdict = match in_time(reply, charge.late) {
             Ok(reply) => {
-                self.report(Event::Replied { seat: place, reply: &reply, spent, tells_time })?;
+                self.report(MatchEvent::Replied { seat: place, reply: &reply, spent, tells_time })?;
                 game.receive_reply(Ok(&String::from_utf8_lossy(&reply)), charge.cost)
             }
-            Err(Failure { forfeit, detail }) => {
+            Err(SeatFailure { forfeit, detail }) => {
                 let spent = Some(spent);
-                self.report(Event::Forfeited { seat: place, forfeit, spent, detail: &detail })?;
+                self.report(MatchEvent::Forfeited {
+                    seat: place,
+                    forfeit,
+                    spent,
+                    detail: &detail,
+                })?;
                 game.receive_reply(Err(forfeit), charge.cost)
             }
         };
         let Err(illegal) = verdict else { return Ok(()) };
         let (forfeit, detail) = (Forfeit::Illegal, illegal.to_string());
-        self.report(Event::Forfeited { seat: place, forfeit, spent: None, detail: &detail })
+        self.report(MatchEvent::Forfeited { seat: place, forfeit, spent: None, detail: &detail })
     }
 
-    fn report(&mut self, event: Event<'_>) -> Result<(), Fault> {
-        self.witness.witness(since(self.began), event)
+    fn report(&mut self, event: MatchEvent<'_>) -> Result<(), Fault> {
+        self.witness.on_event(since(self.began), event)
     }
 }
 
 /// Sees to it that nobody takes a turn from the bot at `place`, which is about to be asked: not
 /// even one that starts up, whose sixty processes would make another's start-up too long.
-fn settle_others(seats: &mut [Box<dyn Seat>], place: Place) -> Result<(), Fault> {
+fn settle_others(seats: &mut [Box<dyn SeatDriver>], place: Seat) -> Result<(), Fault> {
     let mut others = seats.iter_mut().enumerate().filter(|(index, _)| *index != place.index());
     others.try_for_each(|(_, other)| other.settle())
 }
 
 /// Gives all who were not dismissed their grace to end in, the same for all.
-fn part<'a>(seats: impl Iterator<Item = (&'a mut Box<dyn Seat>, bool)>) -> Result<(), Fault> {
+fn part<'a>(seats: impl Iterator<Item = (&'a mut Box<dyn SeatDriver>, bool)>) -> Result<(), Fault> {
     let mut staying: Vec<_> = seats.filter(|(_, dismissed)| !dismissed).collect();
     for (seat, _) in &mut staying {
         seat.hang_up();
@@ -166,15 +171,15 @@ fn part<'a>(seats: impl Iterator<Item = (&'a mut Box<dyn Seat>, bool)>) -> Resul
 
 /// The reply, if it came in time; otherwise a forfeit that says how late it was.
 pub(crate) fn in_time(
-    reply: Result<Vec<u8>, Failure>,
+    reply: Result<Vec<u8>, SeatFailure>,
     late: Option<String>,
-) -> Result<Vec<u8>, Failure> {
+) -> Result<Vec<u8>, SeatFailure> {
     match (reply, late) {
-        (Ok(_), Some(late)) => Err(Failure { forfeit: Forfeit::Clock, detail: late }),
-        (Err(Failure { forfeit: Forfeit::Clock, detail }), late) => {
+        (Ok(_), Some(late)) => Err(SeatFailure { forfeit: Forfeit::Clock, detail: late }),
+        (Err(SeatFailure { forfeit: Forfeit::Clock, detail }), late) => {
             let late = late.unwrap_or_else(|| "no answer in time".to_owned());
             let parts = if detail.is_empty() { late } else { format!("{late}; {detail}") };
-            Err(Failure { forfeit: Forfeit::Clock, detail: parts })
+            Err(SeatFailure { forfeit: Forfeit::Clock, detail: parts })
         }
         (reply, _) => reply,
     }

@@ -10,65 +10,44 @@ use std::io::BufRead;
 use std::sync::Arc;
 use std::time::Instant;
 
-use arbiter_games::{Forfeit, Games, MatchState, Micros, Say, Seat as Place, TimeSpent};
+use arbiter_games::{Games, MatchState, Micros, Say, Seat, TimeSpent};
 use thiserror::Error;
 
 use crate::bot::Bot;
 use crate::fault::Fault;
-use crate::match_runner::{Match, State};
+use crate::match_runner::{BotState, Match};
 use crate::record::{Difference, Follower, Header, Scene, follow};
 use crate::referee::in_time;
 use crate::sandbox::{Host, JailConfig};
-use crate::seat::{Answer, Failure, GRACE, Remains, Seat, Stop};
+use crate::seat::{GRACE, SeatDriver, SeatFailure, SeatUsage, StopSignal, TimedReply};
 
 /// Who rehearses which part, and how.
 #[derive(Clone, Debug)]
-pub struct Rehearsal {
+pub struct SeatReplay {
     /// The seat whose part it is.
-    pub place: Place,
+    pub place: Seat,
     /// Who plays it.
     pub bot: Arc<Bot>,
     /// On which terms.
     pub terms: JailConfig,
 }
 
-/// An answer, or why there is none, and what it took.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Timed {
-    /// The answer without its frame.
-    pub reply: Result<Vec<u8>, Failure>,
-    /// What it took.
-    pub spent: TimeSpent,
-}
-
-impl Timed {
-    /// Whether two answers are the same, but for what they took; why there is none may be said in
-    /// other words.
-    pub fn agrees(&self, other: &Self) -> bool {
-        match (&self.reply, &other.reply) {
-            (Ok(one), Ok(other)) => one == other,
-            (Err(one), Err(other)) => one.forfeit == other.forfeit,
-            _ => false,
-        }
-    }
-}
-
 /// One answer then and now.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ply {
+pub struct ReplyComparison {
     /// Which answer of the seat it is, from 1.
     pub number: usize,
     /// What it answers.
     pub told: String,
     /// What the record has.
-    pub then: Timed,
+    pub then: TimedReply,
     /// What the bot answers now.
-    pub now: Timed,
+    pub now: TimedReply,
 }
 
 /// Why a rehearsal ended early.
 #[derive(Debug, Error)]
-pub enum RehearsalError {
+pub enum SeatReplayError {
     /// The record is wrong.
     #[error(transparent)]
     Record(#[from] Difference),
@@ -80,7 +59,7 @@ pub enum RehearsalError {
     NoSeat(usize),
 }
 
-impl Rehearsal {
+impl SeatReplay {
     /// Lets the bot hear its part of `record`, hands over each of its answers, and gives what is
     /// left of it. Once it has forfeited it is asked no more.
     ///
@@ -91,13 +70,13 @@ impl Rehearsal {
         games: &Games,
         record: impl BufRead,
         host: &Host,
-        stop: &Arc<Stop>,
-        each: impl FnMut(Ply),
-    ) -> Result<Remains, RehearsalError> {
+        stop: &Arc<StopSignal>,
+        each: impl FnMut(ReplyComparison),
+    ) -> Result<SeatUsage, SeatReplayError> {
         let mut stage = Stage { rehearsal: self, host, stop, each, part: Part::Waiting, plies: 0 };
         let replayed = follow(games, record, &mut stage);
         let closed = match stage.part {
-            Part::Waiting => Ok(Remains::default()),
+            Part::Waiting => Ok(SeatUsage::default()),
             Part::Playing { mut seat, .. } => {
                 seat.hang_up();
                 let parted = seat.farewell(Instant::now() + GRACE);
@@ -110,7 +89,7 @@ impl Rehearsal {
         let verified = replayed?;
         let seats = verified.header.seats.len();
         if self.place.index() >= seats {
-            return Err(RehearsalError::NoSeat(seats));
+            return Err(SeatReplayError::NoSeat(seats));
         }
         Ok(closed?)
     }
@@ -121,25 +100,25 @@ enum Part {
     /// The match has not begun.
     Waiting,
     /// The bot hears and answers.
-    Playing { seat: Box<dyn Seat>, table: Box<Match> },
+    Playing { seat: Box<dyn SeatDriver>, table: Box<Match> },
     /// It forfeited, or was dismissed.
-    Gone(Box<dyn Seat>),
+    Gone(Box<dyn SeatDriver>),
     /// Something of ours failed.
     Failed(Fault),
 }
 
 struct Stage<'a, F> {
-    rehearsal: &'a Rehearsal,
+    rehearsal: &'a SeatReplay,
     host: &'a Host,
-    stop: &'a Arc<Stop>,
+    stop: &'a Arc<StopSignal>,
     each: F,
     part: Part,
     plies: usize,
 }
 
-impl<F: FnMut(Ply)> Follower for Stage<'_, F> {
+impl<F: FnMut(ReplyComparison)> Follower for Stage<'_, F> {
     fn begin(&mut self, header: &Header, game: &dyn MatchState) {
-        let Rehearsal { place, bot, terms } = self.rehearsal;
+        let SeatReplay { place, bot, terms } = self.rehearsal;
         if place.index() >= header.seats.len() {
             return;
         }
@@ -147,7 +126,7 @@ impl<F: FnMut(Ply)> Follower for Stage<'_, F> {
         let (entrants, terms) = (Vec::new(), terms.clone());
         let table = Box::new(Match { params, seed, clock, terms, entrants, record: None });
         let arguments = game.launch_arguments(*place);
-        let seat = table.seat(bot, &State::Fresh, &table.terms, arguments, self.host, self.stop);
+        let seat = table.seat(bot, &BotState::Fresh, &table.terms, arguments, self.host, self.stop);
         self.part = match seat {
             Ok(seat) => Part::Playing { seat, table },
             Err(fault) => Part::Failed(fault),
@@ -163,7 +142,7 @@ impl<F: FnMut(Ply)> Follower for Stage<'_, F> {
             }
             Scene::Replied { say, reply, spent, .. } => self.ask(say, Ok(reply.to_owned()), spent),
             Scene::Forfeited { say, forfeit, spent, detail, .. } => {
-                self.ask(say, Err(Failure { forfeit, detail: detail.to_owned() }), spent);
+                self.ask(say, Err(SeatFailure { forfeit, detail: detail.to_owned() }), spent);
             }
             Scene::Dismissed(seat) if seat == self.rehearsal.place => self.dismiss(),
             _ => {}
@@ -171,9 +150,9 @@ impl<F: FnMut(Ply)> Follower for Stage<'_, F> {
     }
 }
 
-impl<F: FnMut(Ply)> Stage<'_, F> {
+impl<F: FnMut(ReplyComparison)> Stage<'_, F> {
     /// Asks the bot what its seat was asked, and hands over its answer with that of the record.
-    fn ask(&mut self, say: &Say, reply: Result<Vec<u8>, Failure>, spent: TimeSpent) {
+    fn ask(&mut self, say: &Say, reply: Result<Vec<u8>, SeatFailure>, spent: TimeSpent) {
         if say.seat != self.rehearsal.place {
             return;
         }
@@ -187,8 +166,8 @@ impl<F: FnMut(Ply)> Stage<'_, F> {
             }
         };
         let forfeited = now.reply.is_err();
-        let then = Timed { reply, spent };
-        (self.each)(Ply { number: self.plies, told: say.text.clone(), then, now });
+        let then = TimedReply { reply, spent };
+        (self.each)(ReplyComparison { number: self.plies, told: say.text.clone(), then, now });
         if forfeited {
             self.dismiss();
         }
@@ -219,17 +198,10 @@ impl<F> Stage<'_, F> {
 }
 
 /// What the bot answers, judged by the clock as in a match.
-fn asked(seat: &mut dyn Seat, table: &Match, say: &Say) -> Result<Timed, Fault> {
+fn asked(seat: &mut dyn SeatDriver, table: &Match, say: &Say) -> Result<TimedReply, Fault> {
     let first = seat.starting_up();
     let limit = table.clock.wall_limit(say.allowance, first);
-    let Answer { reply, spent } = seat.ask(&say.text, limit)?;
+    let TimedReply { reply, spent } = seat.ask(&say.text, limit)?;
     let late = table.clock.charge(spent, say.allowance, first).late;
-    Ok(Timed { reply: in_time(reply, late), spent })
-}
-
-impl Timed {
-    /// How the seat forfeited, if it did.
-    pub fn forfeit(&self) -> Option<Forfeit> {
-        self.reply.as_ref().err().map(|failure| failure.forfeit)
-    }
+    Ok(TimedReply { reply: in_time(reply, late), spent })
 }

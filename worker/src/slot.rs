@@ -1,9 +1,9 @@
 //! Slots: threads that play lots, one match at a time each.
 //!
-//! A slot knows no coordinator. It is given a lot with everything that it needs, plays its matches
-//! in order, leaves the report in the spool, and says how it ended. A fault ends the whole attempt:
-//! what was played of it counts for nothing, and is played again. A slot in which something of a
-//! match still dies would disturb the matches to come: it says so, and when it is over.
+//! A slot does not talk to the coordinator. It receives a job with all its inputs, plays the
+//! matches in order, writes the report to the spool and announces the outcome. A fault ends the
+//! whole attempt: its matches do not count and are played again. Processes of a bot that are still
+//! dying would disturb the next matches, so the slot also announces when they are gone.
 
 use std::fs::{self, File};
 use std::io;
@@ -23,303 +23,304 @@ use tempfile::TempDir;
 use tokio::sync::mpsc::UnboundedSender;
 use tracing::{debug, error, info, info_span, warn};
 
-use crate::bot_cache::Supplies;
-use crate::bundle::{BundleError, pack_left, unpack_left};
+use crate::bot_cache::JobInputs;
+use crate::bundle::{BundleError, pack_state, unpack_state};
 use crate::fault::{Context as _, Fault};
-use crate::job::{Job, Task, Tryout};
-use crate::match_runner::{Entrant, Match, Outcome, SeatReport, State};
-use crate::metrics::{End, Metrics};
+use crate::job::{Job, JobKind, TrialJob};
+use crate::match_runner::{BotState, Entrant, Match, MatchOutcome, SeatSummary};
+use crate::metrics::{JobOutcomeLabel, Metrics};
 use crate::sandbox::{Host, JailConfig, reaper, slot_cores};
-use crate::seat::Stop;
+use crate::seat::StopSignal;
 use crate::spool::Spool;
-use crate::trial::{Failing, Player, Stage, Trial, Tried};
+use crate::trial::{Player, Trial, TrialFailure, TrialOutcome, TrialProgress};
 
-/// What the records of one report may take up, in bytes: a report is one message, and is held in
-/// memory. What comes behind is left out; only bots that flood get as far.
-const MOST_RECORDS: usize = 128 << 20;
+/// Maximum size of all records in one report, in bytes, because a report is one message held in
+/// memory. Further records are left out; only flooding bots reach this limit.
+const MAX_RECORDS: usize = 128 << 20;
 
-/// How hard records are compressed.
-const EFFORT: i32 = 3;
-/// How long to wait until a report is written once more that could not be written.
-const SPOOL_REST: Duration = Duration::from_millis(500);
+/// Zstandard level of records.
+const ZSTD_LEVEL: i32 = 3;
+/// Pause between attempts to write a report to the spool.
+const SPOOL_RETRY: Duration = Duration::from_millis(500);
 
-/// Something to be done.
+/// A job with everything needed to run it.
 #[derive(Debug)]
-pub(crate) struct Order {
+pub(crate) struct JobRun {
     pub(crate) job: Job,
-    pub(crate) supplies: Supplies,
-    /// Ends it early.
-    pub(crate) stop: Arc<Stop>,
+    pub(crate) inputs: JobInputs,
+    /// Stops the job early.
+    pub(crate) stop: Arc<StopSignal>,
 }
 
-/// How a lot or a trial ended.
+/// How a job ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Ended {
+pub(crate) enum JobOutcome {
     /// Its report is in the spool.
-    Played,
-    /// It was stopped.
+    Reported,
+    /// The stop signal ended it.
     Stopped,
-    /// It failed, for this reason.
+    /// A fault ended it, with this reason.
     Failed(v1::FaultKind, String),
 }
 
-impl Ended {
-    /// The same, as it is counted.
-    fn counted(&self) -> End {
+impl JobOutcome {
+    /// The outcome as a metrics label.
+    fn metrics_label(&self) -> JobOutcomeLabel {
         match self {
-            Self::Played => End::Reported,
-            Self::Stopped => End::Stopped,
-            Self::Failed(..) => End::Failed,
+            Self::Reported => JobOutcomeLabel::Reported,
+            Self::Stopped => JobOutcomeLabel::Stopped,
+            Self::Failed(..) => JobOutcomeLabel::Failed,
         }
     }
 }
 
-/// What a slot says.
+/// What a slot announces.
 #[derive(Clone, Debug)]
-pub(crate) enum Said {
-    /// It has come to an end with what it had under this lease.
+pub(crate) enum SlotEvent {
+    /// The job under this lease ended.
     Ended {
         slot: usize,
         lease: Lease,
-        ended: Ended,
-        /// Whether nothing of it is left, so that the slot can take something else.
+        outcome: JobOutcome,
+        /// Whether all its processes are gone, so that the slot is free.
         is_clear: bool,
     },
-    /// Nothing is left any more of what this slot had.
+    /// All processes of the slot's last job are gone.
     Cleared(usize),
 }
 
 /// The slots of a worker.
 #[derive(Debug)]
 pub(crate) struct Slots {
-    orders: Vec<mpsc::Sender<Order>>,
+    jobs: Vec<mpsc::Sender<JobRun>>,
     threads: Vec<JoinHandle<()>>,
 }
 
-/// What all slots use.
+/// Resources shared by all slots.
 #[derive(Clone, Debug)]
-pub(crate) struct Workshop {
+pub(crate) struct SlotContext {
     pub(crate) host: Arc<Host>,
     pub(crate) spool: Arc<Spool>,
-    /// Where files of matches under way are.
+    /// Directory for the files of running matches.
     pub(crate) scratch: PathBuf,
     pub(crate) metrics: Arc<Metrics>,
 }
 
 impl Slots {
-    /// Starts so many slots, which say how their lots end to `said`.
+    /// Starts `count` slots, which send their events to `events`.
     pub(crate) fn start(
         count: usize,
-        workshop: &Workshop,
-        said: &UnboundedSender<Said>,
+        context: &SlotContext,
+        events: &UnboundedSender<SlotEvent>,
     ) -> io::Result<Self> {
-        let mut slots = Self { orders: Vec::new(), threads: Vec::new() };
+        let mut slots = Self { jobs: Vec::new(), threads: Vec::new() };
         for number in 0..count {
-            let (sender, orders) = mpsc::channel();
-            let said = said.clone();
-            let slot =
-                Slot { number, cores: slot_cores(number, count), workshop: workshop.clone() };
+            let (sender, jobs) = mpsc::channel();
+            let events = events.clone();
+            let slot = Slot { number, cores: slot_cores(number, count), context: context.clone() };
             let named = thread::Builder::new().name(format!("slot {number}"));
-            slots.threads.push(named.spawn(move || slot.run(&orders, &said))?);
-            slots.orders.push(sender);
+            slots.threads.push(named.spawn(move || slot.run(&jobs, &events))?);
+            slots.jobs.push(sender);
         }
         Ok(slots)
     }
 
-    /// Gives an order to an idle slot.
-    pub(crate) fn give(&self, slot: usize, order: Order) {
-        // A slot ends when its orders do.
-        self.orders[slot].send(order).expect("slots outlive their orders");
+    /// Starts a job on an idle slot.
+    pub(crate) fn start_job(&self, slot: usize, run: JobRun) {
+        // A slot's thread ends only after its sender is dropped.
+        self.jobs[slot].send(run).expect("slots outlive their senders");
     }
 
-    /// Ends the slots, which are idle.
-    pub(crate) fn end(self) {
-        drop(self.orders);
+    /// Joins the threads of all slots, which must be idle.
+    pub(crate) fn join(self) {
+        drop(self.jobs);
         for thread in self.threads {
             if thread.join().is_err() {
-                error!("a slot ended in a panic");
+                error!("a slot panicked");
             }
         }
     }
 }
 
-/// A slot.
+/// The state of one slot's thread.
 #[derive(Debug)]
 struct Slot {
     number: usize,
-    /// The processors of its bots.
+    /// Processors for its bots, by number.
     cores: Vec<usize>,
-    workshop: Workshop,
+    context: SlotContext,
 }
 
 impl Slot {
-    fn run(&self, orders: &mpsc::Receiver<Order>, said: &UnboundedSender<Said>) {
-        for order in orders {
-            let lease = order.job.lease;
+    fn run(&self, jobs: &mpsc::Receiver<JobRun>, events: &UnboundedSender<SlotEvent>) {
+        for run in jobs {
+            let lease = run.job.lease;
             let Lease { lot, attempt } = lease;
             let (slot, edition) = (self.number, lot.edition);
-            let what = if order.job.is_trial() { "trial played" } else { "lot played" };
-            let mut trace = Span::follow(what, order.job.trace.as_ref());
+            let what = if run.job.is_trial() { "trial played" } else { "lot played" };
+            let mut trace = Span::follow(what, run.job.trace.as_ref());
             trace.set("lease", lease.to_string());
             let trace_id = trace.trace_id();
             let span = info_span!("lot", slot, %edition, lot = %lot.number, %attempt, trace_id);
-            let ended = span.in_scope(|| self.end_of(&order, &trace));
-            if let Ended::Failed(_, why) = &ended {
+            let outcome = span.in_scope(|| self.run_job(&run, &trace));
+            if let JobOutcome::Failed(_, why) = &outcome {
                 trace.fail(why);
             }
             drop(trace);
-            self.workshop.metrics.ended(order.job.is_trial(), ended.counted());
+            self.context.metrics.record_job(run.job.is_trial(), outcome.metrics_label());
             let is_clear = reaper::is_clear();
-            if said.send(Said::Ended { slot, lease, ended, is_clear }).is_err() {
+            if events.send(SlotEvent::Ended { slot, lease, outcome, is_clear }).is_err() {
                 return;
             }
             if !is_clear {
-                let said = said.clone();
-                // Who does not listen any more has no use for the slot.
-                reaper::when_clear(move || drop(said.send(Said::Cleared(slot))));
+                let events = events.clone();
+                // Without a receiver the worker is ending.
+                reaper::when_clear(move || drop(events.send(SlotEvent::Cleared(slot))));
             }
         }
     }
 
-    /// Keeps a report. What was played is not thrown away because the disk is full: as long as the
-    /// lease holds and the worker goes on, it is tried again.
-    fn keep(&self, order: &Order, report: &v1::Report) -> Result<(), Fault> {
-        let mut is_told = false;
-        while let Err(error) = self.workshop.spool.keep(order.job.lease, report) {
-            if !is_told {
-                error!(%error, "cannot write a report into the spool; it is tried again until it is there");
-                is_told = true;
+    /// Writes a report to the spool. A full disk must not lose results, so it retries until the
+    /// job is stopped.
+    fn store_report(&self, run: &JobRun, report: &v1::Report) -> Result<(), Fault> {
+        let mut logged = false;
+        while let Err(error) = self.context.spool.insert(run.job.lease, report) {
+            if !logged {
+                error!(%error, "cannot write a report to the spool; retrying");
+                logged = true;
             }
-            order.stop.check()?;
-            thread::sleep(SPOOL_REST);
+            run.stop.check()?;
+            thread::sleep(SPOOL_RETRY);
         }
         Ok(())
     }
 
-    /// Does a job, whatever comes of it.
-    fn end_of(&self, order: &Order, trace: &Span) -> Ended {
-        let played = catch_unwind(AssertUnwindSafe(|| {
-            let (results, trial) = match &order.job.task {
-                Task::Lot(matches) => (self.lot(order, matches)?, None),
-                Task::Trial(tryout) => (Vec::new(), Some(self.trial(order, tryout, trace)?)),
+    /// Runs a job and turns faults and panics into an outcome.
+    fn run_job(&self, run: &JobRun, trace: &Span) -> JobOutcome {
+        let result = catch_unwind(AssertUnwindSafe(|| {
+            let (results, trial) = match &run.job.task {
+                JobKind::Lot(matches) => (self.play_lot(run, matches)?, None),
+                JobKind::Trial(trial_job) => {
+                    (Vec::new(), Some(self.run_trial(run, trial_job, trace)?))
+                }
             };
             let report = v1::Report {
-                lease: Some(order.job.lease.into()),
+                lease: Some(run.job.lease.into()),
                 results,
-                level: self.workshop.host.level().as_str().to_owned(),
+                level: self.context.host.level().as_str().to_owned(),
                 trial,
                 trace: trace.carried(),
             };
-            self.keep(order, &report).map(|()| report)
+            self.store_report(run, &report).map(|()| report)
         }));
-        match played {
+        match result {
             Ok(Ok(report)) => {
                 if let Some(tried) = report.trial {
-                    info!(passed = tried.passed, verdict = tried.reason, "tried");
+                    info!(passed = tried.passed, verdict = tried.reason, "trial finished");
                 } else {
-                    info!(matches = report.results.len(), "played");
+                    info!(matches = report.results.len(), "lot finished");
                 }
-                Ended::Played
+                JobOutcome::Reported
             }
             Ok(Err(Fault::Abandoned)) => {
                 info!("stopped");
-                Ended::Stopped
+                JobOutcome::Stopped
             }
             Ok(Err(fault @ Fault::System { .. })) => {
-                warn!(%fault, "failed: it is played again");
-                Ended::Failed(v1::FaultKind::System, fault.to_string())
+                warn!(%fault, "attempt failed");
+                JobOutcome::Failed(v1::FaultKind::System, fault.to_string())
             }
             Err(panic) => {
-                let why = panic.downcast_ref::<String>().map(String::as_str);
-                let why = why.or_else(|| panic.downcast_ref::<&str>().copied());
-                let why = format!("a panic: {}", why.unwrap_or("without a word"));
-                error!(why, "failed: it is played again");
-                // What it left of its files is not known; of jails nothing is left undone.
+                let message = panic.downcast_ref::<String>().map(String::as_str);
+                let message = message.or_else(|| panic.downcast_ref::<&str>().copied());
+                let reason = format!("panic: {}", message.unwrap_or("no message"));
+                error!(reason, "attempt failed");
+                // Its files may still be there. Its jails are closed already.
                 reaper::remove_later(self.scratch());
-                Ended::Failed(v1::FaultKind::Panic, why)
+                JobOutcome::Failed(v1::FaultKind::Panic, reason)
             }
         }
     }
 
-    /// Where the files of this slot's matches under way are.
+    /// Directory for the files of this slot's running match.
     fn scratch(&self) -> PathBuf {
-        self.workshop.scratch.join(self.number.to_string())
+        self.context.scratch.join(self.number.to_string())
     }
 
-    /// A new directory there.
-    fn directory(&self) -> io::Result<TempDir> {
+    /// Creates a new directory there.
+    fn create_scratch_dir(&self) -> io::Result<TempDir> {
         let scratch = self.scratch();
         fs::create_dir_all(&scratch)?;
         tempfile::tempdir_in(scratch)
     }
 
-    /// On which terms bots play here.
+    /// Limits and processors for the bots of a job.
     fn terms(&self, settings: &Settings) -> JailConfig {
         JailConfig { limits: settings.limits, ponder: settings.ponder, cores: self.cores.clone() }
     }
 
-    fn lot(
+    fn play_lot(
         &self,
-        order: &Order,
+        run: &JobRun,
         matches: &[MatchAssignment<Params>],
     ) -> Result<Vec<v1::MatchResult>, Fault> {
-        let mut room = MOST_RECORDS;
+        let mut room = MAX_RECORDS;
         let results = matches.iter().map(|planned| {
             let span = info_span!("match", number = %planned.number);
-            span.in_scope(|| self.one(order, planned, &mut room))
+            span.in_scope(|| self.play_match(run, planned, &mut room))
         });
         results.collect()
     }
 
-    /// Builds and tries a version.
-    fn trial(
+    /// Builds a version and plays its trial.
+    fn run_trial(
         &self,
-        order: &Order,
-        tryout: &Tryout,
+        run: &JobRun,
+        trial_job: &TrialJob,
         trace: &Span,
     ) -> Result<v1::TrialReport, Fault> {
-        let scratch = self.directory().fault("cannot make a directory for a trial")?;
-        let opponents = tryout.opponents.iter().map(|assigned| {
-            let bot = order.supplies.contestant(assigned)?;
+        let scratch = self.create_scratch_dir().fault("cannot create a directory for a trial")?;
+        let opponents = trial_job.opponents.iter().map(|assigned| {
+            let bot = run.inputs.contestant(assigned)?;
             Ok(Player { name: assigned.bot.clone(), bot })
         });
         let trial = Trial {
-            params: tryout.params.clone(),
-            seed: tryout.seed,
-            clock: order.job.settings.clock,
-            terms: self.terms(&order.job.settings),
-            name: tryout.subject.bot.clone(),
+            params: trial_job.params.clone(),
+            seed: trial_job.seed,
+            clock: run.job.settings.clock,
+            terms: self.terms(&run.job.settings),
+            name: trial_job.subject.bot.clone(),
             opponents: opponents.collect::<Result<_, Fault>>()?,
         };
-        let host = &self.workshop.host;
-        let bytes = &order.supplies.subject;
-        let mut stages = Stages::of(trace);
-        let tell = &mut |stage| stages.tell(stage);
-        let tried = trial.examine(host, &order.stop, bytes, scratch.path(), tell)?;
-        drop(stages);
-        dispose(scratch);
-        Ok(told(tried))
+        let host = &self.context.host;
+        let bytes = &run.inputs.subject;
+        let mut spans = TrialSpans::of(trace);
+        let on_progress = &mut |stage| spans.begin(stage);
+        let tried = trial.examine(host, &run.stop, bytes, scratch.path(), on_progress)?;
+        drop(spans);
+        remove_dir(scratch);
+        Ok(trial_report(tried))
     }
 
-    /// Plays one match; its record is left out if it takes more than `room`.
-    fn one(
+    /// Plays one match. Leaves out the record if it is larger than `room` bytes.
+    fn play_match(
         &self,
-        order: &Order,
+        run: &JobRun,
         planned: &MatchAssignment<Params>,
         room: &mut usize,
     ) -> Result<v1::MatchResult, Fault> {
-        order.stop.check()?;
-        let scratch = self.directory().fault("cannot make a directory for a match")?;
-        let settings = &order.job.settings;
-        let keeps = settings.state.keeps();
-        let left = |seat: usize| scratch.path().join(format!("seat{seat}"));
+        run.stop.check()?;
+        let scratch = self.create_scratch_dir().fault("cannot create a directory for a match")?;
+        let settings = &run.job.settings;
+        let keeps_state = settings.state.keeps();
+        let state_dir = |seat: usize| scratch.path().join(format!("seat{seat}"));
         let entrants = planned.seats.iter().enumerate().map(|(index, assigned)| {
-            let bot = order.supplies.contestant(assigned)?;
-            let state = if keeps {
-                bring_back(assigned, &left(index))?;
-                State::Kept(left(index))
+            let bot = run.inputs.contestant(assigned)?;
+            let state = if keeps_state {
+                unpack_bot_state(assigned, &state_dir(index))?;
+                BotState::Persistent(state_dir(index))
             } else {
-                State::Fresh
+                BotState::Fresh
             };
             Ok(Entrant { bot, name: assigned.bot.clone(), state })
         });
@@ -332,91 +333,91 @@ impl Slot {
             entrants: entrants.collect::<Result<_, Fault>>()?,
             record: Some(record.clone()),
         };
-        let outcome = played.play(&self.workshop.host, &order.stop)?;
-        self.workshop.metrics.played(planned.params.game(), &outcome);
-        let mut result = result(planned, &outcome);
-        if keeps {
+        let outcome = played.play(&self.context.host, &run.stop)?;
+        self.context.metrics.record_match(planned.params.game(), &outcome);
+        let mut result = match_result(planned, &outcome);
+        if keeps_state {
             for (index, seat) in result.seats.iter_mut().enumerate() {
-                seat.files = what_it_left(&planned.seats[index], &left(index))?;
+                seat.files = pack_bot_state(&planned.seats[index], &state_dir(index))?;
             }
         }
         let file = File::open(&record).fault("cannot read a record")?;
-        let record = zstd::encode_all(file, EFFORT).fault("cannot compress a record")?;
+        let record = zstd::encode_all(file, ZSTD_LEVEL).fault("cannot compress a record")?;
         if let Some(left) = room.checked_sub(record.len()) {
             (*room, result.record) = (left, record);
         } else {
-            warn!(bytes = record.len(), "a record is left out: the report is too large");
+            warn!(bytes = record.len(), "record left out: the report would be too large");
         }
-        dispose(scratch);
+        remove_dir(scratch);
         Ok(result)
     }
 }
 
-/// Removes a directory, now or as soon as that can be done.
-fn dispose(directory: TempDir) {
+/// Removes a directory, now or as soon as possible.
+fn remove_dir(directory: TempDir) {
     let path = directory.path().to_owned();
     if let Err(error) = directory.close() {
-        warn!(%error, path = %path.display(), "a directory cannot be removed yet");
+        warn!(%error, path = %path.display(), "cannot remove a directory yet");
         reaper::remove_later(path);
     }
 }
 
-/// The parts of a trial, as spans one after the other.
-struct Stages<'a> {
+/// Trace spans of a trial's stages, one after the other.
+struct TrialSpans<'a> {
     trial: &'a Span,
     now: Span,
 }
 
-impl<'a> Stages<'a> {
+impl<'a> TrialSpans<'a> {
     fn of(trial: &'a Span) -> Self {
         Self { trial, now: Span::NONE }
     }
 
-    /// The next part begins.
-    fn tell(&mut self, stage: Stage) {
+    /// Begins the span of the next stage.
+    fn begin(&mut self, stage: TrialProgress) {
         let name = match stage {
-            Stage::Building => "build",
-            Stage::Played(0, _) => "pre-flight",
-            Stage::Played(..) => return,
+            TrialProgress::Building => "build",
+            TrialProgress::Played(0, _) => "pre-flight",
+            TrialProgress::Played(..) => return,
         };
-        // The one before ends first.
+        // Drop the previous span first, so that spans do not overlap.
         self.now = Span::NONE;
         self.now = Span::follow(name, self.trial.context().as_ref());
     }
 }
 
-/// Unpacks the files that a bot left into `directory`, which is new.
-fn bring_back(assigned: &SeatAssignment, directory: &Path) -> Result<(), Fault> {
-    let make = || fs::create_dir(directory).fault("cannot make a directory for a bot's files");
+/// Unpacks the files of a bot's last match into the new directory `directory`.
+fn unpack_bot_state(assigned: &SeatAssignment, directory: &Path) -> Result<(), Fault> {
+    let make = || fs::create_dir(directory).fault("cannot create a directory for a bot's files");
     make()?;
-    match unpack_left(&assigned.files, directory) {
-        // No honest worker packed this. It counts as nothing, on every worker alike: a fault would
-        // follow the bot from worker to worker, and it would be stood down for another's lie.
-        Err(BundleError::Unfit(why)) => {
-            warn!(bot = %assigned.bot, why, "its files are not such as bots leave: it has none");
+    match unpack_state(&assigned.files, directory) {
+        // No honest worker packed this. Every worker treats it as empty: a fault would follow the
+        // bot from worker to worker, and suspend it for another worker's lie.
+        Err(BundleError::Invalid(why)) => {
+            warn!(bot = %assigned.bot, why, "invalid bot state: the bot starts without files");
             fs::remove_dir_all(directory).fault("cannot remove forged files")?;
             make()
         }
-        unpacked => unpacked.fault("cannot bring back a bot's files"),
+        unpacked => unpacked.fault("cannot unpack a bot's files"),
     }
 }
 
-/// The files that a bot left, packed; nothing if they do not fit.
-fn what_it_left(assigned: &SeatAssignment, directory: &Path) -> Result<Vec<u8>, Fault> {
-    match pack_left(directory) {
-        Err(BundleError::Unfit(why)) => {
-            info!(bot = %assigned.bot, why, "what it left is not kept");
+/// Packs the files that a bot left. Empty if they exceed the limits.
+fn pack_bot_state(assigned: &SeatAssignment, directory: &Path) -> Result<Vec<u8>, Fault> {
+    match pack_state(directory) {
+        Err(BundleError::Invalid(why)) => {
+            info!(bot = %assigned.bot, why, "bot state discarded");
             Ok(Vec::new())
         }
-        packed => packed.fault("cannot keep a bot's files"),
+        packed => packed.fault("cannot pack a bot's files"),
     }
 }
 
-/// What a trial came to, as it is reported.
-fn told(tried: Tried) -> v1::TrialReport {
-    let Tried { failing, figures, warnings, log, program } = tried;
+/// A trial's outcome as a message.
+fn trial_report(tried: TrialOutcome) -> v1::TrialReport {
+    let TrialOutcome { failing, figures, warnings, log, program } = tried;
     let passed = failing.is_none();
-    let Failing { verdict, evidence } = failing.unwrap_or_default();
+    let TrialFailure { verdict, evidence } = failing.unwrap_or_default();
     let figures = serde_json::to_string(&figures).expect("numbers can be written as JSON");
     let program = program.map(|bundle| bundle.bytes().to_vec()).unwrap_or_default();
     v1::TrialReport {
@@ -430,15 +431,15 @@ fn told(tried: Tried) -> v1::TrialReport {
     }
 }
 
-/// What a match came to, as it is reported; files and record are still to come.
-fn result(planned: &MatchAssignment<Params>, outcome: &Outcome) -> v1::MatchResult {
+/// A match's outcome as a message, still without bot state and record.
+fn match_result(planned: &MatchAssignment<Params>, outcome: &MatchOutcome) -> v1::MatchResult {
     for (seat, report) in planned.seats.iter().zip(&outcome.seats) {
         if let Some(detail) = &report.detail {
-            debug!(bot = %seat.bot, detail, "forfeits");
+            debug!(bot = %seat.bot, detail, "forfeit");
         }
     }
     let seats = outcome.standings.iter().zip(&outcome.seats).map(|(standing, report)| {
-        let SeatReport { detail, spent, .. } = report;
+        let SeatSummary { detail, spent, .. } = report;
         let evidence = |detail: &String| v1::Evidence {
             detail: detail.clone(),
             wall_us: spent.wall.0,

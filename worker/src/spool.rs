@@ -1,17 +1,17 @@
-//! The spool: reports on disk, until the coordinator says what became of them.
+//! The spool: reports on disk until the coordinator acknowledges them.
 //!
-//! A report is what an attempt of seconds or minutes has come to, so it outlives its worker: it is
-//! on disk before it is sent, under the name of its lease, and is deleted when the coordinator has
-//! stored it or needs it no more. One that the coordinator can never store is kept with the reason. A
-//! file appears under its name complete or not at all; one that is damaged nevertheless, or that is no
-//! report, is set aside for people to look at.
+//! A report holds the results of seconds or minutes of play, so it survives a crash of the worker.
+//! The worker writes it to disk before it sends it, and deletes it when the coordinator has stored
+//! it or no longer needs it. Files are written atomically. Refused reports are kept with the
+//! reason. Damaged and foreign files are set aside for the operator.
 //!
 //! ```text
-//! SPOOL/name                  what this worker is called, if nothing else was said
+//! SPOOL/name                  the worker's generated name
+//! SPOOL/database              id of the database that the reports belong to
 //! SPOOL/reports/3_-8_2        the report of lease 3/-8#2
-//! SPOOL/refused/3_-8_2        a report that the coordinator refused,
-//! SPOOL/refused/3_-8_2.txt    and why
-//! SPOOL/aside/                what is no report
+//! SPOOL/refused/3_-8_2        a report that the coordinator refused
+//! SPOOL/refused/3_-8_2.txt    the reason
+//! SPOOL/aside/                damaged and foreign files
 //! ```
 
 use std::collections::BTreeSet;
@@ -26,57 +26,57 @@ use prost::Message as _;
 use thiserror::Error;
 use tracing::warn;
 
-/// What every report on disk begins with; the hash of the rest follows, then the rest.
+/// First bytes of a report file. The hash of the message follows, then the message.
 const MAGIC: &[u8; 8] = b"ARBREP1\n";
 
-/// How long that hash is, in bytes.
-const HASH: usize = blake3::OUT_LEN;
+/// Length of that hash, in bytes.
+const HASH_LEN: usize = blake3::OUT_LEN;
 
-/// How the names of files end that say why a report was refused.
-const REASON: &str = "txt";
+/// File extension of the reason for a refusal.
+const REASON_EXTENSION: &str = "txt";
 
-/// How the names of files begin that are still being written.
-const UNFINISHED: &str = ".new-";
+/// Prefix of files that are still being written.
+const TEMP_PREFIX: &str = ".new-";
 
-/// Why a directory cannot be a spool.
+/// Why a directory is not usable as a spool or cache.
 #[derive(Debug, Error)]
 pub enum SpoolError {
-    /// Another worker has it.
+    /// Another worker has locked it.
     #[error("{0}: another worker uses this directory; give each its own --spool")]
     Taken(PathBuf),
-    /// It cannot be used.
+    /// It cannot be read or written.
     #[error("{path}: {error}; choose another --spool", path = .path.display())]
     Unusable {
         /// The directory.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         error: io::Error,
     },
 }
 
-/// Reports that nobody has acknowledged yet, in a directory that is this worker's alone.
+/// Unacknowledged reports in a directory that this worker has locked.
 #[derive(Debug)]
 pub struct Spool {
     directory: PathBuf,
-    waiting: Mutex<BTreeSet<Lease>>,
+    pending: Mutex<BTreeSet<Lease>>,
     _lock: File,
 }
 
 impl Spool {
-    /// Opens the spool in `directory`, which is made if it is not there.
+    /// Opens the spool in `directory`, and creates it if necessary.
     pub fn open(directory: &Path) -> Result<Self, SpoolError> {
-        let lock = own(directory)?;
+        let lock = lock_directory(directory)?;
         let spool =
-            Self { directory: directory.to_owned(), waiting: Mutex::default(), _lock: lock };
-        spool.look().map_err(|error| unusable(directory, error))?;
+            Self { directory: directory.to_owned(), pending: Mutex::default(), _lock: lock };
+        spool.load_existing().map_err(|error| unusable(directory, error))?;
         Ok(spool)
     }
 
-    /// The worker's name where none is given: the machine's, with something that tells apart two
-    /// workers of one machine. It stays the same for the same directory.
+    /// Default name of the worker: the host name with a random suffix, because a machine may have
+    /// several workers. Stored in the spool, so that it stays the same.
     pub fn name(&self) -> Result<String, SpoolError> {
         let path = self.directory.join("name");
-        let named = || -> io::Result<String> {
+        let load_or_create = || -> io::Result<String> {
             match fs::read_to_string(&path) {
                 Ok(name) if !name.trim().is_empty() => return Ok(name.trim().to_owned()),
                 Ok(_) => {}
@@ -88,64 +88,64 @@ impl Spool {
             let machine = rustix::system::uname();
             let [a, b, c] = random;
             let name = format!("{}-{a:02x}{b:02x}{c:02x}", machine.nodename().to_string_lossy());
-            store(&self.directory, &path, &[name.as_bytes(), b"\n"])?;
+            write_file(&self.directory, &path, &[name.as_bytes(), b"\n"])?;
             Ok(name)
         };
-        named().map_err(|error| unusable(&path, error))
+        load_or_create().map_err(|error| unusable(&path, error))
     }
 
-    /// Says for which database the reports are. Those that wait for another one are set aside: its
-    /// leases are only numbers, which may mean something else in this one.
-    pub fn belong(&self, database: &str) {
+    /// Binds the spool to a database, and sets aside reports for another one: leases are only
+    /// numbers, and may mean something else in this database.
+    pub fn bind_to_database(&self, database: &str) {
         let path = self.directory.join("database");
         let before = fs::read_to_string(&path).ok();
         if before.as_deref() == Some(database) {
             return;
         }
         if before.is_some() {
-            for lease in std::mem::take(&mut *self.waiting()) {
-                self.set_aside(&self.path(lease), "it is for another coordinator's database");
+            for lease in std::mem::take(&mut *self.pending()) {
+                self.set_aside(&self.path(lease), "it belongs to another coordinator's database");
             }
         }
-        if let Err(error) = store(&self.directory, &path, &[database.as_bytes()]) {
-            warn!(file = %path.display(), %error, "cannot be written");
+        if let Err(error) = write_file(&self.directory, &path, &[database.as_bytes()]) {
+            warn!(file = %path.display(), %error, "cannot write");
         }
     }
 
-    /// The leases whose reports are here, in order.
+    /// The leases of all reports, in order.
     pub fn leases(&self) -> Vec<Lease> {
-        self.waiting().iter().copied().collect()
+        self.pending().iter().copied().collect()
     }
 
-    /// Whether the report of a lease is here.
-    pub fn has(&self, lease: Lease) -> bool {
-        self.waiting().contains(&lease)
+    /// Whether the spool has the report of a lease.
+    pub fn contains(&self, lease: Lease) -> bool {
+        self.pending().contains(&lease)
     }
 
-    /// How many reports are here, and how many bytes they take up.
-    pub fn size(&self) -> (u64, u64) {
+    /// Number of reports, and their total size in bytes.
+    pub fn count_and_bytes(&self) -> (u64, u64) {
         let leases = self.leases();
         let bytes = leases.iter().filter_map(|lease| fs::metadata(self.path(*lease)).ok());
         (leases.len() as u64, bytes.map(|file| file.len()).sum())
     }
 
-    /// Keeps a report under its lease. When this returns it survives everything but its disk.
-    pub fn keep(&self, lease: Lease, report: &v1::Report) -> io::Result<()> {
+    /// Stores a report. On return it is durable on disk.
+    pub fn insert(&self, lease: Lease, report: &v1::Report) -> io::Result<()> {
         let bytes = report.encode_to_vec();
         let hash = blake3::hash(&bytes);
-        store(&self.reports(), &self.path(lease), &[MAGIC, hash.as_bytes(), &bytes])?;
-        self.waiting().insert(lease);
+        write_file(&self.reports(), &self.path(lease), &[MAGIC, hash.as_bytes(), &bytes])?;
+        self.pending().insert(lease);
         Ok(())
     }
 
-    /// The report of a lease, if it is still here and whole; it is set aside if it is not whole.
+    /// Reads the report of a lease. Sets a damaged one aside and returns `None`.
     pub fn read(&self, lease: Lease) -> Option<v1::Report> {
         let path = self.path(lease);
         match load(lease, &path) {
             Ok(report) => Some(report),
             Err(why) => {
-                // Its verdict may have come in between: then there is nothing wrong.
-                if self.waiting().remove(&lease) {
+                // An acknowledgement may have removed it meanwhile: then nothing is wrong.
+                if self.pending().remove(&lease) {
                     self.set_aside(&path, &why);
                 }
                 None
@@ -153,35 +153,35 @@ impl Spool {
         }
     }
 
-    /// Deletes the report of a lease, of which it is known what became; whether it was here.
-    pub fn forget(&self, lease: Lease) -> bool {
-        let known = self.waiting().remove(&lease);
+    /// Deletes an acknowledged report. Returns whether the spool had it.
+    pub fn remove(&self, lease: Lease) -> bool {
+        let known = self.pending().remove(&lease);
         if known && let Err(error) = fs::remove_file(self.path(lease)) {
-            // It is sent again by the next worker to come here, and judged again.
+            // The next worker on this spool sends it again.
             warn!(%lease, %error, "cannot delete a report");
         }
         known
     }
 
-    /// Keeps the report of a lease for people to look at, because the coordinator will never store
-    /// it for this reason; where it is now.
+    /// Moves a report that the coordinator will never store to `refused`, with the reason. Returns
+    /// its new path.
     ///
     /// # Errors
-    /// If it cannot be moved: then it stays, is sent again, and is refused again.
-    pub fn refuse(&self, lease: Lease, reason: &str) -> io::Result<PathBuf> {
+    /// If the move fails. The report then stays, is sent again and refused again.
+    pub fn move_to_refused(&self, lease: Lease, reason: &str) -> io::Result<PathBuf> {
         let refused = self.refused();
         fs::create_dir_all(&refused)?;
-        let path = refused.join(name_of(lease));
-        let told = refused.join(format!("{}.{REASON}", name_of(lease)));
-        store(&refused, &told, &[reason.as_bytes(), b"\n"])?;
+        let path = refused.join(file_name(lease));
+        let reason_path = refused.join(format!("{}.{REASON_EXTENSION}", file_name(lease)));
+        write_file(&refused, &reason_path, &[reason.as_bytes(), b"\n"])?;
         fs::rename(self.path(lease), &path)?;
-        self.waiting().remove(&lease);
+        self.pending().remove(&lease);
         File::open(self.reports())?.sync_all()?;
         File::open(&refused)?.sync_all()?;
         Ok(path)
     }
 
-    /// How many reports were refused.
+    /// Number of refused reports.
     pub fn count_refused(&self) -> u64 {
         let Ok(entries) = fs::read_dir(self.refused()) else { return 0 };
         let is_report = |path: &Path| path.extension().is_none();
@@ -192,22 +192,22 @@ impl Spool {
         self.directory.join("refused")
     }
 
-    /// Finds the reports that are here, and sets aside what is none.
-    fn look(&self) -> io::Result<()> {
+    /// Loads the reports on disk, and sets aside all other files.
+    fn load_existing(&self) -> io::Result<()> {
         fs::create_dir_all(self.reports())?;
         for entry in fs::read_dir(self.reports())? {
             let path = entry?.path();
             let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-            if name.starts_with(UNFINISHED) {
+            if name.starts_with(TEMP_PREFIX) {
                 fs::remove_file(&path)?;
                 continue;
             }
-            let Some(lease) = lease_of(name) else {
-                self.set_aside(&path, "no report has such a name");
+            let Some(lease) = parse_file_name(name) else {
+                self.set_aside(&path, "its name is not that of a report");
                 continue;
             };
             match load(lease, &path) {
-                Ok(_) => drop(self.waiting().insert(lease)),
+                Ok(_) => drop(self.pending().insert(lease)),
                 Err(why) => self.set_aside(&path, &why),
             }
         }
@@ -223,8 +223,8 @@ impl Spool {
         let moved: io::Result<()> = moved();
         let to = aside.display();
         match moved {
-            Ok(()) => warn!(file = %path.display(), why, "a report is set aside in {to}"),
-            Err(error) => warn!(file = %path.display(), why, %error, "cannot be set aside: {to}"),
+            Ok(()) => warn!(file = %path.display(), why, "file set aside in {to}"),
+            Err(error) => warn!(file = %path.display(), why, %error, "cannot move a file to {to}"),
         }
     }
 
@@ -233,16 +233,16 @@ impl Spool {
     }
 
     fn path(&self, lease: Lease) -> PathBuf {
-        self.reports().join(name_of(lease))
+        self.reports().join(file_name(lease))
     }
 
-    fn waiting(&self) -> MutexGuard<'_, BTreeSet<Lease>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    fn pending(&self) -> MutexGuard<'_, BTreeSet<Lease>> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Makes a directory this process's own for as long as the file is open.
-pub(crate) fn own(directory: &Path) -> Result<File, SpoolError> {
+/// Creates a directory if necessary, and locks it for this process while the returned file is open.
+pub(crate) fn lock_directory(directory: &Path) -> Result<File, SpoolError> {
     let unusable = |error| unusable(directory, error);
     fs::create_dir_all(directory).map_err(unusable)?;
     let lock = File::open(directory).map_err(unusable)?;
@@ -257,23 +257,23 @@ pub(crate) fn unusable(path: &Path, error: io::Error) -> SpoolError {
     SpoolError::Unusable { path: path.to_owned(), error }
 }
 
-/// Writes a file of `directory` so that it is there whole, or not at all, whatever happens.
-fn store(directory: &Path, path: &Path, parts: &[&[u8]]) -> io::Result<()> {
-    let mut file = tempfile::Builder::new().prefix(UNFINISHED).tempfile_in(directory)?;
+/// Writes a file in `directory` atomically and durably.
+fn write_file(directory: &Path, path: &Path, parts: &[&[u8]]) -> io::Result<()> {
+    let mut file = tempfile::Builder::new().prefix(TEMP_PREFIX).tempfile_in(directory)?;
     parts.iter().try_for_each(|part| file.write_all(part))?;
     file.as_file().sync_all()?;
     file.persist(path)?;
     File::open(directory)?.sync_all()
 }
 
-/// The name of the file for a lease's report.
-fn name_of(lease: Lease) -> String {
+/// The file name of a lease's report.
+fn file_name(lease: Lease) -> String {
     let Lease { lot: LotId { edition, number }, attempt: Attempt(attempt) } = lease;
     format!("{edition}_{number}_{attempt}")
 }
 
-/// The lease that a file's name stands for.
-fn lease_of(name: &str) -> Option<Lease> {
+/// The lease of a file name.
+fn parse_file_name(name: &str) -> Option<Lease> {
     let [edition, number, attempt] = name.split('_').collect::<Vec<_>>()[..] else { return None };
     let lot = LotId {
         edition: EditionId(edition.parse().ok()?),
@@ -282,15 +282,15 @@ fn lease_of(name: &str) -> Option<Lease> {
     Some(Lease { lot, attempt: Attempt(attempt.parse().ok()?) })
 }
 
-/// The report in a file, or what is wrong with it.
+/// Reads a report, or says what is wrong with the file.
 fn load(lease: Lease, path: &Path) -> Result<v1::Report, String> {
     let bytes = fs::read(path).map_err(|error| error.to_string())?;
     let whole = || {
-        let (hash, rest) = bytes.strip_prefix(MAGIC)?.split_first_chunk::<HASH>()?;
+        let (hash, rest) = bytes.strip_prefix(MAGIC)?.split_first_chunk::<HASH_LEN>()?;
         (blake3::hash(rest) == *hash).then_some(rest)
     };
-    let rest = whole().ok_or("it is damaged, or something else")?;
+    let rest = whole().ok_or("it is damaged or not a report")?;
     let report = v1::Report::decode(rest).map_err(|error| error.to_string())?;
-    let own = report.lease.and_then(|message| Lease::try_from(message).ok()) == Some(lease);
-    if own { Ok(report) } else { Err("it is of another lease than its name says".to_owned()) }
+    let matches = report.lease.and_then(|message| Lease::try_from(message).ok()) == Some(lease);
+    if matches { Ok(report) } else { Err("its lease differs from its file name".to_owned()) }
 }

@@ -17,12 +17,12 @@ use arbiter_proto::trial::{Measurements, ReplyTimeSummary};
 use arbiter_proto::tricks_http::NO_OTHER_GAME;
 
 use crate::bot::{Bot, Contestant};
-use crate::build::{self, Rules};
+use crate::build::{self, BuildOptions};
 use crate::bundle::{self, Bundle, BundleError};
 use crate::fault::{Context as _, Fault};
-use crate::match_runner::{Entrant, Match, Outcome, State};
+use crate::match_runner::{BotState, Entrant, Match, MatchOutcome};
 use crate::sandbox::{BotSource, Host, JailConfig, Limits};
-use crate::seat::Stop;
+use crate::seat::StopSignal;
 
 /// How many opponents are met at tables for two.
 const RIVALS: usize = 2;
@@ -58,9 +58,9 @@ pub struct Trial {
 
 /// What a trial came to.
 #[derive(Clone, Debug, Default)]
-pub struct Tried {
+pub struct TrialOutcome {
     /// Why it failed, if it did.
-    pub failing: Option<Failing>,
+    pub failing: Option<TrialFailure>,
     /// What was measured.
     pub figures: Measurements,
     /// What is not forbidden and not as it should be, a line each.
@@ -73,7 +73,7 @@ pub struct Tried {
 
 /// Why a trial failed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Failing {
+pub struct TrialFailure {
     /// One line.
     pub verdict: String,
     /// What shows it: lines, perhaps none.
@@ -82,16 +82,16 @@ pub struct Failing {
 
 /// How far a trial is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stage {
+pub enum TrialProgress {
     /// It is being built.
     Building,
     /// So many matches of so many were played.
     Played(usize, usize),
 }
 
-impl Tried {
+impl TrialOutcome {
     fn failed(verdict: impl Into<String>) -> Self {
-        let failing = Failing { verdict: verdict.into(), evidence: String::new() };
+        let failing = TrialFailure { verdict: verdict.into(), evidence: String::new() };
         Self { failing: Some(failing), ..Self::default() }
     }
 }
@@ -106,17 +106,17 @@ impl Trial {
     pub fn examine(
         &self,
         host: &Host,
-        stop: &Arc<Stop>,
+        stop: &Arc<StopSignal>,
         bytes: &[u8],
         scratch: &Path,
-        tell: &mut dyn FnMut(Stage),
-    ) -> Result<Tried, Fault> {
+        tell: &mut dyn FnMut(TrialProgress),
+    ) -> Result<TrialOutcome, Fault> {
         let tree = scratch.join("bot");
         fs::create_dir(&tree).fault("cannot make a directory for a bot")?;
         match bundle::unpack(bytes, &tree) {
             Ok(()) => {}
-            Err(BundleError::Unfit(why)) => {
-                return Ok(Tried::failed(format!("its bundle cannot be unpacked: {why}")));
+            Err(BundleError::Invalid(why)) => {
+                return Ok(TrialOutcome::failed(format!("its bundle cannot be unpacked: {why}")));
             }
             Err(error @ BundleError::System { .. }) => {
                 return Err(Fault::new("cannot unpack a bundle", error));
@@ -131,36 +131,38 @@ impl Trial {
     fn build_and_play(
         &self,
         host: &Host,
-        stop: &Arc<Stop>,
+        stop: &Arc<StopSignal>,
         tree: &Path,
         digest: blake3::Hash,
         scratch: &Path,
-        tell: &mut dyn FnMut(Stage),
-    ) -> Result<Tried, Fault> {
-        tell(Stage::Building);
-        let rules = Rules { cores: self.terms.cores.clone(), ..Rules::default() };
+        tell: &mut dyn FnMut(TrialProgress),
+    ) -> Result<TrialOutcome, Fault> {
+        tell(TrialProgress::Building);
+        let rules = BuildOptions { cores: self.terms.cores.clone(), ..BuildOptions::default() };
         let built = match build::build(host, stop, tree, &rules)? {
             Ok(built) => built,
-            Err(error) => return Ok(Tried::failed(error.within(tree))),
+            Err(error) => return Ok(TrialOutcome::failed(error.within(tree))),
         };
         let log = built.as_ref().map(|built| built.log.clone()).unwrap_or_default();
         if let Some(why) = built.as_ref().and_then(|built| built.failure.clone()) {
-            return Ok(Tried { log, ..Tried::failed(why) });
+            return Ok(TrialOutcome { log, ..TrialOutcome::failed(why) });
         }
         let bot = match Bot::unpacked(tree, digest) {
             Ok(bot) => bot,
-            Err(error) => return Ok(Tried { log, ..Tried::failed(error.within(tree)) }),
+            Err(error) => {
+                return Ok(TrialOutcome { log, ..TrialOutcome::failed(error.within(tree)) });
+            }
         };
         let game = self.params.game();
         if !bot.protocol.is_none_or(|protocol| game.speaks(protocol)) {
             let why = format!("{NO_OTHER_GAME}; use stdio or exec");
-            return Ok(Tried { log, ..Tried::failed(why) });
+            return Ok(TrialOutcome { log, ..TrialOutcome::failed(why) });
         }
         let program = match built.as_ref().map(|_| Bundle::of(&bot)).transpose() {
             Ok(program) => program,
-            Err(BundleError::Unfit(why)) => {
+            Err(BundleError::Invalid(why)) => {
                 let why = format!("what its build made cannot be packed: {why}");
-                return Ok(Tried { log, ..Tried::failed(why) });
+                return Ok(TrialOutcome { log, ..TrialOutcome::failed(why) });
             }
             Err(error) => return Err(Fault::new("cannot pack what was built", error)),
         };
@@ -169,38 +171,38 @@ impl Trial {
         tried.figures.build_ms =
             built.map(|built| u64::try_from(built.time.as_millis()).unwrap_or(u64::MAX));
         let program = program.filter(|_| tried.failing.is_none());
-        Ok(Tried { log, program, ..tried })
+        Ok(TrialOutcome { log, program, ..tried })
     }
 
     /// Plays the matches of a trial, until the bot forfeits one.
     fn play(
         &self,
         host: &Host,
-        stop: &Arc<Stop>,
+        stop: &Arc<StopSignal>,
         bot: &Contestant,
         scratch: &Path,
-        tell: &mut dyn FnMut(Stage),
-    ) -> Result<Tried, Fault> {
+        tell: &mut dyn FnMut(TrialProgress),
+    ) -> Result<TrialOutcome, Fault> {
         let tables = self.tables(bot);
-        let mut seen = Seen::default();
+        let mut seen = Observations::default();
         for (number, table) in tables.iter().enumerate() {
-            tell(Stage::Played(number, tables.len()));
+            tell(TrialProgress::Played(number, tables.len()));
             let record = scratch.join(format!("trial{number}.jsonl"));
             let played = Match {
                 params: shortened(&self.params),
                 seed: self.seed.derive(&format!("match {number}")),
                 clock: self.clock,
                 terms: self.terms.clone(),
-                entrants: table.iter().map(Sitting::entrant).collect(),
+                entrants: table.iter().map(TrialSeat::entrant).collect(),
                 record: Some(record.clone()),
             };
             let outcome = played.play(host, stop)?;
             if let Some(failing) = self.look(bot, number, table, &outcome, &record, &mut seen) {
                 let failing = Some(failing);
-                return Ok(Tried { failing, ..seen.into_tried(&self.terms.limits) });
+                return Ok(TrialOutcome { failing, ..seen.into_tried(&self.terms.limits) });
             }
         }
-        tell(Stage::Played(tables.len(), tables.len()));
+        tell(TrialProgress::Played(tables.len(), tables.len()));
         Ok(seen.into_tried(&self.terms.limits))
     }
 
@@ -209,11 +211,11 @@ impl Trial {
         &self,
         bot: &Contestant,
         number: usize,
-        table: &[Sitting],
-        outcome: &Outcome,
+        table: &[TrialSeat],
+        outcome: &MatchOutcome,
         record: &Path,
-        seen: &mut Seen,
-    ) -> Option<Failing> {
+        seen: &mut Observations,
+    ) -> Option<TrialFailure> {
         seen.figures.matches += 1;
         let game = self.params.game();
         let standing = bot.protocol(game) != Protocol::Exec;
@@ -234,7 +236,7 @@ impl Trial {
             let late = report.remains.late_failure.as_ref().map(|failure| failure.forfeit);
             if let Some(forfeit) = standings.forfeit.or(late) {
                 let others: Vec<_> =
-                    table.iter().filter(|other| !other.is_subject).map(Sitting::name).collect();
+                    table.iter().filter(|other| !other.is_subject).map(TrialSeat::name).collect();
                 let against =
                     if others.is_empty() { "itself".to_owned() } else { others.join(", ") };
                 let place = format!("match {}, seat {seat}, against {against}", number + 1);
@@ -249,12 +251,14 @@ impl Trial {
     }
 
     /// Who sits where in each match.
-    fn tables(&self, bot: &Contestant) -> Vec<Vec<Sitting>> {
+    fn tables(&self, bot: &Contestant) -> Vec<Vec<TrialSeat>> {
         let seats = *self.params.seats().end();
-        let subject =
-            |name: BotName| Sitting { player: Player { name, bot: bot.clone() }, is_subject: true };
+        let subject = |name: BotName| TrialSeat {
+            player: Player { name, bot: bot.clone() },
+            is_subject: true,
+        };
         if self.opponents.is_empty() {
-            let mut table: Vec<Sitting> = Vec::new();
+            let mut table: Vec<TrialSeat> = Vec::new();
             for _ in 0..seats {
                 let taken: Vec<_> = table.iter().map(|sitting| &sitting.player.name).collect();
                 let name = distinct(&self.name, &taken);
@@ -271,13 +275,13 @@ impl Trial {
         let mut tables = Vec::new();
         for company in companies {
             for place in 0..seats {
-                let mut table: Vec<Sitting> = Vec::new();
+                let mut table: Vec<TrialSeat> = Vec::new();
                 let mut names = vec![self.name.clone()];
                 for player in &company {
                     let name = distinct(&player.name, &names.iter().collect::<Vec<_>>());
                     names.push(name.clone());
                     let player = Player { name, bot: player.bot.clone() };
-                    table.push(Sitting { player, is_subject: false });
+                    table.push(TrialSeat { player, is_subject: false });
                 }
                 table.insert(place, subject(self.name.clone()));
                 tables.push(table);
@@ -289,16 +293,16 @@ impl Trial {
 
 /// Who sits at a place of a trial.
 #[derive(Clone, Debug)]
-struct Sitting {
+struct TrialSeat {
     player: Player,
     /// Whether it is the version that is tried.
     is_subject: bool,
 }
 
-impl Sitting {
+impl TrialSeat {
     fn entrant(&self) -> Entrant {
         let Player { name, bot } = self.player.clone();
-        Entrant { bot, name, state: State::Fresh }
+        Entrant { bot, name, state: BotState::Fresh }
     }
 
     fn name(&self) -> String {
@@ -317,7 +321,7 @@ fn distinct(name: &BotName, taken: &[&BotName]) -> BotName {
 
 /// What was seen in the matches so far.
 #[derive(Debug, Default)]
-struct Seen {
+struct Observations {
     figures: Measurements,
     /// How long the first answers of processes took, in microseconds, ...
     starts: Vec<u64>,
@@ -328,7 +332,7 @@ struct Seen {
     warnings: Vec<String>,
 }
 
-impl Seen {
+impl Observations {
     /// Adds warnings, each once.
     fn warn(&mut self, warnings: Vec<String>) {
         for warning in warnings {
@@ -338,12 +342,12 @@ impl Seen {
         }
     }
 
-    fn into_tried(mut self, limits: &Limits) -> Tried {
+    fn into_tried(mut self, limits: &Limits) -> TrialOutcome {
         let start_us = self.starts.iter().max().copied();
         self.warn(warnings::of_figures(start_us, self.memory, limits));
         let replies = ReplyTimeSummary::of(self.times);
         let figures = Measurements { start_us, replies, memory: self.memory, ..self.figures };
-        Tried { figures, warnings: self.warnings, ..Tried::default() }
+        TrialOutcome { figures, warnings: self.warnings, ..TrialOutcome::default() }
     }
 }
 
@@ -389,7 +393,7 @@ mod tests {
     #[test]
     fn the_bot_sits_everywhere() {
         let name = |name: &str| -> BotName { name.parse().unwrap() };
-        let unfit = Contestant::Unfit { digest: "d".to_owned(), why: "w".to_owned() };
+        let unfit = Contestant::Unplayable { digest: "d".to_owned(), reason: "w".to_owned() };
         let trial = |game: Game, opponents: &[&str]| Trial {
             params: Params::official(&game),
             seed: Seed([1; 32]),
@@ -403,8 +407,8 @@ mod tests {
         };
         let seats = |trial: &Trial| -> Vec<String> {
             let tables = trial.tables(&unfit);
-            let names = |table: &Vec<Sitting>| {
-                table.iter().map(Sitting::name).collect::<Vec<_>>().join(" ")
+            let names = |table: &Vec<TrialSeat>| {
+                table.iter().map(TrialSeat::name).collect::<Vec<_>>().join(" ")
             };
             tables.iter().map(names).collect()
         };

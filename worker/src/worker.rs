@@ -1,43 +1,42 @@
-//! A worker: asks a coordinator for lots, has them played, and delivers what they came to.
+//! A worker leases lots from a coordinator, plays their matches and reports the results.
 //!
 //! # Theory of operation
 //!
-//! One task holds everything: the line to the coordinator, what each slot does, which leases are
-//! held. Whatever happens (a message, the end of a lot, the time to renew, a wish to stop) it takes
-//! in one thing after the other, and waits for nothing else; matches are played by the threads of
-//! `slot.rs`, bundles are fetched by tasks of their own.
+//! One task, the supervisor, owns all state: the connection to the coordinator, what each slot
+//! does, and the leases. It handles one event at a time: a message, the end of a job, a timer, a
+//! shutdown request. Matches run on the threads of `slot.rs`; separate tasks fetch bundles.
 //!
 //! ```text
 //! slot:   idle ──Lot──► fetching bundles ──► playing ──report in the spool──► idle
 //!                           │                   ├── failed: Fault ──► pause ──► idle
 //!                           │                   ├── lease lost ──► stopped ──► idle
-//!                           └── failed: Fault   └── something still dies ──► recovering ──► idle
-//! report: in the spool ──sent, and after each reconnection sent again──► Verdict ──► deleted
-//!             ▲                                                            │    └──► refused: kept
-//!             └──────────────── after a while ◄──────── postponed ◄────────┘
+//!                           └── failed: Fault   └── processes still dying ──► recovering ──► idle
+//! report: in the spool ──sent, and sent again after each reconnection──► status ──► deleted
+//!             ▲                                                            │   └──► refused: kept
+//!             └──────────────── after a delay ◄──────── postponed ◄────────┘
 //! ```
 //!
-//! *Room* is offered for each slot that becomes idle. Room that was offered on a line that broke is
-//! forgotten on the other side, so all idle slots are offered again on the next one.
+//! *Capacity.* The worker announces each slot that becomes idle. The coordinator forgets the
+//! capacity of a broken connection, so the worker announces all idle slots again on the next one.
 //!
-//! *Leases* outlive lines. What is being played goes on while the line is broken; all leases that
-//! are held, by slots or in the spool, are renewed as soon as it is back and then three times in the
-//! time that they hold. A lease that is lost all the same is not played to its end.
+//! *Leases* outlive connections. Matches continue while the connection is down. The worker renews
+//! all leases, those of slots and those of reports in the spool, when it reconnects, and then three
+//! times per lease period. It stops a match whose lease is lost.
 //!
-//! *Reports* are on disk before they are sent, and until the coordinator says what became of them.
-//! Whether that is "accepted" or "late" is all the same here: it knows better, since the lease is
-//! what makes a result count once. A report that cannot be stored at present is sent again after a
-//! while; one that can never be stored is moved to the spool's folder `refused`.
+//! *Reports* are on disk before they are sent, until the coordinator acknowledges them. The worker
+//! deletes "accepted" and "late" reports alike: only the coordinator knows whether a lease still
+//! counts. It sends a report again later if the coordinator cannot store it now, and moves a
+//! refused one to the spool's folder `refused`.
 //!
-//! *What dies slowly* keeps its slot from playing until it is gone, for minutes if need be, and is no
-//! fault: what the match came to counts. A worker none of whose slots can play says so, keeps its
-//! line, and offers room again as they recover; it never ends because of that.
+//! *Slow death* of a bot's processes blocks the slot until they are gone, for minutes if necessary.
+//! It is no fault: the match counts. A worker without a usable slot logs that, stays connected, and
+//! announces capacity again as slots recover.
 //!
-//! *Faults* are told, and then the slot pauses, longer from fault to fault: a machine on which
-//! everything fails must not eat up the attempts of a whole tournament.
+//! *Faults* are reported, and then the slot pauses, longer after each fault: a broken machine must
+//! not use up the attempts of a whole tournament.
 //!
-//! *The end* may be asked for twice. First no more is taken, and what is under way may end within
-//! the time to drain; then, or at the second request, it is stopped and given back.
+//! *Shutdown* has two steps. First the worker takes no new jobs, and running ones may finish within
+//! the drain time. After that, or at the second request, it stops them and gives their leases back.
 
 mod connection;
 mod report_delivery;
@@ -53,138 +52,138 @@ use thiserror::Error;
 use tokio::sync::{mpsc, watch};
 use tracing::info;
 
-use crate::bot_cache::Library;
-use crate::connect::{Access, ConnectError};
-use crate::coordinator_clients::Callers;
-pub use crate::coordinator_clients::LONGEST_MESSAGE;
+use crate::bot_cache::BotCache;
+use crate::connect::{ConnectError, ConnectOptions};
+use crate::coordinator_clients::CoordinatorClients;
+pub use crate::coordinator_clients::MAX_MESSAGE_LEN;
 use crate::metrics::Metrics;
 use crate::sandbox::{Host, Policy, SandboxError, recreate_dir};
-use crate::slot::{Slots, Workshop};
+use crate::slot::{SlotContext, Slots};
 use crate::spool::{Spool, SpoolError, unusable};
-use connection::Line;
-use supervisor::Desk;
+use connection::Connection;
+use supervisor::Supervisor;
 
-/// What a worker is told.
+/// A worker's settings.
 #[derive(Clone, Debug)]
 pub struct WorkerConfig {
-    /// The games that it plays.
+    /// The games that the worker can play.
     pub games: Games,
-    /// The coordinator.
-    pub access: Access,
-    /// The worker's name, always the same for the same worker; one is made up if there is none.
+    /// Address and credentials of the coordinator.
+    pub coordinator: ConnectOptions,
+    /// The worker's name, the same after a restart. `None`: the spool generates one.
     pub name: Option<String>,
-    /// How many matches are played at a time.
+    /// Number of matches played at a time.
     pub slots: usize,
-    /// Where reports wait until they are acknowledged: a directory of this worker alone.
+    /// Directory of unacknowledged reports. Not shared with another worker.
     pub spool: PathBuf,
-    /// Where bots are kept: a directory of this worker alone, which begins empty each time.
+    /// Directory of fetched bots, emptied at each start. Not shared with another worker.
     pub cache: PathBuf,
-    /// How much isolation is asked for.
+    /// Required isolation.
     pub policy: Policy,
-    /// How long lots under way may take to end, once the worker is to stop.
+    /// How long running jobs may take to finish after a shutdown request.
     pub drain: Duration,
 }
 
-/// Whether a worker is to stop. It can only become more urgent.
+/// Whether and how a worker should stop. It only escalates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Ending {
-    /// It is not.
+pub enum Shutdown {
+    /// Keep working.
     #[default]
-    NotYet,
-    /// It takes no more lots; those under way may end.
+    None,
+    /// Take no new jobs; let running ones finish.
     Drain,
-    /// It gives back what is under way.
+    /// Stop running jobs and give their leases back.
     Now,
 }
 
-impl Ending {
-    /// What is asked for by one more request.
+impl Shutdown {
+    /// The next step after one more request.
     #[must_use]
-    pub fn sooner(self) -> Self {
-        if self == Self::NotYet { Self::Drain } else { Self::Now }
+    pub fn escalate(self) -> Self {
+        if self == Self::None { Self::Drain } else { Self::Now }
     }
 }
 
-/// Why a worker cannot work.
+/// Why a worker cannot start or continue.
 #[derive(Debug, Error)]
 pub enum WorkerError {
-    /// What it was told means nothing.
+    /// The connection options are invalid.
     #[error(transparent)]
-    Access(#[from] ConnectError),
-    /// A directory cannot be used.
+    Connect(#[from] ConnectError),
+    /// The spool or cache directory is not usable.
     #[error(transparent)]
     Spool(#[from] SpoolError),
-    /// The machine gives less isolation than was asked for.
+    /// The machine offers less isolation than required.
     #[error(transparent)]
     Sandbox(#[from] SandboxError),
-    /// Its slots cannot be started.
+    /// The threads of the slots do not start.
     #[error("cannot start {slots} slots: {error}; try fewer --slots")]
     Slots {
-        /// How many there were to be.
+        /// Number of slots requested.
         slots: usize,
-        /// Why there are not.
+        /// The cause.
         error: std::io::Error,
     },
-    /// The coordinator does not want it.
+    /// The coordinator refused the worker.
     #[error("{server}: refused: {cause}")]
     Refused {
-        /// Who refused.
+        /// The coordinator's address.
         server: String,
-        /// Why.
+        /// The coordinator's reason, with a remedy.
         cause: String,
     },
 }
 
-/// A worker, ready to begin.
+/// A worker that is ready to run.
 #[derive(Debug)]
 pub struct Worker {
     config: WorkerConfig,
     name: String,
     host: Arc<Host>,
     spool: Arc<Spool>,
-    library: Arc<Library>,
+    bot_cache: Arc<BotCache>,
     scratch: PathBuf,
     metrics: Arc<Metrics>,
 }
 
 impl Worker {
-    /// Finds out what this machine isolates and opens the worker's directories. That takes some
-    /// seconds, and blocks the thread.
+    /// Runs the sandbox's self-test and opens the worker's directories. Blocks the thread for some
+    /// seconds.
     pub fn prepare(config: WorkerConfig) -> Result<Self, WorkerError> {
-        config.access.check()?;
+        config.coordinator.check()?;
         let spool = Arc::new(Spool::open(&config.spool)?);
         let name = config.name.clone().map_or_else(|| spool.name(), Ok)?;
         let began = Instant::now();
         let host = Arc::new(Host::prepare(config.policy)?);
-        let looked = began.elapsed().as_secs_f64();
-        let metrics = Arc::new(Metrics::new(Arc::clone(&spool), &host, looked));
-        let library = Arc::new(Library::open(&config.cache, Arc::clone(&host))?);
+        let prepare_seconds = began.elapsed().as_secs_f64();
+        let metrics = Arc::new(Metrics::new(Arc::clone(&spool), &host, prepare_seconds));
+        let bot_cache = Arc::new(BotCache::open(&config.cache, Arc::clone(&host))?);
         let scratch = config.cache.join("matches");
         recreate_dir(&scratch).map_err(|error| unusable(&scratch, error))?;
         info!("{}", host.summary());
-        Ok(Self { config, name, host, spool, library, scratch, metrics })
+        Ok(Self { config, name, host, spool, bot_cache, scratch, metrics })
     }
 
-    /// What the coordinator knows it as.
+    /// The name that the coordinator sees.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// What happens here, counted.
+    /// The worker's metrics.
     pub fn metrics(&self) -> Arc<Metrics> {
         Arc::clone(&self.metrics)
     }
 
-    /// Works until it is asked to end; a coordinator that cannot be reached is called again and
-    /// again. Reports that nobody acknowledged stay in the spool.
-    pub async fn run(self, ending: watch::Receiver<Ending>) -> Result<(), WorkerError> {
-        let Self { config, name, host, spool, library, scratch, metrics } = self;
-        // Those who do not fit together are told so at once; who does not answer may do so later.
-        match config.access.channel().await {
+    /// Runs until shutdown. Retries an unreachable coordinator without end. Unacknowledged reports
+    /// stay in the spool.
+    pub async fn run(self, shutdown: watch::Receiver<Shutdown>) -> Result<(), WorkerError> {
+        let Self { config, name, host, spool, bot_cache, scratch, metrics } = self;
+        // Incompatibility is final; an unreachable coordinator may come up later.
+        match config.coordinator.channel().await {
             Ok(_) | Err(ConnectError::Unreachable { .. }) => {}
-            Err(unfit) => return Err(unfit.into()),
+            Err(error) => return Err(error.into()),
         }
-        let callers = Callers::new(&config.access)?;
+        let clients = CoordinatorClients::new(&config.coordinator)?;
         let hello = Hello {
             name,
             build: env!("CARGO_PKG_VERSION").to_owned(),
@@ -195,21 +194,22 @@ impl Worker {
         info!(
             name = hello.name,
             slots = config.slots,
-            coordinator = config.access.server,
+            coordinator = config.coordinator.server,
             waiting = spool.leases().len(),
             "worker"
         );
         let refused = spool.count_refused();
         if refused > 0 {
             let folder = config.spool.join("refused");
-            tracing::warn!(refused, folder = %folder.display(), "reports were refused before");
+            tracing::warn!(refused, folder = %folder.display(), "the spool has refused reports");
         }
-        let (said, ends) = mpsc::unbounded_channel();
-        let workshop = Workshop { host, spool: Arc::clone(&spool), scratch, metrics };
-        let slots = Slots::start(config.slots, &workshop, &said)
+        let (event_sender, slot_events) = mpsc::unbounded_channel();
+        let context = SlotContext { host, spool: Arc::clone(&spool), scratch, metrics };
+        let slots = Slots::start(config.slots, &context, &event_sender)
             .map_err(|error| WorkerError::Slots { slots: config.slots, error })?;
-        let line = Line::new(callers.clone(), hello, Arc::clone(&spool));
-        let desk = Desk::new(&config, callers, line, workshop, library, slots, ends);
-        desk.run(ending).await
+        let connection = Connection::new(clients.clone(), hello, Arc::clone(&spool));
+        let supervisor =
+            Supervisor::new(&config, clients, connection, context, bot_cache, slots, slot_events);
+        supervisor.run(shutdown).await
     }
 }

@@ -8,7 +8,7 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 
 use arbiter_worker::bot::Bot;
-use arbiter_worker::bundle::{self, Bundle, BundleError, MOST_LEFT_UNPACKED, MOST_UNPACKED};
+use arbiter_worker::bundle::{self, Bundle, BundleError, MAX_STATE_UNPACKED, MAX_UNPACKED};
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 use tar::{Builder, EntryType, Header};
@@ -75,7 +75,7 @@ fn refused(bytes: &[u8]) -> String {
     let inside = directory.path().join("inside");
     fs::create_dir(&inside).unwrap();
     let error = bundle::unpack(bytes, &inside).unwrap_err();
-    assert!(matches!(error, BundleError::Unfit(_)), "{error}");
+    assert!(matches!(error, BundleError::Invalid(_)), "{error}");
     let beside: Vec<_> = fs::read_dir(directory.path()).unwrap().collect();
     assert_eq!(beside.len(), 1, "nothing is written outside");
     error.to_string()
@@ -115,7 +115,7 @@ proptest! {
         let bytes = if compressed { zstd::encode_all(&bytes[..], 1).unwrap() } else { bytes };
         let out = tempfile::tempdir().unwrap();
         let unpacked = bundle::unpack(&bytes, out.path());
-        let harmless = matches!(unpacked, Ok(()) | Err(BundleError::Unfit(_)));
+        let harmless = matches!(unpacked, Ok(()) | Err(BundleError::Invalid(_)));
         prop_assert!(harmless);
     }
 }
@@ -241,7 +241,7 @@ fn only_files_directories_and_links_are_made() {
 #[test]
 fn too_much_is_not_unpacked() {
     let mut many = Forged::new();
-    for number in 0..=bundle::MOST_ENTRIES {
+    for number in 0..=bundle::MAX_ENTRIES {
         many = many.link(&format!("l{number}"), "l0");
     }
     assert!(refused(&many.bytes()).contains("more than 10000 files"));
@@ -252,7 +252,7 @@ fn too_much_is_not_unpacked() {
     assert!(refused(&names.repeat(256)).contains("1000 times its size"));
     let mut header = Header::new_gnu();
     header.set_path("zeros").unwrap();
-    header.set_size(MOST_UNPACKED);
+    header.set_size(MAX_UNPACKED);
     header.set_mode(0o644);
     header.set_cksum();
     let file = zstd::encode_all(&header.as_bytes()[..], 3).unwrap();
@@ -278,20 +278,20 @@ fn modes_are_what_they_should_be() {
 #[test]
 fn files_that_a_bot_left_travel() {
     let (directory, out) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    assert_eq!(bundle::pack_left(directory.path()).unwrap(), b"");
-    bundle::unpack_left(b"", out.path()).unwrap();
+    assert_eq!(bundle::pack_state(directory.path()).unwrap(), b"");
+    bundle::unpack_state(b"", out.path()).unwrap();
     write(&directory.path().join("a/b"), b"what I know of you", 0o644);
     symlink("/etc/passwd", directory.path().join("c")).unwrap();
-    let packed = bundle::pack_left(directory.path()).unwrap();
-    bundle::unpack_left(&packed, out.path()).unwrap();
+    let packed = bundle::pack_state(directory.path()).unwrap();
+    bundle::unpack_state(&packed, out.path()).unwrap();
     let left: Vec<_> = tree(out.path()).into_keys().collect();
     assert_eq!(left, [Path::new("a"), Path::new("a/b")], "links are not kept");
-    assert_eq!(bundle::pack_left(out.path()).unwrap(), packed, "the same files, the same bytes");
+    assert_eq!(bundle::pack_state(out.path()).unwrap(), packed, "the same files, the same bytes");
 
-    let most = usize::try_from(MOST_LEFT_UNPACKED).unwrap();
+    let most = usize::try_from(MAX_STATE_UNPACKED).unwrap();
     write(&directory.path().join("long"), &vec![0; most], 0o644);
-    let error = bundle::pack_left(directory.path()).unwrap_err().to_string();
+    let error = bundle::pack_state(directory.path()).unwrap_err().to_string();
     assert!(error.contains("larger than 8 MiB"), "{error}");
     let link = Forged::new().file("b").link("a", "b").bytes();
-    assert!(matches!(bundle::unpack_left(&link, out.path()), Err(BundleError::Unfit(_))));
+    assert!(matches!(bundle::unpack_state(&link, out.path()), Err(BundleError::Invalid(_))));
 }

@@ -9,17 +9,17 @@ use arbiter_games::{
     BotName, ClockKind, ClockRules, Forfeit, Micros, Params, SeatResult, Seed, bitwa, gomoku,
 };
 use arbiter_worker::fault::Fault;
-use arbiter_worker::referee::{Event, Referee, Witness};
-use arbiter_worker::seat::Seat;
+use arbiter_worker::referee::{EventSink, MatchEvent, Referee};
+use arbiter_worker::seat::SeatDriver;
 use memory_seat::MemorySeat;
 
 /// Keeps forfeits and their evidence.
 #[derive(Default)]
 struct Forfeits(Vec<(u8, Forfeit, String)>);
 
-impl Witness for Forfeits {
-    fn witness(&mut self, _time: Micros, event: Event<'_>) -> Result<(), Fault> {
-        if let Event::Forfeited { seat, forfeit, detail, .. } = event {
+impl EventSink for Forfeits {
+    fn on_event(&mut self, _time: Micros, event: MatchEvent<'_>) -> Result<(), Fault> {
+        if let MatchEvent::Forfeited { seat, forfeit, detail, .. } = event {
             self.0.push((seat.number(), forfeit, detail.to_owned()));
         }
         Ok(())
@@ -34,7 +34,7 @@ fn play(
 ) -> (Vec<SeatResult>, Vec<(u8, Forfeit, String)>) {
     let names: [BotName; 2] = ["one", "two"].map(|name| name.parse().unwrap());
     let mut game = params.start(&names, Seed([5; 32])).unwrap();
-    let seat = |number| -> Box<dyn Seat> {
+    let seat = |number| -> Box<dyn SeatDriver> {
         Box::new(MemorySeat::new(move |words: &str| {
             let (words, time) = answer(number, words);
             (Ok(words), time)

@@ -13,7 +13,9 @@ use std::time::Instant;
 use arbiter_games::{ClockKind, Forfeit, Micros};
 use arbiter_worker::fault::Fault;
 use arbiter_worker::sandbox::{BotSource, Host, Jail, JailConfig, Policy, Ponder, Workdir};
-use arbiter_worker::seat::{Answer, ExecSeat, Framing, GRACE, Seat, StdioSeat, Stop};
+use arbiter_worker::seat::{
+    ExecSeat, Framing, GRACE, SeatDriver, StdioSeat, StopSignal, TimedReply,
+};
 
 /// Long enough for a process to start and answer on a busy machine.
 const PATIENCE: Micros = Micros::from_millis(20_000);
@@ -37,9 +39,9 @@ fn rascal() -> PathBuf {
 }
 
 /// A stop that nobody pulls, and its other end.
-fn stop() -> (Arc<Stop>, UnixStream) {
+fn stop() -> (Arc<StopSignal>, UnixStream) {
     let (reader, writer) = UnixStream::pair().unwrap();
-    (Arc::new(Stop::new(OwnedFd::from(reader))), writer)
+    (Arc::new(StopSignal::new(OwnedFd::from(reader))), writer)
 }
 
 fn jail() -> Jail {
@@ -83,7 +85,7 @@ fn talk(
         StdioSeat::start(jail(), &argv(mode, at), framing, ClockKind::Wall, stop).unwrap();
     let mut heard = Vec::new();
     for (question, limit) in questions.iter().zip(limits) {
-        let Answer { reply, spent } = seat.ask(question, *limit).unwrap();
+        let TimedReply { reply, spent } = seat.ask(question, *limit).unwrap();
         assert!(spent.wall <= *limit + PATIENCE, "{mode}: {spent:?}");
         match reply {
             Ok(bytes) => heard.push(Ok(String::from_utf8_lossy(&bytes).into_owned())),
@@ -103,18 +105,18 @@ fn talk(
 /// What is expected of the last thing heard.
 enum Expected {
     /// The answer.
-    Answer(&'static str),
+    TimedReply(&'static str),
     /// The forfeit, and something its detail says.
     Forfeit(Forfeit, &'static str),
 }
 
 #[test]
 fn line_bots_get_what_they_deserve() {
-    use Expected::{Answer, Forfeit as Fails};
+    use Expected::{Forfeit as Fails, TimedReply};
     let slow = [PATIENCE, SHORT];
     let calm = [PATIENCE, PATIENCE];
     let cases: &[(&str, &[Micros], Expected)] = &[
-        ("honest", &calm, Answer("(0,0)")),
+        ("honest", &calm, TimedReply("(0,0)")),
         ("silent", &slow, Fails(Forfeit::Clock, "")),
         ("deaf", &slow, Fails(Forfeit::Clock, "")),
         ("spin", &slow, Fails(Forfeit::Clock, "")),
@@ -128,12 +130,12 @@ fn line_bots_get_what_they_deserve() {
         ("close-stdout", &calm, Fails(Forfeit::Gone, "closed its standard output, but runs on")),
         ("twice", &calm, Fails(Forfeit::Illegal, "5 bytes more than one answer")),
         ("flood-line", &calm, Fails(Forfeit::Flood, "more than 65536 bytes")),
-        ("crlf", &calm, Answer("(0,0)")),
-        ("nul", &calm, Answer("(0,0)\0")),
-        ("utf8", &calm, Answer("\u{fffd}\u{fffd}")),
+        ("crlf", &calm, TimedReply("(0,0)")),
+        ("nul", &calm, TimedReply("(0,0)\0")),
+        ("utf8", &calm, TimedReply("\u{fffd}\u{fffd}")),
         ("empty", &slow, Fails(Forfeit::Clock, "")),
-        ("garbage", &calm, Answer("xyzzy")),
-        ("stderr", &calm, Answer("(0,0)")),
+        ("garbage", &calm, TimedReply("xyzzy")),
+        ("stderr", &calm, TimedReply("(0,0)")),
     ];
     for (mode, limits, expected) in cases {
         let heard = line_bot(mode, 1, limits);
@@ -144,7 +146,7 @@ fn line_bots_get_what_they_deserve() {
 
 fn check(mode: &str, heard: &Result<String, (Forfeit, String)>, expected: &Expected) {
     match (heard, expected) {
-        (Ok(answer), Expected::Answer(due)) => assert_eq!(answer, due, "{mode}"),
+        (Ok(answer), Expected::TimedReply(due)) => assert_eq!(answer, due, "{mode}"),
         (Err((forfeit, detail)), Expected::Forfeit(kind, says)) => {
             assert_eq!(forfeit, kind, "{mode}: {detail}");
             assert!(detail.contains(says), "{mode}: {detail}");
@@ -187,16 +189,16 @@ fn a_closed_input_is_a_pipe_closed() {
 
 #[test]
 fn gtp_bots_get_what_they_deserve() {
-    use Expected::{Answer, Forfeit as Fails};
+    use Expected::{Forfeit as Fails, TimedReply};
     let slow = [PATIENCE, SHORT];
     let calm = [PATIENCE, PATIENCE];
     let cases: &[(&str, &[Micros], Expected)] = &[
-        ("honest", &calm, Answer("= check")),
-        ("crlf", &calm, Answer("= check")),
+        ("honest", &calm, TimedReply("= check")),
+        ("crlf", &calm, TimedReply("= check")),
         ("unterminated", &slow, Fails(Forfeit::Clock, "7 bytes came")),
         ("twice", &calm, Fails(Forfeit::Illegal, "7 bytes more than one answer")),
-        ("garbage", &calm, Answer("= xyzzy")),
-        ("utf8", &calm, Answer("= \u{fffd}\u{fffd}")),
+        ("garbage", &calm, TimedReply("= xyzzy")),
+        ("utf8", &calm, TimedReply("= \u{fffd}\u{fffd}")),
         ("exit", &calm, Fails(Forfeit::Gone, "exited with code 3")),
         ("flood-line", &calm, Fails(Forfeit::Flood, "more than 65536 bytes")),
     ];
@@ -230,7 +232,7 @@ fn a_bot_that_reads_nothing_is_told_so() {
     let (stop, _writer) = stop();
     let mut seat =
         StdioSeat::start(jail(), &argv("deaf", 0), Framing::Line, ClockKind::Wall, stop).unwrap();
-    let Answer { reply, spent } = seat.ask(&"x".repeat(200_000), SHORT).unwrap();
+    let TimedReply { reply, spent } = seat.ask(&"x".repeat(200_000), SHORT).unwrap();
     let failure = reply.unwrap_err();
     assert_eq!(failure.forfeit, Forfeit::Clock);
     assert_eq!(failure.detail, "read only 65536 of 200001 bytes of its standard input");
@@ -288,7 +290,7 @@ fn a_stop_abandons_the_match() {
 }
 
 /// What an executed rascal makes of a decision.
-fn decision(mode: &str, limit: Micros) -> Answer {
+fn decision(mode: &str, limit: Micros) -> TimedReply {
     let (stop, _writer) = stop();
     let mut seat = ExecSeat::new(jail(), argv(mode, 0), stop);
     let answer = seat.ask("21 KJA KQKJA3592A# 25 145", limit).unwrap();

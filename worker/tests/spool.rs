@@ -39,15 +39,15 @@ fn reports_outlive_their_worker() {
     let (one, two) = (lease(5, 1), lease(-8, 12));
     let spool = Spool::open(directory.path()).unwrap();
     let name = spool.name().unwrap();
-    spool.keep(one, &report(one)).unwrap();
-    spool.keep(two, &report(two)).unwrap();
+    spool.insert(one, &report(one)).unwrap();
+    spool.insert(two, &report(two)).unwrap();
     drop(spool);
 
     let spool = Spool::open(directory.path()).unwrap();
     assert_eq!(spool.leases(), [two, one]);
     assert_eq!(spool.read(two), Some(report(two)));
     assert_eq!(spool.name().unwrap(), name, "the same worker");
-    assert!(spool.forget(two) && !spool.forget(two));
+    assert!(spool.remove(two) && !spool.remove(two));
     assert_eq!(spool.read(two), None);
     drop(spool);
     assert_eq!(Spool::open(directory.path()).unwrap().leases(), [one]);
@@ -71,7 +71,7 @@ fn what_is_no_whole_report_is_set_aside() {
     let directory = tempfile::tempdir().unwrap();
     let whole = lease(1, 1);
     let spool = Spool::open(directory.path()).unwrap();
-    spool.keep(whole, &report(whole)).unwrap();
+    spool.insert(whole, &report(whole)).unwrap();
     drop(spool);
     let reports = directory.path().join("reports");
     let bytes = fs::read(reports.join("3_1_1")).unwrap();
@@ -105,18 +105,18 @@ fn reports_for_another_database_are_set_aside() {
     let directory = tempfile::tempdir().unwrap();
     let spool = Spool::open(directory.path()).unwrap();
     let old = lease(1, 1);
-    spool.keep(old, &report(old)).unwrap();
-    spool.belong("one");
+    spool.insert(old, &report(old)).unwrap();
+    spool.bind_to_database("one");
     assert_eq!(spool.leases(), [old], "nobody has said before where it belongs");
-    spool.belong("one");
+    spool.bind_to_database("one");
     assert_eq!(spool.leases(), [old]);
     drop(spool);
     let spool = Spool::open(directory.path()).unwrap();
-    spool.belong("another");
+    spool.bind_to_database("another");
     assert!(spool.leases().is_empty());
     assert_eq!(names(&directory.path().join("aside")), ["3_1_1"]);
     let new = lease(1, 1);
-    spool.keep(new, &report(new)).unwrap();
-    spool.belong("another");
+    spool.insert(new, &report(new)).unwrap();
+    spool.bind_to_database("another");
     assert_eq!(spool.leases(), [new]);
 }

@@ -15,7 +15,7 @@ use arbiter_proto::v1::coordinator_message::Payload as Said;
 use arbiter_proto::v1::worker_message::Payload;
 use arbiter_worker::bundle;
 use arbiter_worker::record;
-use arbiter_worker::worker::{Ending, WorkerError};
+use arbiter_worker::worker::{Shutdown, WorkerError};
 use support::{Coordinator, Line, Place, SILENT, Working, lease, lot, settings, shipped};
 use tonic::Status;
 
@@ -32,7 +32,7 @@ async fn a_lot_is_played_reported_and_acknowledged() {
     let place = Place::new();
     let center = coordinator.submit(&shipped("gomoku/center"));
     let mut config = place.config(&coordinator, 2);
-    config.access.token = Some("secret".to_owned());
+    config.coordinator.token = Some("secret".to_owned());
     let worker = Working::start(config);
 
     let mut line = coordinator.welcome().await;
@@ -62,7 +62,7 @@ async fn a_lot_is_played_reported_and_acknowledged() {
     assert_eq!(fs::read_dir(place.spool().join("reports")).unwrap().count(), 1);
     line.judge(report.lease, v1::ReportStatus::Accepted).await;
 
-    worker.ending.send_replace(Ending::Drain);
+    worker.ending.send_replace(Shutdown::Drain);
     line.rest().await;
     drop(line);
     worker.end().await.unwrap();
@@ -94,7 +94,7 @@ async fn a_report_survives_its_line_and_its_worker() {
     assert_eq!(line.report().await, report);
     assert!(line.heard.contains(&Payload::Capacity(v1::Capacity { slots: 1 })));
     line.judge(report.lease, v1::ReportStatus::Late).await;
-    worker.ending.send_replace(Ending::Drain);
+    worker.ending.send_replace(Shutdown::Drain);
     line.rest().await;
     drop(line);
     worker.end().await.unwrap();
@@ -124,20 +124,16 @@ async fn a_postponed_report_is_sent_again_and_a_refused_one_is_kept_with_its_rea
         assert_eq!(line.report().await, report);
     }
     let reason = "a score is out of bounds".to_owned();
-    let fate = v1::ReportStatus::Refused.into();
-    line.say(Said::ReportResponse(v1::ReportResponse {
-        lease: report.lease,
-        status: fate,
-        reason,
-    }))
-    .await;
-    worker.ending.send_replace(Ending::Drain);
+    let status = v1::ReportStatus::Refused.into();
+    line.say(Said::ReportResponse(v1::ReportResponse { lease: report.lease, status, reason }))
+        .await;
+    worker.ending.send_replace(Shutdown::Drain);
     line.rest().await;
     drop(line);
     let metrics = Arc::clone(&worker.metrics);
     worker.end().await.unwrap();
     let mut figures = String::new();
-    metrics.figures(&mut figures).unwrap();
+    metrics.encode(&mut figures).unwrap();
     assert!(figures.contains("arbiter_worker_refused_reports 1\n"), "{figures}");
     let refused = place.spool().join("refused");
     let why = fs::read_to_string(refused.join("3_1_1.txt")).unwrap();
@@ -167,7 +163,7 @@ async fn a_report_waits_until_the_spool_can_be_written() {
     assert_eq!(report.lease, Some(lease(1)));
     assert!(line.heard.iter().all(|say| !matches!(say, Payload::Fault(_))), "{:?}", line.heard);
     line.judge(report.lease, v1::ReportStatus::Accepted).await;
-    worker.ending.send_replace(Ending::Drain);
+    worker.ending.send_replace(Shutdown::Drain);
     line.rest().await;
     drop(line);
     worker.end().await.unwrap();
@@ -210,7 +206,7 @@ async fn a_lost_lease_stops_its_match_alone() {
     line.say(Said::LeasesLost(v1::LeasesLost { leases: leases(&[1]) })).await;
     assert_eq!(line.room().await, 1);
     assert_eq!(line.renewed().await, leases(&[2]));
-    worker.ending.send_replace(Ending::Now);
+    worker.ending.send_replace(Shutdown::Now);
     let rest = line.rest().await;
     let given_back = Payload::ReturnLeases(v1::ReturnLeases { leases: leases(&[2]) });
     assert!(rest.contains(&given_back), "{rest:?}");
@@ -328,7 +324,7 @@ async fn files_that_a_bot_leaves_travel() {
         assert_eq!(seat.forfeit, 0);
         files = seat.files;
         let left = tempfile::tempdir().unwrap();
-        bundle::unpack_left(&files, left.path()).unwrap();
+        bundle::unpack_state(&files, left.path()).unwrap();
         let names: Vec<_> = fs::read_dir(left.path()).unwrap().map(Result::unwrap).collect();
         assert_eq!(names.len(), 1, "what it wrote, and none of its own files: {names:?}");
         counts.push(fs::read_to_string(left.path().join("seen")).unwrap().lines().count());
@@ -349,7 +345,7 @@ async fn files_that_another_worker_made_up_are_no_fault() {
     line.room().await;
     let left = tempfile::tempdir().unwrap();
     fs::write(left.path().join("seen"), vec![b'x'; 10_000]).unwrap();
-    let packed = bundle::pack_left(left.path()).unwrap();
+    let packed = bundle::pack_state(left.path()).unwrap();
     for (number, files) in (1..).zip([&b"no archive"[..], &packed[..packed.len() - 1]]) {
         let mut lot = lot(number, "blackjack", &[slice::from_ref(&digest)]);
         lot.settings = settings(StateScope::Tournament);
@@ -386,9 +382,9 @@ async fn a_coordinator_that_comes_late_is_found() {
     // Nobody is there at first; the worker is told to end and does so, or goes on calling.
     let elsewhere = Place::new();
     let mut config = elsewhere.config(&coordinator, 1);
-    config.access.server = "http://127.0.0.1:1".to_owned();
+    config.coordinator.server = "http://127.0.0.1:1".to_owned();
     let lonely = Working::start(config);
-    lonely.ending.send_replace(Ending::Drain);
+    lonely.ending.send_replace(Shutdown::Drain);
     lonely.end().await.unwrap();
     coordinator.admit_again();
     let mut line = coordinator.welcome().await;
@@ -425,7 +421,7 @@ async fn draining_lets_lots_end_and_takes_no_more() {
     line.room().await;
     line.say(Said::Lot(lot(1, "gomoku", &[&table]))).await;
     started(&mut line, &coordinator, &digest).await;
-    worker.ending.send_replace(Ending::Drain);
+    worker.ending.send_replace(Shutdown::Drain);
     // It was on its way: nobody has told the coordinator yet.
     line.say(Said::Lot(lot(2, "gomoku", &[&table]))).await;
     let back = line
@@ -465,7 +461,7 @@ async fn what_does_not_end_in_time_is_given_back() {
     line.room().await;
     line.say(Said::Lot(lot(1, "gomoku", &[&[digest.clone(), digest.clone()]]))).await;
     started(&mut line, &coordinator, &digest).await;
-    worker.ending.send_replace(Ending::Drain);
+    worker.ending.send_replace(Shutdown::Drain);
     let rest = line.rest().await;
     assert_eq!(
         rest.last(),
@@ -517,13 +513,13 @@ async fn a_worker_none_of_whose_slots_can_play_recovers() {
     line.say(Said::LeasesLost(v1::LeasesLost { leases: leases(&[1]) })).await;
     let state = |worker: &Working| {
         let mut figures = String::new();
-        worker.metrics.figures(&mut figures).unwrap();
+        worker.metrics.encode(&mut figures).unwrap();
         figures.contains("arbiter_worker_slots{state=\"recovering\"} 1\n")
     };
     while !state(&worker) {
         tokio::task::yield_now().await;
     }
-    assert!(worker.metrics.is_connected(), "it keeps its line");
+    assert!(worker.metrics.is_connected(), "it stays connected");
     fs::write(held.join("freezer.state"), "THAWED").unwrap();
     assert_eq!(line.room().await, 1, "and has room again");
     assert!(!line.heard.iter().any(|say| matches!(say, Payload::Fault(_))));

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use arbiter_games::ProtocolExample;
 use arbiter_worker::fault::Fault;
-use arbiter_worker::seat::{Failure as Failed, Stop};
+use arbiter_worker::seat::{SeatFailure, StopSignal};
 use serde_json::json;
 
 use super::super::play::interruptible;
@@ -72,7 +72,7 @@ impl Console<'_> {
     /// Starts the bot as it is now on disk, and lets it answer.
     fn talk(
         &mut self,
-        stop: &Arc<Stop>,
+        stop: &Arc<StopSignal>,
         lines: &Receiver<io::Result<String>>,
     ) -> Result<Next, Failure> {
         let roster = self.house.roster()?;
@@ -95,7 +95,7 @@ impl Console<'_> {
     fn answer_all(
         &mut self,
         dialogue: &mut Dialogue,
-        stop: &Stop,
+        stop: &StopSignal,
         lines: &Receiver<io::Result<String>>,
     ) -> Result<Next, Failure> {
         loop {
@@ -154,7 +154,7 @@ impl Console<'_> {
         }
         match reply {
             Some(Ok(answer)) => answer.split('\n').try_for_each(|line| self.out.line(line))?,
-            Some(Err(Failed { forfeit, detail })) => {
+            Some(Err(SeatFailure { forfeit, detail })) => {
                 self.out.line(&format!("forfeit: {forfeit}: {detail}"))?;
             }
             None => {}

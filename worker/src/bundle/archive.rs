@@ -40,7 +40,7 @@ pub(super) struct Caps {
 impl Caps {
     pub(super) fn too_large(&self) -> BundleError {
         let most = self.unpacked >> 20;
-        BundleError::unfit(format!(
+        BundleError::invalid(format!(
             "its files are larger than {most} MiB together; leave out what it does not need to run"
         ))
     }
@@ -55,7 +55,7 @@ impl Caps {
         if self.room(packed) == self.unpacked {
             return self.too_large();
         }
-        BundleError::unfit(format!(
+        BundleError::invalid(format!(
             "it unpacks to more than {MOST_RATIO} times its size; leave out files that are empty \
              but for their length"
         ))
@@ -63,14 +63,14 @@ impl Caps {
 
     pub(super) fn too_many(&self) -> BundleError {
         let most = self.entries;
-        BundleError::unfit(format!(
+        BundleError::invalid(format!(
             "it has more than {most} files and directories; leave out what it does not need to run"
         ))
     }
 
     pub(super) fn too_large_packed(&self) -> BundleError {
         let most = self.packed >> 20;
-        BundleError::unfit(format!(
+        BundleError::invalid(format!(
             "it is larger than {most} MiB, compressed; leave out what it does not need to run"
         ))
     }
@@ -183,7 +183,7 @@ impl Gatherer<'_> {
         }
         let path = place.strip_prefix(self.root).unwrap_or(place).to_owned();
         if path.as_os_str().len() > LONGEST_PATH {
-            return Err(BundleError::unfit(format!("{}: its path is too long", path.display())));
+            return Err(BundleError::invalid(format!("{}: its path is too long", path.display())));
         }
         if let Content::Link(target) = &content {
             let real = fs::canonicalize(place).is_ok_and(|real| real.starts_with(self.root));
@@ -212,7 +212,7 @@ pub(super) fn stays_within(path: &Path, target: &Path) -> bool {
 }
 
 pub(super) fn leads_out(path: &Path) -> BundleError {
-    BundleError::unfit(format!(
+    BundleError::invalid(format!(
         "{}: a link that leads nowhere in the bot's directory; put the file there, or link it by a \
          relative path",
         path.display()

@@ -65,7 +65,7 @@ pub(super) fn decoder(bytes: &[u8]) -> Result<impl Read, BundleError> {
 /// What is said of bytes that cannot be read.
 #[expect(clippy::needless_pass_by_value, reason = "the form that `map_err` takes")]
 pub(super) fn no_archive(error: io::Error) -> BundleError {
-    BundleError::unfit(format!("it is no tar archive compressed by Zstandard: {error}"))
+    BundleError::invalid(format!("it is no tar archive compressed by Zstandard: {error}"))
 }
 
 /// Reads so much and no more. There is no room left once there was more.
@@ -119,7 +119,7 @@ impl Extended {
     fn pax(&mut self, entry: &mut Entry<'_, impl Read>) -> Result<(), BundleError> {
         if entry.size() > LONGEST_PAX {
             let most = LONGEST_PAX >> 10;
-            return Err(BundleError::unfit(format!(
+            return Err(BundleError::invalid(format!(
                 "a header of it is larger than {most} KiB; pack it without extended attributes"
             )));
         }
@@ -209,7 +209,7 @@ impl Unpacking<'_> {
         };
         self.check_room(entry.size())?;
         if extended.size.is_some_and(|size| size != entry.size()) {
-            return Err(BundleError::unfit("an entry of it has two sizes; pack it anew"));
+            return Err(BundleError::invalid("an entry of it has two sizes; pack it anew"));
         }
         self.one(path, kind, entry)
     }
@@ -245,7 +245,7 @@ impl Unpacking<'_> {
             }
             Kind::Link(_) | Kind::Other => {
                 let why = "neither a file nor a directory nor a link; leave it out";
-                Err(BundleError::unfit(format!("{}: {why}", path.display())))
+                Err(BundleError::invalid(format!("{}: {why}", path.display())))
             }
         }
     }
@@ -344,18 +344,20 @@ fn place(bytes: Vec<u8>) -> Result<PathBuf, BundleError> {
         match part {
             Component::Normal(name) if name.len() <= LONGEST_NAME => plain.push(name),
             Component::CurDir => {}
-            _ => return Err(BundleError::unfit(format!("{}: no path within it", path.display()))),
+            _ => {
+                return Err(BundleError::invalid(format!("{}: no path within it", path.display())));
+            }
         }
     }
     let bytes = plain.as_os_str().as_encoded_bytes();
     if bytes.len() > LONGEST_PATH || bytes.contains(&0) {
-        return Err(BundleError::unfit(format!("{}: no path for a file", plain.display())));
+        return Err(BundleError::invalid(format!("{}: no path for a file", plain.display())));
     }
     Ok(plain)
 }
 
 fn twice(path: &Path) -> BundleError {
-    BundleError::unfit(format!("{}: it is in there twice", path.display()))
+    BundleError::invalid(format!("{}: it is in there twice", path.display()))
 }
 
 /// Whether a link's target is none that a file system could hold.
@@ -372,7 +374,7 @@ fn unless_unfit(place: &Path, path: &Path) -> impl Fn(io::Error) -> BundleError 
         | io::ErrorKind::InvalidInput
         | io::ErrorKind::InvalidFilename
         | io::ErrorKind::NotADirectory => {
-            BundleError::unfit(format!("{}: {error}", path.display()))
+            BundleError::invalid(format!("{}: {error}", path.display()))
         }
         _ => BundleError::system(&place)(error),
     }

@@ -16,7 +16,7 @@ use zip::ZipArchive;
 
 use super::archive::LONGEST_PATH;
 use super::extract::{self, Capped, Kind, Unpacking, no_archive};
-use super::{Bundle, BundleError, CAPS, MOST_UNPACKED};
+use super::{Bundle, BundleError, CAPS, MAX_UNPACKED};
 use crate::bot::{Bot, BotError, manifest};
 use crate::bounded_read::read_at_most;
 
@@ -46,7 +46,7 @@ const ENTRY_LENGTHS: usize = 28;
 const LONGEST_ENTRY: u32 = 8 << 10;
 
 /// The largest archive that is read from a file, in bytes: it may be compressed better afterwards.
-const MOST_ARCHIVE: u64 = MOST_UNPACKED + (1 << 20);
+const MOST_ARCHIVE: u64 = MAX_UNPACKED + (1 << 20);
 
 /// What stands in the first header of a tar archive, and where.
 const TAR_MARK: (usize, &[u8]) = (257, b"ustar");
@@ -184,7 +184,7 @@ fn zip(bytes: &[u8], unpacking: &mut Unpacking<'_>) -> Result<(), BundleError> {
     let broken = |error: zip::result::ZipError| no_archive(error.into());
     let mut archive = ZipArchive::new(Cursor::new(bytes)).map_err(broken)?;
     if promised.is_some_and(|promised| promised != archive.len()) {
-        return Err(BundleError::unfit("some of its files are in there twice"));
+        return Err(BundleError::invalid("some of its files are in there twice"));
     }
     for index in 0..archive.len() {
         let entry = archive.by_index(index).map_err(broken)?;
@@ -219,7 +219,7 @@ fn check_directory(bytes: &[u8]) -> Result<(), BundleError> {
             let lengths =
                 lengths.chunks_exact(2).map(|pair| u32::from(pair[0]) | u32::from(pair[1]) << 8);
             if lengths.sum::<u32>() > LONGEST_ENTRY {
-                return Err(BundleError::unfit(
+                return Err(BundleError::invalid(
                     "one of its files has a name or a comment that is too long; shorten it",
                 ));
             }
@@ -227,7 +227,7 @@ fn check_directory(bytes: &[u8]) -> Result<(), BundleError> {
             ends += 1;
             let locator = at.checked_sub(LOCATOR_LENGTH).map(|before| &bytes[before..]);
             if locator.is_some_and(|before| before.starts_with(LOCATOR_MARK)) {
-                return Err(BundleError::unfit(
+                return Err(BundleError::invalid(
                     "it is in the zip64 form, for more than a bundle can hold; pack it without",
                 ));
             }

@@ -9,7 +9,7 @@ use arbiter_replay::{Header, Line, Transcript, TranscriptHash, Writer};
 use tempfile::NamedTempFile;
 
 use crate::fault::{Context as _, Fault};
-use crate::referee::{Event, Witness};
+use crate::referee::{EventSink, MatchEvent};
 use crate::sandbox;
 
 /// What is told about a record that cannot be written.
@@ -72,28 +72,28 @@ impl Recorder {
     }
 }
 
-impl Witness for Recorder {
-    fn witness(&mut self, time: Micros, event: Event<'_>) -> Result<(), Fault> {
+impl EventSink for Recorder {
+    fn on_event(&mut self, time: Micros, event: MatchEvent<'_>) -> Result<(), Fault> {
         self.event(&match event {
-            Event::Sent { seat, text, .. } => Line::Sent { time, seat, text: text.to_owned() },
-            Event::Replied { seat, reply, spent, .. } => {
+            MatchEvent::Sent { seat, text, .. } => Line::Sent { time, seat, text: text.to_owned() },
+            MatchEvent::Replied { seat, reply, spent, .. } => {
                 Line::Replied { time, seat, reply: reply.to_owned(), spent }
             }
-            Event::Forfeited { seat, forfeit, spent, detail } => {
+            MatchEvent::Forfeited { seat, forfeit, spent, detail } => {
                 Line::Forfeited { time, seat, forfeit, spent, detail: detail.to_owned() }
             }
-            Event::Noted(note) => Line::Noted { time, note: note.clone() },
+            MatchEvent::Noted(note) => Line::Noted { time, note: note.clone() },
         })
     }
 }
 
-impl Witness for Transcript {
-    fn witness(&mut self, _time: Micros, event: Event<'_>) -> Result<(), Fault> {
+impl EventSink for Transcript {
+    fn on_event(&mut self, _time: Micros, event: MatchEvent<'_>) -> Result<(), Fault> {
         match event {
-            Event::Sent { seat, text, tells_time: false } => self.sent(seat, text),
-            Event::Replied { seat, reply, tells_time: false, .. } => self.replied(seat, reply),
-            Event::Forfeited { seat, forfeit, .. } => self.forfeited(seat, forfeit),
-            Event::Sent { .. } | Event::Replied { .. } | Event::Noted(_) => {}
+            MatchEvent::Sent { seat, text, tells_time: false } => self.sent(seat, text),
+            MatchEvent::Replied { seat, reply, tells_time: false, .. } => self.replied(seat, reply),
+            MatchEvent::Forfeited { seat, forfeit, .. } => self.forfeited(seat, forfeit),
+            MatchEvent::Sent { .. } | MatchEvent::Replied { .. } | MatchEvent::Noted(_) => {}
         }
         Ok(())
     }

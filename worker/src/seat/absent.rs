@@ -3,7 +3,7 @@
 use arbiter_games::{Forfeit, Micros};
 
 use super::pipes::Tail;
-use super::{Answer, Manners, Remains, Seat, remains};
+use super::{ProtocolWarnings, SeatDriver, SeatUsage, TimedReply, remains};
 use crate::fault::Fault;
 use crate::sandbox::Jail;
 
@@ -18,22 +18,22 @@ pub(crate) struct AbsentSeat {
 
 impl AbsentSeat {
     /// The seat of a bot that is not there, and why: words for its author.
-    pub(crate) fn boxed(why: impl Into<String>, jail: Option<Jail>) -> Box<dyn Seat> {
+    pub(crate) fn boxed(why: impl Into<String>, jail: Option<Jail>) -> Box<dyn SeatDriver> {
         Box::new(Self { why: why.into(), jail })
     }
 }
 
-impl Seat for AbsentSeat {
-    fn ask(&mut self, _text: &str, _limit: Micros) -> Result<Answer, Fault> {
-        Ok(Answer::failed(Forfeit::Gone, self.why.clone()))
+impl SeatDriver for AbsentSeat {
+    fn ask(&mut self, _text: &str, _limit: Micros) -> Result<TimedReply, Fault> {
+        Ok(TimedReply::failed(Forfeit::Gone, self.why.clone()))
     }
 
     fn dismiss(&mut self) {}
 
-    fn close(self: Box<Self>) -> Result<Remains, Fault> {
+    fn close(self: Box<Self>) -> Result<SeatUsage, Fault> {
         match self.jail {
-            Some(jail) => remains(jail, Tail::default(), Manners::default()),
-            None => Ok(Remains::default()),
+            Some(jail) => remains(jail, Tail::default(), ProtocolWarnings::default()),
+            None => Ok(SeatUsage::default()),
         }
     }
 }

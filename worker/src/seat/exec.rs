@@ -6,9 +6,11 @@ use std::time::Instant;
 
 use arbiter_games::{Forfeit, Micros, TimeSpent};
 
-use super::framing::{LONGEST_ANSWER, MOST_OUTPUT};
-use super::pipes::{self, Buffer, Drained, ENDING, For, Stop, Tail};
-use super::{Answer, Failure, Manners, Remains, Seat, remains, would_not_stop};
+use super::framing::{MAX_OUTPUT_LEN, MAX_REPLY_LEN};
+use super::pipes::{self, Buffer, Drained, ENDING, For, StopSignal, Tail};
+use super::{
+    ProtocolWarnings, SeatDriver, SeatFailure, SeatUsage, TimedReply, remains, would_not_stop,
+};
 use crate::fault::Fault;
 use crate::sandbox::{Exit, Jail, Process, Stdin};
 
@@ -21,12 +23,12 @@ pub struct ExecSeat {
     total: usize,
     stderr: Tail,
     buffer: Buffer,
-    stop: Arc<Stop>,
+    stop: Arc<StopSignal>,
 }
 
 impl ExecSeat {
     /// A bot that is run as `argv` with the words of each request behind it.
-    pub fn new(jail: Jail, argv: Vec<String>, stop: Arc<Stop>) -> Self {
+    pub fn new(jail: Jail, argv: Vec<String>, stop: Arc<StopSignal>) -> Self {
         let (stderr, buffer) = (Tail::default(), Buffer::new());
         Self { jail, argv, total: 0, stderr, buffer, stop }
     }
@@ -37,7 +39,7 @@ impl ExecSeat {
         process: &mut Process,
         start: Instant,
         limit: Micros,
-    ) -> Result<(Micros, Result<Vec<u8>, Failure>), Fault> {
+    ) -> Result<(Micros, Result<Vec<u8>, SeatFailure>), Fault> {
         let mut output = Vec::new();
         loop {
             let ready = pipes::wait(process, For::Output, &self.stop, start, limit)?;
@@ -50,13 +52,13 @@ impl ExecSeat {
                 output.extend_from_slice(self.buffer.front(count));
                 self.total += count;
             }
-            if output.len() > LONGEST_ANSWER || self.total > MOST_OUTPUT {
+            if output.len() > MAX_REPLY_LEN || self.total > MAX_OUTPUT_LEN {
                 let detail = format!(
-                    "wrote {} bytes; {LONGEST_ANSWER} an answer and {MOST_OUTPUT} a match are \
+                    "wrote {} bytes; {MAX_REPLY_LEN} an answer and {MAX_OUTPUT_LEN} a match are \
                      the most",
                     output.len()
                 );
-                return Ok((ready.waited, Err(Failure { forfeit: Forfeit::Flood, detail })));
+                return Ok((ready.waited, Err(SeatFailure { forfeit: Forfeit::Flood, detail })));
             }
             // A program that ended may have left a child that holds the pipe open: what is in
             // the pipe by then is the answer.
@@ -68,7 +70,7 @@ impl ExecSeat {
                     0 => String::new(),
                     bytes => format!("{bytes} bytes came, but the program did not end"),
                 };
-                return Ok((ready.waited, Err(Failure { forfeit: Forfeit::Clock, detail })));
+                return Ok((ready.waited, Err(SeatFailure { forfeit: Forfeit::Clock, detail })));
             }
         }
     }
@@ -77,25 +79,25 @@ impl ExecSeat {
 /// The answer of a program that ended by itself: none if it crashed before it wrote anything, or
 /// was killed for a `cause`.
 fn answered(
-    reply: Result<Vec<u8>, Failure>,
+    reply: Result<Vec<u8>, SeatFailure>,
     exit: Option<Exit>,
     cause: Option<String>,
-) -> Result<Vec<u8>, Failure> {
+) -> Result<Vec<u8>, SeatFailure> {
     if let Some(cause) = cause {
-        return Err(Failure { forfeit: Forfeit::Gone, detail: Exit::by(&cause, exit) });
+        return Err(SeatFailure { forfeit: Forfeit::Gone, detail: Exit::by(&cause, exit) });
     }
     let output = reply?;
     match exit {
         Some(exit) if output.is_empty() && exit != Exit::Code(0) => {
             let detail = format!("{exit}, and wrote nothing");
-            Err(Failure { forfeit: Forfeit::Gone, detail })
+            Err(SeatFailure { forfeit: Forfeit::Gone, detail })
         }
         _ => Ok(output),
     }
 }
 
-impl Seat for ExecSeat {
-    fn ask(&mut self, text: &str, limit: Micros) -> Result<Answer, Fault> {
+impl SeatDriver for ExecSeat {
+    fn ask(&mut self, text: &str, limit: Micros) -> Result<TimedReply, Fault> {
         if self.jail.is_stuck() {
             return Ok(would_not_stop().into());
         }
@@ -105,7 +107,7 @@ impl Seat for ExecSeat {
         let start = Instant::now();
         let mut process = match self.jail.start(&argv, Stdin::Null)? {
             Ok(process) => process,
-            Err(reason) => return Ok(Answer::failed(Forfeit::Gone, reason)),
+            Err(reason) => return Ok(TimedReply::failed(Forfeit::Gone, reason)),
         };
         let listened = self.listen(&mut process, start, limit);
         if matches!(&listened, Ok((_, Ok(output))) if output.is_empty()) {
@@ -121,7 +123,7 @@ impl Seat for ExecSeat {
         let (wall, reply) = listened?;
         if self.jail.is_stuck() {
             let spent = TimeSpent { wall, cpu: self.jail.cpu_time() - before };
-            return Ok(Answer { reply: Err(would_not_stop()), spent });
+            return Ok(TimedReply { reply: Err(would_not_stop()), spent });
         }
         let cause = if exit == Some(Exit::Code(0)) {
             self.jail.check_oom_kill()?
@@ -129,7 +131,7 @@ impl Seat for ExecSeat {
             self.jail.kill_cause()?
         };
         let reply = answered(reply, exit, cause);
-        Ok(Answer { reply, spent: TimeSpent { wall, cpu: self.jail.cpu_time() - before } })
+        Ok(TimedReply { reply, spent: TimeSpent { wall, cpu: self.jail.cpu_time() - before } })
     }
 
     fn settle(&mut self) -> Result<(), Fault> {
@@ -145,7 +147,7 @@ impl Seat for ExecSeat {
         self.jail.kill();
     }
 
-    fn close(self: Box<Self>) -> Result<Remains, Fault> {
-        remains(self.jail, self.stderr, Manners::default())
+    fn close(self: Box<Self>) -> Result<SeatUsage, Fault> {
+        remains(self.jail, self.stderr, ProtocolWarnings::default())
     }
 }

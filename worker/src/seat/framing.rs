@@ -3,14 +3,14 @@
 use arbiter_games::Framing;
 
 /// The most a bot may write without ending an answer, in bytes.
-pub const LONGEST_ANSWER: usize = 64 * 1024;
+pub const MAX_REPLY_LEN: usize = 64 * 1024;
 
 /// The most a bot may write in a whole match, in bytes.
-pub const MOST_OUTPUT: usize = 16 * 1024 * 1024;
+pub const MAX_OUTPUT_LEN: usize = 16 * 1024 * 1024;
 
 /// What a bot wrote that is no part of any answer, and is put up with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Manners {
+pub struct ProtocolWarnings {
     /// Lines ended in CR LF.
     pub carriage_returns: bool,
     /// There were blanks at the end of a line.
@@ -19,7 +19,7 @@ pub struct Manners {
     pub leading_blanks: bool,
 }
 
-impl Manners {
+impl ProtocolWarnings {
     /// Looks at the white space before an answer.
     fn see_before(&mut self, blank: &[u8]) {
         self.carriage_returns |= blank.contains(&b'\r');
@@ -36,7 +36,7 @@ impl Manners {
 /// Collects what a bot writes until an answer is complete. White space in front of an answer is
 /// nothing, whenever it comes: what follows one answer is what precedes the next.
 #[derive(Debug)]
-pub struct Frames {
+pub struct ReplyFramer {
     framing: Framing,
     /// Bytes that belong to no answer taken so far; they never start with white space.
     pending: Vec<u8>,
@@ -46,10 +46,10 @@ pub struct Frames {
     searched: usize,
     /// All bytes ever pushed.
     total: usize,
-    manners: Manners,
+    manners: ProtocolWarnings,
 }
 
-impl Frames {
+impl ReplyFramer {
     /// Nothing written so far.
     pub fn new(framing: Framing) -> Self {
         Self {
@@ -58,7 +58,7 @@ impl Frames {
             line: 0,
             searched: 0,
             total: 0,
-            manners: Manners::default(),
+            manners: ProtocolWarnings::default(),
         }
     }
 
@@ -74,7 +74,7 @@ impl Frames {
     /// The next complete answer without its frame: a line without its end, or the lines of a GTP
     /// answer without the blank one.
     pub fn take(&mut self) -> Option<Vec<u8>> {
-        let end = self.end().filter(|end| *end <= LONGEST_ANSWER)?;
+        let end = self.end().filter(|end| *end <= MAX_REPLY_LEN)?;
         let behind = &self.pending[end..];
         let rest = behind.trim_ascii_start().to_vec();
         self.manners.see_before(&behind[..behind.len() - rest.len()]);
@@ -87,13 +87,13 @@ impl Frames {
     }
 
     /// What was put up with so far.
-    pub fn manners(&self) -> Manners {
+    pub fn manners(&self) -> ProtocolWarnings {
         self.manners
     }
 
     /// Whether more was written than any answer needs.
     pub fn flooded(&self) -> bool {
-        self.pending.len() > LONGEST_ANSWER || self.total > MOST_OUTPUT
+        self.pending.len() > MAX_REPLY_LEN || self.total > MAX_OUTPUT_LEN
     }
 
     /// What was written beyond the answers taken, if anything.
@@ -143,10 +143,10 @@ mod tests {
 
     /// The answers in `bytes`, pushed whole and byte by byte: both must give the same.
     fn answers(framing: Framing, bytes: &[u8]) -> Vec<String> {
-        let mut whole = Frames::new(framing);
+        let mut whole = ReplyFramer::new(framing);
         whole.push(bytes);
         let all: Vec<_> = std::iter::from_fn(|| whole.take()).collect();
-        let mut dribbled = Frames::new(framing);
+        let mut dribbled = ReplyFramer::new(framing);
         let mut one_by_one = Vec::new();
         for byte in bytes {
             dribbled.push(&[*byte]);
@@ -174,24 +174,24 @@ mod tests {
 
     #[test]
     fn bytes_that_are_no_text_pass_through() {
-        let mut frames = Frames::new(Framing::Line);
+        let mut frames = ReplyFramer::new(Framing::Line);
         frames.push(b"\0\xff\xfe\n");
         assert_eq!(frames.take().unwrap(), b"\0\xff\xfe");
     }
 
     #[test]
     fn floods() {
-        let mut frames = Frames::new(Framing::Line);
-        frames.push(&vec![b'x'; LONGEST_ANSWER]);
+        let mut frames = ReplyFramer::new(Framing::Line);
+        frames.push(&vec![b'x'; MAX_REPLY_LEN]);
         assert!(!frames.flooded());
         frames.push(b"x");
         assert!(frames.flooded());
         frames.push(b"\n");
         assert_eq!(frames.take(), None, "an answer that is too long is none");
 
-        let mut frames = Frames::new(Framing::Line);
+        let mut frames = ReplyFramer::new(Framing::Line);
         let line = [vec![b'x'; 1023], vec![b'\n']].concat();
-        for _ in 0..MOST_OUTPUT / line.len() {
+        for _ in 0..MAX_OUTPUT_LEN / line.len() {
             frames.push(&line);
             assert!(!frames.flooded() && frames.take().is_some());
         }
@@ -201,7 +201,7 @@ mod tests {
 
     #[test]
     fn blanks_around_an_answer_are_nothing() {
-        let mut frames = Frames::new(Framing::Line);
+        let mut frames = ReplyFramer::new(Framing::Line);
         frames.push(b"(7,7)\n \n\t");
         assert!(frames.take().is_some() && frames.surplus().is_none());
         frames.push(b"\n\n");

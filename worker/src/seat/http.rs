@@ -36,10 +36,10 @@ use arbiter_games::{ClockKind, Forfeit, Micros};
 use arbiter_proto::tricks_http::{Format, PATH, Request as Wish};
 use rustix::event::{PollFd, PollFlags};
 
-use super::framing::MOST_OUTPUT;
-use super::pipes::{self, Drained, Stop, since};
+use super::framing::MAX_OUTPUT_LEN;
+use super::pipes::{self, Drained, StopSignal, since};
 use super::program::Program;
-use super::{Answer, Failure, Manners, Remains, Seat};
+use super::{ProtocolWarnings, SeatDriver, SeatFailure, SeatUsage, TimedReply};
 use crate::fault::{Context as _, Fault};
 use crate::sandbox::{Exit, Jail, LoopbackListener};
 use connection::Connection;
@@ -95,7 +95,7 @@ struct Owed {
 }
 
 /// Whether what was waited for has come, or why the bot forfeits; and after what time.
-type Attended = Result<(Micros, Result<(), Failure>), Fault>;
+type Attended = Result<(Micros, Result<(), SeatFailure>), Fault>;
 
 /// What a round of waiting found.
 #[derive(Clone, Copy, Debug)]
@@ -113,8 +113,8 @@ impl HttpSeat {
         door: LoopbackListener,
         argv: &[String],
         clock: ClockKind,
-        stop: Arc<Stop>,
-    ) -> Result<Box<dyn Seat>, Fault> {
+        stop: Arc<StopSignal>,
+    ) -> Result<Box<dyn SeatDriver>, Fault> {
         let mut program = match Program::start(jail, argv, clock, stop)? {
             Ok(program) => program,
             Err(absent) => return Ok(absent),
@@ -170,13 +170,13 @@ impl HttpSeat {
                 break;
             }
             if let Some(detail) = self.flood() {
-                return Ok((waited, Err(Failure { forfeit: Forfeit::Flood, detail })));
+                return Ok((waited, Err(SeatFailure { forfeit: Forfeit::Flood, detail })));
             }
             if round.ended {
                 return Ok((waited, Err(self.program.gone("ended")?)));
             }
             if waited > limit {
-                let failure = Failure { forfeit: Forfeit::Clock, detail: self.progress() };
+                let failure = SeatFailure { forfeit: Forfeit::Clock, detail: self.progress() };
                 return Ok((waited, Err(failure)));
             }
         }
@@ -383,8 +383,8 @@ impl HttpSeat {
             return Some(format!("has more than {MOST_CONNECTIONS} connections at a time"));
         }
         let total = self.total;
-        (total > MOST_OUTPUT)
-            .then(|| format!("sent {total} bytes in one match; {MOST_OUTPUT} is the most"))
+        (total > MAX_OUTPUT_LEN)
+            .then(|| format!("sent {total} bytes in one match; {MAX_OUTPUT_LEN} is the most"))
     }
 
     /// What there is of a request whose time is over.
@@ -414,8 +414,8 @@ fn error(words: &str) -> String {
     format!("error: {words}")
 }
 
-impl Seat for HttpSeat {
-    fn ask(&mut self, text: &str, limit: Micros) -> Result<Answer, Fault> {
+impl SeatDriver for HttpSeat {
+    fn ask(&mut self, text: &str, limit: Micros) -> Result<TimedReply, Fault> {
         if let Some(failure) = self.program.stuck() {
             return Ok(failure.into());
         }
@@ -461,7 +461,7 @@ impl Seat for HttpSeat {
         self.program.farewell(deadline)
     }
 
-    fn close(self: Box<Self>) -> Result<Remains, Fault> {
-        self.program.close(Manners::default())
+    fn close(self: Box<Self>) -> Result<SeatUsage, Fault> {
+        self.program.close(ProtocolWarnings::default())
     }
 }

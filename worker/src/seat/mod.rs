@@ -1,7 +1,7 @@
-//! Seats: how words reach a bot and its answers come back.
+//! Seat drivers: they send a bot its requests and read its replies.
 //!
-//! A seat knows bytes, pipes and time; it knows no rule. What a bot does wrong comes back as a
-//! [`Failure`] inside the answer, what goes wrong on our side as a [`Fault`].
+//! A driver handles bytes, pipes and time, and knows no rules. An error of the bot is a
+//! [`SeatFailure`] inside the reply; an error of the system is a [`Fault`].
 
 mod absent;
 mod cpu_time;
@@ -22,90 +22,103 @@ use crate::sandbox::{Bytes, Exit, Jail};
 pub(crate) use absent::AbsentSeat;
 pub use arbiter_games::Framing;
 pub use exec::ExecSeat;
-pub use framing::{Frames, LONGEST_ANSWER, MOST_OUTPUT, Manners};
+pub use framing::{MAX_OUTPUT_LEN, MAX_REPLY_LEN, ProtocolWarnings, ReplyFramer};
 pub use http::HttpSeat;
-pub use pipes::{Cord, Stop};
+pub use pipes::{StopHandle, StopSignal};
 pub use stdio::StdioSeat;
 
-/// How long a bot has to end when nothing more will come.
+/// How long a bot may take to exit after the match.
 pub const GRACE: Duration = Duration::from_millis(500);
 
-/// What a bot made of a request.
-#[derive(Debug)]
-pub struct Answer {
-    /// The answer without its frame, or why there is none.
-    pub reply: Result<Vec<u8>, Failure>,
-    /// What it took.
+/// A bot's reply to a request, and the time that it took.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TimedReply {
+    /// The reply without its frame, or why there is none.
+    pub reply: Result<Vec<u8>, SeatFailure>,
+    /// Wall-clock and processor time of the reply.
     pub spent: TimeSpent,
 }
 
-impl Answer {
-    /// No answer, for a reason that took no time.
+impl TimedReply {
+    /// A failure that took no time.
     fn failed(forfeit: Forfeit, detail: String) -> Self {
-        Failure { forfeit, detail }.into()
+        SeatFailure { forfeit, detail }.into()
+    }
+
+    /// Whether both replies are the same, or both are the same forfeit. Times and the words of the
+    /// evidence may differ.
+    pub fn agrees(&self, other: &Self) -> bool {
+        match (&self.reply, &other.reply) {
+            (Ok(one), Ok(other)) => one == other,
+            (Err(one), Err(other)) => one.forfeit == other.forfeit,
+            _ => false,
+        }
+    }
+
+    /// How the seat forfeited, if it did.
+    pub fn forfeit(&self) -> Option<Forfeit> {
+        self.reply.as_ref().err().map(|failure| failure.forfeit)
     }
 }
 
-impl From<Failure> for Answer {
-    fn from(failure: Failure) -> Self {
+impl From<SeatFailure> for TimedReply {
+    fn from(failure: SeatFailure) -> Self {
         Self { reply: Err(failure), spent: TimeSpent::default() }
     }
 }
 
-/// The absence of an answer.
+/// Why a bot gave no reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failure {
-    /// What the bot did.
+pub struct SeatFailure {
+    /// The kind of forfeit.
     pub forfeit: Forfeit,
-    /// The evidence, in words for the bot's author.
+    /// The evidence, for the bot's author.
     pub detail: String,
 }
 
-/// What is left when a bot is gone.
+/// Output and resource usage of a seat in a whole match.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Remains {
+pub struct SeatUsage {
     /// The last 64 KiB of its standard error.
     pub stderr: Vec<u8>,
-    /// How many bytes of standard error were dropped before those.
+    /// Bytes of standard error dropped before those.
     pub stderr_dropped: usize,
-    /// Processor time of the whole process tree, in the whole match.
+    /// Processor time of the whole process tree.
     pub cpu: Micros,
-    /// The most memory it used at a time, where that is measured.
+    /// Peak memory, where it is measured.
     pub memory: Option<Bytes>,
-    /// What was put up with.
-    pub manners: Manners,
-    /// What it did when it was asked nothing more: evidence, and no forfeit, since what the match
-    /// came to was known.
-    pub late_failure: Option<Failure>,
+    /// Tolerated deviations from the protocol.
+    pub manners: ProtocolWarnings,
+    /// A failure after the last reply. It is evidence but no forfeit: the match was over.
+    pub late_failure: Option<SeatFailure>,
 }
 
-/// One place at the table, with a bot on it.
-pub trait Seat {
-    /// Puts `text` to the bot and waits for its answer, at most `limit` of time on the wall.
-    fn ask(&mut self, text: &str, limit: Micros) -> Result<Answer, Fault>;
+/// Drives the occupant of one seat.
+pub trait SeatDriver {
+    /// Sends a request and waits for the reply, at most `limit` of wall-clock time.
+    fn ask(&mut self, text: &str, limit: Micros) -> Result<TimedReply, Fault>;
 
-    /// Sees to it that nothing of the bot takes a turn from others until it is asked again, unless
-    /// it may think on: before another bot is asked. One that will not stop is killed, and forfeits
-    /// what it is asked next; the time that this takes is charged to nobody.
+    /// Waits until all processes of the bot are stopped, unless it may ponder. Called before
+    /// another bot is asked, so that this one takes no processor time from it. A bot that does not
+    /// stop is killed and forfeits its next request. No bot is charged for the wait.
     fn settle(&mut self) -> Result<(), Fault> {
         Ok(())
     }
 
-    /// Tells the bot something that owes no answer. Whether it listens does not matter.
+    /// Sends a message that needs no reply. Ignores whether the bot reads it.
     fn tell(&mut self, _text: &str) {}
 
-    /// Whether the next answer is the first of a process whose start-up is not charged.
+    /// Whether the next reply is the first of a process, which has a start-up allowance.
     fn starting_up(&self) -> bool {
         false
     }
 
-    /// What the bot wrote to its standard error so far, or the end of it. What it wrote since its
-    /// last answer may not be there yet.
+    /// The end of the bot's standard error so far. Output since the last reply may be missing.
     fn stderr(&self) -> &[u8] {
         &[]
     }
 
-    /// How the bot's program ended, if it had a standing one and that has ended.
+    /// How the bot's process ended, if it runs for the whole match and has ended.
     fn exit(&mut self) -> Option<Exit> {
         None
     }
@@ -113,33 +126,33 @@ pub trait Seat {
     /// Kills the bot.
     fn dismiss(&mut self);
 
-    /// Lets the bot know that nothing more will come.
+    /// Closes the bot's input: no more requests follow.
     fn hang_up(&mut self) {}
 
-    /// Waits until the bot has ended, at most until `deadline`.
+    /// Waits until the bot has exited, at most until `deadline`.
     fn farewell(&mut self, _deadline: Instant) -> Result<(), Fault> {
         Ok(())
     }
 
-    /// Kills what still runs, and cleans up.
-    fn close(self: Box<Self>) -> Result<Remains, Fault>;
+    /// Kills all remaining processes and cleans up.
+    fn close(self: Box<Self>) -> Result<SeatUsage, Fault>;
 }
 
-/// The failure of a bot that was in the kernel when it was to stop, and stayed there.
-fn would_not_stop() -> Failure {
-    let detail = "would not stop: its processes went on in the kernel when it owed nothing";
-    Failure { forfeit: Forfeit::Gone, detail: detail.to_owned() }
+/// The failure of a bot whose processes stayed in a kernel call when they were stopped.
+fn would_not_stop() -> SeatFailure {
+    let detail = "would not stop: its processes stayed in a kernel call after its reply";
+    SeatFailure { forfeit: Forfeit::Gone, detail: detail.to_owned() }
 }
 
-/// Closes a jail, and gathers what is left.
-fn remains(jail: Jail, stderr: pipes::Tail, manners: Manners) -> Result<Remains, Fault> {
+/// Closes a jail and collects the usage of its seat.
+fn remains(jail: Jail, stderr: pipes::Tail, manners: ProtocolWarnings) -> Result<SeatUsage, Fault> {
     let (cpu, memory, is_stuck) = (jail.cpu_time(), jail.peak_memory(), jail.is_stuck());
     let lingers = jail.close()?.lingers;
     let would_not_end = || {
-        let detail = "would not end: its processes went on in the kernel when they were killed";
-        Failure { forfeit: Forfeit::Gone, detail: detail.to_owned() }
+        let detail = "would not end: its processes stayed in a kernel call after they were killed";
+        SeatFailure { forfeit: Forfeit::Gone, detail: detail.to_owned() }
     };
     let late_failure = if is_stuck { Some(would_not_stop()) } else { lingers.then(would_not_end) };
     let (stderr, stderr_dropped) = stderr.finish();
-    Ok(Remains { stderr, stderr_dropped, cpu, memory, manners, late_failure })
+    Ok(SeatUsage { stderr, stderr_dropped, cpu, memory, manners, late_failure })
 }

@@ -24,18 +24,18 @@ const CHUNK: usize = 64 * 1024;
 /// Ends matches early: once its other end is written to or closed, every wait of every seat ends
 /// in [`Fault::Abandoned`].
 #[derive(Debug)]
-pub struct Stop(pub(super) OwnedFd);
+pub struct StopSignal(pub(super) OwnedFd);
 
-impl Stop {
+impl StopSignal {
     /// Watches the reading end of a pipe.
     pub fn new(reader: OwnedFd) -> Self {
         Self(reader)
     }
 
     /// A stop, and the cord that pulls it.
-    pub fn with_cord() -> io::Result<(Self, Cord)> {
+    pub fn new_pair() -> io::Result<(Self, StopHandle)> {
         let (reader, writer) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
-        Ok((Self(reader), Cord(writer)))
+        Ok((Self(reader), StopHandle(writer)))
     }
 
     /// Goes on, unless it was pulled.
@@ -50,14 +50,14 @@ impl Stop {
     }
 }
 
-/// Pulls a [`Stop`]; losing it does so too.
+/// Pulls a [`StopSignal`]; losing it does so too.
 #[derive(Debug)]
-pub struct Cord(OwnedFd);
+pub struct StopHandle(OwnedFd);
 
-impl Cord {
+impl StopHandle {
     /// Ends everything that watches the stop. It is a written byte and not the closed end that
     /// says so: a child that is just being forked may hold a copy of that a moment longer.
-    pub fn pull(self) {
+    pub fn stop(self) {
         let _over_already = rustix::io::write(&self.0, &[1]);
     }
 }
@@ -100,7 +100,7 @@ pub(crate) enum For {
 pub(crate) fn wait(
     process: &Process,
     what: For,
-    stop: &Stop,
+    stop: &StopSignal,
     start: Instant,
     limit: Micros,
 ) -> Result<Ready, Fault> {

@@ -7,8 +7,11 @@ use std::time::Instant;
 use arbiter_games::{ClockKind, Forfeit, Micros, TimeSpent};
 
 use super::cpu_time::CpuCounter;
-use super::pipes::{self, Buffer, Drained, ENDING, For, Stop, Tail, micros};
-use super::{AbsentSeat, Answer, Failure, Manners, Remains, Seat, remains, would_not_stop};
+use super::pipes::{self, Buffer, Drained, ENDING, For, StopSignal, Tail, micros};
+use super::{
+    AbsentSeat, ProtocolWarnings, SeatDriver, SeatFailure, SeatUsage, TimedReply, remains,
+    would_not_stop,
+};
 use crate::fault::Fault;
 use crate::sandbox::{Exit, Jail, Process, Stdin};
 
@@ -16,7 +19,7 @@ use crate::sandbox::{Exit, Jail, Process, Stdin};
 const WORTH_MEASURING: Micros = Micros::from_millis(1);
 
 /// Whether a step towards an answer succeeded, or why the bot forfeits.
-pub(super) type Outcome<T> = Result<Result<T, Failure>, Fault>;
+pub(super) type Outcome<T> = Result<Result<T, SeatFailure>, Fault>;
 
 /// A running program of a bot.
 #[derive(Debug)]
@@ -25,7 +28,7 @@ pub(super) struct Program {
     pub(super) process: Process,
     pub(super) stderr: Tail,
     pub(super) buffer: Buffer,
-    pub(super) stop: Arc<Stop>,
+    pub(super) stop: Arc<StopSignal>,
     clock: ClockKind,
     cpu: CpuCounter,
 }
@@ -36,8 +39,8 @@ impl Program {
         mut jail: Jail,
         argv: &[String],
         clock: ClockKind,
-        stop: Arc<Stop>,
-    ) -> Result<Result<Self, Box<dyn Seat>>, Fault> {
+        stop: Arc<StopSignal>,
+    ) -> Result<Result<Self, Box<dyn SeatDriver>>, Fault> {
         let process = match jail.start(argv, Stdin::Pipe)? {
             Ok(process) => process,
             Err(reason) => return Ok(Err(AbsentSeat::boxed(reason, Some(jail)))),
@@ -70,8 +73,8 @@ impl Program {
     pub(super) fn rest(
         &mut self,
         wall: Micros,
-        reply: Result<Vec<u8>, Failure>,
-    ) -> Result<Answer, Fault> {
+        reply: Result<Vec<u8>, SeatFailure>,
+    ) -> Result<TimedReply, Fault> {
         self.jail.pause()?;
         if self.clock == ClockKind::Cpu {
             // Read while it stands, the account is exact.
@@ -83,7 +86,7 @@ impl Program {
             None => self.whole(reply)?,
             Some(failure) => Err(failure),
         };
-        Ok(Answer { reply, spent: TimeSpent { wall, cpu } })
+        Ok(TimedReply { reply, spent: TimeSpent { wall, cpu } })
     }
 
     /// Waits until it rests, before another bot is asked.
@@ -93,7 +96,7 @@ impl Program {
     }
 
     /// The failure of a bot that would not stop when it was told to.
-    pub(super) fn stuck(&self) -> Option<Failure> {
+    pub(super) fn stuck(&self) -> Option<SeatFailure> {
         self.jail.is_stuck().then(would_not_stop)
     }
 
@@ -103,7 +106,7 @@ impl Program {
     }
 
     /// The failure of a bot that is gone or closed a pipe, with its exit if it has one.
-    pub(super) fn gone(&mut self, seen: &str) -> Result<Failure, Fault> {
+    pub(super) fn gone(&mut self, seen: &str) -> Result<SeatFailure, Fault> {
         self.jail.resume()?;
         let start = Instant::now();
         let exit = loop {
@@ -123,16 +126,16 @@ impl Program {
             (None, Some(exit)) => exit.to_string(),
             (None, None) => format!("{seen}, but runs on"),
         };
-        Ok(Failure { forfeit: Forfeit::Gone, detail })
+        Ok(SeatFailure { forfeit: Forfeit::Gone, detail })
     }
 
     /// The reply of a bot none of whose processes was killed for want of memory. Its first one may
     /// have answered all the same; but it is not the program any more that its author wrote.
-    fn whole(&mut self, reply: Result<Vec<u8>, Failure>) -> Outcome<Vec<u8>> {
+    fn whole(&mut self, reply: Result<Vec<u8>, SeatFailure>) -> Outcome<Vec<u8>> {
         let Some(cause) = self.jail.check_oom_kill()? else { return Ok(reply) };
         self.jail.end_process(&mut self.process);
         let detail = Exit::by(&cause, None);
-        Ok(Err(Failure { forfeit: Forfeit::Gone, detail }))
+        Ok(Err(SeatFailure { forfeit: Forfeit::Gone, detail }))
     }
 
     /// Reads on until the program has ended, at most until `deadline`: one that is stuck in writing
@@ -163,7 +166,7 @@ impl Program {
     }
 
     /// Kills what still runs, and tells what is left.
-    pub(super) fn close(self, manners: Manners) -> Result<Remains, Fault> {
+    pub(super) fn close(self, manners: ProtocolWarnings) -> Result<SeatUsage, Fault> {
         remains(self.jail, self.stderr, manners)
     }
 }

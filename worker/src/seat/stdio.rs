@@ -21,10 +21,10 @@ use std::time::Instant;
 
 use arbiter_games::{ClockKind, Forfeit, Framing, Micros};
 
-use super::framing::{Frames, LONGEST_ANSWER, MOST_OUTPUT};
-use super::pipes::{self, Drained, For, Stop, since};
+use super::framing::{MAX_OUTPUT_LEN, MAX_REPLY_LEN, ReplyFramer};
+use super::pipes::{self, Drained, For, StopSignal, since};
 use super::program::{Outcome, Program};
-use super::{Answer, Failure, Remains, Seat};
+use super::{SeatDriver, SeatFailure, SeatUsage, TimedReply};
 use crate::fault::Fault;
 use crate::sandbox::{Exit, Jail};
 
@@ -35,14 +35,14 @@ const QUOTED: usize = 60;
 #[derive(Debug)]
 pub struct StdioSeat {
     program: Program,
-    frames: Frames,
+    frames: ReplyFramer,
     answered: bool,
     /// The request being written, with its newline; kept for its room.
     line: Vec<u8>,
 }
 
 /// An answer or its failure, and how long it was waited for.
-type Listened = Result<(Micros, Result<Vec<u8>, Failure>), Fault>;
+type Listened = Result<(Micros, Result<Vec<u8>, SeatFailure>), Fault>;
 
 impl StdioSeat {
     /// Starts `argv` in `jail`, to be charged by `clock`. A program that cannot be started forfeits
@@ -52,13 +52,13 @@ impl StdioSeat {
         argv: &[String],
         framing: Framing,
         clock: ClockKind,
-        stop: Arc<Stop>,
-    ) -> Result<Box<dyn Seat>, Fault> {
+        stop: Arc<StopSignal>,
+    ) -> Result<Box<dyn SeatDriver>, Fault> {
         let program = match Program::start(jail, argv, clock, stop)? {
             Ok(program) => program,
             Err(absent) => return Ok(absent),
         };
-        let frames = Frames::new(framing);
+        let frames = ReplyFramer::new(framing);
         Ok(Box::new(Self { program, frames, answered: false, line: Vec::new() }))
     }
 
@@ -82,7 +82,7 @@ impl StdioSeat {
             let detail =
                 format!("wrote {} bytes without being asked: {}", surplus.len(), quote(surplus));
             self.frames.drop_surplus();
-            return Ok(Err(Failure { forfeit: Forfeit::Illegal, detail }));
+            return Ok(Err(SeatFailure { forfeit: Forfeit::Illegal, detail }));
         }
         if closed { self.program.gone("closed its standard output").map(Err) } else { Ok(Ok(())) }
     }
@@ -120,7 +120,7 @@ impl StdioSeat {
                         let all = self.line.len();
                         let detail =
                             format!("read only {written} of {all} bytes of its standard input");
-                        return Ok(Err(Failure { forfeit: Forfeit::Clock, detail }));
+                        return Ok(Err(SeatFailure { forfeit: Forfeit::Clock, detail }));
                     }
                     if ready.stdout && !ready.stdin {
                         // It answers before it has read the question; its room may come yet.
@@ -171,13 +171,13 @@ impl StdioSeat {
                     0 => String::new(),
                     bytes => format!("{bytes} bytes came, without the end of an answer"),
                 };
-                return Ok((ready.waited, Err(Failure { forfeit: Forfeit::Clock, detail })));
+                return Ok((ready.waited, Err(SeatFailure { forfeit: Forfeit::Clock, detail })));
             }
         }
     }
 
     /// The answer, if nothing came with it.
-    fn only(&mut self, answer: Vec<u8>) -> Result<Vec<u8>, Failure> {
+    fn only(&mut self, answer: Vec<u8>) -> Result<Vec<u8>, SeatFailure> {
         let Some(surplus) = self.frames.surplus() else { return Ok(answer) };
         let detail = format!(
             "wrote {} bytes more than one answer: {} behind {}",
@@ -186,21 +186,24 @@ impl StdioSeat {
             quote(&answer)
         );
         self.frames.drop_surplus();
-        Err(Failure { forfeit: Forfeit::Illegal, detail })
+        Err(SeatFailure { forfeit: Forfeit::Illegal, detail })
     }
 
-    fn flood(&self) -> Failure {
-        let detail = if self.frames.unfinished() > LONGEST_ANSWER {
-            format!("wrote more than {LONGEST_ANSWER} bytes without ending an answer")
+    fn flood(&self) -> SeatFailure {
+        let detail = if self.frames.unfinished() > MAX_REPLY_LEN {
+            format!("wrote more than {MAX_REPLY_LEN} bytes without ending an answer")
         } else {
-            format!("wrote {} bytes in one match; {MOST_OUTPUT} is the most", self.frames.total())
+            format!(
+                "wrote {} bytes in one match; {MAX_OUTPUT_LEN} is the most",
+                self.frames.total()
+            )
         };
-        Failure { forfeit: Forfeit::Flood, detail }
+        SeatFailure { forfeit: Forfeit::Flood, detail }
     }
 }
 
-impl Seat for StdioSeat {
-    fn ask(&mut self, text: &str, limit: Micros) -> Result<Answer, Fault> {
+impl SeatDriver for StdioSeat {
+    fn ask(&mut self, text: &str, limit: Micros) -> Result<TimedReply, Fault> {
         self.answered = true;
         if let Some(failure) = self.program.stuck() {
             return Ok(failure.into());
@@ -252,7 +255,7 @@ impl Seat for StdioSeat {
         self.program.farewell(deadline)
     }
 
-    fn close(self: Box<Self>) -> Result<Remains, Fault> {
+    fn close(self: Box<Self>) -> Result<SeatUsage, Fault> {
         self.program.close(self.frames.manners())
     }
 }

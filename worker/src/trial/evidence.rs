@@ -8,9 +8,9 @@ use arbiter_games::{Forfeit, Framing, Game};
 use arbiter_replay::LONGEST_LINE;
 use serde::Deserialize;
 
-use super::Failing;
+use super::TrialFailure;
 use crate::bounded_read::open_regular;
-use crate::match_runner::SeatReport;
+use crate::match_runner::SeatSummary;
 
 /// How many lines of the conversation are shown, from its end.
 const TURNS: usize = 8;
@@ -35,9 +35,9 @@ pub(super) fn failing(
     forfeit: Forfeit,
     place: &str,
     seat: usize,
-    report: &SeatReport,
+    report: &SeatSummary,
     record: &Path,
-) -> Failing {
+) -> TrialFailure {
     let detail = report.detail.clone().unwrap_or_else(|| forfeit.to_string());
     let Conversation { turns, answers } = conversation(record, seat);
     let verdict = format!("{place}: it forfeits, {detail}");
@@ -51,7 +51,7 @@ pub(super) fn failing(
         let end = &lines[lines.len().saturating_sub(STDERR)..];
         evidence.extend(end.iter().map(|line| format!("  {}", cut(line))));
     }
-    Failing { verdict, evidence: evidence.join("\n") }
+    TrialFailure { verdict, evidence: evidence.join("\n") }
 }
 
 /// The end of a conversation.

@@ -4,7 +4,7 @@
 use arbiter_games::Game;
 use arbiter_proto::limits::Bytes;
 
-use crate::match_runner::SeatReport;
+use crate::match_runner::SeatSummary;
 use crate::sandbox::Limits;
 
 /// A first answer that takes longer than this, in microseconds, is worth a warning.
@@ -14,7 +14,7 @@ const SLOW_START: u64 = 2_000_000;
 const MUCH_MEMORY: u64 = 80;
 
 /// What one match showed of a bot.
-pub(super) fn of(game: &Game, bad_answers: u32, report: &SeatReport) -> Vec<String> {
+pub(super) fn of(game: &Game, bad_answers: u32, report: &SeatSummary) -> Vec<String> {
     let mut found = Vec::new();
     let manners = report.remains.manners;
     if manners.carriage_returns {

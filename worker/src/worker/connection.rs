@@ -1,7 +1,7 @@
-//! The line to the coordinator: made, lost, and made again.
+//! The connection to the coordinator, with automatic reconnection.
 //!
-//! What is said over it goes through a courier, one thing at a time, who fetches reports from the
-//! spool when it is their turn: however many wait, no more than a few are in memory.
+//! A writer task sends one message at a time. It reads each report from the spool only when its
+//! turn comes, so that few of them are in memory however many wait.
 
 use std::future::{self, Future};
 use std::pin::Pin;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arbiter_proto::ids::Lease;
-use arbiter_proto::v1::coordinator_message::Payload as Heard;
+use arbiter_proto::v1::coordinator_message::Payload as Received;
 use arbiter_proto::v1::worker_message::Payload;
 use arbiter_proto::v1::{CoordinatorMessage, Hello, Welcome, WorkerMessage};
 use tokio::sync::mpsc;
@@ -20,235 +20,235 @@ use tonic::{Code, Status, Streaming};
 
 use crate::backoff::{self, Backoff};
 use crate::connect;
-use crate::coordinator_clients::{Caller, Callers};
+use crate::coordinator_clients::{CoordinatorClient, CoordinatorClients};
 use crate::spool::Spool;
 
-/// How long a coordinator may take to answer Hello.
-const GREETING: Duration = Duration::from_secs(30);
+/// How long a coordinator may take to respond to Hello.
+const HELLO_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Messages on their way to the network at a time, in memory.
-const AHEAD: usize = 2;
+/// Number of messages buffered in memory before the network.
+const SEND_BUFFER: usize = 2;
 
-/// What happened at the line.
+/// What happened to the connection.
 #[derive(Debug)]
-pub(super) enum Event {
-    /// It is there.
+pub(super) enum ConnectionEvent {
+    /// The connection is open.
     Open(Welcome),
-    /// The coordinator said something.
-    Heard(Box<Heard>),
-    /// It is gone, or was not to be had, for this reason; it is tried again in this time.
+    /// The coordinator sent a message.
+    Received(Box<Received>),
+    /// The connection broke or failed, with the cause and the wait before the next attempt.
     Lost(String, Duration),
-    /// The coordinator does not want us, and asking again will not change that.
+    /// The coordinator refused the worker for good.
     Refused(String),
-    /// It was hung up, and the coordinator did so too.
-    Over,
+    /// Both sides closed the connection.
+    Closed,
 }
 
-/// What is to be sent.
-enum Parcel {
-    Payload(Box<Payload>),
+/// A queued message.
+enum Outgoing {
+    Message(Box<Payload>),
     Report(Lease),
 }
 
-/// A line, which is open or will be again.
-pub(super) struct Line {
-    callers: Callers,
+/// A connection that reopens itself after a failure.
+pub(super) struct Connection {
+    clients: CoordinatorClients,
     hello: Hello,
     spool: Arc<Spool>,
     backoff: Backoff,
-    state: State,
-    /// Whether it was ever open.
-    opened: bool,
+    state: ConnectionState,
+    /// Whether it has ever been open.
+    was_open: bool,
 }
 
-/// A line being tried.
-type Call = Pin<Box<dyn Future<Output = Result<(Box<Open>, Welcome), Status>> + Send>>;
+/// An attempt to connect.
+type Connecting = Pin<Box<dyn Future<Output = Result<(Box<Open>, Welcome), Status>> + Send>>;
 
-enum State {
-    /// It will be tried when this ends.
+enum ConnectionState {
+    /// The next attempt starts when the sleep ends.
     Waiting(Pin<Box<Sleep>>),
-    /// It is being tried.
-    Calling(Call),
+    Connecting(Connecting),
     Open(Box<Open>),
-    /// It will not be used again.
     Closed,
 }
 
 struct Open {
     since: Instant,
-    /// Where the courier takes what is to be sent; nowhere once it was hung up.
-    parcels: Option<mpsc::UnboundedSender<Parcel>>,
+    /// The writer task's queue. `None` after a call of [`Connection::close`].
+    outgoing: Option<mpsc::UnboundedSender<Outgoing>>,
     incoming: Streaming<CoordinatorMessage>,
-    /// The courier, who ends with this.
-    _courier: JoinSet<()>,
+    /// The writer task. Dropping this aborts it.
+    _writer: JoinSet<()>,
 }
 
-impl Line {
-    /// A line that is tried at once.
-    pub(super) fn new(callers: Callers, hello: Hello, spool: Arc<Spool>) -> Self {
-        let backoff = Backoff::new(&hello.name, backoff::LEAST, backoff::MOST);
-        let state = State::Waiting(Box::pin(sleep(Duration::ZERO)));
-        Self { callers, hello, spool, backoff, state, opened: false }
+impl Connection {
+    /// A connection whose first attempt starts at once.
+    pub(super) fn new(clients: CoordinatorClients, hello: Hello, spool: Arc<Spool>) -> Self {
+        let backoff = Backoff::new(&hello.name, backoff::MIN_RECONNECT, backoff::MAX_RECONNECT);
+        let state = ConnectionState::Waiting(Box::pin(sleep(Duration::ZERO)));
+        Self { clients, hello, spool, backoff, state, was_open: false }
     }
 
-    /// Waits for the next thing to happen. Whoever stops waiting misses nothing.
-    pub(super) async fn next(&mut self) -> Event {
+    /// Waits for the next event. Cancel-safe.
+    pub(super) async fn next(&mut self) -> ConnectionEvent {
         loop {
             match &mut self.state {
-                State::Waiting(wait) => {
+                ConnectionState::Waiting(wait) => {
                     wait.await;
-                    let (caller, hello) = (self.callers.current(), self.hello.clone());
-                    let call = call(caller, hello, Arc::clone(&self.spool));
-                    self.state = State::Calling(Box::pin(call));
+                    let client = self.clients.current();
+                    let spool = Arc::clone(&self.spool);
+                    let connecting = open_stream(client, self.hello.clone(), spool);
+                    self.state = ConnectionState::Connecting(Box::pin(connecting));
                 }
-                State::Calling(call) => match call.await {
+                ConnectionState::Connecting(connecting) => match connecting.await {
                     Ok((open, welcome)) => {
-                        self.opened = true;
-                        self.state = State::Open(open);
-                        return Event::Open(welcome);
+                        self.was_open = true;
+                        self.state = ConnectionState::Open(open);
+                        return ConnectionEvent::Open(welcome);
                     }
-                    Err(status) => return self.lost(&status),
+                    Err(status) => return self.lose(&status),
                 },
-                State::Open(open) => match open.incoming.message().await {
-                    Ok(Some(CoordinatorMessage { payload: Some(heard) })) => {
-                        // That our leases do not hold is said without a database, too.
-                        if !matches!(heard, Heard::LeasesLost(_)) {
+                ConnectionState::Open(open) => match open.incoming.message().await {
+                    Ok(Some(CoordinatorMessage { payload: Some(message) })) => {
+                        // A coordinator sends Lost even while its database is down.
+                        if !matches!(message, Received::LeasesLost(_)) {
                             self.backoff.reset();
                         }
-                        return Event::Heard(Box::new(heard));
+                        return ConnectionEvent::Received(Box::new(message));
                     }
-                    // Something that this version does not know.
+                    // A message of a newer version.
                     Ok(Some(CoordinatorMessage { payload: None })) => {}
-                    Ok(None) | Err(_) if open.parcels.is_none() => {
-                        self.state = State::Closed;
-                        return Event::Over;
+                    Ok(None) | Err(_) if open.outgoing.is_none() => {
+                        self.state = ConnectionState::Closed;
+                        return ConnectionEvent::Closed;
                     }
-                    Ok(None) => return self.lost(&Status::unavailable("the stream ended")),
-                    Err(status) => return self.lost(&status),
+                    Ok(None) => return self.lose(&Status::unavailable("the stream ended")),
+                    Err(status) => return self.lose(&status),
                 },
-                State::Closed => future::pending().await,
+                ConnectionState::Closed => future::pending().await,
             }
         }
     }
 
-    fn lost(&mut self, status: &Status) -> Event {
+    fn lose(&mut self, status: &Status) -> ConnectionEvent {
         if is_refusal(status) {
-            self.state = State::Closed;
+            self.state = ConnectionState::Closed;
             let remedy = match status.code() {
                 Code::FailedPrecondition => "",
                 _ => "; set --token or ARBITER_TOKEN to a token of role worker",
             };
-            return Event::Refused(format!("{}{remedy}", status.message()));
+            return ConnectionEvent::Refused(format!("{}{remedy}", status.message()));
         }
         let cause = cause(status);
-        // Whom we were at odds with from the beginning we were told to call in a wrong way. Later
-        // it is the coordinator's certificate that is to blame, which will be renewed.
-        if let Some(remedy) = connect::remedy(&cause).filter(|_| !self.opened) {
-            self.state = State::Closed;
-            return Event::Refused(format!("{cause}; {remedy}"));
+        // Before the first connection, a misfit means wrong options. Later it means that the
+        // coordinator's certificate expired, and its operator will renew it.
+        if let Some(remedy) = connect::remedy(&cause).filter(|_| !self.was_open) {
+            self.state = ConnectionState::Closed;
+            return ConnectionEvent::Refused(format!("{cause}; {remedy}"));
         }
-        self.callers.pass();
-        // The welcome alone is not enough to begin again with short waits: a coordinator whose database
-        // is full welcomes us and sends us away over our first report, again and again.
-        if matches!(&self.state, State::Open(open) if open.since.elapsed() >= backoff::MOST) {
+        self.clients.fail_over();
+        // A welcome alone does not reset the backoff: a coordinator with a full database welcomes
+        // the worker and breaks the connection at the first report, again and again.
+        if matches!(&self.state, ConnectionState::Open(open) if open.since.elapsed() >= backoff::MAX_RECONNECT)
+        {
             self.backoff.reset();
         }
         let wait = self.backoff.next();
-        self.state = State::Waiting(Box::pin(sleep(wait)));
-        Event::Lost(cause, wait)
+        self.state = ConnectionState::Waiting(Box::pin(sleep(wait)));
+        ConnectionEvent::Lost(cause, wait)
     }
 
-    /// Whether something can be said now.
+    /// Whether messages can be sent now.
     pub(super) fn is_open(&self) -> bool {
-        matches!(&self.state, State::Open(open) if open.parcels.is_some())
+        matches!(&self.state, ConnectionState::Open(open) if open.outgoing.is_some())
     }
 
-    /// Says something, if the line is open; otherwise it is gone.
-    pub(super) fn say(&self, say: Payload) {
-        self.send(Parcel::Payload(Box::new(say)));
+    /// Queues a message. Drops it if the connection is not open.
+    pub(super) fn send(&self, payload: Payload) {
+        self.enqueue(Outgoing::Message(Box::new(payload)));
     }
 
-    /// Sends the report of a lease, if the line is open.
-    pub(super) fn report(&self, lease: Lease) {
-        self.send(Parcel::Report(lease));
+    /// Queues the report of a lease. Does nothing if the connection is not open.
+    pub(super) fn send_report(&self, lease: Lease) {
+        self.enqueue(Outgoing::Report(lease));
     }
 
-    fn send(&self, parcel: Parcel) {
-        if let State::Open(open) = &self.state
-            && let Some(parcels) = &open.parcels
+    fn enqueue(&self, message: Outgoing) {
+        if let ConnectionState::Open(open) = &self.state
+            && let Some(outgoing) = &open.outgoing
         {
-            // The courier is gone when the stream is: that is heard, and said again later.
-            drop(parcels.send(parcel));
+            // The writer ends with the stream. `next` reports that, and the caller sends again.
+            drop(outgoing.send(message));
         }
     }
 
-    /// Calls once more, after the end.
-    pub(super) fn call_again(&mut self) {
-        self.state = State::Waiting(Box::pin(sleep(Duration::ZERO)));
+    /// Opens the connection again after it was closed.
+    pub(super) fn reconnect(&mut self) {
+        self.state = ConnectionState::Waiting(Box::pin(sleep(Duration::ZERO)));
     }
 
-    /// Ends the line once everything is sent. [`Event::Over`] comes when the coordinator has heard
-    /// it all; whether there is such an event to wait for.
-    pub(super) fn hang_up(&mut self) -> bool {
-        if let State::Open(open) = &mut self.state {
-            open.parcels = None;
+    /// Closes the connection after all queued messages. Returns whether it was open: then
+    /// [`ConnectionEvent::Closed`] follows when the coordinator has read all of them.
+    pub(super) fn close(&mut self) -> bool {
+        if let ConnectionState::Open(open) = &mut self.state {
+            open.outgoing = None;
             return true;
         }
-        self.state = State::Closed;
+        self.state = ConnectionState::Closed;
         false
     }
 }
 
-/// Calls the coordinator, and waits until it answers.
-async fn call(
-    mut caller: Caller,
+/// Opens a stream to the coordinator and waits for its Welcome.
+async fn open_stream(
+    mut client: CoordinatorClient,
     hello: Hello,
     spool: Arc<Spool>,
 ) -> Result<(Box<Open>, Welcome), Status> {
-    let (parcels, orders) = mpsc::unbounded_channel();
-    let (sender, messages) = mpsc::channel(AHEAD);
-    let mut courier = JoinSet::new();
-    courier.spawn(carry(orders, sender, spool));
-    drop(parcels.send(Parcel::Payload(Box::new(Payload::Hello(hello)))));
-    let greeting = async {
-        let mut incoming = caller.work(ReceiverStream::new(messages)).await?.into_inner();
+    let (outgoing, queue) = mpsc::unbounded_channel();
+    let (sender, messages) = mpsc::channel(SEND_BUFFER);
+    let mut writer = JoinSet::new();
+    writer.spawn(write_messages(queue, sender, spool));
+    drop(outgoing.send(Outgoing::Message(Box::new(Payload::Hello(hello)))));
+    let handshake = async {
+        let mut incoming = client.work(ReceiverStream::new(messages)).await?.into_inner();
         match incoming.message().await? {
-            Some(CoordinatorMessage { payload: Some(Heard::Welcome(welcome)) }) => {
-                let (since, parcels) = (Instant::now(), Some(parcels));
-                let open = Open { since, parcels, incoming, _courier: courier };
+            Some(CoordinatorMessage { payload: Some(Received::Welcome(welcome)) }) => {
+                let since = Instant::now();
+                let open = Open { since, outgoing: Some(outgoing), incoming, _writer: writer };
                 Ok((Box::new(open), welcome))
             }
-            Some(_) => Err(Status::internal("its first word was no welcome")),
+            Some(_) => Err(Status::internal("its first message was not a welcome")),
             None => Err(Status::unavailable("the stream ended before a welcome")),
         }
     };
-    let late = |_| Status::deadline_exceeded("the coordinator does not answer");
-    timeout(GREETING, greeting).await.map_err(late)?
+    let timed_out = |_| Status::deadline_exceeded("the coordinator does not respond");
+    timeout(HELLO_TIMEOUT, handshake).await.map_err(timed_out)?
 }
 
-/// Takes what is to be sent to the network, in order.
-async fn carry(
-    mut parcels: mpsc::UnboundedReceiver<Parcel>,
+/// Sends queued messages in order.
+async fn write_messages(
+    mut outgoing: mpsc::UnboundedReceiver<Outgoing>,
     network: mpsc::Sender<WorkerMessage>,
     spool: Arc<Spool>,
 ) {
-    while let Some(parcel) = parcels.recv().await {
-        let say = match parcel {
-            Parcel::Payload(say) => *say,
-            Parcel::Report(lease) => {
+    while let Some(message) = outgoing.recv().await {
+        let payload = match message {
+            Outgoing::Message(payload) => *payload,
+            Outgoing::Report(lease) => {
                 let spool = Arc::clone(&spool);
                 let read = tokio::task::spawn_blocking(move || spool.read(lease));
                 let Ok(Some(report)) = read.await else { continue };
                 Payload::Report(report)
             }
         };
-        if network.send(WorkerMessage { payload: Some(say) }).await.is_err() {
+        if network.send(WorkerMessage { payload: Some(payload) }).await.is_err() {
             return;
         }
     }
 }
 
-/// Whether a coordinator that answers so will answer so again.
+/// Whether the coordinator would respond the same to another attempt.
 fn is_refusal(status: &Status) -> bool {
     matches!(
         status.code(),
@@ -256,10 +256,10 @@ fn is_refusal(status: &Status) -> bool {
     )
 }
 
-/// Why a call failed: what is at the bottom of it.
+/// The root cause of a failed call.
 fn cause(status: &Status) -> String {
     match std::error::Error::source(status) {
-        Some(error) => connect::innermost(error),
+        Some(error) => connect::root_cause(error),
         None => format!("{}: {}", status.code(), status.message()),
     }
 }

@@ -1,5 +1,5 @@
-//! What becomes of reports: the coordinator's verdicts, and when a report is sent again that the
-//! coordinator could not store.
+//! Delivery of reports: handles the coordinator's acknowledgements, and schedules the reports that
+//! it could not store for another attempt.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,31 +14,31 @@ use crate::backoff::Backoff;
 use crate::metrics::Metrics;
 use crate::spool::Spool;
 
-/// After how long a report is sent again that the coordinator could not store: at first, ...
-const SHORTEST: Duration = Duration::from_millis(500);
+/// First wait before a postponed report is sent again.
+const MIN_RETRY: Duration = Duration::from_millis(500);
 
-/// ... and while nothing can be stored.
-const LONGEST: Duration = Duration::from_secs(10);
+/// Longest wait, while the coordinator cannot store anything.
+const MAX_RETRY: Duration = Duration::from_secs(10);
 
-/// The verdicts on a worker's reports.
+/// Tracks the reports of a worker until they are acknowledged.
 #[derive(Debug)]
-pub(super) struct Verdicts {
+pub(super) struct ReportDelivery {
     spool: Arc<Spool>,
     metrics: Arc<Metrics>,
-    /// Reports that are to be sent again.
+    /// Reports to send again.
     postponed: BTreeSet<Lease>,
-    /// When, if there are some.
+    /// Time to send them, if there are any.
     pub(super) due: Option<Instant>,
     backoff: Backoff,
 }
 
-impl Verdicts {
+impl ReportDelivery {
     pub(super) fn new(spool: Arc<Spool>, metrics: Arc<Metrics>) -> Self {
-        let backoff = Backoff::new("postponed reports", SHORTEST, LONGEST);
+        let backoff = Backoff::new("postponed reports", MIN_RETRY, MAX_RETRY);
         Self { spool, metrics, postponed: BTreeSet::new(), due: None, backoff }
     }
 
-    /// The reports that are to be sent again now.
+    /// Takes the reports that are due to be sent again.
     pub(super) fn take_due(&mut self) -> BTreeSet<Lease> {
         if self.due.is_none_or(|due| due > Instant::now()) {
             return BTreeSet::new();
@@ -47,37 +47,37 @@ impl Verdicts {
         std::mem::take(&mut self.postponed)
     }
 
-    /// Takes note of a verdict: a report is deleted if the coordinator has it or needs it no more.
-    pub(super) fn hear(&mut self, ReportResponse { lease, status, reason }: ReportResponse) {
+    /// Handles an acknowledgement. Deletes a report that the coordinator stored or no longer needs.
+    pub(super) fn handle(&mut self, ReportResponse { lease, status, reason }: ReportResponse) {
         let lease = lease.and_then(|lease| Lease::try_from(lease).ok());
-        let Some(lease) = lease.filter(|lease| self.spool.has(*lease)) else { return };
+        let Some(lease) = lease.filter(|lease| self.spool.contains(*lease)) else { return };
         let status = ReportStatus::try_from(status).unwrap_or(ReportStatus::Unspecified);
-        self.metrics.judged(status);
+        self.metrics.record_acknowledgement(status);
         match status {
             ReportStatus::Accepted | ReportStatus::Duplicate => {
-                self.spool.forget(lease);
+                self.spool.remove(lease);
                 self.backoff.reset();
             }
             ReportStatus::Late => {
-                self.spool.forget(lease);
-                warn!(%lease, "a report came too late: it counts for nothing");
+                self.spool.remove(lease);
+                warn!(%lease, "report was late: it does not count");
             }
-            ReportStatus::Refused => match self.spool.refuse(lease, &reason) {
-                Ok(path) => error!(%lease, reason, kept = %path.display(), "a report was refused"),
-                Err(error) => error!(%lease, reason, %error, "a refused report cannot be moved"),
+            ReportStatus::Refused => match self.spool.move_to_refused(lease, &reason) {
+                Ok(path) => error!(%lease, reason, path = %path.display(), "report refused"),
+                Err(error) => error!(%lease, reason, %error, "cannot move a refused report"),
             },
-            // A fate of a later version is no reason to throw a report away.
+            // An unknown status of a newer version must not delete a report.
             ReportStatus::Postponed | ReportStatus::Unspecified => self.postpone(lease, &reason),
         }
     }
 
-    /// A report is sent again after a while, together with others that come until then.
+    /// Schedules a report to be sent again, together with others that are postponed until then.
     fn postpone(&mut self, lease: Lease, reason: &str) {
         self.postponed.insert(lease);
         if self.due.is_none() {
             let wait = self.backoff.next();
             let wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
-            warn!(%lease, reason, wait_ms, "a report cannot be stored yet; it is sent again");
+            warn!(%lease, reason, wait_ms, "report postponed; sending it again");
             self.due = Some(Instant::now() + wait);
         }
     }

@@ -1,4 +1,4 @@
-//! Where everything about a worker's lots comes together: see the theory of operation above.
+//! The supervisor: the task that owns a worker's state. The parent module explains it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,64 +6,69 @@ use std::time::Duration;
 use arbiter_games::Games;
 use arbiter_proto::ids::Lease;
 use arbiter_proto::v1;
-use arbiter_proto::v1::coordinator_message::Payload as Heard;
+use arbiter_proto::v1::coordinator_message::Payload as Received;
 use arbiter_proto::v1::worker_message::Payload;
 use tokio::sync::{mpsc, watch};
 use tokio::task::{AbortHandle, JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until, timeout_at};
 use tracing::{error, info, warn};
 
-use super::connection::{Event, Line};
-use super::report_delivery::Verdicts;
-use super::{Ending, WorkerConfig, WorkerError};
+use super::connection::{Connection, ConnectionEvent};
+use super::report_delivery::ReportDelivery;
+use super::{Shutdown, WorkerConfig, WorkerError};
 use crate::backoff::Backoff;
-use crate::bot_cache::{Library, Supplies};
-use crate::coordinator_clients::Callers;
-use crate::job::{Job, Unreadable};
-use crate::metrics::{Doing, Metrics};
-use crate::seat::{Cord, Stop};
-use crate::slot::{Ended, Order, Said, Slots, Workshop};
+use crate::bot_cache::{BotCache, JobInputs};
+use crate::coordinator_clients::CoordinatorClients;
+use crate::job::{InvalidJob, Job};
+use crate::metrics::{Metrics, SlotActivity};
+use crate::seat::{StopHandle, StopSignal};
+use crate::slot::{JobOutcome, JobRun, SlotContext, SlotEvent, Slots};
 use crate::spool::Spool;
 
-/// A lease is renewed so often in the time that it holds: two renewals may get lost.
-const RENEWALS: u32 = 3;
+/// Renewals per lease period, so that two of them may get lost.
+const RENEWALS_PER_LEASE: u32 = 3;
 
-/// The shortest lease that is taken at its word; a shorter one would have us do nothing else.
-const SHORTEST_LEASE: Duration = Duration::from_millis(300);
+/// Shortest lease that the worker honours. It would spend all its time renewing shorter ones.
+const MIN_LEASE: Duration = Duration::from_millis(300);
 
-/// How long a slot pauses after a fault: from this, for the first, ...
-const SHORTEST_PAUSE: Duration = Duration::from_secs(1);
+/// Pause of a slot after its first fault.
+const MIN_PAUSE: Duration = Duration::from_secs(1);
 
-/// ... to this, when everything fails: what fails may be one tournament's, and the others wait.
-const LONGEST_PAUSE: Duration = Duration::from_secs(15);
+/// Longest pause after repeated faults. They may concern one tournament while others wait.
+const MAX_PAUSE: Duration = Duration::from_secs(15);
 
-/// How long the last words to the coordinator may take.
-const FAREWELL: Duration = Duration::from_secs(2);
+/// How long an orderly disconnect may take.
+const DISCONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// What a slot does.
 #[derive(Debug)]
-enum Place {
-    /// Nothing.
+enum SlotState {
     Idle,
-    /// Nothing, after a fault.
+    /// Idle after a fault, until this time.
     Pausing(Instant),
-    /// It waits for the bots of a lot or a trial.
-    Fetching { job: Box<Job>, task: AbortHandle },
-    /// It plays. Once it was stopped there is no cord left; a lease that was lost is not given
-    /// back.
-    Playing { lease: Lease, cord: Option<Cord>, lost: bool },
-    /// Nothing, until what it played is gone, and in any case until this time.
+    /// Waiting for the bots of a job.
+    Fetching {
+        job: Box<Job>,
+        task: AbortHandle,
+    },
+    /// Playing. `stop_handle` is `None` once the job was stopped. A lost lease is not given back.
+    Playing {
+        lease: Lease,
+        stop_handle: Option<StopHandle>,
+        lost: bool,
+    },
+    /// Waiting for dying processes to be gone, and at least until this time.
     Recovering(Option<Instant>),
 }
 
-impl Place {
-    fn doing(&self) -> Doing {
+impl SlotState {
+    fn activity(&self) -> SlotActivity {
         match self {
-            Self::Idle => Doing::Idle,
-            Self::Pausing(_) => Doing::Pausing,
-            Self::Fetching { .. } => Doing::Fetching,
-            Self::Playing { .. } => Doing::Playing,
-            Self::Recovering(_) => Doing::Recovering,
+            Self::Idle => SlotActivity::Idle,
+            Self::Pausing(_) => SlotActivity::Pausing,
+            Self::Fetching { .. } => SlotActivity::Fetching,
+            Self::Playing { .. } => SlotActivity::Playing,
+            Self::Recovering(_) => SlotActivity::Recovering,
         }
     }
 
@@ -76,205 +81,208 @@ impl Place {
     }
 }
 
-/// What the job of a slot takes, or why that cannot be had.
-type Fetched = (usize, Lease, Result<Supplies, String>);
+/// Slot, lease, and the job's inputs or the reason why they cannot be fetched.
+type FetchResult = (usize, Lease, Result<JobInputs, String>);
 
-/// A worker at work.
-pub(super) struct Desk {
+/// A running worker.
+pub(super) struct Supervisor {
     games: Games,
     server: String,
     drain: Duration,
-    callers: Callers,
-    line: Line,
+    clients: CoordinatorClients,
+    connection: Connection,
     spool: Arc<Spool>,
-    library: Arc<Library>,
+    bot_cache: Arc<BotCache>,
     slots: Slots,
-    ends: mpsc::UnboundedReceiver<Said>,
+    slot_events: mpsc::UnboundedReceiver<SlotEvent>,
     metrics: Arc<Metrics>,
-    places: Vec<Place>,
+    slot_states: Vec<SlotState>,
     pauses: Vec<Backoff>,
-    fetching: JoinSet<Fetched>,
-    /// What was to be said while there was no line.
-    owed: Vec<Payload>,
-    verdicts: Verdicts,
-    /// Which database the coordinator has, once it was heard.
+    fetching: JoinSet<FetchResult>,
+    /// Messages that wait for a connection.
+    outbox: Vec<Payload>,
+    delivery: ReportDelivery,
+    /// Id of the coordinator's database, known after the first welcome.
     database: Option<String>,
-    /// How long leases hold.
-    lease: Duration,
+    /// How long a lease lasts without renewal.
+    lease_duration: Duration,
     renew_at: Instant,
-    /// Until when lots may end, once the worker is to stop.
-    until: Option<Instant>,
+    /// Time at which running jobs are stopped, set by a shutdown request.
+    shutdown_deadline: Option<Instant>,
     failure: Option<WorkerError>,
 }
 
-impl Desk {
+impl Supervisor {
     pub(super) fn new(
         config: &WorkerConfig,
-        callers: Callers,
-        line: Line,
-        workshop: Workshop,
-        library: Arc<Library>,
+        clients: CoordinatorClients,
+        connection: Connection,
+        context: SlotContext,
+        bot_cache: Arc<BotCache>,
         slots: Slots,
-        ends: mpsc::UnboundedReceiver<Said>,
+        slot_events: mpsc::UnboundedReceiver<SlotEvent>,
     ) -> Self {
-        let Workshop { spool, metrics, .. } = workshop;
-        let places = (0..config.slots).map(|_| Place::Idle).collect();
-        let pause = |slot| Backoff::new(&format!("slot {slot}"), SHORTEST_PAUSE, LONGEST_PAUSE);
+        let SlotContext { spool, metrics, .. } = context;
+        let slot_states = (0..config.slots).map(|_| SlotState::Idle).collect();
+        let pause = |slot| Backoff::new(&format!("slot {slot}"), MIN_PAUSE, MAX_PAUSE);
         let pauses = (0..config.slots).map(pause).collect();
-        let verdicts = Verdicts::new(Arc::clone(&spool), Arc::clone(&metrics));
+        let delivery = ReportDelivery::new(Arc::clone(&spool), Arc::clone(&metrics));
         Self {
             games: config.games.clone(),
-            server: config.access.server.clone(),
+            server: config.coordinator.server.clone(),
             drain: config.drain,
-            callers,
-            line,
+            clients,
+            connection,
             spool,
-            library,
+            bot_cache,
             slots,
-            ends,
+            slot_events,
             metrics,
-            places,
+            slot_states,
             pauses,
             fetching: JoinSet::new(),
-            owed: Vec::new(),
-            verdicts,
+            outbox: Vec::new(),
+            delivery,
             database: None,
-            lease: SHORTEST_LEASE,
+            lease_duration: MIN_LEASE,
             renew_at: Instant::now(),
-            until: None,
+            shutdown_deadline: None,
             failure: None,
         }
     }
 
-    /// Works until the end.
+    /// Runs until shutdown.
     pub(super) async fn run(
         mut self,
-        mut ending: watch::Receiver<Ending>,
+        mut shutdown: watch::Receiver<Shutdown>,
     ) -> Result<(), WorkerError> {
         let mut asked = true;
-        self.hurry(*ending.borrow_and_update());
-        while !self.is_over() {
-            self.metrics.slots(self.places.iter().map(Place::doing));
-            let alarm = self.alarm();
+        self.request_shutdown(*shutdown.borrow_and_update());
+        while !self.is_done() {
+            self.metrics.set_slots(self.slot_states.iter().map(SlotState::activity));
+            let next_timer = self.next_timer();
             tokio::select! {
-                event = self.line.next() => self.happened(event),
-                Some(said) = self.ends.recv() => self.said(said),
-                Some(fetched) = self.fetching.join_next() => self.fetched(fetched),
-                () = sleep_until(alarm) => self.wake(),
-                changed = ending.changed(), if asked => {
-                    // Nobody is left who could ask: it goes on until something else ends it.
+                event = self.connection.next() => self.handle_connection_event(event),
+                Some(event) = self.slot_events.recv() => self.handle_slot_event(event),
+                Some(fetched) = self.fetching.join_next() => self.start_job(fetched),
+                () = sleep_until(next_timer) => self.handle_timers(),
+                changed = shutdown.changed(), if asked => {
+                    // No sender is left: only another event can end the worker.
                     asked = changed.is_ok();
-                    self.hurry(*ending.borrow_and_update());
+                    self.request_shutdown(*shutdown.borrow_and_update());
                 }
             }
         }
-        self.part().await;
-        self.slots.end();
+        self.disconnect().await;
+        self.slots.join();
         self.failure.map_or(Ok(()), Err)
     }
 
-    /// Whether there is nothing left to do, or no time left to do it in.
-    fn is_over(&self) -> bool {
-        let Some(until) = self.until else { return false };
-        let busy = self.places.iter().any(|place| place.lease().is_some());
+    /// Whether a shutdown is complete: no job holds a lease, and all reports are acknowledged or
+    /// the deadline has passed.
+    fn is_done(&self) -> bool {
+        let Some(until) = self.shutdown_deadline else { return false };
+        let busy = self.slot_states.iter().any(|state| state.lease().is_some());
         let late = until <= Instant::now();
         !busy && (late || self.spool.leases().is_empty())
     }
 
-    /// Says the last words, and listens as long as somebody answers.
-    async fn part(&mut self) {
-        let deadline = Instant::now() + FAREWELL;
-        if self.line.hang_up() {
-            let unwanted = self.listen(deadline).await;
-            if !unwanted.is_empty() {
-                self.send_back(unwanted, deadline).await;
+    /// Closes the connection and handles the coordinator's last messages.
+    async fn disconnect(&mut self) {
+        let deadline = Instant::now() + DISCONNECT_TIMEOUT;
+        if self.connection.close() {
+            let unaccepted = self.drain_messages(deadline).await;
+            if !unaccepted.is_empty() {
+                self.give_back_late_jobs(unaccepted, deadline).await;
             }
         }
         match self.spool.leases().len() {
-            0 => info!("the end: nothing is left"),
-            waiting => warn!(waiting, "the end: reports wait in the spool for the next start"),
+            0 => info!("stopped; all reports are delivered"),
+            waiting => warn!(waiting, "stopped; reports wait in the spool for the next start"),
         }
     }
 
-    /// Listens until nothing more comes, and gives the leases of what came and is not wanted any
-    /// more: the coordinator had sent it before it heard that we leave.
-    async fn listen(&mut self, deadline: Instant) -> Vec<v1::Lease> {
-        let mut unwanted = Vec::new();
+    /// Reads messages until the connection ends. Returns the leases of jobs that the coordinator
+    /// sent before it noticed the disconnect.
+    async fn drain_messages(&mut self, deadline: Instant) -> Vec<v1::Lease> {
+        let mut unaccepted = Vec::new();
         loop {
-            let Ok(Event::Heard(heard)) = timeout_at(deadline, self.line.next()).await else {
-                return unwanted;
+            let Ok(ConnectionEvent::Received(message)) =
+                timeout_at(deadline, self.connection.next()).await
+            else {
+                return unaccepted;
             };
-            match *heard {
-                Heard::ReportResponse(verdict) => self.verdicts.hear(verdict),
-                Heard::Lot(lot) => unwanted.extend(lot.lease),
-                Heard::Trial(trial) => unwanted.extend(trial.lease),
+            match *message {
+                Received::ReportResponse(response) => self.delivery.handle(response),
+                Received::Lot(lot) => unaccepted.extend(lot.lease),
+                Received::Trial(trial) => unaccepted.extend(trial.lease),
                 _ => {}
             }
         }
     }
 
-    /// Gives back what came after we had hung up, over another line.
-    async fn send_back(&mut self, leases: Vec<v1::Lease>, deadline: Instant) {
-        info!(lots = leases.len(), "what came at the last moment is given back");
-        self.line.call_again();
-        while let Ok(event) = timeout_at(deadline, self.line.next()).await {
+    /// Gives back jobs that came during the disconnect, over a new connection.
+    async fn give_back_late_jobs(&mut self, leases: Vec<v1::Lease>, deadline: Instant) {
+        info!(jobs = leases.len(), "giving back jobs that came during shutdown");
+        self.connection.reconnect();
+        while let Ok(event) = timeout_at(deadline, self.connection.next()).await {
             match event {
-                Event::Open(_) => {
-                    self.line
-                        .say(Payload::ReturnLeases(v1::ReturnLeases { leases: leases.clone() }));
-                    self.line.hang_up();
+                ConnectionEvent::Open(_) => {
+                    self.connection
+                        .send(Payload::ReturnLeases(v1::ReturnLeases { leases: leases.clone() }));
+                    self.connection.close();
                 }
-                Event::Heard(_) | Event::Lost(..) => {}
-                Event::Refused(_) | Event::Over => return,
+                ConnectionEvent::Received(_) | ConnectionEvent::Lost(..) => {}
+                ConnectionEvent::Refused(_) | ConnectionEvent::Closed => return,
             }
         }
     }
 
-    /// When there is something to do although nothing happens.
-    fn alarm(&self) -> Instant {
-        let pauses = self.places.iter().filter_map(|place| match place {
-            Place::Pausing(until) => Some(*until),
+    /// The time of the next timer.
+    fn next_timer(&self) -> Instant {
+        let pauses = self.slot_states.iter().filter_map(|state| match state {
+            SlotState::Pausing(until) => Some(*until),
             _ => None,
         });
-        let renewal = self.line.is_open().then_some(self.renew_at);
-        let far = Instant::now() + LONGEST_PAUSE;
-        let until = self.until.filter(|until| *until > Instant::now());
-        pauses.chain(renewal).chain(until).chain(self.verdicts.due).fold(far, Instant::min)
+        let renewal = self.connection.is_open().then_some(self.renew_at);
+        let far = Instant::now() + MAX_PAUSE;
+        let until = self.shutdown_deadline.filter(|until| *until > Instant::now());
+        pauses.chain(renewal).chain(until).chain(self.delivery.due).fold(far, Instant::min)
     }
 
-    fn wake(&mut self) {
+    fn handle_timers(&mut self) {
         let now = Instant::now();
-        for slot in 0..self.places.len() {
-            if matches!(self.places[slot], Place::Pausing(until) if until <= now) {
-                self.idle(slot);
+        for slot in 0..self.slot_states.len() {
+            if matches!(self.slot_states[slot], SlotState::Pausing(until) if until <= now) {
+                self.set_idle(slot);
             }
         }
-        if self.line.is_open() && self.renew_at <= now {
+        if self.connection.is_open() && self.renew_at <= now {
             self.renew();
         }
-        self.verdicts.take_due().into_iter().for_each(|lease| self.line.report(lease));
-        if self.until.is_some_and(|until| until <= now) {
+        self.delivery.take_due().into_iter().for_each(|lease| self.connection.send_report(lease));
+        if self.shutdown_deadline.is_some_and(|until| until <= now) {
             self.stop_all();
         }
     }
 
-    fn happened(&mut self, event: Event) {
+    fn handle_connection_event(&mut self, event: ConnectionEvent) {
         match event {
-            Event::Open(v1::Welcome { worker, lease_ms, database }) => {
+            ConnectionEvent::Open(v1::Welcome { worker, lease_ms, database }) => {
                 info!(worker, lease_ms, "connected");
-                self.metrics.connected(true);
-                self.lease = span(lease_ms);
-                self.belong(database);
-                self.open();
+                self.metrics.set_connected(true);
+                self.lease_duration = lease_duration(lease_ms);
+                self.bind_to_database(database);
+                self.resume();
             }
-            Event::Heard(heard) => self.heard(*heard),
-            Event::Over => {}
-            Event::Lost(cause, wait) => {
+            ConnectionEvent::Received(message) => self.handle_message(*message),
+            ConnectionEvent::Closed => {}
+            ConnectionEvent::Lost(cause, wait) => {
                 let wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
-                self.metrics.connected(false);
+                self.metrics.set_connected(false);
                 warn!(server = self.server, cause, wait_ms, "no coordinator; trying again");
             }
-            Event::Refused(cause) => {
+            ConnectionEvent::Refused(cause) => {
                 error!(server = self.server, cause, "the coordinator refuses this worker");
                 let server = self.server.clone();
                 self.fail(WorkerError::Refused { server, cause }, Duration::ZERO);
@@ -282,302 +290,315 @@ impl Desk {
         }
     }
 
-    fn heard(&mut self, heard: Heard) {
-        match heard {
-            Heard::Lot(mut lot) => {
+    fn handle_message(&mut self, message: Received) {
+        match message {
+            Received::Lot(mut lot) => {
                 let (lease, lease_ms) = (lot.lease.take(), lot.lease_ms);
                 let games = self.games.clone();
-                self.take(lease, lease_ms, |lease| Job::lot(&games, lease, lot));
+                self.accept_job(lease, lease_ms, |lease| Job::lot(&games, lease, lot));
             }
-            Heard::Trial(mut trial) => {
+            Received::Trial(mut trial) => {
                 let (lease, lease_ms) = (trial.lease.take(), trial.lease_ms);
                 let games = self.games.clone();
-                self.take(lease, lease_ms, |lease| Job::trial(&games, lease, trial));
+                self.accept_job(lease, lease_ms, |lease| Job::trial(&games, lease, trial));
             }
-            Heard::ReportResponse(verdict) => self.verdicts.hear(verdict),
-            Heard::LeasesLost(v1::LeasesLost { leases }) => {
-                leases.into_iter().filter_map(read).for_each(|lease| self.lost(lease));
+            Received::ReportResponse(response) => self.delivery.handle(response),
+            Received::LeasesLost(v1::LeasesLost { leases }) => {
+                leases
+                    .into_iter()
+                    .filter_map(parse_lease)
+                    .for_each(|lease| self.handle_lost_lease(lease));
             }
-            Heard::Welcome(_) => {}
+            Received::Welcome(_) => {}
         }
     }
 
-    /// Sees to it that nothing of another database is said to this one: its leases are only numbers,
-    /// which may mean something else here.
-    fn belong(&mut self, database: String) {
-        self.spool.belong(&database);
+    /// Drops all leases and messages of another database. Leases are only numbers, and may mean
+    /// something else in this one.
+    fn bind_to_database(&mut self, database: String) {
+        self.spool.bind_to_database(&database);
         let before = self.database.replace(database);
         if before.is_some() && before != self.database {
-            warn!("the coordinator has another database: what was under way is given up");
-            self.owed.clear();
-            let playing: Vec<_> = self.places.iter().filter_map(Place::lease).collect();
+            warn!("the coordinator has a different database; running jobs are abandoned");
+            self.outbox.clear();
+            let playing: Vec<_> = self.slot_states.iter().filter_map(SlotState::lease).collect();
             for lease in playing {
-                self.lost(lease);
+                self.handle_lost_lease(lease);
             }
         }
     }
 
-    /// Says everything that a new line has to hear.
-    fn open(&mut self) {
+    /// Sends everything that a new connection needs: renewals, queued messages, capacity, reports.
+    fn resume(&mut self) {
         self.renew();
-        for say in std::mem::take(&mut self.owed) {
-            self.line.say(say);
+        for payload in std::mem::take(&mut self.outbox) {
+            self.connection.send(payload);
         }
-        let idle = self.places.iter().filter(|place| matches!(place, Place::Idle)).count();
-        self.offer(idle);
-        self.spool.leases().into_iter().for_each(|lease| self.line.report(lease));
+        let idle = self.slot_states.iter().filter(|state| matches!(state, SlotState::Idle)).count();
+        self.announce_capacity(idle);
+        self.spool.leases().into_iter().for_each(|lease| self.connection.send_report(lease));
     }
 
     fn renew(&mut self) {
-        let playing = self.places.iter().filter_map(Place::lease);
+        let playing = self.slot_states.iter().filter_map(SlotState::lease);
         let leases: Vec<_> = playing.chain(self.spool.leases()).map(v1::Lease::from).collect();
         if !leases.is_empty() {
-            self.line.say(Payload::RenewLeases(v1::RenewLeases { leases }));
+            self.connection.send(Payload::RenewLeases(v1::RenewLeases { leases }));
         }
-        self.renew_at = Instant::now() + self.lease / RENEWALS;
+        self.renew_at = Instant::now() + self.lease_duration / RENEWALS_PER_LEASE;
     }
 
-    fn offer(&self, idle: usize) {
-        if idle > 0 && self.until.is_none() {
+    fn announce_capacity(&self, idle: usize) {
+        if idle > 0 && self.shutdown_deadline.is_none() {
             let slots = u32::try_from(idle).unwrap_or(u32::MAX);
-            self.line.say(Payload::Capacity(v1::Capacity { slots }));
+            self.connection.send(Payload::Capacity(v1::Capacity { slots }));
         }
     }
 
-    /// Says something that must be heard, now or later.
-    fn tell(&mut self, say: Payload) {
-        if self.line.is_open() { self.line.say(say) } else { self.owed.push(say) }
+    /// Sends a message now, or after the next connection.
+    fn send_or_queue(&mut self, payload: Payload) {
+        if self.connection.is_open() {
+            self.connection.send(payload)
+        } else {
+            self.outbox.push(payload)
+        }
     }
 
     fn give_back(&mut self, lease: Lease) {
-        self.tell(Payload::ReturnLeases(v1::ReturnLeases { leases: vec![lease.into()] }));
+        self.send_or_queue(Payload::ReturnLeases(v1::ReturnLeases { leases: vec![lease.into()] }));
     }
 
-    /// A slot has nothing to do.
-    fn idle(&mut self, slot: usize) {
-        self.places[slot] = Place::Idle;
-        self.offer(1);
+    /// Makes a slot idle and announces it.
+    fn set_idle(&mut self, slot: usize) {
+        self.slot_states[slot] = SlotState::Idle;
+        self.announce_capacity(1);
     }
 
-    /// An attempt failed: the slot takes a break.
-    fn failed(&mut self, slot: usize, lease: Lease, kind: v1::FaultKind, reason: String) {
-        self.metrics.failed(kind);
+    /// Reports a failed attempt and pauses the slot.
+    fn report_fault(&mut self, slot: usize, lease: Lease, kind: v1::FaultKind, reason: String) {
+        self.metrics.record_fault(kind);
         let (lease, kind) = (Some(lease.into()), kind.into());
-        self.tell(Payload::Fault(v1::Fault { lease, reason, kind }));
+        self.send_or_queue(Payload::Fault(v1::Fault { lease, reason, kind }));
         let pause = self.pauses[slot].next();
         let pause_ms = u64::try_from(pause.as_millis()).unwrap_or(u64::MAX);
-        warn!(slot, pause_ms, "the slot pauses after a fault");
-        self.places[slot] = Place::Pausing(Instant::now() + pause);
+        warn!(slot, pause_ms, "slot pauses after a fault");
+        self.slot_states[slot] = SlotState::Pausing(Instant::now() + pause);
     }
 
-    /// Takes a job, if there is a slot for it.
-    fn take(
+    /// Accepts a job if a slot is idle, and fetches its bots. Gives the lease back otherwise.
+    fn accept_job(
         &mut self,
         lease: Option<v1::Lease>,
         lease_ms: i64,
-        job: impl FnOnce(Lease) -> Result<Job, Unreadable>,
+        job: impl FnOnce(Lease) -> Result<Job, InvalidJob>,
     ) {
-        let Some(lease) = lease.and_then(read) else {
-            warn!("something came without a lease that means anything");
+        let Some(lease) = lease.and_then(parse_lease) else {
+            warn!("ignored a job without a valid lease");
             return;
         };
-        let idle = self.places.iter().position(|place| matches!(place, Place::Idle));
-        let Some(slot) = idle.filter(|_| self.until.is_none()) else {
+        let idle = self.slot_states.iter().position(|state| matches!(state, SlotState::Idle));
+        let Some(slot) = idle.filter(|_| self.shutdown_deadline.is_none()) else {
             self.give_back(lease);
             return;
         };
-        self.renew_at = self.renew_at.min(Instant::now() + span(lease_ms) / RENEWALS);
+        self.renew_at =
+            self.renew_at.min(Instant::now() + lease_duration(lease_ms) / RENEWALS_PER_LEASE);
         match job(lease) {
             Ok(job) => {
-                let (callers, library) = (self.callers.clone(), Arc::clone(&self.library));
+                let (clients, bot_cache) = (self.clients.clone(), Arc::clone(&self.bot_cache));
                 let (programs, subject) = (job.programs(), job.subject());
                 let fetch = async move {
-                    let supplies = library.supply(&callers, &programs, subject).await;
-                    (slot, lease, supplies)
+                    let inputs = bot_cache.fetch_inputs(&clients, &programs, subject).await;
+                    (slot, lease, inputs)
                 };
                 let task = self.fetching.spawn(fetch);
-                self.places[slot] = Place::Fetching { job: Box::new(job), task };
+                self.slot_states[slot] = SlotState::Fetching { job: Box::new(job), task };
             }
             Err(why) => {
                 let why = why.to_string();
-                warn!(%lease, why, "a lot or a trial that means nothing");
-                self.failed(slot, lease, v1::FaultKind::Inputs, why);
+                warn!(%lease, why, "invalid job");
+                self.report_fault(slot, lease, v1::FaultKind::Inputs, why);
             }
         }
     }
 
-    /// What a job takes is here, or not to be had.
-    fn fetched(&mut self, fetched: Result<Fetched, JoinError>) {
-        let (slot, lease, supplies) = match fetched {
+    /// Starts a job whose inputs were fetched, or reports why they were not.
+    fn start_job(&mut self, fetched: Result<FetchResult, JoinError>) {
+        let (slot, lease, inputs) = match fetched {
             Ok(fetched) => fetched,
             Err(error) => {
-                let its = |place: &Place| match place {
-                    Place::Fetching { job, task } if task.id() == error.id() => Some(job.lease),
+                let its = |state: &SlotState| match state {
+                    SlotState::Fetching { job, task } if task.id() == error.id() => Some(job.lease),
                     _ => None,
                 };
-                let its = self.places.iter().enumerate().find_map(|(slot, place)| {
-                    its(place).map(|lease| (slot, lease, Err(error.to_string())))
+                let its = self.slot_states.iter().enumerate().find_map(|(slot, slot_state)| {
+                    its(slot_state).map(|lease| (slot, lease, Err(error.to_string())))
                 });
                 let Some(failed) = its else { return };
                 failed
             }
         };
-        // One that was ended by us, perhaps just as it was done, has no slot any more.
-        let job = match std::mem::replace(&mut self.places[slot], Place::Idle) {
-            Place::Fetching { job, .. } if job.lease == lease => job,
+        // A job that was given back while it was being fetched no longer has a slot.
+        let job = match std::mem::replace(&mut self.slot_states[slot], SlotState::Idle) {
+            SlotState::Fetching { job, .. } if job.lease == lease => job,
             other => {
-                self.places[slot] = other;
+                self.slot_states[slot] = other;
                 return;
             }
         };
-        let stop = Stop::with_cord().map_err(|error| format!("cannot make a pipe: {error}"));
-        match supplies.and_then(|supplies| Ok((supplies, stop?))) {
-            Ok((supplies, (stop, cord))) => {
-                self.metrics.supplied();
-                self.slots.give(slot, Order { job: *job, supplies, stop: Arc::new(stop) });
-                self.places[slot] = Place::Playing { lease, cord: Some(cord), lost: false };
+        let stop = StopSignal::new_pair().map_err(|error| format!("cannot make a pipe: {error}"));
+        match inputs.and_then(|inputs| Ok((inputs, stop?))) {
+            Ok((inputs, (stop, stop_handle))) => {
+                self.metrics.record_prepared_job();
+                self.slots.start_job(slot, JobRun { job: *job, inputs, stop: Arc::new(stop) });
+                self.slot_states[slot] =
+                    SlotState::Playing { lease, stop_handle: Some(stop_handle), lost: false };
             }
             Err(why) => {
-                warn!(%lease, why, "a lot cannot be played here, or a bot tried");
-                self.failed(slot, lease, v1::FaultKind::Inputs, why);
+                warn!(%lease, why, "cannot start a job");
+                self.report_fault(slot, lease, v1::FaultKind::Inputs, why);
             }
         }
     }
 
-    fn said(&mut self, said: Said) {
-        match said {
-            Said::Ended { slot, lease, ended, is_clear } => {
-                self.ended(slot, lease, ended);
-                match self.places[slot] {
-                    _ if !is_clear => self.recover(slot),
-                    Place::Idle => self.idle(slot),
+    fn handle_slot_event(&mut self, event: SlotEvent) {
+        match event {
+            SlotEvent::Ended { slot, lease, outcome, is_clear } => {
+                self.finish_job(slot, lease, outcome);
+                match self.slot_states[slot] {
+                    _ if !is_clear => self.set_recovering(slot),
+                    SlotState::Idle => self.set_idle(slot),
                     _ => {}
                 }
             }
-            Said::Cleared(slot) => self.cleared(slot),
+            SlotEvent::Cleared(slot) => self.finish_recovery(slot),
         }
     }
 
-    /// A slot has come to the end of its lot, and does nothing for now.
-    fn ended(&mut self, slot: usize, lease: Lease, ended: Ended) {
-        let before = std::mem::replace(&mut self.places[slot], Place::Idle);
-        let lost = matches!(before, Place::Playing { lost: true, .. });
-        match ended {
-            Ended::Played => {
+    /// Handles a finished job and leaves its slot idle or pausing.
+    fn finish_job(&mut self, slot: usize, lease: Lease, outcome: JobOutcome) {
+        let before = std::mem::replace(&mut self.slot_states[slot], SlotState::Idle);
+        let lost = matches!(before, SlotState::Playing { lost: true, .. });
+        match outcome {
+            JobOutcome::Reported => {
                 if lost {
-                    // Nobody waits for it any more.
-                    self.spool.forget(lease);
+                    // The coordinator no longer expects it.
+                    self.spool.remove(lease);
                 } else {
-                    self.line.report(lease);
+                    self.connection.send_report(lease);
                 }
                 self.pauses[slot].reset();
             }
-            Ended::Stopped if lost => {}
-            Ended::Stopped => self.give_back(lease),
-            Ended::Failed(kind, reason) => self.failed(slot, lease, kind, reason),
+            JobOutcome::Stopped if lost => {}
+            JobOutcome::Stopped => self.give_back(lease),
+            JobOutcome::Failed(kind, reason) => self.report_fault(slot, lease, kind, reason),
         }
     }
 
-    /// A slot waits for what it played to be gone.
-    fn recover(&mut self, slot: usize) {
-        let until = match self.places[slot] {
-            Place::Pausing(until) => Some(until),
+    /// Blocks a slot until its dying processes are gone.
+    fn set_recovering(&mut self, slot: usize) {
+        let until = match self.slot_states[slot] {
+            SlotState::Pausing(until) => Some(until),
             _ => None,
         };
-        self.places[slot] = Place::Recovering(until);
-        let is_out = |place: &Place| matches!(place, Place::Recovering(_));
-        let out = self.places.iter().filter(|place| is_out(place)).count();
-        warn!(slot, out, "what it played is still dying: the slot takes nothing until it is gone");
-        if out == self.places.len() {
-            error!("no slot can play; room is offered again when what is dying is gone");
+        self.slot_states[slot] = SlotState::Recovering(until);
+        let is_recovering = |state: &SlotState| matches!(state, SlotState::Recovering(_));
+        let recovering = self.slot_states.iter().filter(|state| is_recovering(state)).count();
+        warn!(slot, recovering, "slot waits for dying processes of its last job");
+        if recovering == self.slot_states.len() {
+            error!("no slot can play until the dying processes are gone");
         }
     }
 
-    /// Nothing is left of what a slot played.
-    fn cleared(&mut self, slot: usize) {
-        let Place::Recovering(until) = self.places[slot] else { return };
-        info!(slot, "what it played is gone: the slot plays again");
+    /// Frees a slot whose dying processes are gone.
+    fn finish_recovery(&mut self, slot: usize) {
+        let SlotState::Recovering(until) = self.slot_states[slot] else { return };
+        info!(slot, "slot recovered");
         match until.filter(|until| *until > Instant::now()) {
-            Some(until) => self.places[slot] = Place::Pausing(until),
-            None => self.idle(slot),
+            Some(until) => self.slot_states[slot] = SlotState::Pausing(until),
+            None => self.set_idle(slot),
         }
     }
 
-    /// A lease holds no more: whoever plays under it stops.
-    fn lost(&mut self, lease: Lease) {
-        let holder = self.places.iter().position(|place| place.lease() == Some(lease));
+    /// Stops the job of a lost lease.
+    fn handle_lost_lease(&mut self, lease: Lease) {
+        let holder = self.slot_states.iter().position(|state| state.lease() == Some(lease));
         let Some(slot) = holder else { return };
-        warn!(%lease, "the lease is lost");
-        self.metrics.lost();
-        match &mut self.places[slot] {
-            Place::Playing { cord, lost, .. } => {
+        warn!(%lease, "lease lost");
+        self.metrics.record_lost_lease();
+        match &mut self.slot_states[slot] {
+            SlotState::Playing { stop_handle, lost, .. } => {
                 *lost = true;
-                cord.take().into_iter().for_each(Cord::pull);
+                stop_handle.take().into_iter().for_each(StopHandle::stop);
             }
-            Place::Fetching { task, .. } => {
+            SlotState::Fetching { task, .. } => {
                 task.abort();
-                self.idle(slot);
+                self.set_idle(slot);
             }
-            Place::Idle | Place::Pausing(_) | Place::Recovering(_) => {}
+            SlotState::Idle | SlotState::Pausing(_) | SlotState::Recovering(_) => {}
         }
     }
 
-    /// Ends sooner, if that is asked for.
-    fn hurry(&mut self, ending: Ending) {
-        match ending {
-            Ending::NotYet => {}
-            Ending::Drain => {
-                if self.until.is_none() {
-                    info!(drain_s = self.drain.as_secs(), "no more lots; those under way may end");
-                    self.end_within(self.drain);
+    /// Handles a shutdown request.
+    fn request_shutdown(&mut self, shutdown: Shutdown) {
+        match shutdown {
+            Shutdown::None => {}
+            Shutdown::Drain => {
+                if self.shutdown_deadline.is_none() {
+                    info!(
+                        drain_s = self.drain.as_secs(),
+                        "draining: no new jobs; running ones may finish"
+                    );
+                    self.shut_down_within(self.drain);
                 }
             }
-            Ending::Now => self.end_within(Duration::ZERO),
+            Shutdown::Now => self.shut_down_within(Duration::ZERO),
         }
     }
 
     fn fail(&mut self, failure: WorkerError, within: Duration) {
         self.failure.get_or_insert(failure);
-        self.end_within(within);
+        self.shut_down_within(within);
     }
 
-    fn end_within(&mut self, time: Duration) {
+    fn shut_down_within(&mut self, time: Duration) {
         let until = Instant::now() + time;
-        self.until = Some(self.until.map_or(until, |before| before.min(until)));
+        self.shutdown_deadline =
+            Some(self.shutdown_deadline.map_or(until, |before| before.min(until)));
         self.give_back_fetching();
         if time.is_zero() {
             self.stop_all();
         }
     }
 
-    /// Gives back what was not begun.
+    /// Gives back jobs that have not started.
     fn give_back_fetching(&mut self) {
-        for slot in 0..self.places.len() {
-            if let Place::Fetching { job, task } = &self.places[slot] {
+        for slot in 0..self.slot_states.len() {
+            if let SlotState::Fetching { job, task } = &self.slot_states[slot] {
                 let lease = job.lease;
                 task.abort();
-                self.places[slot] = Place::Idle;
+                self.slot_states[slot] = SlotState::Idle;
                 self.give_back(lease);
             }
         }
     }
 
-    /// Stops what is played.
+    /// Stops all running jobs.
     fn stop_all(&mut self) {
-        for place in &mut self.places {
-            if let Place::Playing { cord, .. } = place {
-                cord.take().into_iter().for_each(Cord::pull);
+        for slot_state in &mut self.slot_states {
+            if let SlotState::Playing { stop_handle, .. } = slot_state {
+                stop_handle.take().into_iter().for_each(StopHandle::stop);
             }
         }
     }
 }
 
-/// How long a lease holds, from milliseconds as they came.
-fn span(milliseconds: i64) -> Duration {
-    Duration::from_millis(u64::try_from(milliseconds).unwrap_or(0)).max(SHORTEST_LEASE)
+/// Duration of a lease from the milliseconds of a message.
+fn lease_duration(milliseconds: i64) -> Duration {
+    Duration::from_millis(u64::try_from(milliseconds).unwrap_or(0)).max(MIN_LEASE)
 }
 
-/// A lease, if it means something; nothing that does was ever given to us.
-fn read(message: v1::Lease) -> Option<Lease> {
+/// A valid lease. The worker never got one that is invalid.
+fn parse_lease(message: v1::Lease) -> Option<Lease> {
     Lease::try_from(message).ok()
 }

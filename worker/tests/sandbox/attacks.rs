@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use arbiter_games::{Forfeit, Micros};
 use arbiter_worker::sandbox::{BotSource, Exit, Guarantee, JailConfig};
-use arbiter_worker::seat::{ExecSeat, Seat};
+use arbiter_worker::seat::{ExecSeat, SeatDriver};
 
 use super::Test;
 use super::guarantees::stop;

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arbiter_games::{ClockRules, Params, Seed, blackjack};
-use arbiter_worker::build::{self, Built, MOST_OUTPUT, Rules};
+use arbiter_worker::build::{self, BuildOptions, BuildOutcome, MAX_OUTPUT_LEN};
 use arbiter_worker::bundle::{self, Submission};
 use arbiter_worker::sandbox::{Bytes, Guarantee, JailConfig, Limits};
-use arbiter_worker::seat::Stop;
-use arbiter_worker::trial::{Trial, Tried};
+use arbiter_worker::seat::StopSignal;
+use arbiter_worker::trial::{Trial, TrialOutcome};
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -125,9 +125,9 @@ fn is_visible(tool: &str) -> bool {
 }
 
 /// A version of this bot, tried at blackjack.
-fn tried(lab: &Lab, directory: &Path) -> Tried {
+fn tried(lab: &Lab, directory: &Path) -> TrialOutcome {
     let submission = Submission::read(&directory.join("bot")).unwrap();
-    let (stop, _cord) = Stop::with_cord().unwrap();
+    let (stop, _cord) = StopSignal::new_pair().unwrap();
     let patient = json!({"move_limit": "60s"});
     let trial = Trial {
         params: Params::read(&blackjack::game(), patient).unwrap(),
@@ -168,7 +168,7 @@ fn language(lab: &Lab, program: &Program) {
 }
 
 /// What became of a hostile build, and the bot's directory.
-type Check = fn(&Built, &Path);
+type Check = fn(&BuildOutcome, &Path);
 
 /// What a build does that it should not, its script for `sh`, and what is to come of it.
 const HOSTILE: [(&str, &str, Check); 12] = [
@@ -204,7 +204,7 @@ const HOSTILE: [(&str, &str, Check); 12] = [
     ),
     ("writes without end", "exec yes", |built, _| {
         fails(built, "wrote more than 16 MiB");
-        assert!(built.log.len() < MOST_OUTPUT / 64, "{}", built.log.len());
+        assert!(built.log.len() < MAX_OUTPUT_LEN / 64, "{}", built.log.len());
     }),
     ("leaves a daemon", "sleep 1000 & (sleep 1000 >&- 2>&- &) ; : > done", |built, bot| {
         assert_eq!(built.failure, None);
@@ -236,7 +236,7 @@ const HOSTILE: [(&str, &str, Check); 12] = [
     ("is no program", "", |built, _| fails(built, "exited with code 3")),
 ];
 
-fn fails(built: &Built, says: &str) {
+fn fails(built: &BuildOutcome, says: &str) {
     let why = built.failure.as_deref().unwrap_or("it did not fail");
     assert!(why.contains(says), "{why}: {}", built.log);
 }
@@ -276,8 +276,8 @@ fn hostile(lab: &Lab, script: &str, check: Check) {
         processes: 64,
         ..Limits::BUILD
     };
-    let rules = Rules { limits, time: time(), cores: Vec::new() };
-    let (stop, cord) = Stop::with_cord().unwrap();
+    let rules = BuildOptions { limits, time: time(), cores: Vec::new() };
+    let (stop, cord) = StopSignal::new_pair().unwrap();
     let built = build::build(&lab.host, &stop, &tree, &rules).unwrap().unwrap().unwrap();
     check(&built, &tree);
     drop((directory, stop, cord));

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use arbiter_games::{ClockKind, Micros};
 use arbiter_worker::sandbox::{BotSource, Guarantee, JailConfig};
-use arbiter_worker::seat::{Framing, Seat, StdioSeat};
+use arbiter_worker::seat::{Framing, SeatDriver, StdioSeat};
 
 use super::Test;
 use super::guarantees::stop;
@@ -66,7 +66,7 @@ fn measure(lab: &Lab, way: &str, bits: usize) {
         let jail = lab.jail(&source, &terms);
         StdioSeat::start(jail, &argv, Framing::Line, ClockKind::Wall, stop.clone()).unwrap()
     });
-    let ask = |seat: &mut Box<dyn Seat>, text: &str| {
+    let ask = |seat: &mut Box<dyn SeatDriver>, text: &str| {
         let reply = seat.ask(text, TURN).unwrap().reply.unwrap();
         String::from_utf8(reply).unwrap()
     };

@@ -14,7 +14,7 @@ use arbiter_games::{ClockKind, Micros};
 use arbiter_worker::sandbox::{
     BotSource, Bytes, Guarantee, Host, Jail, JailConfig, Limits, Policy, Ponder, Stdin, Workdir,
 };
-use arbiter_worker::seat::{ExecSeat, Framing, Seat, StdioSeat, Stop};
+use arbiter_worker::seat::{ExecSeat, Framing, SeatDriver, StdioSeat, StopSignal};
 
 use super::Test;
 use super::lab::{Lab, command, converse, descendants, groups, listen, start};
@@ -86,9 +86,9 @@ pub(crate) fn source(files: &[(&str, &str)]) -> (tempfile::TempDir, BotSource) {
     (directory, source)
 }
 
-pub(crate) fn stop() -> (Arc<Stop>, UnixStream) {
+pub(crate) fn stop() -> (Arc<StopSignal>, UnixStream) {
     let (reader, writer) = UnixStream::pair().unwrap();
-    (Arc::new(Stop::new(OwnedFd::from(reader))), writer)
+    (Arc::new(StopSignal::new(OwnedFd::from(reader))), writer)
 }
 
 /// The processor time of a bot that spins through a pause between two answers, as its seat

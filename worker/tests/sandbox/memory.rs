@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use arbiter_games::{ClockKind, Forfeit, Micros};
 use arbiter_worker::sandbox::{BotSource, Bytes, Guarantee, JailConfig, Limits};
-use arbiter_worker::seat::{Answer, ExecSeat, Framing, Seat, StdioSeat, Stop};
+use arbiter_worker::seat::{ExecSeat, Framing, SeatDriver, StdioSeat, StopSignal, TimedReply};
 
 use super::Test;
 use super::lab::{Lab, slower};
@@ -60,8 +60,12 @@ fn is_looked_at(lab: &Lab) -> bool {
 /// Seats the glutton with 64 MB by `seat`, and does something with it.
 fn with_glutton(
     lab: &Lab,
-    seat: impl FnOnce(arbiter_worker::sandbox::Jail, Vec<String>, Arc<Stop>) -> Box<dyn Seat>,
-    act: impl FnOnce(&mut dyn Seat),
+    seat: impl FnOnce(
+        arbiter_worker::sandbox::Jail,
+        Vec<String>,
+        Arc<StopSignal>,
+    ) -> Box<dyn SeatDriver>,
+    act: impl FnOnce(&mut dyn SeatDriver),
 ) {
     let directory = tempfile::tempdir().unwrap();
     fs::write(directory.path().join("bot.py"), GLUTTON).unwrap();
@@ -69,7 +73,7 @@ fn with_glutton(
     let limits = Limits { memory: Bytes::megabytes(64), ..Limits::OFFICIAL };
     let jail = lab.jail(&source, &JailConfig { limits, ..JailConfig::default() });
     let (reader, _writer) = UnixStream::pair().unwrap();
-    let stop = Arc::new(Stop::new(OwnedFd::from(reader)));
+    let stop = Arc::new(StopSignal::new(OwnedFd::from(reader)));
     let argv = ["python3", "bot.py"].map(str::to_owned).to_vec();
     let mut seat = seat(jail, argv, stop);
     act(seat.as_mut());
@@ -79,7 +83,7 @@ fn with_glutton(
 }
 
 /// The evidence of an answer that is a forfeit.
-fn evidence(answer: Answer) -> String {
+fn evidence(answer: TimedReply) -> String {
     let failure = answer.reply.unwrap_err();
     assert_eq!(failure.forfeit, Forfeit::Gone, "{failure:?}");
     assert!(failure.detail.contains(EVIDENCE), "{failure:?}");

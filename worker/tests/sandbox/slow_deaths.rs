@@ -14,9 +14,9 @@ use arbiter_games::{
     BotName, ClockKind, ClockRules, Forfeit, Micros, Params, SeatResult, Seed, gomoku,
 };
 use arbiter_worker::fault::Fault;
-use arbiter_worker::referee::{Event, Referee, Witness};
+use arbiter_worker::referee::{EventSink, MatchEvent, Referee};
 use arbiter_worker::sandbox::{Jail, JailConfig, Stdin, reaper};
-use arbiter_worker::seat::{Framing, Seat, StdioSeat, Stop};
+use arbiter_worker::seat::{Framing, SeatDriver, StdioSeat, StopSignal};
 
 use super::Test;
 use super::guarantees::{source, stop};
@@ -216,9 +216,9 @@ fn will_not_stop(lab: &Lab) {
 #[derive(Default)]
 struct Forfeits(Vec<(u8, Forfeit, String)>);
 
-impl Witness for Forfeits {
-    fn witness(&mut self, _time: Micros, event: Event<'_>) -> Result<(), Fault> {
-        if let Event::Forfeited { seat, forfeit, detail, .. } = event {
+impl EventSink for Forfeits {
+    fn on_event(&mut self, _time: Micros, event: MatchEvent<'_>) -> Result<(), Fault> {
+        if let MatchEvent::Forfeited { seat, forfeit, detail, .. } = event {
             self.0.push((seat.number(), forfeit, detail.to_owned()));
         }
         Ok(())
@@ -238,14 +238,14 @@ fn gomoku(words: &str) -> String {
 }
 
 /// Plays gomoku between a bot in a jail, which begins, and one that calls `look` when it is asked.
-fn play(seat: Box<dyn Seat>, look: impl Fn() + 'static) -> (Vec<SeatResult>, Forfeits) {
+fn play(seat: Box<dyn SeatDriver>, look: impl Fn() + 'static) -> (Vec<SeatResult>, Forfeits) {
     let names: [BotName; 2] = ["one", "two"].map(|name| name.parse().unwrap());
     let mut game = Params::official(&gomoku::game()).start(&names, Seed([5; 32])).unwrap();
     let rival = MemorySeat::new(move |words: &str| {
         look();
         (Ok(gomoku(words)), Micros::ZERO)
     });
-    let mut seats: Vec<Box<dyn Seat>> = vec![seat, Box::new(rival)];
+    let mut seats: Vec<Box<dyn SeatDriver>> = vec![seat, Box::new(rival)];
     let mut forfeits = Forfeits::default();
     let mut referee = Referee::new(ClockRules::OFFICIAL, &mut forfeits);
     let standings = referee.play(game.as_mut(), &mut seats).unwrap();
@@ -269,7 +269,7 @@ fn asks_in_turn(lab: &Lab, helpers: &str) {
     let (_directory, source) = source(&[("bot.py", &format!("{helpers}{PLAY}"))]);
     let before = descendants(std::process::id());
     let jail = lab.jail(&source, &JailConfig { cores: vec![0], ..JailConfig::default() });
-    let (stop, _writer): (Arc<Stop>, _) = stop();
+    let (stop, _writer): (Arc<StopSignal>, _) = stop();
     let kind = ClockKind::Wall;
     let seat = StdioSeat::start(jail, &argv(), Framing::Line, kind, stop).unwrap();
     let (_standings, forfeits) = play(seat, move || {

@@ -4,10 +4,10 @@ use std::fmt;
 
 use arbiter_games::{Micros, TimeSpent};
 use arbiter_worker::fault::Fault;
-use arbiter_worker::seat::{Answer, Failure, Remains, Seat};
+use arbiter_worker::seat::{SeatDriver, SeatFailure, SeatUsage, TimedReply};
 
 /// What a function answers: the words, or a failure, and the time they took.
-type Spoken = (Result<String, Failure>, Micros);
+type Spoken = (Result<String, SeatFailure>, Micros);
 
 /// A seat whose bot is a function from words to words.
 pub(crate) struct MemorySeat<F> {
@@ -29,11 +29,11 @@ impl<F> fmt::Debug for MemorySeat<F> {
 }
 
 impl<F: FnMut(&str) -> Spoken> Seat for MemorySeat<F> {
-    fn ask(&mut self, text: &str, _limit: Micros) -> Result<Answer, Fault> {
+    fn ask(&mut self, text: &str, _limit: Micros) -> Result<TimedReply, Fault> {
         assert!(!self.dismissed, "a dismissed bot is never asked again");
         let (reply, wall) = (self.bot)(text);
         let spent = TimeSpent { wall, cpu: Micros::ZERO };
-        Ok(Answer { reply: reply.map(String::into_bytes), spent })
+        Ok(TimedReply { reply: reply.map(String::into_bytes), spent })
     }
 
     fn tell(&mut self, _text: &str) {
@@ -44,7 +44,7 @@ impl<F: FnMut(&str) -> Spoken> Seat for MemorySeat<F> {
         self.dismissed = true;
     }
 
-    fn close(self: Box<Self>) -> Result<Remains, Fault> {
-        Ok(Remains::default())
+    fn close(self: Box<Self>) -> Result<SeatUsage, Fault> {
+        Ok(SeatUsage::default())
     }
 }

@@ -19,11 +19,11 @@ use arbiter_proto::v1::worker_service_server::{WorkerService, WorkerServiceServe
 use arbiter_proto::v1::{self, BundlePiece, CoordinatorMessage, FetchBundleRequest, WorkerMessage};
 use arbiter_worker::bot::Bot;
 use arbiter_worker::bundle::Bundle;
-use arbiter_worker::connect::Access;
+use arbiter_worker::connect::ConnectOptions;
 use arbiter_worker::metrics::Metrics;
 use arbiter_worker::sandbox::Policy;
 use arbiter_worker::spool::Spool;
-use arbiter_worker::worker::{Ending, LONGEST_MESSAGE, Worker, WorkerConfig, WorkerError};
+use arbiter_worker::worker::{MAX_MESSAGE_LEN, Shutdown, Worker, WorkerConfig, WorkerError};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
@@ -81,8 +81,8 @@ impl Coordinator {
             token: token.map(str::to_owned),
         };
         let service = WorkerServiceServer::new(script.clone())
-            .max_decoding_message_size(LONGEST_MESSAGE)
-            .max_encoding_message_size(LONGEST_MESSAGE);
+            .max_decoding_message_size(MAX_MESSAGE_LEN)
+            .max_encoding_message_size(MAX_MESSAGE_LEN);
         let served = Server::builder()
             .add_service(service)
             .serve_with_incoming(TcpListenerStream::new(listener));
@@ -303,7 +303,7 @@ pub(crate) fn lot(number: i64, game: &str, tables: &[&[Vec<u8>]]) -> v1::Lot {
 
 /// A worker beside a coordinator.
 pub(crate) struct Working {
-    pub(crate) ending: watch::Sender<Ending>,
+    pub(crate) ending: watch::Sender<Shutdown>,
     pub(crate) metrics: Arc<Metrics>,
     task: JoinHandle<Result<(), WorkerError>>,
 }
@@ -328,7 +328,7 @@ impl Place {
     pub(crate) fn config(&self, coordinator: &Coordinator, slots: usize) -> WorkerConfig {
         WorkerConfig {
             games: Games::built_in(),
-            access: Access::new(&coordinator.address),
+            coordinator: ConnectOptions::new(&coordinator.address),
             name: None,
             slots,
             spool: self.spool(),
@@ -358,7 +358,7 @@ impl Place {
 
 impl Working {
     pub(crate) fn start(config: WorkerConfig) -> Self {
-        let (ending, watched) = watch::channel(Ending::NotYet);
+        let (ending, watched) = watch::channel(Shutdown::None);
         let worker = Worker::prepare(config).unwrap();
         let metrics = worker.metrics();
         Self { ending, metrics, task: tokio::spawn(worker.run(watched)) }
