@@ -147,7 +147,11 @@ fn evidence_is_for_its_owner_and_for_organisers() {
         assert!(detail.contains("SIGSEGV"), "{detail}");
         assert!(line["evidence"]["wall_us"].is_i64() && line["evidence"]["cpu_us"].is_i64());
     }
-    refused(&site.run(&site.ada, &["log", "cup", "dying"]), 3, &["dying is somebody else's bot"]);
+    refused(
+        &site.run(&site.ada, &["log", "cup", "dying"]),
+        3,
+        &["dying belongs to another player"],
+    );
 
     let shown = |token: &str| objects(&site.run(token, &["match", id, "--json"])).remove(0);
     let (ada, bob, organiser) = (shown(&site.ada), shown(&site.bob), shown(&site.organiser));
@@ -217,7 +221,7 @@ fn entry_closes_and_is_not_flooded() {
     done(&withdraw(&site.ada));
     let standing = || objects(&site.run(&site.ada, &["bots", "cup", "--json"])).remove(0);
     assert_eq!((&standing()["withdrawn"], &standing()["own"]), (&json!(true), &json!(true)));
-    refused(&site.submit(&site.bob, &one), 3, &["the name one is taken"]);
+    refused(&site.submit(&site.bob, &one), 3, &["another player's bot is named one"]);
     assert_eq!(standing()["withdrawn"], true);
     done(&site.submit(&site.ada, &one));
     assert_eq!((&standing()["withdrawn"], &standing()["version"]), (&json!(false), &json!(2)));
@@ -318,7 +322,11 @@ fn matches_of_a_worker_are_void() {
     let apply = [&void[..], &["--apply", "--reason", "its clock ran"]].concat();
     assert_eq!(objects(&site.run(&site.organiser, &apply))[0]["applied"], true);
     assert_eq!(objects(&site.run(&site.organiser, &void))[0]["matches"], 0);
-    refused(&site.run(&site.organiser, &apply), 1, &["no such match", "nothing was changed"]);
+    refused(
+        &site.run(&site.organiser, &apply),
+        1,
+        &["are void already, or there are none", "nothing was changed"],
+    );
     let unknown = ["tournament", "void", "cup", "--worker", "attic"];
     refused(&site.run(&site.organiser, &unknown), 2, &["no worker `attic`"]);
 }

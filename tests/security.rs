@@ -141,7 +141,7 @@ fn who_is_wrong_too_often_has_to_wait() {
     // The same over gRPC, from here.
     let limited = (0..60).map(|number| site.call(&format!("arb_{number}"), &["token", "list"]));
     let limited = limited.into_iter().find(|output| output.status.code() == Some(1)).unwrap();
-    refused(&limited, 1, "too many tokens from there are not known here; wait");
+    refused(&limited, 1, "too many invalid tokens from this address; wait");
     site.tell(&["token", "list"]);
     site.close();
 }

@@ -189,9 +189,9 @@ fn a_worker_is_let_in_by_its_token_alone() {
     site.tell(&format!("token revoke {}", last["id"]));
     let refusals = [
         ("", "needs a token of role worker"),
-        ("arb_0000", "not known here, or was revoked"),
+        ("arb_0000", "the token is unknown, revoked"),
         (&player, "needs a token of role worker, not player"),
-        (&revoked, "not known here, or was revoked"),
+        (&revoked, "the token is unknown, revoked"),
     ];
     for (token, says) in refusals {
         let says = [&site.server, "refused", says, "set --token or ARBITER_TOKEN"];

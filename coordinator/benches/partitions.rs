@@ -12,8 +12,8 @@ use arbiter_coordinator::db::tournaments::{self, TournamentState};
 use arbiter_coordinator::db::{self, deleted_tournaments, editions};
 use arbiter_coordinator::queue::{LeasePolicy, Queue};
 use arbiter_coordinator::retention::Cleaner;
-use arbiter_coordinator::tournament::create;
 use arbiter_coordinator::tournament::file::TournamentFile;
+use arbiter_coordinator::tournament::lifecycle;
 use arbiter_games::{Games, gomoku};
 use sqlx::{AssertSqlSafe, PgPool};
 
@@ -55,7 +55,7 @@ fn main() {
             }
             for _ in 0..tournaments {
                 let file = TournamentFile::official(&name(), &gomoku::game());
-                create::create(&mut pool.acquire().await.expect("a connection"), &file, NOW)
+                lifecycle::create(&mut pool.acquire().await.expect("a connection"), &file, NOW)
                     .await
                     .expect("a tournament");
             }

@@ -8,7 +8,7 @@ use std::time::Instant;
 use arbiter_coordinator::db::{self, bots, versions};
 use arbiter_coordinator::postgres::{Durability, Postgres};
 use arbiter_coordinator::queue::{LeasePolicy, Queue};
-use arbiter_coordinator::tournament::{Opening, Running, TournamentFile, create, edition};
+use arbiter_coordinator::tournament::{IfRunning, OpenRequest, TournamentFile, edition, lifecycle};
 use arbiter_games::Games;
 use sqlx::{AssertSqlSafe, PgPool};
 use time::OffsetDateTime;
@@ -72,9 +72,10 @@ async fn plan(pool: &PgPool, number: i32, bots: i32, file: &str) -> Planned {
         &format!("name = \"cup-{number}\"\nseed = \"bench\"\n{file}"),
     );
     let file = file.expect("it is a tournament file");
-    let tournament = create::create(&mut pool.acquire().await.expect("a connection"), &file, NOW)
-        .await
-        .expect("it is made");
+    let tournament =
+        lifecycle::create(&mut pool.acquire().await.expect("a connection"), &file, NOW)
+            .await
+            .expect("it is made");
     versions::store_bundle(pool, &[0; 32], b"bundle").await.expect("it is stored");
     let mut transaction = pool.begin().await.expect("a transaction");
     for bot in 0..bots {
@@ -87,7 +88,8 @@ async fn plan(pool: &PgPool, number: i32, bots: i32, file: &str) -> Planned {
     let queue = Queue::new(pool.clone(), Games::built_in(), LeasePolicy::DEFAULT);
     let before = forget_most_memory("self");
     let begin = Instant::now();
-    let edition = edition::open(&queue, Opening::new(tournament.id, Running::Refuse), NOW).await;
+    let edition =
+        edition::open(&queue, OpenRequest::new(tournament.id, IfRunning::Refuse), NOW).await;
     let edition = edition.expect("it is planned");
     let seconds = begin.elapsed().as_secs_f64();
     let megabytes = memory("self", "VmHWM:").saturating_sub(before);

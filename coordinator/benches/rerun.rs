@@ -16,7 +16,9 @@ use arbiter_coordinator::maintenance::Maintenance;
 use arbiter_coordinator::queue::{
     Dispatcher, LeasePolicy, Leased, Queue, Report, ReportSender, Task,
 };
-use arbiter_coordinator::tournament::{Opener, Opening, Running, TournamentFile, create, edition};
+use arbiter_coordinator::tournament::{
+    EditionOpener, IfRunning, OpenRequest, TournamentFile, edition, lifecycle,
+};
 use arbiter_games::Games;
 use arbiter_proto::ids::{MatchNumber, TournamentId, WorkerId};
 use arbiter_proto::level::Level;
@@ -66,22 +68,23 @@ fn main() {
 async fn measure(pool: &PgPool, worker: WorkerId, case: &Case) {
     let queue = Queue::new(pool.clone(), Games::built_in(), LeasePolicy::DEFAULT);
     let file = TournamentFile::parse(&Games::built_in(), case.file).expect("a tournament file");
-    let tournament = create::create(&mut pool.acquire().await.expect("a connection"), &file, NOW)
-        .await
-        .expect("a tournament")
-        .id;
+    let tournament =
+        lifecycle::create(&mut pool.acquire().await.expect("a connection"), &file, NOW)
+            .await
+            .expect("a tournament")
+            .id;
     for bot in 0..BOTS {
         submit(pool, tournament, bot, 1).await;
     }
-    let first = edition::open(&queue, Opening::new(tournament, Running::Refuse), NOW)
+    let first = edition::open(&queue, OpenRequest::new(tournament, IfRunning::Refuse), NOW)
         .await
         .expect("it opens");
     serve(&queue, worker, tournament, &first, Duration::ZERO).await;
 
     submit(pool, tournament, BOTS / 2, 2).await;
     let begin = Instant::now();
-    let opener = Opener::new(queue.clone(), Clock::given(|| NOW));
-    let opened = opener.look().await.expect("it looks");
+    let opener = EditionOpener::new(queue.clone(), Clock::given(|| NOW));
+    let opened = opener.open_all_due().await.expect("it looks");
     assert_eq!(opened.len(), 1, "one edition is due");
     let opening = begin.elapsed().as_secs_f64();
     let all = editions::of_tournament(pool, tournament).await.expect("editions");

@@ -34,8 +34,8 @@ pub use crate::retention::Records;
 use crate::rpc::{self, ServeError, Tls};
 use crate::service::{Service, ServiceConfig, WorkerService};
 use crate::tournament::OpenError;
-use crate::tournament::handout::Handout;
-use crate::tournament::opener::{Opener, Outcome};
+use crate::tournament::auto_edition::{EditionOpener, OpenOutcome};
+use crate::tournament::lot_assignment::AssignmentBuilder;
 use crate::tricks_http::{self, Mode};
 use crate::web;
 use crate::worker_suspension::SuspendedWorker;
@@ -154,8 +154,8 @@ impl Coordinator {
             lease: config.lease_policy.lease,
         };
         let service = Service::new(parts);
-        let handout = Arc::new(Handout::new(work, config.games.clone()));
-        let workers = WorkerService::new(service, handout, reporter);
+        let assignments = Arc::new(AssignmentBuilder::new(work, config.games.clone()));
+        let workers = WorkerService::new(service, assignments, reporter);
         let (web, tricks_mode) = (None, Mode::default());
         let leadership = Leadership::default();
         Ok(Self { workers, leadership, allocator, collector, config, web, tricks_mode, database })
@@ -244,7 +244,7 @@ impl Coordinator {
         }
         let server = rpc::Server { workers, open_tokens, tls: config.tls };
         let served = server.run(listener, stop).await;
-        changes.end();
+        changes.stop();
         pages.join_all().await;
         background.shutdown().await;
         // A lease that nobody took would run out, and be taken for a fault.
@@ -271,7 +271,7 @@ async fn lead(workers: WorkerService, awake: Instant) {
     let service = &workers.service;
     let mut auditor = workers.auditor();
     let upkeep = Maintenance::new(service.queue.clone(), service.clock.clone());
-    let opener = Opener::new(service.queue.clone(), service.clock.clone());
+    let opener = EditionOpener::new(service.queue.clone(), service.clock.clone());
     tokio::join!(
         upkeep.run(awake, |round| tell(round, service)),
         opener.run(|outcome| tell_opened(outcome, service)),
@@ -297,7 +297,7 @@ fn tell_audited(round: Result<AuditRound, Error>, service: &Service) {
         service.suspensions.add(*worker, reason);
     }
     if !round.suspended.is_empty() {
-        service.changes.tell();
+        service.changes.notify();
     }
 }
 
@@ -326,25 +326,25 @@ fn tell(round: Result<Round, MaintenanceError>, service: &Service) {
         tracing::info!(%edition, "complete: its leaderboard is the official one now");
     }
     if round != Round::default() {
-        service.changes.tell();
+        service.changes.notify();
         service.dispatcher.news();
     }
 }
 
 /// Says what became of a tournament that changed, and lets those know who wait for it.
-fn tell_opened(outcome: Result<Outcome, OpenError>, service: &Service) {
+fn tell_opened(outcome: Result<OpenOutcome, OpenError>, service: &Service) {
     match outcome {
-        Ok(Outcome::Opened(edition)) => {
+        Ok(OpenOutcome::Opened(edition)) => {
             let Edition { id, number, matches, .. } = edition;
             service.metrics().editions_opened.inc();
             tracing::info!(edition = %id, number, matches, "opened, because something changed");
-            service.changes.tell();
+            service.changes.notify();
             service.dispatcher.news();
         }
-        Ok(Outcome::Trouble(tournament, error)) => {
+        Ok(OpenOutcome::Failed(tournament, error)) => {
             service.metrics().editions_failed.inc();
             tracing::error!(tournament, %error, "no edition can be opened");
-            service.changes.tell();
+            service.changes.notify();
         }
         Err(error) => {
             service.metrics().record_failure(BackgroundTask::Opener);

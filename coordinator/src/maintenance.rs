@@ -26,7 +26,7 @@ use crate::db::lots::{self, Which};
 use crate::db::{self, editions, faults, trace_contexts};
 use crate::keyed_tasks::KeyedTasks;
 use crate::queue::{Expired, Part, Queue};
-use crate::tournament::{GrowError, episodes};
+use crate::tournament::{NextRoundError, episodes};
 use arbiter_proto::ids::EditionId;
 use arbiter_proto::trace::{self, Span};
 
@@ -302,7 +302,7 @@ impl Maintenance {
             round.stood_down.extend(stood_down);
         }
         round.stood_down.extend(self.blame(edition, round.counted - before, now).await?);
-        if episodes::grow(&self.queue, edition).await.map_err(passed_on)? {
+        if episodes::plan_next_round(&self.queue, edition).await.map_err(passed_on)? {
             round.grown.push(edition);
         }
         if self.queue.complete(edition, now).await? {
@@ -333,9 +333,9 @@ async fn end_trace(queue: &Queue, edition: EditionId, created_at: OffsetDateTime
 }
 
 /// What kept a round from being planned, as upkeep tells it.
-fn passed_on(error: GrowError) -> Error {
+fn passed_on(error: NextRoundError) -> Error {
     match error {
-        GrowError::Database(_, cause) => cause,
-        GrowError::Nonsense { .. } => Error::Decode(Box::new(error)),
+        NextRoundError::Database(_, cause) => cause,
+        NextRoundError::Nonsense { .. } => Error::Decode(Box::new(error)),
     }
 }

@@ -41,7 +41,7 @@ use crate::db::records::{self, Record, Slice};
 use crate::db::results::MatchResult;
 use crate::db::{self, editions, matches, result_reuse, suspensions, tournaments, worker_stats};
 use crate::record_store::{RecordStore, StoreError};
-use crate::tournament::handout::{Handout, HandoutError};
+use crate::tournament::lot_assignment::{AssignmentBuilder, AssignmentError};
 use crate::worker_suspension::SuspendedWorker;
 
 mod recount;
@@ -72,7 +72,7 @@ pub(crate) enum AuditError {
     Store(#[from] StoreError),
     /// It cannot be said what was to be played.
     #[error("{0}")]
-    Handout(#[from] HandoutError),
+    Assignment(#[from] AssignmentError),
     /// What was to be played makes no sense.
     #[error("what was planned makes no sense: {0}")]
     Nonsense(String),
@@ -94,7 +94,7 @@ pub(crate) struct AuditRound {
 pub(crate) struct Auditor {
     pool: PgPool,
     store: Option<RecordStore>,
-    handout: Arc<Handout>,
+    assignments: Arc<AssignmentBuilder>,
     clock: Clock,
     /// When it was looked last whether workers are to be suspended.
     reviewed_at: Option<Instant>,
@@ -105,10 +105,10 @@ impl Auditor {
     pub(crate) fn new(
         pool: PgPool,
         store: Option<RecordStore>,
-        handout: Arc<Handout>,
+        assignments: Arc<AssignmentBuilder>,
         clock: Clock,
     ) -> Self {
-        Self { pool, store, handout, clock, reviewed_at: None }
+        Self { pool, store, assignments, clock, reviewed_at: None }
     }
 
     /// Works round after round and hands over what each did. It may be dropped at any moment.
@@ -228,10 +228,10 @@ impl Auditor {
         let Some(record) = self.record(id).await? else {
             return Ok((AuditState::Absent, None));
         };
-        let planned = planned(&self.pool, &self.handout, id).await?;
+        let planned = planned(&self.pool, &self.assignments, id).await?;
         Ok(
             match compare(
-                self.handout.games().clone(),
+                self.assignments.games().clone(),
                 record,
                 planned,
                 (reported.level, reported.result),
@@ -262,15 +262,15 @@ impl Auditor {
 /// What was to be played, and by which clock.
 async fn planned(
     pool: &PgPool,
-    handout: &Handout,
+    assignments: &AssignmentBuilder,
     id: MatchId,
 ) -> Result<(ClockRules, MatchAssignment<Params>), AuditError> {
     let planned = matches::range(pool, id.edition, id.number, 1).await?;
     let planned = planned.into_iter().next();
     let planned = planned.ok_or_else(|| AuditError::Nonsense("no such match".to_owned()))?;
-    let (game, settings, told) = handout.one(id.edition, planned).await?;
+    let (game, settings, told) = assignments.match_assignment(id.edition, planned).await?;
     let nonsense = |error: &dyn Display| AuditError::Nonsense(error.to_string());
-    let game = handout.games().find(&game).map_err(|error| nonsense(&error))?;
+    let game = assignments.games().find(&game).map_err(|error| nonsense(&error))?;
     let settings: Settings =
         serde_json::from_str(&settings).map_err(|error| nonsense(&format!("settings: {error}")))?;
     let due = told.complete(&game, &settings).map_err(|error| nonsense(&error))?;

@@ -1,10 +1,9 @@
-//! The use cases: what clients and workers can ask for and do, one function each.
+//! The use cases of clients and workers, one function each.
 //!
-//! A use case takes a [`Caller`] and a request, decides whether that caller may do or see it, and
-//! gives an answer or a [`ServiceError`] in words for the caller. It knows nothing of gRPC or HTTP:
-//! `rpc` and `web` translate. Answers are the messages of `arbiter.v1`, which is what every interface
-//! shows in its own form. Whatever changes something is noted in the audit log, in the same
-//! transaction.
+//! A use case takes a [`Caller`] and a request, checks the caller's permission, and returns a
+//! response or a [`ServiceError`] with a message for the caller. It knows nothing of gRPC or HTTP:
+//! `rpc` and `web` translate. Responses are the messages of `arbiter.v1`; each interface shows them
+//! in its own form. Every change is recorded in the audit log, in the same transaction.
 
 use std::ops::Deref;
 use std::pin::Pin;
@@ -21,52 +20,53 @@ use time::{OffsetDateTime, UtcOffset};
 use tokio::task::JoinSet;
 use tokio_stream::Stream;
 
-mod aside;
 mod audit_log;
 mod beacon;
 mod bots;
-mod bundles;
+mod bundle_stream;
 mod caller;
-mod changes;
+mod change_notifier;
 mod collusion;
+mod concurrency_limit;
 mod deletion;
-mod derivation;
 mod edition_watch;
 mod entry_policy;
 mod error;
 mod estimates;
+mod invalidation;
+mod lease_return_limit;
 mod matches;
 mod overview;
+mod planned_matches;
+mod quarantine;
+mod ranking_watch;
 mod rankings;
 mod reply_times;
 mod reports;
-mod returns;
-mod schedules;
-mod shadows;
+mod seed_check;
+mod shadow_reports;
 mod submissions;
-mod subscriptions;
 mod tokens;
+mod tournament_cache;
 mod tournaments;
 mod trials;
-mod turns;
 mod visibility;
-mod voiding;
 mod worker_audit;
 mod workers;
 
 pub use caller::{Caller, Principal};
-pub use changes::Changes;
-pub(crate) use changes::LAST_CALLS;
+pub use change_notifier::ChangeNotifier;
+pub(crate) use change_notifier::SHUTDOWN_GRACE;
 pub use error::{ErrorKind, ServiceError};
 pub use estimates::counted_certificate;
 pub(crate) use overview::WorkersOverview;
+pub(crate) use planned_matches::Planned;
 pub(crate) use rankings::place;
-pub(crate) use reports::{Contents, Delivery};
-pub(crate) use schedules::Planned;
-pub(crate) use submissions::LARGEST as LARGEST_BUNDLE;
+pub(crate) use reports::{Delivery, DeliveryContents};
+pub(crate) use submissions::MAX_BUNDLE;
 pub(crate) use trials::is_over as trial_is_over;
 pub use workers::WorkerService;
-pub(crate) use workers::{Greeted, MOST_SLOTS, suspended};
+pub(crate) use workers::{AdmittedWorker, MAX_SLOTS, suspended};
 
 use crate::access::token_throttle::TokenThrottle;
 use crate::cache::Cache;
@@ -81,32 +81,33 @@ use crate::record_store::RecordStore;
 use crate::reply_times::ReplyTimes;
 use crate::retention::Cleaner;
 use crate::worker_suspension::Suspensions;
+use concurrency_limit::ConcurrencyLimit;
 use edition_watch::EditionWatches;
-use subscriptions::Watched;
-use turns::Turns;
+use ranking_watch::RankingWatches;
+use tournament_cache::TournamentCache;
 
-/// Certificates that are kept.
-const CERTIFICATES: usize = 256;
-/// Editions whose search for collusion is kept, 100 KB each.
-const COLLUSIONS: usize = 32;
-/// Bots whose reply times are kept.
-const REPLY_TIMES: usize = 10_000;
+/// Certificates in the cache.
+const MAX_CERTIFICATES: usize = 256;
+/// Collusion searches in the cache, one an edition, 100 KB each.
+const MAX_COLLUSIONS: usize = 32;
+/// Bots whose reply times are in the cache.
+const MAX_REPLY_TIMES: usize = 10_000;
 
-/// What a use case comes to.
+/// The result of a use case.
 pub(crate) type Result<T, E = ServiceError> = std::result::Result<T, E>;
 
-/// A stream of answers.
-pub(crate) type Answers<T> = Pin<Box<dyn Stream<Item = Result<T>> + Send + 'static>>;
+/// A stream of responses.
+pub(crate) type ResponseStream<T> = Pin<Box<dyn Stream<Item = Result<T>> + Send + 'static>>;
 
 /// The use cases of clients. Clones are the same service.
 #[derive(Clone, Debug)]
 pub struct Service(Arc<Parts>);
 
-/// What the use cases of clients work with.
+/// What the use cases of clients share.
 #[derive(Debug)]
 pub struct Parts {
-    /// The database, for readers: other connections than those of the queue, so that readers keep no
-    /// worker waiting.
+    /// The database, for readers. They have their own connections, so that they never delay the
+    /// queue and its workers.
     pub(crate) pool: PgPool,
     pub(crate) queue: Queue,
     pub(crate) dispatcher: Dispatcher,
@@ -115,22 +116,23 @@ pub struct Parts {
     store: Option<RecordStore>,
     clearing: Cleaner,
     pub(crate) suspensions: Suspensions,
-    pub(crate) changes: Changes,
+    pub(crate) changes: ChangeNotifier,
     pub(crate) guard: TokenThrottle,
     pub(crate) clock: Clock,
     /// How long a lease lasts.
     pub(crate) lease: time::Duration,
-    turns: Turns,
-    /// Certificates of editions whose plans are whole.
+    query_limit: ConcurrencyLimit,
+    /// Certificates of editions whose plans are complete.
     certificates: Cache<EditionId, v1::Certificate>,
     /// Searches for collusion in editions that are over.
     collusion: Cache<EditionId, Collusion>,
     reply_times: Cache<(EditionId, Entrant), ReplyTimes>,
-    watched: Watched,
+    ranking_watches: RankingWatches,
+    tournament_cache: TournamentCache,
     edition_watches: EditionWatches,
 }
 
-/// What a [`Service`] is made of.
+/// The parameters of [`Service::new`].
 #[derive(Debug)]
 pub struct ServiceConfig {
     /// The database, for readers.
@@ -139,19 +141,19 @@ pub struct ServiceConfig {
     pub queue: Queue,
     /// Where workers wait for lots.
     pub dispatcher: Dispatcher,
-    /// Where records are, if not in the database.
+    /// The store of records, unless they are in the database.
     pub store: Option<RecordStore>,
     /// Deletes dropped tournaments.
     pub clearing: Cleaner,
     /// Limits invalid tokens.
     pub guard: TokenThrottle,
-    /// Tells the time.
+    /// The time of the database.
     pub clock: Clock,
     /// How long a lease lasts.
     pub lease: time::Duration,
 }
 
-/// Which edition is meant where none is named.
+/// The edition that a request without a number means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Which {
     /// The official one, or the newest if there is none yet.
@@ -177,12 +179,13 @@ impl Service {
             boards: LeaderboardCache::new(pool.clone(), queue.games().clone()),
             playing: ActiveLeases::default(),
             suspensions: Suspensions::default(),
-            changes: Changes::default(),
-            turns: Turns::default(),
-            certificates: Cache::new(CERTIFICATES),
-            collusion: Cache::new(COLLUSIONS),
-            reply_times: Cache::new(REPLY_TIMES),
-            watched: Watched::default(),
+            changes: ChangeNotifier::default(),
+            query_limit: ConcurrencyLimit::default(),
+            certificates: Cache::new(MAX_CERTIFICATES),
+            collusion: Cache::new(MAX_COLLUSIONS),
+            reply_times: Cache::new(MAX_REPLY_TIMES),
+            ranking_watches: RankingWatches::default(),
+            tournament_cache: TournamentCache::default(),
             edition_watches: EditionWatches::default(),
             pool,
             queue,
@@ -195,7 +198,7 @@ impl Service {
         }))
     }
 
-    /// Reads the figures of this coordinator, for operators.
+    /// Reads the metrics of this coordinator.
     pub(crate) fn observer(&self, leadership: Leadership) -> Observer {
         Observer::new(Sources {
             pool: self.pool.clone(),
@@ -206,18 +209,20 @@ impl Service {
         })
     }
 
-    /// Follows the database as long as the coordinator runs: its clock, who is suspended, and what is
-    /// to be deleted.
+    /// Follows the database while the coordinator runs: its clock, suspended workers, and data to
+    /// delete.
     pub(crate) fn watch_database(&self, background: &mut JoinSet<()>) {
-        let (clearing, clock, suspensions) =
-            (self.clearing.clone(), self.clock.clone(), self.suspensions.clone());
-        let (of_clock, of_suspensions) = (self.queue.pool().clone(), self.queue.pool().clone());
+        let clearing = self.clearing.clone();
+        let clock = self.clock.clone();
+        let suspensions = self.suspensions.clone();
+        let clock_pool = self.queue.pool().clone();
+        let suspensions_pool = self.queue.pool().clone();
         background.spawn(async move { clearing.run().await });
-        background.spawn(async move { clock.follow(&of_clock).await });
-        background.spawn(async move { suspensions.run(&of_suspensions).await });
+        background.spawn(async move { clock.follow(&clock_pool).await });
+        background.spawn(async move { suspensions.run(&suspensions_pool).await });
     }
 
-    /// The games that are known here.
+    /// The games that this coordinator knows.
     pub(crate) fn games(&self) -> &Games {
         self.queue.games()
     }
@@ -226,14 +231,14 @@ impl Service {
         self.queue.metrics()
     }
 
-    /// The time.
+    /// The time of the database.
     pub(crate) fn now(&self) -> OffsetDateTime {
         self.clock.now()
     }
 
-    /// Notes who changed what, in the transaction that changes it. A subject begins with the name of
-    /// its tournament; [`change`] makes the detail.
-    async fn note_in(
+    /// Records a change in the audit log, in the transaction of the change. A subject begins with the
+    /// name of its tournament; [`change`] makes the detail.
+    async fn record_change(
         &self,
         db: impl PgExecutor<'_>,
         who: &Principal,
@@ -252,24 +257,24 @@ impl Service {
     }
 }
 
-/// The detail of a line in the audit log: what was so before, and what is so now.
+/// The detail of an audit log entry: the state before and after.
 fn change(before: &Value, after: &Value) -> Value {
     json!({ "before": before, "after": after })
 }
 
-/// A time as messages carry it: microseconds since 1970.
+/// A time in messages: microseconds since 1970.
 fn micros(time: OffsetDateTime) -> i64 {
     i64::try_from(time.unix_timestamp_nanos() / 1000).unwrap_or(i64::MAX)
 }
 
 /// A time from a message: microseconds since 1970.
-fn time_of(micros: i64) -> Result<OffsetDateTime> {
+fn parse_micros(micros: i64) -> Result<OffsetDateTime> {
     OffsetDateTime::from_unix_timestamp_nanos(i128::from(micros) * 1000)
         .map_err(|error| ServiceError::invalid_argument(error.to_string()))
 }
 
 /// A time for people.
-fn moment(time: OffsetDateTime) -> String {
+fn format_time(time: OffsetDateTime) -> String {
     let time = time.to_offset(UtcOffset::UTC);
     let (date, (hour, minute, second)) = (time.date(), time.to_hms());
     format!("{date} {hour:02}:{minute:02}:{second:02} UTC")

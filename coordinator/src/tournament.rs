@@ -1,7 +1,7 @@
 //! Tournaments: what an organiser writes, and what becomes of it.
 //!
 //! ```text
-//! file ──► create ──► edition: versions fixed, schedule planned ──► lots ──► handout ──► workers
+//! file ──► create ──► edition: versions fixed, schedule planned ──► lots ──► assignments ──► workers
 //!                        ▲    │                                                             │
 //!             episodes ──┘    └── chain: who waits for whose files      standings ◄── report ◄┘
 //! ```
@@ -10,28 +10,28 @@
 //! same three give the same matches with the same numbers, seats, deals and order, whoever plans
 //! them and whenever.
 
+pub mod auto_edition;
 pub mod beacon;
-mod chain;
-mod cost;
-pub mod create;
 pub mod derivation;
 pub mod edition;
 pub mod episodes;
+pub mod estimate;
 pub mod file;
-pub mod forecast;
-pub mod handout;
-pub mod lineage;
-pub mod opener;
+pub mod lifecycle;
+pub mod lot_assignment;
+mod lot_size;
+pub mod plan_history;
 mod planner;
+mod result_reuse;
 pub mod score_check;
-mod takeover;
-pub mod trial;
+mod state_dependencies;
+pub mod trial_assignment;
 
+pub use auto_edition::EditionOpener;
 pub use beacon::BeaconError;
-pub use create::{CreateError, FindError, StateError};
-pub use edition::{OpenError, Opening, Running};
-pub use episodes::GrowError;
+pub use edition::{IfRunning, OpenError, OpenRequest};
+pub use episodes::NextRoundError;
 pub use file::{FileError, Rerun, TournamentFile};
-pub use handout::{Handout, HandoutError};
-pub use lineage::Design;
-pub use opener::Opener;
+pub use lifecycle::{CreateError, FindError, LifecycleError};
+pub use lot_assignment::{AssignmentBuilder, AssignmentError};
+pub use plan_history::PlanMode;

@@ -47,7 +47,7 @@ use tokio::net::TcpListener;
 
 use crate::cache::Cache;
 use crate::metrics::{Observer, count_request};
-use crate::service::{Changes, Service};
+use crate::service::{ChangeNotifier, Service};
 pub use live::stream;
 pub use page::framed;
 
@@ -98,7 +98,7 @@ pub async fn serve(
 
 /// Serves other pages in the same way, with the same limits, until the future is dropped.
 pub async fn serve_routes(listener: TcpListener, routes: Router) -> io::Result<()> {
-    serve::serve(listener, routes, Changes::default()).await
+    serve::serve(listener, routes, ChangeNotifier::default()).await
 }
 
 /// All pages.

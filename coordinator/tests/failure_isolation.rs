@@ -22,8 +22,8 @@ use arbiter_coordinator::db::tournaments;
 use arbiter_coordinator::leader_election::{Election, Leadership};
 use arbiter_coordinator::maintenance::Maintenance;
 use arbiter_coordinator::queue::{Dispatcher, LeasePolicy, Queue};
-use arbiter_coordinator::tournament::Opener;
-use arbiter_coordinator::tournament::opener::Outcome;
+use arbiter_coordinator::tournament::EditionOpener;
+use arbiter_coordinator::tournament::auto_edition::OpenOutcome;
 use arbiter_games::gomoku;
 use arbiter_proto::ids::{EditionId, Lease};
 use arbiter_proto::v1::coordinator_message::Payload as Answer;
@@ -308,15 +308,15 @@ async fn a_change_is_kept_until_an_edition_can_be_opened() {
     tournaments::changed(&mut *database.pool.acquire().await.unwrap(), cup.id, START)
         .await
         .unwrap();
-    let opener = Opener::new(database.queue(), Clock::given(|| START + Duration::DAY));
+    let opener = EditionOpener::new(database.queue(), Clock::given(|| START + Duration::DAY));
     for code in ["53100", "57014", "XX000"] {
         poison(database, "editions", code, "true").await;
-        opener.look().await.unwrap_err();
+        opener.open_all_due().await.unwrap_err();
         cure(database).await;
         assert_eq!(database.number("SELECT count(*) FROM changes").await, 1, "{code}");
         assert_eq!(tournaments::find(&database.pool, "cup").await.unwrap().unwrap().trouble, None);
     }
-    let [Outcome::Opened(edition)] = &opener.look().await.unwrap()[..] else {
+    let [OpenOutcome::Opened(edition)] = &opener.open_all_due().await.unwrap()[..] else {
         panic!("an edition is due")
     };
     assert_eq!(edition.number, 2);

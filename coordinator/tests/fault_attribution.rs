@@ -15,7 +15,9 @@ use arbiter_coordinator::db::tournaments::Tournament;
 use arbiter_coordinator::db::{audit_log, bots, editions, lots, matches};
 use arbiter_coordinator::maintenance::Maintenance;
 use arbiter_coordinator::queue::{Failure, Leased, Queue, Verdict};
-use arbiter_coordinator::tournament::{Opener, Opening, Running, TournamentFile, create, edition};
+use arbiter_coordinator::tournament::{
+    EditionOpener, IfRunning, OpenRequest, TournamentFile, edition, lifecycle,
+};
 use arbiter_games::Games;
 use arbiter_proto::fault::FaultKind;
 use arbiter_proto::ids::{EditionId, MatchNumber, WorkerId};
@@ -60,12 +62,15 @@ impl Cup {
              [submissions]\npreflight = false\nwindow = \"1s\"\n"
         );
         let file = TournamentFile::parse(&Games::built_in(), &text).unwrap();
-        let tournament = create::create(&mut database.pool.acquire().await.unwrap(), &file, START)
-            .await
-            .unwrap();
+        let tournament =
+            lifecycle::create(&mut database.pool.acquire().await.unwrap(), &file, START)
+                .await
+                .unwrap();
         database.versions(tournament.id, bots).await;
         let queue = database.queue();
-        edition::open(&queue, Opening::new(tournament.id, Running::Refuse), START).await.unwrap();
+        edition::open(&queue, OpenRequest::new(tournament.id, IfRunning::Refuse), START)
+            .await
+            .unwrap();
         let mut named = Vec::new();
         for worker in 0..workers {
             named.push(database.worker(&format!("worker-{worker}")).await);
@@ -86,7 +91,7 @@ impl Cup {
     /// of its worker and of one of its bots.
     async fn play(&self, fails: impl Fn(usize, &[i32]) -> bool) -> End {
         let upkeep = Maintenance::new(self.queue.clone(), Clock::given(now));
-        let opener = Opener::new(self.queue.clone(), Clock::given(now));
+        let opener = EditionOpener::new(self.queue.clone(), Clock::given(now));
         let mut stood_down = Vec::new();
         for minute in 0..60_usize {
             NOW.set(START + Duration::minutes(i64::try_from(minute).unwrap()));
@@ -98,7 +103,7 @@ impl Cup {
             }
             let round = upkeep.round().await.unwrap();
             stood_down.extend(round.stood_down.into_iter().map(|bot| bot.name));
-            opener.look().await.unwrap();
+            opener.open_all_due().await.unwrap();
         }
         let last = editions::of_tournament(&self.database.pool, self.tournament.id).await.unwrap();
         let last = last.into_iter().max_by_key(|edition| edition.number).unwrap();

@@ -12,7 +12,7 @@ use arbiter_coordinator::db::{audit_log, bots, editions, evidence, lots, tokens,
 use arbiter_coordinator::invalidation::{self, InvalidationError};
 use arbiter_coordinator::maintenance::Maintenance;
 use arbiter_coordinator::queue::{Leased, Queue, Report, Verdict};
-use arbiter_coordinator::tournament::{Opening, Running, TournamentFile, create, edition};
+use arbiter_coordinator::tournament::{IfRunning, OpenRequest, TournamentFile, edition, lifecycle};
 use arbiter_games::{Forfeit, Games};
 use arbiter_proto::ids::{EditionId, MatchId, MatchNumber, TokenId, VersionId};
 use support::test_clock::{AtTime, set_time};
@@ -27,13 +27,16 @@ async fn made(database: &Database, rules: &str, bots: i32) -> (Tournament, Vec<V
     );
     let file = TournamentFile::parse(&Games::built_in(), &text).unwrap();
     let tournament =
-        create::create(&mut database.pool.acquire().await.unwrap(), &file, START).await.unwrap();
+        lifecycle::create(&mut database.pool.acquire().await.unwrap(), &file, START).await.unwrap();
     let versions = database.versions(tournament.id, bots).await;
     (tournament, versions)
 }
 
 async fn open(queue: &Queue, tournament: &Tournament) -> EditionId {
-    edition::open(queue, Opening::new(tournament.id, Running::Refuse), START).await.unwrap().id
+    edition::open(queue, OpenRequest::new(tournament.id, IfRunning::Refuse), START)
+        .await
+        .unwrap()
+        .id
 }
 
 /// The report of a lot in which `loser` forfeits by crashing and the first seat wins otherwise.

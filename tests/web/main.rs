@@ -106,7 +106,7 @@ fn replays_are_for_those_who_may_see_records_and_end_with_the_result() {
     assert_eq!((refused.status, browser.cookie.take()), (401, None));
     let player = home.up.token("player");
     browser.log_in(&player);
-    assert!(browser.page(&address).contains("no bot of yours plays"), "as gRPC says it");
+    assert!(browser.page(&address).contains("none of your bots plays"), "as gRPC says it");
 
     let answer = browser.log_in(&home.up.admin());
     assert_eq!(answer.status, 303);

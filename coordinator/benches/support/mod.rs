@@ -12,8 +12,8 @@ use arbiter_coordinator::db::results::{self, MatchResult};
 use arbiter_coordinator::db::{self, bots, editions, versions, workers};
 use arbiter_coordinator::postgres::{Durability, Postgres};
 use arbiter_coordinator::queue::{LeasePolicy, NewLot, Order, Plan, Queue};
-use arbiter_coordinator::tournament::create;
 use arbiter_coordinator::tournament::file::{Audit, Share, TournamentFile};
+use arbiter_coordinator::tournament::lifecycle;
 use arbiter_games::{Games, gomoku};
 use arbiter_proto::ids::{EditionId, LotNumber, MatchNumber, WorkerId};
 use arbiter_proto::level::Level;
@@ -123,10 +123,11 @@ pub(crate) async fn edition(pool: &PgPool, name: &str, bots: i32) -> EditionId {
 
 async fn edition_audited(pool: &PgPool, name: &str, audit: Audit, bots: i32) -> EditionId {
     let file = TournamentFile { audit, ..TournamentFile::official(name, &gomoku::game()) };
-    let tournament = create::create(&mut pool.acquire().await.expect("a connection"), &file, NOW)
-        .await
-        .expect("a tournament")
-        .id;
+    let tournament =
+        lifecycle::create(&mut pool.acquire().await.expect("a connection"), &file, NOW)
+            .await
+            .expect("a tournament")
+            .id;
     let edition = editions::create(pool, tournament, 1, false, NOW).await.expect("an edition");
     versions::store_bundle(pool, &[0; 32], b"bundle").await.expect("a bundle");
     let mut entered = Vec::new();

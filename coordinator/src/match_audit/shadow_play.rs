@@ -25,7 +25,7 @@ use crate::db::played_matches;
 use crate::db::results::MatchResult;
 use crate::db::shadows::{self, Played};
 use crate::queue::{Report, Verdict};
-use crate::tournament::handout::Handout;
+use crate::tournament::lot_assignment::AssignmentBuilder;
 use crate::worker_suspension;
 
 /// So many differences between steady bots make a worker suspect, ...
@@ -60,7 +60,7 @@ pub(crate) fn difference(first: &MatchResult, second: &MatchResult) -> Option<St
 /// second play whose own record does not give what it reports suspends its worker.
 pub(crate) async fn judge(
     pool: &PgPool,
-    handout: &Handout,
+    assignments: &AssignmentBuilder,
     report: &Report,
     now: OffsetDateTime,
 ) -> Result<Verdict, AuditError> {
@@ -77,7 +77,7 @@ pub(crate) async fn judge(
     if second.number != id.number || second.scores.len() != first.scores.len() {
         return Ok(Verdict::Malformed);
     }
-    let (state, reason) = match proven_false(pool, handout, id, second, report).await? {
+    let (state, reason) = match proven_false(pool, assignments, id, second, report).await? {
         Some(reason) => {
             let reason = format!("the record of the second play is false: {reason}");
             worker_suspension::suspend(pool, *worker, &format!("match {id}: {reason}"), now)
@@ -96,15 +96,15 @@ pub(crate) async fn judge(
 /// What the record of a second play does not give of what was reported, if it came with one.
 async fn proven_false(
     pool: &PgPool,
-    handout: &Handout,
+    assignments: &AssignmentBuilder,
     id: MatchId,
     second: &MatchResult,
     report: &Report,
 ) -> Result<Option<String>, AuditError> {
     let Some((_, record)) = report.records.first() else { return Ok(None) };
     let reported = (report.level.as_str().to_owned(), second.clone());
-    let planned = planned(pool, handout, id).await?;
-    Ok(match compare(handout.games().clone(), record.clone(), planned, reported).await {
+    let planned = planned(pool, assignments, id).await?;
+    Ok(match compare(assignments.games().clone(), record.clone(), planned, reported).await {
         Finding::Disagreed(reason) => Some(reason),
         Finding::Agreed | Finding::Unreadable(_) => None,
     })

@@ -20,7 +20,7 @@ use crate::service::{Caller, Service, ServiceError};
 pub(super) struct Clients(pub(super) Service);
 
 /// A stream of answers.
-pub(super) type Answers<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send + 'static>>;
+pub(super) type ResponseStream<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send + 'static>>;
 
 /// Who calls, as admission found out, and the message.
 pub(super) fn open<T>(request: Request<T>) -> (Caller, T) {
@@ -50,7 +50,7 @@ macro_rules! serve {
                 }
             )*
             $(
-                type $stream = Answers<v1::$item>;
+                type $stream = ResponseStream<v1::$item>;
 
                 async fn $streaming(
                     &self,

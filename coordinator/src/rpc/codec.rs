@@ -5,9 +5,9 @@ use arbiter_proto::trace::TraceParent;
 use arbiter_proto::v1;
 use time::OffsetDateTime;
 
-use crate::service::{Contents, Delivery};
-use crate::tournament::handout::LotAssignment;
-use crate::tournament::trial::TrialAssignment;
+use crate::service::{Delivery, DeliveryContents};
+use crate::tournament::lot_assignment::LotAssignment;
+use crate::tournament::trial_assignment::TrialAssignment;
 
 pub mod report;
 pub mod trial;
@@ -22,8 +22,8 @@ pub(super) fn delivery(
     let trace = TraceParent::carried(&report.trace);
     let contents = match report.trial.take() {
         Some(tried) => trial::read(worker, lease, tried)
-            .map(|(outcome, program)| Contents::Trial(Box::new(outcome), program)),
-        None => report::read(worker, report, now).map(Contents::Report),
+            .map(|(outcome, program)| DeliveryContents::Trial(Box::new(outcome), program)),
+        None => report::read(worker, report, now).map(DeliveryContents::Report),
     };
     let contents = contents.map_err(|error| error.to_string());
     Delivery { worker, lease, trace, contents }

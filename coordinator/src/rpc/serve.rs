@@ -28,7 +28,7 @@ use super::worker::Workers;
 use crate::access::open_tokens::OpenTokens;
 use crate::connection_limit::{Connection, ConnectionLimiter, LimitedStream};
 use crate::metrics::count_call;
-use crate::service::{Changes, LAST_CALLS, WorkerService};
+use crate::service::{ChangeNotifier, SHUTDOWN_GRACE, WorkerService};
 
 /// How long a connection may be silent before it is asked whether anybody is there, and how long
 /// the answer may take: a network that was cut is noticed. How long encryption may take to begin.
@@ -159,7 +159,7 @@ impl Server {
         let routes = server.add_routes(routes(workers, open_tokens).await?);
         let stopped = async {
             stop.await;
-            changes.end();
+            changes.stop();
         };
         let serving = routes.serve_with_incoming_shutdown(incoming(listener), stopped);
         tokio::select! {
@@ -263,7 +263,7 @@ impl Connected for LimitedStream {
 }
 
 /// Ends when the calls that are open when the coordinator stops have had their time.
-async fn overdue(changes: &Changes) {
-    changes.ended().await;
-    tokio::time::sleep(LAST_CALLS).await;
+async fn overdue(changes: &ChangeNotifier) {
+    changes.stopped().await;
+    tokio::time::sleep(SHUTDOWN_GRACE).await;
 }

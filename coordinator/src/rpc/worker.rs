@@ -10,7 +10,7 @@
 //! way when the stream broke runs out and is leased again.
 //!
 //! The task of a session reads and writes messages and waits for nothing else. Renewing, storing and
-//! everything else that asks the database has tasks of its own (`worker/notes.rs`), so that one that
+//! everything else that asks the database has tasks of its own (`worker/lease_tasks.rs`), so that one that
 //! waits for a lock keeps no other from its end.
 
 use std::collections::HashMap;
@@ -34,7 +34,7 @@ use tonic::{Code, Request, Response, Status, Streaming};
 use tracing::Instrument as _;
 
 use super::admission::{ConnectionInfo, Reservation};
-use super::clients::{Answers, open};
+use super::clients::{ResponseStream, open};
 use super::codec;
 use crate::access::open_tokens::{OpenToken, OpenTokens};
 use crate::access::token_throttle::Origin;
@@ -42,17 +42,17 @@ use crate::access::{Role, Secret};
 use crate::connection_limit::Connection;
 use crate::metrics::GaugeGuard;
 use crate::queue::{Failure, WorkerStream};
-use crate::service::{Greeted, MOST_SLOTS, ServiceError, WorkerService, suspended};
-use crate::tournament::handout::FileMemory;
+use crate::service::{AdmittedWorker, MAX_SLOTS, ServiceError, WorkerService, suspended};
+use crate::tournament::lot_assignment::StateBudget;
 use crate::tournament::score_check::LotCheck;
 
-mod handing_out;
-mod notes;
-mod outbound;
+mod assignments;
+mod lease_tasks;
+mod send_queue;
 
-use handing_out::Asked;
-use notes::Note;
-use outbound::Outbound;
+use assignments::Asked;
+use lease_tasks::Note;
+use send_queue::Outbound;
 
 /// How long a worker may take to say hello.
 const HELLO: Duration = Duration::from_secs(10);
@@ -74,8 +74,8 @@ pub(super) struct Workers {
 
 #[tonic::async_trait]
 impl v1::worker_service_server::WorkerService for Workers {
-    type WorkStream = Answers<CoordinatorMessage>;
-    type FetchBundleStream = Answers<BundlePiece>;
+    type WorkStream = ResponseStream<CoordinatorMessage>;
+    type FetchBundleStream = ResponseStream<BundlePiece>;
 
     async fn work(
         &self,
@@ -91,11 +91,11 @@ impl v1::worker_service_server::WorkerService for Workers {
         let (caller, mut inbound) = open(request);
         let who = caller.require(Role::Worker)?;
         let hello = hello(&mut inbound).await?;
-        let greeted = self.workers.greet(who.id, &hello).await?;
+        let greeted = self.workers.admit(who.id, &hello).await?;
         let span = tracing::info_span!("worker", worker = %greeted.worker, called = hello.name);
-        let (outbound, answers) = outbound::channel(WAITING);
+        let (outbound, answers) = send_queue::channel(WAITING);
         let session = Session {
-            files: self.workers.handout.file_memory(),
+            files: self.workers.assignments.state_budget(),
             token: Arc::new(self.open_tokens.enter(&secret, true)),
             workers: self.workers.clone(),
             checks: Mutex::default(),
@@ -133,7 +133,7 @@ async fn hello(inbound: &mut Streaming<WorkerMessage>) -> Result<Hello, Status> 
 /// One stream of one worker.
 struct Session {
     workers: WorkerService,
-    greeted: Greeted,
+    greeted: AdmittedWorker,
     /// Says when its token ends.
     token: Arc<OpenToken>,
     secret: Secret,
@@ -143,7 +143,7 @@ struct Session {
     /// The connection, if it is known.
     connection: Option<Arc<Connection>>,
     /// The memory of files that lots are handed out with.
-    files: FileMemory,
+    files: StateBudget,
     /// What the reports of the lots are checked against that were handed out over this stream.
     checks: Mutex<HashMap<Lease, LotCheck>>,
     outbound: Outbound,
@@ -194,7 +194,7 @@ impl Session {
         let end = self.serve(&mut inbound).await;
         let held = self.workers.service.playing.of(self.stream());
         self.workers.service.playing.leave(self.stream());
-        self.workers.leave(self.greeted.worker, self.greeted.stream).await;
+        self.workers.disconnect(self.greeted.worker, self.greeted.stream).await;
         match end {
             End::Left => tracing::info!("gone"),
             End::Refused(status) => {
@@ -240,7 +240,7 @@ impl Session {
     /// renews fills no memory: what is not kept is read again.
     fn keep_check(&self, lease: Lease, check: LotCheck) {
         let mut checks = self.checks();
-        if checks.len() < MOST_SLOTS as usize {
+        if checks.len() < MAX_SLOTS as usize {
             checks.insert(lease, check);
         }
     }
@@ -316,8 +316,8 @@ impl Session {
         match message.payload {
             Some(Payload::Capacity(room)) => {
                 let asked = u32::try_from(tasks.asking.len()).unwrap_or(u32::MAX);
-                if room.slots > MOST_SLOTS.saturating_sub(asked) {
-                    let error = format!("a worker has room for at most {MOST_SLOTS} matches");
+                if room.slots > MAX_SLOTS.saturating_sub(asked) {
+                    let error = format!("a worker has room for at most {MAX_SLOTS} matches");
                     return Err(Status::invalid_argument(error).into());
                 }
                 (0..room.slots).for_each(|_| self.ask(tasks));
@@ -343,7 +343,7 @@ impl Session {
 
     /// Takes note of how many leases the worker gives back.
     fn charge(&self, leases: usize) {
-        if let Some(wait) = self.workers.returns.charge(
+        if let Some(wait) = self.workers.lease_returns.record(
             self.greeted.worker,
             self.greeted.slots,
             leases,
@@ -368,7 +368,7 @@ impl Session {
         let workers = self.workers.clone();
         let now = workers.service.now();
         let delivery = codec::delivery(self.greeted.worker, lease, report, now);
-        let storing = workers.store(delivery, check.as_ref(), came);
+        let storing = workers.store_delivery(delivery, check.as_ref(), came);
         let store = async move {
             let _memory = memory;
             storing.await

@@ -1,13 +1,15 @@
-//! The audit log and the audit of workers, for organisers.
+//! The audit log, for organisers.
 
 use arbiter_proto::v1::{AuditEntry, ListAuditEntriesRequest, ListAuditEntriesResponse};
 
-use super::{Caller, Result, Service, micros, time_of};
+use super::{Caller, Result, Service, micros, parse_micros};
 use crate::access::Role;
 use crate::db::audit_log::{self, Wanted};
 
-/// Lines where none are asked for, and at most.
-const LINES: (u32, u32) = (100, 1000);
+/// Entries if the request has no limit.
+const DEFAULT_ENTRIES: u32 = 100;
+/// Entries in a response, at most.
+const MAX_ENTRIES: u32 = 1000;
 
 impl Service {
     pub(crate) async fn list_audit_entries(
@@ -19,11 +21,11 @@ impl Service {
         let wanted = Wanted {
             tournament: Some(tournament).filter(|name| !name.is_empty()),
             who: Some(who).filter(|name| !name.is_empty()),
-            since: Some(since_us).filter(|since| *since != 0).map(time_of).transpose()?,
+            since: Some(since_us).filter(|since| *since != 0).map(parse_micros).transpose()?,
             before: Some(before).filter(|before| *before != 0),
         };
         let mut changes = audit_log::find(&self.pool, &wanted).await?;
-        let limit = if limit == 0 { LINES.0 } else { limit.min(LINES.1) };
+        let limit = if limit == 0 { DEFAULT_ENTRIES } else { limit.min(MAX_ENTRIES) };
         changes.truncate(limit as usize);
         let changes = changes.into_iter().map(message).collect();
         Ok(ListAuditEntriesResponse { entries: changes })

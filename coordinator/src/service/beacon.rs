@@ -1,4 +1,4 @@
-//! Public beacons: their values are given by organisers and shown to all.
+//! Public beacons: organisers enter their values, and everybody sees them.
 
 use crate::access::Role;
 use arbiter_proto::v1::{self, SetBeaconRequest};
@@ -8,7 +8,7 @@ use crate::db::tournaments::Beacon;
 use crate::tournament::beacon::{self};
 
 impl Service {
-    /// Takes the value of a tournament's beacon.
+    /// Stores the value of a tournament's beacon.
     pub(crate) async fn set_beacon(
         &self,
         caller: &Caller,
@@ -16,17 +16,17 @@ impl Service {
     ) -> Result<v1::Tournament> {
         let who = caller.require(Role::Organiser)?;
         let found = self.tournament(&tournament).await?;
-        let given = beacon::give(&self.queue, found.id, &value, Some(who.id), self.now()).await;
-        let (after, opened) = given?;
+        let stored = beacon::set_value(&self.queue, found.id, &value, Some(who.id), self.now());
+        let (after, opened) = stored.await?;
         if opened.is_some() {
             self.dispatcher.news();
         }
-        self.changes.tell();
-        tracing::info!(token = %who.id, tournament = after.name, "the beacon's value is given");
-        self.described(after, caller).await
+        self.changes.notify();
+        tracing::info!(token = %who.id, tournament = after.name, "beacon value stored");
+        self.tournament_message(after, caller).await
     }
 
-    /// The beacon of the tournament of this name.
+    /// The beacon of a tournament.
     pub(crate) async fn beacon_of(&self, tournament: &str) -> Result<Option<v1::Beacon>> {
         Ok(self.tournament(tournament).await?.beacon.as_ref().map(message))
     }

@@ -1,4 +1,4 @@
-//! Bots: submitted, listed, withdrawn.
+//! Bots: listed, shown with their versions and logs, withdrawn.
 
 use arbiter_proto::ids::{EditionId, MatchId, TournamentId};
 use arbiter_proto::v1::{
@@ -9,7 +9,7 @@ use arbiter_ranking::Entrant;
 use serde_json::json;
 
 use super::submissions::message;
-use super::visibility::Sight;
+use super::visibility::Visibility;
 use super::{Caller, Principal, Result, Service, ServiceError, change};
 use crate::access::Role;
 use crate::db::bot_list::{self, Listed, Tried};
@@ -19,8 +19,10 @@ use crate::db::played_matches::{self, PlayedMatch};
 use crate::db::tournaments::{self, Tournament};
 use crate::db::{bots, editions};
 
-/// Lines of a log where none are asked for, and at most.
-const LINES: (u32, u32) = (100, 1000);
+/// Lines of a log if the request has no limit.
+const DEFAULT_LINES: u32 = 100;
+/// Lines of a log, at most.
+const MAX_LINES: u32 = 1000;
 
 impl Service {
     pub(crate) async fn list_bots(
@@ -30,7 +32,7 @@ impl Service {
     ) -> Result<ListBotsResponse> {
         let tournament = self.tournament(&request.tournament).await?;
         let found = bot_list::list(&self.pool, tournament.id, None).await?;
-        let bots = found.iter().map(|found| told(found, caller)).collect();
+        let bots = found.iter().map(|found| bot_message(found, caller)).collect();
         Ok(ListBotsResponse { bots })
     }
 
@@ -44,10 +46,10 @@ impl Service {
         let versions = bot_list::versions(&self.pool, found.bot.id).await?;
         let who = caller.principal();
         let versions = versions.iter().map(|tried| message(&found.bot, tried, who)).collect();
-        Ok(GetBotResponse { bot: Some(told(&found, caller)), versions })
+        Ok(GetBotResponse { bot: Some(bot_message(&found, caller)), versions })
     }
 
-    /// The versions of a bot, the newest first, as far as the caller may see them.
+    /// The versions of a bot, newest first, as far as the caller may see them.
     pub(crate) async fn versions_of(
         &self,
         caller: &Caller,
@@ -67,13 +69,13 @@ impl Service {
         GetBotLogRequest { tournament, bot, limit, forfeits }: GetBotLogRequest,
     ) -> Result<GetBotLogResponse> {
         let who = caller.require(Role::Player)?;
-        let (tournament, bot) = self.own(who, &tournament, &bot).await?;
-        let limit = if limit == 0 { LINES.0 } else { limit.min(LINES.1) };
-        let sight = self.sight(&tournament, caller)?;
+        let (tournament, bot) = self.managed_bot(who, &tournament, &bot).await?;
+        let limit = if limit == 0 { DEFAULT_LINES } else { limit.min(MAX_LINES) };
+        let visibility = self.visibility(&tournament, caller)?;
         let mut lines = Vec::new();
         for (edition, entrant) in entrants::editions_of(&self.pool, bot.id).await? {
             let room = limit as usize - lines.len();
-            lines.extend(self.log_of((edition, entrant), forfeits, room, &sight).await?);
+            lines.extend(self.entrant_log((edition, entrant), forfeits, room, &visibility).await?);
             if lines.len() == limit as usize {
                 break;
             }
@@ -89,25 +91,25 @@ impl Service {
         WithdrawBotRequest { tournament, bot }: WithdrawBotRequest,
     ) -> Result<WithdrawBotResponse> {
         let who = caller.require(Role::Player)?;
-        let (tournament, bot) = self.own(who, &tournament, &bot).await?;
-        self.entry_of_bot(who, &tournament, &bot).await?;
+        let (tournament, bot) = self.managed_bot(who, &tournament, &bot).await?;
+        self.check_bot_entry(who, &tournament, &bot).await?;
         let mut transaction = self.pool.begin().await?;
         let db = &mut *transaction;
         if !bots::withdraw(&mut *db, bot.id, self.now()).await? {
-            let error = format!("{} was withdrawn before", bot.name);
+            let error = format!("{} is already withdrawn", bot.name);
             return Err(ServiceError::failed_precondition(error));
         }
         tournaments::changed(&mut *db, tournament.id, self.now()).await?;
         let subject = format!("{} {}", tournament.name, bot.name);
         let detail = change(&json!({"withdrawn": false}), &json!({"withdrawn": true}));
-        self.note_in(&mut *db, who, "withdraw", &subject, Some(&detail)).await?;
+        self.record_change(&mut *db, who, "withdraw", &subject, Some(&detail)).await?;
         transaction.commit().await?;
         Ok(WithdrawBotResponse {})
     }
 }
 
-/// A bot as a message: who owns it is told why it was stood down.
-fn told(found: &Listed, caller: &Caller) -> Bot {
+/// A bot as a message. Its owner sees why it is suspended.
+fn bot_message(found: &Listed, caller: &Caller) -> Bot {
     let Listed { bot, owner, entered, pending } = found;
     let reason = found.stood_down();
     let version =
@@ -116,18 +118,18 @@ fn told(found: &Listed, caller: &Caller) -> Bot {
         name: bot.name.clone(),
         owner: owner.clone().unwrap_or_default(),
         withdrawn: bot.withdrawn_at.is_some(),
-        owned_by_caller: caller.is(bot.owner),
+        owned_by_caller: caller.is_owner(bot.owner),
         suspended: reason.is_some(),
-        suspended_reason: reason.filter(|_| caller.minds(bot.owner)).unwrap_or_default().to_owned(),
+        suspended_reason: reason.filter(|_| caller.may_inspect(bot.owner)).unwrap_or_default().to_owned(),
         newest: version(entered),
         pending: version(pending),
     }
 }
 
 /// A match in the log of one of its entrants.
-fn line(edition: EditionId, whose: Entrant, roster: &Roster, played: &PlayedMatch) -> LogEntry {
+fn log_line(edition: EditionId, owner: Entrant, roster: &Roster, played: &PlayedMatch) -> LogEntry {
     let seats = &played.seats.0;
-    let seat = seats.iter().position(|entrant| *entrant == whose).unwrap_or_default();
+    let seat = seats.iter().position(|entrant| *entrant == owner).unwrap_or_default();
     let name = |entrant: &Entrant| roster.get(*entrant).map(|named| named.name.clone());
     LogEntry {
         r#match: MatchId { edition, number: played.result.number }.to_string(),
@@ -144,34 +146,33 @@ fn line(edition: EditionId, whose: Entrant, roster: &Roster, played: &PlayedMatc
 }
 
 /// Why a seat forfeited, as a message.
-pub(super) fn why_message(evidence: &Evidence) -> v1::Evidence {
+pub(super) fn evidence_message(evidence: &Evidence) -> v1::Evidence {
     let Evidence { detail, wall_us, cpu_us, .. } = evidence;
     v1::Evidence { detail: detail.clone(), wall_us: *wall_us, cpu_us: *cpu_us }
 }
 
 impl Service {
-    /// The matches of an entrant, or those that it forfeited, the last first, so many at most.
-    async fn log_of(
+    /// The matches of an entrant, or only its forfeits, newest first, `room` at most.
+    async fn entrant_log(
         &self,
         (edition, entrant): (EditionId, Entrant),
         forfeits: bool,
         room: usize,
-        sight: &Sight,
+        visibility: &Visibility,
     ) -> Result<Vec<LogEntry>> {
         let roster = Roster::of(&self.pool, edition).await?;
         let found = editions::get(&self.pool, edition).await?;
-        let shown = found.is_some_and(|edition| sight.shows(&edition));
-        let mut matches =
-            played_matches::of_entrant(&self.pool, edition, entrant, forfeits).await?;
+        let shown = found.is_some_and(|edition| visibility.shows(&edition));
+        let mut matches = played_matches::of_entrant(&self.pool, edition, entrant, forfeits).await?;
         matches.truncate(room);
         let numbers: Vec<_> = matches.iter().map(|played| played.result.number).collect();
         let evidence = evidence::of_matches(&self.pool, edition, &numbers).await?;
         let lines = matches.iter().map(|played| {
-            let mut line = line(edition, entrant, &roster, played);
-            let why = |why: &&Evidence| {
-                why.number == played.result.number && u32::try_from(why.seat) == Ok(line.seat)
+            let mut line = log_line(edition, entrant, &roster, played);
+            let fits = |found: &&Evidence| {
+                found.number == played.result.number && u32::try_from(found.seat) == Ok(line.seat)
             };
-            line.evidence = evidence.iter().find(why).map(why_message);
+            line.evidence = evidence.iter().find(fits).map(evidence_message);
             if !shown {
                 line.score.clear();
             }
@@ -180,7 +181,7 @@ impl Service {
         Ok(lines.collect())
     }
 
-    /// A bot, with where its versions stand.
+    /// A bot with the state of its versions.
     async fn listed(&self, tournament: TournamentId, name: &str) -> Result<Listed> {
         let found = bots::find(&self.pool, tournament, name).await?;
         let only = found.map(|bot| bot.id).ok_or_else(|| ServiceError::missing("bot", name))?;
@@ -188,8 +189,8 @@ impl Service {
         listed.into_iter().next().ok_or_else(|| ServiceError::missing("bot", name))
     }
 
-    /// A bot of the caller's, and its tournament.
-    pub(super) async fn own(
+    /// A bot that the caller may manage, and its tournament.
+    pub(super) async fn managed_bot(
         &self,
         who: &Principal,
         tournament: &str,
@@ -201,6 +202,6 @@ impl Service {
         if who.owns(&bot) {
             return Ok((tournament, bot));
         }
-        Err(ServiceError::permission_denied(format!("{name} is somebody else's bot")))
+        Err(ServiceError::permission_denied(format!("{name} belongs to another player")))
     }
 }

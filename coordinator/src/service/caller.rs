@@ -1,4 +1,5 @@
-//! Who makes a request. It is found once, when the request arrives, and handed to every use case.
+//! The sender of a request. It is identified once, when the request arrives, and every use case
+//! takes it.
 
 use std::time::Instant;
 
@@ -20,38 +21,35 @@ pub struct Principal {
 
 impl Principal {
     /// Whether it is an organiser.
-    pub(crate) fn organises(&self) -> bool {
+    pub(crate) fn is_organiser(&self) -> bool {
         self.role.covers(Role::Organiser)
     }
 
-    /// Whether it manages a bot: organisers manage all.
+    /// Whether it may manage a bot: organisers may manage all.
     pub(crate) fn owns(&self, bot: &bots::Bot) -> bool {
-        self.organises() || bot.owner == Some(self.id.0)
+        self.is_organiser() || bot.owner == Some(self.id.0)
     }
 }
 
-/// Who makes a request.
+/// The sender of a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Caller {
-    /// It shows no token.
+    /// It sent no token.
     #[default]
     Anonymous,
-    /// It shows a token that is not valid: why. It may see what everybody may.
+    /// It sent an invalid token, for this reason. It may see public data only.
     Rejected(ServiceError),
-    /// It shows a valid token.
+    /// It sent a valid token.
     Known(Principal),
 }
 
 impl Caller {
-    /// The holder of a token that allows what `role` is needed for.
-    ///
-    /// # Errors
-    /// If there is no token, or it is not valid, or its role is not enough.
+    /// The holder of the token, if its role covers `role`.
     pub(crate) fn require(&self, role: Role) -> Result<&Principal> {
         match self {
             Self::Known(principal) if principal.role.covers(role) => Ok(principal),
-            Self::Known(Principal { role: own, .. }) => Err(ServiceError::permission_denied(
-                format!("this needs a token of role {role}, not {own}"),
+            Self::Known(Principal { role: other, .. }) => Err(ServiceError::permission_denied(
+                format!("this needs a token of role {role}, not {other}"),
             )),
             Self::Rejected(error) => Err(error.clone()),
             Self::Anonymous => {
@@ -69,23 +67,23 @@ impl Caller {
     }
 
     /// Whether it is an organiser.
-    pub(crate) fn organises(&self) -> bool {
-        self.principal().is_some_and(Principal::organises)
+    pub(crate) fn is_organiser(&self) -> bool {
+        self.principal().is_some_and(Principal::is_organiser)
     }
 
-    /// Whether it is the owner of this number.
-    pub(crate) fn is(&self, owner: Option<i32>) -> bool {
+    /// Whether its token is this owner.
+    pub(crate) fn is_owner(&self, owner: Option<i32>) -> bool {
         owner.is_some() && self.principal().map(|principal| principal.id.0) == owner
     }
 
-    /// Whether it may know what happened to a bot of this owner.
-    pub(crate) fn minds(&self, owner: Option<i32>) -> bool {
-        self.organises() || self.is(owner)
+    /// Whether it may read private details of this owner's bots.
+    pub(crate) fn may_inspect(&self, owner: Option<i32>) -> bool {
+        self.is_organiser() || self.is_owner(owner)
     }
 }
 
 impl Service {
-    /// Who shows this secret, if one is shown.
+    /// Identifies the sender by the secret of its token, if it sent one.
     pub(crate) async fn caller(&self, secret: Option<&Secret>, origin: &Origin) -> Result<Caller> {
         let Some(secret) = secret else { return Ok(Caller::Anonymous) };
         if let Err(error) = self.admits(secret, origin) {
@@ -94,16 +92,15 @@ impl Service {
         Ok(match self.find_token(secret, origin).await? {
             Some(token) => Caller::Known(Principal { id: token.id, role: token.role }),
             None => Caller::Rejected(ServiceError::unauthenticated(
-                "the token is not known here, or was revoked, or has expired",
+                "the token is unknown, revoked or expired",
             )),
         })
     }
 
-    /// Whether a secret is that of a valid token. The login of an organiser is noted in the audit
-    /// log.
+    /// Whether this is the secret of a valid token. The audit log records logins of organisers.
     ///
     /// # Errors
-    /// If this origin, or all origins together, showed too many invalid tokens.
+    /// If this origin, or all origins together, sent too many invalid tokens.
     pub(crate) async fn log_in(&self, secret: &Secret, origin: &Origin) -> Result<bool> {
         self.admits(secret, origin)?;
         let found = self.find_token(secret, origin).await?;
@@ -115,19 +112,18 @@ impl Service {
         Ok(found.is_some())
     }
 
-    /// Refuses an origin that has shown too many invalid tokens.
+    /// Refuses an origin that sent too many invalid tokens.
     fn admits(&self, secret: &Secret, origin: &Origin) -> Result<()> {
         self.guard.admits(secret, origin, Instant::now()).map_err(|wait| {
             let seconds = wait.as_secs() + 1;
-            let why = format!("too many tokens from there are not known here; wait {seconds} s");
+            let why = format!("too many invalid tokens from this address; wait {seconds} s");
             ServiceError::resource_exhausted(why).with_retry_after(wait)
         })
     }
 
     /// The valid token of this secret.
     async fn find_token(&self, secret: &Secret, origin: &Origin) -> Result<Option<Token>> {
-        // Callers are found by the connections of the queue: pages that hold up readers keep no
-        // worker out.
+        // This uses the connections of the queue: slow readers must not keep workers out.
         let found = access::find(self.queue.pool(), secret, self.now()).await?;
         match found {
             Some(_) => self.guard.right(secret, Instant::now()),

@@ -1,6 +1,5 @@
-//! Collusion at tables, over the wire: looked for when an organiser asks.
+//! The search for collusion at tables, for organisers.
 
-use crate::access::Role;
 use std::sync::Arc;
 
 use arbiter_games::{Game, Seed};
@@ -11,20 +10,23 @@ use arbiter_ranking::collusion::{
 use tokio::sync::Semaphore;
 
 use super::{Caller, Result, Service, ServiceError, Which};
+use crate::access::Role;
 use crate::db::editions::{self, Edition, EditionState};
 use crate::db::results;
 use crate::db::tournaments::Tournament;
 use crate::leaderboard_cache::Leaderboard;
 use crate::tournament::episodes::round_of;
 
-/// Pairs in an answer where no number is asked for, and at most.
-const PAIRS: (u32, u32) = (20, 1000);
+/// Pairs in a response if the request has no limit.
+const DEFAULT_PAIRS: u32 = 20;
+/// Pairs in a response, at most.
+const MAX_PAIRS: u32 = 1000;
 
-/// The search takes memory for all tables of an edition, so one is made after the other.
-static ONE: Semaphore = Semaphore::const_new(1);
+/// One search runs at a time: it holds all tables of an edition in memory.
+static SEARCH: Semaphore = Semaphore::const_new(1);
 
 impl Service {
-    /// Looks for bots that score more when a certain other bot sits at their table.
+    /// Finds bots that score more when a certain other bot sits at their table.
     pub(crate) async fn find_collusion(
         &self,
         caller: &Caller,
@@ -39,14 +41,14 @@ impl Service {
             found
         } else {
             let found = self.search(&tournament, &edition, &board.game).await?;
-            // While an edition is played its results become more.
+            // Results of a running edition are incomplete.
             if edition.state == EditionState::Complete {
                 self.collusion.insert(edition.id, found)
             } else {
                 Arc::new(found)
             }
         };
-        let limit = if request.limit == 0 { PAIRS.0 } else { request.limit.min(PAIRS.1) };
+        let limit = if request.limit == 0 { DEFAULT_PAIRS } else { request.limit.min(MAX_PAIRS) };
         Ok(message(&board, &edition, &found, limit as usize))
     }
 
@@ -57,51 +59,51 @@ impl Service {
         edition: &Edition,
         game: &Game,
     ) -> Result<Collusion> {
-        let alone =
-            ONE.acquire().await.map_err(|_| ServiceError::unavailable("the coordinator stops"))?;
+        let permit = SEARCH.acquire().await.map_err(|_| ServiceError::stopping())?;
         let mut tables = Tables::new();
         let mut results = 0_usize;
         let read = results::each_dealt(&self.pool, edition.id, |deal, played| {
             results += 1;
-            // Later rounds of an episode are played with other chips than earlier ones.
+            // The chips of an episode differ from round to round.
             let stratum = if game.episodes.is_some() { round_of(deal) } else { 0 };
             tables.add(&played.outcome(), stratum)
         });
         read.await?.map_err(|TooManyTables| too_many(edition))?;
         if tables.is_empty() {
-            return Err(nothing(tournament, edition, results));
+            return Err(no_tables(tournament, edition, results));
         }
         let seed = public_seed(tournament, edition)?;
-        let search = move || collusion::analyze(&tables, seed, PAIRS.1 as usize);
+        let search = move || collusion::analyze(&tables, seed, MAX_PAIRS as usize);
         let found = tokio::task::spawn_blocking(search).await;
-        drop(alone);
-        found.map_err(|_| ServiceError::unavailable("the coordinator stops"))
+        drop(permit);
+        found.map_err(|_| ServiceError::stopping())
     }
 }
 
-/// What the draws are made from: public from the beginning, so that the search can be repeated.
+/// The seed of the search's random draws. It is public from the beginning, so that anybody can
+/// repeat the search.
 fn public_seed(tournament: &Tournament, edition: &Edition) -> Result<Seed> {
     let hash: Result<[u8; 32], _> = tournament.seed_hash.as_slice().try_into();
-    let hash = hash.map_err(|_| ServiceError::internal("a hash of a seed has 32 bytes"))?;
+    let hash = hash.map_err(|_| ServiceError::internal("the hash of a seed has 32 bytes"))?;
     Ok(Seed(hash).derive(&format!("collusion/{}", edition.number)))
 }
 
 fn too_many(edition: &Edition) -> ServiceError {
     ServiceError::failed_precondition(format!(
-        "edition {} has more than {MAX_TABLES} tables, which are too many to search here",
+        "edition {} has more than {MAX_TABLES} tables, too many to search",
         edition.number
     ))
 }
 
 /// Why there is nothing to search.
-fn nothing(tournament: &Tournament, edition: &Edition, results: usize) -> ServiceError {
+fn no_tables(tournament: &Tournament, edition: &Edition, results: usize) -> ServiceError {
     let Tournament { name, .. } = tournament;
     ServiceError::failed_precondition(if results == 0 {
-        format!("edition {} of {name} has no results yet; ask again when it has", edition.number)
+        format!("edition {} of {name} has no results yet; try again later", edition.number)
     } else {
         format!(
-            "{name} is played by two at a table: with nobody else to lose, collusion cannot be \
-             told from playing badly; it is looked for at tables of three and more"
+            "{name} is played by two at a table: collusion needs a third bot that loses; the \
+             search covers tables of three or more"
         )
     })
 }

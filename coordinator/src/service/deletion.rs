@@ -1,4 +1,4 @@
-//! Tournaments that are dropped.
+//! Deletion of tournaments.
 
 use crate::access::Role;
 use arbiter_proto::v1::{DeleteTournamentRequest, DeleteTournamentResponse};
@@ -6,10 +6,10 @@ use serde_json::json;
 
 use super::{Caller, Result, Service};
 use crate::db::editions;
-use crate::tournament::create;
+use crate::tournament::lifecycle;
 
 impl Service {
-    /// Drops a tournament that has ended.
+    /// Deletes a tournament that has ended.
     pub(crate) async fn delete_tournament(
         &self,
         caller: &Caller,
@@ -19,18 +19,18 @@ impl Service {
         let name = request.tournament.as_str();
         let found = self.tournament(name).await?;
         let mut transaction = self.pool.begin().await?;
-        let gone = create::drop_in(&mut transaction, found.id, self.now()).await?;
-        let editions = editions::of_tournament(&mut *transaction, gone.id).await?;
+        let deleted = lifecycle::delete(&mut transaction, found.id, self.now()).await?;
+        let editions = editions::of_tournament(&mut *transaction, deleted.id).await?;
         let matches = editions.iter().map(|edition| edition.counted).sum();
         let editions = u32::try_from(editions.len()).unwrap_or(u32::MAX);
         let detail = json!({
-            "id": gone.id.0, "game": gone.game, "state": gone.state.as_str(),
+            "id": deleted.id.0, "game": deleted.game, "state": deleted.state.as_str(),
             "editions": editions, "matches": matches,
         });
-        self.note_in(&mut *transaction, who, "tournament drop", name, Some(&detail)).await?;
+        self.record_change(&mut *transaction, who, "tournament drop", name, Some(&detail)).await?;
         transaction.commit().await?;
         self.clearing.due();
-        self.changes.tell();
+        self.changes.notify();
         Ok(DeleteTournamentResponse { editions, matches })
     }
 }

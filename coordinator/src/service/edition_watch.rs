@@ -1,5 +1,5 @@
-//! How an edition goes, told to all who watch it: it is looked at once for all of them, be they one
-//! or ten thousand.
+//! Streams of an edition's progress. Each edition is read once for all its subscribers, whether they
+//! are one or ten thousand.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,168 +10,186 @@ use arbiter_proto::v1::{Edition, WatchEditionRequest};
 use tokio::sync::{mpsc, watch};
 use tokio_stream::wrappers::ReceiverStream;
 
-use super::tournaments::without_forecast;
-use super::{Answers, Caller, Result, Service, Which};
+use super::tournaments::without_estimate;
+use super::{Caller, ResponseStream, Result, Service, Which};
 use crate::db::editions::{self, EditionState};
 use crate::db::tournaments;
 
-/// How long it is remembered which edition a name stands for.
-const REMEMBERED: Duration = Duration::from_millis(500);
-/// Names that are remembered.
-const NAMES: usize = 256;
+/// How long the edition that a request names stays resolved.
+const MAX_NAME_AGE: Duration = Duration::from_millis(500);
+/// Resolved names in memory.
+const MAX_NAMES: usize = 256;
 
-/// An edition, and whether it is seen by those who may see everything or by all others.
+/// An edition, and whether organisers watch it: they may see more than others.
 type Key = (EditionId, bool);
 
-/// How an edition stands and whether it is over; nothing, until it was looked at.
-type State = Option<Result<(Edition, bool)>>;
+/// How an edition stands and whether it is over. None until it was read.
+type WatchState = Option<Result<(Edition, bool)>>;
 
 /// An edition with its tournament.
-type Named = (tournaments::Tournament, editions::Edition);
+type EditionRow = (tournaments::Tournament, editions::Edition);
 
-/// Editions as they were asked for, by tournament and number, and when they were looked up.
-type Names = HashMap<(String, Option<i32>), (Instant, Named)>;
+/// A tournament's name and an edition number, as requests name an edition.
+type EditionName = (String, Option<i32>);
 
-/// The editions that are watched.
+/// The editions that have subscribers.
 #[derive(Clone, Debug, Default)]
 pub(super) struct EditionWatches {
-    watched: Arc<Mutex<HashMap<Key, watch::Sender<State>>>>,
-    names: Arc<Mutex<Names>>,
+    editions: Arc<Mutex<HashMap<Key, watch::Sender<WatchState>>>>,
+    names: Arc<Mutex<HashMap<EditionName, (Instant, EditionRow)>>>,
 }
 
 impl EditionWatches {
-    fn watched(&self) -> MutexGuard<'_, HashMap<Key, watch::Sender<State>>> {
-        self.watched.lock().unwrap_or_else(PoisonError::into_inner)
+    fn editions(&self) -> MutexGuard<'_, HashMap<Key, watch::Sender<WatchState>>> {
+        self.editions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Joins those who watch an edition, and begins to look at it for them if this is the first.
-    fn join(&self, service: &Service, named: Named, caller: &Caller) -> watch::Receiver<State> {
-        let key = (named.1.id, caller.organises());
-        let mut watched = self.watched();
-        if let Some(watchers) = watched.get(&key) {
-            return watchers.subscribe();
+    /// Subscribes to an edition. The first subscriber starts its reader.
+    fn subscribe(
+        &self,
+        service: &Service,
+        row: EditionRow,
+        caller: &Caller,
+    ) -> watch::Receiver<WatchState> {
+        let key = (row.1.id, caller.is_organiser());
+        let mut editions = self.editions();
+        if let Some(subscribers) = editions.get(&key) {
+            return subscribers.subscribe();
         }
-        let (watchers, joined) = watch::channel(None);
-        watched.insert(key, watchers.clone());
-        let (watches, service, caller) = (self.clone(), service.clone(), caller.clone());
-        tokio::spawn(async move { watches.look(&service, key, &named, &caller, &watchers).await });
-        joined
+        let (subscribers, states) = watch::channel(None);
+        editions.insert(key, subscribers.clone());
+        let watches = self.clone();
+        let service = service.clone();
+        let caller = caller.clone();
+        tokio::spawn(
+            async move { watches.publish(&service, key, &row, &caller, &subscribers).await },
+        );
+        states
     }
 
-    /// Looks at an edition for those who watch it, until none do or it is over.
-    async fn look(
+    /// Publishes each state of an edition until it is over or has no subscribers.
+    async fn publish(
         &self,
         service: &Service,
         key: Key,
-        (tournament, edition): &Named,
+        (tournament, edition): &EditionRow,
         caller: &Caller,
-        watchers: &watch::Sender<State>,
+        subscribers: &watch::Sender<WatchState>,
     ) {
-        let mut changes = service.changes.watch();
+        let mut changes = service.changes.subscribe();
         loop {
             service.queue.metrics().edition_reads.inc();
-            let now = service.state_of(tournament, edition, caller).await;
-            let over = !matches!(&now, Ok((_, false)));
-            if over {
-                // Whoever comes later looks again.
-                self.watched().remove(&key);
+            let now = service.edition_state(tournament, edition, caller).await;
+            let is_over = !matches!(&now, Ok((_, false)));
+            if is_over {
+                // Later subscribers start a new reader.
+                self.editions().remove(&key);
             }
-            watchers.send_if_modified(|last| {
+            subscribers.send_if_modified(|last| {
                 let same = match (&*last, &now) {
                     (Some(Ok((last, _))), Ok((now, _))) => {
-                        without_forecast(last.clone()) == without_forecast(now.clone())
+                        without_estimate(last.clone()) == without_estimate(now.clone())
                     }
                     _ => false,
                 };
-                let told = over || !same;
-                if told {
+                let changed = is_over || !same;
+                if changed {
                     *last = Some(now);
                 }
-                told
+                changed
             });
-            if over {
+            if is_over {
                 return;
             }
-            let goes_on = changes.next_unless(watchers.closed()).await;
-            if !goes_on && self.is_left(service, key, watchers) {
+            let goes_on = changes.changed_unless(subscribers.closed()).await;
+            if !goes_on && self.remove_unused(service, key, subscribers) {
                 return;
             }
         }
     }
 
-    /// Whether none watch an edition any more, or none are to.
-    fn is_left(&self, service: &Service, key: Key, watchers: &watch::Sender<State>) -> bool {
-        // None join while this is looked at.
-        let mut watched = self.watched();
-        let left = watchers.receiver_count() == 0 || service.changes.have_ended();
-        if left {
-            watched.remove(&key);
+    /// Removes an edition that has no subscribers or whose coordinator stops.
+    fn remove_unused(
+        &self,
+        service: &Service,
+        key: Key,
+        subscribers: &watch::Sender<WatchState>,
+    ) -> bool {
+        // The lock keeps new subscribers out between the check and the removal.
+        let mut editions = self.editions();
+        let is_unused = subscribers.receiver_count() == 0 || service.changes.is_stopped();
+        if is_unused {
+            editions.remove(&key);
         }
-        left
+        is_unused
     }
 
-    /// The edition that a name stood for a moment ago, if it is still seen to run: who was told
-    /// that it is over asks for the one that took its place.
-    fn named(&self, name: &(String, Option<i32>), caller: &Caller) -> Option<Named> {
+    /// The edition that a name meant a moment ago, if its stream still says that it runs. A client
+    /// that was told that it is over asks for the edition that replaced it.
+    fn resolved(&self, name: &EditionName, caller: &Caller) -> Option<EditionRow> {
         let found = self.names.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned();
-        let (since, named) = found?;
-        let key = (named.1.id, caller.organises());
-        let watched = self.watched();
-        let runs = matches!(&*watched.get(&key)?.borrow(), Some(Ok((_, false))));
-        (runs && since.elapsed() < REMEMBERED).then_some(named)
+        let (since, row) = found?;
+        let key = (row.1.id, caller.is_organiser());
+        let editions = self.editions();
+        let runs = matches!(&*editions.get(&key)?.borrow(), Some(Ok((_, false))));
+        (runs && since.elapsed() < MAX_NAME_AGE).then_some(row)
     }
 
-    fn remember(&self, name: (String, Option<i32>), named: &Named) {
-        // One that is over is followed by another at any moment.
-        if named.1.state != EditionState::Running {
+    fn remember_name(&self, name: EditionName, row: &EditionRow) {
+        // An edition that is over may be followed by another at any moment.
+        if row.1.state != EditionState::Running {
             return;
         }
         let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
-        if names.len() >= NAMES {
-            names.retain(|_, (since, _)| since.elapsed() < REMEMBERED);
+        if names.len() >= MAX_NAMES {
+            names.retain(|_, (since, _)| since.elapsed() < MAX_NAME_AGE);
         }
-        if names.len() < NAMES {
-            names.insert(name, (Instant::now(), named.clone()));
+        if names.len() < MAX_NAMES {
+            names.insert(name, (Instant::now(), row.clone()));
         }
     }
 }
 
 impl Service {
-    /// How an edition goes: at once, and then whenever that changes, until it is over.
+    /// Streams the progress of an edition: its present state, then every change until it is over.
     pub(crate) async fn watch_edition(
         &self,
         caller: &Caller,
         WatchEditionRequest { tournament, edition }: WatchEditionRequest,
-    ) -> Result<Answers<Edition>> {
+    ) -> Result<ResponseStream<Edition>> {
         let name = (tournament, edition);
-        let named = if let Some(named) = self.edition_watches.named(&name, caller) {
-            named
+        let row = if let Some(row) = self.edition_watches.resolved(&name, caller) {
+            row
         } else {
             let tournament = self.tournament(&name.0).await?;
             let edition = self.which(&tournament, edition, Which::Newest, None).await?;
-            let named = (tournament, edition);
-            self.edition_watches.remember(name, &named);
-            named
+            let row = (tournament, edition);
+            self.edition_watches.remember_name(name, &row);
+            row
         };
-        let states = self.edition_watches.join(self, named, caller);
-        let (sender, told) = mpsc::channel(1);
-        tokio::spawn(pass_on(states, sender));
-        Ok(Box::pin(ReceiverStream::new(told)))
+        let states = self.edition_watches.subscribe(self, row, caller);
+        let (sender, responses) = mpsc::channel(1);
+        tokio::spawn(forward_changes(states, sender));
+        Ok(Box::pin(ReceiverStream::new(responses)))
     }
 }
 
-/// Passes on how an edition stands to one who watches it, until he leaves or it is over.
-async fn pass_on(mut states: watch::Receiver<State>, sender: mpsc::Sender<Result<Edition>>) {
+/// Forwards the changes of an edition to one subscriber until the subscriber leaves or the edition is
+/// over.
+async fn forward_changes(
+    mut states: watch::Receiver<WatchState>,
+    sender: mpsc::Sender<Result<Edition>>,
+) {
     let mut last = None;
     loop {
         let state = states.borrow_and_update().clone();
         if let Some(state) = state {
-            let over = !matches!(&state, Ok((_, false)));
-            let state = state.map(|(edition, _)| edition);
-            let seen = state.as_ref().ok().cloned().map(without_forecast);
-            if over || seen != last {
+            let is_over = !matches!(&state, Ok((_, false)));
+            let response = state.map(|(edition, _)| edition);
+            let seen = response.as_ref().ok().cloned().map(without_estimate);
+            if is_over || seen != last {
                 last = seen;
-                if sender.send(state).await.is_err() || over {
+                if sender.send(response).await.is_err() || is_over {
                     return;
                 }
             }

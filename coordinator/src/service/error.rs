@@ -1,4 +1,4 @@
-//! Why a use case was refused or failed, in words for the caller.
+//! Errors of use cases, with messages for the caller.
 
 use std::fmt::Display;
 use std::time::Duration;
@@ -12,34 +12,34 @@ use crate::db;
 use crate::invalidation::InvalidationError;
 use crate::queue::PlanError;
 use crate::tournament::beacon::BeaconError;
-use crate::tournament::create::{CreateError, StateError};
 use crate::tournament::edition::OpenError;
 use crate::tournament::file::FileError;
+use crate::tournament::lifecycle::{CreateError, LifecycleError};
 
-/// What kind of refusal it is: the canonical codes of gRPC, as far as they occur here.
+/// The kind of an error: those canonical codes of gRPC that occur here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorKind {
-    /// Another change won, and the same request may succeed now.
+    /// A concurrent change won; the same request may succeed now.
     Aborted,
     /// The name is taken.
     AlreadyExists,
     /// The request took too long to arrive.
     DeadlineExceeded,
-    /// It cannot be done as things stand.
+    /// The present state does not allow it.
     FailedPrecondition,
     /// The coordinator failed; its log says why.
     Internal,
-    /// The request makes no sense, whatever the state.
+    /// The request is wrong in any state.
     InvalidArgument,
     /// There is no such thing.
     NotFound,
     /// The caller's role is not enough.
     PermissionDenied,
-    /// The caller asks for too much, or all callers together do.
+    /// This caller, or all callers together, ask for too much.
     ResourceExhausted,
-    /// The caller shows no valid token.
+    /// The caller sent no valid token.
     Unauthenticated,
-    /// The database or the coordinator does not answer at present.
+    /// The database or the coordinator does not respond at present.
     Unavailable,
 }
 
@@ -49,13 +49,13 @@ pub enum ErrorKind {
 pub struct ServiceError {
     kind: ErrorKind,
     message: String,
-    /// After how long the same request may succeed, if that is known.
+    /// When the same request may succeed, if that is known.
     retry_after: Option<Duration>,
 }
 
 macro_rules! constructors {
     ($($name:ident => $kind:ident),+ $(,)?) => {$(
-        #[doc = concat!("A refusal of the kind [`ErrorKind::", stringify!($kind), "`].")]
+        #[doc = concat!("An error of the kind [`ErrorKind::", stringify!($kind), "`].")]
         pub(crate) fn $name(message: impl Into<String>) -> Self {
             Self::new(ErrorKind::$kind, message)
         }
@@ -75,68 +75,66 @@ impl ServiceError {
         unavailable => Unavailable,
     }
 
-    /// A refusal of any kind.
+    /// An error of any kind.
     pub(crate) fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into(), retry_after: None }
     }
 
-    /// There is no such thing.
+    /// The error for a name that does not exist.
     pub(crate) fn missing(what: &str, name: impl Display) -> Self {
         Self::new(ErrorKind::NotFound, format!("there is no {what} `{name}`"))
     }
 
-    /// The coordinator stops while it answers.
+    /// The coordinator stopped during the request.
     pub(crate) fn stopping() -> Self {
-        Self::unavailable("the coordinator stops")
+        Self::unavailable("the coordinator is stopping")
     }
 
-    /// The token was valid when the request began.
+    /// The token became invalid during the request.
     pub(crate) fn token_ended() -> Self {
-        Self::unauthenticated(
-            "this token is not good any more: it was revoked, replaced, or has ended",
-        )
+        Self::unauthenticated("this token is no longer valid: it was revoked, replaced or expired")
     }
 
-    /// The same, which says after how long to ask again.
+    /// Adds when the same request may succeed.
     #[must_use]
     pub(crate) fn with_retry_after(self, wait: Duration) -> Self {
         Self { retry_after: Some(wait), ..self }
     }
 
-    /// What kind of refusal it is.
+    /// The kind of the error.
     pub fn kind(&self) -> ErrorKind {
         self.kind
     }
 
-    /// The words for the caller.
+    /// The message for the caller.
     pub fn message(&self) -> &str {
         &self.message
     }
 
-    /// After how long the same request may succeed, in whole seconds, rounded up.
+    /// When the same request may succeed, in whole seconds, rounded up.
     pub(crate) fn retry_after_s(&self) -> Option<u64> {
         self.retry_after.map(|wait| wait.as_secs() + 1)
     }
 }
 
-/// A failure of the database. The caller can try again or ask the operator; the cause is logged.
+/// A failure of the database. The cause is logged; the caller may try again or ask the operator.
 impl From<sqlx::Error> for ServiceError {
     fn from(error: sqlx::Error) -> Self {
         if db::is_duplicate(&error) {
-            return Self::aborted("somebody else changed the same at this moment; try again");
+            return Self::aborted("another request changed the same data; try again");
         }
         if db::is_unwritable(&error) {
-            return Self::invalid_argument("a name holds a character that no name can have");
+            return Self::invalid_argument("a name contains a character that is not allowed");
         }
         if db::is_held(&error) {
             return Self::aborted(
-                "the same is being changed at this moment, for instance by an edition that is \
-                 opened; try again in a moment",
+                "another change is in progress, for instance an edition is being opened; try again \
+                 in a moment",
             );
         }
-        tracing::error!(%error, "the database failed");
+        tracing::error!(%error, "database error");
         if db::is_passing(&error) || db::is_away(&error) {
-            Self::unavailable("the database does not answer; try again in a moment")
+            Self::unavailable("the database does not respond; try again in a moment")
         } else {
             Self::internal("the coordinator failed; its log says why")
         }
@@ -166,10 +164,10 @@ impl From<CreateError> for ServiceError {
     }
 }
 
-impl From<StateError> for ServiceError {
-    fn from(error: StateError) -> Self {
+impl From<LifecycleError> for ServiceError {
+    fn from(error: LifecycleError) -> Self {
         match error {
-            StateError::Database(error) => error.into(),
+            LifecycleError::Database(error) => error.into(),
             other => Self::failed_precondition(other.to_string()),
         }
     }
@@ -179,7 +177,7 @@ impl From<OpenError> for ServiceError {
     fn from(error: OpenError) -> Self {
         match error {
             OpenError::Database(error)
-            | OpenError::State(StateError::Database(error))
+            | OpenError::State(LifecycleError::Database(error))
             | OpenError::Plan(PlanError::Database(_, error)) => error.into(),
             other => Self::failed_precondition(other.to_string()),
         }
@@ -193,7 +191,7 @@ impl From<BeaconError> for ServiceError {
             BeaconError::State(error) => error.into(),
             BeaconError::Open(cause) => {
                 let cause = Self::from(cause);
-                let why = format!("no edition can be opened with the value: {}", cause.message);
+                let why = format!("cannot open an edition with the value: {}", cause.message);
                 Self::new(cause.kind, why)
             }
             BeaconError::Value(_) => Self::invalid_argument(error.to_string()),

@@ -16,8 +16,8 @@ use crate::db::editions::{self, EditionState};
 use crate::db::lots::Census;
 use crate::db::tournaments::{self, Tournament};
 use crate::db::{matches, progress_samples, workers};
-use crate::tournament::Design;
-use crate::tournament::forecast::{self, Forecast, Next};
+use crate::tournament::PlanMode;
+use crate::tournament::estimate::{self, CompletionEstimate, NextEdition};
 
 /// Certificates take a number for each pair of bots, so they are made one after another.
 static ONE: Semaphore = Semaphore::const_new(1);
@@ -40,10 +40,13 @@ impl Service {
         caller.require(Role::Organiser)?;
         let tournament = self.tournament(&request.tournament).await?;
         let mut db = self.pool.acquire().await?;
-        let next = Next::plan(&mut db, self.queue.games(), tournament, design(request.fresh)).await;
+        let next =
+            NextEdition::plan(&mut db, self.queue.games(), tournament, plan_mode(request.fresh))
+                .await;
         let estimate = next?.estimate(&mut db).await?;
         let slots = self.slots().await?;
-        let forecast = Forecast::new(estimate.to_play, None, slots, estimate.match_ms, self.now());
+        let forecast =
+            CompletionEstimate::new(estimate.to_play, None, slots, estimate.match_ms, self.now());
         Ok(EditionEstimate {
             bots: u32::try_from(estimate.bots).unwrap_or(u32::MAX),
             matches: i64::try_from(estimate.matches).unwrap_or(i64::MAX),
@@ -77,26 +80,26 @@ impl Service {
         caller: &Caller,
     ) -> Result<v1::Certificate> {
         if request.next || request.fresh {
-            if !caller.organises() {
+            if !caller.is_organiser() {
                 let error = "the next edition is planned for organisers";
                 return Err(ServiceError::permission_denied(error));
             }
-            let _alone = ONE.acquire().await.map_err(|_| ServiceError::unavailable("it stops"))?;
-            return self.certify_next(tournament, design(request.fresh)).await;
+            let _alone = ONE.acquire().await.map_err(|_| ServiceError::stopping())?;
+            return self.certify_next(tournament, plan_mode(request.fresh)).await;
         }
         let all = editions::of_tournament(&self.pool, tournament.id).await?;
         if all.is_empty() {
-            let _turn = self.turn(caller).await?;
-            let _alone = ONE.acquire().await.map_err(|_| ServiceError::unavailable("it stops"))?;
-            return self.certify_next(tournament, Design::Grown).await;
+            let _permit = self.permit(caller).await?;
+            let _alone = ONE.acquire().await.map_err(|_| ServiceError::stopping())?;
+            return self.certify_next(tournament, PlanMode::Incremental).await;
         }
         let board = v1::LeaderboardRef { tournament: request.tournament, edition: request.edition };
         let (edition, _) = self.edition_of(Some(board), Which::Newest, caller).await?;
         if let Some(counted) = self.certificates.get(edition.id, None) {
             return Ok(v1::Certificate::clone(&counted));
         }
-        let _turn = self.turn(caller).await?;
-        let _alone = ONE.acquire().await.map_err(|_| ServiceError::unavailable("it stops"))?;
+        let _permit = self.permit(caller).await?;
+        let _alone = ONE.acquire().await.map_err(|_| ServiceError::stopping())?;
         let counted = self.certify_stored(&tournament, &edition).await?;
         // Plans that are whole are never changed.
         if edition.state != EditionState::Planning && !edition.growing {
@@ -108,28 +111,28 @@ impl Service {
     async fn certify_next(
         &self,
         tournament: Tournament,
-        design: Design,
+        mode: PlanMode,
     ) -> Result<v1::Certificate> {
         let mut db = self.pool.acquire().await?;
-        let next = Next::plan(&mut db, self.queue.games(), tournament, design).await?;
+        let next = NextEdition::plan(&mut db, self.queue.games(), tournament, mode).await?;
         drop(db);
         let bots = next.field().bots();
         if let Some(reason) = uncountable(bots) {
-            return Ok(not_counted((0, next.told()), (bots, 0, 0), reason));
+            return Ok(not_counted((0, next.summary()), (bots, 0, 0), reason));
         }
         let count = move || -> Result<v1::Certificate> {
             let field = next.field();
             let Plan::Matches(planned) = next.matches()? else {
-                return Ok(not_counted((0, next.told()), (bots, 0, 0), EPISODES.to_owned()));
+                return Ok(not_counted((0, next.summary()), (bots, 0, 0), EPISODES.to_owned()));
             };
             let (claim, seats) = (planned.claim(), planned.seats());
             let counted = Certificate::count(field.bots(), seats, field.owners(), planned);
             let certificate = counted.map_err(|broken| impossible(&broken))?;
             let broken = certificate.prove(&claim).err();
-            Ok(Counted { edition: 0, plan: next.told(), certificate, broken }.message())
+            Ok(Counted { edition: 0, plan: next.summary(), certificate, broken }.message())
         };
         let counted = tokio::task::spawn_blocking(count).await;
-        counted.map_err(|_| ServiceError::unavailable("the coordinator stops"))?
+        counted.map_err(|_| ServiceError::stopping())?
     }
 
     async fn certify_stored(
@@ -139,25 +142,25 @@ impl Service {
     ) -> Result<v1::Certificate> {
         let mut db = self.pool.acquire().await?;
         let games = self.queue.games();
-        let promise = forecast::promise(&mut db, games, tournament, edition.id).await?;
-        let field = &promise.field;
-        let size = (field.bots(), promise.seats, edition.matches.unsigned_abs());
-        let claim: Claim = match (promise.claim, uncountable(field.bots())) {
+        let guarantees = estimate::plan_guarantees(&mut db, games, tournament, edition.id).await?;
+        let field = &guarantees.field;
+        let size = (field.bots(), guarantees.seats, edition.matches.unsigned_abs());
+        let claim: Claim = match (guarantees.claim, uncountable(field.bots())) {
             (Some(claim), None) => claim,
             (None, _) => {
                 let reason = EPISODES.to_owned();
-                return Ok(not_counted((edition.number, promise.plan), size, reason));
+                return Ok(not_counted((edition.number, guarantees.plan), size, reason));
             }
             (Some(_), Some(reason)) => {
-                return Ok(not_counted((edition.number, promise.plan), size, reason));
+                return Ok(not_counted((edition.number, guarantees.plan), size, reason));
             }
         };
-        let mut counter = CertificateBuilder::new(field.bots(), promise.seats, field.owners());
+        let mut counter = CertificateBuilder::new(field.bots(), guarantees.seats, field.owners());
         let seen = matches::each_seats(&mut *db, edition.id, |seats| counter.add(seats)).await;
         seen?.map_err(|broken| impossible(&broken))?;
         let certificate = counter.finish();
         let broken = certificate.prove(&claim).err();
-        let (edition, plan) = (edition.number, promise.plan);
+        let (edition, plan) = (edition.number, guarantees.plan);
         Ok(Counted { edition, plan, certificate, broken }.message())
     }
 
@@ -169,11 +172,11 @@ impl Service {
     }
 
     /// When an edition that runs will be complete, how fast it is played, and by how many slots.
-    pub(super) async fn outlook(
+    pub(super) async fn completion_estimate(
         &self,
         edition: &editions::Edition,
         census: &[Census],
-    ) -> Result<(Option<Forecast>, u32)> {
+    ) -> Result<(Option<CompletionEstimate>, u32)> {
         if edition.state != EditionState::Running {
             return Ok((None, 0));
         }
@@ -182,7 +185,7 @@ impl Service {
         let Some(tournament) = found else { return Ok((None, slots)) };
         let mut db = self.pool.acquire().await?;
         let bots = editions::entrants(&mut *db, edition.id).await?.len();
-        let typical = forecast::typical(&mut db, self.queue.games(), &tournament, bots).await;
+        let typical = estimate::typical(&mut db, self.queue.games(), &tournament, bots).await;
         let (match_ms, most) = typical?;
         let pace = progress_samples::of_edition(&mut *db, edition.id).await?;
         let planned = u64::try_from(edition.matches).unwrap_or(0);
@@ -192,7 +195,7 @@ impl Service {
         let done = census.iter().filter(|count| done.contains(&count.state.as_str()));
         let done: i64 = done.map(|count| count.matches).sum();
         let left = total.saturating_sub(u64::try_from(done).unwrap_or(0));
-        Ok((Forecast::new(left, pace, slots, match_ms, self.now()), slots))
+        Ok((CompletionEstimate::new(left, pace, slots, match_ms, self.now()), slots))
     }
 }
 
@@ -262,8 +265,8 @@ pub fn counted_certificate(told: &v1::Certificate) -> Certificate {
     }
 }
 
-fn design(fresh: bool) -> Design {
-    if fresh { Design::Fresh } else { Design::Grown }
+fn plan_mode(fresh: bool) -> PlanMode {
+    if fresh { PlanMode::Fresh } else { PlanMode::Incremental }
 }
 
 /// Why nothing is counted of episodes.

@@ -1,6 +1,5 @@
-//! Single matches: where they stand, what they came to, and their records.
+//! Single matches: their state, results and records.
 
-use crate::access::Role;
 use std::sync::Arc;
 
 use arbiter_games::Seed;
@@ -13,9 +12,10 @@ use arbiter_ranking::Entrant;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 
-use super::bots::why_message;
-use super::visibility::veil;
-use super::{Answers, Caller, Result, Service, ServiceError, Which};
+use super::bots::evidence_message;
+use super::visibility::hide_result;
+use super::{Caller, ResponseStream, Result, Service, ServiceError, Which};
+use crate::access::Role;
 use crate::db::entrants::Roster;
 use crate::db::matches::Seats;
 use crate::db::played_matches::{self, PlayedMatch};
@@ -24,13 +24,13 @@ use crate::db::tournaments::{Tournament, TournamentState};
 use crate::db::{editions, evidence, faults, matches, records, tournaments};
 use crate::record_redaction;
 use crate::record_store::StoreError;
-use crate::tournament::handout::deal_seed;
+use crate::tournament::lot_assignment::deal_seed;
 
 /// Bytes in a piece of a record.
-const PIECE: usize = 256 << 10;
+const PIECE_BYTES: usize = 256 << 10;
 
 impl Service {
-    /// Where a match stands.
+    /// The state of a match.
     pub(crate) async fn get_match(
         &self,
         caller: &Caller,
@@ -46,10 +46,10 @@ impl Service {
         let planned = planned.ok_or_else(|| ServiceError::missing("match", id))?;
         let roster = Roster::of(&self.pool, id.edition).await?;
         let played = played_matches::find(&self.pool, id).await?;
-        // Whoever played it played it there.
+        // If its result is reused, the match in which it was played.
         let source = played.as_ref().and_then(PlayedMatch::source);
         let mut status = match played {
-            Some(played) => result(id.edition, &roster, &played),
+            Some(played) => played_match(id.edition, &roster, &played),
             None => MatchStatus {
                 r#match: id.to_string(),
                 seats: planned.seats.0.iter().map(|entrant| seat(&roster, *entrant)).collect(),
@@ -57,19 +57,19 @@ impl Service {
                 ..MatchStatus::default()
             },
         };
-        self.explain(id, &planned.seats, &roster, caller, &mut status).await?;
-        if !self.sight(&tournament, caller)?.shows(&edition) {
-            veil(&mut status);
+        self.add_evidence(id, &planned.seats, &roster, caller, &mut status).await?;
+        if !self.visibility(&tournament, caller)?.shows(&edition) {
+            hide_result(&mut status);
         }
         let seed = published_seed(&tournament, edition.number);
-        show_seed(seed, planned.deal, &mut status);
+        add_seed(seed, planned.deal, &mut status);
         status.tournament = tournament.name;
         if let Some(standing) = played_matches::lot(&self.pool, id).await? {
             let lot = LotId { edition: id.edition, number: standing.lot };
             let failed = faults::of_lot(&self.pool, lot).await?;
             standing.state.as_str().clone_into(&mut status.state);
             status.failed_leases = u32::try_from(failed.len()).unwrap_or(u32::MAX);
-            if caller.organises() {
+            if caller.is_organiser() {
                 status.worker = match source {
                     Some(source) => self.worker_of(source).await?,
                     None => standing.worker.unwrap_or_default(),
@@ -86,8 +86,8 @@ impl Service {
         Ok(standing.and_then(|standing| standing.worker).unwrap_or_default())
     }
 
-    /// Says why seats forfeited, to whom that is to be told.
-    async fn explain(
+    /// Adds why seats forfeited, if the caller may see it.
+    async fn add_evidence(
         &self,
         id: MatchId,
         seats: &Seats,
@@ -96,25 +96,25 @@ impl Service {
         status: &mut MatchStatus,
     ) -> Result<()> {
         let evidence = evidence::of_matches(&self.pool, id.edition, &[id.number]).await;
-        for why in evidence? {
-            let index = usize::try_from(why.seat - 1).unwrap_or_default();
+        for evidence in evidence? {
+            let index = usize::try_from(evidence.seat - 1).unwrap_or_default();
             let entrant = seats.0.get(index).and_then(|entrant| roster.get(*entrant));
             let seat = status.seats.get_mut(index);
             if let (Some(named), Some(seat)) = (entrant, seat)
-                && caller.minds(named.owner)
+                && caller.may_inspect(named.owner)
             {
-                seat.evidence = Some(why_message(&why));
+                seat.evidence = Some(evidence_message(&evidence));
             }
         }
         Ok(())
     }
 
-    /// The played matches of an edition, as they are asked for.
+    /// Streams the played matches of an edition, in order.
     pub(crate) async fn list_matches(
         &self,
         caller: &Caller,
         ListMatchesRequest { tournament, edition, bot, after, limit }: ListMatchesRequest,
-    ) -> Result<Answers<MatchStatus>> {
+    ) -> Result<ResponseStream<MatchStatus>> {
         let board = v1::LeaderboardRef { tournament: tournament.clone(), edition };
         let (edition, _) = self.edition_of(Some(board), Which::Official, caller).await?;
         let seed = published_seed(&self.tournament(&tournament).await?, edition.number);
@@ -124,22 +124,23 @@ impl Service {
             name => Some(roster.find(name).ok_or_else(|| ServiceError::missing("bot", name))?),
         };
         let limit = if limit == 0 { usize::MAX } else { limit as usize };
-        let (sender, answers) = mpsc::channel(64);
-        let (service, edition) = (self.clone(), edition.id);
+        let (sender, responses) = mpsc::channel(64);
+        let service = self.clone();
         let caller = caller.clone();
-        let listing = Listing { service, caller, edition, roster, only, tournament, seed };
-        let first = MatchNumber(after.unwrap_or(-1));
+        let edition = edition.id;
+        let listing = MatchListing { service, caller, edition, roster, only, tournament, seed };
+        let after = MatchNumber(after.unwrap_or(-1));
         tokio::spawn(async move {
-            if let Err(status) = listing.send(first, limit, &sender).await {
-                // Whoever has left needs no reason.
-                drop(sender.send(Err(status)).await);
+            if let Err(error) = listing.send(after, limit, &sender).await {
+                // The client may have left.
+                drop(sender.send(Err(error)).await);
             }
         });
-        Ok(Box::pin(ReceiverStream::new(answers)))
+        Ok(Box::pin(ReceiverStream::new(responses)))
     }
 
-    /// A record from wherever it is.
-    pub(super) async fn fetch(&self, id: MatchId, found: Found) -> Result<Vec<u8>> {
+    /// Fetches a record from the database or the store.
+    pub(super) async fn fetch_record(&self, id: MatchId, found: Found) -> Result<Vec<u8>> {
         let Slice { pack, start, length } = match found.record {
             Record::Here(bytes) => return Ok(bytes),
             Record::There(slice) => slice,
@@ -151,7 +152,7 @@ impl Service {
             None => Err(StoreError::Unnamed),
         };
         fetched.map_err(|error| {
-            tracing::error!(%id, %error, "a record cannot be fetched");
+            tracing::error!(%id, %error, "cannot fetch a record");
             ServiceError::unavailable(format!(
                 "the record of match {id} cannot be fetched; the log says why"
             ))
@@ -163,10 +164,12 @@ impl Service {
         &self,
         caller: &Caller,
         request: GetRecordRequest,
-    ) -> Result<Answers<RecordPiece>> {
+    ) -> Result<ResponseStream<RecordPiece>> {
         let record = self.record(caller, &request.r#match).await?;
-        let pieces: Vec<_> =
-            record.chunks(PIECE).map(|piece| Ok(RecordPiece { bytes: piece.to_vec() })).collect();
+        let pieces: Vec<_> = record
+            .chunks(PIECE_BYTES)
+            .map(|piece| Ok(RecordPiece { bytes: piece.to_vec() }))
+            .collect();
         Ok(Box::pin(tokio_stream::iter(pieces)))
     }
 
@@ -182,36 +185,36 @@ impl Service {
         let owns = |entrant: &Entrant| {
             roster.get(*entrant).is_some_and(|named| named.owner == Some(who.id.0))
         };
-        let own: Vec<_> = planned.seats.0.iter().map(owns).collect();
-        if !who.organises() {
-            if !own.contains(&true) {
-                let error = format!("no bot of yours plays in match {id}");
+        let owned_seats: Vec<_> = planned.seats.0.iter().map(owns).collect();
+        if !who.is_organiser() {
+            if !owned_seats.contains(&true) {
+                let error = format!("none of your bots plays in match {id}");
                 return Err(ServiceError::permission_denied(error));
             }
             let tournament = tournaments::of_edition(&self.pool, edition.id).await;
-            self.sight(&tournament?, caller)?.ask(&edition)?;
+            self.visibility(&tournament?, caller)?.require(&edition)?;
         }
         let record = records::find(&self.pool, id).await?;
         let record = record.ok_or_else(|| {
             ServiceError::failed_precondition(format!("match {id} has no record yet"))
         })?;
-        let record = self.fetch(id, record).await?;
-        if who.organises() { Ok(record) } else { shown(id, record, own).await }
+        let record = self.fetch_record(id, record).await?;
+        if who.is_organiser() { Ok(record) } else { redacted(id, record, owned_seats).await }
     }
 }
 
-/// A record as it is shown to those to whom these seats belong.
-async fn shown(id: MatchId, record: Vec<u8>, own: Vec<bool>) -> Result<Vec<u8>> {
-    let redacted =
-        tokio::task::spawn_blocking(move || record_redaction::redact(&record, &own)).await;
-    redacted.map_err(|_| ServiceError::unavailable("the coordinator stops"))?.map_err(|error| {
-        tracing::error!(%id, %error, "a record cannot be read");
+/// A record without what belongs to the owners of other seats.
+async fn redacted(id: MatchId, record: Vec<u8>, owned_seats: Vec<bool>) -> Result<Vec<u8>> {
+    let redact = move || record_redaction::redact(&record, &owned_seats);
+    let redacted = tokio::task::spawn_blocking(redact).await;
+    redacted.map_err(|_| ServiceError::stopping())?.map_err(|error| {
+        tracing::error!(%id, %error, "cannot read a record");
         ServiceError::internal(format!("the record of match {id} cannot be read; the log says why"))
     })
 }
 
-/// Matches on their way to somebody.
-struct Listing {
+/// A stream of matches to a client.
+struct MatchListing {
     service: Service,
     caller: Caller,
     edition: EditionId,
@@ -222,8 +225,8 @@ struct Listing {
     seed: Option<Seed>,
 }
 
-impl Listing {
-    /// Sends so many matches after this one, page by page.
+impl MatchListing {
+    /// Sends at most `limit` matches after this one, page by page.
     async fn send(
         &self,
         mut after: MatchNumber,
@@ -232,10 +235,10 @@ impl Listing {
     ) -> Result<()> {
         let mut sent = 0;
         loop {
-            // A turn is for what the database has to do: who reads slowly holds up nobody.
-            let turn = self.service.turn(&self.caller).await?;
+            // The permit is for the query only: a slow client holds none.
+            let permit = self.service.permit(&self.caller).await?;
             let page = played_matches::page(&self.service.pool, self.edition, after).await;
-            drop(turn);
+            drop(permit);
             let page = page?;
             let Some(last) = page.last() else { return Ok(()) };
             after = last.result.number;
@@ -243,9 +246,9 @@ impl Listing {
                 if self.only.is_some_and(|entrant| !played.seats.0.contains(&entrant)) {
                     continue;
                 }
-                let mut status = result(self.edition, &self.roster, played);
+                let mut status = played_match(self.edition, &self.roster, played);
                 status.tournament.clone_from(&self.tournament);
-                show_seed(self.seed, played.deal, &mut status);
+                add_seed(self.seed, played.deal, &mut status);
                 if to.send(Ok(status)).await.is_err() {
                     return Ok(());
                 }
@@ -263,15 +266,15 @@ fn published_seed(tournament: &Tournament, edition: i32) -> Option<Seed> {
     (tournament.state != TournamentState::Open).then(|| tournament.edition_seed(edition))
 }
 
-/// Adds its seed to a match of an edition whose seed is published.
-fn show_seed(edition: Option<Seed>, deal: i64, status: &mut MatchStatus) {
+/// Adds the seed of a match, if the seed of its edition is published.
+fn add_seed(edition: Option<Seed>, deal: i64, status: &mut MatchStatus) {
     if let Some(edition) = edition {
         status.seed = deal_seed(edition, deal).0.to_vec();
         status.seed_key = Some(deal);
     }
 }
 
-/// Who sits at a seat.
+/// The bot in a seat.
 fn seat(roster: &Roster, entrant: Entrant) -> MatchSeat {
     let named = roster.get(entrant);
     MatchSeat {
@@ -281,8 +284,8 @@ fn seat(roster: &Roster, entrant: Entrant) -> MatchSeat {
     }
 }
 
-/// A match that was played.
-fn result(edition: EditionId, roster: &Roster, played: &PlayedMatch) -> MatchStatus {
+/// A played match, as a message.
+fn played_match(edition: EditionId, roster: &Roster, played: &PlayedMatch) -> MatchStatus {
     let result = &played.result;
     let scored = |(index, entrant): (usize, &Entrant)| MatchSeat {
         score: played.score(index).to_vec(),

@@ -1,4 +1,4 @@
-//! What is going on: editions that are played, workers, the queue, tricks over HTTP.
+//! The overview pages: running editions, workers, changes, players of tricks over HTTP.
 
 use arbiter_proto::v1::Edition;
 
@@ -9,28 +9,28 @@ use crate::db::tournaments::TournamentState;
 use crate::db::workers::Worker;
 use crate::db::{audit_log, tournaments, tricks_http, workers};
 
-/// The workers, and what they play.
+/// Workers and their leases.
 #[derive(Debug, Default)]
 pub(crate) struct WorkersOverview {
     /// How many are known.
     pub(crate) known: usize,
     /// How many are connected.
     pub(crate) connected: usize,
-    /// How many matches these can play at the same time.
+    /// Matches that these can play at the same time.
     pub(crate) slots: i64,
     /// All of them, for organisers.
     pub(crate) workers: Vec<Worker>,
-    /// What was leased through this coordinator and not ended, for organisers.
+    /// Active leases of this coordinator, for organisers.
     pub(crate) held: Vec<Held>,
 }
 
 impl Service {
-    /// The editions that are played, with the names of their tournaments.
+    /// The running editions, with the names of their tournaments.
     pub(crate) async fn running_editions(&self, caller: &Caller) -> Result<Vec<(String, Edition)>> {
         let mut running = Vec::new();
         for found in self.open_tournaments().await? {
             let name = found.name.clone();
-            let found = self.described(found, caller).await?;
+            let found = self.tournament_message(found, caller).await?;
             let editions = found.editions.into_iter().filter(|edition| edition.state == "running");
             running.extend(editions.map(|edition| (name.clone(), edition)));
         }
@@ -43,10 +43,10 @@ impl Service {
         Ok(found)
     }
 
-    /// The workers, and for organisers what they play.
+    /// The workers; for organisers also their leases.
     pub(crate) async fn workers_overview(&self, caller: &Caller) -> Result<WorkersOverview> {
         let workers = workers::list(&self.pool).await?;
-        // A worker that is connected is seen several times in the time of a lease.
+        // A connected worker gives several signs of life during a lease.
         let since = self.now() - self.lease;
         let connected = workers.iter().filter(|one| one.slots > 0 && one.seen_at >= since);
         let overview = WorkersOverview {
@@ -55,7 +55,7 @@ impl Service {
             slots: connected.map(|worker| i64::from(worker.slots)).sum(),
             ..WorkersOverview::default()
         };
-        if !caller.organises() {
+        if !caller.is_organiser() {
             return Ok(overview);
         }
         let leases: Vec<_> = self.playing.all().into_iter().collect();
@@ -63,19 +63,19 @@ impl Service {
         Ok(WorkersOverview { workers, held, ..overview })
     }
 
-    /// Every worker that ever said hello, those heard of last first.
+    /// Every worker that ever connected, last seen first.
     pub(crate) async fn known_workers(&self, caller: &Caller) -> Result<Vec<Worker>> {
         caller.require(Role::Organiser)?;
         Ok(workers::list(&self.pool).await?)
     }
 
-    /// The last changes of the audit log, the newest first.
+    /// The latest entries of the audit log, newest first.
     pub(crate) async fn latest_changes(&self, caller: &Caller) -> Result<Vec<audit_log::Change>> {
         caller.require(Role::Organiser)?;
         Ok(audit_log::latest(&self.pool).await?)
     }
 
-    /// All players' records in tricks over HTTP, the best first.
+    /// The results of all players of tricks over HTTP, best first.
     pub(crate) async fn tricks_records(&self) -> Result<Vec<tricks_http::Record>> {
         Ok(tricks_http::records(&self.pool).await?)
     }

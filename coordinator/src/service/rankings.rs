@@ -1,4 +1,4 @@
-//! Rankings: asked by everybody.
+//! Leaderboards, single standings, head-to-head results and histories. Anybody may read them.
 
 use arbiter_games::Game;
 use arbiter_proto::ids::EditionId;
@@ -18,11 +18,13 @@ use crate::db::tournaments::Tournament;
 use crate::db::{bots, standings};
 use crate::leaderboard_cache::Leaderboard;
 
-/// Places on a page where no number is asked for, and at most.
-const PLACES: (u32, u32) = (100, 1000);
-/// The matches of the largest edition whose meetings are counted for everybody who asks: it is gone
-/// through for it.
-const MOST_MET: i64 = 5_000_000;
+/// Places on a page if the request has no limit.
+const DEFAULT_PLACES: u32 = 100;
+/// Places on a page, at most.
+const MAX_PLACES: u32 = 1000;
+/// Matches of the largest edition whose head-to-head results are counted on request: the query reads
+/// them all.
+const MAX_HEAD_TO_HEAD: i64 = 5_000_000;
 
 impl Service {
     pub(crate) async fn get_standing(
@@ -67,20 +69,20 @@ impl Service {
         GetHistoryRequest { tournament, bot }: GetHistoryRequest,
     ) -> Result<GetHistoryResponse> {
         let tournament = self.tournament(&tournament).await?;
-        let sight = self.sight(&tournament, caller)?;
+        let visibility = self.visibility(&tournament, caller)?;
         let found = bots::find(&self.pool, tournament.id, &bot).await?;
         let found = found.ok_or_else(|| ServiceError::missing("bot", &bot))?;
-        let past = standings::of_bot(&self.pool, found.id, sight.frozen).await?;
+        let past = standings::of_bot(&self.pool, found.id, visibility.frozen).await?;
         let editions: Vec<_> = past.iter().map(|past| past.edition).collect();
         let game = self.queue.games().find(&tournament.game);
         let game = game.map_err(|error| ServiceError::internal(error.to_string()))?;
-        let _turn = self.turn(caller).await?;
+        let _permit = self.permit(caller).await?;
         let ranks = self.boards.ranks(&game, &editions).await?;
         let places =
             past.into_iter().filter_map(|Past { edition, number, entrant, version, tally }| {
                 let entrant = usize::try_from(entrant.0).ok()?;
                 let (rank, tied) = *ranks.get(&edition)?.get(entrant)?;
-                let place = told(&game, (rank, tied), bot.clone(), version, &tally);
+                let place = place_message(&game, (rank, tied), bot.clone(), version, &tally);
                 Some(GetStandingResponse { edition: number, standing: Some(place) })
             });
         Ok(GetHistoryResponse { standings: places.collect() })
@@ -88,7 +90,7 @@ impl Service {
 }
 
 impl Service {
-    /// The leaderboard that is asked for, and its edition.
+    /// The requested leaderboard and its edition.
     pub(crate) async fn leaderboard(
         &self,
         caller: &Caller,
@@ -99,21 +101,21 @@ impl Service {
         Ok((edition, board))
     }
 
-    /// What entrants of an edition made of their meetings.
+    /// The head-to-head results of one or all entrants of an edition.
     pub(crate) async fn meetings(
         &self,
         edition: &Edition,
         whose: PairFilter,
         caller: &Caller,
     ) -> Result<HeadToHeads> {
-        if edition.matches > MOST_MET {
+        if edition.matches > MAX_HEAD_TO_HEAD {
             return Err(ServiceError::failed_precondition(format!(
-                "edition {} has {} matches: who met whom is counted in editions of at most \
-                 {MOST_MET}; export the edition and count there",
+                "edition {} has {} matches: head-to-head results are counted in editions of at most \
+                 {MAX_HEAD_TO_HEAD}; export the edition and count there",
                 edition.number, edition.matches
             )));
         }
-        let _turn = self.turn(caller).await?;
+        let _permit = self.permit(caller).await?;
         Ok(self.queue.meetings(edition.id, whose).await?)
     }
 
@@ -133,7 +135,7 @@ impl Service {
         };
         let shown: Vec<_> =
             board.places.iter().filter(|place| named(place.contestant.entrant)).collect();
-        let limit = if request.limit == 0 { PLACES.0 } else { request.limit.min(PLACES.1) };
+        let limit = if request.limit == 0 { DEFAULT_PLACES } else { request.limit.min(MAX_PLACES) };
         let page = shown.iter().skip(request.offset as usize).take(limit as usize);
         let playing = editions::playing(&self.pool, edition.tournament).await?;
         let running = playing.filter(|playing| playing.id != edition.id);
@@ -153,9 +155,8 @@ impl Service {
         })
     }
 
-    /// The edition of a leaderboard that is asked for, and the official one, if the caller may see
-    /// it. Where there is no official leaderboard yet, the one that is asked for by default is that
-    /// of the newest edition.
+    /// The requested edition and the official one, if the caller may see them. Without a number,
+    /// and as long as there is no official edition, this is the newest edition.
     pub(crate) async fn edition_of(
         &self,
         board: Option<v1::LeaderboardRef>,
@@ -164,14 +165,14 @@ impl Service {
     ) -> Result<(Edition, Option<EditionId>)> {
         let v1::LeaderboardRef { tournament, edition } = board.unwrap_or_default();
         let tournament = self.tournament(&tournament).await?;
-        let sight = self.sight(&tournament, caller)?;
-        let official = self.official(&tournament, &sight).await?;
+        let visibility = self.visibility(&tournament, caller)?;
+        let official = self.official(&tournament, &visibility).await?;
         let found = self.which(&tournament, edition, default, official).await?;
-        sight.ask(&found)?;
+        visibility.require(&found)?;
         Ok((found, official))
     }
 
-    /// An edition by its number, or the one that is meant where none is named.
+    /// The edition with this number, or the default one.
     pub(super) async fn which(
         &self,
         tournament: &Tournament,
@@ -188,14 +189,14 @@ impl Service {
             }
             (None, Some(official)) if default == Which::Official => {
                 let found = editions::get(&self.pool, official).await?;
-                found.ok_or_else(|| ServiceError::internal("an official edition that is not there"))
+                found.ok_or_else(|| ServiceError::internal("the official edition is missing"))
             }
             _ => self.newest(tournament).await,
         }
     }
 }
 
-/// The place of a bot by name.
+/// The place of the bot with this name.
 fn place_of(board: &Leaderboard, bot: &str) -> Result<Standing> {
     let entrant = board.roster.find(bot);
     let found = entrant.and_then(|entrant| board.place(entrant));
@@ -207,11 +208,11 @@ pub(crate) fn place(board: &Leaderboard, found: &ranking::RankedContestant) -> S
     let named = board.roster.get(found.contestant.entrant);
     let (name, version) =
         named.map_or_else(Default::default, |bot| (bot.name.clone(), bot.version));
-    told(&board.game, (found.rank, found.tied), name, version, &found.contestant.tally)
+    place_message(&board.game, (found.rank, found.tied), name, version, &found.contestant.tally)
 }
 
-/// What a version of a bot came to, as a message.
-fn told(
+/// The standing of a version of a bot, as a message.
+fn place_message(
     game: &Game,
     (rank, tied): (usize, bool),
     bot: String,

@@ -13,13 +13,13 @@ use crate::db::editions::{Edition, EditionState};
 use crate::db::{played_matches, records};
 use crate::reply_times::{Reading, ReplyTimes};
 
-/// So many of a bot's matches are looked at.
-const MATCHES: i64 = 40;
-/// How old an answer about an edition may be that is still being played.
-const OLDEST: Duration = Duration::from_secs(30);
+/// Matches of a bot that are read, the newest first.
+const MAX_MATCHES: i64 = 40;
+/// The age up to which a cached result about a running edition is used.
+const MAX_AGE: Duration = Duration::from_secs(30);
 
 impl Service {
-    /// How long a bot takes to answer.
+    /// How long a bot takes to reply.
     pub(crate) async fn get_reply_times(
         &self,
         caller: &Caller,
@@ -30,37 +30,37 @@ impl Service {
         let entrant = board.roster.find(&bot).ok_or_else(|| ServiceError::missing("bot", &bot))?;
         let runs = matches!(edition.state, EditionState::Planning | EditionState::Running);
         let key = (edition.id, entrant);
-        // What was read before its end is not the whole.
-        let ended = edition.ended_at.map(|ended| (self.now() - ended).unsigned_abs());
-        let kept = self.reply_times.get(key, if runs { Some(OLDEST) } else { ended });
-        let found = if let Some(found) = kept {
-            found
+        // A result from before the end of the edition is incomplete.
+        let since_end = edition.ended_at.map(|ended| (self.now() - ended).unsigned_abs());
+        let cached = self.reply_times.get(key, if runs { Some(MAX_AGE) } else { since_end });
+        let times = if let Some(times) = cached {
+            times
         } else {
-            let _turn = self.turn(caller).await?;
+            let _permit = self.permit(caller).await?;
             self.reply_times.insert(key, self.read_times(&edition, entrant).await?)
         };
-        Ok(message(&edition, &found))
+        Ok(message(&edition, &times))
     }
 
     /// Reads the records of the last matches of an entrant.
     async fn read_times(&self, edition: &Edition, entrant: Entrant) -> Result<ReplyTimes> {
-        let last = played_matches::last_of(&self.pool, edition.id, entrant, MATCHES).await;
+        let last = played_matches::last_of(&self.pool, edition.id, entrant, MAX_MATCHES).await;
         let mut reading = Reading::default();
         for (number, seats) in last? {
             let id = MatchId { edition: edition.id, number };
             let seat = seats.0.iter().position(|sitting| *sitting == entrant);
             let record = records::find(&self.pool, id).await?;
             let (Some(seat), Some(record)) = (seat, record) else { continue };
-            let record = self.fetch(id, record).await?;
-            let read = tokio::task::spawn_blocking(move || {
-                let read = reading.read(&record, seat);
-                (reading, read)
-            });
-            let (so_far, read) =
-                read.await.map_err(|_| ServiceError::unavailable("the coordinator stops"))?;
-            reading = so_far;
-            if let Err(error) = read {
-                tracing::warn!(%id, %error, "a record cannot be read");
+            let record = self.fetch_record(id, record).await?;
+            let result;
+            (reading, result) = tokio::task::spawn_blocking(move || {
+                let result = reading.read(&record, seat);
+                (reading, result)
+            })
+            .await
+            .map_err(|_| ServiceError::stopping())?;
+            if let Err(error) = result {
+                tracing::warn!(%id, %error, "cannot read a record");
             }
             if reading.is_enough() {
                 break;

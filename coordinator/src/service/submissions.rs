@@ -1,8 +1,8 @@
 //! Submissions: received, stored, and sent to their trial.
 //!
-//! A bundle is bytes here and nothing else. It goes from the network to a temporary file and from
-//! there to the database, piece by piece, and from the database to workers; nothing in this crate
-//! can read an archive, and what is in one is for a worker's sandbox to find out.
+//! Here a bundle is only bytes. They go piece by piece from the network to a temporary file, then to
+//! the database, and from there to workers. Nothing in this crate can read an archive: only a
+//! worker's sandbox unpacks one.
 
 use std::fs::File;
 use std::io::{self, Seek as _, Write as _};
@@ -15,8 +15,8 @@ use sqlx::PgConnection;
 use tokio::sync::mpsc;
 use tokio_stream::{Stream, StreamExt as _};
 
-use super::entry_policy::entry_of_version;
-use super::visibility::submissions;
+use super::entry_policy::check_version_entry;
+use super::visibility::entry_rules;
 use super::{Caller, Principal, Result, Service, ServiceError, micros};
 use crate::access::Role;
 use crate::database_clock;
@@ -26,11 +26,11 @@ use crate::db::trials::TrialState;
 use crate::db::{bots, tokens, tournaments, trace_contexts, trials, versions};
 
 /// The largest bundle, in bytes.
-pub(crate) const LARGEST: usize = 64 << 20;
+pub(crate) const MAX_BUNDLE: usize = 64 << 20;
 /// Pieces of a bundle that may wait to be written.
-const AHEAD: usize = 4;
-/// How many versions of one owner may wait for their trials.
-const MOST_PENDING: i64 = 8;
+const MAX_BUFFERED: usize = 4;
+/// Versions of one owner that may wait for their trials.
+const MAX_PENDING: i64 = 8;
 
 /// A bundle that was received.
 struct Received {
@@ -40,8 +40,8 @@ struct Received {
 }
 
 impl Service {
-    /// Takes a submission whose bundle comes in pieces, however they come. None of them is asked
-    /// for before it is known that there may be a submission.
+    /// Stores a submission, whose bundle arrives in pieces. The permissions are checked before the
+    /// first piece is read.
     pub(crate) async fn submit_version(
         &self,
         caller: &Caller,
@@ -50,18 +50,19 @@ impl Service {
     ) -> Result<Version> {
         let who = caller.require(Role::Player)?;
         if submission.house && !who.role.covers(Role::Organiser) {
-            return Err(ServiceError::permission_denied("house bots are submitted by organisers"));
+            return Err(ServiceError::permission_denied("only organisers submit house bots"));
         }
         let tournament = self.tournament(&submission.tournament).await?;
-        entry_of_version(who, &tournament, submission.house, self.now())?;
-        let tried = !submission.house && submissions(&tournament)?.preflight;
-        if tried {
-            self.check_quota(&mut *self.pool.acquire().await?, who).await?;
+        check_version_entry(who, &tournament, submission.house, self.now())?;
+        let needs_trial = !submission.house && entry_rules(&tournament)?.preflight;
+        if needs_trial {
+            self.check_pending(&mut *self.pool.acquire().await?, who).await?;
         }
         let mut span = Span::begin("submit", None);
         span.set("tournament", tournament.name.clone());
         let bundle = receive(pieces).await?;
-        let version = self.take(who, &tournament, submission, bundle, tried, &span).await;
+        let version =
+            self.store_version(who, &tournament, submission, bundle, needs_trial, &span).await;
         let version = version.inspect_err(|status| span.fail(status.message()))?;
         span.set("version", i64::from(version.number));
         tracing::info!(
@@ -75,21 +76,22 @@ impl Service {
         Ok(version)
     }
 
-    /// Refuses one more version of an owner of whom too many wait.
-    async fn check_quota(&self, db: &mut PgConnection, who: &Principal) -> Result<()> {
+    /// Refuses a version if too many versions of its owner wait for their trials.
+    async fn check_pending(&self, db: &mut PgConnection, who: &Principal) -> Result<()> {
         let pending = trials::pending(db, who.id).await?;
-        if pending < MOST_PENDING {
+        if pending < MAX_PENDING {
             return Ok(());
         }
         Err(ServiceError::resource_exhausted(format!(
-            "{pending} of your versions wait for their trials, and no more than {MOST_PENDING} may"
+            "{pending} of your versions wait for their trials, and at most {MAX_PENDING} may; \
+             submit again when one is over"
         )))
     }
 
-    /// Refuses a version whose bundle has arrived too late: entry has closed meanwhile, or the token
-    /// has ended. Other submissions of the same owner wait until this one is stored or refused, so that
-    /// together they keep to what one owner may submit. The tournament as it is by now.
-    async fn may_still_enter(
+    /// Refuses a version whose bundle arrived too late: entry has closed since, or the token has
+    /// ended. Locks out other submissions of this owner until the transaction ends, so that
+    /// concurrent ones cannot exceed the owner's limits. Returns the present tournament.
+    async fn lock_entry(
         &self,
         db: &mut PgConnection,
         who: &Principal,
@@ -104,51 +106,51 @@ impl Service {
         let found =
             found.ok_or_else(|| ServiceError::missing("tournament", &submission.tournament))?;
         let now = database_clock::read(db).await?.at;
-        entry_of_version(who, &found, submission.house, now)?;
+        check_version_entry(who, &found, submission.house, now)?;
         Ok(found)
     }
 
-    /// Stores a bundle as the next version of a bot, which enters if it is new. The same bundle as
-    /// that of the newest version is that version.
-    async fn take(
+    /// Stores a bundle as the next version of a bot, which is created if it is new. A bundle that is
+    /// equal to the newest version's makes no new version.
+    async fn store_version(
         &self,
         who: &Principal,
         tournament: &Tournament,
         submission: &Submission,
         bundle: Received,
-        tried: bool,
+        needs_trial: bool,
         span: &Span,
     ) -> Result<Version> {
         let Received { file, size, digest } = bundle;
         let mut transaction = self.pool.begin().await?;
         let db = &mut *transaction;
         let now = self.now();
-        let tournament = &self.may_still_enter(&mut *db, who, tournament.id, submission).await?;
-        if tried {
-            self.check_quota(&mut *db, who).await?;
+        let tournament = &self.lock_entry(&mut *db, who, tournament.id, submission).await?;
+        if needs_trial {
+            self.check_pending(&mut *db, who).await?;
         }
-        let bot = self.entered(&mut *db, who, tournament.id, submission).await?;
-        self.back(&mut *db, tournament, &bot, now).await?;
+        let bot = self.find_or_create_bot(&mut *db, who, tournament.id, submission).await?;
+        self.undo_withdrawal(&mut *db, tournament, &bot, now).await?;
         let subject = |number: i32| format!("{} {} {number}", tournament.name, submission.bot);
         let newest = bot_list::versions(&mut *db, bot.id).await?;
         if let Some(same) = newest.first().filter(|newest| newest.version.digest == digest) {
             let number = same.version.number;
             if let Some(reason) = bot.stood_down(same.version.id) {
                 return Err(ServiceError::failed_precondition(format!(
-                    "{} version {number} is stood down: {reason}; submit a better version, or ask \
+                    "{} version {number} is suspended: {reason}; submit a better version, or ask \
                     an organiser to reinstate it",
                     bot.name
                 )));
             }
-            self.note_in(&mut *db, who, "submit", &subject(number), None).await?;
+            self.record_change(&mut *db, who, "submit", &subject(number), None).await?;
             transaction.commit().await?;
             return Ok(message(&bot, same, Some(who)));
         }
-        self.quota(&mut *db, tournament, bot.owner.filter(|_| !who.organises())).await?;
-        // Not before: what is refused is not kept.
+        self.check_quota(&mut *db, tournament, bot.owner.filter(|_| !who.is_organiser())).await?;
+        // Only now: bundles of refused versions are not stored.
         versions::copy_bundle_in(&mut *db, &digest, size, file).await?;
         let id = versions::submit(&mut *db, bot.id, &digest, now).await?;
-        if tried {
+        if needs_trial {
             trials::queue(&mut *db, id).await?;
         } else {
             tournaments::changed(&mut *db, tournament.id, now).await?;
@@ -158,16 +160,16 @@ impl Service {
         }
         let versions = bot_list::versions(&mut *db, bot.id).await?;
         let submitted = versions.iter().find(|found| found.version.id == id);
-        let submitted = submitted
-            .ok_or_else(|| ServiceError::internal("a version that was submitted is gone"))?;
+        let submitted =
+            submitted.ok_or_else(|| ServiceError::internal("the submitted version is missing"))?;
         let number = submitted.version.number;
-        self.note_in(&mut *db, who, "submit", &subject(number), None).await?;
+        self.record_change(&mut *db, who, "submit", &subject(number), None).await?;
         transaction.commit().await?;
         Ok(message(&bot, submitted, Some(who)))
     }
 
-    /// The bot that is submitted, which enters if it is new.
-    async fn entered(
+    /// The bot of a submission, which is created if it is new.
+    async fn find_or_create_bot(
         &self,
         db: &mut PgConnection,
         who: &Principal,
@@ -182,22 +184,21 @@ impl Service {
             let owner = (!submission.house).then_some(who.id);
             let now = self.now();
             bots::create(&mut *db, tournament, owner, name, now).await?;
-            let entered = bots::find(&mut *db, tournament, name).await?;
-            return entered
-                .ok_or_else(|| ServiceError::internal("a bot that entered is not there"));
+            let created = bots::find(&mut *db, tournament, name).await?;
+            return created.ok_or_else(|| ServiceError::internal("the created bot is missing"));
         };
         if submission.house != bot.owner.is_none() || !who.owns(&bot) {
-            let error = format!("the name {name} is taken by somebody else's bot; choose another");
+            let error = format!("another player's bot is named {name}; choose another name");
             return Err(ServiceError::permission_denied(error));
         }
         Ok(bot)
     }
 }
 
-/// A version as a message. Why it failed is for its owner, why it could not be tried for organisers.
+/// A version as a message. Its owner sees why it failed, organisers why its trial was set aside.
 pub(super) fn message(bot: &bots::Bot, tried: &Tried, who: Option<&Principal>) -> Version {
     let Tried { version, state, verdict } = tried;
-    let told = who.is_some_and(|who| match state {
+    let sees_verdict = who.is_some_and(|who| match state {
         TrialState::Failed => who.owns(bot),
         TrialState::Aside => who.role.covers(Role::Organiser),
         TrialState::Waiting | TrialState::Leased | TrialState::Passed => false,
@@ -208,28 +209,28 @@ pub(super) fn message(bot: &bots::Bot, tried: &Tried, who: Option<&Principal>) -
         digest: version.digest.clone(),
         submitted_at_us: micros(version.submitted_at),
         state: state.as_str().to_owned(),
-        reason: verdict.clone().filter(|_| told).unwrap_or_default(),
+        reason: verdict.clone().filter(|_| sees_verdict).unwrap_or_default(),
     }
 }
 
-/// Receives a bundle into a file without a name.
+/// Receives a bundle into a temporary file without a name.
 async fn receive(parts: impl Stream<Item = Result<Vec<u8>, ServiceError>>) -> Result<Received> {
-    let (pieces, written) = mpsc::channel(AHEAD);
+    let (pieces, written) = mpsc::channel(MAX_BUFFERED);
     let writing = tokio::task::spawn_blocking(move || write(written));
     let mut parts = pin!(parts);
     let mut size = 0;
     while let Some(piece) = parts.next().await {
         let piece = piece?;
         size += piece.len();
-        if size > LARGEST {
+        if size > MAX_BUNDLE {
             let error = format!(
                 "the bundle is larger than {} MiB; leave out what the bot does not need",
-                LARGEST >> 20
+                MAX_BUNDLE >> 20
             );
             return Err(ServiceError::resource_exhausted(error));
         }
         if pieces.send(piece).await.is_err() {
-            // The writer has failed, and says why.
+            // The writer failed. Its error is read below.
             break;
         }
     }
@@ -239,15 +240,16 @@ async fn receive(parts: impl Stream<Item = Result<Vec<u8>, ServiceError>>) -> Re
     }
     let written = writing.await.map_err(io::Error::other).flatten();
     let (file, digest) = written.map_err(|error| {
-        tracing::error!(%error, "a bundle cannot be kept");
+        tracing::error!(%error, "cannot write a bundle to a temporary file");
         ServiceError::unavailable("the coordinator has no room for the bundle; try again later")
     })?;
     Ok(Received { file, size: size as u64, digest })
 }
 
-/// Writes pieces to a file, and gives it from its beginning with the digest of all.
+/// Writes pieces to a temporary file. Returns the rewound file and the digest of its contents.
 fn write(mut pieces: mpsc::Receiver<Vec<u8>>) -> io::Result<(File, [u8; 32])> {
-    let (mut file, mut hasher) = (tempfile::tempfile()?, blake3::Hasher::new());
+    let mut file = tempfile::tempfile()?;
+    let mut hasher = blake3::Hasher::new();
     while let Some(piece) = pieces.blocking_recv() {
         hasher.update(&piece);
         file.write_all(&piece)?;

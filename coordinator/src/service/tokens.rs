@@ -8,12 +8,12 @@ use arbiter_proto::v1::{
 use serde_json::json;
 use time::{Duration, OffsetDateTime};
 
-use super::{Caller, Result, Service, ServiceError, change, micros, moment, time_of};
+use super::{Caller, Result, Service, ServiceError, change, format_time, micros, parse_micros};
 use crate::access::{self, Role};
 use crate::db::tokens;
 
-/// How long a former secret may let in at most.
-const LONGEST_OVERLAP: Duration = Duration::days(30);
+/// How long a replaced secret may stay valid, at most.
+const MAX_OVERLAP: Duration = Duration::days(30);
 
 impl Service {
     pub(crate) async fn create_token(
@@ -25,16 +25,18 @@ impl Service {
         let role: Role = role.parse()?;
         access::check_name(&name)?;
         let now = self.now();
-        let expires = Some(expires_at_us).filter(|end| *end != 0).map(time_of).transpose()?;
+        let expires = Some(expires_at_us).filter(|end| *end != 0).map(parse_micros).transpose()?;
         if expires.is_some_and(|end| end <= now) {
-            return Err(ServiceError::invalid_argument("a token has to end after it was made"));
+            return Err(ServiceError::invalid_argument(
+                "the expiry of a token must be in the future",
+            ));
         }
         let mut transaction = self.pool.begin().await?;
-        let made = access::create_until(&mut transaction, role, &name, expires, now).await;
-        let (id, secret) = made?;
+        let created = access::create_until(&mut transaction, role, &name, expires, now).await;
+        let (id, secret) = created?;
         let subject = format!("{id} {role} {name}");
         let detail = access::made(role, &name, expires);
-        self.note_in(&mut *transaction, who, "token create", &subject, Some(&detail)).await?;
+        self.record_change(&mut *transaction, who, "token create", &subject, Some(&detail)).await?;
         transaction.commit().await?;
         Ok(CreateTokenResponse { id: id.0, token: secret.text().to_owned() })
     }
@@ -46,20 +48,21 @@ impl Service {
     ) -> Result<RotateTokenResponse> {
         let who = caller.require(Role::Admin)?;
         let overlap = Duration::microseconds(overlap_us);
-        if overlap.is_negative() || overlap > LONGEST_OVERLAP {
-            let most = LONGEST_OVERLAP.whole_days();
-            let error = format!("a former secret lets in for at most {most} days");
+        if overlap.is_negative() || overlap > MAX_OVERLAP {
+            let max_days = MAX_OVERLAP.whole_days();
+            let error = format!("a replaced secret may stay valid for at most {max_days} days");
             return Err(ServiceError::invalid_argument(error));
         }
-        let token = self.good_token(&token).await?;
+        let token = self.valid_token(&token).await?;
         let until = Some(self.now() + overlap).filter(|_| overlap.is_positive());
         let mut transaction = self.pool.begin().await?;
         let rotated = access::rotate(&mut *transaction, token.id, until).await;
         let secret = rotated?.ok_or_else(|| ServiceError::missing("valid token", token.id))?;
         let subject = format!("{} {} {}", token.id, token.role, token.name);
-        let until_then = |until: Option<OffsetDateTime>| json!({"former_until": until.map(moment)});
+        let until_then =
+            |until: Option<OffsetDateTime>| json!({"former_until": until.map(format_time)});
         let detail = change(&until_then(token.former_until), &until_then(until));
-        self.note_in(&mut *transaction, who, "token rotate", &subject, Some(&detail)).await?;
+        self.record_change(&mut *transaction, who, "token rotate", &subject, Some(&detail)).await?;
         transaction.commit().await?;
         Ok(RotateTokenResponse {
             id: token.id.0,
@@ -85,7 +88,7 @@ impl Service {
         let revoked = revoked.ok_or_else(|| ServiceError::missing("token", id))?;
         let subject = format!("{id} {} {}", revoked.role, revoked.name);
         let detail = change(&json!({"revoked": false}), &json!({"revoked": true}));
-        self.note_in(&mut *transaction, who, "token revoke", &subject, Some(&detail)).await?;
+        self.record_change(&mut *transaction, who, "token revoke", &subject, Some(&detail)).await?;
         transaction.commit().await?;
         Ok(RevokeTokenResponse {})
     }
@@ -96,7 +99,8 @@ impl Service {
         _: ListTokensRequest,
     ) -> Result<ListTokensResponse> {
         caller.require(Role::Admin)?;
-        let (tokens, now) = (tokens::list(&self.pool).await?, self.now());
+        let tokens = tokens::list(&self.pool).await?;
+        let now = self.now();
         let message = |token: tokens::Token| Token {
             id: token.id.0,
             role: token.role.as_str().to_owned(),
@@ -116,19 +120,22 @@ impl Service {
 }
 
 impl Service {
-    /// The token of this number, or of this name if no other has it; one that lets somebody in.
-    async fn good_token(&self, named: &str) -> Result<tokens::Token> {
+    /// The valid token with this number, or with this name if it is the only one.
+    async fn valid_token(&self, named: &str) -> Result<tokens::Token> {
         let now = self.now();
         let all = tokens::list(&self.pool).await?;
-        let mut good = all.into_iter().filter(|token| token.is_good(now));
+        let mut valid = all.into_iter().filter(|token| token.is_good(now));
         if let Ok(id) = named.parse() {
-            let found = good.find(|token| token.id == TokenId(id));
+            let found = valid.find(|token| token.id == TokenId(id));
             return found.ok_or_else(|| ServiceError::missing("valid token", named));
         }
-        let mut found: Vec<_> = good.filter(|token| token.name == named).collect();
+        let mut found: Vec<_> = valid.filter(|token| token.name == named).collect();
         if found.len() > 1 {
             let ids: Vec<_> = found.iter().map(|token| token.id.to_string()).collect();
-            let error = format!("the tokens {} are called {named}; say which", ids.join(", "));
+            let error = format!(
+                "several tokens are named {named}; give the number of one: {}",
+                ids.join(", ")
+            );
             return Err(ServiceError::invalid_argument(error));
         }
         found.pop().ok_or_else(|| ServiceError::missing("valid token", named))

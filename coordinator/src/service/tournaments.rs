@@ -1,4 +1,4 @@
-//! Tournaments: made, run and watched by organisers.
+//! Tournaments and their editions: created, started, ended, checked and shown.
 
 use arbiter_proto::ids::EditionId;
 use arbiter_proto::v1::{
@@ -15,15 +15,15 @@ use crate::access::Role;
 use crate::db::editions::{self, EditionState};
 use crate::db::lots::{self, Census};
 use crate::db::tournaments::{self, TournamentState};
-use crate::tournament::create::{self};
-use crate::tournament::edition::{self, Opening, Running};
+use crate::tournament::edition::{self, IfRunning, OpenRequest};
 use crate::tournament::file::TournamentFile;
-use crate::tournament::{Design, lineage, opener};
+use crate::tournament::lifecycle::{self};
+use crate::tournament::{PlanMode, auto_edition, plan_history};
 
 /// How an organiser ends a tournament.
 #[derive(Clone, Copy, Debug)]
 enum Ending {
-    /// It is given up: nothing more is played.
+    /// It is abandoned: nothing more is played.
     Cancel,
     /// Its official leaderboard is final, and its seed is published.
     Close,
@@ -38,12 +38,13 @@ impl Service {
         let who = caller.require(Role::Organiser)?;
         let file = TournamentFile::parse(self.queue.games(), &request.file)?;
         let mut transaction = self.pool.begin().await?;
-        let made = create::create(&mut transaction, &file, self.now()).await?;
-        let detail = change(&Value::Null, &json!({"settings": made.settings}));
-        let (action, name) = ("tournament create", &made.name);
-        self.note_in(&mut *transaction, who, action, name, Some(&detail)).await?;
+        let created = lifecycle::create(&mut transaction, &file, self.now()).await?;
+        let detail = change(&Value::Null, &json!({"settings": created.settings}));
+        let name = &created.name;
+        self.record_change(&mut *transaction, who, "tournament create", name, Some(&detail))
+            .await?;
         transaction.commit().await?;
-        self.described(made, caller).await
+        self.tournament_message(created, caller).await
     }
 
     pub(crate) async fn list_tournaments(
@@ -61,7 +62,7 @@ impl Service {
             };
             let mut running = Vec::new();
             for edition in editions.into_iter().filter(|one| one.state == EditionState::Running) {
-                running.push(self.counted(edition, None).await?);
+                running.push(self.edition_message(edition, None).await?);
             }
             tournaments.push(message(found, running));
         }
@@ -74,7 +75,7 @@ impl Service {
         request: GetTournamentRequest,
     ) -> Result<Tournament> {
         let found = self.tournament(&request.tournament).await?;
-        self.described(found, caller).await
+        self.tournament_message(found, caller).await
     }
 
     pub(crate) async fn start_edition(
@@ -84,14 +85,14 @@ impl Service {
     ) -> Result<Edition> {
         let who = caller.require(Role::Organiser)?;
         let tournament = self.tournament(&tournament).await?;
-        let design = if fresh { Design::Fresh } else { Design::Grown };
-        let opening = Opening::new(tournament.id, Running::Refuse);
-        let opening = Opening { design, who: Some(who.id), ..opening };
+        let mode = if fresh { PlanMode::Fresh } else { PlanMode::Incremental };
+        let opening = OpenRequest::new(tournament.id, IfRunning::Refuse);
+        let opening = OpenRequest { mode, who: Some(who.id), ..opening };
         let opened = edition::open(&self.queue, opening, self.now()).await?;
         self.dispatcher.news();
-        self.changes.tell();
+        self.changes.notify();
         let official = editions::official(&self.pool, tournament.id).await?;
-        self.counted(opened, official).await
+        self.edition_message(opened, official).await
     }
 
     pub(crate) async fn cancel_tournament(
@@ -110,7 +111,7 @@ impl Service {
         self.end_tournament(caller, &request.tournament, Ending::Close).await
     }
 
-    /// Ends a tournament, and notes it in the audit log.
+    /// Ends a tournament and records it in the audit log.
     async fn end_tournament(
         &self,
         caller: &Caller,
@@ -120,19 +121,21 @@ impl Service {
         let who = caller.require(Role::Organiser)?;
         let found = self.tournament(name).await?;
         let mut transaction = self.pool.begin().await?;
-        let before = standing_in(&mut transaction, &found).await?;
+        let before = audit_state(&mut transaction, &found).await?;
         let (id, now) = (found.id, self.now());
         let (ended, action) = match ending {
             Ending::Cancel => {
-                (create::cancel(&mut transaction, id, now).await?, "tournament cancel")
+                (lifecycle::cancel(&mut transaction, id, now).await?, "tournament cancel")
             }
-            Ending::Close => (create::close(&mut transaction, id, now).await?, "tournament close"),
+            Ending::Close => {
+                (lifecycle::close(&mut transaction, id, now).await?, "tournament close")
+            }
         };
-        let detail = change(&before, &standing_in(&mut transaction, &ended).await?);
-        self.note_in(&mut *transaction, who, action, &ended.name, Some(&detail)).await?;
+        let detail = change(&before, &audit_state(&mut transaction, &ended).await?);
+        self.record_change(&mut *transaction, who, action, &ended.name, Some(&detail)).await?;
         transaction.commit().await?;
-        self.changes.tell();
-        self.described(ended, caller).await
+        self.changes.notify();
+        self.tournament_message(ended, caller).await
     }
 
     pub(crate) async fn check_edition(
@@ -141,24 +144,24 @@ impl Service {
         CheckEditionRequest { tournament, edition, records }: CheckEditionRequest,
     ) -> Result<CheckEditionResponse> {
         let found = self.tournament(&tournament).await?;
-        // What counts of a tournament that is over is its official edition; a newer one may have
-        // been cancelled.
+        // The official edition of a tournament that is over is final; a newer one may have been
+        // cancelled.
         let which = match found.state {
             TournamentState::Open => Which::Newest,
             TournamentState::Closed | TournamentState::Cancelled => Which::Official,
         };
         let board = v1::LeaderboardRef { tournament, edition };
         let (edition, _) = self.edition_of(Some(board), which, caller).await?;
-        if records && !caller.organises() {
-            let error = "the seeds of all records are compared for organisers";
+        if records && !caller.is_organiser() {
+            let error = "only organisers may compare the seeds of all records";
             return Err(ServiceError::permission_denied(error));
         }
-        let _turn = self.turn(caller).await?;
+        let _permit = self.permit(caller).await?;
         let differences = self.queue.check(edition.id).await?;
         let matches = editions::counted(&self.pool, edition.id).await?;
         let mut differences: Vec<_> = differences.iter().map(ToString::to_string).collect();
         if editions::keeps_void(&mut *self.pool.acquire().await?, edition.id).await? {
-            differences.push("a result counts that was declared void before".to_owned());
+            differences.push("a voided result still counts".to_owned());
         }
         let number = edition.number;
         let mut checked = CheckEditionResponse {
@@ -180,22 +183,22 @@ impl Service {
         let found = self.tournament(&tournament).await?;
         let board = v1::LeaderboardRef { tournament, edition };
         let (edition, _) = self.edition_of(Some(board), Which::Official, caller).await?;
-        let _turn = self.turn(caller).await?;
-        self.source_of(&found, &edition).await
+        let _permit = self.permit(caller).await?;
+        self.edition_source(&found, &edition).await
     }
 }
 
-/// How a tournament and its newest edition stand, as the audit log tells it.
-async fn standing_in(db: &mut PgConnection, tournament: &tournaments::Tournament) -> Result<Value> {
+/// The state of a tournament and its newest edition, as in the audit log.
+async fn audit_state(db: &mut PgConnection, tournament: &tournaments::Tournament) -> Result<Value> {
     let editions = editions::of_tournament(&mut *db, tournament.id).await?;
-    let newest = editions.first().map(edition::state_of);
+    let newest = editions.first().map(edition::audit_state);
     let found = tournaments::get(&mut *db, tournament.id).await?;
     let state = found.map(|found| found.state.as_str());
     Ok(json!({"state": state, "newest": newest}))
 }
 
-/// An edition in short, where `official` is the official one.
-fn outline(edition: &editions::Edition, official: Option<EditionId>) -> Edition {
+/// An edition without counts; `official` is the official one.
+fn edition_summary(edition: &editions::Edition, official: Option<EditionId>) -> Edition {
     Edition {
         id: edition.id.0,
         number: edition.number,
@@ -210,26 +213,26 @@ fn outline(edition: &editions::Edition, official: Option<EditionId>) -> Edition 
 
 impl Service {
     /// A tournament with its editions.
-    pub(super) async fn described(
+    pub(super) async fn tournament_message(
         &self,
         found: tournaments::Tournament,
         caller: &Caller,
     ) -> Result<Tournament> {
-        let sight = self.sight(&found, caller)?;
-        let official = self.official(&found, &sight).await?;
-        let mut described = Vec::new();
+        let visibility = self.visibility(&found, caller)?;
+        let official = self.official(&found, &visibility).await?;
+        let mut messages = Vec::new();
         for edition in editions::of_tournament(&self.pool, found.id).await? {
-            // There may be one for each submission: those that are over are told of in short.
-            let told = if described.is_empty() || edition.state == EditionState::Running {
-                self.counted(edition, official).await?
+            // There may be one edition for each submission: older ones get no counts.
+            let message = if messages.is_empty() || edition.state == EditionState::Running {
+                self.edition_message(edition, official).await?
             } else {
-                outline(&edition, official)
+                edition_summary(&edition, official)
             };
-            described.push(told);
+            messages.push(message);
         }
         let mut connection = self.pool.acquire().await?;
-        let due = opener::due(&mut connection, self.queue.games(), &found).await?;
-        Ok(Tournament { next_edition_at_us: due.map_or(0, micros), ..message(found, described) })
+        let due = auto_edition::due_at(&mut connection, self.queue.games(), &found).await?;
+        Ok(Tournament { next_edition_at_us: due.map_or(0, micros), ..message(found, messages) })
     }
 
     /// The newest edition of a tournament.
@@ -247,15 +250,15 @@ impl Service {
         })
     }
 
-    /// An edition with its lots by state, where `official` is the official one.
-    async fn counted(
+    /// An edition with its lots by state; `official` is the official one.
+    async fn edition_message(
         &self,
         edition: editions::Edition,
         official: Option<EditionId>,
     ) -> Result<Edition> {
         let census = lots::census(&self.pool, edition.id).await?;
-        let (forecast, slots) = self.outlook(&edition, &census).await?;
-        let descent = editions::lineage_of(&self.pool, edition.id).await?;
+        let (estimate, slots) = self.completion_estimate(&edition, &census).await?;
+        let history = editions::lineage_of(&self.pool, edition.id).await?;
         let count = |Census { state, lots, matches }: Census| LotCount {
             state: state.as_str().to_owned(),
             lots,
@@ -263,36 +266,36 @@ impl Service {
         };
         Ok(Edition {
             lots: census.into_iter().map(count).collect(),
-            plan: descent.as_ref().map(lineage::told).unwrap_or_default(),
-            eta_us: forecast.map(|forecast| micros(forecast.eta)),
-            rate: forecast.map(|forecast| forecast.rate),
+            plan: history.as_ref().map(plan_history::summary).unwrap_or_default(),
+            eta_us: estimate.map(|estimate| micros(estimate.eta)),
+            rate: estimate.map(|estimate| estimate.rate),
             slots,
-            ..outline(&edition, official)
+            ..edition_summary(&edition, official)
         })
     }
 
-    /// How an edition stands, and whether it is over.
-    pub(super) async fn state_of(
+    /// The state of an edition, and whether it is over.
+    pub(super) async fn edition_state(
         &self,
         tournament: &tournaments::Tournament,
         edition: &editions::Edition,
         caller: &Caller,
     ) -> Result<(Edition, bool)> {
-        let sight = self.sight(tournament, caller)?;
-        let official = self.official(tournament, &sight).await?;
+        let visibility = self.visibility(tournament, caller)?;
+        let official = self.official(tournament, &visibility).await?;
         let now = editions::get(&self.pool, edition.id).await?;
         let now = now.ok_or_else(|| ServiceError::missing("edition", edition.id))?;
         let over = matches!(now.state, EditionState::Complete | EditionState::Cancelled);
-        Ok((self.counted(now, official).await?, over))
+        Ok((self.edition_message(now, official).await?, over))
     }
 }
 
-/// An edition without what changes as time goes by although nothing happens.
-pub(super) fn without_forecast(edition: Edition) -> Edition {
+/// An edition without the fields that change with time alone.
+pub(super) fn without_estimate(edition: Edition) -> Edition {
     Edition { eta_us: None, rate: None, ..edition }
 }
 
-/// A tournament as a message. Its seed is shown once it is over.
+/// A tournament as a message. Its seed is public once it is over.
 fn message(found: tournaments::Tournament, editions: Vec<Edition>) -> Tournament {
     let over = found.state != TournamentState::Open;
     Tournament {

@@ -1,4 +1,4 @@
-//! Trials, as the owners of the versions that are tried see them.
+//! Trials of submitted versions, for their owners.
 
 use arbiter_proto::v1::{GetTrialRequest, RetryTrialRequest, TrialStatus};
 use serde_json::json;
@@ -6,28 +6,28 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 
 use super::submissions::message;
-use super::{Answers, Caller, Principal, Result, Service, ServiceError, change};
+use super::{Caller, Principal, ResponseStream, Result, Service, ServiceError, change};
 use crate::access::Role;
 use crate::db::bot_list::{self, Tried};
 use crate::db::trials::TrialState;
 use crate::db::{bots, trials};
 
 impl Service {
-    /// How the trial of a version goes: at once, and then whenever that changes, until it is over.
+    /// Streams the state of a version's trial: the present state, then every change until it is over.
     pub(crate) async fn watch_trial(
         &self,
         caller: &Caller,
         GetTrialRequest { tournament, bot, number }: GetTrialRequest,
-    ) -> Result<Answers<TrialStatus>> {
+    ) -> Result<ResponseStream<TrialStatus>> {
         let who = caller.require(Role::Player)?.clone();
-        let (_, bot) = self.own(&who, &tournament, &bot).await?;
+        let (_, bot) = self.managed_bot(&who, &tournament, &bot).await?;
         let mut last = self.trial(&who, &bot, number).await?;
         let (sender, states) = mpsc::channel(1);
-        let mut changes = self.changes.watch();
+        let mut changes = self.changes.subscribe();
         let service = self.clone();
         tokio::spawn(async move {
             let mut sent = sender.send(Ok(last.clone())).await;
-            while sent.is_ok() && !is_over(&last) && changes.next_unless(sender.closed()).await {
+            while sent.is_ok() && !is_over(&last) && changes.changed_unless(sender.closed()).await {
                 match service.trial(&who, &bot, number).await {
                     Ok(now) if now == last => {}
                     Ok(now) => {
@@ -44,41 +44,41 @@ impl Service {
         Ok(Box::pin(ReceiverStream::new(states)))
     }
 
-    /// How the trial of a version goes, or went.
+    /// The state of a version's trial.
     pub(crate) async fn get_trial(
         &self,
         caller: &Caller,
         GetTrialRequest { tournament, bot, number }: GetTrialRequest,
     ) -> Result<TrialStatus> {
         let who = caller.require(Role::Player)?;
-        let (_, bot) = self.own(who, &tournament, &bot).await?;
+        let (_, bot) = self.managed_bot(who, &tournament, &bot).await?;
         self.trial(who, &bot, number).await
     }
 
-    /// Tries a version again that could not be tried.
+    /// Retries a trial that was set aside after too many faults.
     pub(crate) async fn retry_trial(
         &self,
         caller: &Caller,
         RetryTrialRequest { tournament, bot, number }: RetryTrialRequest,
     ) -> Result<TrialStatus> {
         let who = caller.require(Role::Organiser)?;
-        let (tournament, bot) = self.own(who, &tournament, &bot).await?;
+        let (tournament, bot) = self.managed_bot(who, &tournament, &bot).await?;
         let version = self.version(&bot, number).await?.version;
         let mut transaction = self.pool.begin().await?;
         if !trials::retry(&mut *transaction, version.id).await? {
             let (name, number) = (&bot.name, version.number);
-            let error = format!("{name} version {number} is not one that could not be tried");
+            let error = format!("the trial of {name} version {number} is not set aside");
             return Err(ServiceError::failed_precondition(error));
         }
         let subject = format!("{} {} {}", tournament.name, bot.name, version.number);
         let detail = change(&json!({"state": "aside"}), &json!({"state": "waiting"}));
-        self.note_in(&mut *transaction, who, "retry trial", &subject, Some(&detail)).await?;
+        self.record_change(&mut *transaction, who, "retry trial", &subject, Some(&detail)).await?;
         transaction.commit().await?;
         self.dispatcher.news();
         self.trial(who, &bot, version.number).await
     }
 
-    /// A version of a bot: the newest, if the number is 0.
+    /// A version of a bot; 0 means the newest.
     async fn version(&self, bot: &bots::Bot, number: i32) -> Result<Tried> {
         let versions = bot_list::versions(&self.pool, bot.id).await?;
         let mut versions = versions.into_iter();
@@ -86,20 +86,20 @@ impl Service {
         found.ok_or_else(|| ServiceError::missing("version", format!("{} {number}", bot.name)))
     }
 
-    /// How the trial of a version goes, or went, for its owner or an organiser.
+    /// The state of a version's trial, for its owner or an organiser.
     async fn trial(&self, who: &Principal, bot: &bots::Bot, number: i32) -> Result<TrialStatus> {
         let tried = self.version(bot, number).await?;
         let id = tried.version.id;
-        let told = Some(message(bot, &tried, Some(who)));
+        let version = Some(message(bot, &tried, Some(who)));
         let Some(trial) = trials::get(&self.pool, id).await? else {
-            return Ok(TrialStatus { version: told, ..TrialStatus::default() });
+            return Ok(TrialStatus { version, ..TrialStatus::default() });
         };
         let ahead = match trial.state {
             TrialState::Waiting => trials::ahead(&self.pool, id).await?,
             _ => 0,
         };
         Ok(TrialStatus {
-            version: told,
+            version,
             tried: true,
             ahead,
             evidence: trial.evidence.unwrap_or_default(),
@@ -110,7 +110,7 @@ impl Service {
     }
 }
 
-/// Whether nothing will change by itself where a version stands.
+/// Whether the state of a version is final unless somebody acts.
 pub(crate) fn is_over(status: &TrialStatus) -> bool {
     let state = status.version.as_ref().map_or("", |version| &version.state);
     !["waiting", "trying"].contains(&state)

@@ -1,85 +1,88 @@
-//! Frozen leaderboards: since a moment that the tournament file names, whoever is no organiser sees
-//! of the leaderboards and of single matches what there was at that moment, until the tournament is
-//! over.
+//! Frozen leaderboards. A tournament file may name a freeze time. From then until the tournament is
+//! over, only organisers see newer leaderboards and match results.
 //!
-//! What an edition came to is shown if it ended by then. How far later ones are is no secret, and
-//! neither is to an owner how its own bots forfeited: that is to be mended while there is time.
+//! Results of an edition are visible if it ended by the freeze. The progress of later editions stays
+//! visible, and owners still see how their own bots forfeited, so that they can fix them in time.
 
 use arbiter_proto::ids::EditionId;
 use arbiter_proto::v1::MatchStatus;
 use time::OffsetDateTime;
 
-use super::{Caller, Result, Service, ServiceError, moment};
+use super::{Caller, Result, Service, ServiceError, format_time};
 use crate::db::editions::{self, Edition};
 use crate::db::tournaments::{Tournament, TournamentState};
 use crate::tournament::file::Submissions;
 
-/// What somebody may see of a tournament.
+/// What a caller may see of a tournament.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Sight {
+pub(super) struct Visibility {
     /// The tournament's name.
     name: String,
-    /// The moment after which nothing is shown; none if all is.
+    /// Nothing that happened after this time is visible. None if everything is visible.
     pub(super) frozen: Option<OffsetDateTime>,
 }
 
-impl Sight {
-    /// Whether it is shown what an edition came to, or how it stands.
+impl Visibility {
+    /// Whether the results and standings of an edition are visible.
     pub(super) fn shows(&self, edition: &Edition) -> bool {
-        let by = |at: OffsetDateTime| edition.ended_at.is_some_and(|ended| ended <= at);
-        self.frozen.is_none_or(by)
+        let ended_by = |at: OffsetDateTime| edition.ended_at.is_some_and(|ended| ended <= at);
+        self.frozen.is_none_or(ended_by)
     }
 
-    /// Why something is not shown.
+    /// The error for results that are not visible.
     pub(super) fn refusal(&self) -> ServiceError {
-        let since = self.frozen.map(moment).unwrap_or_default();
+        let since = self.frozen.map(format_time).unwrap_or_default();
         ServiceError::permission_denied(format!(
-            "the leaderboards of {} are frozen since {since}; what came later is shown to \
-             organisers, and to all when it is closed",
+            "the leaderboards of {} are frozen since {since}; only organisers see later results \
+             until the tournament is closed",
             self.name
         ))
     }
 
-    /// Refuses what an edition came to, unless it is shown.
-    pub(super) fn ask(&self, edition: &Edition) -> Result<()> {
+    /// Refuses an edition whose results are not visible.
+    pub(super) fn require(&self, edition: &Edition) -> Result<()> {
         if self.shows(edition) { Ok(()) } else { Err(self.refusal()) }
     }
 }
 
 impl Service {
-    /// What somebody may see of a tournament.
-    pub(super) fn sight(&self, tournament: &Tournament, caller: &Caller) -> Result<Sight> {
-        let submissions = submissions(tournament)?;
-        let freeze = submissions.freeze.map(|freeze| freeze.0);
-        let holds = tournament.state == TournamentState::Open && !caller.organises();
+    /// What a caller may see of a tournament.
+    pub(super) fn visibility(
+        &self,
+        tournament: &Tournament,
+        caller: &Caller,
+    ) -> Result<Visibility> {
+        let rules = entry_rules(tournament)?;
+        let freeze = rules.freeze.map(|freeze| freeze.0);
+        let holds = tournament.state == TournamentState::Open && !caller.is_organiser();
         let frozen = freeze.filter(|at| holds && *at <= self.now());
-        Ok(Sight { name: tournament.name.clone(), frozen })
+        Ok(Visibility { name: tournament.name.clone(), frozen })
     }
 
-    /// The edition whose leaderboard is the official one for somebody who sees so much.
+    /// The edition whose leaderboard is official, as far as it is visible.
     pub(super) async fn official(
         &self,
         tournament: &Tournament,
-        sight: &Sight,
+        visibility: &Visibility,
     ) -> Result<Option<EditionId>> {
-        Ok(match sight.frozen {
+        Ok(match visibility.frozen {
             None => editions::official(&self.pool, tournament.id).await?,
             Some(at) => editions::official_at(&self.pool, tournament.id, at).await?,
         })
     }
 }
 
-/// The rules of entry of a tournament.
-pub(super) fn submissions(tournament: &Tournament) -> Result<Submissions> {
+/// The entry rules of a tournament.
+pub(super) fn entry_rules(tournament: &Tournament) -> Result<Submissions> {
     Submissions::stored(&tournament.settings).map_err(|error| {
-        tracing::error!(tournament = tournament.name, %error, "settings cannot be read");
+        tracing::error!(tournament = tournament.name, %error, "cannot read settings");
         ServiceError::internal("the settings of the tournament cannot be read; the log says why")
     })
 }
 
-/// Takes out of a match what it came to: where it stands remains, and who sits there.
-pub(super) fn veil(status: &mut MatchStatus) {
-    // The chips of an episode are what its rounds before came to.
+/// Removes the result of a match. Its state and its bots remain.
+pub(super) fn hide_result(status: &mut MatchStatus) {
+    // The chips of an episode show the results of its earlier rounds.
     status.params.clear();
     status.transcript.clear();
     status.level.clear();
@@ -87,7 +90,7 @@ pub(super) fn veil(status: &mut MatchStatus) {
     for seat in &mut status.seats {
         seat.score.clear();
         seat.bad_answers = 0;
-        // What is somebody's own has its evidence by now.
+        // Only the caller's own seats have evidence.
         if seat.evidence.is_none() {
             seat.forfeit.clear();
         }

@@ -1,7 +1,6 @@
-//! The audit of workers, for organisers: what was found when a part of what they reported was
-//! looked at a second time; suspending and reinstating them.
+//! The audit of workers, for organisers: the results of checking a share of their reports;
+//! suspension and reinstatement.
 
-use crate::access::Role;
 use std::collections::BTreeMap;
 
 use arbiter_proto::ids::WorkerId;
@@ -12,16 +11,17 @@ use arbiter_proto::v1::{
 use serde_json::json;
 
 use super::{Caller, Result, Service, ServiceError, micros};
+use crate::access::Role;
 use crate::db::match_audits::{self, AuditKind, AuditState, Count, Found};
 use crate::db::suspensions;
 use crate::db::worker_stats::{self, Reported};
 use crate::db::workers::{self, Worker};
 
 /// The longest reason, in characters.
-const REASON: usize = 1000;
+const MAX_REASON: usize = 1000;
 
 impl Service {
-    /// All workers, and what was found of them in a tournament, or in all if it is empty.
+    /// Lists all workers with their audit in one tournament, or in all if the name is empty.
     pub(crate) async fn list_workers(
         &self,
         caller: &Caller,
@@ -32,7 +32,7 @@ impl Service {
             "" => None,
             name => Some(self.tournament(name).await?.id),
         };
-        let _turn = self.turn(caller).await?;
+        let _permit = self.permit(caller).await?;
         let pool = &self.pool;
         let known = workers::list(pool).await?;
         let reported = worker_stats::reported(pool, tournament).await?;
@@ -67,8 +67,8 @@ impl Service {
         let who = caller.require(Role::Organiser)?;
         let SuspendWorkerRequest { worker: name, reason } = &request;
         let length = reason.chars().count();
-        if !(1..=REASON).contains(&length) {
-            let error = format!("say why, in at most {REASON} characters");
+        if !(1..=MAX_REASON).contains(&length) {
+            let error = format!("write a reason of 1 to {MAX_REASON} characters");
             return Err(ServiceError::invalid_argument(error));
         }
         let worker = self.worker_called(name).await?;
@@ -76,18 +76,18 @@ impl Service {
         let db = &mut *transaction;
         let suspended = suspensions::suspend(&mut *db, worker, reason, self.now()).await;
         if suspended?.is_none() {
-            let error = format!("worker `{name}` is suspended already");
+            let error = format!("worker `{name}` is already suspended");
             return Err(ServiceError::failed_precondition(error));
         }
         let detail = json!({ "reason": reason });
-        self.note_in(&mut *db, who, "worker suspend", name, Some(&detail)).await?;
+        self.record_change(&mut *db, who, "worker suspend", name, Some(&detail)).await?;
         transaction.commit().await?;
         self.suspensions.add(worker, reason);
-        self.changes.tell();
+        self.changes.notify();
         Ok(SuspendWorkerResponse {})
     }
 
-    /// Lets a suspended worker play again.
+    /// Reinstates a suspended worker.
     pub(crate) async fn reinstate_worker(
         &self,
         caller: &Caller,
@@ -103,10 +103,10 @@ impl Service {
             ServiceError::failed_precondition(format!("worker `{name}` is not suspended"))
         })?;
         let detail = json!({ "suspended for": reason });
-        self.note_in(&mut *db, who, "worker reinstate", name, Some(&detail)).await?;
+        self.record_change(&mut *db, who, "worker reinstate", name, Some(&detail)).await?;
         transaction.commit().await?;
         self.suspensions.refresh(&self.pool).await?;
-        self.changes.tell();
+        self.changes.notify();
         Ok(ReinstateWorkerResponse {})
     }
 
@@ -116,7 +116,7 @@ impl Service {
     }
 }
 
-/// A worker with what was counted of it.
+/// A worker with its audit counts.
 fn message(worker: &Worker, reported: &[Reported], counts: &[Count]) -> AuditedWorker {
     let count = |kind, states: &[AuditState]| -> i64 {
         let of = |count: &&Count| {
@@ -126,9 +126,9 @@ fn message(worker: &Worker, reported: &[Reported], counts: &[Count]) -> AuditedW
     };
     let recounts = |states: &[AuditState]| count(AuditKind::Recount, states);
     let shadows = |states: &[AuditState]| count(AuditKind::Shadow, states);
-    let own = reported.iter().find(|found| found.worker == worker.id);
+    let reported_by = reported.iter().find(|found| found.worker == worker.id);
     let (matches, clock_forfeits) =
-        own.map_or((0, 0), |found| (found.matches, found.clock_forfeits));
+        reported_by.map_or((0, 0), |found| (found.matches, found.clock_forfeits));
     let done = [AuditState::Agreed, AuditState::Disagreed];
     AuditedWorker {
         name: worker.name.clone(),
@@ -157,8 +157,8 @@ fn message(worker: &Worker, reported: &[Reported], counts: &[Count]) -> AuditedW
     }
 }
 
-/// Forfeits by the clock among as many matches of the others as a worker reported.
-#[expect(clippy::cast_precision_loss, reason = "it is shown with a few digits")]
+/// Clock forfeits of all other workers, scaled to this worker's number of matches.
+#[expect(clippy::cast_precision_loss, reason = "pages show a few digits")]
 fn forfeits_of_others(worker: WorkerId, matches: i64, reported: &[Reported]) -> f64 {
     let others = reported.iter().filter(|found| found.worker != worker);
     let (all, clock) = others

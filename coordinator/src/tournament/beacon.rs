@@ -14,10 +14,10 @@ use sqlx::{Error, PgConnection};
 use time::OffsetDateTime;
 use tokio::runtime::Handle;
 
-use super::Design;
-use super::create::{self, StateError};
+use super::PlanMode;
 use super::edition::{self, OpenError};
 use super::file::{Moment, Submissions};
+use super::lifecycle::{self, LifecycleError};
 use crate::db::editions::{self, Edition};
 use crate::db::tournaments::{self, Tournament};
 use crate::db::{self, audit_log, edition_triggers};
@@ -98,7 +98,7 @@ fn shown(character: char) -> String {
 pub enum BeaconError {
     /// The tournament has ended, or there is none.
     #[error(transparent)]
-    State(#[from] StateError),
+    State(#[from] LifecycleError),
     /// The tournament names no beacon.
     #[error(
         "{0} names no beacon: a tournament names one in its file when it is created, as in \
@@ -141,7 +141,7 @@ pub enum BeaconError {
 /// # Errors
 /// If the tournament has ended or names no beacon, if entry has not closed, if another value was
 /// given before, or if no edition can be opened.
-pub async fn give(
+pub async fn set_value(
     queue: &Queue,
     tournament: TournamentId,
     value: &str,
@@ -151,11 +151,11 @@ pub async fn give(
     let value = canonical(value).map_err(BeaconError::Value)?;
     let (queue, runtime) = (queue.clone(), Handle::current());
     // On a thread of its own, as every edition is opened: its plan is computed while it is stored.
-    let work = move || runtime.block_on(give_here(&queue, tournament, &value, who, now));
+    let work = move || runtime.block_on(set_value_here(&queue, tournament, &value, who, now));
     tokio::task::spawn_blocking(work).await.map_err(|_| BeaconError::Stopped)?
 }
 
-async fn give_here(
+async fn set_value_here(
     queue: &Queue,
     id: TournamentId,
     value: &str,
@@ -165,13 +165,13 @@ async fn give_here(
     let mut transaction = queue.pool().begin().await?;
     let db = &mut *transaction;
     db::be_patient(&mut *db).await?;
-    let before = create::open(db, id).await?;
+    let before = lifecycle::open(db, id).await?;
     if !is_due(&before, value, now)? {
         return Ok((before, None));
     }
     let seed = keyed_seed(before.seed, value);
     tournaments::give_beacon(&mut *db, id, (value, seed), now).await?;
-    let after = tournaments::get(&mut *db, id).await?.ok_or(StateError::Unknown)?;
+    let after = tournaments::get(&mut *db, id).await?.ok_or(LifecycleError::Unknown)?;
     let opened = open(db, queue.games(), &after, now).await?;
     let detail = json!({
         "before": {"beacon": before.beacon.as_ref().map(|beacon| &beacon.name), "value": null},
@@ -216,7 +216,8 @@ async fn open(
     }
     let changes = edition_triggers::of_tournament(&mut *db, tournament.id).await?;
     let running = editions::playing(&mut *db, tournament.id).await?;
-    let opened = edition::begin(db, games, tournament, running.as_ref(), Design::Fresh, now).await;
+    let opened =
+        edition::begin(db, games, tournament, running.as_ref(), PlanMode::Fresh, now).await;
     let opened = opened.map_err(BeaconError::Open)?;
     edition_triggers::forget(&mut *db, &changes).await?;
     Ok(Some(opened))

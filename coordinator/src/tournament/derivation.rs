@@ -18,7 +18,7 @@ use sqlx::{Error, PgConnection, Result};
 use super::TournamentFile;
 use super::beacon::{canonical, keyed_seed};
 use super::episodes::Rounds;
-use super::lineage::{self, Descent};
+use super::plan_history::{self, PlanHistory};
 use super::planner::Planner;
 use crate::db::bots;
 use crate::db::editions::{self, Edition};
@@ -124,11 +124,11 @@ impl EditionSource {
         let mut ids: Vec<_> = roster.iter().map(|(_, named)| named.bot).collect();
         let entrants = ids.len();
         let stored = editions::lineage_of(&mut *db, edition.id).await?;
-        let descent: Option<Descent> = stored
+        let descent: Option<PlanHistory> = stored
             .map(serde_json::from_value)
             .transpose()
             .map_err(|error| Error::Decode(Box::new(error)))?;
-        let planned = descent.as_ref().map_or(&[][..], Descent::bots);
+        let planned = descent.as_ref().map_or(&[][..], PlanHistory::bots);
         for bot in planned {
             if !ids.contains(bot) {
                 ids.push(*bot);
@@ -168,7 +168,7 @@ impl EditionSource {
     ) -> Result<(), String> {
         let entered = self.bots.get(..self.entrants).ok_or("there are fewer bots than entrants")?;
         let names: Vec<_> = entered.iter().map(|bot| NameKey::of(self.seed, &bot.name)).collect();
-        let field = lineage::field_of(self, file).map_err(|error| error.to_string())?;
+        let field = plan_history::field_of(self, file).map_err(|error| error.to_string())?;
         let planner = Planner::new(file, &field, &names, self.seed);
         if let Some(planner) = planner.map_err(|error| error.to_string())? {
             return planner.plan().matches.into_iter().try_for_each(|next| see(next).map(drop));

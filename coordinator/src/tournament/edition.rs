@@ -14,11 +14,11 @@ use sqlx::{Error, PgConnection, Result};
 use time::OffsetDateTime;
 use tokio::runtime::Handle;
 
-use super::create::{self, StateError};
 use super::episodes::Rounds;
-use super::lineage::{self, Design};
+use super::lifecycle::{self, LifecycleError};
+use super::plan_history::{self, PlanMode};
 use super::planner::Planner;
-use super::takeover::{self, To};
+use super::result_reuse::{self, To};
 use super::{FileError, TournamentFile};
 use crate::db::editions::{self, Edition};
 use crate::db::entrants::Roster;
@@ -28,7 +28,7 @@ use crate::queue::{PlanError, Queue};
 
 /// What is done if an edition is being played when the next one is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Running {
+pub enum IfRunning {
     /// Nothing: there is no new one.
     Refuse,
     /// The new one takes its place, at the moment it can be played.
@@ -40,7 +40,7 @@ pub enum Running {
 pub enum OpenError {
     /// The tournament has ended, or an edition is being played.
     #[error(transparent)]
-    State(#[from] StateError),
+    State(#[from] LifecycleError),
     /// These bots cannot be matched as the file says.
     #[error("cannot plan {0}: {1}")]
     Schedule(String, #[source] ScheduleError),
@@ -66,21 +66,21 @@ pub enum OpenError {
 
 /// An edition that is wanted.
 #[derive(Clone, Copy, Debug)]
-pub struct Opening {
+pub struct OpenRequest {
     /// Of which tournament.
     pub tournament: TournamentId,
     /// What is done if an edition is being played.
-    pub running: Running,
+    pub if_running: IfRunning,
     /// Whether tables of four are planned from the beginning, whatever was planned before.
-    pub design: Design,
+    pub mode: PlanMode,
     /// Whose token asks for it, which the audit log notes.
     pub who: Option<TokenId>,
 }
 
-impl Opening {
+impl OpenRequest {
     /// An edition whose plan continues that of the edition before.
-    pub fn new(tournament: TournamentId, running: Running) -> Self {
-        Self { tournament, running, design: Design::Grown, who: None }
+    pub fn new(tournament: TournamentId, if_running: IfRunning) -> Self {
+        Self { tournament, if_running, mode: PlanMode::Incremental, who: None }
     }
 }
 
@@ -89,38 +89,38 @@ impl Opening {
 /// are too few bots.
 pub async fn open(
     queue: &Queue,
-    opening: Opening,
+    request: OpenRequest,
     now: OffsetDateTime,
 ) -> Result<Edition, OpenError> {
     let (queue, runtime) = (queue.clone(), Handle::current());
-    let work = move || runtime.block_on(open_here(&queue, opening, now));
+    let work = move || runtime.block_on(open_here(&queue, request, now));
     tokio::task::spawn_blocking(work).await.map_err(|_| OpenError::Stopped)?
 }
 
 async fn open_here(
     queue: &Queue,
-    Opening { tournament, running, design, who }: Opening,
+    OpenRequest { tournament, if_running, mode, who }: OpenRequest,
     now: OffsetDateTime,
 ) -> Result<Edition, OpenError> {
     let mut transaction = queue.pool().begin().await?;
     let db = &mut *transaction;
     db::be_patient(&mut *db).await?;
-    let tournament = create::open(db, tournament).await?;
+    let tournament = lifecycle::open(db, tournament).await?;
     // What changes from here on may be missing from the edition, and makes another one due.
     let changes = edition_triggers::of_tournament(&mut *db, tournament.id).await?;
     let before = editions::playing(&mut *db, tournament.id).await?;
     let newest = editions::of_tournament(&mut *db, tournament.id).await?.into_iter().next();
-    if let (Running::Refuse, Some(before)) = (running, &before) {
+    if let (IfRunning::Refuse, Some(before)) = (if_running, &before) {
         let (name, number) = (tournament.name, before.number);
-        return Err(StateError::Runs { name, number }.into());
+        return Err(LifecycleError::Runs { name, number }.into());
     }
-    let opened = begin(db, queue.games(), &tournament, before.as_ref(), design, now).await?;
+    let opened = begin(db, queue.games(), &tournament, before.as_ref(), mode, now).await?;
     edition_triggers::forget(&mut *db, &changes).await?;
     if who.is_some() {
         let subject = format!("{} {}", tournament.name, opened.number);
         let detail = json!({
-            "before": newest.map(|edition| state_of(&edition)), "after": state_of(&opened),
-            "fresh": design == Design::Fresh,
+            "before": newest.map(|edition| audit_state(&edition)), "after": audit_state(&opened),
+            "fresh": mode == PlanMode::Fresh,
         });
         audit_log::write(&mut *db, who, "tournament start", &subject, Some(&detail), now).await?;
     }
@@ -141,7 +141,7 @@ pub(super) async fn analyze(queue: &Queue, edition: EditionId) {
 }
 
 /// An edition, as the audit log tells of it.
-pub(crate) fn state_of(edition: &Edition) -> Value {
+pub(crate) fn audit_state(edition: &Edition) -> Value {
     let Edition { number, state, matches, counted, .. } = edition;
     json!({"edition": number, "state": state.as_str(), "matches": matches, "counted": counted})
 }
@@ -153,7 +153,7 @@ pub(super) async fn begin(
     games: &Games,
     tournament: &Tournament,
     before: Option<&Edition>,
-    design: Design,
+    mode: PlanMode,
     now: OffsetDateTime,
 ) -> Result<Edition, OpenError> {
     let Tournament { id, name, settings, .. } = tournament;
@@ -165,7 +165,8 @@ pub(super) async fn begin(
     let entered: Vec<_> = entered.into_iter().map(|version| version.id).collect();
     let mut span = trace(db, &entered, before).await?;
     db::pause_at_most(&mut *db, db::PLANNING_PAUSE).await?;
-    let entry = lineage::next(db, (*id, seed), &file, &bots, design).await?.map_err(unplanned)?;
+    let entry =
+        plan_history::next(db, (*id, seed), &file, &bots, mode).await?.map_err(unplanned)?;
     let edition = enter(db, *id, &file, &entered, now).await?;
     span.set("tournament", name.clone());
     span.set("edition", i64::from(edition.0));
@@ -186,12 +187,12 @@ pub(super) async fn begin(
     if let Some(planner) = planner {
         planner.prove().map_err(|cause| OpenError::Broken(name.clone(), cause))?;
         db::pause_at_most(&mut *db, db::PAUSE).await?;
-        takeover::add(db, to, planner.plan()).await?;
+        result_reuse::add(db, to, planner.plan()).await?;
     } else {
         let rounds = Rounds::new(&file, names.len(), seed)
             .map_err(|cause| PlanError::Nonsense(edition, cause.to_string()))?;
         db::pause_at_most(&mut *db, db::PAUSE).await?;
-        takeover::add(db, to, rounds.plan()).await?;
+        result_reuse::add(db, to, rounds.plan()).await?;
     }
     crate::queue::make_ready(db, edition).await?;
     editions::start(&mut *db, edition).await?;

@@ -17,8 +17,8 @@ use sqlx::{Error, PgPool};
 
 use super::file::of_match;
 use super::planner::width;
-use super::takeover::{self, To};
-use super::{FileError, TournamentFile, cost};
+use super::result_reuse::{self, To};
+use super::{FileError, TournamentFile, lot_size};
 use crate::db::matches::{Match, Seats};
 use crate::db::results::{self, Played};
 use crate::db::{editions, tournaments};
@@ -26,7 +26,7 @@ use crate::queue::{NewLot, Order, Plan, PlanError, Queue};
 
 /// Why a round is not planned.
 #[derive(Debug, thiserror::Error)]
-pub enum GrowError {
+pub enum NextRoundError {
     /// The database failed.
     #[error("cannot plan the next round of edition {0}: {1}")]
     Database(EditionId, #[source] Error),
@@ -169,7 +169,7 @@ impl Rounds {
     }
 
     fn lots(&self) -> impl Iterator<Item = NewLot> {
-        let per_lot = cost::per_lot(self.tables.len() as u64, self.expected_ms);
+        let per_lot = lot_size::per_lot(self.tables.len() as u64, self.expected_ms);
         let most = usize::try_from(per_lot).expect("it is positive");
         let seats = |(_, table): &(usize, TablePlan)| table.bots.len();
         let groups = self.tables.chunk_by(move |one, other| seats(one) == seats(other));
@@ -182,7 +182,7 @@ impl Rounds {
                 number: LotNumber(number),
                 first: MatchNumber(first),
                 count,
-                expected_ms: cost::of_lot(count, self.expected_ms),
+                expected_ms: lot_size::of_lot(count, self.expected_ms),
                 width: seats * self.components,
                 waits: 0,
                 feeds: false,
@@ -228,8 +228,8 @@ fn standings(played: &Played) -> Result<Vec<SeatResult>, String> {
 
 /// Plans the next round of an edition if all matches planned so far are counted; whether it has
 /// just done so. Several may try at once: one does it.
-pub async fn grow(queue: &Queue, edition: EditionId) -> Result<bool, GrowError> {
-    let failed = |cause| GrowError::Database(edition, cause);
+pub async fn plan_next_round(queue: &Queue, edition: EditionId) -> Result<bool, NextRoundError> {
+    let failed = |cause| NextRoundError::Database(edition, cause);
     let pool = queue.pool();
     let Some(planned) = editions::full(pool, edition).await.map_err(failed)? else {
         return Ok(false);
@@ -243,9 +243,9 @@ pub async fn grow(queue: &Queue, edition: EditionId) -> Result<bool, GrowError> 
         return Ok(false);
     }
     let to = To { edition, chained: false, first: rounds.first(), replaces: None };
-    takeover::add(&mut transaction, to, rounds.plan()).await.map_err(|error| match error {
-        PlanError::Database(_, cause) => GrowError::Database(edition, cause),
-        PlanError::Nonsense(_, reason) => GrowError::Nonsense(edition, reason),
+    result_reuse::add(&mut transaction, to, rounds.plan()).await.map_err(|error| match error {
+        PlanError::Database(_, cause) => NextRoundError::Database(edition, cause),
+        PlanError::Nonsense(_, reason) => NextRoundError::Nonsense(edition, reason),
     })?;
     transaction.commit().await.map_err(failed)?;
     Ok(true)
@@ -257,9 +257,9 @@ async fn replay(
     games: &Games,
     edition: EditionId,
     planned: i64,
-) -> Result<Rounds, GrowError> {
-    let failed = |cause| GrowError::Database(edition, cause);
-    let nonsense = |reason: String| GrowError::Nonsense(edition, reason);
+) -> Result<Rounds, NextRoundError> {
+    let failed = |cause| NextRoundError::Database(edition, cause);
+    let nonsense = |reason: String| NextRoundError::Nonsense(edition, reason);
     let tournament = tournaments::of_edition(pool, edition).await.map_err(failed)?;
     let file = TournamentFile::from_json(games, &tournament.settings)
         .map_err(|error: FileError| nonsense(error.to_string()))?;

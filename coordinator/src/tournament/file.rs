@@ -14,12 +14,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use thiserror::Error;
 
-mod check;
-mod inline;
+mod inline_boards;
 mod official;
 mod read;
 mod source;
 mod submissions;
+mod validate;
 
 pub use crate::queue::{Audit, Share};
 use source::Source;
@@ -106,7 +106,7 @@ impl TournamentFile {
         text: &str,
         read: impl Fn(&str) -> std::io::Result<String>,
     ) -> Result<String, FileError> {
-        inline::inline(games, text, read)
+        inline_boards::inline(games, text, read)
     }
 
     /// The game.

@@ -14,8 +14,8 @@ use arbiter_schedule::{
     Sides, mix,
 };
 
-use super::chain::{Chain, distinct};
-use super::{TournamentFile, cost};
+use super::state_dependencies::{Chain, distinct};
+use super::{TournamentFile, lot_size};
 use crate::db::matches::{Match, Seats};
 use crate::queue::{NewLot, Order, Plan};
 
@@ -121,7 +121,7 @@ impl<'a> Planner<'a> {
     fn lots(self) -> impl Iterator<Item = NewLot> + use<'a> {
         let expected_ms = self.file.expected_ms();
         let chained = self.chain().is_some();
-        let per_lot = if chained { 1 } else { cost::per_lot(self.total, expected_ms) };
+        let per_lot = if chained { 1 } else { lot_size::per_lot(self.total, expected_ms) };
         let chain = chained.then(|| self.before());
         let mut waits = chain.into_iter().flatten().map(|(_, before)| before.len());
         let total = i64::try_from(self.total).expect("no plan is that long");
@@ -133,7 +133,7 @@ impl<'a> Planner<'a> {
                 number: LotNumber(lot),
                 first: MatchNumber(first),
                 count,
-                expected_ms: cost::of_lot(count, expected_ms),
+                expected_ms: lot_size::of_lot(count, expected_ms),
                 width: self.width,
                 waits: waits.next().map_or(0, |waits| {
                     i16::try_from(waits).expect("as many as there are seats at most")

@@ -47,7 +47,7 @@ pub(super) async fn show(
     let asked = GetBotRequest { tournament: tournament.clone(), bot: name.clone() };
     let found = session.service.get_bot(&session.caller, asked).await?;
     let bot = found.bot.unwrap_or_default();
-    let organiser = session.caller.organises();
+    let organiser = session.caller.is_organiser();
     let board = LeaderboardRef { tournament: tournament.clone(), edition };
     let play = Play::of(&session, &board, &name).await?;
     let asked = GetHistoryRequest { tournament: tournament.clone(), bot: name.clone() };

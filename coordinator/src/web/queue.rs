@@ -13,10 +13,10 @@ use crate::service::WorkersOverview;
 
 pub(super) async fn show(session: Session) -> Result<Markup, WebError> {
     let running = session.service.running_editions(&session.caller).await?;
-    let aside = session.service.all_aside(&session.caller).await?;
+    let aside = session.service.list_all_aside(&session.caller).await?;
     let WorkersOverview { known, connected, slots, workers, held } =
         session.service.workers_overview(&session.caller).await?;
-    let (organiser, now) = (session.caller.organises(), session.service.now());
+    let (organiser, now) = (session.caller.is_organiser(), session.service.now());
     let body = html! {
         @if running.is_empty() { p { "Nothing is being played." } }
         @else { (queue(&running, now)) }

@@ -69,7 +69,7 @@ pub(super) async fn show(
     Query(look): Query<Look>,
 ) -> Result<Markup, WebError> {
     let asked = GetTournamentRequest { tournament: tournament.clone() };
-    let found = session.service.glance(&session.caller, asked).await?;
+    let found = session.service.cached_tournament(&session.caller, asked).await?;
     let board = session.service.get_ranking(&session.caller, look.request(&tournament)).await?;
     // Where no edition is asked for, another one may become the official one.
     let changes = look.edition.is_none() && found.state == "open"

@@ -59,7 +59,7 @@ pub(super) async fn show(
             @if !session.is_somebody() { p { a href="/login" { "Log in" } " to see it." } }
         },
     };
-    let organiser = status.state == "aside" && session.caller.organises();
+    let organiser = status.state == "aside" && session.caller.is_organiser();
     let body = html! {
         (done.note())
         (page::wide("Seats", &seats(&status)))
@@ -109,7 +109,7 @@ pub(super) async fn replayed<T: Send + 'static>(
     session: &Session,
     replay: impl FnOnce() -> Result<T, Difference> + Send + 'static,
 ) -> Result<T, WebError> {
-    let _turn = session.service.turn(&session.caller).await?;
+    let _turn = session.service.permit(&session.caller).await?;
     let found = tokio::task::spawn_blocking(replay);
     let failed = |why: String| {
         tracing::error!(why, "a record cannot be replayed");

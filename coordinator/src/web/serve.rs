@@ -41,7 +41,7 @@ use tokio::task::JoinSet;
 use tokio::time::Sleep;
 
 use crate::connection_limit::{ConnectionLimiter, LimitedStream};
-use crate::service::{Changes, LAST_CALLS};
+use crate::service::{ChangeNotifier, SHUTDOWN_GRACE};
 
 /// How long the head of a request may take to arrive.
 const HEAD: Duration = Duration::from_secs(20);
@@ -58,14 +58,14 @@ const PART: u64 = 2;
 pub(super) async fn serve(
     listener: TcpListener,
     pages: Router,
-    changes: Changes,
+    changes: ChangeNotifier,
 ) -> io::Result<()> {
     let limiter = ConnectionLimiter::new(PART);
     let mut guests = JoinSet::new();
     loop {
         let accepted = tokio::select! {
             accepted = limiter.accept(&listener) => accepted,
-            () = changes.ended() => break,
+            () = changes.stopped() => break,
         };
         while guests.try_join_next().is_some() {}
         let (stream, closed) = accepted;
@@ -76,12 +76,12 @@ pub(super) async fn serve(
     }
     // Those who do not leave by then are shown the door.
     let leaving = async { while guests.join_next().await.is_some() {} };
-    drop(tokio::time::timeout(LAST_CALLS, leaving).await);
+    drop(tokio::time::timeout(SHUTDOWN_GRACE, leaving).await);
     Ok(())
 }
 
 /// Answers the requests of a connection, one after the other.
-async fn attend(stream: LimitedStream, pages: Router, changes: Changes) {
+async fn attend(stream: LimitedStream, pages: Router, changes: ChangeNotifier) {
     let pages = TowerToHyperService::new(pages);
     let (peer, connection) = (stream.peer, Arc::clone(&stream.connection));
     let answer = service_fn(move |request: Request<Incoming>| {
@@ -110,7 +110,7 @@ async fn attend(stream: LimitedStream, pages: Router, changes: Changes) {
     let mut connection = std::pin::pin!(connection);
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,
-        () = changes.ended() => {
+        () = changes.stopped() => {
             connection.as_mut().graceful_shutdown();
             connection.await
         }
@@ -216,7 +216,7 @@ mod tests {
         let pages = Router::new()
             .route("/echo", post(|body: String| async move { body }))
             .route("/endless", get(endless));
-        (address, tokio::spawn(serve(listener, pages, Changes::default())))
+        (address, tokio::spawn(serve(listener, pages, ChangeNotifier::default())))
     }
 
     /// A connection that has sent this.

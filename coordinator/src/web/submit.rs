@@ -18,10 +18,10 @@ use super::multipart::Upload;
 use super::session::Session;
 use super::{done, page};
 use crate::access::Role;
-use crate::service::{LARGEST_BUNDLE, ServiceError};
+use crate::service::{MAX_BUNDLE, ServiceError};
 
 /// The largest form: a bundle, and what is around it.
-pub(super) const LARGEST_FORM: usize = LARGEST_BUNDLE + (1 << 20);
+pub(super) const LARGEST_FORM: usize = MAX_BUNDLE + (1 << 20);
 /// What a browser offers to choose.
 const ARCHIVES: &str = ".zip,.tar,.tar.gz,.tgz,.tar.zst,.zst";
 
@@ -125,7 +125,7 @@ fn fields(session: &Session, tournament: &str, bot: &str, own: &[Bot]) -> Markup
                     aria-describedby="bundle-help";
                 small #bundle-help {
                     "An archive (.zip, .tar, .tar.gz, .tar.zst) of the directory with its bot.toml, at "
-                    "most " (LARGEST_BUNDLE >> 20) " MiB. A worker builds it as bot.toml says."
+                    "most " (MAX_BUNDLE >> 20) " MiB. A worker builds it as bot.toml says."
                 }
             }
             p { button type="submit" { "Submit" } }

@@ -19,7 +19,7 @@ use super::{actions, live, page};
 pub(super) async fn list(session: Session) -> Result<Markup, WebError> {
     let asked = ListTournamentsRequest {};
     let tournaments = session.service.list_tournaments(&session.caller, asked).await?.tournaments;
-    let organiser = session.caller.organises();
+    let organiser = session.caller.is_organiser();
     let heads = ["Tournament", "Game", "State", "Being played", "Made"];
     let row = |found: &Tournament| {
         html! {
@@ -51,7 +51,7 @@ pub(super) async fn show(
     let found = session.service.get_tournament(&session.caller, asked).await?;
     let asked = ListQuarantinedRequest { tournament };
     let aside = session.service.list_quarantined(&session.caller, asked).await?.matches;
-    let organiser = session.caller.organises();
+    let organiser = session.caller.is_organiser();
     let body = html! {
         (done.note())
         p { (found.game) ", " (found.state) ", made " (page::moment(found.created_at_us)) }

@@ -41,7 +41,7 @@ pub(super) async fn show(
     let path = format!("/t/{tournament}/bots/{name}/versions/{number}");
     let watched = is_told && !trial_is_over(&status);
     let live = watched.then(|| format!("{path}/live"));
-    let organiser = session.caller.organises();
+    let organiser = session.caller.is_organiser();
     let again = version.state == "aside" && organiser;
     let title = format!("{name} version {number}");
     let body = html! {

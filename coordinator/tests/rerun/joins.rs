@@ -2,8 +2,8 @@
 
 use arbiter_games::{bitwa, gomoku, tricks, wojna};
 
-use crate::field::Change::{Submit, Withdraw};
-use crate::field::{Field, Leaves, file};
+use crate::fixture::Change::{Submit, Withdraw};
+use crate::fixture::{Field, Leaves, file};
 
 const BOTS: u16 = 12;
 

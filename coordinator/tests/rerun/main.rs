@@ -5,10 +5,10 @@
 
 #![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
-mod chains;
-mod field;
+mod auto_editions;
+mod fixture;
 mod joins;
-mod openings;
 mod resubmissions;
+mod state_dependencies;
 #[path = "../support/mod.rs"]
 mod support;

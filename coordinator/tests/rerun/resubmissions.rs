@@ -5,8 +5,8 @@ use arbiter_coordinator::leaderboard_cache::LeaderboardCache;
 use arbiter_games::{Games, bitwa, blackjack, tricks, wojna};
 use arbiter_proto::ids::EditionId;
 
-use crate::field::Change::Submit;
-use crate::field::{Field, Leaves, file, name};
+use crate::fixture::Change::Submit;
+use crate::fixture::{Field, Leaves, file, name};
 
 /// Everybody who meets a bot.
 fn of(met: &[Vec<String>], bot: u16) -> usize {

@@ -216,7 +216,7 @@ impl Server {
             ("tournaments", "committed_seed = sha256(committed_seed)", "published at creation"),
             ("tournaments", "beacon_value = '1a17e'", "the committed seed and the beacon give"),
             ("tournaments", "seed = sha256(seed)", "the committed seed and the beacon give"),
-            ("matches", "deal = deal + 1", "the stored plan gives it the seed"),
+            ("matches", "deal = deal + 1", "its seed in the stored plan is"),
             ("matches", "seats = ARRAY[seats[2], seats[1]]", "from the published seed follows"),
         ];
         // Whoever owns the database can do this.
@@ -255,14 +255,14 @@ impl Server {
         query.execute(pool).await.unwrap();
         let (_, _, found) = self.check_seeds(true).await;
         let told = format!(
-            "match {edition}/2: its record has the seed {}, the published seed gives {}",
+            "match {edition}/2: its record has the seed {}, and the published seed gives {}",
             "5e".repeat(32),
             seeds[&2]
         );
         assert_eq!(found, [told]);
         sqlx::raw_sql("DELETE FROM matches WHERE number = 2").execute(pool).await.unwrap();
         let (_, _, found) = self.check_seeds(false).await;
-        let told = format!("match {edition}/2 follows from the seed, and is not stored");
+        let told = format!("match {edition}/2 follows from the seed but is not stored");
         assert_eq!(found, [told]);
         let tournament = "cup".to_owned();
         let check = CheckEditionRequest { tournament, edition: None, records: true };

@@ -9,16 +9,16 @@ use arbiter_coordinator::db::tournaments::{self, Tournament, TournamentState};
 use arbiter_coordinator::db::{bots, versions};
 use arbiter_coordinator::tournament::beacon::{self, keyed_seed};
 use arbiter_coordinator::tournament::derivation::EditionSource;
-use arbiter_coordinator::tournament::handout::deal_seed;
+use arbiter_coordinator::tournament::lot_assignment::deal_seed;
 use arbiter_coordinator::tournament::{
-    BeaconError, Opening, Running, TournamentFile, create, edition,
+    BeaconError, IfRunning, OpenRequest, TournamentFile, edition, lifecycle,
 };
 use arbiter_games::{Games, Seed, bitwa, blackjack, gomoku, tricks, wojna};
 use arbiter_proto::ids::EditionId;
 use time::{Duration, OffsetDateTime};
 
+use crate::fixture::{cancel, close, file, made, matches, open, running};
 use crate::play::{Troupe, all};
-use crate::stage::{cancel, close, file, made, matches, open, running};
 use crate::support::test_clock::AtTime as _;
 use crate::support::{Database, START};
 
@@ -101,7 +101,7 @@ async fn the_final_edition_is_played_anew_with_the_keyed_seed() {
         let second = editions::get(&database.pool, second.id).await.unwrap().unwrap();
         assert_eq!(taken(&database, second.id).await, second.matches, "{game}: reuse goes on");
 
-        let given = beacon::give(&queue, tournament.id, VALUE, None, CLOSED).await.unwrap();
+        let given = beacon::set_value(&queue, tournament.id, VALUE, None, CLOSED).await.unwrap();
         let (after, opened) = given;
         let opened = opened.unwrap();
         assert_eq!((opened.number, opened.state), (3, EditionState::Running));
@@ -141,7 +141,7 @@ async fn a_value_replaces_the_edition_that_runs() {
     let (tournament, first) = running(&database, &with_beacon(tricks::game(), ""), 5).await;
     let held = queue.lease_at(first.id, 2, START).await.unwrap();
     assert_eq!(held.len(), 2);
-    let (_, opened) = beacon::give(&queue, tournament.id, VALUE, None, CLOSED).await.unwrap();
+    let (_, opened) = beacon::set_value(&queue, tournament.id, VALUE, None, CLOSED).await.unwrap();
     let opened = opened.unwrap();
     let first = editions::get(&database.pool, first.id).await.unwrap().unwrap();
     assert_eq!(first.state, EditionState::Cancelled);
@@ -158,7 +158,8 @@ async fn a_value_before_the_first_edition_decides_all_of_them() {
     let database = Database::new().await;
     let queue = database.queue();
     let tournament = made(&database, &with_beacon(bitwa::game(), ""), 4).await;
-    let (after, opened) = beacon::give(&queue, tournament.id, VALUE, None, CLOSED).await.unwrap();
+    let (after, opened) =
+        beacon::set_value(&queue, tournament.id, VALUE, None, CLOSED).await.unwrap();
     assert_eq!((opened, after.beacon_value().unwrap().first_edition), (None, 1));
     let first = open(&queue, &tournament).await.unwrap();
     derived(&database, &after, &first).await;
@@ -171,7 +172,7 @@ async fn a_value_is_given_once_and_not_before_entry_has_closed() {
     let queue = database.queue();
     let (tournament, first) = running(&database, &with_beacon(tricks::game(), ""), 4).await;
     let give = async |value: &str, at| {
-        beacon::give(&queue, tournament.id, value, None, at).await.map_err(|e| e.to_string())
+        beacon::set_value(&queue, tournament.id, value, None, at).await.map_err(|e| e.to_string())
     };
     let early = give(VALUE, CLOSED - Duration::SECOND).await.unwrap_err();
     assert!(early.contains("has not closed") && early.contains("2026-01-02T12:00:00Z"), "{early}");
@@ -218,7 +219,7 @@ async fn only_a_beacon_that_was_named_has_a_value() {
     let database = Database::new().await;
     let queue = database.queue();
     let (tournament, _) = running(&database, &file(tricks::game(), CLOSES), 4).await;
-    let refused = beacon::give(&queue, tournament.id, VALUE, None, CLOSED).await.unwrap_err();
+    let refused = beacon::set_value(&queue, tournament.id, VALUE, None, CLOSED).await.unwrap_err();
     assert!(matches!(refused, BeaconError::Unnamed { .. }), "{refused}");
     // One that was named is cancelled without a value, if it has to be.
     let mut other = with_beacon(tricks::game(), "");
@@ -227,7 +228,7 @@ async fn only_a_beacon_that_was_named_has_a_value() {
     cancel(&queue, tournament.id, START).await.unwrap();
     // A beacon whose value may be known is none.
     other.name = "late".to_owned();
-    let refused = create::create(&mut database.pool.acquire().await.unwrap(), &other, CLOSED)
+    let refused = lifecycle::create(&mut database.pool.acquire().await.unwrap(), &other, CLOSED)
         .await
         .unwrap_err()
         .to_string();
@@ -243,7 +244,7 @@ async fn a_value_is_stored_with_its_edition_or_not_at_all() {
     for bot in bots::list(&database.pool, tournament.id).await.unwrap() {
         bots::withdraw(&database.pool, bot.id, CLOSED).await.unwrap();
     }
-    let refused = beacon::give(&queue, tournament.id, VALUE, None, CLOSED).await.unwrap_err();
+    let refused = beacon::set_value(&queue, tournament.id, VALUE, None, CLOSED).await.unwrap_err();
     assert!(refused.to_string().contains("too few bots"), "{refused}");
     assert_eq!(now(&database, &tournament).await, tournament);
 }
@@ -270,12 +271,14 @@ async fn plans_that_have_grown_are_derived() {
     }
     let new = bots::create(&database.pool, tournament.id, None, "new", START).await.unwrap();
     versions::submit(&database.pool, new, &[1; 32], START).await.unwrap();
-    let second =
-        edition::open(&queue, Opening::new(tournament.id, Running::Replace), START).await.unwrap();
+    let second = edition::open(&queue, OpenRequest::new(tournament.id, IfRunning::Replace), START)
+        .await
+        .unwrap();
     let lineage = editions::lineage_of(&database.pool, second.id).await.unwrap().unwrap();
     assert_eq!(lineage["steps"].as_array().unwrap().len(), 1, "{lineage}");
     derived(&database, &tournament, &second).await;
-    let (after, third) = beacon::give(&queue, tournament.id, VALUE, None, CLOSED).await.unwrap();
+    let (after, third) =
+        beacon::set_value(&queue, tournament.id, VALUE, None, CLOSED).await.unwrap();
     let third = third.unwrap();
     let lineage = editions::lineage_of(&database.pool, third.id).await.unwrap().unwrap();
     assert_eq!(lineage["steps"].as_array().unwrap().len(), 0, "planned from the beginning");

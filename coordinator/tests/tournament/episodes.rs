@@ -6,12 +6,12 @@ use arbiter_coordinator::db::editions;
 use arbiter_coordinator::db::matches::Match;
 use arbiter_coordinator::db::results::Played;
 use arbiter_coordinator::queue::{Queue, Verdict};
-use arbiter_coordinator::tournament::episodes::grow;
+use arbiter_coordinator::tournament::episodes::plan_next_round;
 use arbiter_games::{Score, SeatResult, blackjack};
 use arbiter_proto::ids::{EditionId, WorkerId};
 
+use crate::fixture::{file, matches, running};
 use crate::play::{Troupe, all};
-use crate::stage::{file, matches, running};
 use crate::support::test_clock::AtTime as _;
 use crate::support::{Database, START, poll_at_most, report};
 
@@ -123,16 +123,16 @@ async fn a_round_waits_for_all_matches_of_the_one_before() {
     let (queue, worker) = (database.queue(), database.worker("w").await);
     let lines = "expected = \"1h\"\n[schedule]\nepisodes = 2";
     let (_, edition) = running(&database, &file(blackjack::game(), lines), 5).await;
-    assert!(!grow(&queue, edition.id).await.unwrap());
+    assert!(!plan_next_round(&queue, edition.id).await.unwrap());
     // One match is still being played.
     let held = queue.lease_at(edition.id, 1, START).await.unwrap();
     play_round(&queue, edition.id, worker, 100).await;
-    assert!(!grow(&queue, edition.id).await.unwrap());
+    assert!(!plan_next_round(&queue, edition.id).await.unwrap());
     queue.give_back(None, &[held[0].lease]).await.unwrap();
     play_round(&queue, edition.id, worker, 100).await;
-    assert!(grow(&queue, edition.id).await.unwrap());
+    assert!(plan_next_round(&queue, edition.id).await.unwrap());
     assert_eq!(planned(&database, edition.id).await, (8, true));
-    assert!(!grow(&queue, edition.id).await.unwrap());
+    assert!(!plan_next_round(&queue, edition.id).await.unwrap());
     assert!(!queue.complete(edition.id, START).await.unwrap());
 }
 
@@ -143,7 +143,7 @@ async fn one_of_many_plans_a_round() {
     let (_, edition) = running(&database, &file(blackjack::game(), ""), 9).await;
     for round in 2..=5 {
         play_round(&queue, edition.id, worker, 300).await;
-        let tries = [(); 4].map(|()| grow(&queue, edition.id));
+        let tries = [(); 4].map(|()| plan_next_round(&queue, edition.id));
         let [a, b, c, d] = tries;
         let (a, b, c, d) = tokio::join!(a, b, c, d);
         let grown = [a, b, c, d].into_iter().filter(|grown| *grown.as_ref().unwrap()).count();
@@ -164,7 +164,7 @@ async fn planning_may_be_killed_at_any_moment() {
     play_round(&queue, edition.id, worker, 300).await;
     let mut patience = 0;
     loop {
-        let ended = poll_at_most(patience, grow(&queue, edition.id));
+        let ended = poll_at_most(patience, plan_next_round(&queue, edition.id));
         if let Some(grown) = ended.await {
             // It is there already if only the answer to the commit was not awaited.
             let grown = grown.unwrap();
@@ -189,7 +189,7 @@ async fn an_edition_ends_when_everybody_is_broke() {
     let (_, edition) = running(&database, &file(blackjack::game(), ""), 6).await;
     play_round(&queue, edition.id, worker, 0).await;
     assert!(!queue.complete(edition.id, START).await.unwrap());
-    assert!(grow(&queue, edition.id).await.unwrap());
+    assert!(plan_next_round(&queue, edition.id).await.unwrap());
     assert_eq!(planned(&database, edition.id).await, (50, false));
     assert!(queue.complete(edition.id, START).await.unwrap());
     // All of them were broke once in each episode.

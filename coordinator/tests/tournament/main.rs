@@ -4,12 +4,12 @@
 #![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
 mod beacon;
-mod begin_and_end;
 mod episodes;
-mod growing;
-mod handout;
+mod fixture;
+mod incremental_plans;
+mod lifecycle;
+mod lot_assignment;
 mod plans;
 mod play;
-mod stage;
 #[path = "../support/mod.rs"]
 mod support;

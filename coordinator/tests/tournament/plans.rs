@@ -10,7 +10,7 @@ use arbiter_proto::settings::StateScope;
 use arbiter_schedule::{Certificate, Plan};
 use serde_json::json;
 
-use crate::stage::{file, made, matches, open, preset, running};
+use crate::fixture::{file, made, matches, open, preset, running};
 use crate::support::Database;
 
 /// The presets are what the documents of the games say, and what a file without settings means.

@@ -12,7 +12,7 @@ use arbiter_coordinator::db::{bot_state, matches};
 use arbiter_coordinator::maintenance::Maintenance;
 use arbiter_coordinator::queue::{LeasePolicy, Leased, Queue, Verdict, Work};
 use arbiter_coordinator::rpc::codec::report;
-use arbiter_coordinator::tournament::{Handout, TournamentFile};
+use arbiter_coordinator::tournament::{AssignmentBuilder, TournamentFile};
 use arbiter_games::{Dice, Game, Games, Params, Seed, bitwa, blackjack, gomoku, tricks, wojna};
 use arbiter_proto::ids::{EditionId, MatchNumber, WorkerId};
 use arbiter_proto::settings::Settings;
@@ -21,7 +21,7 @@ use arbiter_ranking::Entrant;
 use serde_json::Value;
 use time::{Duration, OffsetDateTime};
 
-use crate::stage::{file, matches as plan, running};
+use crate::fixture::{file, matches as plan, running};
 use crate::support::test_clock::AtTime as _;
 use crate::support::{Database, START};
 
@@ -40,7 +40,7 @@ pub(crate) struct Troupe {
     pub(crate) queue: Queue,
     edition: EditionId,
     worker: WorkerId,
-    handout: Handout,
+    assignments: AssignmentBuilder,
     dice: Dice,
     now: OffsetDateTime,
     /// What it is for what goes on beside play.
@@ -55,7 +55,7 @@ impl Troupe {
             queue: Queue::new(database.pool.clone(), Games::built_in(), PATIENT),
             edition,
             worker: database.worker("w").await,
-            handout: Handout::new(database.pool.clone(), Games::built_in()),
+            assignments: AssignmentBuilder::new(database.pool.clone(), Games::built_in()),
             dice: Seed::of_text(chaos).dice(0),
             now: START,
             clock: || START,
@@ -108,7 +108,12 @@ impl Troupe {
 
     /// The message that hands out a lot.
     async fn told(&self, work: Work) -> v1::Lot {
-        self.handout.lot(work, 60_000, &self.handout.file_memory()).await.unwrap().lot.into()
+        self.assignments
+            .assign_lot(work, 60_000, &self.assignments.state_budget())
+            .await
+            .unwrap()
+            .lot
+            .into()
     }
 
     /// Reports some of what was played, in any order, and now and then twice.

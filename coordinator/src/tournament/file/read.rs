@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use super::super::beacon::{LONGEST_NAME, text};
 use super::official::{OFFICIAL, board, boards, count, schedule_keys};
 use super::source::{SECTIONS, Source};
-use super::{FileError, Submissions, TournamentFile, check, object};
+use super::{FileError, Submissions, TournamentFile, object, validate};
 
 /// The keys at the top of the file.
 const TOP: [&str; 8] = ["name", "game", "seed", "beacon", "state", "ponder", "rerun", "expected"];
@@ -61,7 +61,7 @@ impl TournamentFile {
             house: house(source)?,
             expected: top::<Micros>(source, "expected")?,
         };
-        check::check(file, source)
+        validate::validate(file, source)
     }
 }
 

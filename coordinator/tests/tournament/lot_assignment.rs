@@ -2,40 +2,40 @@
 
 use arbiter_coordinator::db::{bots, versions};
 use arbiter_coordinator::queue::{Dispatcher, Leased, Queue};
-use arbiter_coordinator::tournament::handout::deal_seed;
-use arbiter_coordinator::tournament::{Handout, TournamentFile};
+use arbiter_coordinator::tournament::lot_assignment::deal_seed;
+use arbiter_coordinator::tournament::{AssignmentBuilder, TournamentFile};
 use arbiter_games::{Games, bitwa, gomoku, tricks, wojna};
 use arbiter_proto::ids::{EditionId, MatchNumber};
 use arbiter_proto::settings::Settings;
 use arbiter_proto::v1;
 use tokio::task::JoinSet;
 
+use crate::fixture::{file, matches, running};
 use crate::play::params;
-use crate::stage::{file, matches, running};
 use crate::support::test_clock::AtTime as _;
 use crate::support::{Database, START, report};
 
 /// The next lot, as its worker gets it.
-async fn next(queue: &Queue, handout: &Handout) -> v1::Lot {
+async fn next(queue: &Queue, assignments: &AssignmentBuilder) -> v1::Lot {
     let (dispatcher, allocator) = Dispatcher::new(queue.clone());
     let mut tasks = JoinSet::new();
     tasks.spawn(allocator.run(std::future::pending(), |error| panic!("{error}")));
     let work = dispatcher.next().await.unwrap().into_work().unwrap();
-    handout.lot(work, 60_000, &handout.file_memory()).await.unwrap().lot.into()
+    assignments.assign_lot(work, 60_000, &assignments.state_budget()).await.unwrap().lot.into()
 }
 
-async fn stage(file: &TournamentFile, bots: i32) -> (Database, EditionId, Handout) {
+async fn stage(file: &TournamentFile, bots: i32) -> (Database, EditionId, AssignmentBuilder) {
     let database = Database::new().await;
     let (_, edition) = running(&database, file, bots).await;
-    let handout = Handout::new(database.pool.clone(), Games::built_in());
-    (database, edition.id, handout)
+    let assignments = AssignmentBuilder::new(database.pool.clone(), Games::built_in());
+    (database, edition.id, assignments)
 }
 
 #[tokio::test]
 async fn a_lot_says_all_that_is_needed_to_play_it() {
     let file = file(tricks::game(), "expected = \"1s\"\n[limits]\nmemory = \"1GB\"");
-    let (database, edition, handout) = stage(&file, 20).await;
-    let lot = next(&database.queue(), &handout).await;
+    let (database, edition, assignments) = stage(&file, 20).await;
+    let lot = next(&database.queue(), &assignments).await;
     let lease = lot.lease.unwrap();
     assert_eq!((lease.edition, lease.attempt), (edition.0, 1));
     assert_eq!((lot.game.as_str(), lot.lease_ms, lot.expected_ms), ("tricks", 60_000, 2000));
@@ -62,10 +62,10 @@ async fn each_match_of_bitwa_has_its_board() {
     let mine = "3 2 9 1 #A. .a#";
     let lines = format!("[params]\nrounds = 7\n[schedule]\nboards = [\"maraton\", \"{mine}\"]");
     let file = file(bitwa::game(), &lines);
-    let (database, edition, handout) = stage(&file, 3).await;
+    let (database, edition, assignments) = stage(&file, 3).await;
     let planned = matches(&database, edition).await;
     for _ in 0..6 {
-        let lot = next(&database.queue(), &handout).await;
+        let lot = next(&database.queue(), &assignments).await;
         let settings: Settings = serde_json::from_str(&lot.settings).unwrap();
         for found in &lot.matches {
             let played = params(&bitwa::game(), &settings, found).values();
@@ -80,9 +80,9 @@ async fn each_match_of_bitwa_has_its_board() {
 /// Files go to where their bot sits now.
 #[tokio::test]
 async fn seats_begin_with_what_their_bots_left() {
-    let (database, edition, handout) = stage(&file(gomoku::game(), ""), 2).await;
+    let (database, edition, assignments) = stage(&file(gomoku::game(), ""), 2).await;
     let (queue, worker) = (database.queue(), database.worker("w").await);
-    let first = next(&queue, &handout).await;
+    let first = next(&queue, &assignments).await;
     assert_eq!(first.matches[0].seats.len(), 2);
     assert!(first.matches[0].seats.iter().all(|seat| seat.files.is_empty()));
     assert_eq!(queue.lease_at(edition, 1, START).await.unwrap(), []);
@@ -92,7 +92,7 @@ async fn seats_begin_with_what_their_bots_left() {
     let mut delivered = report(&leased, worker);
     delivered.files = vec![(MatchNumber(0), 1, b"mine".to_vec())];
     crate::support::report_all(&queue, &[delivered]).await;
-    let second = next(&queue, &handout).await;
+    let second = next(&queue, &assignments).await;
     let seats = |lot: &v1::Lot| {
         let seats = lot.matches[0].seats.iter();
         seats.map(|seat| (seat.bot.clone(), seat.files.clone())).collect::<Vec<_>>()
@@ -105,7 +105,7 @@ async fn seats_begin_with_what_their_bots_left() {
 /// What a bot is called and what it is belongs to the edition: later submissions change nothing.
 #[tokio::test]
 async fn an_edition_plays_the_versions_it_was_opened_with() {
-    let (database, edition, handout) = stage(&file(wojna::game(), ""), 5).await;
+    let (database, edition, assignments) = stage(&file(wojna::game(), ""), 5).await;
     let tournament = sqlx::query_scalar("SELECT tournament FROM editions WHERE id = $1");
     let tournament: i32 = tournament.bind(edition.0).fetch_one(&database.pool).await.unwrap();
     let bots = bots::list(&database.pool, tournament.into()).await.unwrap();
@@ -113,28 +113,28 @@ async fn an_edition_plays_the_versions_it_was_opened_with() {
     for bot in bots {
         versions::submit(&database.pool, bot.id, &[2; 32], START).await.unwrap();
     }
-    let lot = next(&database.queue(), &handout).await;
+    let lot = next(&database.queue(), &assignments).await;
     assert_eq!(lot.matches[0].seats.len(), 4);
     assert!(lot.matches[0].seats.iter().all(|seat| seat.digest == [1; 32]));
 }
 
 #[tokio::test]
 async fn lots_that_cannot_be_told_are_not_handed_out() {
-    let (database, edition, handout) = stage(&file(tricks::game(), ""), 3).await;
-    let unknown = Handout::new(database.pool.clone(), Games::built_in());
-    let memory = handout.file_memory();
+    let (database, edition, assignments) = stage(&file(tricks::game(), ""), 3).await;
+    let unknown = AssignmentBuilder::new(database.pool.clone(), Games::built_in());
+    let memory = assignments.state_budget();
     let (dispatcher, allocator) = Dispatcher::new(database.queue());
     let mut tasks = JoinSet::new();
     tasks.spawn(allocator.run(std::future::pending(), |error| panic!("{error}")));
     let mut work = dispatcher.next().await.unwrap().into_work().unwrap();
     work.matches[0].seats.0[1].0 = 77;
-    let error = handout.lot(work.clone(), 1, &memory).await.unwrap_err().to_string();
+    let error = assignments.assign_lot(work.clone(), 1, &memory).await.unwrap_err().to_string();
     assert_eq!(error, format!("lot {} makes no sense: there is no entrant 77", work.lot.lease.lot));
     work.matches[0].seats.0[1].0 = 1;
     work.matches[0].board = Some(3);
-    let error = handout.lot(work.clone(), 1, &memory).await.unwrap_err().to_string();
+    let error = assignments.assign_lot(work.clone(), 1, &memory).await.unwrap_err().to_string();
     assert!(error.ends_with("there is no board 3"), "{error}");
     work.lot.lease.lot.edition = EditionId(edition.0 + 1);
-    let error = unknown.lot(work, 1, &memory).await.unwrap_err().to_string();
+    let error = unknown.assign_lot(work, 1, &memory).await.unwrap_err().to_string();
     assert!(error.starts_with(&format!("cannot read what edition {}", edition.0 + 1)), "{error}");
 }

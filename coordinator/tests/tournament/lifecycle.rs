@@ -4,11 +4,11 @@ use arbiter_coordinator::db::editions::{self, EditionState};
 use arbiter_coordinator::db::lots::{self, LotState};
 use arbiter_coordinator::db::tournaments::TournamentState;
 use arbiter_coordinator::db::{bots, versions};
-use arbiter_coordinator::tournament::{Opening, Running, create, edition};
+use arbiter_coordinator::tournament::{IfRunning, OpenRequest, edition, lifecycle};
 use arbiter_games::{Seed, bitwa, blackjack, gomoku, tricks, wojna};
 use arbiter_proto::ids::TournamentId;
 
-use crate::stage::{cancel, close, file, made, open, running};
+use crate::fixture::{cancel, close, file, made, open, running};
 use crate::support::test_clock::AtTime as _;
 use crate::support::{Database, START, poll_at_most};
 
@@ -17,16 +17,16 @@ async fn a_tournament_is_found_by_its_name_and_made_once() {
     let database = Database::new().await;
     let pool = &database.pool;
     let cup = file(gomoku::game(), "");
-    let made = create::create(&mut pool.acquire().await.unwrap(), &cup, START).await.unwrap();
+    let made = lifecycle::create(&mut pool.acquire().await.unwrap(), &cup, START).await.unwrap();
     assert_eq!((made.seed, made.settings.clone()), (Seed::of_text("stage"), cup.to_json()));
     assert_eq!(made.seed_hash, blake3::hash(&made.seed.0).as_bytes());
-    assert_eq!(create::find(pool, "gomoku-cup").await.unwrap(), made);
-    let taken = create::create(&mut pool.acquire().await.unwrap(), &cup, START)
+    assert_eq!(lifecycle::find(pool, "gomoku-cup").await.unwrap(), made);
+    let taken = lifecycle::create(&mut pool.acquire().await.unwrap(), &cup, START)
         .await
         .unwrap_err()
         .to_string();
     assert_eq!(taken, "there is a tournament gomoku-cup already; choose another name");
-    let unknown = create::find(pool, "chess-cup").await.unwrap_err().to_string();
+    let unknown = lifecycle::find(pool, "chess-cup").await.unwrap_err().to_string();
     let told = "there is no tournament chess-cup; `arbiter tournament list` shows all of them";
     assert_eq!(unknown, told);
 }
@@ -40,7 +40,7 @@ async fn a_seed_is_drawn_if_none_is_given() {
         cup.name = name.to_owned();
         cup.seed = None;
         seeds.push(
-            create::create(&mut database.pool.acquire().await.unwrap(), &cup, START)
+            lifecycle::create(&mut database.pool.acquire().await.unwrap(), &cup, START)
                 .await
                 .unwrap()
                 .seed,
@@ -79,7 +79,7 @@ async fn too_few_bots_are_told_how_many_it_takes() {
         assert_eq!(left, []);
     }
     let nobody =
-        edition::open(&queue, Opening::new(TournamentId(99), Running::Refuse), START).await;
+        edition::open(&queue, OpenRequest::new(TournamentId(99), IfRunning::Refuse), START).await;
     assert_eq!(nobody.unwrap_err().to_string(), "there is no such tournament");
 }
 
@@ -105,8 +105,9 @@ async fn one_edition_runs_unless_it_is_replaced() {
     let new = bots::create(pool, tournament.id, None, "new", START).await.unwrap();
     let newest = versions::submit(pool, new, &[2; 32], START).await.unwrap();
     queue.lease_at(first.id, 1, START).await.unwrap();
-    let second =
-        edition::open(&queue, Opening::new(tournament.id, Running::Replace), START).await.unwrap();
+    let second = edition::open(&queue, OpenRequest::new(tournament.id, IfRunning::Replace), START)
+        .await
+        .unwrap();
     assert_eq!((second.number, second.state, second.matches), (2, EditionState::Running, 10));
     let entrants = editions::entrants(pool, second.id).await.unwrap();
     let versions: Vec<_> = entrants.iter().map(|entrant| entrant.version).collect();

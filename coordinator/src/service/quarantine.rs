@@ -1,4 +1,4 @@
-//! Matches that were set aside after too many faults: which they are, and another chance for them.
+//! Matches that were set aside after too many faults: listed and retried.
 
 use arbiter_proto::ids::{LotId, MatchId};
 use arbiter_proto::v1::{
@@ -14,30 +14,30 @@ use crate::db::tournaments::Tournament;
 use crate::db::{editions, faults, lots, played_matches, tournaments};
 
 impl Service {
-    /// The matches of a tournament that were set aside. Only organisers learn why.
+    /// Lists the matches of a tournament that were set aside. Only organisers see the reasons.
     pub(crate) async fn list_quarantined(
         &self,
         caller: &Caller,
         request: ListQuarantinedRequest,
     ) -> Result<ListQuarantinedResponse> {
         let tournament = self.tournament(&request.tournament).await?;
-        Ok(ListQuarantinedResponse { matches: self.aside(&tournament, caller).await? })
+        Ok(ListQuarantinedResponse { matches: self.tournament_aside(&tournament, caller).await? })
     }
 
     /// The same for all open tournaments, by name.
-    pub(crate) async fn all_aside(
+    pub(crate) async fn list_all_aside(
         &self,
         caller: &Caller,
     ) -> Result<Vec<(String, Vec<QuarantinedMatch>)>> {
         let mut all = Vec::new();
         for found in self.open_tournaments().await? {
-            let aside = self.aside(&found, caller).await?;
+            let aside = self.tournament_aside(&found, caller).await?;
             all.push((found.name, aside));
         }
         Ok(all)
     }
 
-    async fn aside(
+    async fn tournament_aside(
         &self,
         tournament: &Tournament,
         caller: &Caller,
@@ -45,7 +45,7 @@ impl Service {
         let mut aside = Vec::new();
         for lot in self.lots_aside(tournament).await? {
             let mut faults = faults::of_lot(&self.pool, lot).await?;
-            faults.retain(|_| caller.organises());
+            faults.retain(|_| caller.is_organiser());
             aside.push(QuarantinedMatch {
                 r#match: self.first_match(lot).await?.to_string(),
                 reasons: faults.into_iter().map(|fault| fault.reason).collect(),
@@ -69,7 +69,7 @@ impl Service {
         Ok(MatchId { edition: lot.edition, number })
     }
 
-    /// Queues a match again that was set aside.
+    /// Queues a match that was set aside.
     pub(crate) async fn retry_quarantined(
         &self,
         caller: &Caller,
@@ -84,7 +84,7 @@ impl Service {
         Ok(RetryQuarantinedResponse {})
     }
 
-    /// Queues all matches of a tournament again that were set aside: how many.
+    /// Queues all matches of a tournament that were set aside, and returns how many.
     pub(crate) async fn retry_all_aside(&self, caller: &Caller, tournament: &str) -> Result<usize> {
         let who = caller.require(Role::Organiser)?;
         let tournament = self.tournament(tournament).await?;
@@ -93,7 +93,7 @@ impl Service {
             let id = self.first_match(lot).await?;
             match self.retry_lot(who, lot, id).await {
                 Ok(()) => count += 1,
-                // Somebody else did so a moment ago.
+                // Another organiser retried it a moment ago.
                 Err(error) if error.kind() == ErrorKind::FailedPrecondition => {}
                 Err(error) => return Err(error),
             }
@@ -110,7 +110,7 @@ impl Service {
         let of = tournaments::of_edition(&mut *transaction, id.edition).await?;
         let subject = format!("{} {id}", of.name);
         let detail = change(&json!({"state": "aside"}), &json!({"state": "pending"}));
-        self.note_in(&mut *transaction, who, "match retry", &subject, Some(&detail)).await?;
+        self.record_change(&mut *transaction, who, "match retry", &subject, Some(&detail)).await?;
         transaction.commit().await?;
         self.dispatcher.news();
         Ok(())

@@ -50,7 +50,7 @@ pub enum FindError {
 
 /// Why something cannot be done in a tournament as it stands.
 #[derive(Debug, thiserror::Error)]
-pub enum StateError {
+pub enum LifecycleError {
     /// There is none.
     #[error("there is no such tournament")]
     Unknown,
@@ -147,7 +147,7 @@ pub async fn cancel(
     db: &mut PgConnection,
     id: TournamentId,
     now: OffsetDateTime,
-) -> Result<Tournament, StateError> {
+) -> Result<Tournament, LifecycleError> {
     open(&mut *db, id).await?;
     for edition in editions::of_tournament(&mut *db, id).await? {
         editions::cancel(&mut *db, edition.id, now).await?;
@@ -168,22 +168,22 @@ pub async fn close(
     db: &mut PgConnection,
     id: TournamentId,
     now: OffsetDateTime,
-) -> Result<Tournament, StateError> {
+) -> Result<Tournament, LifecycleError> {
     let tournament = open(&mut *db, id).await?;
     let name = tournament.name.clone();
     let editions = editions::of_tournament(&mut *db, id).await?;
     if let Some(running) = editions.iter().find(|edition| edition.state == EditionState::Running) {
-        return Err(StateError::Runs { name, number: running.number });
+        return Err(LifecycleError::Runs { name, number: running.number });
     }
     let mut complete = editions.iter().filter(|edition| edition.state == EditionState::Complete);
-    let Some(official) = complete.next() else { return Err(StateError::Unplayed(name)) };
+    let Some(official) = complete.next() else { return Err(LifecycleError::Unplayed(name)) };
     if let Some(beacon) = &tournament.beacon {
         let Some(value) = &beacon.value else {
             let beacon = beacon.name.clone();
-            return Err(StateError::BeaconAwaited(name, beacon));
+            return Err(LifecycleError::BeaconAwaited(name, beacon));
         };
         if official.number < value.first_edition {
-            return Err(StateError::BeaconUnplayed(name));
+            return Err(LifecycleError::BeaconUnplayed(name));
         }
     }
     end(db, id, TournamentState::Closed, now).await
@@ -191,14 +191,14 @@ pub async fn close(
 
 /// Drops a tournament that has ended, in a transaction of the caller's: from then on it is not there
 /// any more. What it leaves is cleared away later.
-pub(crate) async fn drop_in(
+pub(crate) async fn delete(
     db: &mut PgConnection,
     id: TournamentId,
     now: OffsetDateTime,
-) -> Result<Tournament, StateError> {
-    let tournament = tournaments::lock(&mut *db, id).await?.ok_or(StateError::Unknown)?;
+) -> Result<Tournament, LifecycleError> {
+    let tournament = tournaments::lock(&mut *db, id).await?.ok_or(LifecycleError::Unknown)?;
     if tournament.state == TournamentState::Open {
-        return Err(StateError::Open(tournament.name));
+        return Err(LifecycleError::Open(tournament.name));
     }
     deleted_tournaments::add(db, id, now).await?;
     Ok(tournament)
@@ -208,11 +208,11 @@ pub(crate) async fn drop_in(
 pub(crate) async fn open(
     db: &mut PgConnection,
     id: TournamentId,
-) -> Result<Tournament, StateError> {
-    let tournament = tournaments::lock(db, id).await?.ok_or(StateError::Unknown)?;
+) -> Result<Tournament, LifecycleError> {
+    let tournament = tournaments::lock(db, id).await?.ok_or(LifecycleError::Unknown)?;
     match tournament.state {
         TournamentState::Open => Ok(tournament),
-        state => Err(StateError::Over(tournament.name, state)),
+        state => Err(LifecycleError::Over(tournament.name, state)),
     }
 }
 
@@ -221,7 +221,7 @@ async fn end(
     id: TournamentId,
     state: TournamentState,
     now: OffsetDateTime,
-) -> Result<Tournament, StateError> {
+) -> Result<Tournament, LifecycleError> {
     tournaments::end(&mut *db, id, state, now).await?;
-    tournaments::get(db, id).await?.ok_or(StateError::Unknown)
+    tournaments::get(db, id).await?.ok_or(LifecycleError::Unknown)
 }

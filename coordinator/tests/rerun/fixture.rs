@@ -11,9 +11,9 @@ use arbiter_coordinator::db::tournaments::Tournament;
 use arbiter_coordinator::db::{bots, matches, played_matches, standings, tournaments, versions};
 use arbiter_coordinator::queue::{LeasePolicy, Leased, Queue, Verdict, Work};
 use arbiter_coordinator::rpc::codec::report;
-use arbiter_coordinator::tournament::opener::{Outcome, open_due};
+use arbiter_coordinator::tournament::auto_edition::{OpenOutcome, open_due};
 use arbiter_coordinator::tournament::{
-    Design, Handout, Opening, Running, TournamentFile, create, edition,
+    AssignmentBuilder, IfRunning, OpenRequest, PlanMode, TournamentFile, edition, lifecycle,
 };
 use arbiter_games::{Game, Games, Params, Seed};
 use arbiter_proto::ids::{EditionId, MatchNumber, WorkerId};
@@ -60,7 +60,7 @@ pub(crate) struct Field {
     pub(crate) now: OffsetDateTime,
     leaves: Leaves,
     worker: WorkerId,
-    handout: Handout,
+    assignments: AssignmentBuilder,
     /// Who met in the matches that were played, by edition.
     pub(crate) met: BTreeMap<EditionId, Vec<Vec<String>>>,
 }
@@ -82,11 +82,15 @@ impl Field {
         let database = Database::new().await;
         let queue = Queue::new(database.pool.clone(), Games::built_in(), PATIENT);
         let tournament =
-            create::create(&mut database.pool.acquire().await.unwrap(), file, START).await.unwrap();
-        let (worker, handout) =
-            (database.worker("w").await, Handout::new(database.pool.clone(), Games::built_in()));
+            lifecycle::create(&mut database.pool.acquire().await.unwrap(), file, START)
+                .await
+                .unwrap();
+        let (worker, assignments) = (
+            database.worker("w").await,
+            AssignmentBuilder::new(database.pool.clone(), Games::built_in()),
+        );
         let (now, met) = (START, BTreeMap::new());
-        let mut field = Self { database, queue, tournament, now, leaves, worker, handout, met };
+        let mut field = Self { database, queue, tournament, now, leaves, worker, assignments, met };
         for bot in 0..bots {
             field.change(Change::Submit(bot, 1)).await;
         }
@@ -117,8 +121,8 @@ impl Field {
 
     /// The organiser starts an edition.
     pub(crate) async fn start(&self) -> Edition {
-        let running = Running::Replace;
-        edition::open(&self.queue, Opening::new(self.tournament.id, running), self.now)
+        let running = IfRunning::Replace;
+        edition::open(&self.queue, OpenRequest::new(self.tournament.id, running), self.now)
             .await
             .unwrap()
     }
@@ -128,7 +132,7 @@ impl Field {
         let (queue, id) = (&self.queue, self.tournament.id);
         let opened = edition::open(
             queue,
-            Opening { design: Design::Fresh, ..Opening::new(id, Running::Replace) },
+            OpenRequest { mode: PlanMode::Fresh, ..OpenRequest::new(id, IfRunning::Replace) },
             self.now,
         )
         .await;
@@ -141,8 +145,8 @@ impl Field {
     pub(crate) async fn due(&mut self) -> Option<Edition> {
         self.now += Duration::seconds(5);
         match open_due(&self.queue, self.tournament.id, self.now).await.unwrap()? {
-            Outcome::Opened(edition) => Some(edition),
-            Outcome::Trouble(_, error) => panic!("{error}"),
+            OpenOutcome::Opened(edition) => Some(edition),
+            OpenOutcome::Failed(_, error) => panic!("{error}"),
         }
     }
 
@@ -167,8 +171,9 @@ impl Field {
         for lot in lots {
             let edition = lot.lease.lot.edition;
             let work = work(self.queue.pool(), *lot).await;
-            let memory = self.handout.file_memory();
-            let lot: v1::Lot = self.handout.lot(work, 60_000, &memory).await.unwrap().lot.into();
+            let memory = self.assignments.state_budget();
+            let lot: v1::Lot =
+                self.assignments.assign_lot(work, 60_000, &memory).await.unwrap().lot.into();
             let names = |planned: &v1::Match| {
                 planned.seats.iter().map(|seat| seat.bot.clone()).collect::<Vec<_>>()
             };
@@ -195,7 +200,8 @@ impl Field {
         let state = editions::get(&self.database.pool, edition.id).await.unwrap().unwrap();
         self.queue.weigh(edition.id, state.weighs).await.unwrap();
         while self.queue.count(edition.id).await.unwrap() > 0 {}
-        let grown = arbiter_coordinator::tournament::episodes::grow(&self.queue, edition.id);
+        let grown =
+            arbiter_coordinator::tournament::episodes::plan_next_round(&self.queue, edition.id);
         grown.await.unwrap();
         self.queue.complete(edition.id, self.now).await.unwrap()
     }

@@ -107,7 +107,7 @@ impl Session {
                     {
                         return error.into();
                     }
-                    workers.see(worker).await;
+                    workers.mark_seen(worker).await;
                 }
             };
             tokio::select! {
@@ -115,7 +115,7 @@ impl Session {
                 () = token.ended() => ServiceError::token_ended().into(),
                 reason = workers.service.suspensions.wait(worker) => suspended(&reason).into(),
                 () = outbound.closed() => End::Left,
-                () = workers.service.changes.ended() => ServiceError::stopping().into(),
+                () = workers.service.changes.stopped() => ServiceError::stopping().into(),
             }
         }
     }

@@ -11,12 +11,14 @@ use arbiter_proto::v1::coordinator_message::Payload as Answer;
 use tokio::time::Instant;
 use tracing::Instrument as _;
 
-use super::notes::Note;
-use super::{End, Session, Tasks, outbound};
+use super::lease_tasks::Note;
+use super::{End, Session, Tasks, send_queue};
 use crate::queue::{Failure, Task, Work};
 use crate::service::WorkerService;
-use crate::tournament::handout::{FileMemory, HandedOut, HandoutError, TakenMemory};
-use crate::tournament::trial::{TrialAssignment, TrialError};
+use crate::tournament::lot_assignment::{
+    AssignmentError, PreparedLot, StateBudget, StateReservation,
+};
+use crate::tournament::trial_assignment::{TrialAssignment, TrialError};
 
 /// How long a worker may take for a message with files: 70 KB a second are enough.
 const TAKING: Duration = Duration::from_secs(60);
@@ -40,7 +42,7 @@ enum What {
 /// A message that hands something out.
 enum Made {
     Trial(TrialAssignment),
-    Lot(HandedOut),
+    Lot(PreparedLot),
 }
 
 /// Why there is no message about something that was leased.
@@ -51,10 +53,10 @@ enum NotMade {
     Nonsense(String),
 }
 
-impl From<HandoutError> for NotMade {
-    fn from(error: HandoutError) -> Self {
+impl From<AssignmentError> for NotMade {
+    fn from(error: AssignmentError) -> Self {
         match error {
-            HandoutError::Database(_, cause) => Self::Database(cause),
+            AssignmentError::Database(_, cause) => Self::Database(cause),
             error => Self::Nonsense(error.to_string()),
         }
     }
@@ -74,7 +76,7 @@ impl From<TrialError> for NotMade {
 impl Session {
     /// Asks for something to do, once the worker is allowed to.
     pub(super) fn ask(&self, tasks: &mut Tasks) {
-        self.ask_after(self.workers.returns.wait(self.greeted.worker, Instant::now()), tasks);
+        self.ask_after(self.workers.lease_returns.wait(self.greeted.worker, Instant::now()), tasks);
     }
 
     fn ask_after(&self, wait: Duration, tasks: &mut Tasks) {
@@ -94,7 +96,7 @@ impl Session {
         let made = match what {
             What::Made(made) => *made,
             What::Leased(Task::Lot(work)) => {
-                match self.workers.handout.lot_at_once(work, self.lease_ms()) {
+                match self.workers.assignments.try_assign_lot(work, self.lease_ms()) {
                     Ok(lot) => lot.map(Made::Lot).map_err(NotMade::from),
                     Err(work) => {
                         self.prepare_lot(work, since, tasks);
@@ -127,7 +129,7 @@ impl Session {
         let unsent = workers.service.dispatcher.hold(lease);
         tasks.asking.spawn(async move {
             let half = workers.service.lease.unsigned_abs() / 2;
-            let lot = workers.handout.lot(work, lease_ms, &files);
+            let lot = workers.assignments.assign_lot(work, lease_ms, &files);
             let Ok(lot) = tokio::time::timeout(half, lot).await else {
                 // There was no memory in time: others are quicker to take what they get.
                 drop(unsent);
@@ -146,7 +148,7 @@ impl Session {
         let (workers, lease_ms) = (self.workers.clone(), self.lease_ms());
         let unsent = workers.service.dispatcher.hold(lease);
         tasks.asking.spawn(async move {
-            let trial = workers.trial(lease, version, lease_ms).await;
+            let trial = workers.trial_assignment(lease, version, lease_ms).await;
             unsent.release();
             let what = What::Made(Box::new(trial.map(Made::Trial).map_err(NotMade::from)));
             Some(Asked { lease, since, what })
@@ -157,7 +159,7 @@ impl Session {
     async fn say_made(&self, lease: Lease, made: Made) -> Result<(), End> {
         self.begin(&[lease]);
         match made {
-            Made::Lot(HandedOut { lot, check, memory }) => {
+            Made::Lot(PreparedLot { lot, check, memory }) => {
                 tracing::debug!(%lease, "handed out");
                 self.keep_check(lease, check);
                 self.say_large(Answer::Lot(lot.into()), memory).await
@@ -167,7 +169,7 @@ impl Session {
                 let trace_id = traced.map(|parent| parent.trace_id());
                 tracing::info!(%lease, trace_id, "a trial is handed out");
                 let said = self.say(Answer::Trial(trial.into())).await;
-                self.workers.service.changes.tell();
+                self.workers.service.changes.notify();
                 said
             }
         }
@@ -208,9 +210,9 @@ impl Session {
 
     /// Says something that holds memory until the worker has taken it. Where it does not in time, its
     /// connection is closed, which frees the memory of all that waits there.
-    async fn say_large(&self, say: Answer, memory: Option<TakenMemory>) -> Result<(), End> {
+    async fn say_large(&self, say: Answer, memory: Option<StateReservation>) -> Result<(), End> {
         let Some(memory) = memory else { return self.say(say).await };
-        let (weight, taken) = outbound::weigh(memory);
+        let (weight, taken) = send_queue::weigh(memory);
         let connection = self.connection.clone();
         let in_time = async move {
             if tokio::time::timeout(TAKING, taken).await.is_err() {
@@ -225,7 +227,7 @@ impl Session {
 }
 
 /// Waits for something to do, once the worker has taken enough of what it was sent.
-async fn asked(workers: &WorkerService, files: &FileMemory, worker: WorkerId) -> Option<Asked> {
+async fn asked(workers: &WorkerService, files: &StateBudget, worker: WorkerId) -> Option<Asked> {
     files.wait().await;
     let (task, since) = workers.service.dispatcher.next_for(Some(worker)).await?;
     Some(Asked { lease: task.lease(), since, what: What::Leased(task) })

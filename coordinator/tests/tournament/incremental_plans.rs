@@ -7,23 +7,25 @@ use arbiter_coordinator::access::{self, Role};
 use arbiter_coordinator::db::editions::{self, Edition};
 use arbiter_coordinator::db::tournaments::Tournament;
 use arbiter_coordinator::db::{bots, progress_samples, versions, workers};
-use arbiter_coordinator::tournament::forecast::{self, Forecast, Next};
-use arbiter_coordinator::tournament::{Design, OpenError, Opening, Running, edition, lineage};
+use arbiter_coordinator::tournament::estimate::{self, CompletionEstimate, NextEdition};
+use arbiter_coordinator::tournament::{
+    IfRunning, OpenError, OpenRequest, PlanMode, edition, plan_history,
+};
 use arbiter_games::{Games, tricks, wojna};
 use arbiter_proto::ids::{BotId, TokenId};
 use arbiter_schedule::{Certificate, Plan};
 use time::Duration;
 
+use crate::fixture::{file, made, matches, running};
 use crate::play::Troupe;
-use crate::stage::{file, made, matches, running};
 use crate::support::{Database, START};
 
 /// Opens another edition in place of the one that runs.
-async fn next(database: &Database, tournament: &Tournament, design: Design) -> Edition {
+async fn next(database: &Database, tournament: &Tournament, mode: PlanMode) -> Edition {
     let queue = database.queue();
     edition::open(
         &queue,
-        Opening { design, ..Opening::new(tournament.id, Running::Replace) },
+        OpenRequest { mode, ..OpenRequest::new(tournament.id, IfRunning::Replace) },
         START,
     )
     .await
@@ -40,8 +42,9 @@ async fn tables(database: &Database, tournament: &Tournament, edition: &Edition)
         seats
     });
     let mut db = database.pool.acquire().await.unwrap();
-    let promise =
-        forecast::promise(&mut db, &Games::built_in(), tournament, edition.id).await.unwrap();
+    let promise = estimate::plan_guarantees(&mut db, &Games::built_in(), tournament, edition.id)
+        .await
+        .unwrap();
     let (bots, owners) = (promise.field.bots(), promise.field.owners());
     let counted = Certificate::count(bots, promise.seats, owners, seats).unwrap();
     counted.prove(&promise.claim.unwrap()).unwrap();
@@ -56,7 +59,7 @@ async fn tables(database: &Database, tournament: &Tournament, edition: &Edition)
 /// How the plan of an edition came to be.
 async fn told(database: &Database, edition: &Edition) -> String {
     let stored = editions::lineage_of(&database.pool, edition.id).await.unwrap();
-    lineage::told(&stored.unwrap())
+    plan_history::summary(&stored.unwrap())
 }
 
 /// Enters a bot.
@@ -80,11 +83,11 @@ async fn tables_stay_when_bots_come_and_go() {
     assert_eq!(begun.len(), 13);
     assert_eq!(told(&database, &first).await, "planned from the beginning: the first plan");
     // The same bots, the same plan.
-    let again = next(&database, &cup, Design::Grown).await;
+    let again = next(&database, &cup, PlanMode::Incremental).await;
     assert_eq!(tables(&database, &cup, &again).await, begun);
     // One joins.
     let new = enter(&database, &cup, None, "new").await;
-    let joined = next(&database, &cup, Design::Grown).await;
+    let joined = next(&database, &cup, PlanMode::Incremental).await;
     let grown = tables(&database, &cup, &joined).await;
     assert_eq!((&grown[..13], grown.len()), (&begun[..], 18));
     assert!(grown[13..].iter().all(|table| table.contains(&new.0)));
@@ -92,16 +95,16 @@ async fn tables_stay_when_bots_come_and_go() {
     // One leaves.
     let left = bots::list(pool, cup.id).await.unwrap()[4].id;
     bots::withdraw(pool, left, START + Duration::MINUTE).await.unwrap();
-    let fewer = next(&database, &cup, Design::Grown).await;
+    let fewer = next(&database, &cup, PlanMode::Incremental).await;
     let stayed: Vec<_> = grown.iter().filter(|table| !table.contains(&left.0)).copied().collect();
     assert_eq!(tables(&database, &cup, &fewer).await[..stayed.len()], stayed);
     // It comes back: what was planned then is the plan again.
     let back = "UPDATE bots SET withdrawn_at = NULL WHERE id = $1";
     sqlx::query(back).bind(left.0).execute(pool).await.unwrap();
-    let back = next(&database, &cup, Design::Grown).await;
+    let back = next(&database, &cup, PlanMode::Incremental).await;
     assert_eq!(tables(&database, &cup, &back).await, grown);
     // All anew, and exact.
-    let fresh = next(&database, &cup, Design::Fresh).await;
+    let fresh = next(&database, &cup, PlanMode::Fresh).await;
     assert_eq!(tables(&database, &cup, &fresh).await.len(), 91);
     assert_eq!(told(&database, &fresh).await, "planned from the beginning: as it was asked for");
 }
@@ -111,7 +114,7 @@ async fn what_cannot_grow_is_planned_anew() {
     let database = Database::new().await;
     let (cup, _) = running(&database, &file(wojna::game(), ""), 5).await;
     enter(&database, &cup, None, "new").await;
-    let anew = next(&database, &cup, Design::Grown).await;
+    let anew = next(&database, &cup, PlanMode::Incremental).await;
     let reason = "planned from the beginning: the bots before were too few to add one";
     assert_eq!(told(&database, &anew).await, reason);
     // Pairs of 14 cannot meet exactly once, but one may join 13.
@@ -122,12 +125,12 @@ async fn what_cannot_grow_is_planned_anew() {
     let queue = database.queue();
     let fresh = edition::open(
         &queue,
-        Opening { design: Design::Fresh, ..Opening::new(exact.id, Running::Replace) },
+        OpenRequest { mode: PlanMode::Fresh, ..OpenRequest::new(exact.id, IfRunning::Replace) },
         START,
     )
     .await;
     assert!(matches!(fresh, Err(OpenError::Schedule { .. })), "{fresh:?}");
-    assert_eq!(next(&database, &exact, Design::Grown).await.matches, 18);
+    assert_eq!(next(&database, &exact, PlanMode::Incremental).await.matches, 18);
     // Matches of two have no lineage.
     let (_, pairs) = running(&database, &file(tricks::game(), ""), 5).await;
     assert_eq!(editions::lineage_of(&database.pool, pairs.id).await.unwrap(), None);
@@ -150,7 +153,7 @@ async fn an_owners_bots_do_not_meet() {
         }
         families.push(family);
     }
-    let edition = next(&database, &cup, Design::Grown).await;
+    let edition = next(&database, &cup, PlanMode::Incremental).await;
     let tables = tables(&database, &cup, &edition).await;
     for family in families {
         assert!(
@@ -168,7 +171,8 @@ async fn the_next_edition_is_estimated_before_it_starts() {
     Troupe::new(&database, first.id, "calm").await.play().await;
     enter(&database, &cup, None, "new").await;
     let mut db = database.pool.acquire().await.unwrap();
-    let next = Next::plan(&mut db, &Games::built_in(), cup, Design::Grown).await.unwrap();
+    let next =
+        NextEdition::plan(&mut db, &Games::built_in(), cup, PlanMode::Incremental).await.unwrap();
     let Plan::Matches(planned) = next.matches().unwrap() else { panic!("they are listed") };
     let estimate = next.estimate(&mut db).await.unwrap();
     assert_eq!((estimate.bots, estimate.matches, estimate.to_play), (14, planned.total(), 5));
@@ -192,7 +196,7 @@ async fn the_end_is_forecast_from_what_was_played() {
     let pace = progress_samples::of_edition(pool, edition.id).await.unwrap().unwrap();
     assert_eq!((pace.played, pace.before, pace.before_at), (10, 0, START));
     let now = START + Duration::seconds(20);
-    let forecast = Forecast::new(5, Some(pace), 0, 1.0, now).unwrap();
+    let forecast = CompletionEstimate::new(5, Some(pace), 0, 1.0, now).unwrap();
     assert_eq!(forecast.eta, now + Duration::seconds(10));
 }
 

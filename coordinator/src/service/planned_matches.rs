@@ -1,4 +1,4 @@
-//! The matches of an edition as they were planned.
+//! The planned matches of an edition.
 
 use arbiter_proto::ids::MatchNumber;
 use arbiter_proto::v1::{LeaderboardRef, ListMatchesRequest};
@@ -18,7 +18,7 @@ pub(crate) struct Planned {
 }
 
 impl Service {
-    /// Matches of an edition as they were planned: of the newest where none is named.
+    /// Planned matches of an edition, by default of the newest.
     pub(crate) async fn planned_matches(
         &self,
         caller: &Caller,
@@ -35,18 +35,18 @@ impl Service {
             })?),
         };
         let first = MatchNumber(after.map_or(0, |after| after.saturating_add(1)).max(0));
-        let _turn = self.turn(caller).await?;
+        let _permit = self.permit(caller).await?;
         let matches = matches::planned(&self.pool, edition.id, first, only, limit).await?;
         Ok(Planned { edition, roster, matches })
     }
 
-    /// How often each bot of an edition sits in each seat.
+    /// How often each bot of an edition has each seat.
     pub(crate) async fn times_in_seats(
         &self,
         caller: &Caller,
         edition: &Edition,
     ) -> Result<Vec<(Entrant, Vec<i64>)>> {
-        let _turn = self.turn(caller).await?;
+        let _permit = self.permit(caller).await?;
         Ok(matches::times_in_seats(&self.pool, edition.id).await?)
     }
 }

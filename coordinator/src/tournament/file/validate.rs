@@ -28,7 +28,7 @@ const LONGEST: Micros = Micros::from_millis(24 * 3_600_000);
 const ALL: u8 = 100;
 
 /// Looks at the file as a whole.
-pub(super) fn check(
+pub(super) fn validate(
     mut file: TournamentFile,
     source: &Source,
 ) -> Result<TournamentFile, FileError> {

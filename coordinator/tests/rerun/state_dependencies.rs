@@ -8,8 +8,8 @@ use arbiter_games::gomoku;
 use arbiter_proto::ids::MatchNumber;
 use arbiter_ranking::Entrant;
 
-use crate::field::Change::{self, Submit};
-use crate::field::{Field, Leaves, file};
+use crate::fixture::Change::{self, Submit};
+use crate::fixture::{Field, Leaves, file};
 
 const PAIRING: &str = "state = \"pairing\"\n[schedule]\nlegs = 2";
 

@@ -9,20 +9,20 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_stream::Stream;
 use tonic::Status;
 
-use crate::tournament::handout::TakenMemory;
+use crate::tournament::lot_assignment::StateReservation;
 
 type Message = Result<CoordinatorMessage, Status>;
 
 /// What is held until a message is sent.
 #[derive(Debug)]
 pub(super) struct Weight {
-    _memory: TakenMemory,
+    _memory: StateReservation,
     /// Says by its end that the message was taken.
     _taken: oneshot::Sender<()>,
 }
 
 /// What a message holds, and what ends when it was taken.
-pub(super) fn weigh(memory: TakenMemory) -> (Weight, oneshot::Receiver<()>) {
+pub(super) fn weigh(memory: StateReservation) -> (Weight, oneshot::Receiver<()>) {
     let (taken, is_taken) = oneshot::channel();
     (Weight { _memory: memory, _taken: taken }, is_taken)
 }

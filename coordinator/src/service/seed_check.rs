@@ -1,4 +1,4 @@
-//! The plan of an edition and its records, compared with what follows from the published seed.
+//! Checks the plan of an edition and its records against the published seed.
 
 use std::collections::VecDeque;
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -18,18 +18,19 @@ use crate::db::results::{self, Played};
 use crate::db::tournaments::{Tournament, TournamentState};
 use crate::tournament::TournamentFile;
 use crate::tournament::derivation::{Commitment, EditionSource};
-use crate::tournament::handout::deal_seed;
+use crate::tournament::lot_assignment::deal_seed;
 
-/// How many differences are told at most.
-const MOST: usize = 1000;
+/// Differences in a response, at most.
+const MAX_DIFFERENCES: usize = 1000;
 /// The longest first line of a record, in bytes.
-const LONGEST_HEADER: u64 = 1 << 20;
-/// How many matches are read at a time.
+const MAX_HEADER: u64 = 1 << 20;
+/// Matches that are read at a time.
 const PAGE: u32 = 1000;
 
 impl Service {
-    /// What the matches of an edition follow from, once its tournament is over.
-    pub(super) async fn source_of(
+    /// The published inputs from which anybody can derive the matches of an edition. They exist once
+    /// its tournament is over.
+    pub(super) async fn edition_source(
         &self,
         tournament: &Tournament,
         edition: &Edition,
@@ -59,8 +60,8 @@ impl Service {
         Ok((file, source?))
     }
 
-    /// Compares the plan of an edition of a tournament that is over, and its records if they are
-    /// asked for, with what follows from the published seed.
+    /// Compares the plan of an edition, and if requested its records, with those derived from the
+    /// published seed.
     pub(super) async fn check_seeds(
         &self,
         tournament: &Tournament,
@@ -68,7 +69,7 @@ impl Service {
         with_records: bool,
         into: &mut CheckEditionResponse,
     ) -> Result<()> {
-        if let Some(reason) = underivable(tournament, edition) {
+        if let Some(reason) = not_derivable(tournament, edition) {
             into.not_derived = reason;
             return Ok(());
         }
@@ -81,17 +82,16 @@ impl Service {
             beacon: value.map(|value| (value.text.as_str(), value.first_edition)),
         };
         into.seed_differences = commitment.differences(edition.number, seed);
-        let stored = Stored::new(self.pool.clone(), edition.id);
+        let stored = StoredPlan::new(self.pool.clone(), edition.id);
         let compare = move || stored.compare(&file, &source);
         let compared = tokio::task::spawn_blocking(compare).await;
-        let compared = compared.map_err(|_| ServiceError::unavailable("the coordinator stops"))?;
-        let (derived, differences) = compared?;
+        let (derived, differences) = compared.map_err(|_| ServiceError::stopping())??;
         into.derived = derived;
         into.seed_differences.extend(differences);
         if with_records {
             self.check_records(edition.id, seed, into).await?;
         }
-        into.seed_differences.truncate(MOST);
+        into.seed_differences.truncate(MAX_DIFFERENCES);
         Ok(())
     }
 
@@ -110,36 +110,36 @@ impl Service {
             for found in page {
                 let id = MatchId { edition, number: found.number };
                 let expected = deal_seed(seed, found.deal);
-                let record = self.fetch(id, found.found).await?;
+                let record = self.fetch_record(id, found.found).await?;
                 into.records += 1;
                 match header_seed(&record) {
                     Some(recorded) if recorded == expected => {}
                     recorded => {
                         let recorded = recorded.map_or("no seed".to_owned(), |s| s.to_string());
                         into.seed_differences.push(format!(
-                            "match {id}: its record has the seed {recorded}, the published seed \
+                            "match {id}: its record has the seed {recorded}, and the published seed \
                              gives {expected}"
                         ));
                     }
                 }
             }
-            if into.seed_differences.len() >= MOST {
+            if into.seed_differences.len() >= MAX_DIFFERENCES {
                 return Ok(());
             }
         }
     }
 }
 
-/// Why the matches of an edition cannot be derived again, if they cannot.
-fn underivable(tournament: &Tournament, edition: &Edition) -> Option<String> {
+/// Why the matches of an edition cannot be derived, if they cannot.
+fn not_derivable(tournament: &Tournament, edition: &Edition) -> Option<String> {
     if tournament.state == TournamentState::Open {
         return Some(format!("the seed of {} is published when it is closed", tournament.name));
     }
-    // Another version of the rules may plan in another way.
+    // Another version of the rules may give another plan.
     (edition.rules != RULES_VERSION).then(|| {
         format!(
-            "edition {} was planned by version {} of the rules, and this coordinator knows version \
-             {RULES_VERSION}; run `arbiter verify` of a program with that version on an export",
+            "edition {} was planned by version {} of the rules, and this coordinator has version \
+             {RULES_VERSION}; run `arbiter verify` of a release with that version on an export",
             edition.number, edition.rules
         )
     })
@@ -153,29 +153,34 @@ fn header_seed(record: &[u8]) -> Option<Seed> {
     }
     let lines = zstd::Decoder::with_buffer(record).ok()?;
     let mut first = String::new();
-    BufReader::new(lines).take(LONGEST_HEADER).read_line(&mut first).ok()?;
+    BufReader::new(lines).take(MAX_HEADER).read_line(&mut first).ok()?;
     serde_json::from_str(&first).ok().map(|Header { seed }| seed)
 }
 
-/// The plan of an edition as it is stored, read page by page.
-struct Stored {
+/// The stored plan of an edition, read page by page.
+struct StoredPlan {
     pool: PgPool,
     edition: EditionId,
     planned: VecDeque<Match>,
-    /// What matches came to, as far as they were read.
+    /// The page of results that was read last.
     played: VecDeque<Played>,
     last_played: MatchNumber,
     next: MatchNumber,
 }
 
-impl Stored {
+impl StoredPlan {
     fn new(pool: PgPool, edition: EditionId) -> Self {
-        let (planned, played) = (VecDeque::new(), VecDeque::new());
-        let last_played = MatchNumber(-1);
-        Self { pool, edition, planned, played, last_played, next: MatchNumber(0) }
+        Self {
+            pool,
+            edition,
+            planned: VecDeque::new(),
+            played: VecDeque::new(),
+            last_played: MatchNumber(-1),
+            next: MatchNumber(0),
+        }
     }
 
-    /// The next stored match, which stays.
+    /// The next stored match. It is not removed.
     fn peek(&mut self) -> Result<Option<&Match>, sqlx::Error> {
         if self.planned.is_empty() {
             let page = matches::planned(&self.pool, self.edition, self.next, None, PAGE);
@@ -187,7 +192,7 @@ impl Stored {
         Ok(self.planned.front())
     }
 
-    /// What a match came to; they are asked for in order.
+    /// The result of a match. Callers ask in ascending order.
     fn result(&mut self, number: MatchNumber) -> Result<Option<Played>, sqlx::Error> {
         loop {
             if self.played.is_empty() {
@@ -202,18 +207,20 @@ impl Stored {
         }
     }
 
-    /// Compares each stored match with that which is derived: how many there are, and what differs.
+    /// Compares each stored match with the derived one. Returns the number of derived matches and the
+    /// differences.
     fn compare(
         mut self,
         file: &TournamentFile,
         source: &EditionSource,
     ) -> Result<(i64, Vec<String>), sqlx::Error> {
-        let (mut derived, mut differences) = (0, Vec::new());
+        let mut derived = 0;
+        let mut differences = Vec::new();
         let mut failed = None;
-        let end = source.derive(file, |due| {
+        let end = source.derive(file, |expected| {
             derived += 1;
-            match self.meet(&due, source.seed, &mut differences) {
-                Ok(played) if differences.len() < MOST => Ok(played),
+            match self.compare_match(&expected, source.seed, &mut differences) {
+                Ok(played) if differences.len() < MAX_DIFFERENCES => Ok(played),
                 Ok(_) => Err("there may be more differences".to_owned()),
                 Err(error) => {
                     failed = Some(error);
@@ -230,8 +237,8 @@ impl Stored {
                 if let Some(stored) = self.peek()? {
                     let id = stored.number;
                     differences.push(format!(
-                        "match {}/{id} and what is stored after it do not follow from the \
-                         published seed",
+                        "match {}/{id} and the matches after it do not follow from the published \
+                         seed",
                         self.edition
                     ));
                 }
@@ -240,37 +247,38 @@ impl Stored {
         Ok((derived, differences))
     }
 
-    /// Compares one match, and says what it came to.
-    fn meet(
+    /// Compares one match, and returns its result.
+    fn compare_match(
         &mut self,
-        due: &Match,
+        expected: &Match,
         seed: Seed,
         differences: &mut Vec<String>,
     ) -> Result<Option<Played>, sqlx::Error> {
-        let id = MatchId { edition: self.edition, number: due.number };
+        let id = MatchId { edition: self.edition, number: expected.number };
         while let Some(stored) = self.peek()?
-            && stored.number < due.number
+            && stored.number < expected.number
         {
             self.planned.pop_front();
         }
         let stored = match self.peek()? {
-            Some(stored) if stored.number == due.number => stored,
+            Some(stored) if stored.number == expected.number => stored,
             _ => {
-                differences.push(format!("match {id} follows from the seed, and is not stored"));
+                differences.push(format!("match {id} follows from the seed but is not stored"));
                 return Ok(None);
             }
         };
-        if stored.deal != due.deal {
-            let (found, expected) = (deal_seed(seed, stored.deal), deal_seed(seed, due.deal));
+        if stored.deal != expected.deal {
+            let found = deal_seed(seed, stored.deal);
+            let from_seed = deal_seed(seed, expected.deal);
             differences.push(format!(
-                "match {id}: the stored plan gives it the seed {found}, the published seed {expected}"
+                "match {id}: its seed in the stored plan is {found}, and the published seed gives {from_seed}"
             ));
-        } else if stored != due {
+        } else if stored != expected {
             differences.push(format!(
-                "match {id}: the stored plan has {stored:?}, from the published seed follows {due:?}"
+                "match {id}: the stored plan has {stored:?}, and the published seed gives {expected:?}"
             ));
         }
         self.planned.pop_front();
-        self.result(due.number)
+        self.result(expected.number)
     }
 }

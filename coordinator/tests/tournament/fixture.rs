@@ -9,7 +9,7 @@ use arbiter_coordinator::db::matches::{self, Match};
 use arbiter_coordinator::db::tournaments::Tournament;
 use arbiter_coordinator::queue::Queue;
 use arbiter_coordinator::tournament::{
-    OpenError, Opening, Running, StateError, TournamentFile, create, edition,
+    IfRunning, LifecycleError, OpenError, OpenRequest, TournamentFile, edition, lifecycle,
 };
 use arbiter_games::Games;
 use arbiter_proto::ids::{EditionId, MatchNumber, TournamentId};
@@ -37,14 +37,14 @@ pub(crate) fn file(game: impl Display, lines: &str) -> TournamentFile {
 /// Makes a tournament with so many bots.
 pub(crate) async fn made(database: &Database, file: &TournamentFile, bots: i32) -> Tournament {
     let tournament =
-        create::create(&mut database.pool.acquire().await.unwrap(), file, START).await.unwrap();
+        lifecycle::create(&mut database.pool.acquire().await.unwrap(), file, START).await.unwrap();
     database.versions(tournament.id, bots).await;
     tournament
 }
 
 /// Opens an edition.
 pub(crate) async fn open(queue: &Queue, tournament: &Tournament) -> Result<Edition, OpenError> {
-    edition::open(queue, Opening::new(tournament.id, Running::Refuse), START).await
+    edition::open(queue, OpenRequest::new(tournament.id, IfRunning::Refuse), START).await
 }
 
 /// An edition of a new tournament with so many bots, being played.
@@ -68,9 +68,9 @@ pub(crate) async fn close(
     queue: &Queue,
     id: TournamentId,
     now: OffsetDateTime,
-) -> Result<Tournament, StateError> {
+) -> Result<Tournament, LifecycleError> {
     let mut transaction = queue.pool().begin().await?;
-    let ended = create::close(&mut transaction, id, now).await?;
+    let ended = lifecycle::close(&mut transaction, id, now).await?;
     transaction.commit().await?;
     Ok(ended)
 }
@@ -80,9 +80,9 @@ pub(crate) async fn cancel(
     queue: &Queue,
     id: TournamentId,
     now: OffsetDateTime,
-) -> Result<Tournament, StateError> {
+) -> Result<Tournament, LifecycleError> {
     let mut transaction = queue.pool().begin().await?;
-    let ended = create::cancel(&mut transaction, id, now).await?;
+    let ended = lifecycle::cancel(&mut transaction, id, now).await?;
     transaction.commit().await?;
     Ok(ended)
 }

@@ -7,13 +7,13 @@ use arbiter_coordinator::db::lots::{self, LotState};
 use arbiter_coordinator::db::tournaments;
 use arbiter_coordinator::invalidation;
 use arbiter_coordinator::queue::Verdict;
-use arbiter_coordinator::tournament::opener::{Outcome, open_due};
-use arbiter_coordinator::tournament::{Design, Opening, Running, create, edition};
+use arbiter_coordinator::tournament::auto_edition::{OpenOutcome, open_due};
+use arbiter_coordinator::tournament::{IfRunning, OpenRequest, PlanMode, edition, lifecycle};
 use arbiter_games::{Dice, Game, Seed, blackjack, gomoku, tricks, wojna};
 use time::Duration;
 
-use crate::field::Change::{self, Submit, Withdraw};
-use crate::field::{Field, Leaves, file};
+use crate::fixture::Change::{self, Submit, Withdraw};
+use crate::fixture::{Field, Leaves, file};
 use crate::support::test_clock::AtTime as _;
 
 /// How often the same match was played more than once, all editions taken together.
@@ -53,7 +53,7 @@ async fn what_comes_together_makes_one_edition() {
     let [a, b, c, d] = looks;
     let (a, b, c, d) = tokio::join!(a, b, c, d);
     let opened: Vec<_> = [a, b, c, d].into_iter().filter_map(Result::unwrap).collect();
-    let [Outcome::Opened(second)] = &opened[..] else { panic!("{opened:?}") };
+    let [OpenOutcome::Opened(second)] = &opened[..] else { panic!("{opened:?}") };
     assert_eq!((second.number, second.matches), (2, 10));
     assert_eq!(state(&field, &first).await, EditionState::Cancelled);
     assert_eq!(field.database.number("SELECT count(*) FROM changes").await, 0);
@@ -84,7 +84,7 @@ async fn an_edition_that_cannot_be_is_told_once() {
     field.now += Duration::seconds(5);
     let id = field.tournament.id;
     let found = open_due(&field.queue, id, field.now).await.unwrap();
-    assert!(matches!(found, Some(Outcome::Trouble(..))), "{found:?}");
+    assert!(matches!(found, Some(OpenOutcome::Failed(..))), "{found:?}");
     assert!(open_due(&field.queue, id, field.now).await.unwrap().is_none());
     let pool = field.database.pool.clone();
     let trouble = tournaments::get(&pool, id).await.unwrap().unwrap().trouble;
@@ -115,7 +115,7 @@ async fn a_plan_that_breaks_its_promise_is_never_started() {
     field.change(Withdraw(u16::try_from(apart).unwrap())).await;
     field.now += Duration::seconds(5);
     let found = open_due(&field.queue, id, field.now).await.unwrap();
-    assert!(matches!(found, Some(Outcome::Trouble(..))), "{found:?}");
+    assert!(matches!(found, Some(OpenOutcome::Failed(..))), "{found:?}");
     let trouble = tournaments::get(&pool, id).await.unwrap().unwrap().trouble.unwrap();
     assert!(trouble.starts_with("cannot start cup: its plan breaks its promise ("), "{trouble}");
     assert!(trouble.contains("two bots' matches") && trouble.contains("--fresh"), "{trouble}");
@@ -124,7 +124,7 @@ async fn a_plan_that_breaks_its_promise_is_never_started() {
     // The remedy it names.
     let fresh = edition::open(
         &field.queue,
-        Opening { design: Design::Fresh, ..Opening::new(id, Running::Replace) },
+        OpenRequest { mode: PlanMode::Fresh, ..OpenRequest::new(id, IfRunning::Replace) },
         field.now,
     );
     assert_eq!(fresh.await.unwrap().matches, 10);
@@ -230,7 +230,7 @@ async fn a_tournament_that_is_given_up_is_not_played_on() {
     let second = field.reopen(&[Submit(7, 2)]).await;
     assert!(matches(&field, &first, LotState::Leased).await > 0);
     let mut transaction = field.queue.pool().begin().await.unwrap();
-    create::cancel(&mut transaction, field.tournament.id, field.now).await.unwrap();
+    lifecycle::cancel(&mut transaction, field.tournament.id, field.now).await.unwrap();
     transaction.commit().await.unwrap();
     for edition in [&first, &second] {
         assert_eq!(matches(&field, edition, LotState::Cancelled).await, edition.matches);

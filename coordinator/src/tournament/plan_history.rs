@@ -25,7 +25,7 @@ use crate::db::{bots, editions};
 
 /// How a plan of foursomes came to be, as it is stored with an edition.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Descent {
+pub struct PlanHistory {
     /// Who has each place.
     bots: Vec<BotId>,
     /// Who began, and who came and left since.
@@ -64,13 +64,13 @@ impl Fresh {
     }
 }
 
-/// What happens to an earlier plan.
+/// How an edition uses the plan of the edition before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Design {
-    /// It grows.
+pub enum PlanMode {
+    /// The plan before is extended.
     #[default]
-    Grown,
-    /// It is forgotten: everything is planned from the beginning.
+    Incremental,
+    /// The plan is made anew.
     Fresh,
 }
 
@@ -79,7 +79,7 @@ pub enum Design {
 pub(super) struct Entry {
     pub(super) field: Participants,
     /// How the plan came to be, where that matters.
-    pub(super) descent: Option<Descent>,
+    pub(super) descent: Option<PlanHistory>,
 }
 
 /// Whom the next edition is planned for, if these bots are entered, numbered in this order.
@@ -88,19 +88,19 @@ pub(super) async fn next(
     tournament: (TournamentId, Seed),
     file: &TournamentFile,
     entered: &[BotId],
-    design: Design,
+    mode: PlanMode,
 ) -> Result<Result<Entry, ScheduleError>> {
     let Schedule::Foursomes(extent) = file.schedule else {
         return Ok(Ok(Entry { field: entered.len().into(), descent: None }));
     };
-    let before = match design {
-        Design::Fresh => None,
-        Design::Grown => editions::lineage(&mut *db, tournament.0).await?,
+    let before = match mode {
+        PlanMode::Fresh => None,
+        PlanMode::Incremental => editions::lineage(&mut *db, tournament.0).await?,
     };
     let before = before.and_then(|stored| serde_json::from_value(stored).ok());
     let owners = owners(db, tournament.0, file).await?;
     let planner = Follower { extent, seed: tournament.1, owners, entered };
-    Ok(planner.follow(before, design))
+    Ok(planner.follow(before, mode))
 }
 
 /// Whom an edition was planned for: the field that its matches are to be proved with.
@@ -116,7 +116,7 @@ pub(super) async fn of_edition(
     let (Schedule::Foursomes(extent), Some(stored)) = (file.schedule, stored) else {
         return Ok(Ok(Entry { field: entered.len().into(), descent: None }));
     };
-    let descent: Descent =
+    let descent: PlanHistory =
         serde_json::from_value(stored).map_err(|error| Error::Decode(Box::new(error)))?;
     let owners = owners(db, tournament.0, file).await?;
     let planner = Follower { extent, seed: tournament.1, owners, entered: &entered };
@@ -131,7 +131,7 @@ pub(super) fn field_of(
     let (Schedule::Foursomes(extent), Some(stored)) = (file.schedule, &source.lineage) else {
         return Ok(source.entrants.into());
     };
-    let descent = Descent::deserialize(stored)?;
+    let descent = PlanHistory::deserialize(stored)?;
     if !descent.is_whole() {
         return Err(LineageError::Places);
     }
@@ -174,9 +174,9 @@ struct Follower<'a> {
 }
 
 impl Follower<'_> {
-    fn follow(&self, before: Option<Descent>, design: Design) -> Result<Entry, ScheduleError> {
+    fn follow(&self, before: Option<PlanHistory>, mode: PlanMode) -> Result<Entry, ScheduleError> {
         let grown = match before {
-            None if design == Design::Fresh => Err(Fresh::Asked),
+            None if mode == PlanMode::Fresh => Err(Fresh::Asked),
             None => Err(Fresh::First),
             Some(before) => self.grow(before),
         };
@@ -185,19 +185,19 @@ impl Follower<'_> {
             Err(fresh) => fresh,
         };
         let bots = self.entered.to_vec();
-        let descent = Descent { lineage: RosterHistory::new(bots.len()), bots, fresh };
+        let descent = PlanHistory { lineage: RosterHistory::new(bots.len()), bots, fresh };
         Ok(Entry { field: self.field(&descent)?, descent: Some(descent) })
     }
 
     /// The plan after one step more, or why another one is begun.
-    fn grow(&self, before: Descent) -> Result<Entry, Fresh> {
+    fn grow(&self, before: PlanHistory) -> Result<Entry, Fresh> {
         let entered: HashSet<_> = self.entered.iter().copied().collect();
         let steps = before.lineage.steps.len();
         let together = (0..=steps).rev().map(|steps| before.lineage.before(steps));
         let together = together.into_iter().find(|lineage| before.there(lineage) == entered);
         if let Some(lineage) = together {
             let bots = before.bots[..lineage.places()].to_vec();
-            let descent = Descent { bots, lineage, ..before };
+            let descent = PlanHistory { bots, lineage, ..before };
             let field = self.field(&descent).map_err(|_| Fresh::Few)?;
             return Ok(Entry { field, descent: Some(descent) });
         }
@@ -216,7 +216,7 @@ impl Follower<'_> {
             return Err(Fresh::Few);
         }
         let lineage = before.lineage.after(RosterChange { left, joined });
-        let descent = Descent { bots, lineage, fresh: before.fresh };
+        let descent = PlanHistory { bots, lineage, fresh: before.fresh };
         let field = self.field(&descent).map_err(|_| Fresh::Few)?;
         if self.is_cheaper_anew(&field) {
             return Err(Fresh::Cheaper);
@@ -245,7 +245,7 @@ impl Follower<'_> {
     }
 
     /// The field that has this lineage.
-    fn field(&self, descent: &Descent) -> Result<Participants, ScheduleError> {
+    fn field(&self, descent: &PlanHistory) -> Result<Participants, ScheduleError> {
         let numbers = self.entered.iter().copied().zip(0..=Bot::MAX);
         let numbers: HashMap<_, _> = numbers.collect();
         let mut members: Vec<_> = descent.bots.iter().map(|bot| self.member(*bot)).collect();
@@ -267,11 +267,11 @@ impl Follower<'_> {
 }
 
 /// How a stored plan came to be, in a line for people; empty if that cannot be read.
-pub fn told(stored: &serde_json::Value) -> String {
-    Descent::deserialize(stored).map(|descent| descent.told()).unwrap_or_default()
+pub fn summary(stored: &serde_json::Value) -> String {
+    PlanHistory::deserialize(stored).map(|descent| descent.summary()).unwrap_or_default()
 }
 
-impl Descent {
+impl PlanHistory {
     /// Who has each place.
     pub(super) fn bots(&self) -> &[BotId] {
         &self.bots
@@ -302,7 +302,7 @@ impl Descent {
     }
 
     /// How it came to be, in a line for people.
-    pub fn told(&self) -> String {
+    pub fn summary(&self) -> String {
         let steps = &self.lineage.steps;
         let reason = self.fresh.reason();
         if steps.is_empty() {

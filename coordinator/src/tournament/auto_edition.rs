@@ -18,7 +18,7 @@ use tokio::sync::Semaphore;
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::edition::{self, OpenError};
-use super::{Design, Rerun, StateError, TournamentFile, create};
+use super::{LifecycleError, PlanMode, Rerun, TournamentFile, lifecycle};
 use crate::backoff::Backoff;
 use crate::database_clock::Clock;
 use crate::db::editions::{self, Edition};
@@ -34,22 +34,22 @@ const OPENINGS: usize = 2;
 
 /// Opens editions. The leader does so; several at once do no harm ([`crate::leader_election`]).
 #[derive(Debug)]
-pub struct Opener {
+pub struct EditionOpener {
     queue: Queue,
     clock: Clock,
 }
 
 /// What became of a tournament that changed.
 #[derive(Debug)]
-pub enum Outcome {
+pub enum OpenOutcome {
     /// An edition was opened.
     Opened(Edition),
     /// None can be, of the tournament of this name: the organiser is told why, and the next change
     /// is waited for.
-    Trouble(String, OpenError),
+    Failed(String, OpenError),
 }
 
-impl Opener {
+impl EditionOpener {
     /// An opener for this queue, by this clock.
     pub fn new(queue: Queue, clock: Clock) -> Self {
         Self { queue, clock }
@@ -58,9 +58,9 @@ impl Opener {
     /// Looks again and again, and hands over what came of it. It may be dropped at any moment: an
     /// edition is opened as a whole or not at all. Tournaments are looked at side by side, and one
     /// that fails rests.
-    pub async fn run(&self, mut done: impl FnMut(Result<Outcome, OpenError>)) {
+    pub async fn run(&self, mut done: impl FnMut(Result<OpenOutcome, OpenError>)) {
         let free = Arc::new(Semaphore::new(OPENINGS));
-        let mut openings: KeyedTasks<TournamentId, Result<Option<Outcome>, OpenError>> =
+        let mut openings: KeyedTasks<TournamentId, Result<Option<OpenOutcome>, OpenError>> =
             KeyedTasks::new();
         let mut looking = Backoff::new();
         let mut looks = interval(LOOK);
@@ -107,7 +107,7 @@ impl Opener {
     }
 
     /// Opens what is due now.
-    pub async fn look(&self) -> Result<Vec<Outcome>, OpenError> {
+    pub async fn open_all_due(&self) -> Result<Vec<OpenOutcome>, OpenError> {
         let (mut outcomes, mut failed) = (Vec::new(), None);
         for tournament in edition_triggers::tournaments(self.queue.pool()).await? {
             match open_due(&self.queue, tournament, self.clock.now()).await {
@@ -124,7 +124,7 @@ impl Opener {
 }
 
 /// When an edition of a tournament is opened because something changed, if one is due.
-pub async fn due(
+pub async fn due_at(
     db: &mut PgConnection,
     games: &Games,
     tournament: &Tournament,
@@ -154,21 +154,21 @@ pub async fn open_due(
     queue: &Queue,
     tournament: TournamentId,
     now: OffsetDateTime,
-) -> Result<Option<Outcome>, OpenError> {
+) -> Result<Option<OpenOutcome>, OpenError> {
     let (queue, runtime) = (queue.clone(), Handle::current());
-    let work = move || runtime.block_on(open_here(&queue, tournament, now));
+    let work = move || runtime.block_on(open_due_here(&queue, tournament, now));
     tokio::task::spawn_blocking(work).await.map_err(|_| OpenError::Stopped)?
 }
 
-async fn open_here(
+async fn open_due_here(
     queue: &Queue,
     id: TournamentId,
     now: OffsetDateTime,
-) -> Result<Option<Outcome>, OpenError> {
+) -> Result<Option<OpenOutcome>, OpenError> {
     // Most looks come before the time: they lock nothing.
     let mut connection = queue.pool().acquire().await?;
     let Some(tournament) = tournaments::get(&mut *connection, id).await? else { return Ok(None) };
-    if due(&mut connection, queue.games(), &tournament).await?.is_none_or(|due| now < due) {
+    if due_at(&mut connection, queue.games(), &tournament).await?.is_none_or(|due| now < due) {
         return Ok(None);
     }
     drop(connection);
@@ -176,27 +176,27 @@ async fn open_here(
     let db = &mut *transaction;
     db::begin_opening(&mut *db).await?;
     db::be_patient(&mut *db).await?;
-    let tournament = match create::open(db, id).await {
+    let tournament = match lifecycle::open(db, id).await {
         Ok(tournament) => tournament,
-        Err(StateError::Database(error)) => return Err(error.into()),
+        Err(LifecycleError::Database(error)) => return Err(error.into()),
         // It ended meanwhile.
         Err(_) => return Ok(None),
     };
     let changes = edition_triggers::of_tournament(&mut *db, id).await?;
-    if due(&mut *db, queue.games(), &tournament).await?.is_none_or(|due| now < due) {
+    if due_at(&mut *db, queue.games(), &tournament).await?.is_none_or(|due| now < due) {
         // Somebody else has opened one that shows what there was.
         return Ok(None);
     }
-    match unless_shown(db, queue.games(), &tournament, now).await {
+    match open_unless_current(db, queue.games(), &tournament, now).await {
         Ok(opened) => {
             edition_triggers::forget(&mut *db, &changes).await?;
             transaction.commit().await?;
             if let Some(edition) = &opened {
                 edition::analyze(queue, edition.id).await;
             }
-            Ok(opened.map(Outcome::Opened))
+            Ok(opened.map(OpenOutcome::Opened))
         }
-        Err(error) if may_pass(&error) => Err(error),
+        Err(error) if is_transient(&error) => Err(error),
         Err(error) => {
             transaction.rollback().await?;
             let mut transaction = queue.pool().begin().await?;
@@ -204,14 +204,14 @@ async fn open_here(
             tournaments::trouble(&mut *transaction, id, Some(&told)).await?;
             edition_triggers::forget(&mut *transaction, &changes).await?;
             transaction.commit().await?;
-            Ok(Some(Outcome::Trouble(tournament.name, error)))
+            Ok(Some(OpenOutcome::Failed(tournament.name, error)))
         }
     }
 }
 
 /// Opens an edition, unless the one that is being played, or else the last one that was, shows all
 /// there is.
-async fn unless_shown(
+async fn open_unless_current(
     db: &mut PgConnection,
     games: &Games,
     tournament: &Tournament,
@@ -220,7 +220,7 @@ async fn unless_shown(
     let before = editions::playing(&mut *db, tournament.id).await?;
     let shown = match &before {
         Some(running) => Some(running.clone()),
-        None => last_complete(db, tournament.id).await?,
+        None => official_edition(db, tournament.id).await?,
     };
     if let Some(shown) = shown {
         let entrants = editions::entrants(&mut *db, shown.id).await?;
@@ -232,10 +232,15 @@ async fn unless_shown(
             return Ok(None);
         }
     }
-    edition::begin(db, games, tournament, before.as_ref(), Design::Grown, now).await.map(Some)
+    edition::begin(db, games, tournament, before.as_ref(), PlanMode::Incremental, now)
+        .await
+        .map(Some)
 }
 
-async fn last_complete(db: &mut PgConnection, tournament: TournamentId) -> Result<Option<Edition>> {
+async fn official_edition(
+    db: &mut PgConnection,
+    tournament: TournamentId,
+) -> Result<Option<Edition>> {
     let Some(official) = editions::official(&mut *db, tournament).await? else { return Ok(None) };
     editions::get(&mut *db, official).await
 }
@@ -246,10 +251,10 @@ fn window(file: &TournamentFile) -> time::Duration {
 }
 
 /// Whether trying again later may help, as with a full disk; if not, the organiser is told.
-fn may_pass(error: &OpenError) -> bool {
+fn is_transient(error: &OpenError) -> bool {
     match error {
         OpenError::Database(cause)
-        | OpenError::State(StateError::Database(cause))
+        | OpenError::State(LifecycleError::Database(cause))
         | OpenError::Plan(PlanError::Database(_, cause)) => !db::is_refused(cause),
         OpenError::Stopped => true,
         _ => false,

@@ -22,12 +22,12 @@ const UNIT: usize = 1 << 10;
 
 /// From what the memory of files is taken.
 #[derive(Clone, Debug)]
-pub struct FileMemory {
+pub struct StateBudget {
     all: Arc<Semaphore>,
     stream: Arc<Semaphore>,
 }
 
-impl Default for FileMemory {
+impl Default for StateBudget {
     fn default() -> Self {
         Self { all: Arc::new(Semaphore::new(OF_ALL / UNIT)), stream: of_stream() }
     }
@@ -37,7 +37,7 @@ fn of_stream() -> Arc<Semaphore> {
     Arc::new(Semaphore::new(OF_STREAM / UNIT))
 }
 
-impl FileMemory {
+impl StateBudget {
     /// The same memory for another stream.
     #[must_use]
     pub fn for_stream(&self) -> Self {
@@ -52,12 +52,12 @@ impl FileMemory {
     }
 
     /// Waits for so many bytes, or for all of a stream's, if that is less.
-    async fn take(&self, bytes: usize) -> Option<TakenMemory> {
+    async fn take(&self, bytes: usize) -> Option<StateReservation> {
         let units = units(bytes);
         // The stream's first, so that only those who may have it wait for what all share.
         let stream = Arc::clone(&self.stream).acquire_many_owned(units).await.ok()?;
         let all = Arc::clone(&self.all).acquire_many_owned(units).await.ok()?;
-        Some(TakenMemory([stream, all]))
+        Some(StateReservation([stream, all]))
     }
 }
 
@@ -67,9 +67,9 @@ fn units(bytes: usize) -> u32 {
 
 /// Memory that is taken until this is dropped.
 #[derive(Debug)]
-pub struct TakenMemory([OwnedSemaphorePermit; 2]);
+pub struct StateReservation([OwnedSemaphorePermit; 2]);
 
-impl TakenMemory {
+impl StateReservation {
     /// Gives back what is more than so many bytes.
     fn shrink(&mut self, bytes: usize) {
         let keep = units(bytes) as usize;
@@ -84,7 +84,7 @@ impl TakenMemory {
 pub(super) struct Files {
     archives: HashMap<(MatchNumber, i32), Vec<u8>>,
     /// Where there are any.
-    pub(super) memory: Option<TakenMemory>,
+    pub(super) memory: Option<StateReservation>,
 }
 
 impl Files {
@@ -98,7 +98,7 @@ impl Files {
         pool: &PgPool,
         edition: EditionId,
         work: &Work,
-        memory: &FileMemory,
+        memory: &StateBudget,
     ) -> Result<Self> {
         let seats = seats_with_files(&work.matches).count();
         if seats == 0 {
@@ -135,7 +135,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_stream_that_takes_nothing_leaves_memory_to_others() {
-        let (slow, wait) = (FileMemory::default(), Duration::ZERO);
+        let (slow, wait) = (StateBudget::default(), Duration::ZERO);
         let mut held = [slow.take(4 << 20).await.unwrap(), slow.take(4 << 20).await.unwrap()];
         assert!(timeout(wait, slow.take(1)).await.is_err());
         let other = slow.for_stream();
@@ -147,7 +147,7 @@ mod tests {
 
     #[tokio::test]
     async fn all_streams_together_have_a_bound() {
-        let (memory, wait) = (FileMemory::default(), Duration::ZERO);
+        let (memory, wait) = (StateBudget::default(), Duration::ZERO);
         let mut held = Vec::new();
         for _ in 0..OF_ALL / OF_STREAM {
             held.push(memory.for_stream().take(usize::MAX).await.unwrap());

@@ -1,23 +1,23 @@
-//! Voiding over the wire.
+//! Voiding of matches, for organisers.
 
-use crate::access::Role;
 use arbiter_proto::ids::{MatchId, MatchIdError};
 use arbiter_proto::v1::{VoidMatchesRequest, VoidMatchesResponse, VoidStanding};
 use serde_json::json;
 
-use super::{Caller, Result, Service, ServiceError, Which, time_of};
+use super::{Caller, Result, Service, ServiceError, Which, parse_micros};
+use crate::access::Role;
 use crate::db::invalidated_matches::Wanted;
 use crate::db::{editions, workers};
 use crate::invalidation::{self, Preview, RankChange};
-use crate::tournament::create;
+use crate::tournament::lifecycle;
 
-/// So many of the matches are named.
-const NAMED: usize = 20;
+/// Matches that a response names, at most.
+const MAX_NAMED: usize = 20;
 /// The longest reason, in characters.
-const REASON: usize = 1000;
+const MAX_REASON: usize = 1000;
 
 impl Service {
-    /// Shows what voiding matches would come to, and does it if that is asked for.
+    /// Shows how voiding matches would change the leaderboard, and voids them if requested.
     pub(crate) async fn void_matches(
         &self,
         caller: &Caller,
@@ -25,12 +25,12 @@ impl Service {
     ) -> Result<VoidMatchesResponse> {
         let who = caller.require(Role::Organiser)?;
         let tournament = self.tournament(&request.tournament).await?;
-        let wanted = self.wanted(&request).await?;
+        let wanted = self.void_filter(&request).await?;
         let named = request.matches.iter().map(|name| name.parse());
         let named = named.collect::<Result<Vec<MatchId>, MatchIdError>>()?;
-        if request.reason.chars().count() > REASON {
+        if request.reason.chars().count() > MAX_REASON {
             return Err(ServiceError::invalid_argument(format!(
-                "write at most {REASON} characters"
+                "write a reason of at most {MAX_REASON} characters"
             )));
         }
         let official = editions::official(&self.pool, tournament.id).await?;
@@ -43,12 +43,12 @@ impl Service {
         if request.apply {
             let mut transaction = self.pool.begin().await?;
             let db = &mut *transaction;
-            create::open(&mut *db, tournament.id).await?;
-            // What was reported since then is not in the preview, but what is asked for.
+            lifecycle::open(&mut *db, tournament.id).await?;
+            // Matches reported since the preview are included.
             let found = invalidation::find(&mut *db, tournament.id, &wanted, &named).await?;
             if found.is_empty() {
                 return Err(ServiceError::failed_precondition(
-                    "there is no such match that is not void already; nothing was changed",
+                    "all these matches are void already, or there are none; nothing was changed",
                 ));
             }
             let (reason, now) = (request.reason.as_str(), self.now());
@@ -59,22 +59,22 @@ impl Service {
                 "named": request.matches.len(), "matches": found.len(), "reason": reason,
             });
             let (action, subject) = ("tournament void", &tournament.name);
-            self.note_in(&mut *db, who, action, subject, Some(&detail)).await?;
+            self.record_change(&mut *db, who, action, subject, Some(&detail)).await?;
             transaction.commit().await?;
-            self.changes.tell();
+            self.changes.notify();
         }
         Ok(message(&found, edition.number, preview))
     }
 
-    /// Which matches are asked for.
-    async fn wanted(&self, request: &VoidMatchesRequest) -> Result<Wanted> {
+    /// The requested worker and period.
+    async fn void_filter(&self, request: &VoidMatchesRequest) -> Result<Wanted> {
         let worker = Some(request.worker.clone()).filter(|name| !name.is_empty());
         if let Some(name) = &worker {
             let known = workers::find(&self.pool, name).await?;
             known.ok_or_else(|| ServiceError::missing("worker", name))?;
         }
-        let from = request.from_us.map(time_of).transpose()?;
-        let to = request.to_us.map(time_of).transpose()?;
+        let from = request.from_us.map(parse_micros).transpose()?;
+        let to = request.to_us.map(parse_micros).transpose()?;
         Ok(Wanted { worker, from, to })
     }
 }
@@ -96,7 +96,7 @@ fn message(found: &[MatchId], edition: i32, preview: Preview) -> VoidMatchesResp
     });
     VoidMatchesResponse {
         matches: i64::try_from(found.len()).unwrap_or(i64::MAX),
-        examples: found.iter().take(NAMED).map(ToString::to_string).collect(),
+        examples: found.iter().take(MAX_NAMED).map(ToString::to_string).collect(),
         edition,
         missing: i64::try_from(missing).unwrap_or(i64::MAX),
         standings: places.collect(),

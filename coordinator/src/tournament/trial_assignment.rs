@@ -8,7 +8,7 @@ use arbiter_proto::trace::{self, Span};
 use serde_json::json;
 use sqlx::{Error, PgPool};
 
-use super::handout::seat;
+use super::lot_assignment::seat;
 use super::{FileError, TournamentFile};
 use crate::db::entrants::Named;
 use crate::db::{bots, tournaments, trace_contexts};

@@ -19,17 +19,17 @@ use crate::db::matches::{self, Match};
 use crate::db::{editions, tournaments, trace_contexts};
 use crate::queue::Work;
 
-mod files;
+mod bot_state;
 
-use files::Files;
-pub use files::{FileMemory, TakenMemory};
+use bot_state::Files;
+pub use bot_state::{StateBudget, StateReservation};
 
 /// Editions that are kept in mind; more than are ever played at the same time.
 const EDITIONS: usize = 64;
 
 /// Why a lot cannot be handed out.
 #[derive(Debug, thiserror::Error)]
-pub enum HandoutError {
+pub enum AssignmentError {
     /// The database failed.
     #[error("cannot read what edition {0} is about: {1}")]
     Database(EditionId, #[source] Error),
@@ -79,29 +79,29 @@ pub struct LotAssignment {
 
 /// A lot on its way to its worker.
 #[derive(Debug)]
-pub struct HandedOut {
+pub struct PreparedLot {
     /// What the worker is told.
     pub lot: LotAssignment,
     /// What its report is checked against.
     pub check: LotCheck,
     /// Held until the message is sent, where it is large.
-    pub memory: Option<TakenMemory>,
+    pub memory: Option<StateReservation>,
 }
 
 /// Says what workers are told of lots. What lots of an edition have in common is read once.
 #[derive(Debug)]
-pub struct Handout {
+pub struct AssignmentBuilder {
     pool: PgPool,
     games: Games,
     editions: Cache<EditionId, Constants>,
-    file_memory: FileMemory,
+    state_budget: StateBudget,
 }
 
-impl Handout {
+impl AssignmentBuilder {
     /// For the editions of this database, of these games.
     pub fn new(pool: PgPool, games: Games) -> Self {
-        let file_memory = FileMemory::default();
-        Self { pool, games, editions: Cache::new(EDITIONS), file_memory }
+        let state_budget = StateBudget::default();
+        Self { pool, games, editions: Cache::new(EDITIONS), state_budget }
     }
 
     /// The games of its editions.
@@ -110,23 +110,23 @@ impl Handout {
     }
 
     /// The memory of files that lots are handed out with over one stream.
-    pub fn file_memory(&self) -> FileMemory {
-        self.file_memory.for_stream()
+    pub fn state_budget(&self) -> StateBudget {
+        self.state_budget.for_stream()
     }
 
     /// What a worker is told of a lot, once there is memory for the files that its matches
     /// begin with. The lease ends `lease_ms` milliseconds from now.
-    pub async fn lot(
+    pub async fn assign_lot(
         &self,
         work: Work,
         lease_ms: i64,
-        memory: &FileMemory,
-    ) -> Result<HandedOut, HandoutError> {
+        memory: &StateBudget,
+    ) -> Result<PreparedLot, AssignmentError> {
         let begun = Instant::now();
         let edition = edition_of(work.lot.lease);
         let constants = self.constants(edition).await?;
         let files = Files::read(&self.pool, edition, &work, memory).await;
-        let files = files.map_err(|cause| HandoutError::Database(edition, cause))?;
+        let files = files.map_err(|cause| AssignmentError::Database(edition, cause))?;
         // Reading takes no time that counts, unless there has to be memory first.
         let waited = files.memory.is_some().then(|| begun.elapsed().as_millis());
         let waited = waited.and_then(|waited| i64::try_from(waited).ok()).unwrap_or(0);
@@ -137,12 +137,12 @@ impl Handout {
     ///
     /// # Errors
     /// Gives the lot back for which something has to be read; the inner ones are those of
-    /// [`Handout::lot`].
-    pub fn lot_at_once(
+    /// [`AssignmentBuilder::assign_lot`].
+    pub fn try_assign_lot(
         &self,
         work: Work,
         lease_ms: i64,
-    ) -> Result<Result<HandedOut, HandoutError>, Work> {
+    ) -> Result<Result<PreparedLot, AssignmentError>, Work> {
         match self.editions.get(edition_of(work.lot.lease), None) {
             Some(constants) if !Files::are_needed(&work) => {
                 Ok(constants.lot(work, lease_ms, Files::default()))
@@ -154,16 +154,16 @@ impl Handout {
     /// The check for the report of a lot that another coordinator handed out, or this one before it
     /// was restarted. The lot has `count` matches from `first` on. `None` if there are no such
     /// matches, or their tournament was dropped.
-    pub async fn check_of(
+    pub async fn lot_check(
         &self,
         id: LotId,
         first: MatchNumber,
         count: i32,
-    ) -> Result<Option<LotCheck>, HandoutError> {
+    ) -> Result<Option<LotCheck>, AssignmentError> {
         let edition = id.edition;
-        let failed = |cause| HandoutError::Database(edition, cause);
+        let failed = |cause| AssignmentError::Database(edition, cause);
         let constants = match self.constants(edition).await {
-            Err(HandoutError::Database(_, Error::RowNotFound)) => return Ok(None),
+            Err(AssignmentError::Database(_, Error::RowNotFound)) => return Ok(None),
             constants => constants?,
         };
         let matches = matches::range(&self.pool, edition, first, count).await.map_err(failed)?;
@@ -171,24 +171,24 @@ impl Handout {
             return Ok(None);
         }
         let check = constants.checker.lot(matches.iter());
-        check.map(Some).map_err(|what| HandoutError::Nonsense(id, what))
+        check.map(Some).map_err(|what| AssignmentError::Nonsense(id, what))
     }
 
     /// A match as workers are told of it, without files, with the game and the settings of its lot.
-    pub async fn one(
+    pub async fn match_assignment(
         &self,
         edition: EditionId,
         planned: Match,
-    ) -> Result<(String, String, MatchAssignment), HandoutError> {
+    ) -> Result<(String, String, MatchAssignment), AssignmentError> {
         let constants = self.constants(edition).await?;
         // A lot of one match is named after it.
         let lot = LotId { edition, number: LotNumber(-1 - planned.number.0) };
         let told = constants.one(planned, &mut Files::default());
-        let told = told.map_err(|what| HandoutError::Nonsense(lot, what))?;
+        let told = told.map_err(|what| AssignmentError::Nonsense(lot, what))?;
         Ok((constants.game.clone(), constants.settings.clone(), told))
     }
 
-    async fn constants(&self, edition: EditionId) -> Result<Arc<Constants>, HandoutError> {
+    async fn constants(&self, edition: EditionId) -> Result<Arc<Constants>, AssignmentError> {
         if let Some(constants) = self.editions.get(edition, None) {
             return Ok(constants);
         }
@@ -203,12 +203,16 @@ fn edition_of(lease: Lease) -> EditionId {
 }
 
 impl Constants {
-    async fn read(pool: &PgPool, games: &Games, edition: EditionId) -> Result<Self, HandoutError> {
-        let failed = |cause| HandoutError::Database(edition, cause);
+    async fn read(
+        pool: &PgPool,
+        games: &Games,
+        edition: EditionId,
+    ) -> Result<Self, AssignmentError> {
+        let failed = |cause| AssignmentError::Database(edition, cause);
         let tournament = tournaments::of_edition(pool, edition).await.map_err(failed)?;
         let number = editions::number(pool, edition).await.map_err(failed)?;
         let file = TournamentFile::from_json(games, &tournament.settings)
-            .map_err(|cause| HandoutError::Settings(edition, cause))?;
+            .map_err(|cause| AssignmentError::Settings(edition, cause))?;
         let roster = Roster::of(pool, edition).await.map_err(failed)?;
         let trace = if trace::is_on() {
             trace_contexts::of_edition(pool, edition).await.map_err(failed)?
@@ -231,9 +235,14 @@ impl Constants {
     }
 
     /// The message that hands out a lot, and what its report is checked against.
-    fn lot(&self, work: Work, lease_ms: i64, mut files: Files) -> Result<HandedOut, HandoutError> {
+    fn lot(
+        &self,
+        work: Work,
+        lease_ms: i64,
+        mut files: Files,
+    ) -> Result<PreparedLot, AssignmentError> {
         let Work { lot, matches } = work;
-        let nonsense = |what| HandoutError::Nonsense(lot.lease.lot, what);
+        let nonsense = |what| AssignmentError::Nonsense(lot.lease.lot, what);
         let check = self.checker.lot(matches.iter());
         let matches =
             matches.into_iter().map(|planned| self.one(planned, &mut files).map_err(nonsense));
@@ -249,7 +258,7 @@ impl Constants {
             trace: span.carried(),
         };
         // What is missing for a match is told by its message better than by its check.
-        Ok(HandedOut { lot, check: check.map_err(nonsense)?, memory: files.memory })
+        Ok(PreparedLot { lot, check: check.map_err(nonsense)?, memory: files.memory })
     }
 
     /// The message about one match; what is missing, if something is.

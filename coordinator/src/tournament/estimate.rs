@@ -13,8 +13,8 @@ use arbiter_schedule::{Claim, NameKey, Participants, Plan, PlannedMatch};
 use sqlx::PgConnection;
 use time::{Duration, OffsetDateTime};
 
-use super::cost::per_lot;
-use super::lineage::{self, Design, Entry};
+use super::lot_size::per_lot;
+use super::plan_history::{self, Entry, PlanMode};
 use super::planner::listed;
 use super::{OpenError, TournamentFile};
 use crate::db::estimates::{self, Means};
@@ -37,14 +37,14 @@ const LONGEST: Duration = Duration::days(36_500);
 
 /// When something is over, as things stand.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Forecast {
+pub struct CompletionEstimate {
     /// Matches in a second.
     pub rate: f64,
     /// When the last one is played.
     pub eta: OffsetDateTime,
 }
 
-impl Forecast {
+impl CompletionEstimate {
     /// When so many matches are played, by the pace of those before, or by so many slots if there
     /// is none; a match takes so many milliseconds. Nothing if nobody plays.
     pub fn new(
@@ -76,7 +76,7 @@ fn rate(pace: Pace, now: OffsetDateTime) -> Option<f64> {
 
 /// What an edition would come to.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Estimate {
+pub struct EditionEstimate {
     /// Bots that are entered.
     pub bots: usize,
     /// Matches; at most so many where they follow from results.
@@ -95,7 +95,7 @@ pub struct Estimate {
 
 /// The next edition of a tournament, as it would be planned now.
 #[derive(Debug)]
-pub struct Next {
+pub struct NextEdition {
     file: TournamentFile,
     tournament: Tournament,
     entered: Vec<Version>,
@@ -103,19 +103,19 @@ pub struct Next {
     entry: Entry,
 }
 
-impl Next {
+impl NextEdition {
     /// Plans it, and stores nothing.
     pub async fn plan(
         db: &mut PgConnection,
         games: &Games,
         tournament: Tournament,
-        design: Design,
+        mode: PlanMode,
     ) -> Result<Self, OpenError> {
         let file = settings(games, &tournament)?;
         let entered = versions::newest(&mut *db, tournament.id).await?;
         let bots: Vec<_> = entered.iter().map(|version| version.bot).collect();
         let seed = tournament.next_seed();
-        let entry = lineage::next(db, (tournament.id, seed), &file, &bots, design).await?;
+        let entry = plan_history::next(db, (tournament.id, seed), &file, &bots, mode).await?;
         let entry = entry.map_err(|cause| unplanned(&tournament, cause))?;
         let all = bots::list(&mut *db, tournament.id).await?;
         let all: HashMap<_, _> = all.iter().map(|bot| (bot.id, &bot.name)).collect();
@@ -130,8 +130,8 @@ impl Next {
     }
 
     /// How its plan comes to be, where plans grow.
-    pub fn told(&self) -> Option<String> {
-        self.entry.descent.as_ref().map(lineage::Descent::told)
+    pub fn summary(&self) -> Option<String> {
+        self.entry.descent.as_ref().map(plan_history::PlanHistory::summary)
     }
 
     /// Its matches.
@@ -152,7 +152,7 @@ impl Next {
         clippy::cast_sign_loss,
         reason = "an estimate is not exact, and sizes are positive"
     )]
-    pub async fn estimate(&self, db: &mut PgConnection) -> Result<Estimate, OpenError> {
+    pub async fn estimate(&self, db: &mut PgConnection) -> Result<EditionEstimate, OpenError> {
         let means = estimates::means(&mut *db, self.tournament.id).await?;
         let (matches, to_play) = match self.matches()? {
             Plan::Matches(plan) => {
@@ -170,14 +170,14 @@ impl Next {
         let record = means.record.unwrap_or(self.file.record_bytes() as f64);
         let record = RECORD.0 + RECORD.1 * record;
         let rows = ROWS + LOT / f64::from(per_lot(matches, self.file.expected_ms()));
-        Ok(Estimate {
+        Ok(EditionEstimate {
             bots: self.entered.len(),
             matches,
             to_play,
             match_ms: match_ms(&means, &self.file),
             measured: means.wall_ms.is_some(),
             bytes: (matches as f64 * rows + to_play as f64 * record) as u64,
-            plan: self.told(),
+            plan: self.summary(),
         })
     }
 
@@ -231,7 +231,7 @@ type Key = (i16, Vec<u16>);
 
 /// What a stored edition promises of its matches, and how its plan came to be.
 #[derive(Debug)]
-pub struct Promise {
+pub struct PlanGuarantees {
     /// Whom it was planned for.
     pub field: Participants,
     /// What is promised; nothing of episodes, which follow from results.
@@ -243,22 +243,22 @@ pub struct Promise {
 }
 
 /// What the schedule promises of an edition that is stored.
-pub async fn promise(
+pub async fn plan_guarantees(
     db: &mut PgConnection,
     games: &Games,
     tournament: &Tournament,
     edition: EditionId,
-) -> Result<Promise, OpenError> {
+) -> Result<PlanGuarantees, OpenError> {
     let file = settings(games, tournament)?;
     let seed = tournament.edition_seed(editions::number(&mut *db, edition).await?);
-    let entry = lineage::of_edition(db, (tournament.id, seed), &file, edition).await?;
+    let entry = plan_history::of_edition(db, (tournament.id, seed), &file, edition).await?;
     let Entry { field, descent } = entry.map_err(|cause| unplanned(tournament, cause))?;
     let plan = file.schedule.plan_for(&field, seed);
     let (claim, seats) = match plan.map_err(|cause| unplanned(tournament, cause))? {
         Plan::Matches(matches) => (Some(matches.claim()), matches.seats()),
         Plan::Episodes(_) => (None, 0),
     };
-    Ok(Promise { field, claim, seats, plan: descent.map(|descent| descent.told()) })
+    Ok(PlanGuarantees { field, claim, seats, plan: descent.map(|descent| descent.summary()) })
 }
 
 /// How long a match of a tournament takes, in milliseconds, and how many there are at most.
@@ -301,24 +301,27 @@ mod tests {
         Pace { played, before: 100, before_at: NOW - Duration::seconds(seconds) }
     }
 
-    fn seconds(forecast: Option<Forecast>) -> Option<i64> {
+    fn seconds(forecast: Option<CompletionEstimate>) -> Option<i64> {
         forecast.map(|forecast| (forecast.eta - NOW).whole_seconds())
     }
 
     #[test]
     fn a_pace_counts_once_it_is_known() {
         // 120 matches in a minute, and 600 are left.
-        assert_eq!(seconds(Forecast::new(600, Some(pace(220, 60)), 1, 1000.0, NOW)), Some(300));
+        assert_eq!(
+            seconds(CompletionEstimate::new(600, Some(pace(220, 60)), 1, 1000.0, NOW)),
+            Some(300)
+        );
         // Nothing was played yet, or for a moment only: 4 slots, each half a match a second.
         for early in [Some(pace(100, 60)), Some(pace(220, 5)), None] {
-            assert_eq!(seconds(Forecast::new(600, early, 4, 2000.0, NOW)), Some(300));
+            assert_eq!(seconds(CompletionEstimate::new(600, early, 4, 2000.0, NOW)), Some(300));
         }
     }
 
     #[test]
     fn without_workers_nothing_is_forecast() {
-        assert_eq!(Forecast::new(600, None, 0, 1000.0, NOW), None);
-        assert_eq!(seconds(Forecast::new(0, None, 1, 1000.0, NOW)), Some(0));
-        assert!(Forecast::new(u64::MAX, None, 1, f64::MAX, NOW).is_some());
+        assert_eq!(CompletionEstimate::new(600, None, 0, 1000.0, NOW), None);
+        assert_eq!(seconds(CompletionEstimate::new(0, None, 1, 1000.0, NOW)), Some(0));
+        assert!(CompletionEstimate::new(u64::MAX, None, 1, f64::MAX, NOW).is_some());
     }
 }
