@@ -275,7 +275,7 @@ async fn lead(workers: WorkerService, awake: Instant) {
     tokio::join!(
         upkeep.run(awake, |round| tell(round, service)),
         opener.run(|outcome| tell_opened(outcome, service)),
-        service.keep_pace(),
+        service.sample_progress(),
         auditor.run(|round| tell_audited(round, service)),
     );
 }

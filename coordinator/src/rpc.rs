@@ -1,8 +1,8 @@
-//! What workers and clients call: the gRPC services `arbiter.v1`, translated to the use cases of
+//! The gRPC services `arbiter.v1` for workers and clients, on top of the use cases of
 //! [`crate::service`].
 //!
-//! Who calls is found out once, before a message is read (`admission`); a use case refuses a caller
-//! whose role is not enough.
+//! The caller is identified once, before a message is read (`admission`). A use case refuses a caller
+//! whose role is not sufficient.
 
 mod admission;
 mod clients;

@@ -45,7 +45,7 @@ const LARGEST_OF_GUESTS: usize = 16 << 10;
 /// bundle.
 const LARGEST_OF_CLIENTS: usize = 1 << 20;
 /// The largest message of a worker, in bytes: a lot with all its records.
-pub(super) const LARGEST_REPORT: usize = 512 << 20;
+pub(super) const MAX_REPORT: usize = 512 << 20;
 
 /// Bytes of messages in memory from callers without a token.
 const GUESTS: usize = 16 << 20;
@@ -107,7 +107,7 @@ fn rule(path: &str) -> Rule {
     };
     match (service, method) {
         ("arbiter.v1.WorkerService", "Work") => {
-            Rule { largest: LARGEST_REPORT, rests: true, ..needs(Role::Worker) }
+            Rule { largest: MAX_REPORT, rests: true, ..needs(Role::Worker) }
         }
         ("arbiter.v1.WorkerService", _) => Rule { lasts: true, ..needs(Role::Worker) },
         ("arbiter.v1.TokenService", _) => needs(Role::Admin),

@@ -1,4 +1,4 @@
-//! The calls of clients: each is one use case of [`Service`].
+//! The calls of clients. Each is one use case of [`Service`].
 
 use std::pin::Pin;
 
@@ -12,30 +12,30 @@ use arbiter_proto::v1::tournament_service_server::TournamentService;
 use tokio_stream::{Stream, StreamExt as _};
 use tonic::{Request, Response, Status, Streaming};
 
-use super::status::refused;
+use super::status::to_error;
 use crate::service::{Caller, Service, ServiceError};
 
 /// The gRPC services of clients.
 #[derive(Clone, Debug)]
 pub(super) struct Clients(pub(super) Service);
 
-/// A stream of answers.
+/// A stream of responses.
 pub(super) type ResponseStream<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send + 'static>>;
 
-/// Who calls, as admission found out, and the message.
-pub(super) fn open<T>(request: Request<T>) -> (Caller, T) {
+/// Splits a request into the caller, identified by admission, and the message.
+pub(super) fn split_request<T>(request: Request<T>) -> (Caller, T) {
     let (_, mut extensions, message) = request.into_parts();
     (extensions.remove().unwrap_or_default(), message)
 }
 
-/// Implements a gRPC service by the use cases of the same names: first those with one answer, then
-/// those with a stream of them, then what is written out.
+/// Implements a gRPC service by the use cases of the same names: first those with one response, then
+/// those with a stream of responses, then handwritten methods.
 macro_rules! serve {
     (
         $service:ident {
-            $($call:ident($request:ident) -> $answer:ident;)*
+            $($call:ident($request:ident) -> $response:ident;)*
         }
-        streams { $($stream:ident = $streaming:ident($asked:ident) -> $item:ident;)* }
+        streams { $($stream:ident = $streaming:ident($query:ident) -> $item:ident;)* }
         $($rest:tt)*
     ) => {
         #[tonic::async_trait]
@@ -44,8 +44,8 @@ macro_rules! serve {
                 async fn $call(
                     &self,
                     request: Request<v1::$request>,
-                ) -> Result<Response<v1::$answer>, Status> {
-                    let (caller, message) = open(request);
+                ) -> Result<Response<v1::$response>, Status> {
+                    let (caller, message) = split_request(request);
                     Ok(Response::new(self.0.$call(&caller, message).await?))
                 }
             )*
@@ -54,11 +54,11 @@ macro_rules! serve {
 
                 async fn $streaming(
                     &self,
-                    request: Request<v1::$asked>,
+                    request: Request<v1::$query>,
                 ) -> Result<Response<Self::$stream>, Status> {
-                    let (caller, message) = open(request);
-                    let answers = self.0.$streaming(&caller, message).await?;
-                    Ok(Response::new(Box::pin(answers.map(|answer| Ok(answer?)))))
+                    let (caller, message) = split_request(request);
+                    let responses = self.0.$streaming(&caller, message).await?;
+                    Ok(Response::new(Box::pin(responses.map(|response| Ok(response?)))))
                 }
             )*
             $($rest)*
@@ -122,15 +122,15 @@ serve! {
         &self,
         request: Request<Streaming<v1::SubmitVersionRequest>>,
     ) -> Result<Response<v1::Version>, Status> {
-        let (caller, mut parts) = open(request);
+        let (caller, mut parts) = split_request(request);
         let first = parts.message().await?.and_then(|message| message.part);
         let Some(Part::Submission(submission)) = first else {
-            return Err(Status::invalid_argument("a submission opens with what it is of"));
+            return Err(Status::invalid_argument("the first part of a submission is its header"));
         };
-        let pieces = parts.map(|message| match message.map_err(|status| refused(&status))?.part {
+        let pieces = parts.map(|message| match message.map_err(|status| to_error(&status))?.part {
             Some(Part::Bundle(piece)) => Ok(piece),
             _ => Err(ServiceError::invalid_argument(
-                "after its opening a submission is its bundle",
+                "after its header a submission has only pieces of its bundle",
             )),
         });
         Ok(Response::new(self.0.submit_version(&caller, &submission, pieces).await?))

@@ -1,4 +1,4 @@
-//! Lots, trials and reports between what they are and the messages that carry them.
+//! Conversions of lots, trials and reports to and from messages.
 
 use arbiter_proto::ids::{Lease, WorkerId};
 use arbiter_proto::trace::TraceParent;
@@ -12,7 +12,7 @@ use crate::tournament::trial_assignment::TrialAssignment;
 pub mod report;
 pub mod trial;
 
-/// What a worker reports under a lease.
+/// Decodes a worker's report under a lease.
 pub(super) fn delivery(
     worker: WorkerId,
     lease: Lease,

@@ -1,5 +1,4 @@
-//! Answers that last end when their caller's token does: it was revoked, or has expired, or its secret
-//! was replaced.
+//! Long responses end when the caller's token is revoked or expires, or its secret is replaced.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -11,7 +10,7 @@ use tonic::Status;
 use crate::access::open_tokens::OpenToken;
 use crate::service::ServiceError;
 
-/// The answer of a call, which ends with its token.
+/// The body of a response, which ends with the caller's token.
 pub(super) struct RevocableBody {
     body: Body,
     token_ends: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,

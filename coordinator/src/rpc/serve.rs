@@ -22,7 +22,7 @@ use tonic::service::Routes;
 use tonic::transport::server::Connected;
 use tonic::transport::{Certificate, Identity, Server as TonicServer, ServerTlsConfig};
 
-use super::admission::{Admission, ConnectionInfo, LARGEST_REPORT, admit_call};
+use super::admission::{Admission, ConnectionInfo, MAX_REPORT, admit_call};
 use super::clients::Clients;
 use super::worker::Workers;
 use crate::access::open_tokens::OpenTokens;
@@ -30,49 +30,49 @@ use crate::connection_limit::{Connection, ConnectionLimiter, LimitedStream};
 use crate::metrics::count_call;
 use crate::service::{ChangeNotifier, SHUTDOWN_GRACE, WorkerService};
 
-/// How long a connection may be silent before it is asked whether anybody is there, and how long
-/// the answer may take: a network that was cut is noticed. How long encryption may take to begin.
-const ALIVE: Duration = Duration::from_secs(10);
+/// The interval and timeout of keep-alive pings, which detect a cut network; also the timeout of a
+/// TLS handshake.
+const KEEPALIVE: Duration = Duration::from_secs(10);
 
-/// One in so many of the files that this process may open is for these connections.
-const PART: u64 = 4;
+/// These connections may use 1/4 of the file descriptors of this process.
+const DESCRIPTOR_SHARE: u64 = 4;
 /// How long a connection may take to make its first call.
 const FIRST_CALL: Duration = Duration::from_secs(20);
-/// How long a connection may be without a call after that. Clients make another one by themselves.
-const IDLE: Duration = Duration::from_secs(600);
-/// Calls that may be open on one connection.
-const CALLS: u32 = 256;
-/// The longest head of a call, in bytes.
-const LONGEST_HEAD: u32 = 16 << 10;
-/// What a connection, and each call on it, may send before we have taken it in, in bytes.
+/// How long a connection may be without a call after that. Clients reconnect by themselves.
+const MAX_IDLE: Duration = Duration::from_secs(600);
+/// Open calls on one connection.
+const MAX_CALLS: u32 = 256;
+/// The longest headers of a call, in bytes.
+const MAX_HEADERS: u32 = 16 << 10;
+/// The flow-control window of a connection and of each call, in bytes.
 const WINDOW: u32 = 1 << 20;
-/// Calls on a connection that were given up at once, or broken by us, before it is ended.
-const MOST_RESETS: usize = 32;
+/// Calls reset by the client at once, or by us, before the connection is closed.
+const MAX_RESETS: usize = 32;
 
-/// Files with which connections are encrypted.
+/// The files for TLS.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tls {
     /// The certificate chain, as PEM.
     pub certificate: PathBuf,
     /// Its private key, as PEM.
     pub key: PathBuf,
-    /// Who signs the certificates of clients, if they must have one.
+    /// The authority that signs client certificates, if clients must have one.
     pub clients: Option<PathBuf>,
 }
 
 /// Why the server does not run.
 #[derive(Debug, Error)]
 pub enum ServeError {
-    /// A file of the encryption cannot be read.
-    #[error("{path}: {cause}; it is to hold PEM and be readable to this user")]
+    /// A TLS file cannot be read.
+    #[error("cannot read {path}: {cause} (expected a PEM file readable by this user)")]
     File {
         /// The file.
         path: PathBuf,
         /// Why.
         cause: io::Error,
     },
-    /// The files of the encryption do not fit together.
-    #[error("cannot encrypt with {certificate} and {key}: {cause}; is that the certificate's key?")]
+    /// The certificate and the key do not match.
+    #[error("cannot use TLS with {certificate} and {key}: {cause} (is it the certificate's key?)")]
     Unfit {
         /// The file of the certificate.
         certificate: PathBuf,
@@ -90,15 +90,15 @@ impl Tls {
     fn config(&self) -> Result<ServerTlsConfig, ServeError> {
         let certificate = read(&self.certificate, "CERTIFICATE")?;
         let identity = Identity::from_pem(certificate, read(&self.key, "PRIVATE KEY")?);
-        let config = ServerTlsConfig::new().identity(identity).timeout(ALIVE);
+        let config = ServerTlsConfig::new().identity(identity).timeout(KEEPALIVE);
         Ok(match &self.clients {
             Some(path) => config.client_ca_root(Certificate::from_pem(read(path, "CERTIFICATE")?)),
             None => config,
         })
     }
 
-    /// A server that encrypts with these files.
-    fn encrypt(&self, server: TonicServer) -> Result<TonicServer, ServeError> {
+    /// Adds TLS to a server.
+    fn apply(&self, server: TonicServer) -> Result<TonicServer, ServeError> {
         server.tls_config(self.config()?).map_err(|error| {
             let (certificate, key) = (self.certificate.clone(), self.key.clone());
             ServeError::Unfit { certificate, key, cause: causes(&error) }
@@ -106,23 +106,22 @@ impl Tls {
     }
 }
 
-/// A file in PEM that holds something of this kind.
+/// Reads a PEM file that contains an item of this kind.
 fn read(path: &Path, kind: &str) -> Result<String, ServeError> {
     let failed = |cause| ServeError::File { path: path.to_owned(), cause };
     let text = fs::read_to_string(path).map_err(failed)?;
     if text.contains(&format!("{kind}-----")) {
         return Ok(text);
     }
-    let nothing = io::Error::new(io::ErrorKind::InvalidData, format!("there is no {kind} in it"));
-    Err(failed(nothing))
+    Err(failed(io::Error::new(io::ErrorKind::InvalidData, format!("it contains no {kind}"))))
 }
 
-/// A failure of the transport.
+/// An error of the transport.
 fn transport(error: &(dyn std::error::Error + 'static)) -> ServeError {
     ServeError::Transport(causes(error))
 }
 
-/// An error with its causes: the outermost says little.
+/// An error with all its causes: the outermost alone says little.
 fn causes(error: &(dyn std::error::Error + 'static)) -> String {
     let causes = std::iter::successors(Some(error), |error| error.source());
     let causes: Vec<_> = causes.map(ToString::to_string).collect();
@@ -132,19 +131,16 @@ fn causes(error: &(dyn std::error::Error + 'static)) -> String {
 /// The gRPC services, ready to serve.
 #[derive(Debug)]
 pub struct Server {
-    /// The use cases of workers, and beside them those of clients.
+    /// The use cases of workers, which include those of clients.
     pub workers: WorkerService,
     /// The tokens of open streams.
     pub open_tokens: OpenTokens,
-    /// How connections are encrypted, if they are.
+    /// The files for TLS; none for plain connections.
     pub tls: Option<Tls>,
 }
 
 impl Server {
-    /// Serves until `stop`; then open calls end, watching ones too.
-    ///
-    /// # Errors
-    /// If a file of the encryption cannot be used, or the port fails.
+    /// Serves until `stop` completes. Then open calls end, including streams.
     pub async fn run(
         self,
         listener: TcpListener,
@@ -153,7 +149,7 @@ impl Server {
         let Self { workers, open_tokens, tls } = self;
         let mut server = transport_limits();
         if let Some(tls) = &tls {
-            server = tls.encrypt(server)?;
+            server = tls.apply(server)?;
         }
         let changes = workers.service.changes.clone();
         let routes = server.add_routes(routes(workers, open_tokens).await?);
@@ -172,14 +168,14 @@ impl Server {
 /// A server with the limits of connections.
 fn transport_limits() -> TonicServer {
     TonicServer::builder()
-        .http2_keepalive_interval(Some(ALIVE))
-        .http2_keepalive_timeout(Some(ALIVE))
-        .max_concurrent_streams(CALLS)
-        .http2_max_header_list_size(LONGEST_HEAD)
+        .http2_keepalive_interval(Some(KEEPALIVE))
+        .http2_keepalive_timeout(Some(KEEPALIVE))
+        .max_concurrent_streams(MAX_CALLS)
+        .http2_max_header_list_size(MAX_HEADERS)
         .initial_connection_window_size(WINDOW)
         .initial_stream_window_size(WINDOW)
-        .http2_max_pending_accept_reset_streams(Some(MOST_RESETS))
-        .http2_max_local_error_reset_streams(Some(MOST_RESETS))
+        .http2_max_pending_accept_reset_streams(Some(MAX_RESETS))
+        .http2_max_local_error_reset_streams(Some(MAX_RESETS))
 }
 
 /// All services, with health and reflection, behind admission.
@@ -196,10 +192,11 @@ async fn routes(workers: WorkerService, open_tokens: OpenTokens) -> Result<Route
     health.set_serving::<TokenServiceServer<Clients>>().await;
     health.set_serving::<AuditServiceServer<Clients>>().await;
     let service = workers.service.clone();
-    let (clients, metrics) = (Clients(service.clone()), Arc::clone(service.metrics()));
+    let clients = Clients(service.clone());
+    let metrics = Arc::clone(service.metrics());
     let admission = Admission::new(service, open_tokens.clone());
     let worker = WorkerServiceServer::new(Workers { workers, open_tokens })
-        .max_decoding_message_size(LARGEST_REPORT);
+        .max_decoding_message_size(MAX_REPORT);
     let services = Routes::new(health_service)
         .add_service(reflection)
         .add_service(worker)
@@ -213,10 +210,10 @@ async fn routes(workers: WorkerService, open_tokens: OpenTokens) -> Result<Route
     Ok(services.into_axum_router().layer(admitted).layer(counted).into())
 }
 
-/// The connections that are made, one after the other.
+/// A stream of accepted connections.
 fn incoming(listener: TcpListener) -> ReceiverStream<io::Result<LimitedStream>> {
     let (sender, connections) = mpsc::channel(1);
-    let limiter = ConnectionLimiter::new(PART);
+    let limiter = ConnectionLimiter::new(DESCRIPTOR_SHARE);
     tokio::spawn(async move {
         loop {
             let accepted = tokio::select! {
@@ -224,7 +221,7 @@ fn incoming(listener: TcpListener) -> ReceiverStream<io::Result<LimitedStream>> 
                 () = sender.closed() => return,
             };
             let (stream, closed) = accepted;
-            let end = ended(Arc::clone(&stream.connection), closed);
+            let end = close_reason(Arc::clone(&stream.connection), closed);
             if sender.send(Ok(stream.until(end))).await.is_err() {
                 return;
             }
@@ -233,24 +230,26 @@ fn incoming(listener: TcpListener) -> ReceiverStream<io::Result<LimitedStream>> 
     ReceiverStream::new(connections)
 }
 
-/// Waits until a connection is to be ended, because it makes room or makes no calls: why.
-async fn ended(connection: Arc<Connection>, closed: oneshot::Receiver<()>) -> io::Error {
+/// Waits until a connection must be closed: to make room for others, or because it is idle.
+async fn close_reason(connection: Arc<Connection>, closed: oneshot::Receiver<()>) -> io::Error {
     let idle = async {
         let mut left = FIRST_CALL;
         while !left.is_zero() {
             tokio::time::sleep(left).await;
             left = match connection.idle() {
-                None => IDLE,
-                Some((idle, used)) => (if used { IDLE } else { FIRST_CALL }).saturating_sub(idle),
+                None => MAX_IDLE,
+                Some((idle, used)) => {
+                    (if used { MAX_IDLE } else { FIRST_CALL }).saturating_sub(idle)
+                }
             };
         }
     };
     tokio::select! {
         _ = closed => {
-            let error = "it makes room for another connection";
+            let error = "closed to make room for another connection";
             io::Error::new(io::ErrorKind::ConnectionAborted, error)
         }
-        () = idle => io::Error::new(io::ErrorKind::TimedOut, "it makes no call"),
+        () = idle => io::Error::new(io::ErrorKind::TimedOut, "closed because it was idle"),
     }
 }
 
@@ -262,7 +261,7 @@ impl Connected for LimitedStream {
     }
 }
 
-/// Ends when the calls that are open when the coordinator stops have had their time.
+/// Completes when the grace period of open calls is over after the coordinator stopped.
 async fn overdue(changes: &ChangeNotifier) {
     changes.stopped().await;
     tokio::time::sleep(SHUTDOWN_GRACE).await;

@@ -1,10 +1,10 @@
-//! Refusals as gRPC says them.
+//! Conversions between service errors and gRPC statuses.
 
 use tonic::{Code, Status};
 
 use crate::service::{ErrorKind, ServiceError};
 
-/// Where a refusal says after how many seconds to ask again.
+/// The metadata key that says after how many seconds to try again.
 const RETRY_AFTER: &str = "retry-after";
 
 impl From<ServiceError> for Status {
@@ -30,8 +30,8 @@ impl From<ServiceError> for Status {
     }
 }
 
-/// A message of a stream that was not taken in, as a use case that reads the stream refuses it.
-pub(super) fn refused(status: &Status) -> ServiceError {
+/// The error of a use case whose request stream failed.
+pub(super) fn to_error(status: &Status) -> ServiceError {
     let kind = match status.code() {
         Code::DeadlineExceeded => ErrorKind::DeadlineExceeded,
         Code::InvalidArgument | Code::OutOfRange => ErrorKind::InvalidArgument,

@@ -34,7 +34,7 @@ use tonic::{Code, Request, Response, Status, Streaming};
 use tracing::Instrument as _;
 
 use super::admission::{ConnectionInfo, Reservation};
-use super::clients::{ResponseStream, open};
+use super::clients::{ResponseStream, split_request};
 use super::codec;
 use crate::access::open_tokens::{OpenToken, OpenTokens};
 use crate::access::token_throttle::Origin;
@@ -52,7 +52,7 @@ mod send_queue;
 
 use assignments::Asked;
 use lease_tasks::Note;
-use send_queue::Outbound;
+use send_queue::SendQueue;
 
 /// How long a worker may take to say hello.
 const HELLO: Duration = Duration::from_secs(10);
@@ -88,7 +88,7 @@ impl v1::worker_service_server::WorkerService for Workers {
         let memory = extensions.get::<Reservation>().cloned().unwrap_or_default();
         let connection = extensions.get::<ConnectionInfo>();
         let connection = connection.map(|known| Arc::clone(&known.connection));
-        let (caller, mut inbound) = open(request);
+        let (caller, mut inbound) = split_request(request);
         let who = caller.require(Role::Worker)?;
         let hello = hello(&mut inbound).await?;
         let greeted = self.workers.admit(who.id, &hello).await?;
@@ -114,7 +114,7 @@ impl v1::worker_service_server::WorkerService for Workers {
         &self,
         request: Request<FetchBundleRequest>,
     ) -> Result<Response<Self::FetchBundleStream>, Status> {
-        let (caller, message) = open(request);
+        let (caller, message) = split_request(request);
         let pieces = self.workers.fetch_bundle(&caller, message).await?;
         Ok(Response::new(Box::pin(pieces.map(|piece| Ok(BundlePiece { bytes: piece? })))))
     }
@@ -146,7 +146,7 @@ struct Session {
     files: StateBudget,
     /// What the reports of the lots are checked against that were handed out over this stream.
     checks: Mutex<HashMap<Lease, LotCheck>>,
-    outbound: Outbound,
+    outbound: SendQueue,
 }
 
 /// What goes on beside the reading of a stream.

@@ -120,7 +120,10 @@ fn bot_message(found: &Listed, caller: &Caller) -> Bot {
         withdrawn: bot.withdrawn_at.is_some(),
         owned_by_caller: caller.is_owner(bot.owner),
         suspended: reason.is_some(),
-        suspended_reason: reason.filter(|_| caller.may_inspect(bot.owner)).unwrap_or_default().to_owned(),
+        suspended_reason: reason
+            .filter(|_| caller.may_inspect(bot.owner))
+            .unwrap_or_default()
+            .to_owned(),
         newest: version(entered),
         pending: version(pending),
     }
@@ -163,7 +166,8 @@ impl Service {
         let roster = Roster::of(&self.pool, edition).await?;
         let found = editions::get(&self.pool, edition).await?;
         let shown = found.is_some_and(|edition| visibility.shows(&edition));
-        let mut matches = played_matches::of_entrant(&self.pool, edition, entrant, forfeits).await?;
+        let mut matches =
+            played_matches::of_entrant(&self.pool, edition, entrant, forfeits).await?;
         matches.truncate(room);
         let numbers: Vec<_> = matches.iter().map(|played| played.result.number).collect();
         let evidence = evidence::of_matches(&self.pool, edition, &numbers).await?;

@@ -1,7 +1,6 @@
-//! What lies ahead: when an edition will be complete, what the next one would cost, and whether
-//! schedules are balanced.
+//! Estimates of when an edition completes and what the next one costs; certificates that schedules
+//! are balanced.
 
-use crate::access::Role;
 use arbiter_proto::v1::{self, CertifyEditionRequest, EditionEstimate, EstimateEditionRequest};
 use arbiter_schedule::foursomes::MAX_COUNTED_BOTS;
 use arbiter_schedule::{
@@ -12,6 +11,7 @@ use tokio::sync::Semaphore;
 
 use super::beacon;
 use super::{Caller, Result, Service, ServiceError, Which, micros};
+use crate::access::Role;
 use crate::db::editions::{self, EditionState};
 use crate::db::lots::Census;
 use crate::db::tournaments::{self, Tournament};
@@ -19,11 +19,11 @@ use crate::db::{matches, progress_samples, workers};
 use crate::tournament::PlanMode;
 use crate::tournament::estimate::{self, CompletionEstimate, NextEdition};
 
-/// Certificates take a number for each pair of bots, so they are made one after another.
-static ONE: Semaphore = Semaphore::const_new(1);
+/// One certificate is made at a time: it holds a number for each pair of bots.
+static CERTIFYING: Semaphore = Semaphore::const_new(1);
 
-/// What was counted, and what was promised.
-struct Counted {
+/// A certificate, and the guarantee of the schedule that it breaks, if any.
+struct CheckedCertificate {
     edition: i32,
     plan: Option<String>,
     certificate: Certificate,
@@ -31,7 +31,7 @@ struct Counted {
 }
 
 impl Service {
-    /// What the next edition would come to.
+    /// Estimates the size, time and cost of the next edition.
     pub(crate) async fn estimate_edition(
         &self,
         caller: &Caller,
@@ -45,7 +45,7 @@ impl Service {
                 .await;
         let estimate = next?.estimate(&mut db).await?;
         let slots = self.slots().await?;
-        let forecast =
+        let completion =
             CompletionEstimate::new(estimate.to_play, None, slots, estimate.match_ms, self.now());
         Ok(EditionEstimate {
             bots: u32::try_from(estimate.bots).unwrap_or(u32::MAX),
@@ -54,23 +54,23 @@ impl Service {
             match_ms: estimate.match_ms,
             measured: estimate.measured,
             slots,
-            eta_us: forecast.map(|forecast| micros(forecast.eta)),
+            eta_us: completion.map(|completion| micros(completion.eta)),
             bytes: i64::try_from(estimate.bytes).unwrap_or(i64::MAX),
             plan: estimate.plan.unwrap_or_default(),
         })
     }
 
-    /// Counts the matches of an edition, or of the next one.
+    /// Certifies the balance of an edition, or of the next one.
     pub(crate) async fn certify_edition(
         &self,
         caller: &Caller,
         request: CertifyEditionRequest,
     ) -> Result<v1::Certificate> {
         let tournament = self.tournament(&request.tournament).await?;
-        // What was counted may be kept from before the beacon's value was given.
+        // A cached certificate may be older than the beacon's value.
         let beacon = tournament.beacon.as_ref().map(beacon::message);
-        let counted = self.certify_matches(tournament, request, caller).await?;
-        Ok(v1::Certificate { beacon, ..counted })
+        let certificate = self.certify_matches(tournament, request, caller).await?;
+        Ok(v1::Certificate { beacon, ..certificate })
     }
 
     async fn certify_matches(
@@ -81,31 +81,31 @@ impl Service {
     ) -> Result<v1::Certificate> {
         if request.next || request.fresh {
             if !caller.is_organiser() {
-                let error = "the next edition is planned for organisers";
+                let error = "only organisers may plan the next edition";
                 return Err(ServiceError::permission_denied(error));
             }
-            let _alone = ONE.acquire().await.map_err(|_| ServiceError::stopping())?;
+            let _alone = CERTIFYING.acquire().await.map_err(|_| ServiceError::stopping())?;
             return self.certify_next(tournament, plan_mode(request.fresh)).await;
         }
         let all = editions::of_tournament(&self.pool, tournament.id).await?;
         if all.is_empty() {
             let _permit = self.permit(caller).await?;
-            let _alone = ONE.acquire().await.map_err(|_| ServiceError::stopping())?;
+            let _alone = CERTIFYING.acquire().await.map_err(|_| ServiceError::stopping())?;
             return self.certify_next(tournament, PlanMode::Incremental).await;
         }
         let board = v1::LeaderboardRef { tournament: request.tournament, edition: request.edition };
         let (edition, _) = self.edition_of(Some(board), Which::Newest, caller).await?;
-        if let Some(counted) = self.certificates.get(edition.id, None) {
-            return Ok(v1::Certificate::clone(&counted));
+        if let Some(cached) = self.certificates.get(edition.id, None) {
+            return Ok(v1::Certificate::clone(&cached));
         }
         let _permit = self.permit(caller).await?;
-        let _alone = ONE.acquire().await.map_err(|_| ServiceError::stopping())?;
-        let counted = self.certify_stored(&tournament, &edition).await?;
-        // Plans that are whole are never changed.
+        let _alone = CERTIFYING.acquire().await.map_err(|_| ServiceError::stopping())?;
+        let certificate = self.certify_stored(&tournament, &edition).await?;
+        // Complete plans never change.
         if edition.state != EditionState::Planning && !edition.growing {
-            self.certificates.insert(edition.id, counted.clone());
+            self.certificates.insert(edition.id, certificate.clone());
         }
-        Ok(counted)
+        Ok(certificate)
     }
 
     async fn certify_next(
@@ -117,7 +117,7 @@ impl Service {
         let next = NextEdition::plan(&mut db, self.queue.games(), tournament, mode).await?;
         drop(db);
         let bots = next.field().bots();
-        if let Some(reason) = uncountable(bots) {
+        if let Some(reason) = not_countable(bots) {
             return Ok(not_counted((0, next.summary()), (bots, 0, 0), reason));
         }
         let count = move || -> Result<v1::Certificate> {
@@ -129,10 +129,10 @@ impl Service {
             let counted = Certificate::count(field.bots(), seats, field.owners(), planned);
             let certificate = counted.map_err(|broken| impossible(&broken))?;
             let broken = certificate.prove(&claim).err();
-            Ok(Counted { edition: 0, plan: next.summary(), certificate, broken }.message())
+            let plan = next.summary();
+            Ok(CheckedCertificate { edition: 0, plan, certificate, broken }.message())
         };
-        let counted = tokio::task::spawn_blocking(count).await;
-        counted.map_err(|_| ServiceError::stopping())?
+        tokio::task::spawn_blocking(count).await.map_err(|_| ServiceError::stopping())?
     }
 
     async fn certify_stored(
@@ -145,7 +145,7 @@ impl Service {
         let guarantees = estimate::plan_guarantees(&mut db, games, tournament, edition.id).await?;
         let field = &guarantees.field;
         let size = (field.bots(), guarantees.seats, edition.matches.unsigned_abs());
-        let claim: Claim = match (guarantees.claim, uncountable(field.bots())) {
+        let claim: Claim = match (guarantees.claim, not_countable(field.bots())) {
             (Some(claim), None) => claim,
             (None, _) => {
                 let reason = EPISODES.to_owned();
@@ -161,17 +161,17 @@ impl Service {
         let certificate = counter.finish();
         let broken = certificate.prove(&claim).err();
         let (edition, plan) = (edition.number, guarantees.plan);
-        Ok(Counted { edition, plan, certificate, broken }.message())
+        Ok(CheckedCertificate { edition, plan, certificate, broken }.message())
     }
 
-    /// How many matches the connected workers can play at the same time.
+    /// Matches that the connected workers can play at the same time.
     async fn slots(&self) -> Result<u32> {
-        // A worker that is connected is seen several times in the time of a lease.
+        // A connected worker gives several signs of life during a lease.
         let since = self.now() - self.lease;
         Ok(workers::slots(&self.pool, since).await?)
     }
 
-    /// When an edition that runs will be complete, how fast it is played, and by how many slots.
+    /// When a running edition will be complete and how fast it is played, and the number of slots.
     pub(super) async fn completion_estimate(
         &self,
         edition: &editions::Edition,
@@ -190,7 +190,7 @@ impl Service {
         let pace = progress_samples::of_edition(&mut *db, edition.id).await?;
         let planned = u64::try_from(edition.matches).unwrap_or(0);
         let total = if edition.growing { most.unwrap_or(planned).max(planned) } else { planned };
-        // What is set aside waits for the organiser.
+        // Matches that are set aside wait for the organiser.
         let done = ["counted", "reported", "aside", "cancelled"];
         let done = census.iter().filter(|count| done.contains(&count.state.as_str()));
         let done: i64 = done.map(|count| count.matches).sum();
@@ -199,7 +199,7 @@ impl Service {
     }
 }
 
-impl Counted {
+impl CheckedCertificate {
     fn message(self) -> v1::Certificate {
         let Self { edition, plan, certificate, broken } = self;
         let pair_count = |(times, pairs)| v1::PairCount { times, pairs };
@@ -228,8 +228,8 @@ impl Counted {
     }
 }
 
-/// The certificate of a plan whose balance is not counted: it says where the seed comes from, as that
-/// of any plan does. `size` is bots, seats and matches, as far as they are known.
+/// The certificate of a plan whose balance is not counted: it only states the plan and the origin of
+/// the seed. `size` is bots, seats and matches, as far as they are known.
 fn not_counted(
     (edition, plan): (i32, Option<String>),
     size: (usize, usize, u64),
@@ -247,21 +247,21 @@ fn not_counted(
     }
 }
 
-/// What was counted, as the schedule's own code says it.
-pub fn counted_certificate(told: &v1::Certificate) -> Certificate {
-    let meetings = told.meetings.iter().map(|count| (count.times, count.pairs));
+/// Converts a certificate message to the type of the schedule crate.
+pub fn counted_certificate(message: &v1::Certificate) -> Certificate {
+    let meetings = message.meetings.iter().map(|count| (count.times, count.pairs));
     Certificate {
-        bots: told.bots as usize,
-        seats: told.seats as usize,
-        matches: told.matches,
+        bots: message.bots as usize,
+        seats: message.seats as usize,
+        matches: message.matches,
         meetings: meetings.collect(),
-        same_owner: told
+        same_owner: message
             .same_owner_pairs
-            .map(|pairs| SameOwnerPairs { pairs, meetings: told.same_owner_meetings }),
-        matches_of_bot: told.fewest_matches..=told.most_matches,
-        times_in_seat: told.fewest_in_seat..=told.most_in_seat,
-        seat_spread: told.seat_spread,
-        side_spread: told.side_spread,
+            .map(|pairs| SameOwnerPairs { pairs, meetings: message.same_owner_meetings }),
+        matches_of_bot: message.fewest_matches..=message.most_matches,
+        times_in_seat: message.fewest_in_seat..=message.most_in_seat,
+        seat_spread: message.seat_spread,
+        side_spread: message.side_spread,
     }
 }
 
@@ -269,16 +269,16 @@ fn plan_mode(fresh: bool) -> PlanMode {
     if fresh { PlanMode::Fresh } else { PlanMode::Incremental }
 }
 
-/// Why nothing is counted of episodes.
-const EPISODES: &str = "each round of an episode follows from the results of the one before, so its \
-    plan promises nothing about how often pairs meet";
+/// Why the balance of episodes is not counted.
+const EPISODES: &str = "each round of an episode follows from the results of the round before, so \
+    its plan guarantees nothing about how often pairs meet";
 
-/// Why the meetings of so many bots are not counted for anybody who asks, if they are too many.
-fn uncountable(bots: usize) -> Option<String> {
+/// Why the meetings of this many bots are not counted on request, if there are too many.
+fn not_countable(bots: usize) -> Option<String> {
     (bots > MAX_COUNTED_BOTS).then(|| {
         format!(
-            "the meetings of {bots} bots are not counted here, at most {MAX_COUNTED_BOTS}; count them \
-             with arbiter tournament schedule --dry-run --certificate"
+            "the meetings of {bots} bots are not counted here (at most {MAX_COUNTED_BOTS}); count \
+             them with `arbiter tournament schedule --dry-run --certificate`"
         )
     })
 }
@@ -287,17 +287,17 @@ fn impossible(broken: &CertificateError) -> ServiceError {
     ServiceError::internal(format!("the schedule is impossible: {broken}"))
 }
 
-/// How often it is looked whether the pace of an edition is to be noted.
-const LOOK_AT_PACE: Duration = Duration::from_secs(5);
+/// How often the progress of editions is sampled.
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(5);
 
 impl Service {
-    /// Notes how fast editions are played, for ever.
-    pub(crate) async fn keep_pace(&self) {
+    /// Samples the progress of editions as long as the coordinator runs.
+    pub(crate) async fn sample_progress(&self) {
         loop {
             if let Err(error) = progress_samples::mark(&self.pool, self.now()).await {
-                tracing::debug!(%error, "the pace of editions is not noted");
+                tracing::debug!(%error, "cannot sample the progress of editions");
             }
-            tokio::time::sleep(LOOK_AT_PACE).await;
+            tokio::time::sleep(PROGRESS_INTERVAL).await;
         }
     }
 }

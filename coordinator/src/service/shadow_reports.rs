@@ -10,7 +10,11 @@ use crate::queue::{self, Report};
 
 impl WorkerService {
     /// Compares a shadow match with the match that it repeats.
-    pub(super) async fn store_shadow(&self, report: Report, arrived: Instant) -> Result<ReportResponse> {
+    pub(super) async fn store_shadow(
+        &self,
+        report: Report,
+        arrived: Instant,
+    ) -> Result<ReportResponse> {
         let (worker, lease) = (report.worker, report.lease);
         let compared =
             shadow_play::judge(&self.service.pool, &self.assignments, &report, self.service.now())

@@ -1,4 +1,4 @@
-//! What workers deliver, from the message to what the queue takes.
+//! Decodes reports of lots.
 
 use arbiter_games::MAX_SEATS;
 use arbiter_proto::convert::{Meaningless, bytes32, forfeit, given, word};
@@ -10,13 +10,13 @@ use crate::db::evidence::Evidence;
 use crate::db::results::MatchResult;
 use crate::queue::Report;
 
-/// The longest evidence that is kept, in characters: workers say it in a line.
-const EVIDENCE: usize = 1000;
+/// The longest evidence that is stored, in characters: workers write one line.
+const MAX_EVIDENCE: usize = 1000;
 
-/// Reads a report of a worker that came in at `now`. Whether it tells of the lot that was leased is for the queue to say.
+/// Decodes a report that arrived at `now`. The queue checks whether it is about the leased lot.
 ///
 /// # Errors
-/// If it cannot have been made by a worker of ours.
+/// If no correct worker sends such a report.
 pub fn read(
     worker: WorkerId,
     message: v1::Report,
@@ -25,7 +25,9 @@ pub fn read(
     let v1::Report { lease, results, level, trial: _, trace: _ } = message;
     let lease = given("lease", lease)?.try_into()?;
     let level = word("level", &level)?;
-    let (mut records, mut files, mut evidence) = (Vec::new(), Vec::new(), Vec::new());
+    let mut records = Vec::new();
+    let mut files = Vec::new();
+    let mut evidence = Vec::new();
     let read = results.into_iter().map(|result| {
         let number = MatchNumber(result.number);
         let v1::MatchResult { mut seats, transcript, wall_ms, record, .. } = result;
@@ -37,45 +39,46 @@ pub fn read(
                 files.push((number, seat, std::mem::take(&mut left.files)));
             }
         }
-        for (seat, told) in (1..).zip(&mut seats) {
-            evidence.extend(told.evidence.take().map(|told| why(number, seat, *told)));
+        for (seat, reported) in (1..).zip(&mut seats) {
+            let found = reported.evidence.take();
+            evidence.extend(found.map(|found| read_evidence(number, seat, *found)));
         }
-        let wall_ms = positive("wall_ms", wall_ms)?;
+        let wall_ms = non_negative("wall_ms", wall_ms)?;
         let transcript = bytes32("transcript", &transcript)?;
-        one(number, wall_ms, transcript, &seats)
+        read_result(number, wall_ms, transcript, &seats)
     });
     let results = read.collect::<Result<_, _>>()?;
     Ok(Report { lease, worker, at: now, results, records, level, files, evidence })
 }
 
 /// Why a seat forfeited.
-fn why(number: MatchNumber, seat: i16, told: v1::Evidence) -> Evidence {
-    let v1::Evidence { detail, wall_us, cpu_us } = told;
-    // The database has no character 0.
-    let detail = detail.chars().take(EVIDENCE).filter(|c| *c != '\0').collect();
+fn read_evidence(number: MatchNumber, seat: i16, message: v1::Evidence) -> Evidence {
+    let v1::Evidence { detail, wall_us, cpu_us } = message;
+    // The database stores no character 0.
+    let detail = detail.chars().take(MAX_EVIDENCE).filter(|c| *c != '\0').collect();
     Evidence { number, seat, wall_us: wall_us.max(0), cpu_us: cpu_us.max(0), detail }
 }
 
-/// What a match came to.
-fn one(
+/// The result of a match.
+fn read_result(
     number: MatchNumber,
     wall_ms: i32,
     transcript: [u8; 32],
     seats: &[v1::SeatResult],
 ) -> Result<MatchResult, Meaningless> {
     if !(1..=usize::from(MAX_SEATS)).contains(&seats.len()) {
-        return Err(range("seats", seats.len()));
+        return Err(out_of_range("seats", seats.len()));
     }
     let components = seats[0].score.len();
     let odd = seats.iter().map(|seat| seat.score.len()).find(|length| *length != components);
     if let Some(length) = odd.or((components == 0).then_some(0)) {
-        return Err(range("score", length));
+        return Err(out_of_range("score", length));
     }
     let forfeits: Vec<_> =
         seats.iter().map(|seat| forfeit(seat.forfeit)).collect::<Result<_, _>>()?;
     let bad_answers: Vec<_> = seats
         .iter()
-        .map(|seat| positive("bad_answers", seat.bad_answers))
+        .map(|seat| non_negative("bad_answers", seat.bad_answers))
         .collect::<Result<_, _>>()?;
     Ok(MatchResult {
         number,
@@ -87,13 +90,13 @@ fn one(
     })
 }
 
-/// A number that is not negative.
-fn positive(field: &'static str, value: i32) -> Result<i32, Meaningless> {
+/// Refuses a negative number.
+fn non_negative(field: &'static str, value: i32) -> Result<i32, Meaningless> {
     if value >= 0 { Ok(value) } else { Err(Meaningless::Range { field, value: value.into() }) }
 }
 
-/// Too many of something, or too few.
-fn range(field: &'static str, length: usize) -> Meaningless {
+/// The error for a wrong number of items.
+fn out_of_range(field: &'static str, length: usize) -> Meaningless {
     Meaningless::Range { field, value: i64::try_from(length).unwrap_or(i64::MAX) }
 }
 
@@ -116,9 +119,9 @@ mod tests {
         let transcript = vec![9; 32];
         let result =
             v1::MatchResult { number: 7, seats, transcript, wall_ms: 3, record: Vec::new() };
-        let (lease, level) = (Some(LEASE.into()), "A'".to_owned());
-        let (trial, trace) = (None, String::new());
-        v1::Report { lease, results: vec![result], level, trial, trace }
+        let lease = Some(LEASE.into());
+        let level = "A'".to_owned();
+        v1::Report { lease, results: vec![result], level, trial: None, trace: String::new() }
     }
 
     fn refusal(message: v1::Report) -> String {
@@ -149,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_worker_sends_is_refused() {
+    fn malformed_reports_are_refused() {
         let good = || message(vec![seat(&[1]), seat(&[1])]);
         assert_eq!(refusal(v1::Report { lease: None, ..good() }), "`lease` is missing");
         let level = "Z".to_owned();

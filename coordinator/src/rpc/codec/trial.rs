@@ -1,4 +1,4 @@
-//! What workers deliver of trials, from the message to what the queue takes.
+//! Decodes reports of trials.
 
 use arbiter_proto::convert::{Meaningless, given};
 use arbiter_proto::ids::{Lease, WorkerId};
@@ -8,17 +8,17 @@ use serde_json::json;
 
 use crate::db::trials::Outcome;
 
-/// The longest texts that are kept of a report, in characters.
-const VERDICT: usize = 1000;
-const EVIDENCE: usize = 10_000;
-const LOG: usize = 80_000;
-/// Warnings that are kept, at most.
-const WARNINGS: usize = 50;
+/// The longest texts of a report that are stored, in characters.
+const MAX_VERDICT: usize = 1000;
+const MAX_EVIDENCE: usize = 10_000;
+const MAX_LOG: usize = 80_000;
+/// Warnings that are stored, at most.
+const MAX_WARNINGS: usize = 50;
 
-/// Reads what a worker says about a trial: its outcome, and the bundle that it built.
+/// Decodes a report of a trial: its outcome, and the bundle that was built.
 ///
 /// # Errors
-/// If it cannot have been made by a worker of ours.
+/// If no correct worker sends such a report.
 pub fn read(
     worker: WorkerId,
     lease: Lease,
@@ -29,7 +29,7 @@ pub fn read(
     given("lease", lease.version())?;
     let figures: Measurements = serde_json::from_str(&measurements)
         .map_err(|_| Meaningless::Word { field: "measurements", value: measurements })?;
-    let verdict = match (passed, cut(&reason, VERDICT)) {
+    let verdict = match (passed, truncate(&reason, MAX_VERDICT)) {
         (true, _) => None,
         (false, verdict) if verdict.is_empty() => return Err(Meaningless::Missing("reason")),
         (false, verdict) => Some(verdict),
@@ -39,16 +39,20 @@ pub fn read(
         lease,
         worker,
         verdict,
-        evidence: cut(&evidence, EVIDENCE),
-        log: cut(&log, LOG),
+        evidence: truncate(&evidence, MAX_EVIDENCE),
+        log: truncate(&log, MAX_LOG),
         figures: json!(figures),
-        warnings: warnings.iter().take(WARNINGS).map(|line| cut(line, VERDICT)).collect(),
+        warnings: warnings
+            .iter()
+            .take(MAX_WARNINGS)
+            .map(|line| truncate(line, MAX_VERDICT))
+            .collect(),
         program: built.then(|| blake3::hash(&program).into()),
     };
     Ok((outcome, program))
 }
 
-/// The beginning of a text that came from elsewhere; the database takes no zero bytes.
-fn cut(text: &str, most: usize) -> String {
-    text.chars().filter(|c| *c != '\0').take(most).collect()
+/// The first `max` characters of a text, without zero bytes: the database stores none.
+fn truncate(text: &str, max: usize) -> String {
+    text.chars().filter(|c| *c != '\0').take(max).collect()
 }

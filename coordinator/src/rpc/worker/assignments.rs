@@ -212,17 +212,17 @@ impl Session {
     /// connection is closed, which frees the memory of all that waits there.
     async fn say_large(&self, say: Answer, memory: Option<StateReservation>) -> Result<(), End> {
         let Some(memory) = memory else { return self.say(say).await };
-        let (weight, taken) = send_queue::weigh(memory);
+        let (memory, sent) = send_queue::hold(memory);
         let connection = self.connection.clone();
         let in_time = async move {
-            if tokio::time::timeout(TAKING, taken).await.is_err() {
+            if tokio::time::timeout(TAKING, sent).await.is_err() {
                 tracing::warn!("takes too slowly what it is sent: its connection is closed");
                 connection.inspect(|connection| connection.close());
             }
         };
         tokio::spawn(in_time.in_current_span());
         let message = CoordinatorMessage { payload: Some(say) };
-        self.outbound.send(Ok(message), Some(weight)).await.map_err(|_| End::Left)
+        self.outbound.send(Ok(message), Some(memory)).await.map_err(|_| End::Left)
     }
 }
 

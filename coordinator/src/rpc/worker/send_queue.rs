@@ -1,5 +1,5 @@
-//! Messages on their way to a worker. Those that are large hold memory until they are sent, and have
-//! a time within which the worker is to take them.
+//! The queue of messages to a worker. A large message holds reserved memory until it is sent, and the
+//! worker must receive it within a time limit.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -13,46 +13,50 @@ use crate::tournament::lot_assignment::StateReservation;
 
 type Message = Result<CoordinatorMessage, Status>;
 
-/// What is held until a message is sent.
+/// Memory that is reserved until a message is sent.
 #[derive(Debug)]
-pub(super) struct Weight {
+pub(super) struct HeldMemory {
     _memory: StateReservation,
-    /// Says by its end that the message was taken.
-    _taken: oneshot::Sender<()>,
+    /// Its drop signals that the message was sent.
+    _sent: oneshot::Sender<()>,
 }
 
-/// What a message holds, and what ends when it was taken.
-pub(super) fn weigh(memory: StateReservation) -> (Weight, oneshot::Receiver<()>) {
-    let (taken, is_taken) = oneshot::channel();
-    (Weight { _memory: memory, _taken: taken }, is_taken)
+/// The memory of a message, and a receiver that completes when the message was sent.
+pub(super) fn hold(memory: StateReservation) -> (HeldMemory, oneshot::Receiver<()>) {
+    let (sent, is_sent) = oneshot::channel();
+    (HeldMemory { _memory: memory, _sent: sent }, is_sent)
 }
 
-/// Where messages to a worker are put.
+/// The sender of messages to a worker.
 #[derive(Clone, Debug)]
-pub(super) struct Outbound(mpsc::Sender<(Message, Option<Weight>)>);
+pub(super) struct SendQueue(mpsc::Sender<(Message, Option<HeldMemory>)>);
 
-impl Outbound {
-    /// Puts a message behind the others, once there is room for it.
-    pub(super) async fn send(&self, message: Message, weight: Option<Weight>) -> Result<(), Left> {
-        self.0.send((message, weight)).await.map_err(|_| Left)
+impl SendQueue {
+    /// Appends a message once there is room for it.
+    pub(super) async fn send(
+        &self,
+        message: Message,
+        memory: Option<HeldMemory>,
+    ) -> Result<(), Disconnected> {
+        self.0.send((message, memory)).await.map_err(|_| Disconnected)
     }
 
-    /// Waits until the worker has left.
+    /// Waits until the worker has disconnected.
     pub(super) async fn closed(&self) {
         self.0.closed().await;
     }
 }
 
-/// The worker has left.
+/// The worker has disconnected.
 #[derive(Debug)]
-pub(super) struct Left;
+pub(super) struct Disconnected;
 
-/// The messages as they are sent. The next one is asked for when there is room for more than the
-/// last, so the last one is in memory until then.
+/// The stream of messages to a worker. The transport asks for the next message when it has room for
+/// more than the last one, so the memory of the last one is held until then.
 #[derive(Debug)]
 pub(super) struct Messages {
-    messages: mpsc::Receiver<(Message, Option<Weight>)>,
-    last: Option<Weight>,
+    messages: mpsc::Receiver<(Message, Option<HeldMemory>)>,
+    last: Option<HeldMemory>,
 }
 
 impl Stream for Messages {
@@ -60,16 +64,16 @@ impl Stream for Messages {
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Message>> {
         self.last = None;
-        let Some((message, weight)) = ready!(self.messages.poll_recv(context)) else {
+        let Some((message, memory)) = ready!(self.messages.poll_recv(context)) else {
             return Poll::Ready(None);
         };
-        self.last = weight;
+        self.last = memory;
         Poll::Ready(Some(message))
     }
 }
 
-/// A queue of at most so many messages to a worker.
-pub(super) fn channel(most: usize) -> (Outbound, Messages) {
-    let (outbound, messages) = mpsc::channel(most);
-    (Outbound(outbound), Messages { messages, last: None })
+/// A queue of at most `capacity` messages to a worker.
+pub(super) fn channel(capacity: usize) -> (SendQueue, Messages) {
+    let (sender, messages) = mpsc::channel(capacity);
+    (SendQueue(sender), Messages { messages, last: None })
 }
