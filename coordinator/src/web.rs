@@ -1,9 +1,9 @@
-//! The web pages: everything the coordinator knows, in a browser.
+//! The web interface: HTML pages, the JSON API and the assets.
 //!
-//! A page asks the use cases that gRPC offers, too ([`crate::service`]), for the caller who looks, and
-//! shows the answer: what is on a page and what a command prints cannot differ. Pages are made on the
-//! server and work without scripts; the one script brings live numbers and lets replays play.
-//! A page takes nothing from anywhere but this server, and its policy tells the browser so.
+//! A page calls the same use cases as gRPC ([`crate::service`]), as the logged-in caller. So a page
+//! and a command always show the same data. Pages are rendered on the server and work without
+//! scripts. The one script adds live updates and playback of replays.
+//! Pages load resources from this server only. A content security policy enforces this.
 
 mod actions;
 mod api;
@@ -11,28 +11,28 @@ mod assets;
 mod bot;
 mod chart;
 mod collusion;
-mod create;
-mod done;
+mod create_tournament;
+mod csrf_form;
+mod csv_export;
 mod error;
-mod export;
-mod films;
-mod live;
+mod flash;
+mod head_to_head;
+mod invalidation;
+mod layout;
+mod leaderboard;
+mod match_page;
 mod matches;
-mod matrix;
 mod metrics;
 mod multipart;
-mod page;
-mod posted;
 mod queue;
-mod ranking;
-mod replay;
-mod serve;
+mod replay_cache;
+mod server;
 mod session;
+mod sse;
 mod submit;
 mod tournament;
 mod version;
-mod void;
-mod workers;
+mod worker_audit;
 
 use std::io;
 use std::sync::Arc;
@@ -48,16 +48,16 @@ use tokio::net::TcpListener;
 use crate::cache::Cache;
 use crate::metrics::{Observer, count_request};
 use crate::service::{ChangeNotifier, Service};
-pub use live::stream;
-pub use page::framed;
+pub use layout::document;
+pub use sse::stream;
 
-/// What the browser may do for a page: nothing but what this server itself gives it.
-const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; \
+/// The content security policy: resources from this server only.
+const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; \
     connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
-/// The headers of every answer.
-const HEADERS: [(HeaderName, HeaderValue); 5] = [
-    (header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY)),
+/// The headers of every response.
+const RESPONSE_HEADERS: [(HeaderName, HeaderValue); 5] = [
+    (header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(CONTENT_SECURITY_POLICY)),
     (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
     (header::REFERRER_POLICY, HeaderValue::from_static("same-origin")),
     (header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY")),
@@ -67,24 +67,25 @@ const HEADERS: [(HeaderName, HeaderValue); 5] = [
     ),
 ];
 
-/// Leaderboards whose markup is kept for those who watch them.
-const WATCHED: usize = 256;
+/// Maximum number of live leaderboard pages whose markup is cached.
+const MAX_RENDERED_LEADERBOARDS: usize = 256;
 
-/// What pages are made from.
+/// The state that all handlers share.
 #[derive(Clone, Debug)]
-struct Pages {
+struct WebState {
     service: Service,
     observer: Observer,
-    boards: ranking::Rendered,
+    leaderboards: leaderboard::MarkupCache,
 }
 
-impl FromRef<Pages> for Service {
-    fn from_ref(pages: &Pages) -> Self {
-        pages.service.clone()
+impl FromRef<WebState> for Service {
+    fn from_ref(state: &WebState) -> Self {
+        state.service.clone()
     }
 }
 
-/// Serves pages, and tricks over HTTP, until the coordinator stops; then open answers end.
+/// Serves the web interface and tricks over HTTP until the coordinator stops. Then it ends open
+/// responses.
 pub async fn serve(
     service: Service,
     observer: Observer,
@@ -92,25 +93,25 @@ pub async fn serve(
     listener: TcpListener,
 ) -> io::Result<()> {
     let changes = service.changes.clone();
-    let pages = Pages { service, observer, boards: Cache::new(WATCHED) };
-    serve::serve(listener, routes(pages, tricks_http), changes).await
+    let state = WebState { service, observer, leaderboards: Cache::new(MAX_RENDERED_LEADERBOARDS) };
+    server::serve(listener, routes(state, tricks_http), changes).await
 }
 
-/// Serves other pages in the same way, with the same limits, until the future is dropped.
+/// Serves other routes with the same connection limits, until the future is dropped.
 pub async fn serve_routes(listener: TcpListener, routes: Router) -> io::Result<()> {
-    serve::serve(listener, routes, ChangeNotifier::default()).await
+    server::serve(listener, routes, ChangeNotifier::default()).await
 }
 
-/// All pages.
-fn routes(pages: Pages, tricks_http: Router) -> Router {
-    let metrics = Arc::clone(pages.service.metrics());
+/// All routes.
+fn routes(state: WebState, tricks_http: Router) -> Router {
+    let metrics = Arc::clone(state.service.metrics());
     Router::new()
         .route("/", get(tournament::list))
         .route(
             "/new",
-            get(create::form)
-                .post(create::create)
-                .layer(DefaultBodyLimit::max(create::LARGEST_FORM)),
+            get(create_tournament::form)
+                .post(create_tournament::create)
+                .layer(DefaultBodyLimit::max(create_tournament::MAX_FORM_BYTES)),
         )
         .route("/t/{tournament}", get(tournament::show))
         .route("/t/{tournament}/live", get(tournament::live))
@@ -119,82 +120,82 @@ fn routes(pages: Pages, tricks_http: Router) -> Router {
         .route("/t/{tournament}/close", post(actions::close))
         .route("/t/{tournament}/retry", post(actions::retry_all))
         .route("/t/{tournament}/collusion", get(collusion::show))
-        .route("/t/{tournament}/void", get(void::form).post(void::apply))
+        .route("/t/{tournament}/void", get(invalidation::form).post(invalidation::apply))
         .route(
             "/t/{tournament}/submit",
             get(submit::form)
                 .post(submit::submit)
-                .layer(DefaultBodyLimit::max(submit::LARGEST_FORM)),
+                .layer(DefaultBodyLimit::max(submit::MAX_FORM_BYTES)),
         )
-        .route("/t/{tournament}/ranking", get(ranking::show))
-        .route("/t/{tournament}/ranking/live", get(ranking::live))
-        .route("/t/{tournament}/ranking.csv", get(export::ranking))
-        .route("/t/{tournament}/matrix", get(matrix::show))
+        .route("/t/{tournament}/ranking", get(leaderboard::show))
+        .route("/t/{tournament}/ranking/live", get(leaderboard::live))
+        .route("/t/{tournament}/ranking.csv", get(csv_export::ranking))
+        .route("/t/{tournament}/matrix", get(head_to_head::show))
         .route("/t/{tournament}/schedule", get(matches::schedule))
         .route("/t/{tournament}/matches", get(matches::list))
-        .route("/t/{tournament}/matches.csv", get(export::matches))
+        .route("/t/{tournament}/matches.csv", get(csv_export::matches))
         .route("/t/{tournament}/bots/{bot}", get(bot::show))
         .route("/t/{tournament}/bots/{bot}/withdraw", post(actions::withdraw))
         .route("/t/{tournament}/bots/{bot}/reinstate", post(actions::reinstate))
         .route("/t/{tournament}/bots/{bot}/versions/{number}", get(version::show))
         .route("/t/{tournament}/bots/{bot}/versions/{number}/live", get(version::live))
         .route("/t/{tournament}/bots/{bot}/versions/{number}/retry", post(actions::retry_trial))
-        .route("/matches/{edition}/{number}", get(replay::show))
-        .route("/matches/{edition}/{number}/steps", get(replay::steps))
-        .route("/matches/{edition}/{number}/record", get(replay::record))
+        .route("/matches/{edition}/{number}", get(match_page::show))
+        .route("/matches/{edition}/{number}/steps", get(match_page::steps))
+        .route("/matches/{edition}/{number}/record", get(match_page::record))
         .route("/matches/{edition}/{number}/retry", post(actions::retry))
         .route("/queue", get(queue::show))
-        .route("/workers", get(workers::show))
-        .route("/workers/suspend", post(workers::suspend))
-        .route("/workers/reinstate", post(workers::reinstate))
+        .route("/workers", get(worker_audit::show))
+        .route("/workers/suspend", post(worker_audit::suspend))
+        .route("/workers/reinstate", post(worker_audit::reinstate))
         .route("/login", get(session::form).post(session::login))
         .route("/logout", post(session::logout))
-        .route("/assets/arbiter.css", get(assets::style))
+        .route("/assets/arbiter.css", get(assets::style_sheet))
         .route("/assets/arbiter.js", get(assets::script))
         .route("/assets/arbiter.svg", get(assets::icon))
         .merge(api::routes())
-        .fallback(error::nothing_here)
-        .layer(middleware::from_fn(error::dress))
+        .fallback(error::not_found)
+        .layer(middleware::from_fn(error::format_errors))
         .route("/metrics", get(metrics::show))
-        .route("/healthz", get(healthy))
-        .route("/readyz", get(ready))
-        .with_state(pages)
+        .route("/healthz", get(health))
+        .route("/readyz", get(readiness))
+        .with_state(state)
         .merge(tricks_http)
         .layer(middleware::from_fn(add_headers))
         .layer(middleware::from_fn_with_state(metrics, count_request))
 }
 
-/// Pages that this program serves elsewhere: they look like these, with the same style sheet, script
-/// and icon, and tell the browser the same about what it may do for them.
-pub fn dressed(pages: Router) -> Router {
-    pages
-        .route("/assets/arbiter.css", get(assets::style))
+/// Adds the style sheet, the script, the icon and the security headers of the web interface to the
+/// routes of another server.
+pub fn with_assets(routes: Router) -> Router {
+    routes
+        .route("/assets/arbiter.css", get(assets::style_sheet))
         .route("/assets/arbiter.js", get(assets::script))
         .route("/assets/arbiter.svg", get(assets::icon))
         .layer(middleware::from_fn(add_headers))
 }
 
 async fn add_headers(request: Request, next: Next) -> Response {
-    let mut answer = next.run(request).await;
-    for (name, value) in HEADERS {
-        answer.headers_mut().entry(name).or_insert(value);
+    let mut response = next.run(request).await;
+    for (name, value) in RESPONSE_HEADERS {
+        response.headers_mut().entry(name).or_insert(value);
     }
-    // Pages change, and may be for one person alone.
-    let unsaid = answer.headers_mut().entry(header::CACHE_CONTROL);
-    unsaid.or_insert(HeaderValue::from_static("no-store"));
-    answer
+    // Pages change, and some are private.
+    let cache_control = response.headers_mut().entry(header::CACHE_CONTROL);
+    cache_control.or_insert(HeaderValue::from_static("no-store"));
+    response
 }
 
-/// The program runs.
-async fn healthy() -> &'static str {
+/// Liveness: the process runs.
+async fn health() -> &'static str {
     "ok\n"
 }
 
-/// The program runs, and its database answers; whether it leads the coordinators of that.
-async fn ready(State(Pages { observer, .. }): State<Pages>) -> Response {
+/// Readiness: the database is reachable. The second line says whether this coordinator is the leader.
+async fn readiness(State(WebState { observer, .. }): State<WebState>) -> Response {
     if !observer.is_ready().await {
-        let why = "the database does not answer\n";
-        return (StatusCode::SERVICE_UNAVAILABLE, why).into_response();
+        let message = "the database is not reachable\n";
+        return (StatusCode::SERVICE_UNAVAILABLE, message).into_response();
     }
     if observer.is_leader() { "ok\nleader\n" } else { "ok\n" }.into_response()
 }

@@ -15,7 +15,7 @@ use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use arbiter_coordinator::web::{dressed, serve_routes};
+use arbiter_coordinator::web::{serve_routes, with_assets};
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
@@ -71,7 +71,7 @@ fn routes(desk: Desk) -> Router {
         .fallback(|| async { WebError::new(StatusCode::NOT_FOUND, "there is no such page") })
         .with_state(desk.clone())
         .layer(DefaultBodyLimit::max(LONGEST_FORM));
-    dressed(own).layer(middleware::from_fn_with_state(desk, guard))
+    with_assets(own).layer(middleware::from_fn_with_state(desk, guard))
 }
 
 /// Lets in who knows the secret, and nobody from elsewhere.

@@ -1,4 +1,4 @@
-//! An accessibility linter, axe-core, run within the page. `scripts/prepare-browser.sh` fetches it.
+//! The accessibility linter axe-core, run within the page. `scripts/prepare-browser.sh` fetches it.
 
 use std::env;
 use std::fs;
@@ -20,21 +20,21 @@ pub(crate) struct Axe {
 }
 
 impl Axe {
-    /// The linter, if it was fetched; otherwise says that it is left out.
+    /// The linter, if it was fetched. Otherwise prints that it is skipped.
     pub(crate) fn find() -> Option<Self> {
         let script = build_directory().join("axe/node_modules/axe-core/axe.min.js");
         match fs::read_to_string(&script) {
             Ok(script) => Some(Self { script }),
             Err(error) => {
                 assert!(env::var_os("ARBITER_BROWSER").is_none(), "{}: {error}", script.display());
-                eprintln!("left out: axe-core is not in {} (./test fetches it)", script.display());
+                eprintln!("skipped: axe-core is not in {} (./test fetches it)", script.display());
                 None
             }
         }
     }
 
-    /// What breaks WCAG 2.1 AA on the page, one line for each rule and element.
-    pub(crate) fn complaints(&self, chrome: &Chrome) -> Vec<String> {
+    /// The violations of WCAG 2.1 AA on the page, a line for each rule and element.
+    pub(crate) fn violations(&self, chrome: &Chrome) -> Vec<String> {
         chrome.run(&format!("{}; window.axe = axe;", self.script));
         let found = chrome.run_promise(
             "const found = await axe.run(document, {

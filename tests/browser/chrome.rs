@@ -1,9 +1,8 @@
-//! Chromium without a window, commanded over [WebDriver] through its chromedriver.
+//! Headless Chromium, controlled over [WebDriver] by chromedriver.
 //!
-//! As much of the protocol as it takes to look at pages: JSON over HTTP, and beside it the
-//! browser's own commands for what the protocol has no words for (a width, a colour scheme, no
-//! scripts). Each browser has a profile of its own in a directory that goes with it, and a process
-//! group of its own; nothing of it outlives the test.
+//! Implements the part of the protocol that the tests need (JSON over HTTP), and `DevTools` commands
+//! for features that WebDriver lacks: page width, colour scheme, disabled scripts. Each browser has
+//! its own temporary profile and process group, so nothing outlives the test.
 //!
 //! [WebDriver]: https://www.w3.org/TR/webdriver2/
 
@@ -23,15 +22,15 @@ use tempfile::TempDir;
 
 use crate::support::service::{SOON, wait_until};
 
-/// What it takes, by the names that systems give it.
+/// The names of the browser and of its driver on various systems.
 const PROGRAMS: [&[&str]; 2] =
     [&["chromium", "chromium-browser", "google-chrome"], &["chromedriver"]];
-/// Set where tests must not be left out for want of a browser.
+/// If set, a missing browser is an error.
 const REQUIRED: &str = "ARBITER_BROWSER";
-/// The name under which an element stands in an answer.
+/// The key of an element reference in a response.
 const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
-/// How Chromium is started: without a window, without a sandbox of its own, which not every machine
-/// has (the pages are ours), and without asking anybody on the network for anything.
+/// Chromium's options: headless, without its sandbox (not every machine supports it, and the pages are
+/// trusted), and without network requests of its own.
 const ARGUMENTS: [&str; 13] = [
     "--headless=new",
     "--no-sandbox",
@@ -48,7 +47,7 @@ const ARGUMENTS: [&str; 13] = [
     "--hide-scrollbars",
 ];
 
-/// Keys that have no letter.
+/// Special keys.
 pub(crate) mod keys {
     pub(crate) const END: &str = "\u{e010}";
     pub(crate) const HOME: &str = "\u{e011}";
@@ -66,7 +65,7 @@ pub(crate) enum Scheme {
 }
 
 impl Scheme {
-    pub(crate) fn word(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Light => "light",
             Self::Dark => "dark",
@@ -74,7 +73,7 @@ impl Scheme {
     }
 }
 
-/// The programs, if they are there; otherwise says that tests are left out.
+/// The paths of the browser and its driver. Prints that the tests are skipped if one is missing.
 fn programs() -> Option<[PathBuf; 2]> {
     let path = env::var_os("PATH").unwrap_or_default();
     let find = |names: &[&str]| {
@@ -86,12 +85,12 @@ fn programs() -> Option<[PathBuf; 2]> {
     if let (Some(browser), Some(driver)) = (browser, driver) {
         return Some([browser, driver]);
     }
-    assert!(env::var_os(REQUIRED).is_none(), "{REQUIRED} is set, and there is no browser");
-    eprintln!("left out: chromium and chromedriver are not installed (./test installs them)");
+    assert!(env::var_os(REQUIRED).is_none(), "{REQUIRED} is set, but no browser is installed");
+    eprintln!("skipped: chromium and chromedriver are not installed (./test installs them)");
     None
 }
 
-/// A browser with one tab. Dropped, it ends with everything it started.
+/// A browser with one tab. Dropping it ends all its processes.
 #[derive(Debug)]
 pub(crate) struct Chrome {
     driver: Child,
@@ -101,11 +100,11 @@ pub(crate) struct Chrome {
 }
 
 impl Chrome {
-    /// Starts a browser; none where there is none.
+    /// Starts a browser; `None` if none is installed.
     pub(crate) fn start() -> Option<Self> {
         let [browser, driver] = programs()?;
         let profile = tempfile::tempdir().unwrap();
-        #[expect(clippy::disallowed_methods, reason = "a browser is what this is about")]
+        #[expect(clippy::disallowed_methods, reason = "the test needs a browser")]
         let mut driver = Command::new(driver)
             .args(["--port=0", "--log-level=SEVERE"])
             .env("HOME", profile.path())
@@ -116,11 +115,12 @@ impl Chrome {
             .process_group(0)
             .spawn()
             .unwrap();
-        let mut said = BufReader::new(driver.stdout.take().unwrap()).lines().map_while(Result::ok);
-        let port = said.find_map(|line| {
+        let mut lines = BufReader::new(driver.stdout.take().unwrap()).lines().map_while(Result::ok);
+        let port = lines.find_map(|line| {
             line.strip_suffix('.')?.rsplit_once("successfully on port ")?.1.parse::<u16>().ok()
         });
-        let address = SocketAddr::from(([127, 0, 0, 1], port.expect("chromedriver says its port")));
+        let address =
+            SocketAddr::from(([127, 0, 0, 1], port.expect("chromedriver prints its port")));
         let mut chrome = Self { driver, address, session: String::new(), profile };
         let data = format!("--user-data-dir={}", chrome.profile.path().join("profile").display());
         let arguments = [&ARGUMENTS[..], &[&data]].concat();
@@ -131,12 +131,13 @@ impl Chrome {
         Some(chrome)
     }
 
-    /// Asks the driver, which must agree.
+    /// Sends a command to the driver; panics on an error.
     fn request(&self, method: &str, path: &str, body: &Value) -> Value {
-        self.ask(method, path, body).unwrap_or_else(|why| panic!("{path} {body}: {why}"))
+        self.try_request(method, path, body)
+            .unwrap_or_else(|error| panic!("{path} {body}: {error}"))
     }
 
-    fn ask(&self, method: &str, path: &str, body: &Value) -> Result<Value, String> {
+    fn try_request(&self, method: &str, path: &str, body: &Value) -> Result<Value, String> {
         let body = if method == "POST" { body.to_string() } else { String::new() };
         let stream = TcpStream::connect(self.address).map_err(|error| error.to_string())?;
         stream.set_read_timeout(Some(SOON)).unwrap();
@@ -160,11 +161,11 @@ impl Chrome {
                 _ => {}
             }
         }
-        let mut answer = vec![0; length];
-        stream.read_exact(&mut answer).map_err(failed)?;
-        let mut answer: Value =
-            serde_json::from_slice(&answer).map_err(|error| error.to_string())?;
-        let value = answer["value"].take();
+        let mut response = vec![0; length];
+        stream.read_exact(&mut response).map_err(failed)?;
+        let mut response: Value =
+            serde_json::from_slice(&response).map_err(|error| error.to_string())?;
+        let value = response["value"].take();
         match value.get("error") {
             Some(error) => Err(format!("{error}: {}", value["message"])),
             None => Ok(value),
@@ -175,33 +176,33 @@ impl Chrome {
         self.request("POST", &format!("/session/{}/{what}", self.session), body)
     }
 
-    /// A command of the browser's own (the `DevTools` protocol).
+    /// A `DevTools` command.
     fn command(&self, name: &str, parameters: &Value) -> Value {
         self.post("goog/cdp/execute", &json!({"cmd": name, "params": parameters}))
     }
 
-    /// Goes to an address, and waits until the page is loaded.
+    /// Opens a URL and waits until the page is loaded.
     pub(crate) fn open(&self, address: &str) {
         self.post("url", &json!({"url": address}));
     }
 
-    /// Where the page is.
+    /// The URL of the page.
     pub(crate) fn address(&self) -> String {
         self.run("return location.href").as_str().unwrap().to_owned()
     }
 
-    /// What a function with this body gives for this argument, `argument`, on the page.
+    /// Runs a function body on the page with `argument` and returns its result.
     pub(crate) fn call(&self, body: &str, argument: &Value) -> Value {
         let script = format!("const argument = arguments[0]; {body}");
         self.post("execute/sync", &json!({"script": script, "args": [argument]}))
     }
 
-    /// What a function with this body gives on the page.
+    /// Runs a function body on the page and returns its result.
     pub(crate) fn run(&self, body: &str) -> Value {
         self.call(body, &Value::Null)
     }
 
-    /// What the promise comes to that a function with this body gives on the page.
+    /// Runs the body of an async function on the page and returns its result.
     pub(crate) fn run_promise(&self, body: &str) -> Value {
         let script = format!(
             "const done = arguments[0]; (async () => {{ {body} }})().then(done, (error) => done(String(error)));"
@@ -209,19 +210,19 @@ impl Chrome {
         self.post("execute/async", &json!({"script": script, "args": []}))
     }
 
-    /// The text of the first element of a selector, as it is seen.
+    /// The visible text of the first element of a selector.
     pub(crate) fn text(&self, selector: &str) -> String {
         let text =
             self.call("return document.querySelector(argument)?.innerText", &selector.into());
         text.as_str().unwrap_or_else(|| panic!("no {selector} at {}", self.address())).to_owned()
     }
 
-    /// Whether anything is there for a selector.
+    /// Whether an element matches a selector.
     pub(crate) fn has(&self, selector: &str) -> bool {
         self.call("return document.querySelector(argument) !== null", &selector.into()) == true
     }
 
-    /// The cells of the tables' bodies for a selector, row by row.
+    /// The text of the body cells of the tables of a selector, row by row.
     pub(crate) fn rows(&self, table: &str) -> Vec<Vec<String>> {
         let body = "return [...document.querySelectorAll(argument + ' > tbody > tr')]
             .map((row) => [...row.cells].map((cell) => cell.innerText.trim()));";
@@ -233,7 +234,7 @@ impl Chrome {
         self.post("element", &wanted)[ELEMENT].as_str().unwrap().to_owned()
     }
 
-    /// Clicks at an element with the mouse, which must be able to get there.
+    /// Clicks an element, which must be visible.
     pub(crate) fn click(&self, selector: &str) {
         let element = self.element(selector);
         self.post(&format!("element/{element}/click"), &json!({}));
@@ -245,55 +246,55 @@ impl Chrome {
         self.post(&format!("element/{element}/value"), &json!({"text": text}));
     }
 
-    /// Presses and releases a key, wherever the focus is.
+    /// Presses and releases a key.
     pub(crate) fn press(&self, key: &str) {
         let actions = ["keyDown", "keyUp"].map(|kind| json!({"type": kind, "value": key}));
         let keyboard = json!({"type": "key", "id": "keyboard", "actions": actions});
         self.post("actions", &json!({"actions": [keyboard]}));
     }
 
-    /// Waits until a function with this body gives true on the page.
+    /// Waits until a function body returns true on the page.
     pub(crate) fn wait(&self, what: &str, body: &str) {
         wait_until(what, || self.run(body) == true);
     }
 
-    /// Sets how wide and high the page is, in CSS pixels.
+    /// Sets the size of the page, in CSS pixels.
     pub(crate) fn size(&self, width: u32, height: u32) {
         let size = json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600});
         self.command("Emulation.setDeviceMetricsOverride", &size);
     }
 
-    /// Prefers light or dark, and no movement.
+    /// Sets the preferred colour scheme, and reduced motion.
     pub(crate) fn prefer(&self, scheme: Scheme) {
-        let scheme = json!({"name": "prefers-color-scheme", "value": scheme.word()});
-        let calm = json!({"name": "prefers-reduced-motion", "value": "reduce"});
-        self.command("Emulation.setEmulatedMedia", &json!({"features": [scheme, calm]}));
+        let scheme = json!({"name": "prefers-color-scheme", "value": scheme.as_str()});
+        let reduced_motion = json!({"name": "prefers-reduced-motion", "value": "reduce"});
+        self.command("Emulation.setEmulatedMedia", &json!({"features": [scheme, reduced_motion]}));
     }
 
-    /// Whether pages may run scripts of their own.
+    /// Enables or disables the scripts of pages.
     pub(crate) fn allow_scripts(&self, allowed: bool) {
         self.command("Emulation.setScriptExecutionDisabled", &json!({"value": !allowed}));
     }
 
-    /// A picture of the page from top to bottom, as PNG.
-    pub(crate) fn picture(&self) -> Vec<u8> {
+    /// A screenshot of the whole page, as PNG.
+    pub(crate) fn screenshot(&self) -> Vec<u8> {
         let height = self.run("return Math.min(document.documentElement.scrollHeight, 6000)");
         let width = self.run("return document.documentElement.clientWidth");
         let clip = json!({"x": 0, "y": 0, "width": width, "height": height, "scale": 1});
         let wanted = json!({"format": "png", "captureBeyondViewport": true, "clip": clip});
-        let picture = self.command("Page.captureScreenshot", &wanted);
-        STANDARD.decode(picture["data"].as_str().unwrap()).unwrap()
+        let screenshot = self.command("Page.captureScreenshot", &wanted);
+        STANDARD.decode(screenshot["data"].as_str().unwrap()).unwrap()
     }
 }
 
 impl Drop for Chrome {
     fn drop(&mut self) {
         if !self.session.is_empty() {
-            // Whatever it says, what is left is killed.
-            drop(self.ask("DELETE", &format!("/session/{}", self.session), &Value::Null));
+            // An error does not matter: the processes are killed below.
+            drop(self.try_request("DELETE", &format!("/session/{}", self.session), &Value::Null));
         }
         let group = Pid::from_raw(i32::try_from(self.driver.id()).unwrap()).unwrap();
-        // What has ended already cannot be killed.
+        // Killing fails if the process has already ended.
         kill_process_group(group, Signal::KILL).ok();
         self.driver.wait().ok();
         for process in users_of(self.profile.path()) {
@@ -304,7 +305,7 @@ impl Drop for Chrome {
     }
 }
 
-/// The processes on whose command lines a directory stands.
+/// The processes whose command lines contain a directory.
 fn users_of(directory: &Path) -> Vec<Pid> {
     let directory = directory.to_str().unwrap().as_bytes();
     let processes = fs::read_dir("/proc").unwrap().map_while(Result::ok);

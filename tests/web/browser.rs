@@ -1,4 +1,4 @@
-//! As much of a browser as it takes to look at pages: requests, answers, and what stands in tables.
+//! A minimal browser: requests with cookies, responses, and the text of tables.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read as _, Write as _};
@@ -6,20 +6,20 @@ use std::net::{SocketAddr, TcpStream};
 
 use crate::support::service::SOON;
 
-/// An answer.
+/// An HTTP response.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct Response {
     pub(crate) status: u16,
-    /// By names in small letters.
+    /// Header values by lower-case name.
     pub(crate) headers: HashMap<String, String>,
     pub(crate) body: String,
 }
 
-/// Somebody with a browser.
+/// A client that stores a cookie.
 #[derive(Clone, Debug)]
 pub(crate) struct Browser {
     pub(crate) address: SocketAddr,
-    /// What the server gave it to keep.
+    /// The cookie of the session.
     pub(crate) cookie: Option<String>,
 }
 
@@ -38,20 +38,20 @@ impl Browser {
         BufReader::new(stream)
     }
 
-    /// Looks at a page, whatever becomes of it.
-    pub(crate) fn get(&self, path: &str) -> Answer {
+    /// Requests a page; any status.
+    pub(crate) fn get(&self, path: &str) -> Response {
         read(self.connect(&format!("GET {path} HTTP/1.1"), &[]))
     }
 
-    /// A page that is there.
+    /// Requests a page, which must exist.
     pub(crate) fn page(&self, path: &str) -> String {
-        let answer = self.get(path);
-        assert_eq!(answer.status, 200, "{path}: {}", answer.body);
-        answer.body
+        let response = self.get(path);
+        assert_eq!(response.status, 200, "{path}: {}", response.body);
+        response.body
     }
 
-    /// Sends a form with these headers, each a line of its own.
-    pub(crate) fn post(&self, path: &str, form: &str, headers: &[&str]) -> Answer {
+    /// Sends a form with these header lines.
+    pub(crate) fn post(&self, path: &str, form: &str, headers: &[&str]) -> Response {
         let headers: Vec<_> = [&[""], headers].concat();
         let headers = headers.join("\r\n");
         let head = format!(
@@ -62,8 +62,8 @@ impl Browser {
         read(self.connect(&head, form.as_bytes()))
     }
 
-    /// Sends a form that may carry files, as its page has it.
-    pub(crate) fn upload(&self, path: &str, parts: &[Part], headers: &[&str]) -> Answer {
+    /// Sends a multipart form.
+    pub(crate) fn upload(&self, path: &str, parts: &[Part], headers: &[&str]) -> Response {
         const BOUNDARY: &str = "----a-line-that-is-in-no-part";
         let mut body = Vec::new();
         for Part { name, file, contents } in parts {
@@ -84,15 +84,15 @@ impl Browser {
         read(self.connect(&head, &body))
     }
 
-    /// Logs in, and keeps the cookie.
-    pub(crate) fn log_in(&mut self, token: &str) -> Answer {
-        let answer = self.post("/login", &format!("token={token}"), &[]);
-        let cookie = answer.headers.get("set-cookie");
+    /// Logs in and stores the cookie.
+    pub(crate) fn log_in(&mut self, token: &str) -> Response {
+        let response = self.post("/login", &format!("token={token}"), &[]);
+        let cookie = response.headers.get("set-cookie");
         self.cookie = cookie.map(|cookie| cookie.split(';').next().unwrap().to_owned());
-        answer
+        response
     }
 
-    /// Opens a stream of events, and gives the data of one after the other.
+    /// Opens an event stream and returns the data of its events.
     pub(crate) fn events(&self, path: &str) -> impl Iterator<Item = String> + use<> {
         let mut lines = self.connect(&format!("GET {path} HTTP/1.1"), &[]).lines();
         let status = lines.next().unwrap().unwrap();
@@ -103,11 +103,11 @@ impl Browser {
     }
 }
 
-/// A field of a form that may carry files.
+/// A field of a multipart form.
 #[derive(Clone, Debug)]
 pub(crate) struct Part {
     name: &'static str,
-    /// The file's name, if it is one.
+    /// The file name, for a file.
     file: Option<&'static str>,
     contents: Vec<u8>,
 }
@@ -122,12 +122,12 @@ impl Part {
     }
 }
 
-/// What the forms of a page carry.
+/// The CSRF token in a page.
 pub(crate) fn csrf(page: &str) -> String {
     page.split("name=\"csrf\" value=\"").nth(1).unwrap()[..64].to_owned()
 }
 
-fn read(mut stream: BufReader<TcpStream>) -> Answer {
+fn read(mut stream: BufReader<TcpStream>) -> Response {
     let mut line = String::new();
     stream.read_line(&mut line).unwrap();
     let status = line.split(' ').nth(1).unwrap_or_else(|| panic!("{line:?}")).parse().unwrap();
@@ -140,26 +140,26 @@ fn read(mut stream: BufReader<TcpStream>) -> Answer {
     }
     let mut body = Vec::new();
     stream.read_to_end(&mut body).unwrap();
-    Answer { status, headers, body: String::from_utf8_lossy(&body).into_owned() }
+    Response { status, headers, body: String::from_utf8_lossy(&body).into_owned() }
 }
 
-/// The rows of the first table of this class, cell by cell, as text.
+/// The text of the cells of the first table of this class, row by row.
 pub(crate) fn rows(html: &str, class: &str) -> Vec<Vec<String>> {
     let opening = format!("<table class=\"{class}\"");
     let start = html.find(&opening).unwrap_or_else(|| panic!("no table {class} in {html}"));
     let table = html[start..].split("</table>").next().unwrap();
     let body = table.split("<tbody>").nth(1).unwrap();
-    // The head of a row is its first cell.
+    // A row header is the first cell.
     let body = body.replace("<th ", "<td ").replace("</th>", "</td>");
     let rows = body.split("</tr>").filter(|row| row.contains("<td"));
     rows.map(|row| row.split("</td>").filter(|cell| cell.contains("<td")).map(text).collect())
         .collect()
 }
 
-/// What is to be read in a piece of a page.
+/// The text of a fragment of HTML.
 pub(crate) fn text(html: &str) -> String {
     let mut text = String::new();
-    // What stands before the first tag began in a tag that was cut off.
+    // The text before the first `<` may be the rest of a tag that was cut off.
     for piece in html.split('<') {
         text.push_str(piece.split_once('>').map_or(piece, |(_, text)| text));
     }

@@ -1,4 +1,4 @@
-//! The web pages of a running `arbiter up`: what they show is what the commands print.
+//! The web pages of a running `arbiter up`: they show the same data as the commands.
 
 #![expect(clippy::unwrap_used, reason = "a test that fails is what unwrap is for")]
 
@@ -12,19 +12,19 @@ use browser::{Browser, rows, text};
 use support::shown::{mean, shown};
 use support::up::Up;
 
-/// Everything on one machine, with a tournament of gomoku.
-struct Home {
+/// A running `arbiter up` with a tournament of gomoku.
+struct TestServer {
     up: Up,
     browser: Browser,
 }
 
-impl Home {
-    /// Starts everything, and makes a tournament whose first edition is not started yet.
+impl TestServer {
+    /// Starts everything and creates a tournament without an edition.
     fn open() -> Self {
         Self::open_with("")
     }
 
-    /// The same with more lines in the tournament's file.
+    /// Like [`Self::open`], with more lines in the tournament file.
     fn open_with(more: &str) -> Self {
         let up = Up::start(1);
         up.create_cup(more);
@@ -33,17 +33,17 @@ impl Home {
 }
 
 #[test]
-fn pages_show_what_commands_print() {
-    let home = Home::open();
-    let browser = &home.browser;
+fn pages_show_the_same_data_as_commands() {
+    let server = TestServer::open();
+    let browser = &server.browser;
     assert!(browser.page("/").contains("<a href=\"/t/cup\">cup</a>"));
-    assert!(browser.page("/t/cup").contains("None yet"));
+    assert!(browser.page("/t/cup").contains("There are no editions yet"));
     assert_eq!(browser.get("/t/cup/ranking").status, 404, "there is no leaderboard yet");
-    home.up.play("cup");
+    server.up.play("cup");
 
-    let places = home.up.json("ranking cup");
+    let places = server.up.json("ranking cup");
     let page = browser.page("/t/cup/ranking");
-    assert!(page.contains("The official leaderboard"), "{page}");
+    assert!(page.contains("Official leaderboard"), "{page}");
     let found = rows(&page, "ranking");
     assert_eq!(found.len(), 3);
     for (row, place) in found.iter().zip(&places) {
@@ -76,45 +76,48 @@ fn pages_show_what_commands_print() {
     }
     let matrix = browser.page("/t/cup/matrix");
     assert_eq!(rows(&matrix, "matrix").len(), 3);
-    assert_eq!(matrix.matches("<td class=\"none\">").count(), 3, "nobody meets itself");
+    assert_eq!(matrix.matches("<td class=\"none\">").count(), 3, "no bot meets itself");
     let schedule = text(&browser.page("/t/cup/schedule"));
     assert!(schedule.contains("3 bots, 6 matches of 2"), "{schedule}");
     assert!(schedule.contains("exactly λ = 2"), "{schedule}");
     let tournament = text(&browser.page("/t/cup"));
-    let hash = home.up.json("tournament show cup")[0]["seed_hash"].clone();
+    let hash = server.up.json("tournament show cup")[0]["seed_hash"].clone();
     assert!(tournament.contains(hash.as_str().unwrap()), "{tournament}");
     assert!(tournament.contains("6 of 6 matches"), "{tournament}");
-    assert!(browser.page("/queue").contains("Nothing is being played."));
-    home.up.close();
+    assert!(browser.page("/queue").contains("No edition is running."));
+    server.up.close();
 }
 
 #[test]
-fn replays_are_for_those_who_may_see_records_and_end_with_the_result() {
-    let home = Home::open();
-    home.up.play("cup");
-    let mut browser = home.browser.clone();
-    let id = home.up.newest("cup")["id"].clone();
+fn replays_need_access_to_the_record_and_end_with_the_result() {
+    let server = TestServer::open();
+    server.up.play("cup");
+    let mut browser = server.browser.clone();
+    let id = server.up.newest("cup")["id"].clone();
     let name = format!("{id}/0");
     let address = format!("/matches/{name}");
     let page = browser.page(&address);
-    assert!(page.contains("No replay: ") && page.contains("href=\"/login\""), "{page}");
+    assert!(
+        page.contains("The replay is not available: ") && page.contains("href=\"/login\""),
+        "{page}"
+    );
     for part in ["steps", "record"] {
         assert_eq!(browser.get(&format!("{address}/{part}")).status, 401, "{part}");
     }
 
     let refused = browser.log_in("arb_0000");
     assert_eq!((refused.status, browser.cookie.take()), (401, None));
-    let player = home.up.token("player");
+    let player = server.up.token("player");
     browser.log_in(&player);
     assert!(browser.page(&address).contains("none of your bots plays"), "as gRPC says it");
 
-    let answer = browser.log_in(&home.up.admin());
-    assert_eq!(answer.status, 303);
-    let cookie = &answer.headers["set-cookie"];
+    let response = browser.log_in(&server.up.admin());
+    assert_eq!(response.status, 303);
+    let cookie = &response.headers["set-cookie"];
     assert!(cookie.contains("HttpOnly") && cookie.contains("SameSite=Strict"), "{cookie}");
     for number in 0..6 {
         let name = format!("{id}/{number}");
-        let result = home.up.json(&format!("match {name}"))[0]["scores"].clone();
+        let result = server.up.json(&format!("match {name}"))[0]["scores"].clone();
         let page = browser.page(&format!("/matches/{name}"));
         let total = page.split("data-total=\"").nth(1).unwrap().split('"').next().unwrap();
         let last: usize = total.parse::<usize>().unwrap() - 1;
@@ -127,9 +130,9 @@ fn replays_are_for_those_who_may_see_records_and_end_with_the_result() {
         assert!(part.contains("<svg class=\"board gomoku\""), "{part}");
     }
     assert!(browser.page(&address).contains("href=\"?step=1#replay\""));
-    assert!(browser.page(&format!("{address}?step=999999")).contains("no such step"));
+    assert!(browser.page(&format!("{address}?step=999999")).contains("There is no step 999999"));
 
-    // A form of another site is not obeyed, nor one without the session's own hash.
+    // Forms from other sites or without the session's CSRF token are refused.
     let page = browser.page("/");
     let csrf = page.split("name=\"csrf\" value=\"").nth(1).unwrap().split('"').next().unwrap();
     let foreign =
@@ -141,72 +144,72 @@ fn replays_are_for_those_who_may_see_records_and_end_with_the_result() {
     let out = browser.post("/logout", &format!("csrf={csrf}"), &["Sec-Fetch-Site: same-origin"]);
     assert_eq!(out.status, 303);
     assert!(out.headers["set-cookie"].contains("Max-Age=0"), "{:?}", out.headers);
-    home.up.close();
+    server.up.close();
 }
 
 #[test]
-fn organisers_command_from_the_page_of_the_tournament() {
-    let home = Home::open();
-    let mut browser = home.browser.clone();
-    assert!(!browser.page("/t/cup").contains("Start an edition"), "nobody is nobody");
+fn organisers_start_and_cancel_from_the_page_of_the_tournament() {
+    let server = TestServer::open();
+    let mut browser = server.browser.clone();
+    assert!(!browser.page("/t/cup").contains("Start edition"), "not logged in");
     assert_eq!(browser.post("/t/cup/start", "csrf=", &[]).status, 403);
-    let player = home.up.token("player");
+    let player = server.up.token("player");
     browser.log_in(&player);
     let csrf = |page: &str| page.split("name=\"csrf\" value=\"").nth(1).unwrap()[..64].to_owned();
     let page = browser.page("/t/cup");
-    assert!(!page.contains("Start an edition"), "a player is no organiser");
+    assert!(!page.contains("Start edition"), "a player is not an organiser");
     let form = format!("csrf={}", csrf(&page));
     assert_eq!(browser.post("/t/cup/start", &form, &[]).status, 403, "as the service says");
 
-    browser.log_in(&home.up.admin());
+    browser.log_in(&server.up.admin());
     let page = browser.page("/t/cup");
     let form = format!("csrf={}", csrf(&page));
     assert_eq!(browser.post("/t/cup/start", &form, &["Origin: http://evil.example"]).status, 403);
-    assert!(home.up.json("tournament show cup")[0]["editions"].as_array().unwrap().is_empty());
+    assert!(server.up.json("tournament show cup")[0]["editions"].as_array().unwrap().is_empty());
     assert_eq!(browser.post("/t/cup/start", &form, &[]).status, 303);
-    assert_eq!(home.up.json("tournament show cup")[0]["editions"].as_array().unwrap().len(), 1);
-    assert_eq!(browser.post("/t/cup/cancel", &form, &[]).status, 400, "is that meant?");
+    assert_eq!(server.up.json("tournament show cup")[0]["editions"].as_array().unwrap().len(), 1);
+    assert_eq!(browser.post("/t/cup/cancel", &form, &[]).status, 400, "not confirmed");
     let sure = format!("{form}&sure=yes");
     assert_eq!(browser.post("/t/cup/cancel", &sure, &[]).status, 303);
-    assert_eq!(home.up.json("tournament show cup")[0]["state"], "cancelled");
+    assert_eq!(server.up.json("tournament show cup")[0]["state"], "cancelled");
     let page = browser.page("/t/cup");
-    assert!(!page.contains("Start an edition"), "{page}");
+    assert!(!page.contains("Start edition"), "{page}");
     assert_eq!(browser.post("/matches/1/0/retry", &form, &[]).status, 409, "it is not set aside");
-    home.up.close();
+    server.up.close();
 }
 
 #[test]
-fn live_pages_change_without_a_reload() {
-    let home = Home::open();
-    home.up.tell("tournament start cup");
-    let mut boards = home.browser.events("/t/cup/ranking/live");
+fn live_pages_are_updated_without_a_reload() {
+    let server = TestServer::open();
+    server.up.tell("tournament start cup");
+    let mut boards = server.browser.events("/t/cup/ranking/live");
     let last = boards.find(|board| board.contains("data-counted=\"6\""));
     let due: Vec<_> =
-        home.up.json("ranking cup").iter().map(|place| shown(&place["bot"])).collect();
+        server.up.json("ranking cup").iter().map(|place| shown(&place["bot"])).collect();
     let found = rows(&last.unwrap(), "ranking");
     assert_eq!(found.iter().map(|row| &row[1]).collect::<Vec<_>>(), due.iter().collect::<Vec<_>>());
-    let states: Vec<_> = home.browser.events("/t/cup/live").collect();
+    let states: Vec<_> = server.browser.events("/t/cup/live").collect();
     assert!(states.last().unwrap().contains("complete"), "{states:?}");
-    // Those who watch do not keep it from stopping.
-    home.up.close();
+    // Open streams do not prevent the shutdown.
+    server.up.close();
 }
 
 #[test]
-fn strange_requests_are_refused_and_pages_are_guarded() {
-    let home = Home::open();
-    let browser = &home.browser;
+fn invalid_requests_are_refused_and_pages_have_security_headers() {
+    let server = TestServer::open();
+    let browser = &server.browser;
     for path in ["/", "/t/cup", "/login", "/nowhere", "/assets/arbiter.css", "/healthz"] {
-        let answer = browser.get(path);
-        let policy = &answer.headers["content-security-policy"];
+        let response = browser.get(path);
+        let policy = &response.headers["content-security-policy"];
         assert!(policy.starts_with("default-src 'none'") && !policy.contains("unsafe"), "{policy}");
-        assert_eq!(answer.headers["x-content-type-options"], "nosniff", "{path}");
-        assert!(!answer.body.contains(" style=") && !answer.body.contains("onclick"), "{path}");
+        assert_eq!(response.headers["x-content-type-options"], "nosniff", "{path}");
+        assert!(!response.body.contains(" style=") && !response.body.contains("onclick"), "{path}");
     }
     assert_eq!(browser.page("/healthz"), "ok\n");
     assert!(browser.page("/readyz").starts_with("ok\n"));
-    assert_eq!(browser.get("/metrics").status, 401, "figures are for organisers");
+    assert_eq!(browser.get("/metrics").status, 401, "metrics are for organisers");
     let mut organiser = browser.clone();
-    organiser.log_in(&home.up.admin());
+    organiser.log_in(&server.up.admin());
     let metrics = organiser.page("/metrics");
     assert!(metrics.contains("# TYPE arbiter_workers_known gauge\n"), "{metrics}");
     assert!(metrics.contains("arbiter_workers_known 1\n"), "{metrics}");
@@ -239,5 +242,5 @@ fn strange_requests_are_refused_and_pages_are_guarded() {
         assert!((400..500).contains(&status), "{path}: {status}");
     }
     assert_eq!(browser.post("/t/cup", "", &[]).status, 405);
-    home.up.close();
+    server.up.close();
 }

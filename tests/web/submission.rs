@@ -1,5 +1,5 @@
-//! Bots submitted from a browser: what is uploaded is built and tried by the worker, and the page of
-//! the version tells its owner how that goes.
+//! Submitting bots in a browser: a worker builds and tries the upload, and the page of the version shows
+//! the progress to the owner.
 
 use std::io::{Cursor, Write as _};
 use std::path::Path;
@@ -7,19 +7,19 @@ use std::path::Path;
 use zip::ZipWriter;
 use zip::write::SimpleFileOptions;
 
-use crate::Home;
+use crate::TestServer;
 use crate::browser::{Browser, Part, csrf, rows, text};
 use crate::support::service::wait_until;
 
-/// What the manifest of a bot of the tests says.
+/// The manifest of a test bot.
 fn manifest(build: &str, mode: &str) -> String {
     format!("name = \"sent\"\nrun = [\"./bot\", \"{mode}\", \"2\"]\nbuild = {build}\n")
 }
 
-/// What builds it.
+/// The build command.
 const BUILD: &str = "[\"cc\", \"-o\", \"bot\", \"rascal.c\"]";
 
-/// A zip archive with the directory of a bot that behaves by `mode`.
+/// A zip archive with the directory of a test bot.
 fn zipped(manifest: &str) -> Vec<u8> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("bots/rascal/rascal.c");
     let source = std::fs::read(source).unwrap();
@@ -32,7 +32,7 @@ fn zipped(manifest: &str) -> Vec<u8> {
     zip.finish().unwrap().into_inner()
 }
 
-/// Uploads an archive as the form of the page does, and gives the address it leads to.
+/// Uploads an archive like the form of the page, and returns the address of the redirect.
 fn upload(browser: &Browser, bot: &str, archive: &[u8]) -> String {
     let form = browser.page("/t/cup/submit");
     let parts = [
@@ -40,9 +40,9 @@ fn upload(browser: &Browser, bot: &str, archive: &[u8]) -> String {
         Part::text("bot", bot),
         Part::file("bundle", "mybot.zip", archive),
     ];
-    let answer = browser.upload("/t/cup/submit", &parts, &[]);
-    assert_eq!(answer.status, 303, "{}", answer.body);
-    answer.headers["location"].clone()
+    let response = browser.upload("/t/cup/submit", &parts, &[]);
+    assert_eq!(response.status, 303, "{}", response.body);
+    response.headers["location"].clone()
 }
 
 /// The page of a version once its trial is over.
@@ -52,74 +52,74 @@ fn over(browser: &Browser, address: &str) -> String {
 }
 
 #[test]
-fn an_upload_is_tried_and_enters_or_is_told_why_not() {
-    let home = Home::open();
-    let mut ada = home.browser.clone();
-    ada.log_in(&home.up.token("player --name ada"));
+fn an_upload_is_tried_and_enters_or_shows_why_not() {
+    let server = TestServer::open();
+    let mut ada = server.browser.clone();
+    ada.log_in(&server.up.token("player --name ada"));
     let address = upload(&ada, "sent", &zipped(&manifest(BUILD, "honest")));
     assert_eq!(address, "/t/cup/bots/sent/versions/1?done=submit");
-    assert!(ada.page(&address).contains("The version was received."));
-    // Whoever waits is told without a reload.
+    assert!(ada.page(&address).contains("Version submitted."));
+    // The page is updated without a reload.
     let states: Vec<_> = ada.events("/t/cup/bots/sent/versions/1/live").collect();
     assert!(states.last().unwrap().contains("data-state=\"entered\""), "{states:?}");
     let page = text(&over(&ada, &address));
-    for part in ["It has entered", "Measured in the trial", "99 % within"] {
+    for part in ["State: entered", "Trial measurements", "99th percentile"] {
         assert!(page.contains(part), "{part}: {page}");
     }
-    let mine = home.up.json("bots cup").into_iter().find(|bot| bot["bot"] == "sent").unwrap();
+    let mine = server.up.json("bots cup").into_iter().find(|bot| bot["bot"] == "sent").unwrap();
     assert_eq!((&mine["version"], &mine["owner"]), (&1.into(), &"ada".into()));
-    // The same again changes nothing.
+    // Submitting the same bundle again changes nothing.
     let again = upload(&ada, "sent", &zipped(&manifest(BUILD, "honest")));
     assert_eq!(again, address);
 
     let broken = "[\"sh\", \"-c\", \"echo nothing comes of this; exit 7\"]";
     let address = upload(&ada, "sent", &zipped(&manifest(broken, "honest")));
     let page = text(&over(&ada, &address));
-    assert!(page.contains("It failed its trial") && page.contains("exited with code 7"), "{page}");
+    assert!(page.contains("State: trial failed") && page.contains("exited with code 7"), "{page}");
     assert!(page.contains("nothing comes of this"), "{page}");
     let address = upload(&ada, "sent", &zipped(&manifest(BUILD, "segv")));
     let page = text(&over(&ada, &address));
-    assert!(page.contains("forfeits, gone") && page.contains("What shows it"), "{page}");
+    assert!(page.contains("forfeits, gone") && page.contains("Evidence"), "{page}");
     let address = upload(&ada, "sent", b"no archive at all");
     assert!(text(&over(&ada, &address)).contains("cannot be unpacked"));
 
-    // Everybody sees that it failed, and the owner alone why.
-    let bob = &mut home.browser.clone();
+    // The failure is public; only the owner sees the reason.
+    let bob = &mut server.browser.clone();
     for _ in 0..2 {
         let page = text(&bob.page("/t/cup/bots/sent/versions/3"));
-        assert!(page.contains("It failed its trial") && !page.contains("forfeits, gone"), "{page}");
+        assert!(page.contains("State: trial failed") && !page.contains("forfeits, gone"), "{page}");
         let shown = rows(&bob.page("/t/cup/bots/sent"), "versions");
         let states: Vec<_> = shown.iter().map(|row| &row[2][..]).collect();
-        let failed = "failed its trial";
-        assert_eq!(states, [failed, failed, failed, "has entered"]);
-        bob.log_in(&home.up.token("player --name bob"));
+        let failed = "trial failed";
+        assert_eq!(states, [failed, failed, failed, "entered"]);
+        bob.log_in(&server.up.token("player --name bob"));
     }
     let own = rows(&ada.page("/t/cup/bots/sent"), "versions");
     assert!(own[1][2].contains("forfeits, gone"), "{own:?}");
 
-    // It is the owner's to withdraw.
+    // Only the owner can withdraw the bot.
     let sure = |browser: &Browser| format!("csrf={}&sure=yes", csrf(&browser.page("/")));
-    assert!(!bob.page("/t/cup/bots/sent").contains("Withdraw it"));
+    assert!(!bob.page("/t/cup/bots/sent").contains("Withdraw bot"));
     assert_eq!(bob.post("/t/cup/bots/sent/withdraw", &sure(bob), &[]).status, 403);
     for page in ["/t/cup/bots/sent", "/t/cup/bots/sent/versions/4"] {
-        assert!(ada.page(page).contains("Withdraw it"), "{page}");
+        assert!(ada.page(page).contains("Withdraw bot"), "{page}");
     }
     let unsure = format!("csrf={}", csrf(&ada.page("/")));
     assert_eq!(ada.post("/t/cup/bots/sent/withdraw", &unsure, &[]).status, 400);
-    let answer = ada.post("/t/cup/bots/sent/withdraw", &sure(&ada), &[]);
-    assert_eq!(answer.status, 303, "{}", answer.body);
-    let page = text(&ada.page(&answer.headers["location"]));
-    assert!(page.contains("The bot was withdrawn") && !page.contains("Withdraw it"), "{page}");
-    home.up.close();
+    let response = ada.post("/t/cup/bots/sent/withdraw", &sure(&ada), &[]);
+    assert_eq!(response.status, 303, "{}", response.body);
+    let page = text(&ada.page(&response.headers["location"]));
+    assert!(page.contains("Bot withdrawn") && !page.contains("Withdraw bot"), "{page}");
+    server.up.close();
 }
 
 #[test]
-fn forms_of_strangers_are_refused_and_nothing_typed_is_lost() {
-    let home = Home::open();
-    let nobody = &home.browser;
+fn forged_forms_are_refused_and_errors_keep_the_input() {
+    let server = TestServer::open();
+    let nobody = &server.browser;
     assert_eq!(nobody.get("/t/cup/submit").status, 401);
-    let mut ada = home.browser.clone();
-    ada.log_in(&home.up.token("player --name ada"));
+    let mut ada = server.browser.clone();
+    ada.log_in(&server.up.token("player --name ada"));
     let hash = csrf(&ada.page("/t/cup/submit"));
     let archive = zipped(&manifest(BUILD, "honest"));
     let parts = |hash: &str, bot: &str| {
@@ -130,7 +130,7 @@ fn forms_of_strangers_are_refused_and_nothing_typed_is_lost() {
     assert_eq!(ada.upload("/t/cup/submit", &good, &forged).status, 403);
     assert_eq!(ada.upload("/t/cup/submit", &parts(&"0".repeat(64), "sent"), &[]).status, 403);
     assert_eq!(nobody.upload("/t/cup/submit", &good, &[]).status, 403);
-    // The hash comes first, or nothing is read.
+    // The CSRF token must be the first field.
     assert_eq!(ada.upload("/t/cup/submit", &good[1..], &[]).status, 400);
     assert_eq!(ada.upload("/t/cup/submit", &good[..2], &[]).status, 400);
     assert_eq!(ada.upload("/t/none/submit", &good, &[]).status, 404);
@@ -145,7 +145,7 @@ fn forms_of_strangers_are_refused_and_nothing_typed_is_lost() {
         [Part::text("csrf", &hash), Part::text("bot", "sent"), Part::file("bundle", "", b"")];
     let empty = ada.upload("/t/cup/submit", &empty, &[]);
     assert!(empty.status == 400 && empty.body.contains("the bundle is empty"), "{}", empty.body);
-    let names: Vec<_> = home.up.json("bots cup").iter().map(|bot| bot["bot"].clone()).collect();
-    assert_eq!(names, ["ada", "bob", "eve"], "nothing of that was kept");
-    home.up.close();
+    let names: Vec<_> = server.up.json("bots cup").iter().map(|bot| bot["bot"].clone()).collect();
+    assert_eq!(names, ["ada", "bob", "eve"], "no refused bot was created");
+    server.up.close();
 }

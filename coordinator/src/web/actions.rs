@@ -1,9 +1,8 @@
-//! What organisers do: start, cancel and close, let what was set aside be played or tried again,
-//! reinstate bots; and what owners do too: withdraw them.
+//! The buttons of organisers (start, cancel and close a tournament, retry matches and trials,
+//! reinstate bots) and of owners (withdraw a bot).
 //!
-//! A button is a form of the session ([`Posted`]), and what it asks for is done by the
-//! service, which looks once more who asks and notes it in the audit log. It leads to a page that
-//! says what was done ([`done`]).
+//! A button is a form of the session ([`CsrfForm`]). The service checks the caller again, does the
+//! work and writes the audit log. The response redirects to a page that confirms it ([`flash`]).
 
 use arbiter_proto::v1::{
     CancelTournamentRequest, CloseTournamentRequest, ReinstateBotRequest, RetryQuarantinedRequest,
@@ -16,186 +15,193 @@ use maud::{Markup, html};
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::csrf_form::CsrfForm;
 use super::error::WebError;
-use super::posted::Posted;
 use super::session::Session;
-use super::{done, page};
+use super::{flash, layout};
 
-/// What a button's form carries.
+/// The fields of a button's form.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Button {
-    /// Ticked where there is no way back.
+    /// The confirmation checkbox of actions that cannot be undone.
     sure: Option<String>,
-    /// Ticked where an edition is to be planned from the beginning.
+    /// Whether to plan the edition from scratch.
     fresh: Option<String>,
 }
 
-/// Where a button leads after it was accepted.
-type Answer = Result<Redirect, WebError>;
+type ActionResult = Result<Redirect, WebError>;
 
-impl Posted<Button> {
-    /// Whose button it is, if it was ticked that it is meant.
-    fn sure(self) -> Result<Session, WebError> {
-        check_sure(self.form.sure.as_deref())?;
+impl CsrfForm<Button> {
+    /// The session, if the confirmation box is ticked.
+    fn confirmed(self) -> Result<Session, WebError> {
+        check_confirmed(self.form.sure.as_deref())?;
         Ok(self.session)
     }
 }
 
-/// Refuses what was not meant.
-pub(super) fn check_sure(ticked: Option<&str>) -> Result<(), WebError> {
-    let unsure = || WebError::new(StatusCode::BAD_REQUEST, "tick that you are sure");
-    ticked.map(drop).ok_or_else(unsure)
+/// Refuses an action whose confirmation box is not ticked.
+pub(super) fn check_confirmed(ticked: Option<&str>) -> Result<(), WebError> {
+    let unconfirmed =
+        || WebError::new(StatusCode::BAD_REQUEST, "tick the box to confirm this action");
+    ticked.map(drop).ok_or_else(unconfirmed)
 }
 
-/// A button that does something at `action`; `tick` is what has to be ticked first, if anything
-/// has.
-pub(super) fn button(session: &Session, action: &str, label: &str, tick: Option<&str>) -> Markup {
+/// A button that posts to `action`. `confirmation` is the label of a checkbox that must be ticked
+/// first.
+pub(super) fn button(
+    session: &Session,
+    action: &str,
+    label: &str,
+    confirmation: Option<&str>,
+) -> Markup {
     html! {
         form.action method="post" action=(action) {
-            (page::csrf(session))
-            @if let Some(tick) = tick {
-                label { input type="checkbox" name="sure" value="yes" required; " " (tick) } " "
+            (layout::csrf_field(session))
+            @if let Some(text) = confirmation {
+                label { input type="checkbox" name="sure" value="yes" required; " " (text) } " "
             }
             button type="submit" { (label) }
         }
     }
 }
 
-/// The end of a form that asks why something is done: the reason, what has to be ticked, the button.
-pub(super) fn reasoned(tick: &str, label: &str) -> Markup {
+/// The end of a form that needs a reason: the reason, the confirmation checkbox and the button.
+pub(super) fn reason_fields(confirmation: &str, label: &str) -> Markup {
     html! {
         p {
-            label for="reason" { "Why, for the audit log" }
+            label for="reason" { "Reason (for the audit log)" }
             input #reason name="reason" required maxlength="1000";
         }
-        p { label.check { input type="checkbox" name="sure" value="yes" required; " " (tick) } }
+        p { label.check { input type="checkbox" name="sure" value="yes" required; " " (confirmation) } }
         p { button type="submit" { (label) } }
     }
 }
 
-/// The buttons of a tournament.
-pub(super) fn buttons(session: &Session, found: &Tournament) -> Markup {
-    let runs = found
+/// The organiser's buttons on the page of a tournament.
+pub(super) fn buttons(session: &Session, tournament: &Tournament) -> Markup {
+    let is_running = tournament
         .editions
         .first()
         .is_some_and(|edition| edition.state == "running" || edition.state == "planning");
-    let at = |action: &str| format!("/t/{}/{action}", found.name);
-    let sure = |label: &str| Some(label.to_owned());
+    let has_editions = !tournament.editions.is_empty();
+    let at = |action: &str| format!("/t/{}/{action}", tournament.name);
     html! {
-        @if found.state == "open" {
+        @if tournament.state == "open" {
             section.actions aria-labelledby="organiser" {
-                h2 #organiser { "Organiser" }
-                @if !runs {
+                h2 #organiser { "Organiser actions" }
+                @if !is_running {
                     form.action method="post" action=(at("start")) {
-                        (page::csrf(session))
-                        @if grows(found) {
+                        (layout::csrf_field(session))
+                        @if plans_incrementally(tournament) {
                             label {
                                 input type="checkbox" name="fresh" value="yes";
-                                " Plan tables of four from the beginning, whatever was planned before."
+                                " Plan the tables of four from scratch, ignoring earlier editions."
                             } " "
                         }
-                        button type="submit" { "Start an edition" }
+                        button type="submit" { "Start edition" }
                     }
-                    @if !found.editions.is_empty() {
-                        (button(session, &at("close"), "Close the tournament",
-                            sure("No edition will follow; the seed is shown.").as_deref()))
+                    @if has_editions {
+                        (button(session, &at("close"), "Close tournament",
+                            Some("No edition can follow. The seed is published.")))
                     }
                 }
-                @if !found.editions.is_empty() {
+                @if has_editions {
                     p { a href=(at("void")) { "Declare matches void" } }
-                    p { a href=(at("collusion")) { "Look for collusion at tables" } }
+                    p { a href=(at("collusion")) { "Check for collusion" } }
                 }
-                (button(session, &at("cancel"), "Cancel the tournament",
-                    sure("It is given up for good.").as_deref()))
+                (button(session, &at("cancel"), "Cancel tournament",
+                    Some("This cannot be undone.")))
             }
         }
     }
 }
 
-/// Whether plans of a tournament grow as bots come and go.
-fn grows(found: &Tournament) -> bool {
-    let settings: Value = serde_json::from_str(&found.settings).unwrap_or_default();
+/// Whether a new edition extends the plan of the one before it.
+fn plans_incrementally(tournament: &Tournament) -> bool {
+    let settings: Value = serde_json::from_str(&tournament.settings).unwrap_or_default();
     settings["schedule"]["kind"] == "foursomes"
 }
 
-/// Begins an edition.
-pub(super) async fn start(Path(tournament): Path<String>, posted: Posted<Button>) -> Answer {
-    let Posted { session, form: button } = posted;
+/// Starts an edition.
+pub(super) async fn start(
+    Path(tournament): Path<String>,
+    CsrfForm { session, form: button }: CsrfForm<Button>,
+) -> ActionResult {
     let fresh = button.fresh.is_some();
-    let asked = StartEditionRequest { tournament: tournament.clone(), fresh };
-    session.service.start_edition(&session.caller, asked).await?;
-    Ok(to(&tournament, if fresh { "fresh" } else { "start" }))
+    let request = StartEditionRequest { tournament: tournament.clone(), fresh };
+    session.service.start_edition(&session.caller, request).await?;
+    Ok(redirect_to_tournament(&tournament, if fresh { "fresh" } else { "start" }))
 }
 
-/// Gives a tournament up.
-pub(super) async fn cancel(Path(tournament): Path<String>, posted: Posted<Button>) -> Answer {
-    let session = posted.sure()?;
-    let asked = CancelTournamentRequest { tournament: tournament.clone() };
-    session.service.cancel_tournament(&session.caller, asked).await?;
-    Ok(to(&tournament, "cancel"))
+/// Cancels a tournament.
+pub(super) async fn cancel(Path(tournament): Path<String>, form: CsrfForm<Button>) -> ActionResult {
+    let session = form.confirmed()?;
+    let request = CancelTournamentRequest { tournament: tournament.clone() };
+    session.service.cancel_tournament(&session.caller, request).await?;
+    Ok(redirect_to_tournament(&tournament, "cancel"))
 }
 
-/// Ends a tournament, and shows its seed.
-pub(super) async fn close(Path(tournament): Path<String>, posted: Posted<Button>) -> Answer {
-    let session = posted.sure()?;
-    let asked = CloseTournamentRequest { tournament: tournament.clone() };
-    session.service.close_tournament(&session.caller, asked).await?;
-    Ok(to(&tournament, "close"))
+/// Closes a tournament, which publishes its seed.
+pub(super) async fn close(Path(tournament): Path<String>, form: CsrfForm<Button>) -> ActionResult {
+    let session = form.confirmed()?;
+    let request = CloseTournamentRequest { tournament: tournament.clone() };
+    session.service.close_tournament(&session.caller, request).await?;
+    Ok(redirect_to_tournament(&tournament, "close"))
 }
 
-/// Gives a match that was set aside another chance.
+/// Retries a match that was set aside.
 pub(super) async fn retry(
     Path((edition, number)): Path<(i32, i64)>,
-    Posted { session, .. }: Posted<Button>,
-) -> Answer {
-    let name = format!("{edition}/{number}");
-    let asked = RetryQuarantinedRequest { r#match: name.clone() };
-    session.service.retry_quarantined(&session.caller, asked).await?;
-    Ok(done::to_counted(&format!("/matches/{name}"), "retry", 1))
+    CsrfForm { session, .. }: CsrfForm<Button>,
+) -> ActionResult {
+    let id = format!("{edition}/{number}");
+    let request = RetryQuarantinedRequest { r#match: id.clone() };
+    session.service.retry_quarantined(&session.caller, request).await?;
+    Ok(flash::redirect_with_count(&format!("/matches/{id}"), "retry", 1))
 }
 
-/// Gives all matches of a tournament that were set aside another chance.
+/// Retries all matches of a tournament that were set aside.
 pub(super) async fn retry_all(
     Path(tournament): Path<String>,
-    Posted { session, .. }: Posted<Button>,
-) -> Answer {
+    CsrfForm { session, .. }: CsrfForm<Button>,
+) -> ActionResult {
     let count = session.service.retry_all_aside(&session.caller, &tournament).await?;
-    Ok(done::to_counted(&format!("/t/{tournament}"), "retry", count))
+    Ok(flash::redirect_with_count(&format!("/t/{tournament}"), "retry", count))
 }
 
-/// Takes a bot out of the editions to come.
+/// Withdraws a bot from future editions.
 pub(super) async fn withdraw(
     Path((tournament, bot)): Path<(String, String)>,
-    posted: Posted<Button>,
-) -> Answer {
-    let session = posted.sure()?;
-    let asked = WithdrawBotRequest { tournament: tournament.clone(), bot: bot.clone() };
-    session.service.withdraw_bot(&session.caller, asked).await?;
-    Ok(done::to(&format!("/t/{tournament}/bots/{bot}"), "withdraw"))
+    form: CsrfForm<Button>,
+) -> ActionResult {
+    let session = form.confirmed()?;
+    let request = WithdrawBotRequest { tournament: tournament.clone(), bot: bot.clone() };
+    session.service.withdraw_bot(&session.caller, request).await?;
+    Ok(flash::redirect(&format!("/t/{tournament}/bots/{bot}"), "withdraw"))
 }
 
-/// Lets a bot that was stood down take part again.
+/// Reinstates a suspended bot.
 pub(super) async fn reinstate(
     Path((tournament, bot)): Path<(String, String)>,
-    Posted { session, .. }: Posted<Button>,
-) -> Answer {
-    let asked = ReinstateBotRequest { tournament: tournament.clone(), bot: bot.clone() };
-    session.service.reinstate_bot(&session.caller, asked).await?;
-    Ok(done::to(&format!("/t/{tournament}/bots/{bot}"), "reinstate"))
+    CsrfForm { session, .. }: CsrfForm<Button>,
+) -> ActionResult {
+    let request = ReinstateBotRequest { tournament: tournament.clone(), bot: bot.clone() };
+    session.service.reinstate_bot(&session.caller, request).await?;
+    Ok(flash::redirect(&format!("/t/{tournament}/bots/{bot}"), "reinstate"))
 }
 
-/// Tries a version again that could not be tried.
+/// Retries the trial of a version that was set aside.
 pub(super) async fn retry_trial(
     Path((tournament, bot, number)): Path<(String, String, i32)>,
-    Posted { session, .. }: Posted<Button>,
-) -> Answer {
-    let asked = RetryTrialRequest { tournament: tournament.clone(), bot: bot.clone(), number };
-    session.service.retry_trial(&session.caller, asked).await?;
-    Ok(done::to(&format!("/t/{tournament}/bots/{bot}/versions/{number}"), "trial"))
+    CsrfForm { session, .. }: CsrfForm<Button>,
+) -> ActionResult {
+    let request = RetryTrialRequest { tournament: tournament.clone(), bot: bot.clone(), number };
+    session.service.retry_trial(&session.caller, request).await?;
+    Ok(flash::redirect(&format!("/t/{tournament}/bots/{bot}/versions/{number}"), "trial"))
 }
 
-/// To the page of a tournament; its name, which was found, needs no escape.
-fn to(tournament: &str, done: &str) -> Redirect {
-    done::to(&format!("/t/{tournament}"), done)
+/// Redirects to the page of a tournament. Names of tournaments need no escaping.
+fn redirect_to_tournament(tournament: &str, done: &str) -> Redirect {
+    flash::redirect(&format!("/t/{tournament}"), done)
 }

@@ -1,34 +1,32 @@
-//! Everything that may be read, for programs: JSON under `/api/v1/`.
+//! The JSON API: read-only, under `/api/v1/`.
 //!
 //! # Theory of operation
 //!
-//! What can be asked is a table of questions (`questions`). A question is a type: its fields are the
-//! parameters of its address, its comments their description, and the type of its answer is the
-//! schema of what comes back. The router and the description of the interface (OpenAPI 3.1, at
-//! [`DESCRIPTION`]) are both made from this one list, so neither can say what the other does not.
+//! The API is a table of endpoints (`endpoints`). An endpoint is a type: its fields are the parameters,
+//! its doc comments their descriptions, and its response type gives the schema. The router and the
+//! OpenAPI document (at [`OPENAPI_PATH`]) are generated from this one table, so they always agree.
 //!
-//! A question asks the services that gRPC offers, with the token of whoever asks: what a command
-//! prints, a page shows and a program reads cannot differ, and nobody is told here what is kept
-//! from them there.
+//! An endpoint calls the same services as gRPC, with the caller's token. So commands, pages and API
+//! clients see the same data and have the same access.
 //!
-//! The version in the path changes when something is taken away or means something else. What is
-//! added does not change it, so programs pass over what they do not know.
+//! The version in the path changes when a field is removed or changes its meaning. Fields can be added
+//! without a new version; clients ignore unknown fields.
 
 #[macro_use]
-mod answer;
+mod resource;
 #[macro_use]
-mod questions;
+mod endpoints;
 mod bots;
-mod describe;
+mod endpoint;
+mod format;
+mod leaderboards;
 mod matches;
-mod operation;
-mod paging;
+mod openapi;
+mod operations;
+mod pagination;
 mod problem;
-mod question;
-mod ranking;
-mod reply;
+mod response;
 mod tournaments;
-mod values;
 
 use std::sync::Arc;
 
@@ -38,70 +36,71 @@ use axum::response::{IntoResponse as _, Redirect, Response};
 use axum::routing::get;
 use maud::html;
 
-use super::{Pages, page};
-use describe::Interface;
+use super::{WebState, layout};
+pub(super) use endpoint::escape;
+use endpoint::{Handler, respond};
+use openapi::OpenApiDocument;
 pub(super) use problem::Problem;
-pub(super) use question::escape;
-use question::{Answer, respond};
 
-/// Where the interface is described.
-const DESCRIPTION: &str = "/api/v1/openapi.json";
-/// How long a description may be kept: a new version of the program is seen within minutes.
-const KEEP: &str = "public, max-age=300";
+/// The path of the OpenAPI document.
+const OPENAPI_PATH: &str = "/api/v1/openapi.json";
+/// Caches keep the OpenAPI document for 5 minutes.
+const CACHE_CONTROL: &str = "public, max-age=300";
 
-/// Adds questions to a router and to the description of the interface.
-struct Listed {
-    router: Router<Pages>,
-    interface: Interface,
+/// Adds endpoints to the router and to the OpenAPI document.
+struct EndpointRegistry {
+    router: Router<WebState>,
+    document: OpenApiDocument,
 }
 
-impl Listed {
-    fn with<Q: Answer>(mut self) -> Self {
-        self.interface.add::<Q>();
-        self.router = self.router.route(Q::PATH, get(respond::<Q>));
+impl EndpointRegistry {
+    fn with<E: Handler>(mut self) -> Self {
+        self.document.add::<E>();
+        self.router = self.router.route(E::PATH, get(respond::<E>));
         self
     }
 }
 
-/// Every question, and the description of them all.
-pub(super) fn routes() -> Router<Pages> {
-    let listed = Listed { router: Router::new(), interface: Interface::new() };
-    let listed = questions::listed(listed).with::<operation::ListTricks>();
-    let Listed { router, interface } = listed;
-    let described: Arc<str> = interface.finish().to_string().into();
-    let description = move || async move {
-        let kind = (header::CONTENT_TYPE, "application/json");
-        ([kind, (header::CACHE_CONTROL, KEEP)], described.to_string())
+/// All endpoints and the OpenAPI document.
+pub(super) fn routes() -> Router<WebState> {
+    let empty = EndpointRegistry { router: Router::new(), document: OpenApiDocument::new() };
+    let registry = endpoints::register_all(empty).with::<operations::ListTricksRecords>();
+    let EndpointRegistry { router, document } = registry;
+    let text: Arc<str> = document.finish().to_string().into();
+    let openapi = move || async move {
+        let content_type = (header::CONTENT_TYPE, "application/json");
+        ([content_type, (header::CACHE_CONTROL, CACHE_CONTROL)], text.to_string())
     };
     router
-        .route(DESCRIPTION, get(description))
+        .route(OPENAPI_PATH, get(openapi))
         .route("/api", get(introduction))
         .route("/api/v1", get(|| async { Redirect::permanent("/api") }))
 }
 
-/// An address that answers nothing.
-pub(super) fn nothing_here() -> Problem {
-    let why = format!("there is nothing at this address; {DESCRIPTION} lists what there is");
-    Problem::new(StatusCode::NOT_FOUND, why)
+/// The error for an unknown address.
+pub(super) fn not_found() -> Problem {
+    let detail = format!("there is nothing at this address; {OPENAPI_PATH} lists all addresses");
+    Problem::new(StatusCode::NOT_FOUND, detail)
 }
 
-/// A page for people who want to write such a program.
+/// The introduction to the API, for developers.
 async fn introduction() -> Response {
     let body = html! {
         p {
-            "Everything on these pages is to be had as JSON under " code { "/api/v1/" } ". "
-            a href=(DESCRIPTION) { "The description (OpenAPI 3.1)" }
-            " names each address, its parameters and what it answers; tools make clients from it."
+            "All data on these pages is available as JSON under " code { "/api/v1/" } ". The "
+            a href=(OPENAPI_PATH) { "OpenAPI 3.1 document" }
+            " describes every address, its parameters and its response. Tools can generate clients "
+            "from it."
         }
         pre { "curl -s http://HOST/api/v1/tournaments\n"
             "curl -s http://HOST/api/v1/tournaments/NAME/ranking?limit=10\n"
             "curl -s -H \"Authorization: Bearer $ARBITER_TOKEN\" http://HOST/api/v1/workers" }
         p {
-            "What is not for everybody takes a token, as the commands do. Answers have an "
-            code { "ETag" } ": whoever asks again with " code { "If-None-Match" }
-            " is told 304 while nothing has changed. Lists come in pages, and " code { "next" }
-            " is the address of the one that follows. Refusals are problem documents (RFC 9457)."
+            "Data that is not public requires a token, as for the commands. Responses have an "
+            code { "ETag" } ": a request with " code { "If-None-Match" }
+            " returns 304 if nothing has changed. Lists are paginated: " code { "next" }
+            " is the URL of the next page. Errors are problem documents (RFC 9457)."
         }
     };
-    page::plain("For programs", &body).into_response()
+    layout::public_page("API", &body).into_response()
 }

@@ -5,17 +5,18 @@ use std::sync::LazyLock;
 use axum::http::header;
 use axum::response::IntoResponse;
 
-/// How long a browser may keep them: a new version of the program is seen within minutes.
-const KEEP: &str = "public, max-age=300";
+/// Browsers cache assets for 5 minutes, so a new version is visible soon.
+const CACHE_CONTROL: &str = "public, max-age=300";
 
-/// The style sheet of the pages and that of the pictures.
-static STYLE: LazyLock<String> = LazyLock::new(|| {
-    let ours = [include_str!("assets/arbiter.css"), include_str!("assets/forms.css")];
-    [ours[0], ours[1], arbiter_replay::STYLE].concat()
+/// The style sheets of the pages, the forms and the replays.
+static STYLE_SHEET: LazyLock<String> = LazyLock::new(|| {
+    let pages = include_str!("assets/arbiter.css");
+    let forms = include_str!("assets/forms.css");
+    [pages, forms, arbiter_replay::STYLE].concat()
 });
 
-pub(super) async fn style() -> impl IntoResponse {
-    asset("text/css; charset=utf-8", &STYLE)
+pub(super) async fn style_sheet() -> impl IntoResponse {
+    asset("text/css; charset=utf-8", &STYLE_SHEET)
 }
 
 pub(super) async fn script() -> impl IntoResponse {
@@ -26,6 +27,6 @@ pub(super) async fn icon() -> impl IntoResponse {
     asset("image/svg+xml", include_str!("assets/arbiter.svg"))
 }
 
-fn asset(kind: &'static str, text: &'static str) -> impl IntoResponse {
-    ([(header::CONTENT_TYPE, kind), (header::CACHE_CONTROL, KEEP)], text)
+fn asset(content_type: &'static str, text: &'static str) -> impl IntoResponse {
+    ([(header::CONTENT_TYPE, content_type), (header::CACHE_CONTROL, CACHE_CONTROL)], text)
 }

@@ -1,5 +1,5 @@
-//! A bot: its place, its versions, its opponents, its forfeits, how long it thinks, and its points
-//! over editions.
+//! The page of a bot: its standing, versions, opponents, forfeits, reply times, and its mean score over
+//! editions.
 
 use crate::service::ErrorKind;
 use arbiter_proto::v1::{
@@ -12,119 +12,119 @@ use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::chart::{self, Interval};
-use super::done::Done;
-use super::error::{WebError, unless};
+use super::error::{WebError, none_if};
+use super::flash::Flash;
 use super::session::Session;
-use super::{actions, page, ranking, version};
+use super::{actions, layout, leaderboard, version};
 
-/// Forfeits that are listed for the owner.
-const FORFEITS: u32 = 50;
-/// Versions that are shown at once.
-const VERSIONS: usize = 20;
+/// Maximum number of forfeits shown to the owner, newest first.
+const MAX_FORFEITS: u32 = 50;
+/// Older versions than the newest `MAX_VERSIONS` are folded away.
+const MAX_VERSIONS: usize = 20;
 
-/// In which edition a bot is looked at.
+/// The query string of the page.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Look {
+pub(super) struct BotQuery {
     edition: Option<i32>,
 }
 
-/// What is known of how a bot plays in an edition.
+/// How a bot plays in an edition.
 #[derive(Debug, Default)]
-struct Play {
-    place: Option<GetStandingResponse>,
-    /// Nothing if they are not counted, or not at this moment.
-    meetings: Vec<HeadToHead>,
-    times: Option<GetReplyTimesResponse>,
+struct EditionStats {
+    standing: Option<GetStandingResponse>,
+    /// Empty if it cannot be computed, or not at the moment.
+    head_to_head: Vec<HeadToHead>,
+    reply_times: Option<GetReplyTimesResponse>,
 }
 
 pub(super) async fn show(
     session: Session,
     Path((tournament, name)): Path<(String, String)>,
-    Query(Look { edition }): Query<Look>,
-    Query(done): Query<Done>,
+    Query(BotQuery { edition }): Query<BotQuery>,
+    Query(flash): Query<Flash>,
 ) -> Result<Markup, WebError> {
-    let asked = GetBotRequest { tournament: tournament.clone(), bot: name.clone() };
-    let found = session.service.get_bot(&session.caller, asked).await?;
+    let request = GetBotRequest { tournament: tournament.clone(), bot: name.clone() };
+    let found = session.service.get_bot(&session.caller, request).await?;
     let bot = found.bot.unwrap_or_default();
     let organiser = session.caller.is_organiser();
     let board = LeaderboardRef { tournament: tournament.clone(), edition };
-    let play = Play::of(&session, &board, &name).await?;
-    let asked = GetHistoryRequest { tournament: tournament.clone(), bot: name.clone() };
-    let history = session.service.get_history(&session.caller, asked).await?.standings;
+    let stats = EditionStats::fetch(&session, &board, &name).await?;
+    let request = GetHistoryRequest { tournament: tournament.clone(), bot: name.clone() };
+    let history = session.service.get_history(&session.caller, request).await?.standings;
     let forfeits = if bot.owned_by_caller || organiser {
         let (tournament, bot) = (tournament.clone(), name.clone());
-        let asked = GetBotLogRequest { tournament, bot, limit: FORFEITS, forfeits: true };
-        session.service.get_bot_log(&session.caller, asked).await?.entries
+        let request = GetBotLogRequest { tournament, bot, limit: MAX_FORFEITS, forfeits: true };
+        session.service.get_bot_log(&session.caller, request).await?.entries
     } else {
         Vec::new()
     };
     let body = html! {
         h1 { (name) }
-        (page::tabs(&tournament, ""))
-        (done.note())
-        (about(&bot))
-        @if let Some(place) = &play.place { (standing(place)) }
-        @else { p { "It has not played in this leaderboard yet." } }
-        p { a href={ "/t/" (tournament) "/matches?bot=" (name) } { "Its matches" } }
-        (looked_after(&session, &tournament, &bot, organiser))
+        (layout::tabs(&tournament, ""))
+        (flash.message())
+        (summary(&bot))
+        @if let Some(found) = &stats.standing { (standing(found)) }
+        @else { p { "This bot is not on the leaderboard yet." } }
+        p { a href={ "/t/" (tournament) "/matches?bot=" (name) } { "Matches of this bot" } }
+        (bot_actions(&session, &tournament, &bot, organiser))
         (versions(&tournament, &found.versions))
-        (over_editions(&tournament, &history))
-        @if let Some(times) = &play.times { (reply_times(times)) }
-        (opponents(&tournament, &play.meetings))
-        (forfeited(&forfeits))
+        (history_table(&tournament, &history))
+        @if let Some(times) = &stats.reply_times { (reply_times(times)) }
+        (opponents(&tournament, &stats.head_to_head))
+        (forfeit_table(&forfeits))
     };
-    Ok(page::for_session(&format!("{name} in {tournament}"), &session, &body))
+    Ok(layout::session_page(&format!("{name} in {tournament}"), &session, &body))
 }
 
-impl Play {
-    async fn of(session: &Session, board: &LeaderboardRef, bot: &str) -> Result<Self, WebError> {
+impl EditionStats {
+    async fn fetch(session: &Session, board: &LeaderboardRef, bot: &str) -> Result<Self, WebError> {
         let Session { service, caller, .. } = session;
         let (board, bot) = (Some(board.clone()), bot.to_owned());
-        let asked = GetStandingRequest { leaderboard: board.clone(), bot: bot.clone() };
-        // A bot that has entered no edition yet has no place.
-        // Nor is one shown while boards are frozen; what its owner may see and do still is.
+        let request = GetStandingRequest { leaderboard: board.clone(), bot: bot.clone() };
+        // A bot has no standing before its first edition or while leaderboards are frozen. The rest
+        // of the page is shown all the same.
         let hidden =
             [ErrorKind::NotFound, ErrorKind::FailedPrecondition, ErrorKind::PermissionDenied];
-        let place = unless(&hidden, service.get_standing(caller, asked).await)?;
-        if place.is_none() {
+        let standing = none_if(&hidden, service.get_standing(caller, request).await)?;
+        if standing.is_none() {
             return Ok(Self::default());
         }
-        let asked = GetHeadToHeadRequest { leaderboard: board.clone(), bot: bot.clone() };
-        // The edition is too large to count them, or too many ask.
+        let request = GetHeadToHeadRequest { leaderboard: board.clone(), bot: bot.clone() };
+        // The edition is too large, or too many requests are waiting.
         let uncounted = [ErrorKind::FailedPrecondition, ErrorKind::ResourceExhausted];
-        let meetings = unless(&uncounted, service.get_head_to_head(caller, asked).await)?;
-        let meetings = meetings.map(|found| found.results).unwrap_or_default();
-        let asked = GetReplyTimesRequest { leaderboard: board, bot };
-        // A record is out of reach, or too many ask: the rest of the page does not need them.
+        let response = none_if(&uncounted, service.get_head_to_head(caller, request).await)?;
+        let head_to_head = response.map(|found| found.results).unwrap_or_default();
+        let request = GetReplyTimesRequest { leaderboard: board, bot };
+        // A record is not reachable, or too many requests are waiting.
         let unread = [ErrorKind::Unavailable, ErrorKind::ResourceExhausted];
-        let times = unless(&unread, service.get_reply_times(caller, asked).await)?;
-        Ok(Self { place, meetings, times })
+        let reply_times = none_if(&unread, service.get_reply_times(caller, request).await)?;
+        Ok(Self { standing, head_to_head, reply_times })
     }
 }
 
-fn about(bot: &Bot) -> Markup {
+fn summary(bot: &Bot) -> Markup {
     html! {
         p {
-            @if bot.owner.is_empty() { "A house bot" } @else { "Owner: " (bot.owner) }
+            @if bot.owner.is_empty() { "House bot" } @else { "Owner: " (bot.owner) }
             @if bot.withdrawn { "; " strong { "withdrawn" } }
-            @if bot.suspended { "; " strong { "stood down" } }
+            @if bot.suspended { "; " strong { "suspended" } }
             @if let Some(newest) = &bot.newest {
-                "; newest version " (newest.number) ", submitted " (page::moment(newest.submitted_at_us))
-                ", digest " code.hash { (page::hex(&newest.digest)) }
+                "; newest version " (newest.number) ", submitted " (layout::timestamp(newest.submitted_at_us))
+                ", digest " code.hash { (layout::hex(&newest.digest)) }
             }
         }
         @if !bot.suspended_reason.is_empty() {
-            p.refused {
-                "It takes no part any more: " (bot.suspended_reason) ". A new version enters as if nothing had "
-                "happened; an organiser can reinstate it."
+            p.error-message {
+                "Suspended: " (bot.suspended_reason) ". To enter again, submit a new version or ask an organiser "
+                "to reinstate the bot."
             }
         }
     }
 }
 
-/// What its owner or an organiser can do.
-pub(super) fn looked_after(
+/// The buttons for the owner and for organisers.
+pub(super) fn bot_actions(
     session: &Session,
     tournament: &str,
     bot: &Bot,
@@ -133,18 +133,18 @@ pub(super) fn looked_after(
     let at = |action: &str| format!("/t/{tournament}/bots/{}/{action}", bot.name);
     html! {
         @if bot.owned_by_caller || organiser {
-            section.actions aria-label="What can be done" {
+            section.actions aria-label="Actions" {
                 @if !bot.owner.is_empty() {
                     p {
-                        a href={ "/t/" (tournament) "/submit?bot=" (bot.name) } { "Submit a version" }
+                        a href={ "/t/" (tournament) "/submit?bot=" (bot.name) } { "Submit a new version" }
                     }
                 }
                 @if bot.suspended && organiser {
-                    (actions::button(session, &at("reinstate"), "Reinstate it", None))
+                    (actions::button(session, &at("reinstate"), "Reinstate bot", None))
                 }
                 @if !bot.withdrawn {
-                    (actions::button(session, &at("withdraw"), "Withdraw it",
-                        Some("It takes no part in the editions to come.")))
+                    (actions::button(session, &at("withdraw"), "Withdraw bot",
+                        Some("The bot will not play in future editions.")))
                 }
             }
         }
@@ -160,21 +160,21 @@ fn versions(tournament: &str, versions: &[Version]) -> Markup {
                     (found.number)
                 }
             }
-            td { (page::moment(found.submitted_at_us)) }
+            td { (layout::timestamp(found.submitted_at_us)) }
             td {
-                (version::standing(found))
+                (version::state_text(found))
                 @if !found.reason.is_empty() { ": " (found.reason) }
             }
         }
     };
-    let (newest, older) = versions.split_at(versions.len().min(VERSIONS));
+    let (newest, older) = versions.split_at(versions.len().min(MAX_VERSIONS));
     html! {
         h2 { "Versions" }
-        (page::table("Versions", "versions", &heads, newest.iter().map(row)))
+        (layout::table("Versions", "versions", &heads, newest.iter().map(row)))
         @if !older.is_empty() {
             details {
-                summary { (older.len()) " older ones" }
-                (page::table("Older versions", "versions", &heads, older.iter().map(row)))
+                summary { (layout::count(older.len(), "older version", "older versions")) }
+                (layout::table("Older versions", "versions", &heads, older.iter().map(row)))
             }
         }
     }
@@ -184,13 +184,13 @@ fn standing(found: &GetStandingResponse) -> Markup {
     let Some(place) = &found.standing else { return html! {} };
     html! {
         dl.standing {
-            dt { "Place" } dd { @if place.tied { "=" } (place.rank) " in edition " (found.edition) }
+            dt { "Rank" } dd { @if place.tied { "=" } (place.rank) " in edition " (found.edition) }
             dt { "Version" } dd { (place.version) }
             dt { "Matches" } dd { (place.matches) }
             dt { "Score" } dd { (place.score.join(" ")) }
-            dt { "Mean" } dd { (ranking::mean(place)) }
+            dt { "Mean" } dd { (leaderboard::mean(place)) }
             dt { "Forfeits" } dd {
-                @let forfeits = ranking::forfeits(place);
+                @let forfeits = leaderboard::forfeits(place);
                 @if forfeits.is_empty() { "none" } @else { (forfeits) }
             }
             @if place.bad_answers > 0 { dt { "Bad answers" } dd { (place.bad_answers) } }
@@ -198,34 +198,34 @@ fn standing(found: &GetStandingResponse) -> Markup {
     }
 }
 
-/// The newest edition comes first in `history`, and last in the plot.
-fn over_editions(tournament: &str, history: &[GetStandingResponse]) -> Markup {
+/// `history` is newest first; the plot shows the newest edition last.
+fn history_table(tournament: &str, history: &[GetStandingResponse]) -> Markup {
     let points = history.iter().rev().filter_map(|found| {
         let place = found.standing.as_ref()?;
         Some((found.edition, Interval { mean: place.mean, margin: place.margin }))
     });
     let points: Vec<_> = points.collect();
-    let heads = ["Edition", "Version", "Place", "Mean", "Matches"];
+    let heads = ["Edition", "Version", "Rank", "Mean", "Matches"];
     let row = |GetStandingResponse { edition, standing: place }: &GetStandingResponse| {
         let place = place.as_ref()?;
         Some(html! {
             td { a href={ "/t/" (tournament) "/ranking?edition=" (edition) } { (edition) } }
             td.number { (place.version) }
             td.number { @if place.tied { "=" } (place.rank) }
-            td.number { (ranking::mean(place)) }
+            td.number { (leaderboard::mean(place)) }
             td.number { (place.matches) }
         })
     };
     html! {
         @if !points.is_empty() {
             h2 { "Complete editions" }
-            (chart::over_editions(&points))
-            (page::table("Complete editions", "", &heads, history.iter().filter_map(row)))
+            (chart::means_over_editions(&points))
+            (layout::table("Complete editions", "", &heads, history.iter().filter_map(row)))
         }
     }
 }
 
-/// How long it takes to answer.
+/// A histogram and percentiles of the bot's reply times.
 fn reply_times(found: &GetReplyTimesResponse) -> Markup {
     let GetReplyTimesResponse { replies, p50_us, p90_us, p99_us, max_us, .. } = *found;
     let bins: Vec<_> = found.bins.iter().map(|bin| (bin.up_to_us, bin.count)).collect();
@@ -235,9 +235,10 @@ fn reply_times(found: &GetReplyTimesResponse) -> Markup {
             figure {
                 (chart::histogram(&bins))
                 figcaption {
-                    (replies) " answers in its last " (found.matches) " matches of edition "
-                    (found.edition) ", on the wall; without the first one of a process, which "
-                    "includes its start."
+                    "Wall-clock times of " (layout::count(replies, "reply", "replies")) " in the last "
+                    (layout::count(found.matches, "match", "matches")) " of edition "
+                    (found.edition) ". The first reply of each process is left out because it "
+                    "includes the start-up."
                 }
             }
             dl.times { (version::percentiles([p50_us, p90_us, p99_us, max_us])) }
@@ -248,30 +249,30 @@ fn reply_times(found: &GetReplyTimesResponse) -> Markup {
 fn opponents(tournament: &str, meetings: &[HeadToHead]) -> Markup {
     let row = |met: &HeadToHead| {
         html! {
-            td { (page::bot(tournament, &met.opponent)) }
+            td { (layout::bot_link(tournament, &met.opponent)) }
             td.number { (met.matches) } td.number { (met.won) }
             td.number { (met.drawn) } td.number { (met.lost) }
         }
     };
     let heads = ["Opponent", "Matches", "Won", "Drawn", "Lost"];
-    let table = page::table("Opponents", "", &heads, meetings.iter().map(row));
+    let table = layout::table("Opponents", "", &heads, meetings.iter().map(row));
     html! { @if !meetings.is_empty() { h2 { "Opponents" } (table) } }
 }
 
-/// The last matches that it forfeited, and why, for its owner.
-fn forfeited(lines: &[LogEntry]) -> Markup {
+/// The latest forfeited matches and the reasons, for the owner.
+fn forfeit_table(lines: &[LogEntry]) -> Markup {
     let row = |line: &LogEntry| {
         html! {
-            td { (page::match_link(&line.r#match)) }
+            td { (layout::match_link(&line.r#match)) }
             td.number { (line.seat) }
             td.forfeit { (line.forfeit) }
             @if let Some(why) = &line.evidence {
                 td { (why.detail) }
-                td.number { (page::span(u64::try_from(why.wall_us).unwrap_or(0))) }
+                td.number { (layout::format_micros(u64::try_from(why.wall_us).unwrap_or(0))) }
             } @else { td {} td {} }
         }
     };
-    let heads = ["Match", "Seat", "Forfeit", "What happened", "The answer took"];
-    let table = page::table("Forfeits", "forfeits", &heads, lines.iter().map(row));
+    let heads = ["Match", "Seat", "Forfeit", "Reason", "Reply time"];
+    let table = layout::table("Forfeits", "forfeits", &heads, lines.iter().map(row));
     html! { @if !lines.is_empty() { h2 { "Forfeits" } (table) } }
 }

@@ -1,12 +1,14 @@
-//! Small charts in SVG: intervals, points over editions, and how often something took how long.
+//! Small SVG charts: confidence intervals, mean scores over editions, histograms of durations.
 
 use maud::{Markup, html};
+
+use super::layout;
 
 /// A mean with its 95 % interval.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Interval {
     pub(super) mean: f64,
-    /// Half its width, if it is known.
+    /// Half the width of the interval, if known.
     pub(super) margin: Option<f64>,
 }
 
@@ -17,7 +19,7 @@ impl Interval {
     }
 }
 
-/// The least and the most of these intervals, a little apart.
+/// The smallest range that contains these intervals; never empty.
 pub(super) fn range(intervals: impl Iterator<Item = Interval>) -> (f64, f64) {
     let ends = intervals.map(Interval::ends);
     let (least, most) = ends
@@ -27,14 +29,14 @@ pub(super) fn range(intervals: impl Iterator<Item = Interval>) -> (f64, f64) {
     if least < most { (least, most) } else { (least - 1.0, least + 1.0) }
 }
 
-/// Where a value lies between the ends of a range, from 0 to 1.
-fn place(value: f64, (least, most): (f64, f64)) -> f64 {
+/// The position of a value in a range, from 0 to 1.
+fn position(value: f64, (least, most): (f64, f64)) -> f64 {
     ((value - least) / (most - least)).clamp(0.0, 1.0)
 }
 
 /// An interval as a bar with a dot, on the scale of a range.
 pub(super) fn interval(shown: Interval, range: (f64, f64)) -> Markup {
-    let at = |value| format!("{:.2}", 2.0 + 96.0 * place(value, range));
+    let at = |value| format!("{:.2}", 2.0 + 96.0 * position(value, range));
     let (low, high) = shown.ends();
     let label = match shown.margin {
         Some(margin) => format!("{:.3} ± {margin:.3}", shown.mean),
@@ -49,22 +51,22 @@ pub(super) fn interval(shown: Interval, range: (f64, f64)) -> Markup {
     }
 }
 
-/// Means over editions: a line of dots with their intervals.
-pub(super) fn over_editions(points: &[(i32, Interval)]) -> Markup {
+/// Mean scores over editions: a line of dots with confidence intervals.
+pub(super) fn means_over_editions(points: &[(i32, Interval)]) -> Markup {
     let span = range(points.iter().map(|(_, interval)| *interval));
     let last = points.len().saturating_sub(1).max(1);
     let x = |index: usize| {
         let part = f64::from(u32::try_from(index).unwrap_or(u32::MAX))
             / f64::from(u32::try_from(last).unwrap_or(u32::MAX));
-        // One alone stands in the middle.
+        // A single point is centred.
         format!("{:.1}", if points.len() == 1 { 210.0 } else { 40.0 + 340.0 * part })
     };
-    let y = |value| format!("{:.1}", 130.0 - 110.0 * place(value, span));
+    let y = |value| format!("{:.1}", 130.0 - 110.0 * position(value, span));
     let line: Vec<_> =
         (0..).zip(points).map(|(index, (_, at))| format!("{},{}", x(index), y(at.mean))).collect();
     html! {
-        svg.plot viewBox="0 0 400 160" role="img" aria-label="mean points over editions" {
-            title { "Mean points over editions, with 95 % intervals" }
+        svg.plot viewBox="0 0 400 160" role="img" aria-label="Mean score by edition" {
+            title { "Mean score by edition, with 95 % confidence intervals" }
             @for value in [span.0, f64::midpoint(span.0, span.1), span.1] {
                 line.scale x1="36" x2="390" y1=(y(value)) y2=(y(value)) {}
                 text.left x="34" y=(y(value)) { (format!("{value:.2}")) }
@@ -72,9 +74,9 @@ pub(super) fn over_editions(points: &[(i32, Interval)]) -> Markup {
             polyline points=(line.join(" ")) {}
             @for (index, (edition, shown)) in points.iter().enumerate() {
                 @let (low, high) = shown.ends();
-                line.error x1=(x(index)) x2=(x(index)) y1=(y(low)) y2=(y(high)) {}
+                line.error-bar x1=(x(index)) x2=(x(index)) y1=(y(low)) y2=(y(high)) {}
                 circle cx=(x(index)) cy=(y(shown.mean)) r="3.5" {
-                    title { "edition " (edition) ": " (format!("{:.3}", shown.mean)) }
+                    title { "Edition " (edition) ": " (format!("{:.3}", shown.mean)) }
                 }
                 text x=(x(index)) y="150" { (edition) }
             }
@@ -82,7 +84,7 @@ pub(super) fn over_editions(points: &[(i32, Interval)]) -> Markup {
     }
 }
 
-/// How many answers took how long: a bar for each bin, by its longest time in microseconds.
+/// A histogram of reply times: one bar a bin. Each bin is its upper bound in microseconds and a count.
 pub(super) fn histogram(bins: &[(u64, u64)]) -> Markup {
     let most = bins.iter().map(|(_, count)| *count).max().unwrap_or(0).max(1);
     let share = |part: u64, whole: u64| {
@@ -92,17 +94,17 @@ pub(super) fn histogram(bins: &[(u64, u64)]) -> Markup {
     let count = u64::try_from(bins.len()).unwrap_or(1).max(1);
     let width = 360.0 * share(1, count);
     html! {
-        svg.plot.histogram viewBox="0 0 400 160" role="img" aria-label="how long answers took" {
-            title { "How many answers took how long" }
+        svg.plot.histogram viewBox="0 0 400 160" role="img" aria-label="Histogram of reply times" {
+            title { "Histogram of reply times" }
             line.scale x1="30" x2="394" y1="130" y2="130" {}
             text.left x="28" y="20" { (most) }
             text.left x="28" y="130" { "0" }
-            @for (index, (end, answers)) in (0_u64..).zip(bins) {
+            @for (index, (end, replies)) in (0_u64..).zip(bins) {
                 @let left = 32.0 + 360.0 * share(index, count);
-                @let height = 110.0 * share(*answers, most);
+                @let height = 110.0 * share(*replies, most);
                 rect x=(format!("{:.1}", left + 0.06 * width)) y=(format!("{:.1}", 130.0 - height))
                     width=(format!("{:.1}", 0.88 * width)) height=(format!("{height:.1}")) {
-                    title { (answers) " answers took " (bound(*end)) }
+                    title { (bound(*end)) ": " (layout::count(*replies, "reply", "replies")) }
                 }
                 text x=(format!("{:.1}", left + 0.5 * width)) y=(if index % 2 == 0 { 142 } else { 153 }) {
                     (bound(*end))
@@ -112,7 +114,7 @@ pub(super) fn histogram(bins: &[(u64, u64)]) -> Markup {
     }
 }
 
-/// The longest time of a bin, for people.
+/// The upper bound of a bin as text.
 fn bound(micros: u64) -> String {
     match micros {
         u64::MAX => "longer".to_owned(),

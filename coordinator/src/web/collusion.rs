@@ -1,4 +1,4 @@
-//! Collusion at tables, for organisers: which bots score more when a certain other bot is there.
+//! The collusion report for organisers: which bots score more at tables with a certain other bot.
 
 use crate::service::ErrorKind;
 use arbiter_proto::v1::{CollusionPair, FindCollusionRequest, FindCollusionResponse};
@@ -7,28 +7,29 @@ use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::error::WebError;
-use super::page;
+use super::layout;
 use super::session::Session;
 use crate::access::Role;
 
-/// Pairs on the page.
-const PAIRS: u32 = 100;
+/// Maximum number of pairs on the page.
+const MAX_PAIRS: u32 = 100;
 
-/// Which edition is searched.
+/// The query string of the page.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct CollusionQuery {
     edition: Option<i32>,
 }
 
-/// The page. A tournament that cannot be searched says why on it.
+/// The page. If the tournament cannot be checked, the page gives the reason.
 pub(super) async fn show(
     session: Session,
     Path(tournament): Path<String>,
     Query(CollusionQuery { edition }): Query<CollusionQuery>,
 ) -> Result<Markup, WebError> {
     session.caller.require(Role::Organiser)?;
-    let request = FindCollusionRequest { tournament: tournament.clone(), edition, limit: PAIRS };
+    let request =
+        FindCollusionRequest { tournament: tournament.clone(), edition, limit: MAX_PAIRS };
     let found = match session.service.find_collusion(&session.caller, request).await {
         Err(error) if error.kind() != ErrorKind::FailedPrecondition => return Err(error.into()),
         found => found,
@@ -36,19 +37,20 @@ pub(super) async fn show(
     let title = format!("{tournament}: collusion");
     let body = html! {
         @match &found {
-            Ok(found) => { (answer(&tournament, found)) }
+            Ok(found) => { (report(&tournament, found)) }
             Err(status) => { p { (status.message()) } }
         }
     };
-    Ok(page::of_tournament((&tournament, ""), &title, &session, &body))
+    Ok(layout::tournament_page((&tournament, ""), &title, &session, &body))
 }
 
-fn answer(tournament: &str, found: &FindCollusionResponse) -> Markup {
+fn report(tournament: &str, found: &FindCollusionResponse) -> Markup {
     let FindCollusionResponse { edition, tables, tested, flagged, claim, pairs, .. } = found;
     html! {
         p {
-            "Edition " (edition) ": " (tables) " tables, " (tested) " ordered pairs tested; "
-            strong { (flagged) @if *flagged == 1 { " is flagged" } @else { " are flagged" } } "."
+            "Edition " (edition) ": " (layout::count(*tables, "table", "tables")) ", "
+            (layout::count(*tested, "ordered pair", "ordered pairs")) " tested, "
+            strong { (flagged) " flagged" } "."
         }
         p { (claim) }
         (table(tournament, pairs))
@@ -60,18 +62,18 @@ fn table(tournament: &str, pairs: &[CollusionPair]) -> Markup {
         "Bot",
         "Partner",
         "Tables together",
-        "Mean with",
-        "Mean without",
-        "Gains",
-        "Partner gains",
+        "Mean with partner",
+        "Mean without partner",
+        "Gain",
+        "Partner's gain",
         "p",
         "q",
         "Flagged",
     ];
     let row = |pair: &CollusionPair| {
         html! {
-            td { (page::bot(tournament, &pair.bot)) }
-            td { (page::bot(tournament, &pair.partner)) }
+            td { (layout::bot_link(tournament, &pair.bot)) }
+            td { (layout::bot_link(tournament, &pair.partner)) }
             td.number { (pair.together) }
             td.number { (format!("{:.2}", pair.mean_with)) }
             td.number { (format!("{:.2}", pair.mean_without)) }
@@ -82,5 +84,5 @@ fn table(tournament: &str, pairs: &[CollusionPair]) -> Markup {
             td { @if pair.flagged { strong { "flagged" } } }
         }
     };
-    page::table("Pairs with the least p-values", "collusion", &heads, pairs.iter().map(row))
+    layout::table("Pairs with the lowest p-values", "collusion", &heads, pairs.iter().map(row))
 }

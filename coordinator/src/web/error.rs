@@ -1,5 +1,5 @@
-//! What a browser is told when there is no page: the refusal of the service, in its words; and what
-//! becomes of requests that the framework refuses before anybody here has seen them.
+//! Error pages: errors of the service, with its messages, and errors of the framework (axum), which
+//! occur before a handler runs.
 
 use std::fmt;
 
@@ -11,36 +11,34 @@ use axum::response::{IntoResponse, Response};
 use maud::html;
 
 use super::api::{self, Problem};
-use super::page;
+use super::layout;
 use crate::service::{ErrorKind, ServiceError};
 
-/// After how many seconds something that was refused for the moment may be tried again.
-const REST: HeaderValue = HeaderValue::from_static("5");
-/// The longest refusal of the framework that is told on, in bytes.
-const LONGEST: usize = 4096;
-/// Where the answers are for programs.
-const PROGRAMS: &str = "/api/";
+/// The value of `Retry-After`, in seconds.
+const RETRY_AFTER: HeaderValue = HeaderValue::from_static("5");
+/// Maximum length of a framework error message, in bytes.
+const MAX_MESSAGE_BYTES: usize = 4096;
+/// Errors below this path are problem documents, not pages.
+const API_PREFIX: &str = "/api/";
 
-/// Why there is no page.
+/// An error shown as a page.
 #[derive(Clone, Debug)]
 pub(super) struct WebError {
     status: StatusCode,
-    why: String,
-    /// Whether it is for what has not happened yet, such as the first edition.
-    early: bool,
+    message: String,
+    /// Whether something has not happened yet, such as the first edition.
+    too_early: bool,
 }
 
 impl WebError {
-    pub(super) fn new(status: StatusCode, why: impl Into<String>) -> Self {
-        Self { status, why: why.into(), early: false }
+    pub(super) fn new(status: StatusCode, message: impl Into<String>) -> Self {
+        Self { status, message: message.into(), too_early: false }
     }
 
-    /// What stands beside a form that is shown again.
-    pub(super) fn why(&self) -> &str {
-        &self.why
+    pub(super) fn message(&self) -> &str {
+        &self.message
     }
 
-    /// What it means, for programs; with which status a form is shown again.
     pub(super) fn status(&self) -> StatusCode {
         self.status
     }
@@ -48,41 +46,41 @@ impl WebError {
 
 impl From<ServiceError> for WebError {
     fn from(error: ServiceError) -> Self {
-        let early = error.kind() == ErrorKind::FailedPrecondition;
-        Self { early, ..Self::new(meaning(error.kind()), error.message()) }
+        let too_early = error.kind() == ErrorKind::FailedPrecondition;
+        Self { too_early, ..Self::new(http_status(error.kind()), error.message()) }
     }
 }
 
 impl IntoResponse for WebError {
     fn into_response(self) -> Response {
-        let title = self.status.canonical_reason().unwrap_or("No page");
+        let title = self.status.canonical_reason().unwrap_or("Error");
         let login = [StatusCode::UNAUTHORIZED, StatusCode::FORBIDDEN].contains(&self.status);
         let body = html! {
-            p { (self.why) }
-            @if login { p { a href="/login" { "Log in" } " with a token that may see it." } }
+            p { (self.message) }
+            @if login { p { a href="/login" { "Log in" } " with a token that has access." } }
         };
-        let mut answer = (self.status, page::plain(title, &body)).into_response();
-        mark(&mut answer);
-        if self.early {
-            answer.extensions_mut().insert(Early(self.why));
+        let mut response = (self.status, layout::public_page(title, &body)).into_response();
+        mark_formatted(&mut response);
+        if self.too_early {
+            response.extensions_mut().insert(TooEarly(self.message));
         }
-        answer
+        response
     }
 }
 
-/// What was answered; nothing if it was refused for one of these reasons.
-pub(super) fn unless<T>(
-    refusals: &[ErrorKind],
-    answered: Result<T, ServiceError>,
+/// Turns errors of these kinds into `None`.
+pub(super) fn none_if<T>(
+    kinds: &[ErrorKind],
+    result: Result<T, ServiceError>,
 ) -> Result<Option<T>, WebError> {
-    match answered {
-        Err(error) if refusals.contains(&error.kind()) => Ok(None),
-        answered => Ok(Some(answered?)),
+    match result {
+        Err(error) if kinds.contains(&error.kind()) => Ok(None),
+        result => Ok(Some(result?)),
     }
 }
 
-/// The status of a refusal over HTTP.
-pub(super) fn meaning(kind: ErrorKind) -> StatusCode {
+/// The HTTP status of a service error.
+pub(super) fn http_status(kind: ErrorKind) -> StatusCode {
     match kind {
         ErrorKind::NotFound => StatusCode::NOT_FOUND,
         ErrorKind::InvalidArgument => StatusCode::BAD_REQUEST,
@@ -97,93 +95,96 @@ pub(super) fn meaning(kind: ErrorKind) -> StatusCode {
     }
 }
 
-/// Marks a refusal as one of ours. One that is for the moment says when to try again.
-pub(super) fn mark(answer: &mut Response) {
-    if [StatusCode::TOO_MANY_REQUESTS, StatusCode::SERVICE_UNAVAILABLE].contains(&answer.status()) {
-        answer.headers_mut().insert(header::RETRY_AFTER, REST);
+/// Marks an error response as already formatted. Temporary errors get a `Retry-After` header.
+pub(super) fn mark_formatted(response: &mut Response) {
+    let temporary = [StatusCode::TOO_MANY_REQUESTS, StatusCode::SERVICE_UNAVAILABLE];
+    if temporary.contains(&response.status()) {
+        response.headers_mut().insert(header::RETRY_AFTER, RETRY_AFTER);
     }
-    answer.extensions_mut().insert(Told);
+    response.extensions_mut().insert(Formatted);
 }
 
-/// Answers for addresses that lead nowhere.
-pub(super) async fn nothing_here(uri: Uri) -> Response {
-    if uri.path().starts_with(PROGRAMS) {
-        return api::nothing_here().into_response();
+/// The fallback for unknown paths.
+pub(super) async fn not_found(uri: Uri) -> Response {
+    if uri.path().starts_with(API_PREFIX) {
+        return api::not_found().into_response();
     }
-    WebError::new(StatusCode::NOT_FOUND, "there is no such page").into_response()
+    WebError::new(StatusCode::NOT_FOUND, "page not found").into_response()
 }
 
-/// The mark of a refusal that is in our own words already.
+/// Marks an error response that is already a page or a problem document.
 #[derive(Clone, Copy, Debug)]
-struct Told;
+struct Formatted;
 
-/// The mark of a refusal for what has not happened yet: why.
+/// Marks an error response about something that has not happened yet, with its message.
 #[derive(Clone, Debug)]
-struct Early(String);
+struct TooEarly(String);
 
-/// Lets no refusal of the framework out as it is: a path or a form that cannot be read, a method
-/// that an address does not know, a body that is too large. Browsers get a page that says so,
-/// programs a problem document.
-pub(super) async fn dress(request: Request, next: Next) -> Response {
-    let looks = [Method::GET, Method::HEAD].contains(request.method());
-    let options = request.method() == Method::OPTIONS;
-    let program = request.uri().path().starts_with(PROGRAMS);
-    let answer = next.run(request).await;
-    let status = answer.status();
-    if options && status == StatusCode::METHOD_NOT_ALLOWED {
-        return choices(&answer);
+/// Middleware that formats the framework's errors, such as an invalid path or form, a method that is
+/// not allowed, or a body that is too large. Browsers get a page and API clients a problem document.
+pub(super) async fn format_errors(request: Request, next: Next) -> Response {
+    let is_read = [Method::GET, Method::HEAD].contains(request.method());
+    let is_options = request.method() == Method::OPTIONS;
+    let is_api = request.uri().path().starts_with(API_PREFIX);
+    let response = next.run(request).await;
+    let status = response.status();
+    if is_options && status == StatusCode::METHOD_NOT_ALLOWED {
+        return options_response(&response);
     }
-    // A page that is not there yet is not there; what is done too early conflicts.
-    if let Some(Early(why)) = answer.extensions().get().filter(|_| looks) {
-        return WebError::new(StatusCode::NOT_FOUND, why).into_response();
+    // A page that does not exist yet is not found. An action that is too early is a conflict.
+    if let Some(TooEarly(message)) = response.extensions().get().filter(|_| is_read) {
+        return WebError::new(StatusCode::NOT_FOUND, message).into_response();
     }
-    let refused = status.is_client_error() || status.is_server_error();
-    if !refused || answer.extensions().get::<Told>().is_some() || !is_plain(&answer) {
-        return answer;
+    let is_error = status.is_client_error() || status.is_server_error();
+    let is_formatted = response.extensions().get::<Formatted>().is_some();
+    if !is_error || is_formatted || !is_plain_text(&response) {
+        return response;
     }
-    let (parts, body) = answer.into_parts();
-    let words = to_bytes(body, LONGEST).await.unwrap_or_default();
-    let words = String::from_utf8_lossy(&words).into_owned();
-    let why = if words.is_empty() { unsaid(status).to_owned() } else { words };
-    let mut answer = if program {
-        Problem::new(status, why).into_response()
+    let (parts, body) = response.into_parts();
+    let text = to_bytes(body, MAX_MESSAGE_BYTES).await.unwrap_or_default();
+    let message = match String::from_utf8_lossy(&text).into_owned() {
+        text if text.is_empty() => default_message(status).to_owned(),
+        text => text,
+    };
+    let mut response = if is_api {
+        Problem::new(status, message).into_response()
     } else {
-        WebError::new(status, why).into_response()
+        WebError::new(status, message).into_response()
     };
     if let Some(allowed) = parts.headers.get(header::ALLOW) {
-        answer.headers_mut().insert(header::ALLOW, allowed.clone());
+        response.headers_mut().insert(header::ALLOW, allowed.clone());
     }
-    answer
+    response
 }
 
-/// Whether an answer is plain text, or nothing at all.
-fn is_plain(answer: &Response) -> bool {
-    let kind = answer.headers().get(header::CONTENT_TYPE);
-    kind.is_none_or(|kind| kind.as_bytes().starts_with(b"text/plain"))
+/// Whether a response is plain text or empty.
+fn is_plain_text(response: &Response) -> bool {
+    let content_type = response.headers().get(header::CONTENT_TYPE);
+    content_type.is_none_or(|kind| kind.as_bytes().starts_with(b"text/plain"))
 }
 
-/// What is said where the framework says nothing.
-fn unsaid(status: StatusCode) -> &'static str {
+/// The message of a framework error without a body.
+fn default_message(status: StatusCode) -> &'static str {
     match status {
-        StatusCode::METHOD_NOT_ALLOWED => "this address does not know that method",
+        StatusCode::METHOD_NOT_ALLOWED => "this address does not support that method",
         StatusCode::NOT_FOUND => "there is nothing at this address",
-        _ => "the request cannot be answered",
+        _ => "the request cannot be processed",
     }
 }
 
-/// Which methods an address knows.
-fn choices(refused: &Response) -> Response {
-    let allowed = refused.headers().get(header::ALLOW).and_then(|allowed| allowed.to_str().ok());
-    let allowed = format!("{},OPTIONS", allowed.unwrap_or("GET,HEAD"));
-    let mut answer = StatusCode::NO_CONTENT.into_response();
+/// The response to `OPTIONS`: the allowed methods, from the `Allow` header of a 405 response.
+fn options_response(not_allowed: &Response) -> Response {
+    let methods = not_allowed.headers().get(header::ALLOW).and_then(|value| value.to_str().ok());
+    let allowed = format!("{},OPTIONS", methods.unwrap_or("GET,HEAD"));
+    let mut response = StatusCode::NO_CONTENT.into_response();
     if let Ok(allowed) = HeaderValue::from_str(&allowed) {
-        answer.headers_mut().insert(header::ALLOW, allowed);
+        response.headers_mut().insert(header::ALLOW, allowed);
     }
-    answer
+    response
 }
 
 impl fmt::Display for WebError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.why)
+        f.write_str(&self.message)
     }
 }

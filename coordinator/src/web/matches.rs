@@ -1,5 +1,5 @@
-//! The matches of an edition: those that were played, and all that are planned, with the
-//! certificate of their balance.
+//! Two pages about the matches of an edition: the played matches; and the schedule, with all planned
+//! matches and the certificate of its balance.
 
 use crate::service::ErrorKind;
 use arbiter_proto::ids::{EditionId, MatchId};
@@ -10,25 +10,24 @@ use maud::{Markup, html};
 use serde::Deserialize;
 use tokio_stream::StreamExt as _;
 
-use super::error::{WebError, unless};
-use super::page;
+use super::error::{WebError, none_if};
+use super::layout;
 use super::session::Session;
 use crate::db::entrants::Roster;
 use crate::db::matches::Match;
 use crate::service::{Planned, counted_certificate};
 use crate::tournament::beacon::seed_origin;
 
-/// Matches on a page.
-const MATCHES: u32 = 100;
-/// The longest schedule whose balance is counted for a page, in matches.
-const COUNTED: i64 = 50_000;
-/// The most bots whose matches are counted for a page, bot by bot.
-const BOTS: usize = 500;
+const MATCHES_PER_PAGE: u32 = 100;
+/// Larger schedules are not certified on the page.
+const MAX_CERTIFIED_MATCHES: i64 = 50_000;
+/// With more bots, the page does not count matches for each bot.
+const MAX_COUNTED_BOTS: usize = 500;
 
-/// Which matches are looked at.
+/// The query string of both pages.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Look {
+pub(super) struct MatchesQuery {
     edition: Option<i32>,
     /// Only matches of this bot.
     bot: String,
@@ -36,145 +35,145 @@ pub(super) struct Look {
     after: Option<i64>,
 }
 
-impl Look {
-    /// The matches of a page, and one more if there are further ones.
+impl MatchesQuery {
+    /// Requests the matches of a page, and one more to see whether another page follows.
     fn request(&self, tournament: &str) -> ListMatchesRequest {
         let Self { edition, bot, after } = self.clone();
-        let (tournament, limit) = (tournament.to_owned(), MATCHES + 1);
+        let (tournament, limit) = (tournament.to_owned(), MATCHES_PER_PAGE + 1);
         ListMatchesRequest { tournament, edition, bot, after, limit }
     }
 }
 
-/// Matches that were played.
+/// The played matches.
 pub(super) async fn list(
     session: Session,
     Path(tournament): Path<String>,
-    Query(look): Query<Look>,
+    Query(query): Query<MatchesQuery>,
 ) -> Result<Markup, WebError> {
-    let asked = look.request(&tournament);
-    let Look { edition, bot, after } = look;
-    let mut answers = session.service.list_matches(&session.caller, asked).await?;
+    let request = query.request(&tournament);
+    let MatchesQuery { edition, bot, after } = query;
+    let mut stream = session.service.list_matches(&session.caller, request).await?;
     let mut played: Vec<MatchStatus> = Vec::new();
-    while let Some(answer) = answers.next().await {
-        played.push(answer?);
+    while let Some(found) = stream.next().await {
+        played.push(found?);
     }
-    let more = played.len() > MATCHES as usize;
-    played.truncate(MATCHES as usize);
+    let has_next = played.len() > MATCHES_PER_PAGE as usize;
+    played.truncate(MATCHES_PER_PAGE as usize);
     let number = |status: &MatchStatus| Some(status.r#match.parse::<MatchId>().ok()?.number.0);
     let last = played.last().and_then(number);
     let title = format!("{tournament}: matches");
-    let heads = ["Match", "Seats, and what they scored", "Parameters", "ms"];
+    let heads = ["Match", "Seats and scores", "Parameters", "Duration (ms)"];
     let row = |status: &MatchStatus| {
         html! {
-            td { (page::match_link(&status.r#match)) }
-            td { (page::seats(&tournament, &status.seats)) }
+            td { (layout::match_link(&status.r#match)) }
+            td { (layout::seats(&tournament, &status.seats)) }
             td { (status.params) }
             td.number { (status.wall_ms) }
         }
     };
     let edition = edition.map(|edition| format!("edition={edition}&")).unwrap_or_default();
     let body = html! {
-        @if !bot.is_empty() { p { "Matches of " (page::bot(&tournament, &bot)) "." } }
-        @if played.is_empty() { p { "None was played yet." } }
-        @else { (page::table("Matches", "", &heads, played.iter().map(row))) }
-        p { a href={ "/t/" (tournament) "/matches.csv?" (edition) "bot=" (bot) } download { "All of them as comma-separated values" } }
+        @if !bot.is_empty() { p { "Matches of " (layout::bot_link(&tournament, &bot)) "." } }
+        @if played.is_empty() { p { "No match has been played yet." } }
+        @else { (layout::table("Matches", "", &heads, played.iter().map(row))) }
+        p { a href={ "/t/" (tournament) "/matches.csv?" (edition) "bot=" (bot) } download { "Download all matches (CSV)" } }
         nav.paging aria-label="Pages" {
-            @if after.is_some() { a href={ "?" (edition) "bot=" (bot) } { "The first matches" } }
-            @if let Some(last) = last.filter(|_| more) {
-                a rel="next" href={ "?" (edition) "bot=" (bot) "&after=" (last) } { "Further matches" }
+            @if after.is_some() { a href={ "?" (edition) "bot=" (bot) } { "First matches" } }
+            @if let Some(last) = last.filter(|_| has_next) {
+                a rel="next" href={ "?" (edition) "bot=" (bot) "&after=" (last) } { "Next matches" }
             }
         }
     };
-    Ok(page::of_tournament((&tournament, "Matches"), &title, &session, &body))
+    Ok(layout::tournament_page((&tournament, "Matches"), &title, &session, &body))
 }
 
-/// All matches that are planned, and how balanced they are.
+/// All planned matches and the certificate of their balance.
 pub(super) async fn schedule(
     session: Session,
     Path(tournament): Path<String>,
-    Query(look): Query<Look>,
+    Query(query): Query<MatchesQuery>,
 ) -> Result<Markup, WebError> {
-    let asked = look.request(&tournament);
-    let Look { bot, after, .. } = look;
+    let request = query.request(&tournament);
+    let MatchesQuery { bot, after, .. } = query;
     let Planned { edition, roster, matches: mut planned } =
-        session.service.planned_matches(&session.caller, asked).await?;
-    let counted = edition.matches <= COUNTED && edition.matches > 0;
+        session.service.planned_matches(&session.caller, request).await?;
+    let certifies = edition.matches <= MAX_CERTIFIED_MATCHES && edition.matches > 0;
     let certificate =
-        if counted { certificate(&session, &tournament, edition.number).await? } else { None };
-    let seats = if counted && roster.iter().len() <= BOTS {
+        if certifies { certificate(&session, &tournament, edition.number).await? } else { None };
+    let seat_counts = if certifies && roster.iter().len() <= MAX_COUNTED_BOTS {
         session.service.times_in_seats(&session.caller, &edition).await?
     } else {
         Vec::new()
     };
-    let more = planned.len() > MATCHES as usize;
-    planned.truncate(MATCHES as usize);
-    let last = planned.last().filter(|_| more).map(|planned| planned.number.0);
+    let has_next = planned.len() > MATCHES_PER_PAGE as usize;
+    planned.truncate(MATCHES_PER_PAGE as usize);
+    let last = planned.last().filter(|_| has_next).map(|planned| planned.number.0);
     let beacon = session.service.beacon_of(&tournament).await?;
     let title = format!("{tournament}: schedule");
     let query = format!("?edition={}&bot={bot}", edition.number);
     let body = html! {
         p {
-            "Edition " (edition.number) ": " (edition.matches) " matches"
-            @if edition.growing { ", and more as results come in" } "."
+            "Edition " (edition.number) ": " (layout::count(edition.matches, "match", "matches"))
+            @if edition.growing { " so far; results can add more" } "."
         }
-        @if let Some(certificate) = &certificate { (certified(certificate)) }
-        @if !counted && edition.matches > 0 {
-            p { "Its balance is counted by " code { "arbiter tournament schedule " (tournament) " --certificate" } "." }
+        @if let Some(certificate) = &certificate { (certificate_section(certificate)) }
+        @if !certifies && edition.matches > 0 {
+            p { "This schedule is too large to certify here. Run " code { "arbiter tournament schedule " (tournament) " --certificate" } "." }
             p { (seed_origin(beacon.as_ref(), edition.number)) }
         }
-        (counts(&tournament, &roster, &seats))
+        (seat_count_table(&tournament, &roster, &seat_counts))
         h2 { "Matches" }
         form.search method="get" role="search" {
             input type="hidden" name="edition" value=(edition.number);
-            label for="bot" { "Only those of the bot" }
+            label for="bot" { "Only matches of the bot" }
             input #bot name="bot" value=(bot);
             button type="submit" { "Show" }
         }
-        (rows(&tournament, edition.id, &roster, &planned))
+        (match_table(&tournament, edition.id, &roster, &planned))
         nav.paging aria-label="Pages" {
-            @if after.is_some() { a href=(query) { "The first matches" } }
-            @if let Some(last) = last { a rel="next" href={ (query) "&after=" (last) } { "Further matches" } }
+            @if after.is_some() { a href=(query) { "First matches" } }
+            @if let Some(last) = last { a rel="next" href={ (query) "&after=" (last) } { "Next matches" } }
         }
     };
-    Ok(page::of_tournament((&tournament, "Schedule"), &title, &session, &body))
+    Ok(layout::tournament_page((&tournament, "Schedule"), &title, &session, &body))
 }
 
-/// What was counted of an edition, unless there is nothing that could be.
+/// The certificate of an edition, or `None` if its schedule has none.
 async fn certificate(
     session: &Session,
     tournament: &str,
     edition: i32,
 ) -> Result<Option<v1::Certificate>, WebError> {
     let (tournament, edition) = (tournament.to_owned(), Some(edition));
-    let asked = CertifyEditionRequest { tournament, edition, next: false, fresh: false };
-    let counted = session.service.certify_edition(&session.caller, asked).await;
-    unless(&[ErrorKind::FailedPrecondition], counted)
+    let request = CertifyEditionRequest { tournament, edition, next: false, fresh: false };
+    let counted = session.service.certify_edition(&session.caller, request).await;
+    none_if(&[ErrorKind::FailedPrecondition], counted)
 }
 
-fn certified(told: &v1::Certificate) -> Markup {
-    if !told.not_counted.is_empty() {
+fn certificate_section(certificate: &v1::Certificate) -> Markup {
+    if !certificate.not_counted.is_empty() {
         return html! {
             section.certificate aria-labelledby="certificate" {
                 h2 #certificate { "Certificate" }
-                p { strong { "Balance not certified" } ": " (told.not_counted) "." }
-                p { (seed_origin(told.beacon.as_ref(), told.edition)) }
+                p { strong { "Balance not certified" } ": " (certificate.not_counted) "." }
+                p { (seed_origin(certificate.beacon.as_ref(), certificate.edition)) }
             }
         };
     }
     html! {
         section.certificate aria-labelledby="certificate" {
             h2 #certificate { "Certificate" }
-            p { "Counted from the matches themselves, whoever planned them:" }
-            pre { (counted_certificate(told)) }
-            p { (seed_origin(told.beacon.as_ref(), told.edition)) }
-            @if told.broken_promise.is_empty() { p { strong { "Proved" } ": all as promised." } }
-            @else { p.refused { "Not as promised: " (told.broken_promise) } }
+            p { "Counted from the matches themselves:" }
+            pre { (counted_certificate(certificate)) }
+            p { (seed_origin(certificate.beacon.as_ref(), certificate.edition)) }
+            @if certificate.broken_promise.is_empty() { p { strong { "Verified" } ": the schedule is as balanced as promised." } }
+            @else { p.error-message { "The schedule breaks its promise: " (certificate.broken_promise) } }
         }
     }
 }
 
-/// How many matches each bot has, and in which seats.
-fn counts(tournament: &str, roster: &Roster, counts: &[(Entrant, Vec<i64>)]) -> Markup {
+/// The number of matches of each bot, in total and in each seat.
+fn seat_count_table(tournament: &str, roster: &Roster, counts: &[(Entrant, Vec<i64>)]) -> Markup {
     let seats = counts.iter().map(|(_, seats)| seats.len()).max().unwrap_or(0);
     let table = html! {
         table.counts {
@@ -187,7 +186,7 @@ fn counts(tournament: &str, roster: &Roster, counts: &[(Entrant, Vec<i64>)]) -> 
             tbody {
                 @for (entrant, times) in counts {
                     tr {
-                        th scope="row" { (named(tournament, roster, *entrant)) }
+                        th scope="row" { (entrant_link(tournament, roster, *entrant)) }
                         td.number { (times.iter().sum::<i64>()) }
                         @for times in times { td.number { (times) } }
                     }
@@ -198,28 +197,28 @@ fn counts(tournament: &str, roster: &Roster, counts: &[(Entrant, Vec<i64>)]) -> 
     html! {
         @if !counts.is_empty() {
             details {
-                summary { "Matches of each bot, seat by seat" }
-                (page::wide("Matches of each bot", &table))
+                summary { "Matches per bot and seat" }
+                (layout::scrollable("Matches per bot and seat", &table))
             }
         }
     }
 }
 
-fn named(tournament: &str, roster: &Roster, entrant: Entrant) -> Markup {
-    page::bot(tournament, roster.get(entrant).map_or("?", |named| &named.name))
+fn entrant_link(tournament: &str, roster: &Roster, entrant: Entrant) -> Markup {
+    layout::bot_link(tournament, roster.get(entrant).map_or("?", |named| &named.name))
 }
 
-fn rows(tournament: &str, edition: EditionId, roster: &Roster, planned: &[Match]) -> Markup {
+fn match_table(tournament: &str, edition: EditionId, roster: &Roster, planned: &[Match]) -> Markup {
     let row = |planned: &Match| {
         let id = MatchId { edition, number: planned.number };
         html! {
-            td { (page::match_link(&id.to_string())) }
+            td { (layout::match_link(&id.to_string())) }
             td {
                 ol.seats {
-                    @for entrant in &planned.seats.0 { li { (named(tournament, roster, *entrant)) } }
+                    @for entrant in &planned.seats.0 { li { (entrant_link(tournament, roster, *entrant)) } }
                 }
             }
         }
     };
-    page::table("Matches", "schedule", &["Match", "Seats"], planned.iter().map(row))
+    layout::table("Matches", "schedule", &["Match", "Seats"], planned.iter().map(row))
 }

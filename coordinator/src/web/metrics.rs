@@ -1,26 +1,25 @@
-//! Figures for Prometheus on the port of the pages, for organisers: they tell how much is played and
-//! what fails, which is nobody else's business. Where nobody else can come they are served without a
-//! token (`--metrics`).
+//! Prometheus metrics on the web port, for organisers only, because they show load and failures.
+//! The separate metrics port (`--metrics`) serves them without a token.
 
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::IntoResponse;
 use prometheus_client::encoding::text::encode_eof;
 
-use super::Pages;
+use super::WebState;
 use super::error::WebError;
-use super::session::{Session, cookie};
+use super::session::{Session, cookie_token};
 use crate::access::token_throttle::Origin;
 use crate::access::{Role, Secret};
 use crate::metrics::OPEN_METRICS;
 
 pub(super) async fn show(
-    State(Pages { service, observer, .. }): State<Pages>,
+    State(WebState { service, observer, .. }): State<WebState>,
     origin: Origin,
     headers: HeaderMap,
 ) -> Result<impl IntoResponse, WebError> {
-    let token = Secret::bearer(&headers).or_else(|| cookie(&headers));
-    let session = Session::find(service, token, &origin).await?;
+    let token = Secret::bearer(&headers).or_else(|| cookie_token(&headers));
+    let session = Session::open(service, token, &origin).await?;
     session.caller.require(Role::Organiser)?;
     let mut text = String::new();
     let written = observer.encode(&mut text).await;

@@ -1,7 +1,7 @@
-//! Forms that carry a file: read field by field, in the order in which the page has them.
+//! Multipart forms (file uploads), read field by field in the order of the page.
 //!
-//! The first field is the session's hash. It is checked before anything else of the form is read,
-//! so that a stranger's form costs nothing.
+//! The first field is the CSRF token. It is checked before the rest of the form is read, so that a
+//! forged form costs little.
 
 use axum::extract::Multipart;
 use axum::extract::multipart::{Field, MultipartError};
@@ -10,60 +10,62 @@ use axum::http::{HeaderMap, StatusCode};
 use super::error::WebError;
 use super::session::Session;
 
-/// No hash and no name is as long as this, in bytes.
-const SHORT: usize = 256;
+/// Maximum length of short fields (CSRF token, names), in bytes.
+const MAX_SHORT_FIELD_BYTES: usize = 256;
 
-/// A form that came from a page of the session's.
+/// A multipart form whose CSRF token is valid.
 pub(super) struct Upload(Multipart);
 
 impl Upload {
-    /// Reads the first field, and refuses a form that did not come from a page of the session's.
+    /// Reads the first field, and refuses the form if its CSRF token is invalid.
     pub(super) async fn checked(
         multipart: Multipart,
         session: &Session,
         headers: &HeaderMap,
     ) -> Result<Self, WebError> {
         let mut upload = Self(multipart);
-        let csrf = upload.text("csrf", SHORT).await?;
-        session.check(headers, &csrf)?;
+        let csrf = upload.text("csrf", MAX_SHORT_FIELD_BYTES).await?;
+        session.check_csrf(headers, &csrf)?;
         Ok(upload)
     }
 
-    /// The next field, which must have this name.
+    /// Reads the next field, which must have this name.
     pub(super) async fn field(&mut self, name: &str) -> Result<Field<'_>, WebError> {
-        let field = self.0.next_field().await.map_err(|error| broken(&error))?;
+        let field = self.0.next_field().await.map_err(|error| read_error(&error))?;
         field.filter(|field| field.name() == Some(name)).ok_or_else(|| {
-            let why = format!("the form has no field `{name}` where it should be");
-            WebError::new(StatusCode::BAD_REQUEST, why)
+            let message = format!("the form field `{name}` is missing or out of order");
+            WebError::new(StatusCode::BAD_REQUEST, message)
         })
     }
 
-    /// The text of the next field, which must have this name and be no longer than this, in bytes.
-    pub(super) async fn text(&mut self, name: &str, most: usize) -> Result<String, WebError> {
+    /// Reads the text of the next field, which must have this name. `max` is in bytes.
+    pub(super) async fn text(&mut self, name: &str, max: usize) -> Result<String, WebError> {
         let mut field = self.field(name).await?;
         let mut bytes = Vec::new();
-        while let Some(piece) = field.chunk().await.map_err(|error| broken(&error))? {
+        while let Some(piece) = field.chunk().await.map_err(|error| read_error(&error))? {
             bytes.extend_from_slice(&piece);
-            if bytes.len() > most {
-                let why = format!("`{name}` is longer than {most} bytes");
-                return Err(WebError::new(StatusCode::PAYLOAD_TOO_LARGE, why));
+            if bytes.len() > max {
+                let message = format!("`{name}` is longer than {max} bytes");
+                return Err(WebError::new(StatusCode::PAYLOAD_TOO_LARGE, message));
             }
         }
         String::from_utf8(bytes).map_err(|_| {
-            WebError::new(StatusCode::BAD_REQUEST, format!("`{name}` is no text (UTF-8)"))
+            WebError::new(StatusCode::BAD_REQUEST, format!("`{name}` is not valid UTF-8"))
         })
     }
 
-    /// A name.
+    /// Reads a name, without surrounding white space.
     pub(super) async fn name(&mut self, name: &str) -> Result<String, WebError> {
-        Ok(self.text(name, SHORT).await?.trim().to_owned())
+        Ok(self.text(name, MAX_SHORT_FIELD_BYTES).await?.trim().to_owned())
     }
 }
 
-/// What is said of a form that cannot be read.
-fn broken(error: &MultipartError) -> WebError {
-    // That it did not arrive is no failure of ours.
-    let status = error.status();
-    let status = if status.is_server_error() { StatusCode::BAD_REQUEST } else { status };
+/// The error for a form that cannot be read.
+fn read_error(error: &MultipartError) -> WebError {
+    // axum reports an incomplete form as a server error; it is the client's.
+    let status = match error.status() {
+        status if status.is_server_error() => StatusCode::BAD_REQUEST,
+        status => status,
+    };
     WebError::new(status, format!("the form cannot be read: {}", error.body_text()))
 }

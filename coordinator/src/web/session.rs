@@ -1,8 +1,8 @@
-//! Who looks at a page: the token that they logged in with, in a cookie.
+//! Sessions: the user's token, stored in a cookie.
 //!
-//! The cookie is of no use to scripts (`HttpOnly`) nor to other sites (`SameSite=Strict`), and
-//! what it allows is asked anew for every page. A form carries a hash of the token, which no other
-//! site can know; and whatever changes something must come from a page of this server.
+//! Scripts cannot read the cookie (`HttpOnly`), other sites cannot send it (`SameSite=Strict`), and
+//! its permissions are checked again for every page. Each form contains a hash of the token (the CSRF
+//! token), which other sites cannot know. Forms are accepted from pages of this server only.
 
 use axum::Form;
 use axum::extract::{FromRef, FromRequestParts};
@@ -13,28 +13,26 @@ use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::actions::Button;
+use super::csrf_form::CsrfForm;
 use super::error::WebError;
-use super::page;
-use super::posted::Posted;
+use super::layout;
 use crate::access::Secret;
 use crate::access::token_throttle::Origin;
 use crate::service::{Caller, ErrorKind, Service, ServiceError};
 
-/// The name of the cookie.
-const COOKIE: &str = "arbiter";
-/// What the hashes in forms are derived for.
-const FORMS: &str = "arbiter web 1 forms";
-/// How long somebody stays logged in, in seconds: a week.
-const STAY: u32 = 7 * 24 * 60 * 60;
-/// No token is as long as this, in bytes.
-const LONGEST: usize = 200;
+const COOKIE_NAME: &str = "arbiter";
+/// The key derivation context of CSRF tokens.
+const CSRF_CONTEXT: &str = "arbiter web 1 forms";
+/// The lifetime of the cookie, in seconds: a week.
+const MAX_AGE_S: u32 = 7 * 24 * 60 * 60;
+/// Longer tokens are ignored, in bytes.
+const MAX_TOKEN_BYTES: usize = 200;
 
-/// Who looks, found once a request, and whom they ask.
+/// The caller of a request, determined once a request, with the service.
 #[derive(Clone, Debug)]
 pub(super) struct Session {
     token: Option<Secret>,
     pub(super) caller: Caller,
-    /// What is asked.
     pub(super) service: Service,
 }
 
@@ -49,23 +47,23 @@ where
             Ok(origin) => origin,
             Err(never) => match never {},
         };
-        let token = cookie(&parts.headers);
-        Self::find(Service::from_ref(state), token, &origin).await
+        let token = cookie_token(&parts.headers);
+        Self::open(Service::from_ref(state), token, &origin).await
     }
 }
 
-/// The cookie that a browser brings.
-pub(super) fn cookie(headers: &HeaderMap) -> Option<Secret> {
+/// The token in the cookie, if any.
+pub(super) fn cookie_token(headers: &HeaderMap) -> Option<Secret> {
     let cookies = headers.get_all(header::COOKIE).into_iter().filter_map(|all| all.to_str().ok());
     let mut pairs = cookies.flat_map(|all| all.split(';')).filter_map(|one| one.split_once('='));
-    let (_, token) = pairs.find(|(name, _)| name.trim() == COOKIE)?;
+    let (_, token) = pairs.find(|(name, _)| name.trim() == COOKIE_NAME)?;
     let token = token.trim();
-    (!token.is_empty() && token.len() <= LONGEST).then(|| Secret::from(token.to_owned()))
+    (!token.is_empty() && token.len() <= MAX_TOKEN_BYTES).then(|| Secret::from(token.to_owned()))
 }
 
 impl Session {
-    /// The session of a request that shows this token.
-    pub(super) async fn find(
+    /// Opens the session of a request with this token.
+    pub(super) async fn open(
         service: Service,
         token: Option<Secret>,
         origin: &Origin,
@@ -74,31 +72,32 @@ impl Session {
         Ok(Self { token, caller, service })
     }
 
-    /// Whether somebody has logged in.
-    pub(super) fn is_somebody(&self) -> bool {
+    pub(super) fn is_logged_in(&self) -> bool {
         self.token.is_some()
     }
 
-    /// What forms of this session carry.
-    pub(super) fn csrf(&self) -> String {
+    /// The CSRF token of this session.
+    pub(super) fn csrf_token(&self) -> String {
         let token = self.token.as_ref().map_or("", Secret::text);
-        blake3::Hash::from_bytes(blake3::derive_key(FORMS, token.as_bytes())).to_string()
+        blake3::Hash::from_bytes(blake3::derive_key(CSRF_CONTEXT, token.as_bytes())).to_string()
     }
 
-    /// Whether a form was filled in on a page of this session.
-    pub(super) fn check(&self, headers: &HeaderMap, csrf: &str) -> Result<(), WebError> {
+    /// Refuses a form that was not sent from a page of this session.
+    pub(super) fn check_csrf(&self, headers: &HeaderMap, token: &str) -> Result<(), WebError> {
         // Hashes are compared in constant time.
-        let own = blake3::Hash::from_hex(self.csrf()).ok();
-        if is_own(headers) && own.is_some() && own == blake3::Hash::from_hex(csrf).ok() {
+        let expected = blake3::Hash::from_hex(self.csrf_token()).ok();
+        let actual = blake3::Hash::from_hex(token).ok();
+        if is_same_origin(headers) && expected.is_some() && expected == actual {
             return Ok(());
         }
-        let why = "the form did not come from a page of yours; go back, reload, and try again";
-        Err(WebError::new(StatusCode::FORBIDDEN, why))
+        let message = "the form is out of date or comes from another site; \
+            go back, reload the page and try again";
+        Err(WebError::new(StatusCode::FORBIDDEN, message))
     }
 }
 
-/// Whether a request was made by a page of this server, as far as the browser says.
-fn is_own(headers: &HeaderMap) -> bool {
+/// Whether a request comes from a page of this server, according to the browser's headers.
+fn is_same_origin(headers: &HeaderMap) -> bool {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     if let Some(site) = text("sec-fetch-site") {
         return site == "same-origin" || site == "none";
@@ -109,17 +108,17 @@ fn is_own(headers: &HeaderMap) -> bool {
     }
 }
 
-/// The page to log in.
+/// The login page.
 pub(super) async fn form(session: Session) -> Markup {
     login_page(&session, None)
 }
 
-fn login_page(session: &Session, refused: Option<&str>) -> Markup {
+fn login_page(session: &Session, error: Option<&str>) -> Markup {
     let body = html! {
-        (page::refused(refused))
+        (layout::error_message(error))
         p {
-            "Leaderboards are for everybody. Records, and what a bot wrote, are for organisers and "
-            "for its owner: whoever made your token gave you a text that begins with "
+            "Leaderboards are public. Only organisers and the owner of a bot can see its records and "
+            "output. Log in with the token from your organiser. It begins with "
             code { "arb_" } "."
         }
         form method="post" action="/login" {
@@ -128,10 +127,10 @@ fn login_page(session: &Session, refused: Option<&str>) -> Markup {
             button type="submit" { "Log in" }
         }
     };
-    page::page("Log in", session, &body)
+    layout::page("Log in", session, &body)
 }
 
-/// What is typed to log in.
+/// The login form.
 #[derive(Debug, Deserialize)]
 pub(super) struct Login {
     token: String,
@@ -143,28 +142,29 @@ pub(super) async fn login(
     headers: HeaderMap,
     Form(login): Form<Login>,
 ) -> Result<Response, WebError> {
-    if !is_own(&headers) {
-        return Err(WebError::new(StatusCode::FORBIDDEN, "log in on the page for it"));
+    if !is_same_origin(&headers) {
+        return Err(WebError::new(StatusCode::FORBIDDEN, "log in on this server's login page"));
     }
     let token = Secret::from(login.token.trim().to_owned());
     let found = match session.service.log_in(&token, &origin).await {
         Err(error) if error.kind() == ErrorKind::ResourceExhausted => {
-            return Ok(too_many(&session, &error));
+            return Ok(too_many_attempts(&session, &error));
         }
         found => found?,
     };
-    let plain = token.text().bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
-    if !found || !plain {
-        let refused = "The token is not known here, or was revoked, or has expired.";
-        let page = login_page(&session, Some(refused));
+    let is_well_formed =
+        token.text().bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    if !found || !is_well_formed {
+        let error = "The token is invalid, expired or revoked.";
+        let page = login_page(&session, Some(error));
         return Ok((StatusCode::UNAUTHORIZED, page).into_response());
     }
     let secure = headers.get("x-forwarded-proto").is_some_and(|proto| proto == "https");
-    Ok(with_cookie(token.text(), STAY, secure))
+    Ok(redirect_with_cookie(token.text(), MAX_AGE_S, secure))
 }
 
-/// What somebody is told who has tried too many wrong tokens.
-fn too_many(session: &Session, error: &ServiceError) -> Response {
+/// The response after too many invalid tokens.
+fn too_many_attempts(session: &Session, error: &ServiceError) -> Response {
     let page = login_page(session, Some(error.message()));
     let mut response = (StatusCode::TOO_MANY_REQUESTS, page).into_response();
     if let Some(seconds) = error.retry_after_s() {
@@ -173,15 +173,16 @@ fn too_many(session: &Session, error: &ServiceError) -> Response {
     response
 }
 
-pub(super) async fn logout(_: Posted<Button>) -> Response {
-    with_cookie("", 0, false)
+pub(super) async fn logout(_: CsrfForm<Button>) -> Response {
+    redirect_with_cookie("", 0, false)
 }
 
-/// Sends the browser to the first page, with a cookie that lives so many seconds.
-fn with_cookie(token: &str, seconds: u32, secure: bool) -> Response {
+/// Sets the cookie and redirects to the home page. A `max_age` of 0 s deletes the cookie.
+fn redirect_with_cookie(token: &str, max_age: u32, secure: bool) -> Response {
     let secure = if secure { "; Secure" } else { "" };
-    let cookie =
-        format!("{COOKIE}={token}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}");
+    let cookie = format!(
+        "{COOKIE_NAME}={token}; Path=/; Max-Age={max_age}; HttpOnly; SameSite=Strict{secure}"
+    );
     let cookie = HeaderValue::from_str(&cookie).expect("a token is plain text");
     ([(header::SET_COOKIE, cookie)], Redirect::to("/")).into_response()
 }

@@ -1,4 +1,4 @@
-//! Submissions from a browser: an archive goes to the service that takes those of the command line.
+//! Submitting a version in a browser: an uploaded archive, as `arbiter submit` sends it.
 
 use std::fmt::Write as _;
 
@@ -16,33 +16,33 @@ use tokio_stream::StreamExt as _;
 use super::error::WebError;
 use super::multipart::Upload;
 use super::session::Session;
-use super::{done, page};
+use super::{flash, layout};
 use crate::access::Role;
 use crate::service::{MAX_BUNDLE, ServiceError};
 
-/// The largest form: a bundle, and what is around it.
-pub(super) const LARGEST_FORM: usize = MAX_BUNDLE + (1 << 20);
-/// What a browser offers to choose.
-const ARCHIVES: &str = ".zip,.tar,.tar.gz,.tgz,.tar.zst,.zst";
+/// Maximum size of the form: a bundle and 1 MiB for the other fields.
+pub(super) const MAX_FORM_BYTES: usize = MAX_BUNDLE + (1 << 20);
+/// The file types that the file dialog offers.
+const ARCHIVE_TYPES: &str = ".zip,.tar,.tar.gz,.tgz,.tar.zst,.zst";
 
-/// For which bot.
+/// The query string of the form: the bot to preselect.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Look {
+pub(super) struct SubmitQuery {
     bot: String,
 }
 
-/// The page to submit a version.
+/// The form.
 pub(super) async fn form(
     session: Session,
     Path(tournament): Path<String>,
-    Query(Look { bot }): Query<Look>,
+    Query(SubmitQuery { bot }): Query<SubmitQuery>,
 ) -> Result<Markup, WebError> {
     session.caller.require(Role::Player)?;
-    shown(&session, &tournament, &bot, None).await
+    render(&session, &tournament, &bot, None).await
 }
 
-/// Takes a version.
+/// Submits a version.
 pub(super) async fn submit(
     session: Session,
     headers: HeaderMap,
@@ -51,20 +51,20 @@ pub(super) async fn submit(
 ) -> Result<Response, WebError> {
     let mut upload = Upload::checked(multipart, &session, &headers).await?;
     let bot = upload.name("bot").await?;
-    match taken(&session, &tournament, &bot, upload).await {
+    match forward_bundle(&session, &tournament, &bot, upload).await {
         Ok(Version { number, .. }) => {
             let path = format!("/t/{tournament}/bots/{bot}/versions/{number}");
-            Ok(done::to(&path, "submit").into_response())
+            Ok(flash::redirect(&path, "submit").into_response())
         }
         Err(error) => {
-            let page = shown(&session, &tournament, &bot, Some(error.why())).await?;
+            let page = render(&session, &tournament, &bot, Some(error.message())).await?;
             Ok((error.status(), page).into_response())
         }
     }
 }
 
-/// Sends on what comes, piece by piece.
-async fn taken(
+/// Streams the uploaded bundle to the service.
+async fn forward_bundle(
     session: &Session,
     tournament: &str,
     bot: &str,
@@ -72,60 +72,61 @@ async fn taken(
 ) -> Result<Version, WebError> {
     let submission =
         Submission { tournament: tournament.to_owned(), bot: bot.to_owned(), house: false };
-    let pieces = upload.field("bundle").await?.map(|piece| match piece {
-        Ok(piece) => Ok(piece.to_vec()),
+    let chunks = upload.field("bundle").await?.map(|chunk| match chunk {
+        Ok(chunk) => Ok(chunk.to_vec()),
         Err(error) => Err(ServiceError::invalid_argument(format!(
-            "the file did not arrive whole: {}",
+            "the upload is incomplete: {}",
             error.body_text()
         ))),
     });
-    Ok(session.service.submit_version(&session.caller, &submission, pieces).await?)
+    Ok(session.service.submit_version(&session.caller, &submission, chunks).await?)
 }
 
-/// The form, with what was typed and why it was refused.
-async fn shown(
+/// Renders the form with the submitted name and the error, if any.
+async fn render(
     session: &Session,
     tournament: &str,
     bot: &str,
-    refused: Option<&str>,
+    error: Option<&str>,
 ) -> Result<Markup, WebError> {
-    let asked = GetTournamentRequest { tournament: tournament.to_owned() };
-    let found = session.service.get_tournament(&session.caller, asked).await?;
-    let asked = ListBotsRequest { tournament: tournament.to_owned() };
-    let bots = session.service.list_bots(&session.caller, asked).await?.bots;
+    let request = GetTournamentRequest { tournament: tournament.to_owned() };
+    let found = session.service.get_tournament(&session.caller, request).await?;
+    let request = ListBotsRequest { tournament: tournament.to_owned() };
+    let bots = session.service.list_bots(&session.caller, request).await?.bots;
     let own: Vec<_> = bots.into_iter().filter(|found| found.owned_by_caller).collect();
     let title = format!("{tournament}: submit a version");
     let body = html! {
-        (page::refused(refused))
-        (rules(&found))
+        (layout::error_message(error))
+        (instructions(&found))
         @if found.state == "open" { (fields(session, tournament, bot, &own)) }
     };
-    Ok(page::of_tournament((tournament, "Submit"), &title, session, &body))
+    Ok(layout::tournament_page((tournament, "Submit"), &title, session, &body))
 }
 
 fn fields(session: &Session, tournament: &str, bot: &str, own: &[Bot]) -> Markup {
     html! {
         form.fields method="post" enctype="multipart/form-data"
             action={ "/t/" (tournament) "/submit" } {
-            (page::csrf(session))
+            (layout::csrf_field(session))
             p {
-                label for="bot" { "The bot's name" }
+                label for="bot" { "Bot name" }
                 input #bot name="bot" value=(bot) required maxlength="64"
                     pattern="[A-Za-z0-9._\\-]+" list="own" autocomplete="off"
                     aria-describedby="bot-help";
                 datalist #own { @for bot in own { option value=(bot.name) {} } }
                 small #bot-help {
-                    "One of yours gets a new version; another name makes a new bot. "
-                    "1 to 64 letters without accents, digits, dots, underscores, hyphens."
+                    "To update a bot, enter its name. A new name creates a new bot. Names have 1 to 64 "
+                    "characters: letters (A–Z, a–z), digits, dots, underscores and hyphens."
                 }
             }
             p {
-                label for="bundle" { "Its files" }
-                input #bundle type="file" name="bundle" required accept=(ARCHIVES)
+                label for="bundle" { "Archive" }
+                input #bundle type="file" name="bundle" required accept=(ARCHIVE_TYPES)
                     aria-describedby="bundle-help";
                 small #bundle-help {
-                    "An archive (.zip, .tar, .tar.gz, .tar.zst) of the directory with its bot.toml, at "
-                    "most " (MAX_BUNDLE >> 20) " MiB. A worker builds it as bot.toml says."
+                    "A .zip, .tar, .tar.gz or .tar.zst archive of the bot's directory, which must contain "
+                    "bot.toml. Maximum size: " (MAX_BUNDLE >> 20) " MiB. A worker builds the bot as "
+                    "bot.toml specifies."
                 }
             }
             p { button type="submit" { "Submit" } }
@@ -133,28 +134,29 @@ fn fields(session: &Session, tournament: &str, bot: &str, own: &[Bot]) -> Markup
     }
 }
 
-/// What is to be known before.
-fn rules(found: &Tournament) -> Markup {
+/// What happens to a submission, and its limits.
+fn instructions(found: &Tournament) -> Markup {
     let settings: Value = serde_json::from_str(&found.settings).unwrap_or_default();
     let submissions = &settings["submissions"];
-    let tried = submissions["preflight"] != false;
-    let mut more = String::new();
-    if let Some(most) = submissions["per_hour"].as_u64().filter(|most| *most > 0) {
-        write!(more, " {most} versions an hour are taken from an owner.")
-            .expect("a string takes every text");
+    let has_trial = submissions["preflight"] != false;
+    let mut limits = String::new();
+    if let Some(max) = submissions["per_hour"].as_u64().filter(|max| *max > 0) {
+        let versions = layout::count(max, "version", "versions");
+        write!(limits, " Limit: {versions} per hour and owner.").expect("writing to a string");
     }
     if let Some(closes) = submissions["closes"].as_str() {
-        write!(more, " Entry closes at {closes}.").expect("a string takes every text");
+        write!(limits, " Entry closes at {closes}.").expect("writing to a string");
     }
     html! {
         @if found.state == "open" {
             p {
-                @if tried {
-                    "It is built and plays a few short matches in a worker's sandbox. If it passes it "
-                    "enters; until then, and if it fails, the bot's former version stays in play."
-                } @else { "It enters at once." }
-                (more)
+                @if has_trial {
+                    "Each version has a trial: a worker builds it and plays a few short matches in a "
+                    "sandbox. A version that passes enters the tournament. Otherwise the bot's previous "
+                    "version stays in the tournament."
+                } @else { "The version enters the tournament at once." }
+                (limits)
             }
-        } @else { p { "The tournament is over: it takes no more versions." } }
+        } @else { p { "The tournament is over and accepts no more versions." } }
     }
 }

@@ -1,4 +1,4 @@
-//! Tournaments: all of them, and one with its settings and editions.
+//! The list of tournaments, and the page of a tournament with its editions, seed and settings.
 
 use arbiter_proto::v1::{
     Edition, GetTournamentRequest, ListQuarantinedRequest, ListTournamentsRequest,
@@ -10,91 +10,91 @@ use maud::{Markup, html};
 use serde_json::Value;
 use time::OffsetDateTime;
 
-use super::done::Done;
 use super::error::WebError;
+use super::flash::Flash;
 use super::session::Session;
-use super::{actions, live, page};
+use super::{actions, layout, sse};
 
 /// All tournaments.
 pub(super) async fn list(session: Session) -> Result<Markup, WebError> {
-    let asked = ListTournamentsRequest {};
-    let tournaments = session.service.list_tournaments(&session.caller, asked).await?.tournaments;
+    let request = ListTournamentsRequest {};
+    let tournaments = session.service.list_tournaments(&session.caller, request).await?.tournaments;
     let organiser = session.caller.is_organiser();
-    let heads = ["Tournament", "Game", "State", "Being played", "Made"];
+    let heads = ["Tournament", "Game", "State", "Running edition", "Created"];
     let row = |found: &Tournament| {
         html! {
             td { a href={ "/t/" (found.name) } { (found.name) } }
             td { (found.game) }
             td { (found.state) }
-            td { @for edition in &found.editions { (page::progress_of(edition)) } }
-            td { (page::moment(found.created_at_us)) }
+            td { @for edition in &found.editions { (layout::edition_progress(edition)) } }
+            td { (layout::timestamp(found.created_at_us)) }
         }
     };
     let body = html! {
         @if tournaments.is_empty() {
-            p { "There is none yet. An organiser makes one: " code { "arbiter tournament create FILE" } }
+            p { "There are no tournaments yet. An organiser creates one with " code { "arbiter tournament create FILE" } }
         } @else {
-            (page::table("Tournaments", "", &heads, tournaments.iter().map(row)))
+            (layout::table("Tournaments", "", &heads, tournaments.iter().map(row)))
         }
-        @if organiser { p { a href="/new" { "Make a tournament" } } }
+        @if organiser { p { a href="/new" { "Create a tournament" } } }
     };
-    Ok(page::page("Tournaments", &session, &body))
+    Ok(layout::page("Tournaments", &session, &body))
 }
 
 /// One tournament.
 pub(super) async fn show(
     session: Session,
     Path(tournament): Path<String>,
-    Query(done): Query<Done>,
+    Query(flash): Query<Flash>,
 ) -> Result<Markup, WebError> {
-    let asked = GetTournamentRequest { tournament: tournament.clone() };
-    let found = session.service.get_tournament(&session.caller, asked).await?;
-    let asked = ListQuarantinedRequest { tournament };
-    let aside = session.service.list_quarantined(&session.caller, asked).await?.matches;
+    let request = GetTournamentRequest { tournament: tournament.clone() };
+    let found = session.service.get_tournament(&session.caller, request).await?;
+    let request = ListQuarantinedRequest { tournament };
+    let aside = session.service.list_quarantined(&session.caller, request).await?.matches;
     let organiser = session.caller.is_organiser();
     let body = html! {
-        (done.note())
-        p { (found.game) ", " (found.state) ", made " (page::moment(found.created_at_us)) }
+        (flash.message())
+        p { (found.game) ", " (found.state) ", created " (layout::timestamp(found.created_at_us)) }
         @if found.state == "open" {
             p { a href={ "/t/" (found.name) "/submit" } { "Submit a version" } }
         }
         h2 { "Editions" }
-        (due(&found))
+        (next_edition(&found))
         (editions(&found, session.service.now()))
         (set_aside(&aside, organiser.then_some((&session, &found.name))))
         @if organiser { (actions::buttons(&session, &found)) }
-        h2 { "Chance" }
+        h2 { "Randomness" }
         dl {
-            dt { "Hash of the seed" } dd { code.hash { (page::hex(&found.seed_hash)) } }
+            dt { "Seed hash" } dd { code.hash { (layout::hex(&found.seed_hash)) } }
             dt { "Seed" }
             dd {
-                @if found.seed.is_empty() { "shown once the tournament is closed" }
-                @else { code.hash { (page::hex(&found.seed)) } }
+                @if found.seed.is_empty() { "published when the tournament is closed" }
+                @else { code.hash { (layout::hex(&found.seed)) } }
             }
             (beacon(&found))
         }
         h2 { "Settings" }
         (settings(&found))
     };
-    Ok(page::of_tournament((&found.name, "Tournament"), &found.name, &session, &body))
+    Ok(layout::tournament_page((&found.name, "Tournament"), &found.name, &session, &body))
 }
 
-/// The public beacon that a tournament names, and its value.
+/// The public beacon of a tournament and its value.
 fn beacon(found: &Tournament) -> Markup {
     html! {
         dt { "Public beacon" }
         @match &found.beacon {
-            None => dd { "none: the organiser chose the seed" },
+            None => dd { "none (the organiser chose the seed)" },
             Some(beacon) => {
                 dd { (beacon.name) }
-                dt { "Value of the beacon" }
+                dt { "Beacon value" }
                 @if beacon.value.is_empty() {
-                    dd { "awaited; it is given after entry has closed, and the final edition is \
-                        played anew with it" }
+                    dd { "not yet published. It is entered after entry has closed. Then the final \
+                        edition is played again with it." }
                 } @else {
                     dd {
-                        code.hash { (beacon.value) } ", given " (page::moment(beacon.set_at_us))
-                        "; editions from " (beacon.first_edition) " on have the seed keyed with it"
+                        code.hash { (beacon.value) } ", entered " (layout::timestamp(beacon.set_at_us))
+                        "; part of the seed from edition " (beacon.first_edition) " on"
                     }
                 }
             }
@@ -102,25 +102,25 @@ fn beacon(found: &Tournament) -> Markup {
     }
 }
 
-/// The newest edition of a tournament, whenever something changes, until it is over.
+/// Live updates of the newest edition, until it is over.
 pub(super) async fn live(
     session: Session,
     Path(tournament): Path<String>,
 ) -> Result<impl IntoResponse, WebError> {
-    let asked = WatchEditionRequest { tournament, edition: None };
-    let states = session.service.watch_edition(&session.caller, asked).await?;
+    let request = WatchEditionRequest { tournament, edition: None };
+    let updates = session.service.watch_edition(&session.caller, request).await?;
     let service = session.service.clone();
-    Ok(live::watched(session, states, move |edition| state(edition, service.now())))
+    Ok(sse::viewer_stream(session, updates, move |edition| edition_state(edition, service.now())))
 }
 
-/// What is about to happen, and what could not.
-fn due(found: &Tournament) -> Markup {
+/// When the next edition starts, or why it could not start.
+fn next_edition(found: &Tournament) -> Markup {
     html! {
         @if !found.last_error.is_empty() {
-            p.refused { "No edition could be opened: " (found.last_error) }
+            p.error-message { "The next edition could not be opened: " (found.last_error) }
         }
         @if found.next_edition_at_us > 0 {
-            p { "Something changed: the next edition is opened about " (page::moment(found.next_edition_at_us)) "." }
+            p { "There are changes. The next edition will open at about " (layout::timestamp(found.next_edition_at_us)) "." }
         }
     }
 }
@@ -128,14 +128,14 @@ fn due(found: &Tournament) -> Markup {
 fn editions(found: &Tournament, now: OffsetDateTime) -> Markup {
     let Some(newest) = found.editions.first() else {
         return html! {
-            p { "None yet. An organiser starts one: " code { "arbiter tournament start " (found.name) } }
+            p { "There are no editions yet. An organiser starts one with " code { "arbiter tournament start " (found.name) } }
         };
     };
     let runs = newest.state == "running" || newest.state == "planning";
     let live = runs.then(|| format!("/t/{}/live", found.name));
     let board = |edition: &Edition| format!("/t/{}/ranking?edition={}", found.name, edition.number);
     let official = found.editions.iter().find(|edition| edition.official);
-    let heads = ["Edition", "State", "Counted", "Matches"];
+    let heads = ["Edition", "State", "Counted matches", "Planned matches"];
     let row = |edition: &Edition| {
         html! {
             td { a href=(board(edition)) { (edition.number) } }
@@ -145,62 +145,61 @@ fn editions(found: &Tournament, now: OffsetDateTime) -> Markup {
         }
     };
     html! {
-        section data-live=[live] { (state(newest, now)) }
+        section data-live=[live] { (edition_state(newest, now)) }
         p {
             @match official {
                 Some(official) => {
-                    a href=(board(official)) { "The official leaderboard" }
-                    " is that of edition " (official.number) "."
+                    a href=(board(official)) { "Official leaderboard" }
+                    " (edition " (official.number) ")."
                 }
-                None => "There is no official leaderboard yet: no edition is complete.",
+                None => "There is no official leaderboard because no edition is complete yet.",
             }
             @if runs {
-                " " a href=(board(newest)) { "The provisional one" } " of edition " (newest.number)
-                " becomes official when all its matches are counted."
+                " The " a href=(board(newest)) { "provisional leaderboard" } " of edition "
+                (newest.number) " becomes official when all its matches are counted."
             }
         }
-        (page::table("Editions", "editions", &heads, found.editions.iter().map(row)))
+        (layout::table("Editions", "editions", &heads, found.editions.iter().map(row)))
     }
 }
 
-/// How an edition goes on.
-fn state(edition: &Edition, now: OffsetDateTime) -> Markup {
+/// The state and the progress of an edition.
+fn edition_state(edition: &Edition, now: OffsetDateTime) -> Markup {
     html! {
         p {
-            "Edition " (edition.number) ", " (edition.state) ": " (page::progress_of(edition))
-            @if edition.eta_us.is_some() { "; " (page::forecast(edition, now)) }
+            "Edition " (edition.number) ", " (edition.state) ": " (layout::edition_progress(edition))
+            @if edition.eta_us.is_some() { ", " (layout::estimate(edition, now)) }
             @if edition.state == "running" && edition.eta_us.is_none() {
-                "; no worker is connected: " code { "arbiter worker" } " starts one"
+                ". No worker is connected; start one with " code { "arbiter worker" }
             }
         }
-        @if edition.state == "running" { p.lots { (page::lots(edition)) } }
+        @if edition.state == "running" { p.lots { (layout::lot_counts(edition)) } }
     }
 }
 
-/// Matches that were set aside, with what is told of the causes; and for organisers what can be
-/// done.
+/// The matches that were set aside and the reasons, with a retry button for organisers.
 pub(super) fn set_aside(aside: &[QuarantinedMatch], organiser: Option<(&Session, &str)>) -> Markup {
     html! {
         @if !aside.is_empty() {
-            h2 { "Set aside" }
-            p { "These matches failed too often through no fault of a bot. An organiser looks at them." }
+            h2 { "Matches set aside" }
+            p { "These matches had too many infrastructure faults and need an organiser's attention." }
             ul {
                 @for found in aside {
                     li {
-                        (page::match_link(&found.r#match))
+                        (layout::match_link(&found.r#match))
                         @if let Some(reason) = found.reasons.first() { ": " (reason) }
                     }
                 }
             }
             @if let Some((session, tournament)) = organiser {
                 (actions::button(session, &format!("/t/{tournament}/retry"),
-                    "Let all of them be played again", None))
+                    "Retry all", None))
             }
         }
     }
 }
 
-/// The settings, key by key.
+/// The settings as a table of keys and values.
 fn settings(found: &Tournament) -> Markup {
     let settings: Value = serde_json::from_str(&found.settings).unwrap_or_default();
     let mut flat = Vec::new();
@@ -212,10 +211,10 @@ fn settings(found: &Tournament) -> Markup {
             }
         }
     };
-    page::wide("Settings", &table)
+    layout::scrollable("Settings", &table)
 }
 
-/// Sections become keys with dots.
+/// Flattens sections into dotted keys.
 fn flatten(prefix: &str, value: &Value, flat: &mut Vec<(String, String)>) {
     match value {
         Value::Object(keys) => {

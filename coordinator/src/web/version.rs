@@ -1,4 +1,4 @@
-//! A version of a bot: where it stands, and for its owner how its trial went, live while it goes on.
+//! The page of a version: its state and, for the owner and organisers, its trial, updated live.
 
 use crate::service::ErrorKind;
 use arbiter_proto::trial::{Measurements, ReplyTimeSummary};
@@ -8,90 +8,88 @@ use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use maud::{Markup, html};
 
-use super::done::Done;
-use super::error::{WebError, unless};
+use super::error::{WebError, none_if};
+use super::flash::Flash;
 use super::session::Session;
-use super::{actions, bot, live, page};
+use super::{actions, bot, layout, sse};
 use crate::service::trial_is_over;
 
 /// The page of a version.
 pub(super) async fn show(
     session: Session,
     Path((tournament, name, number)): Path<(String, String, i32)>,
-    Query(done): Query<Done>,
+    Query(flash): Query<Flash>,
 ) -> Result<Markup, WebError> {
-    let asked = GetBotRequest { tournament: tournament.clone(), bot: name.clone() };
-    let found = session.service.get_bot(&session.caller, asked).await?;
+    let request = GetBotRequest { tournament: tournament.clone(), bot: name.clone() };
+    let found = session.service.get_bot(&session.caller, request).await?;
     let version = found.versions.iter().find(|version| version.number == number);
     let version = version.cloned().ok_or_else(|| {
-        let why = format!("{name} of {tournament} has no version {number}");
-        WebError::new(StatusCode::NOT_FOUND, why)
+        let message = format!("{name} of {tournament} has no version {number}");
+        WebError::new(StatusCode::NOT_FOUND, message)
     })?;
-    let asked = GetTrialRequest { tournament: tournament.clone(), bot: name.clone(), number };
-    // Everybody sees where a version stands, and no more.
+    let request = GetTrialRequest { tournament: tournament.clone(), bot: name.clone(), number };
+    // Without access to the trial, the page shows the state of the version only.
     let hidden = [ErrorKind::Unauthenticated, ErrorKind::PermissionDenied];
-    let told = unless(&hidden, session.service.get_trial(&session.caller, asked).await)?;
-    let (is_told, status) = (
-        told.is_some(),
-        told.unwrap_or_else(|| TrialStatus {
-            version: Some(version.clone()),
-            ..TrialStatus::default()
-        }),
-    );
+    let trial_status = none_if(&hidden, session.service.get_trial(&session.caller, request).await)?;
+    let is_visible = trial_status.is_some();
+    let status = trial_status.unwrap_or_else(|| TrialStatus {
+        version: Some(version.clone()),
+        ..TrialStatus::default()
+    });
     let path = format!("/t/{tournament}/bots/{name}/versions/{number}");
-    let watched = is_told && !trial_is_over(&status);
-    let live = watched.then(|| format!("{path}/live"));
+    let is_live = is_visible && !trial_is_over(&status);
+    let live = is_live.then(|| format!("{path}/live"));
     let organiser = session.caller.is_organiser();
-    let again = version.state == "aside" && organiser;
+    let can_retry = version.state == "aside" && organiser;
     let title = format!("{name} version {number}");
     let body = html! {
-        (done.note())
+        (flash.message())
         p {
-            (page::bot(&tournament, &name)) ", submitted " (page::moment(version.submitted_at_us))
-            "; digest " code.hash { (page::hex(&version.digest)) }
+            (layout::bot_link(&tournament, &name)) ", submitted " (layout::timestamp(version.submitted_at_us))
+            "; digest " code.hash { (layout::hex(&version.digest)) }
         }
         section data-live=[live] aria-live="polite" { (trial(&status)) }
-        @if watched { noscript { p { a href=(path) { "Look again" } } } }
-        @if again { (actions::button(&session, &format!("{path}/retry"), "Try it again", None)) }
-        @if let Some(of) = &found.bot { (bot::looked_after(&session, &tournament, of, organiser)) }
+        @if is_live { noscript { p { a href=(path) { "Reload" } } } }
+        @if can_retry { (actions::button(&session, &format!("{path}/retry"), "Retry trial", None)) }
+        @if let Some(bot) = &found.bot { (bot::bot_actions(&session, &tournament, bot, organiser)) }
     };
-    Ok(page::of_tournament((&tournament, ""), &title, &session, &body))
+    Ok(layout::tournament_page((&tournament, ""), &title, &session, &body))
 }
 
-/// How its trial goes, whenever that changes, until it is over.
+/// Live updates of the trial, until it is over.
 pub(super) async fn live(
     session: Session,
     Path((tournament, bot, number)): Path<(String, String, i32)>,
 ) -> Result<impl IntoResponse, WebError> {
-    let asked = GetTrialRequest { tournament, bot, number };
-    let states = session.service.watch_trial(&session.caller, asked).await?;
-    Ok(live::watched(session, states, trial))
+    let request = GetTrialRequest { tournament, bot, number };
+    let updates = session.service.watch_trial(&session.caller, request).await?;
+    Ok(sse::viewer_stream(session, updates, trial))
 }
 
-/// Where a version stands, in words.
-pub(super) fn standing(version: &Version) -> &'static str {
+/// The state of a version as text.
+pub(super) fn state_text(version: &Version) -> &'static str {
     match &version.state[..] {
-        "waiting" => "waits for its trial",
-        "trying" => "is being tried",
-        "failed" => "failed its trial",
-        "aside" => "could not be tried, through no fault of its own",
-        _ => "has entered",
+        "waiting" => "waiting for its trial",
+        "trying" => "trial running",
+        "failed" => "trial failed",
+        "aside" => "trial not possible (infrastructure fault)",
+        _ => "entered",
     }
 }
 
-/// All that is told about the trial of a version.
+/// The trial of a version: state, evidence, warnings, measurements, build log.
 fn trial(status: &TrialStatus) -> Markup {
     let Some(version) = &status.version else { return html! {} };
     let over = trial_is_over(status);
     let failed = version.state == "failed";
     html! {
         p.state data-state=(version.state) data-over[over] {
-            strong { "It " (standing(version)) }
-            @if status.ahead > 0 { "; " (status.ahead) " others come first" }
+            "State: " strong { (state_text(version)) }
+            @if status.ahead > 0 { "; " (layout::count(status.ahead, "trial", "trials")) " ahead" }
             @if !version.reason.is_empty() { ": " (version.reason) }
         }
         @if !status.evidence.is_empty() {
-            h2 { "What shows it" }
+            h2 { "Evidence" }
             pre.evidence { (status.evidence) }
         }
         @if !status.warnings.is_empty() {
@@ -101,33 +99,33 @@ fn trial(status: &TrialStatus) -> Markup {
         @if let Ok(figures) = serde_json::from_str(&status.measurements) { (measured(&figures)) }
         @if !status.log.trim().is_empty() {
             details.log open[failed && status.evidence.is_empty()] {
-                summary { "What its build wrote" }
+                summary { "Build log" }
                 pre { (status.log) }
             }
         }
     }
 }
 
-/// What was measured in the trial.
+/// The measurements of the trial.
 fn measured(figures: &Measurements) -> Markup {
     let Measurements { build_ms, matches, start_us, replies, memory } = figures;
     html! {
-        h2 { "Measured in the trial" }
+        h2 { "Trial measurements" }
         dl {
-            @if let Some(ms) = build_ms { dt { "Build" } dd { (ms) " ms" } }
+            @if let Some(ms) = build_ms { dt { "Build time" } dd { (ms) " ms" } }
             dt { "Matches" } dd { (matches) }
-            @if let Some(us) = start_us { dt { "First answer within" } dd { (page::span(*us)) } }
+            @if let Some(us) = start_us { dt { "Slowest first reply" } dd { (layout::format_micros(*us)) } }
             @if let Some(ReplyTimeSummary { count, p50_us, p90_us, p99_us, max_us }) = *replies {
                 dt { "Replies" } dd { (count) }
                 (percentiles([p50_us, p90_us, p99_us, max_us]))
             }
-            @if let Some(bytes) = memory { dt { "Memory" } dd { (bytes.div_ceil(1 << 20)) " MiB" } }
+            @if let Some(bytes) = memory { dt { "Peak memory" } dd { (bytes.div_ceil(1 << 20)) " MiB" } }
         }
     }
 }
 
-/// How long half, nine in ten, 99 in 100 and all of the answers took at most, in microseconds.
+/// Percentiles of reply times (50, 90, 99, 100), in microseconds.
 pub(super) fn percentiles(times: [u64; 4]) -> Markup {
-    let shares = ["Half within", "90 % within", "99 % within", "All within"];
-    html! { @for (share, time) in shares.iter().zip(times) { dt { (share) } dd { (page::span(time)) } } }
+    let labels = ["Median", "90th percentile", "99th percentile", "Maximum"];
+    html! { @for (label, time) in labels.iter().zip(times) { dt { (label) } dd { (layout::format_micros(time)) } } }
 }

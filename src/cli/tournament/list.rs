@@ -213,7 +213,7 @@ fn outline_json(found: &Tournament) -> Value {
 pub(super) fn edition_json(edition: &Edition) -> Value {
     let lots = edition.lots.iter().map(|count| fields!(count; state, lots, matches));
     let named =
-        json!({ "id": edition.id, "edition": edition.number, "growing": edition.open_ended });
+        json!({ "id": edition.id, "edition": edition.number, "open_ended": edition.open_ended });
     let counted = fields!(edition; state, official, matches, counted);
     let more = json!({
         "lots": lots.collect::<Vec<_>>(),

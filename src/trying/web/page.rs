@@ -1,6 +1,6 @@
 //! What all pages have in common.
 
-use arbiter_coordinator::web::framed;
+use arbiter_coordinator::web::document;
 use arbiter_games::move_form::{FormFields, Grid};
 use axum::Form;
 use axum::extract::{FromRequest, Request, State};
@@ -22,7 +22,7 @@ pub(super) fn page(desk: &Desk, title: &str, waiting: bool, body: &Markup) -> Ma
             a href=(desk.path(&format!("console/{index}"))) { "Talk to " (name) }
         }
     };
-    framed(title, &head(waiting), &nav, body)
+    document(title, &head(waiting), &nav, body)
 }
 
 /// What the head of a page has besides what all have.
@@ -90,7 +90,7 @@ impl IntoResponse for WebError {
     fn into_response(self) -> Response {
         let title = self.status.canonical_reason().unwrap_or("No page");
         let body = html! { h1 { (title) } p { (self.why) } };
-        (self.status, framed(title, &head(false), &html! {}, &body)).into_response()
+        (self.status, document(title, &head(false), &html! {}, &body)).into_response()
     }
 }
 

@@ -1,55 +1,57 @@
-//! Bots, their versions, and what their owners are told of trials and matches.
+//! Bots, versions, trials, and the logs of bots.
 
-#![expect(clippy::struct_field_names, reason = "they are the names that are sent")]
+#![expect(clippy::struct_field_names, reason = "JSON field names")]
 
 use arbiter_proto::v1;
 use serde_json::Value;
 
-use super::answer::all;
-use super::paging::Page;
+use super::endpoint::{Handler, RequestContext};
+use super::endpoints::{GetBot, GetLog, GetTrial, ListBots, ListVersions};
+use super::format::{hex_hash, non_empty, rfc3339_from_micros};
+use super::pagination::Page;
 use super::problem::Problem;
-use super::question::{Answer, Asker};
-use super::questions::{GetBot, GetLog, GetTrial, ListBots, ListVersions};
-use super::values::{hash, moment, said};
+use super::resource::all;
 
-answer! {
+resource! {
     /// A bot.
     Bot(found: v1::Bot) {
         /// Its name.
         bot: String = found.name;
         /// Its owner's name; null for a house bot.
-        owner: Option<String> = said(found.owner.clone());
-        /// Whether nobody owns it.
+        owner: Option<String> = non_empty(found.owner.clone());
+        /// Whether it is a house bot.
         house: bool = found.owner.is_empty();
-        /// Whether it is the asker's own.
-        own: bool = found.owned_by_caller;
+        /// Whether the caller owns it.
+        yours: bool = found.owned_by_caller;
         /// Whether it was withdrawn.
         withdrawn: bool;
-        /// Whether it takes no part because it forfeited too much, until a new version is submitted.
-        stood_down: bool = found.suspended;
-        /// Why: for its owner and for organisers.
-        reason: Option<String> = said(found.suspended_reason);
-        /// Its newest version that entered.
+        /// Whether it is suspended because it forfeited too often or caused faults. Submit a new version
+        /// to enter again.
+        suspended: bool = found.suspended;
+        /// Why it is suspended. Only for its owner and organisers.
+        reason: Option<String> = non_empty(found.suspended_reason);
+        /// Its newest version that entered the tournament.
         newest: Option<Version> = found.newest.map(Version::from);
-        /// Its newest version, if that has not entered.
+        /// Its newest version, if that has not entered yet.
         pending: Option<Version> = found.pending.map(Version::from);
     }
 }
 
-answer! {
+resource! {
     /// A version.
     Version(found: v1::Version) {
         /// Its number, from 1.
         version: i32 = found.number;
-        /// BLAKE3 of its bundle.
-        digest: Option<String> = hash(&found.digest);
+        /// The BLAKE3 hash of its bundle.
+        digest: Option<String> = hex_hash(&found.digest);
         /// When it was submitted.
         #[schemars(extend("format" = "date-time"))]
-        submitted_at: Option<String> = moment(found.submitted_at_us);
-        /// `entered`, `waiting` for its trial, `trying`, `failed`, or `aside` if it could not be tried.
+        submitted_at: Option<String> = rfc3339_from_micros(found.submitted_at_us);
+        /// `waiting` (for its trial), `trying` (trial running), `entered`, `failed`, or `aside` (the
+        /// trial had too many infrastructure faults).
         state: String;
-        /// Why it failed or could not be tried, in one line: for its owner and organisers.
-        verdict: Option<String> = said(found.reason);
+        /// Why the trial failed or was set aside. Only for its owner and organisers.
+        reason: Option<String> = non_empty(found.reason);
     }
 }
 
@@ -58,79 +60,81 @@ forward! {
     ListBots { tournament } => list_bots(v1::ListBotsRequest { tournament }).bots;
 }
 
-impl Answer for GetBot {
-    async fn answer(self, asker: &Asker) -> Result<Bot, Problem> {
-        let asked = v1::ListBotsRequest { tournament: self.tournament };
-        let mut found = asker.service.list_bots(asker.caller(), asked).await?.bots.into_iter();
+impl Handler for GetBot {
+    async fn handle(self, context: &RequestContext) -> Result<Bot, Problem> {
+        let request = v1::ListBotsRequest { tournament: self.tournament };
+        let mut found =
+            context.service.list_bots(context.caller(), request).await?.bots.into_iter();
         let found = found.find(|bot| bot.name == self.bot);
-        found.map(Bot::from).ok_or_else(|| Problem::missing("bot", &self.bot))
+        found.map(Bot::from).ok_or_else(|| Problem::not_found("bot", &self.bot))
     }
 }
 
-impl Answer for ListVersions {
-    async fn answer(self, asker: &Asker) -> Result<Page<Version>, Problem> {
-        let found = asker.service.versions_of(asker.caller(), &self.tournament, &self.bot).await?;
-        Ok(asker.page(found, self.offset, self.limit))
+impl Handler for ListVersions {
+    async fn handle(self, context: &RequestContext) -> Result<Page<Version>, Problem> {
+        let found =
+            context.service.versions_of(context.caller(), &self.tournament, &self.bot).await?;
+        Ok(context.page(found, self.offset, self.limit))
     }
 }
 
-answer! {
-    /// How a trial goes, or went.
+resource! {
+    /// The trial of a version.
     Trial(found: v1::TrialStatus) {
         /// The version.
         version: Option<Version> = found.version.map(Version::from);
-        /// Whether there is a trial: versions of house bots, and those of tournaments without trials,
-        /// enter at once.
+        /// Whether the version has a trial. Versions of house bots, and versions in tournaments without
+        /// trials, enter at once.
         tried: bool;
-        /// How many trials come first.
+        /// The number of trials before this one in the queue.
         ahead: i64;
-        /// What shows why it failed, line by line.
+        /// The evidence of the failure, line by line.
         evidence: Vec<String> = found.evidence.lines().map(str::to_owned).collect();
-        /// The end of what its build wrote.
+        /// The end of the build log.
         build_log: String = found.log;
-        /// What is not forbidden and not as it should be.
+        /// Problems that are not errors.
         warnings: Vec<String>;
-        /// What was measured, by names.
-        figures: Option<Value> = serde_json::from_str(&found.measurements).ok();
+        /// The measurements by name.
+        measurements: Option<Value> = serde_json::from_str(&found.measurements).ok();
     }
 }
 
-answer! {
-    /// What happened to a bot.
-    Log(found: v1::GetBotLogResponse) {
-        /// Its matches, the newest first.
-        items: Vec<LogLine> = all(found.entries);
-        /// Why it takes no part any more, if it was stood down.
-        stood_down: Option<String> = said(found.suspended_reason);
+resource! {
+    /// The log of a bot.
+    BotLog(found: v1::GetBotLogResponse) {
+        /// Its matches, newest first.
+        items: Vec<LogEntry> = all(found.entries);
+        /// Why it is suspended; null if it is not.
+        suspended_reason: Option<String> = non_empty(found.suspended_reason);
     }
 }
 
-answer! {
+resource! {
     /// A match of a bot.
-    LogLine(found: v1::LogEntry) {
+    LogEntry(found: v1::LogEntry) {
         /// The match, as EDITION/NUMBER.
         r#match: String;
-        /// Where the bot sat, from 1.
+        /// The bot's seat, from 1.
         seat: u32;
         /// The bots, seat 1 first.
         seats: Vec<String> = found.bots;
-        /// Its score, the most important number first; empty while leaderboards are frozen.
+        /// Its score, most significant component first; empty while leaderboards are frozen.
         score: Vec<i64>;
-        /// How it forfeited: `clock`, `illegal`, `gone` or `flood`.
-        forfeit: Option<String> = said(found.forfeit);
-        /// Why, or what its first bad answer was, if that is known.
+        /// The kind of forfeit: `clock`, `illegal`, `gone` or `flood`; null if there was none.
+        forfeit: Option<String> = non_empty(found.forfeit);
+        /// Why it forfeited, or its first invalid reply.
         evidence: Option<Evidence> = found.evidence.map(Evidence::from);
     }
 }
 
-answer! {
-    /// Why a seat forfeited, or what its first bad answer was.
+resource! {
+    /// Why a seat forfeited, or its first invalid reply.
     Evidence(found: v1::Evidence) {
-        /// In words.
+        /// A description.
         detail: String;
-        /// How long the answer took on the wall.
+        /// The wall-clock time of the reply.
         wall_us: i64;
-        /// The processor time that it took.
+        /// The processor time of the reply.
         cpu_us: i64;
     }
 }

@@ -1,6 +1,6 @@
-//! Matches: played, planned, and step by step.
+//! Matches, planned matches, records and steps of replays.
 
-#![expect(clippy::struct_field_names, reason = "they are the names that are sent")]
+#![expect(clippy::struct_field_names, reason = "JSON field names")]
 
 use arbiter_proto::ids::{EditionId, MatchId, MatchNumber};
 use arbiter_proto::v1;
@@ -11,22 +11,22 @@ use serde::Serialize;
 use serde_json::Value;
 use tokio_stream::StreamExt as _;
 
-use super::answer::all;
 use super::bots::Evidence;
-use super::paging::{Page, following};
+use super::endpoint::{Handler, RequestContext};
+use super::endpoints::{GetMatch, GetMatchSteps, GetRecord, ListMatches, ListPlannedMatches};
+use super::format::{hex_hash, non_empty};
+use super::pagination::{Page, with_parameter};
 use super::problem::Problem;
-use super::question::{Answer, Asker};
-use super::questions::{GetMatch, GetRecord, GetSteps, ListMatches, ListPlanned};
-use super::reply::Lines;
-use super::values::{hash, said};
+use super::resource::all;
+use super::response::RecordLines;
 use crate::db::matches;
 use crate::service::{self, Which};
-use crate::web::replay;
+use crate::web::match_page;
 
-/// Steps that are given at a time, at most.
-const STEPS: usize = 50;
+/// Maximum number of steps in a response.
+const MAX_STEPS: usize = 50;
 
-answer! {
+resource! {
     /// A match, planned or played.
     Match(found: v1::MatchStatus) {
         /// The match, as EDITION/NUMBER.
@@ -36,59 +36,60 @@ answer! {
         /// `blocked`, `weighing`, `pending`, `leased`, `reported`, `counted`, `delayed`, `aside` or
         /// `cancelled`. In lists `reported`: it was played.
         state: String;
-        /// Who sits where, seat 1 first.
-        seats: Vec<Seated> = all(found.seats);
-        /// Parameters that differ from the tournament's.
+        /// The seats, seat 1 first.
+        seats: Vec<MatchSeat> = all(found.seats);
+        /// The parameters that differ from the tournament's.
         params: Option<Value> = serde_json::from_str(&found.params).ok();
-        /// BLAKE3 of what was said, once it is played.
-        transcript: Option<String> = hash(&found.transcript);
-        /// How long it took on the wall, once it is played.
+        /// The BLAKE3 hash of the transcript, once played.
+        transcript: Option<String> = hex_hash(&found.transcript);
+        /// The wall-clock duration, once played.
         wall_ms: Option<i32> = (!found.transcript.is_empty()).then_some(found.wall_ms);
-        /// The level of the sandbox it was played in: A to D.
-        level: Option<String> = said(found.level);
-        /// The match of an earlier edition that it was taken over from, as EDITION/NUMBER.
-        taken_from: Option<String> = said(found.reused_from);
-        /// Who played it: for organisers.
-        worker: Option<String> = said(found.worker);
-        /// How many leases ended without results. Not told in lists.
-        faulty: u32 = found.failed_leases;
-        /// Why, the newest first: for organisers.
+        /// The sandbox level: A to D.
+        level: Option<String> = non_empty(found.level);
+        /// The match of an earlier edition whose result is reused, as EDITION/NUMBER.
+        reused_from: Option<String> = non_empty(found.reused_from);
+        /// The worker that played it. Only for organisers.
+        worker: Option<String> = non_empty(found.worker);
+        /// The number of leases that ended without a result. Not in lists.
+        failed_leases: u32 = found.failed_leases;
+        /// The reasons, newest first. Only for organisers.
         faults: Vec<String>;
     }
 }
 
-answer! {
+resource! {
     /// A seat of a match.
-    Seated(found: v1::MatchSeat) {
+    MatchSeat(found: v1::MatchSeat) {
         /// The bot's name.
         bot: String;
         /// The number of its version.
         version: i32;
-        /// Its score, the most important number first; empty before it is played.
+        /// Its score, most significant component first; empty before the match is played.
         score: Vec<i64>;
-        /// How it forfeited: `clock`, `illegal`, `gone` or `flood`.
-        forfeit: Option<String> = said(found.forfeit);
-        /// Bad answers that were no forfeits.
+        /// The kind of forfeit: `clock`, `illegal`, `gone` or `flood`; null if there was none.
+        forfeit: Option<String> = non_empty(found.forfeit);
+        /// The number of invalid replies that did not cause a forfeit.
         bad_answers: i32;
-        /// Why it forfeited, or what its first bad answer was: for its owner and for organisers.
+        /// Why it forfeited, or its first invalid reply. Only for its owner and organisers.
         evidence: Option<Evidence> = found.evidence.map(Evidence::from);
     }
 }
 
-impl Answer for ListMatches {
-    async fn basis(&self, asker: &Asker) -> Result<Option<String>, Problem> {
-        asker.basis(&self.tournament, self.edition, Which::Official).await
+impl Handler for ListMatches {
+    async fn etag_basis(&self, context: &RequestContext) -> Result<Option<String>, Problem> {
+        context.etag_basis(&self.tournament, self.edition, Which::Official).await
     }
 
-    async fn answer(self, asker: &Asker) -> Result<Page<Match>, Problem> {
+    async fn handle(self, context: &RequestContext) -> Result<Page<Match>, Problem> {
         let Self { tournament, edition, bot, after, limit } = self;
-        // What follows is of the same edition, whichever is the official one by then.
+        // All pages are of the same edition, even if another one becomes official meanwhile.
         let board = v1::LeaderboardRef { tournament: tournament.clone(), edition };
         let (found, _) =
-            asker.service.edition_of(Some(board), Which::Official, asker.caller()).await?;
+            context.service.edition_of(Some(board), Which::Official, context.caller()).await?;
         let edition = Some(found.number);
-        let asked = v1::ListMatchesRequest { tournament, edition, bot, after, limit: limit.0 + 1 };
-        let mut answers = asker.service.list_matches(asker.caller(), asked).await?;
+        let request =
+            v1::ListMatchesRequest { tournament, edition, bot, after, limit: limit.0 + 1 };
+        let mut answers = context.service.list_matches(context.caller(), request).await?;
         let mut items: Vec<Match> = Vec::new();
         while let Some(answer) = answers.next().await {
             items.push(answer?.into());
@@ -97,17 +98,17 @@ impl Answer for ListMatches {
         items.truncate(limit.entries());
         let last = items.last().filter(|_| more);
         let last = last.and_then(|last| last.r#match.parse::<MatchId>().ok());
-        let next = last.map(|last| onwards(&asker.uri, found.number, last.number));
+        let next = last.map(|last| next_page_url(&context.uri, found.number, last.number));
         Ok(Page { items, next })
     }
 }
 
-/// The address of the page behind a match, of the same edition: whichever is the official or the
-/// newest one by then.
-fn onwards(uri: &Uri, edition: i32, last: MatchNumber) -> String {
-    let pinned = following(uri, "edition", edition);
+/// The URL of the next page, pinned to this edition, because another one may become the official or
+/// the newest one.
+fn next_page_url(uri: &Uri, edition: i32, last: MatchNumber) -> String {
+    let pinned = with_parameter(uri, "edition", edition);
     let pinned = pinned.parse().unwrap_or_else(|_| uri.clone());
-    following(&pinned, "after", last)
+    with_parameter(&pinned, "after", last)
 }
 
 fn name(edition: i32, number: i64) -> String {
@@ -119,130 +120,130 @@ forward! {
         get_match(v1::GetMatchRequest { r#match: name(edition, number) });
 }
 
-impl Answer for GetRecord {
-    async fn answer(self, asker: &Asker) -> Result<Lines, Problem> {
+impl Handler for GetRecord {
+    async fn handle(self, context: &RequestContext) -> Result<RecordLines, Problem> {
         let name = name(self.edition, self.number);
-        Ok(Lines(asker.service.record(asker.caller(), &name).await?))
+        Ok(RecordLines(context.service.record(context.caller(), &name).await?))
     }
 }
 
-answer! {
+resource! {
     /// Steps of a match.
-    Film(found: Steps) {
-        /// How many steps there are.
+    MatchSteps(found: Steps) {
+        /// The number of steps of the match.
         total: usize;
         /// The names of the bots, seat 1 first.
         seats: Vec<String> = found.names().iter().map(ToString::to_string).collect();
-        /// Where the parts of the match begin, such as deals or rounds.
+        /// The chapters of the match, such as deals or rounds.
         chapters: Vec<Chapter> = all(found.chapters);
-        /// Those that were asked for.
-        items: Vec<Stepped> = all(found.drawn);
-        /// The address of those that follow; null behind the last one.
+        /// The requested steps.
+        items: Vec<ReplayStep> = all(found.drawn);
+        /// The URL of the next steps; null after the last step.
         next: Option<String> = None;
     }
 }
 
-answer! {
-    /// A part of a match.
+resource! {
+    /// A chapter of a match.
     Chapter(found: (String, usize)) {
-        /// What it is called.
+        /// Its name.
         name: String = found.0;
         /// Its first step.
         first: usize = found.1;
     }
 }
 
-answer! {
+resource! {
     /// A step of a match.
-    Stepped(found: Step) {
+    ReplayStep(found: Step) {
         /// Its number, from 0.
         step: usize = found.index;
-        /// So long after the match began.
-        t_us: i64 = found.time.0;
-        /// Who played, if this is somebody's decision or forfeit: from 1.
+        /// The time since the start of the match.
+        time_us: i64 = found.time.0;
+        /// The seat that acted, from 1; null if none did.
         seat: Option<usize> = found.seat.map(|seat| seat.index() + 1);
-        /// What was answered, as it was said.
-        said: Option<String>;
-        /// How the seat forfeited, and the evidence.
+        /// The reply, word for word.
+        reply: Option<String> = found.said;
+        /// The kind of forfeit and the evidence.
         forfeit: Option<String>;
-        /// The table after it, in words.
+        /// The position after the step, in words.
         caption: String = found.picture.caption;
-        /// The table after it, as a picture: markup of a page, mostly SVG.
+        /// The position after the step, as HTML, mostly SVG.
         picture: String = found.picture.markup.into_string();
-        /// Every seat's clock, seat 1 first.
-        clocks: Vec<Clocked> = all(found.clocks);
-        /// Every seat's result, in the last step.
-        result: Option<Vec<Standing>> = found.standings.map(all);
+        /// The clocks, seat 1 first.
+        clocks: Vec<SeatClock> = all(found.clocks);
+        /// The results of the seats, in the last step.
+        result: Option<Vec<SeatResult>> = found.standings.map(all);
     }
 }
 
-answer! {
+resource! {
     /// A seat's clock.
-    Clocked(found: Clock) {
-        /// What is left in its bank, in games that have one.
-        left_us: Option<i64> = found.left.map(|left| left.0);
-        /// What its answers took so far, by the clock that is charged.
+    SeatClock(found: Clock) {
+        /// The remaining time, in games with a time bank.
+        remaining_us: Option<i64> = found.left.map(|left| left.0);
+        /// The time charged for its replies so far.
         used_us: i64 = found.used.0;
     }
 }
 
-answer! {
-    /// What a seat came to.
-    Standing(found: arbiter_games::SeatResult) {
-        /// Its score, the most important number first.
+resource! {
+    /// The result of a seat.
+    SeatResult(found: arbiter_games::SeatResult) {
+        /// Its score, most significant component first.
         score: Vec<i64> = found.score.0;
-        /// How it forfeited: `clock`, `illegal`, `gone` or `flood`.
+        /// The kind of forfeit: `clock`, `illegal`, `gone` or `flood`; null if there was none.
         forfeit: Option<String> = found.forfeit.map(|forfeit| forfeit.as_str().to_owned());
     }
 }
 
-impl Answer for GetSteps {
-    async fn answer(self, asker: &Asker) -> Result<Film, Problem> {
+impl Handler for GetMatchSteps {
+    async fn handle(self, context: &RequestContext) -> Result<MatchSteps, Problem> {
         let name = name(self.edition, self.number);
-        let record = asker.service.record(asker.caller(), &name).await?;
-        let (from, count) = (self.from as usize, self.limit.entries().min(STEPS));
-        let games = asker.service.games().clone();
+        let record = context.service.record(context.caller(), &name).await?;
+        let (from, count) = (self.from as usize, self.limit.entries().min(MAX_STEPS));
+        let games = context.service.games().clone();
         let steps = move || {
             let text = arbiter_replay::unpack(&record).map_err(Difference::Unreadable)?;
             arbiter_replay::steps(&games, text, from..from.saturating_add(count))
         };
-        let found: Steps = replay::replayed(&asker.session, steps).await?;
+        let found: Steps = match_page::run_replay(&context.session, steps).await?;
         let next = from.saturating_add(count);
-        let next = (next < found.total).then(|| following(&asker.uri, "from", next));
-        Ok(Film { next, ..found.into() })
+        let next = (next < found.total).then(|| with_parameter(&context.uri, "from", next));
+        Ok(MatchSteps { next, ..found.into() })
     }
 }
 
-/// A match as it was planned.
+/// A planned match.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct Planned {
+pub(super) struct PlannedMatch {
     /// The match, as EDITION/NUMBER.
     r#match: String,
     /// The names of the bots, seat 1 first.
     seats: Vec<String>,
-    /// Matches with the same deal have the same seed: a number in decimal digits.
-    deal: String,
-    /// Which of the tournament's boards, where there are several, from 0.
+    /// Matches with the same seed key have the same seed. A number in decimal digits.
+    seed_key: String,
+    /// The index of the tournament's board, from 0, if there are several.
     board: Option<i16>,
 }
 
-impl Answer for ListPlanned {
-    async fn answer(self, asker: &Asker) -> Result<Page<Planned>, Problem> {
+impl Handler for ListPlannedMatches {
+    async fn handle(self, context: &RequestContext) -> Result<Page<PlannedMatch>, Problem> {
         let Self { tournament, edition, after, limit } = self;
         let (bot, limit) = (String::new(), limit.0);
-        let asked = v1::ListMatchesRequest { tournament, edition, bot, after, limit };
+        let request = v1::ListMatchesRequest { tournament, edition, bot, after, limit };
         let service::Planned { edition, roster, matches } =
-            asker.service.planned_matches(asker.caller(), asked).await?;
+            context.service.planned_matches(context.caller(), request).await?;
         let last = matches.last().map(|last| last.number);
         let more = last.filter(|last| last.0 + 1 < edition.matches);
         let named = |entrant: &_| roster.get(*entrant).map(|named| named.name.clone());
-        let planned = |planned: matches::Match| Planned {
+        let planned = |planned: matches::Match| PlannedMatch {
             r#match: MatchId { edition: edition.id, number: planned.number }.to_string(),
             seats: planned.seats.0.iter().filter_map(named).collect(),
-            deal: planned.deal.to_string(),
+            seed_key: planned.deal.to_string(),
             board: planned.board,
         };
-        let next = more.map(|last| onwards(&asker.uri, edition.number, last));
+        let next = more.map(|last| next_page_url(&context.uri, edition.number, last));
         Ok(Page { items: matches.into_iter().map(planned).collect(), next })
     }
 }

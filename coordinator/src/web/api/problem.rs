@@ -1,4 +1,4 @@
-//! Why a program gets no answer, as a problem document (RFC 9457).
+//! API errors as problem documents (RFC 9457).
 
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -8,22 +8,21 @@ use serde::Serialize;
 use crate::service::ServiceError;
 use crate::web::error::{self, WebError};
 
-/// The type of the document.
-pub(super) const KIND: &str = "application/problem+json";
-/// How somebody shows who they are.
+pub(super) const MEDIA_TYPE: &str = "application/problem+json";
+/// The value of `WWW-Authenticate`.
 const CHALLENGE: HeaderValue = HeaderValue::from_static("Bearer realm=\"arbiter\"");
 
-/// Why a request was not answered (RFC 9457).
+/// An error (RFC 9457).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub(in crate::web) struct Problem {
-    /// `about:blank`: the status says what kind of problem it is.
+    /// `about:blank`: the status identifies the problem.
     r#type: &'static str,
-    /// The status in words.
+    /// The reason phrase of the status.
     title: &'static str,
-    /// The status.
+    /// The HTTP status.
     #[schemars(range(min = 400, max = 599))]
     status: u16,
-    /// What is wrong with this request, and what may help.
+    /// What is wrong with this request, and how to fix it.
     detail: String,
 }
 
@@ -33,20 +32,20 @@ impl Problem {
         Self { r#type: "about:blank", title, status: status.as_u16(), detail: detail.into() }
     }
 
-    /// A request that means nothing.
+    /// An invalid request (400).
     pub(super) fn malformed(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, detail)
     }
 
-    /// There is no such thing.
-    pub(super) fn missing(what: &str, name: impl std::fmt::Display) -> Self {
-        Self::new(StatusCode::NOT_FOUND, format!("there is no {what} `{name}`"))
+    /// A missing object (404).
+    pub(super) fn not_found(what: &str, name: impl std::fmt::Display) -> Self {
+        Self::new(StatusCode::NOT_FOUND, format!("{what} `{name}` not found"))
     }
 }
 
 impl From<ServiceError> for Problem {
     fn from(error: ServiceError) -> Self {
-        Self::new(error::meaning(error.kind()), error.message())
+        Self::new(error::http_status(error.kind()), error.message())
     }
 }
 
@@ -59,12 +58,12 @@ impl From<WebError> for Problem {
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::BAD_REQUEST);
-        let body = serde_json::to_vec(&self).expect("a problem has nothing but texts and a number");
-        let mut answer = (status, [(header::CONTENT_TYPE, KIND)], body).into_response();
+        let body = serde_json::to_vec(&self).expect("a problem has only texts and a number");
+        let mut response = (status, [(header::CONTENT_TYPE, MEDIA_TYPE)], body).into_response();
         if status == StatusCode::UNAUTHORIZED {
-            answer.headers_mut().insert(header::WWW_AUTHENTICATE, CHALLENGE);
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, CHALLENGE);
         }
-        error::mark(&mut answer);
-        answer
+        error::mark_formatted(&mut response);
+        response
     }
 }

@@ -1,21 +1,21 @@
-//! Tournaments and their editions, and what can be said of schedules.
+//! Tournaments, editions, certificates of schedules, estimates and checks.
 
-#![expect(clippy::struct_field_names, reason = "they are the names that are sent")]
+#![expect(clippy::struct_field_names, reason = "JSON field names")]
 
 use arbiter_proto::v1;
 use serde_json::{Map, Value};
 
-use super::answer::all;
-use super::paging::Page;
-use super::problem::Problem;
-use super::question::{Answer, Asker};
-use super::questions::{
+use super::endpoint::{Handler, RequestContext};
+use super::endpoints::{
     GetCertificate, GetCheck, GetEdition, GetEstimate, GetTournament, ListEditions, ListTournaments,
 };
-use super::values::{hash, moment, said};
+use super::format::{hex_hash, non_empty, rfc3339_from_micros};
+use super::pagination::Page;
+use super::problem::Problem;
+use super::resource::all;
 use crate::service::Which;
 
-answer! {
+resource! {
     /// A tournament.
     Tournament(found: v1::Tournament) {
         /// Its name.
@@ -24,49 +24,49 @@ answer! {
         game: String;
         /// `open`, `closed` or `cancelled`.
         state: String;
-        /// BLAKE3 of its seed, published when it was made.
-        seed_hash: Option<String> = hash(&found.seed_hash);
+        /// The BLAKE3 hash of its seed, published at its creation.
+        seed_hash: Option<String> = hex_hash(&found.seed_hash);
         /// Its seed; null until the tournament is over.
-        seed: Option<String> = hash(&found.seed);
-        /// The public beacon that it names; null if its organiser alone chose the seed.
+        seed: Option<String> = hex_hash(&found.seed);
+        /// Its public beacon; null if the organiser alone chose the seed.
         beacon: Option<Beacon> = found.beacon.map(Beacon::from);
-        /// When it was made.
+        /// When it was created.
         #[schemars(extend("format" = "date-time"))]
-        created_at: Option<String> = moment(found.created_at_us);
-        /// Why no edition could be opened when the last one was due; null if it could.
-        trouble: Option<String> = said(found.last_error);
-        /// When the next edition is opened because something changed; null if none is due.
+        created_at: Option<String> = rfc3339_from_micros(found.created_at_us);
+        /// Why the last due edition could not be opened; null if it could.
+        last_error: Option<String> = non_empty(found.last_error);
+        /// When the next edition will open because of a change; null if none is due.
         #[schemars(extend("format" = "date-time"))]
-        due_at: Option<String> = (found.next_edition_at_us > 0).then(|| moment(found.next_edition_at_us)).flatten();
-        /// The tournament file, its seed left out.
+        next_edition_at: Option<String> = (found.next_edition_at_us > 0).then(|| rfc3339_from_micros(found.next_edition_at_us)).flatten();
+        /// The tournament file, without the seed.
         settings: Map<String, Value> = serde_json::from_str(&found.settings).unwrap_or_default();
-        /// In a list the edition that runs, if one does; elsewhere the newest one.
+        /// The newest edition. In lists: the running edition, if any.
         newest: Option<Edition> = found.editions.first().cloned().map(Edition::from);
-        /// The number of the edition whose leaderboard is the official one. Not told in lists.
+        /// The number of the edition with the official leaderboard. Not in lists.
         official: Option<i32> = found.editions.iter().find(|edition| edition.official).map(|edition| edition.number);
     }
 }
 
-answer! {
-    /// A public beacon: a value that others publish after entry has closed, and that the seed of the last
-    /// editions is keyed with.
+resource! {
+    /// A public beacon: a value that a third party publishes after entry has closed. The seed of the last
+    /// editions depends on it.
     Beacon(found: v1::Beacon) {
-        /// Where and when it is published.
+        /// The source and time of publication.
         name: String;
-        /// Its value; null until it is given.
-        value: Option<String> = said(found.value.clone());
-        /// When it was given; null until then.
+        /// Its value; null until it is entered.
+        value: Option<String> = non_empty(found.value.clone());
+        /// When it was entered; null until then.
         #[schemars(extend("format" = "date-time"))]
-        given_at: Option<String> = said(found.value.clone()).and_then(|_| moment(found.set_at_us));
-        /// The number of the first edition that is played with it; null until it is given.
-        first_edition: Option<i32> = said(found.value).map(|_| found.first_edition);
+        set_at: Option<String> = non_empty(found.value.clone()).and_then(|_| rfc3339_from_micros(found.set_at_us));
+        /// The number of the first edition that uses it; null until it is entered.
+        first_edition: Option<i32> = non_empty(found.value).map(|_| found.first_edition);
     }
 }
 
-answer! {
+resource! {
     /// An edition: one complete schedule over fixed versions.
     Edition(found: v1::Edition) {
-        /// Its identity, as in the names of matches.
+        /// Its id, as used in the ids of matches.
         id: i32;
         /// Its number in the tournament, from 1.
         edition: i32 = found.number;
@@ -74,34 +74,34 @@ answer! {
         state: String;
         /// Whether its leaderboard is the official one.
         official: bool;
-        /// Matches planned so far.
+        /// The number of matches planned so far.
         matches: i64;
-        /// Whether results may bring more.
-        growing: bool = found.open_ended;
-        /// Matches in its standings.
+        /// Whether results can add more matches.
+        open_ended: bool = found.open_ended;
+        /// The number of matches in its standings.
         counted: i64;
-        /// Its lots and their matches by state: of the newest edition, and of those that run.
-        lots: Vec<Lots> = all(found.lots);
-        /// How its plan came to be, where plans grow.
-        plan: Option<String> = said(found.plan);
-        /// When it will be complete as things stand; null if it does not run, or nobody plays.
+        /// Its lots and matches by state. Only for the newest edition and running ones.
+        lots: Vec<LotCount> = all(found.lots);
+        /// How its plan was derived from earlier plans, for incremental schedules.
+        plan: Option<String> = non_empty(found.plan);
+        /// The estimated end; null if it is not running or no worker is connected.
         #[schemars(extend("format" = "date-time"))]
-        eta: Option<String> = found.eta_us.and_then(moment);
-        /// Matches in a second, as they were played of late.
+        eta: Option<String> = found.eta_us.and_then(rfc3339_from_micros);
+        /// The recent speed, in matches per second.
         rate: Option<f64>;
-        /// How many matches the connected workers can play at the same time, while it runs.
+        /// The number of slots of the connected workers, while it runs.
         slots: u32;
     }
 }
 
-answer! {
-    /// How many lots are in a state.
-    Lots(found: v1::LotCount) {
+resource! {
+    /// The number of lots in a state.
+    LotCount(found: v1::LotCount) {
         /// The state.
         state: String;
-        /// Lots in it.
+        /// The number of lots.
         lots: i64;
-        /// Matches in these.
+        /// The number of matches in these lots.
         matches: i64;
     }
 }
@@ -111,145 +111,148 @@ forward! {
     ListTournaments {} => list_tournaments(v1::ListTournamentsRequest {}).tournaments;
 }
 
-impl Asker {
+impl RequestContext {
     async fn tournament(&self, tournament: String) -> Result<v1::Tournament, Problem> {
-        let asked = v1::GetTournamentRequest { tournament };
-        Ok(self.service.get_tournament(self.caller(), asked).await?)
+        let request = v1::GetTournamentRequest { tournament };
+        Ok(self.service.get_tournament(self.caller(), request).await?)
     }
 }
 
-impl Answer for GetTournament {
-    async fn answer(self, asker: &Asker) -> Result<Tournament, Problem> {
-        asker.tournament(self.tournament).await.map(Tournament::from)
+impl Handler for GetTournament {
+    async fn handle(self, context: &RequestContext) -> Result<Tournament, Problem> {
+        context.tournament(self.tournament).await.map(Tournament::from)
     }
 }
 
-impl Answer for ListEditions {
-    async fn answer(self, asker: &Asker) -> Result<Page<Edition>, Problem> {
-        let found = asker.tournament(self.tournament).await?.editions;
-        Ok(asker.page(found, self.offset, self.limit))
+impl Handler for ListEditions {
+    async fn handle(self, context: &RequestContext) -> Result<Page<Edition>, Problem> {
+        let found = context.tournament(self.tournament).await?.editions;
+        Ok(context.page(found, self.offset, self.limit))
     }
 }
 
-impl Answer for GetEdition {
-    async fn answer(self, asker: &Asker) -> Result<Edition, Problem> {
-        let mut found = asker.tournament(self.tournament).await?.editions.into_iter();
+impl Handler for GetEdition {
+    async fn handle(self, context: &RequestContext) -> Result<Edition, Problem> {
+        let mut found = context.tournament(self.tournament).await?.editions.into_iter();
         let found = found.find(|edition| edition.number == self.edition);
-        found.map(Edition::from).ok_or_else(|| Problem::missing("edition", self.edition))
+        found.map(Edition::from).ok_or_else(|| Problem::not_found("edition", self.edition))
     }
 }
 
-answer! {
-    /// What the matches of an edition come to, counted one by one.
+resource! {
+    /// The balance of a schedule, counted match by match.
     Certificate(found: v1::Certificate) {
         /// The edition's number; null for the next one.
         edition: Option<i32> = (found.edition > 0).then_some(found.edition);
-        /// How its plan came to be, where plans grow.
-        plan: Option<String> = said(found.plan);
-        /// Bots.
+        /// How its plan was derived from earlier plans, for incremental schedules.
+        plan: Option<String> = non_empty(found.plan);
+        /// The number of bots.
         bots: u32;
-        /// Seats of a match.
+        /// The number of seats in a match.
         seats: u32;
-        /// Matches.
+        /// The number of matches.
         matches: u64;
-        /// How often pairs meet, rising, without those of one owner where these are kept apart.
-        meetings: Vec<Pairs> = all(found.meetings);
-        /// Pairs of one owner, where these are kept apart.
-        kin_pairs: Option<u64> = found.same_owner_pairs;
-        /// How often these meet, all together.
-        kin_meetings: u64 = found.same_owner_meetings;
+        /// How often pairs of bots meet, ascending. Pairs of the same owner are left out if the schedule
+        /// keeps them apart.
+        meetings: Vec<PairCount> = all(found.meetings);
+        /// The number of pairs of the same owner, if the schedule keeps them apart.
+        same_owner_pairs: Option<u64> = found.same_owner_pairs;
+        /// The total number of meetings of these pairs.
+        same_owner_meetings: u64 = found.same_owner_meetings;
         /// The fewest matches of a bot.
         fewest_matches: u32;
         /// The most matches of a bot.
         most_matches: u32;
-        /// The fewest times that a bot is in some seat.
+        /// The smallest number of times a bot has a certain seat.
         fewest_in_seat: u32;
-        /// The most times that a bot is in some seat.
+        /// The largest number of times a bot has a certain seat.
         most_in_seat: u32;
-        /// How many times more a bot is in one seat than in another, at most.
+        /// The largest difference between how often a bot has one seat and another.
         seat_spread: u32;
-        /// How many times more one of a pair is first than the other, at most, in matches of two.
+        /// The largest difference between how often each bot of a pair moves first, in matches of two.
         side_spread: Option<u32>;
-        /// The public beacon of the tournament; null if its organiser alone chose the seed.
+        /// The public beacon of the tournament; null if the organiser alone chose the seed.
         beacon: Option<Beacon> = found.beacon.map(Beacon::from);
-        /// Why meetings and seats were not counted; then their numbers are 0 and nothing is proved.
-        not_counted: Option<String> = said(found.not_counted.clone());
-        /// Whether all is as promised.
-        proved: bool = found.broken_promise.is_empty() && found.not_counted.is_empty();
-        /// The first promise that is broken.
-        broken: Option<String> = said(found.broken_promise);
+        /// Why meetings and seats were not counted. Then their numbers are 0 and nothing is verified.
+        not_counted: Option<String> = non_empty(found.not_counted.clone());
+        /// Whether the schedule keeps its promise.
+        verified: bool = found.broken_promise.is_empty() && found.not_counted.is_empty();
+        /// The first broken promise; null if there is none.
+        broken_promise: Option<String> = non_empty(found.broken_promise);
     }
 }
 
-answer! {
-    /// How many pairs meet so often.
-    Pairs(found: v1::PairCount) {
-        /// How often.
+resource! {
+    /// The number of pairs that meet a certain number of times.
+    PairCount(found: v1::PairCount) {
+        /// How often each of these pairs meets.
         times: u32;
-        /// How many pairs.
+        /// The number of pairs.
         pairs: u64;
     }
 }
 
-impl Answer for GetCertificate {
-    async fn basis(&self, asker: &Asker) -> Result<Option<String>, Problem> {
+impl Handler for GetCertificate {
+    async fn etag_basis(&self, context: &RequestContext) -> Result<Option<String>, Problem> {
         if self.next || self.fresh {
             return Ok(None);
         }
-        let basis = asker.basis(&self.tournament, self.edition, Which::Newest).await?;
+        let basis = context.etag_basis(&self.tournament, self.edition, Which::Newest).await?;
         let Some(basis) = basis else { return Ok(None) };
-        // The value of a beacon is given after editions are complete.
-        let beacon = asker.service.beacon_of(&self.tournament).await?;
+        // The beacon is entered after editions are complete.
+        let beacon = context.service.beacon_of(&self.tournament).await?;
         let value = beacon.map(|beacon| beacon.value).unwrap_or_default();
         Ok(Some(format!("{basis} {value}")))
     }
 
-    async fn answer(self, asker: &Asker) -> Result<Certificate, Problem> {
+    async fn handle(self, context: &RequestContext) -> Result<Certificate, Problem> {
         let Self { tournament, edition, next, fresh } = self;
-        let asked = v1::CertifyEditionRequest { tournament, edition, next, fresh };
-        Ok(asker.service.certify_edition(asker.caller(), asked).await?.into())
+        let request = v1::CertifyEditionRequest { tournament, edition, next, fresh };
+        Ok(context.service.certify_edition(context.caller(), request).await?.into())
     }
 }
 
-answer! {
-    /// What an edition would come to.
+resource! {
+    /// The estimated size and duration of the next edition.
     Estimate(found: v1::EditionEstimate) {
-        /// Bots that are entered.
+        /// The number of entered bots.
         bots: u32;
-        /// Matches; at most so many where they follow from results.
+        /// The number of matches; an upper bound if matches depend on results.
         matches: i64;
-        /// Of these, matches that were not played by the same programs before: at most so many.
+        /// The number of matches to play; an upper bound. The others reuse earlier results.
         to_play: i64;
-        /// How long a match takes.
+        /// The duration of a match.
         match_ms: f64;
-        /// Whether that was measured in this tournament, rather than expected.
+        /// Whether the duration was measured in this tournament. Otherwise it is the game's estimate.
         measured: bool;
-        /// How many matches the connected workers can play at the same time.
+        /// The number of slots of the connected workers.
         slots: u32;
-        /// When it would be complete; null if no worker is connected.
+        /// The estimated end; null if no worker is connected.
         #[schemars(extend("format" = "date-time"))]
-        eta: Option<String> = found.eta_us.and_then(moment);
-        /// What the database would grow by, in bytes.
+        eta: Option<String> = found.eta_us.and_then(rfc3339_from_micros);
+        /// The growth of the database, in bytes.
         bytes: i64;
-        /// How its plan comes to be, where plans grow.
-        plan: Option<String> = said(found.plan);
+        /// How its plan is derived from earlier plans, for incremental schedules.
+        plan: Option<String> = non_empty(found.plan);
     }
 }
 
-answer! {
-    /// Whether standings are what the reports say.
-    Check(found: v1::CheckEditionResponse) {
-        /// The number of the edition that was checked.
+resource! {
+    /// The comparison of standings with reports.
+    EditionCheck(found: v1::CheckEditionResponse) {
+        /// The number of the checked edition.
         edition: i32;
-        /// Matches that were added up.
+        /// The number of matches that were added up.
         matches: i64;
-        /// One line for each bot whose sums differ; none if all is well.
+        /// A line for each bot whose sums differ; empty if all are correct.
         differences: Vec<String>;
-        /// Matches that were derived again from the published seed; 0 until the tournament is over.
+        /// The number of matches that were derived again from the published seed; 0 until the tournament
+        /// is over.
         derived: i64;
         /// Why no match was derived again.
-        not_derived: Option<String> = said(found.not_derived);
-        /// One line for each place where the stored plan differs from that; none if all is well.
+        not_derived: Option<String> = non_empty(found.not_derived);
+        /// A line for each difference between the stored plan and the derived one; empty if there is
+        /// none.
         seed_differences: Vec<String>;
     }
 }

@@ -1,113 +1,113 @@
-// Live numbers, and replays that play. Everything else works without this.
+// Live updates and playback of replays. Everything else works without scripts.
 "use strict";
 
-// A section with `data-live` is replaced by what its address sends. While nobody sees the page it
-// does not listen: a browser has few connections to a server, for all its tabs together.
+// The content of a section with `data-live` is replaced by the events of that URL. While the page is
+// hidden, the stream is closed, because a browser has few connections per server for all its tabs.
 for (const section of document.querySelectorAll("[data-live]")) {
   let source = null;
-  let over = false;
-  const listen = () => {
-    if (document.hidden || over) {
+  let ended = false;
+  const connect = () => {
+    if (document.hidden || ended) {
       source?.close();
       source = null;
     } else if (source === null) {
       source = new EventSource(section.dataset.live);
-      source.addEventListener("fragment", show);
+      source.addEventListener("fragment", update);
     }
   };
-  const show = (event) => {
-    // What a reader points at stays where it is until the reader has left it.
+  const update = (event) => {
+    // Do not replace content that has the focus.
     const fresh = section.cloneNode(false);
     fresh.innerHTML = event.data;
     if (!section.contains(document.activeElement) && !fresh.isEqualNode(section)) {
       section.replaceChildren(...fresh.childNodes);
     }
-    // What is over does not change any more.
+    // Nothing changes after the end.
     if (fresh.querySelector("[data-over]")) {
-      over = true;
-      listen();
+      ended = true;
+      connect();
     }
   };
-  document.addEventListener("visibilitychange", listen);
-  listen();
+  document.addEventListener("visibilitychange", connect);
+  connect();
 }
 
 const replay = document.getElementById("replay");
-if (replay) play(replay);
+if (replay) startViewer(replay);
 
-function play(replay) {
-  const AHEAD = 25; // steps fetched at a time
-  const KEPT = 500; // steps kept
+function startViewer(replay) {
+  const STEPS_PER_FETCH = 25;
+  const MAX_CACHED_STEPS = 500;
   const last = Number(replay.dataset.total) - 1;
-  const stage = replay.querySelector(".stage");
+  const view = replay.querySelector(".step-view");
   const player = replay.querySelector(".player");
   const [button, range, speed, output] =
     ["[data-play]", "input", "select", "output"].map((name) => player.querySelector(name));
-  const [, back, on] = player.querySelectorAll("a[data-step]");
+  const [, previous, next] = player.querySelectorAll("a[data-step]");
   const steps = new Map();
-  const coming = new Map();
-  let shown = Number(range.value);
+  const pending = new Map();
+  let current = Number(range.value);
   let timer = null;
-  let wanted = shown;
+  let requested = current;
 
   function fetchPart(from) {
-    if (!coming.has(from)) {
-      const part = fetch(`${replay.dataset.steps}?from=${from}&count=${AHEAD}`)
-        .then((answer) => { if (!answer.ok) throw new Error(answer.status); return answer.text(); })
+    if (!pending.has(from)) {
+      const part = fetch(`${replay.dataset.steps}?from=${from}&count=${STEPS_PER_FETCH}`)
+        .then((response) => { if (!response.ok) throw new Error(response.status); return response.text(); })
         .then((text) => {
-          const found = new DOMParser().parseFromString(text, "text/html");
-          if (steps.size > KEPT) steps.clear();
-          for (const step of found.querySelectorAll("[data-step].step")) {
+          const parsed = new DOMParser().parseFromString(text, "text/html");
+          if (steps.size > MAX_CACHED_STEPS) steps.clear();
+          for (const step of parsed.querySelectorAll("[data-step].step")) {
             steps.set(Number(step.dataset.step), step);
           }
         })
-        .finally(() => coming.delete(from));
-      coming.set(from, part);
+        .finally(() => pending.delete(from));
+      pending.set(from, part);
     }
-    return coming.get(from);
+    return pending.get(from);
   }
 
   async function show(step) {
-    wanted = Math.min(Math.max(step, 0), last);
-    const index = wanted;
+    requested = Math.min(Math.max(step, 0), last);
+    const index = requested;
     if (!steps.has(index)) {
-      try { await fetchPart(index - (index % AHEAD)); } catch { pause(); return; }
+      try { await fetchPart(index - (index % STEPS_PER_FETCH)); } catch { pause(); return; }
     }
-    if (index !== wanted || !steps.has(index)) return;
-    shown = index;
-    stage.replaceChildren(document.importNode(steps.get(index), true));
+    if (index !== requested || !steps.has(index)) return;
+    current = index;
+    view.replaceChildren(document.importNode(steps.get(index), true));
     range.value = index;
     output.textContent = `${index} of ${last}`;
-    back.dataset.step = Math.max(index - 1, 0);
-    on.dataset.step = Math.min(index + 1, last);
+    previous.dataset.step = Math.max(index - 1, 0);
+    next.dataset.step = Math.min(index + 1, last);
     history.replaceState(null, "", `#step=${index}`);
-    const next = index - (index % AHEAD) + AHEAD;
-    if (next <= last && !steps.has(next)) fetchPart(next).catch(() => {});
+    const nextPart = index - (index % STEPS_PER_FETCH) + STEPS_PER_FETCH;
+    if (nextPart <= last && !steps.has(nextPart)) fetchPart(nextPart).catch(() => {});
   }
 
   function pause() {
     clearTimeout(timer);
     timer = null;
     button.textContent = "Play";
-    stage.setAttribute("aria-live", "polite");
+    view.setAttribute("aria-live", "polite");
   }
 
-  function run() {
+  function scheduleNext() {
     timer = setTimeout(async () => {
-      if (shown >= last) return pause();
-      await show(shown + 1);
-      if (timer !== null) run();
+      if (current >= last) return pause();
+      await show(current + 1);
+      if (timer !== null) scheduleNext();
     }, 1000 / Number(speed.value));
   }
 
-  function start() {
-    if (shown >= last) show(0);
+  function play() {
+    if (current >= last) show(0);
     button.textContent = "Pause";
-    stage.setAttribute("aria-live", "off");
-    run();
+    view.setAttribute("aria-live", "off");
+    scheduleNext();
   }
 
-  const toggle = () => (timer === null ? start() : pause());
+  const toggle = () => (timer === null ? play() : pause());
   button.addEventListener("click", toggle);
   range.addEventListener("input", () => { pause(); show(Number(range.value)); });
   replay.addEventListener("click", (event) => {
@@ -118,18 +118,18 @@ function play(replay) {
     show(Number(link.dataset.step));
   });
   document.addEventListener("keydown", (event) => {
-    const at = event.target;
-    if (event.altKey || event.ctrlKey || event.metaKey || at.closest("input, select, textarea")) return;
-    // What is wider than its box is moved by the same keys.
-    const box = at.closest("[tabindex]");
+    const target = event.target;
+    if (event.altKey || event.ctrlKey || event.metaKey || target.closest("input, select, textarea")) return;
+    // The same keys scroll a box whose content is wider.
+    const box = target.closest("[tabindex]");
     if (box && box.scrollWidth > box.clientWidth) return;
-    const keys = { ArrowLeft: wanted - 1, ArrowRight: wanted + 1, Home: 0, End: last };
+    const keys = { ArrowLeft: requested - 1, ArrowRight: requested + 1, Home: 0, End: last };
     if (event.key in keys) { event.preventDefault(); pause(); show(keys[event.key]); }
-    if (event.key === " " && !at.closest("button, summary")) { event.preventDefault(); toggle(); }
+    if (event.key === " " && !target.closest("button, summary")) { event.preventDefault(); toggle(); }
   });
-  const linked = () => /^#step=(\d+)$/.exec(location.hash);
-  addEventListener("hashchange", () => { const link = linked(); if (link) show(Number(link[1])); });
+  const stepInHash = () => /^#step=(\d+)$/.exec(location.hash);
+  addEventListener("hashchange", () => { const match = stepInHash(); if (match) show(Number(match[1])); });
   for (const hidden of player.querySelectorAll("[hidden]")) hidden.hidden = false;
-  const link = linked();
-  if (link) show(Number(link[1]));
+  const match = stepInHash();
+  if (match) show(Number(match[1]));
 }

@@ -1,5 +1,5 @@
-//! A form that was filled in on a page of the session's: a handler that takes one has no other way to
-//! it than through the check.
+//! Forms protected against cross-site request forgery. A handler can read such a form only after its
+//! CSRF token was checked.
 
 use axum::Form;
 use axum::extract::{FromRef, FromRequest, FromRequestParts as _, Request};
@@ -10,14 +10,14 @@ use serde::de::DeserializeOwned;
 use super::session::Session;
 use crate::service::Service;
 
-/// A form, and whose it is.
+/// A form whose CSRF token is valid, and its session.
 #[derive(Debug)]
-pub(super) struct Posted<F> {
+pub(super) struct CsrfForm<F> {
     pub(super) session: Session,
     pub(super) form: F,
 }
 
-/// What stands in it: the session's hash, and what it is for.
+/// The fields of the form, with the CSRF token.
 #[derive(Debug, Deserialize)]
 struct Fields<F> {
     csrf: String,
@@ -25,7 +25,7 @@ struct Fields<F> {
     form: F,
 }
 
-impl<F: DeserializeOwned, S: Send + Sync> FromRequest<S> for Posted<F>
+impl<F: DeserializeOwned, S: Send + Sync> FromRequest<S> for CsrfForm<F>
 where
     Service: FromRef<S>,
 {
@@ -38,7 +38,7 @@ where
         let headers = parts.headers.clone();
         let read = Form::from_request(Request::from_parts(parts, body), state).await;
         let Form(Fields { csrf, form }) = read.map_err(IntoResponse::into_response)?;
-        session.check(&headers, &csrf).map_err(IntoResponse::into_response)?;
+        session.check_csrf(&headers, &csrf).map_err(IntoResponse::into_response)?;
         Ok(Self { session, form })
     }
 }

@@ -1,4 +1,4 @@
-//! Lists in pages: what is left out before a page, how long it is, and where the next one is.
+//! Pagination: the offset and size of a page, and the URL of the next one.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -7,30 +7,28 @@ use axum::http::Uri;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::question::escape;
+use super::endpoint::escape;
 
-/// Entries on a page at most.
-const MOST: u32 = 1000;
-/// Entries on a page where no number is asked for.
-const USUAL: u32 = 100;
+const MAX_LIMIT: u32 = 1000;
+const DEFAULT_LIMIT: u32 = 100;
 
-/// How many entries are on a page.
+/// The maximum number of entries on a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Limit(pub(super) u32);
 
 impl Default for Limit {
     fn default() -> Self {
-        Self(USUAL)
+        Self(DEFAULT_LIMIT)
     }
 }
 
 impl<'de> Deserialize<'de> for Limit {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let number = u32::deserialize(deserializer)?;
-        if (1..=MOST).contains(&number) {
+        if (1..=MAX_LIMIT).contains(&number) {
             return Ok(Self(number));
         }
-        let error = format!("a page has 1 to {MOST} entries, not {number}");
+        let error = format!("`limit` must be between 1 and {MAX_LIMIT}, not {number}");
         Err(serde::de::Error::custom(error))
     }
 }
@@ -45,12 +43,11 @@ impl JsonSchema for Limit {
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({"type": "integer", "minimum": 1, "maximum": MOST, "default": USUAL})
+        json_schema!({"type": "integer", "minimum": 1, "maximum": MAX_LIMIT, "default": DEFAULT_LIMIT})
     }
 }
 
 impl Limit {
-    /// As many entries.
     pub(super) fn entries(self) -> usize {
         self.0 as usize
     }
@@ -61,13 +58,13 @@ impl Limit {
 pub(super) struct Page<T> {
     /// The entries.
     pub(super) items: Vec<T>,
-    /// The address of the page that follows; null on the last one.
+    /// The URL of the next page; null on the last page.
     pub(super) next: Option<String>,
 }
 
 impl<T> Page<T> {
-    /// So many of all entries, after those that are left out.
-    pub(super) fn cut(
+    /// Takes `limit` entries after the first `offset`.
+    pub(super) fn slice(
         all: impl IntoIterator<Item = T>,
         uri: &Uri,
         offset: u32,
@@ -75,20 +72,21 @@ impl<T> Page<T> {
     ) -> Self {
         let mut rest = all.into_iter().skip(offset as usize);
         let items: Vec<_> = rest.by_ref().take(limit.entries()).collect();
-        let next = rest.next().map(|_| following(uri, "offset", offset.saturating_add(limit.0)));
+        let next =
+            rest.next().map(|_| with_parameter(uri, "offset", offset.saturating_add(limit.0)));
         Self { items, next }
     }
 }
 
-/// The address of the page that begins with this, for whoever asked for the one at `uri`.
-pub(super) fn following(uri: &Uri, name: &str, value: impl std::fmt::Display) -> String {
+/// The URL `uri` with the parameter `name` set to `value`.
+pub(super) fn with_parameter(uri: &Uri, name: &str, value: impl std::fmt::Display) -> String {
     let mut address = format!("{}?", uri.path());
     let parts = uri.query().unwrap_or_default().split('&');
     let is_same = |part: &&str| part.split('=').next() == Some(name);
     for part in parts.filter(|part| !part.is_empty() && !is_same(part)) {
-        write!(address, "{part}&").expect("a string takes every text");
+        write!(address, "{part}&").expect("writing to a string");
     }
-    write!(address, "{name}={}", escape(&value.to_string())).expect("a string takes every text");
+    write!(address, "{name}={}", escape(&value.to_string())).expect("writing to a string");
     address
 }
 
@@ -97,14 +95,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pages_follow_one_another() {
+    fn each_page_links_to_the_next() {
         let uri: Uri = "/x?limit=2&q=a%26b".parse().unwrap();
-        let page = Page::cut(0..5, &uri, 2, Limit(2));
+        let page = Page::slice(0..5, &uri, 2, Limit(2));
         assert_eq!(page.items, [2, 3]);
         assert_eq!(page.next.as_deref(), Some("/x?limit=2&q=a%26b&offset=4"));
         let uri = page.next.unwrap().parse().unwrap();
-        let page = Page::cut(0..5, &uri, 4, Limit(2));
+        let page = Page::slice(0..5, &uri, 4, Limit(2));
         assert_eq!((page.items, page.next), (vec![4], None));
-        assert!(Page::cut(0..5, &uri, u32::MAX, Limit(2)).items.is_empty());
+        assert!(Page::slice(0..5, &uri, u32::MAX, Limit(2)).items.is_empty());
     }
 }

@@ -1,23 +1,24 @@
-//! The HTTP server: connections, and how long each may keep it waiting.
+//! The HTTP server: connections and their timeouts.
 //!
 //! # Theory of operation
 //!
-//! Whoever connects costs a file descriptor and some memory, and could hold them for ever by saying
-//! nothing, saying it a byte at a time, or not reading the answer. So each of these has its limit:
+//! A connection costs a file descriptor and some memory. A client could hold them for ever by sending
+//! nothing, sending one byte at a time, or not reading the response. So there are timeouts:
 //!
-//! - the head of a request has [`HEAD`] to arrive, from the connection or the answer before it;
-//! - a body may take [`GRACE`], and after that has to come at [`RATE`] at least;
-//! - an answer of which the reader takes nothing for a while is broken off.
+//! - The head of a request must arrive within [`HEADER_TIMEOUT`] after the connection was opened or
+//!   after the previous response.
+//! - A body may take [`BODY_GRACE`]; after that it must arrive at [`MIN_BODY_RATE`] or faster.
+//! - A response is aborted if the client reads nothing of it for a while.
 //!
-//! There are only so many connections ([`crate::connection_limit`]). A browser whose connection is ended
-//! to make room for another while it watches something comes back by itself.
+//! The number of connections is limited ([`crate::connection_limit`]). If the connection of a browser that
+//! watches a live page is closed to make room, the browser reconnects.
 //!
-//! A client may end its side of the connection after its request, as `nc -N` and `socat` do, and
-//! still reads the answer. One that has gone away looks the same until something is written to it:
-//! an answer ends its connection at the latest, and a live stream says every 15 s that it is there
-//! (`live`), so that it ends with the second time.
+//! A client may close its sending side after its request, as `nc -N` and `socat` do, and still read
+//! the response. A client that is gone looks the same until a write to it fails. A response ends its
+//! connection at the latest then. A live stream writes a keep-alive every 15 s (`sse`), so it ends
+//! with the second one.
 //!
-//! It speaks HTTP/1.1 and nothing else: what multiplexes is the business of a proxy.
+//! The server supports HTTP/1.1 only. A proxy can add HTTP/2.
 
 use std::convert::Infallible;
 use std::io;
@@ -43,58 +44,58 @@ use tokio::time::Sleep;
 use crate::connection_limit::{ConnectionLimiter, LimitedStream};
 use crate::service::{ChangeNotifier, SHUTDOWN_GRACE};
 
-/// How long the head of a request may take to arrive.
-const HEAD: Duration = Duration::from_secs(20);
-/// The longest head of a request, in bytes.
-const LONGEST_HEAD: usize = 32 << 10;
-/// How long a body may take to arrive, however slowly it does.
-const GRACE: Duration = Duration::from_secs(30);
-/// How fast it has to arrive after that, in bytes a second, on average.
-const RATE: u64 = 4096;
-/// One in so many of the files that this process may open is for these connections.
-const PART: u64 = 2;
+/// The time for the head of a request to arrive.
+const HEADER_TIMEOUT: Duration = Duration::from_secs(20);
+/// Maximum size of the head of a request, in bytes.
+const MAX_HEADER_BYTES: usize = 32 << 10;
+/// A body may arrive at any rate for this long.
+const BODY_GRACE: Duration = Duration::from_secs(30);
+/// The minimum average rate of a body after that, in bytes per second.
+const MIN_BODY_RATE: u64 = 4096;
+/// These connections may use one in so many of the file descriptors of this process.
+const DESCRIPTOR_SHARE: u64 = 2;
 
-/// Serves until the coordinator stops; then open answers end.
+/// Serves until the coordinator stops, then ends open responses.
 pub(super) async fn serve(
     listener: TcpListener,
     pages: Router,
     changes: ChangeNotifier,
 ) -> io::Result<()> {
-    let limiter = ConnectionLimiter::new(PART);
-    let mut guests = JoinSet::new();
+    let limiter = ConnectionLimiter::new(DESCRIPTOR_SHARE);
+    let mut connections = JoinSet::new();
     loop {
         let accepted = tokio::select! {
             accepted = limiter.accept(&listener) => accepted,
             () = changes.stopped() => break,
         };
-        while guests.try_join_next().is_some() {}
+        while connections.try_join_next().is_some() {}
         let (stream, closed) = accepted;
-        let attended = attend(stream, pages.clone(), changes.clone());
-        guests.spawn(async move {
-            tokio::select! { () = attended => {}, _ = closed => {} }
+        let served = serve_connection(stream, pages.clone(), changes.clone());
+        connections.spawn(async move {
+            tokio::select! { () = served => {}, _ = closed => {} }
         });
     }
-    // Those who do not leave by then are shown the door.
-    let leaving = async { while guests.join_next().await.is_some() {} };
-    drop(tokio::time::timeout(SHUTDOWN_GRACE, leaving).await);
+    // Connections that are still open after the timeout are dropped.
+    let all_closed = async { while connections.join_next().await.is_some() {} };
+    drop(tokio::time::timeout(SHUTDOWN_GRACE, all_closed).await);
     Ok(())
 }
 
-/// Answers the requests of a connection, one after the other.
-async fn attend(stream: LimitedStream, pages: Router, changes: ChangeNotifier) {
+/// Handles the requests of a connection, one after the other.
+async fn serve_connection(stream: LimitedStream, pages: Router, changes: ChangeNotifier) {
     let pages = TowerToHyperService::new(pages);
     let (peer, connection) = (stream.peer, Arc::clone(&stream.connection));
-    let answer = service_fn(move |request: Request<Incoming>| {
+    let handler = service_fn(move |request: Request<Incoming>| {
         let busy = connection.begin();
-        let mut request = request.map(|body| Body::new(Arriving::new(body)));
-        // Who is connected is asked for where tokens are shown.
+        let mut request = request.map(|body| Body::new(TimedBody::new(body)));
+        // The token throttle needs the address of the client.
         request.extensions_mut().insert(ConnectInfo(peer));
-        let answering = pages.call(request);
+        let response = pages.call(request);
         async move {
-            let answer: Response = answering.await?;
-            Ok::<_, Infallible>(answer.map(|body| {
+            let response: Response = response.await?;
+            Ok::<_, Infallible>(response.map(|body| {
                 body.map_err(move |error| {
-                    // It lasts as long as the answer.
+                    // The guard lives as long as the body.
                     let _ = &busy;
                     error
                 })
@@ -103,10 +104,10 @@ async fn attend(stream: LimitedStream, pages: Router, changes: ChangeNotifier) {
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(HEAD)
+        .header_read_timeout(HEADER_TIMEOUT)
         .half_close(true)
-        .max_buf_size(LONGEST_HEAD)
-        .serve_connection(TokioIo::new(stream), answer);
+        .max_buf_size(MAX_HEADER_BYTES)
+        .serve_connection(TokioIo::new(stream), handler);
     let mut connection = std::pin::pin!(connection);
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,
@@ -116,27 +117,27 @@ async fn attend(stream: LimitedStream, pages: Router, changes: ChangeNotifier) {
         }
     };
     if let Err(error) = ended {
-        tracing::debug!(%error, "a connection broke");
+        tracing::debug!(%error, "connection failed");
     }
 }
 
-/// The body of a request, which has to arrive in time.
+/// The body of a request, with a timeout.
 #[derive(Debug)]
-struct Arriving {
+struct TimedBody {
     body: Incoming,
     since: Instant,
-    /// How many bytes have come.
-    arrived: u64,
+    /// Bytes received.
+    received: u64,
     timer: Option<Pin<Box<Sleep>>>,
 }
 
-impl Arriving {
+impl TimedBody {
     fn new(body: Incoming) -> Self {
-        Self { body, since: Instant::now(), arrived: 0, timer: None }
+        Self { body, since: Instant::now(), received: 0, timer: None }
     }
 }
 
-impl HttpBody for Arriving {
+impl HttpBody for TimedBody {
     type Data = Bytes;
     type Error = axum::Error;
 
@@ -147,12 +148,12 @@ impl HttpBody for Arriving {
         if let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(context) {
             if let Some(Ok(data)) = frame.as_ref().map(|frame| frame.as_ref().map(Frame::data_ref))
             {
-                self.arrived += data.map_or(0, |data| data.len() as u64);
+                self.received += data.map_or(0, |data| data.len() as u64);
                 self.timer = None;
             }
             return Poll::Ready(frame.map(|frame| frame.map_err(axum::Error::new)));
         }
-        let due = self.since + GRACE + Duration::from_secs(self.arrived / RATE);
+        let due = self.since + BODY_GRACE + Duration::from_secs(self.received / MIN_BODY_RATE);
         let timer =
             self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(due.into())));
         timer.as_mut().poll(context).map(|()| {
@@ -183,10 +184,10 @@ mod tests {
 
     use super::*;
 
-    /// How often a stream says something.
+    /// The interval of the messages of a stream.
     const TICK: Duration = Duration::from_millis(10);
 
-    /// How many streams are being written.
+    /// The number of open streams.
     static STREAMS: AtomicUsize = AtomicUsize::new(0);
 
     /// Counts a stream until it is dropped.
@@ -198,7 +199,7 @@ mod tests {
         }
     }
 
-    /// A stream without an end, that says something all the time.
+    /// A stream without an end.
     async fn endless() -> Body {
         STREAMS.fetch_add(1, Ordering::SeqCst);
         let counted = Counted;
@@ -209,7 +210,7 @@ mod tests {
         }))
     }
 
-    /// A server of pages for these tests; it stops when its task is aborted.
+    /// Starts a server. It stops when its task is aborted.
     async fn start() -> (SocketAddr, JoinHandle<io::Result<()>>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -219,58 +220,58 @@ mod tests {
         (address, tokio::spawn(serve(listener, pages, ChangeNotifier::default())))
     }
 
-    /// A connection that has sent this.
-    async fn sent(address: SocketAddr, text: &str) -> TcpStream {
+    /// Opens a connection and sends a text.
+    async fn send(address: SocketAddr, text: &str) -> TcpStream {
         let mut stream = TcpStream::connect(address).await.unwrap();
         stream.write_all(text.as_bytes()).await.unwrap();
         stream
     }
 
-    /// What comes until the end of the stream, which is soon.
-    async fn rest(mut stream: TcpStream) -> String {
-        let mut answer = Vec::new();
-        let reading = stream.read_to_end(&mut answer);
+    /// Reads to the end of the stream.
+    async fn read_to_end(mut stream: TcpStream) -> String {
+        let mut response = Vec::new();
+        let reading = stream.read_to_end(&mut response);
         tokio::time::timeout(Duration::from_secs(10), reading).await.unwrap().unwrap();
-        String::from_utf8(answer).unwrap()
+        String::from_utf8(response).unwrap()
     }
 
     #[tokio::test]
-    async fn a_client_that_ends_its_side_is_answered() {
+    async fn a_client_that_closes_its_sending_side_gets_a_response() {
         let (address, serving) = start().await;
         for request in [
             "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\nword",
             "POST /echo HTTP/1.0\r\nContent-Length: 4\r\n\r\nword",
         ] {
-            let mut stream = sent(address, request).await;
+            let mut stream = send(address, request).await;
             stream.shutdown().await.unwrap();
-            let answer = rest(stream).await;
-            assert!(answer.contains(" 200 ") && answer.ends_with("\r\n\r\nword"), "{answer}");
+            let response = read_to_end(stream).await;
+            assert!(response.contains(" 200 ") && response.ends_with("\r\n\r\nword"), "{response}");
         }
         serving.abort();
     }
 
     #[tokio::test]
-    async fn a_client_that_goes_away_within_a_request_is_not_waited_for() {
+    async fn a_connection_that_closes_within_a_request_ends_at_once() {
         let (address, serving) = start().await;
         for part in ["", "POST /ec", "POST /echo HTTP/1.1\r\nContent-Length: 9\r\n\r\nword"] {
-            let mut stream = sent(address, part).await;
+            let mut stream = send(address, part).await;
             stream.shutdown().await.unwrap();
-            let answer = rest(stream).await;
-            assert!(!answer.contains(" 200 "), "{answer}");
+            let response = read_to_end(stream).await;
+            assert!(!response.contains(" 200 "), "{response}");
         }
         serving.abort();
     }
 
     #[tokio::test]
-    async fn a_stream_ends_with_its_client() {
+    async fn a_stream_ends_when_its_client_disconnects() {
         let (address, serving) = start().await;
-        let mut stream = sent(address, "GET /endless HTTP/1.1\r\nHost: x\r\n\r\n").await;
+        let mut stream = send(address, "GET /endless HTTP/1.1\r\nHost: x\r\n\r\n").await;
         stream.shutdown().await.unwrap();
         let mut read = vec![0; 4096];
         let mut total = 0;
         while total < read.len() {
             let count = stream.read(&mut read).await.unwrap();
-            assert!(count > 0, "the stream goes on though nothing more will be asked");
+            assert!(count > 0, "the stream continues after the client closed its sending side");
             total += count;
         }
         assert_eq!(STREAMS.load(Ordering::SeqCst), 1);

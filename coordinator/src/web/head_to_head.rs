@@ -1,4 +1,4 @@
-//! Head to head: what the best bots of a leaderboard made of each other.
+//! The head-to-head page: wins, draws and losses between the bots of a leaderboard.
 
 use arbiter_proto::v1::LeaderboardRef;
 use arbiter_ranking::{HeadToHead, HeadToHeads, PairFilter};
@@ -7,31 +7,30 @@ use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::error::WebError;
-use super::page;
+use super::layout;
 use super::session::Session;
 use crate::leaderboard_cache;
 use arbiter_ranking::Entrant;
 
-/// How many bots are shown at once.
-const BOTS: usize = 50;
+const BOTS_PER_PAGE: usize = 50;
 
-/// Which part of which matrix is looked at.
+/// The query string of the page.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Look {
+pub(super) struct HeadToHeadQuery {
     edition: Option<i32>,
-    /// Places to leave out at the top.
+    /// The number of leaderboard rows to skip.
     offset: usize,
 }
 
 pub(super) async fn show(
     session: Session,
     Path(tournament): Path<String>,
-    Query(Look { edition, offset }): Query<Look>,
+    Query(HeadToHeadQuery { edition, offset }): Query<HeadToHeadQuery>,
 ) -> Result<Markup, WebError> {
-    let asked = LeaderboardRef { tournament: tournament.clone(), edition };
-    let (edition, board) = session.service.leaderboard(&session.caller, asked).await?;
-    let shown = board.places.iter().skip(offset).take(BOTS);
+    let request = LeaderboardRef { tournament: tournament.clone(), edition };
+    let (edition, board) = session.service.leaderboard(&session.caller, request).await?;
+    let shown = board.places.iter().skip(offset).take(BOTS_PER_PAGE);
     let shown: Vec<Entrant> = shown.map(|place| place.contestant.entrant).collect();
     let whose = PairFilter::Among(shown.iter().copied().collect());
     let meetings = session.service.meetings(&edition, whose, &session.caller).await?;
@@ -40,16 +39,16 @@ pub(super) async fn show(
     let query = |offset: usize| format!("?edition={}&offset={offset}", edition.number);
     let body = html! {
         p {
-            "Edition " (edition.number) ". A cell says how often the bot of the row won, drew and "
-            "lost against that of the column; whoever has the higher score at the table has won."
+            "Edition " (edition.number) ". Each cell shows wins–draws–losses of the row's bot against "
+            "the column's bot. At a table, the bot with the higher score wins."
         }
-        (page::wide("Head to head", &matrix(&tournament, &board, &meetings, &shown)))
+        (layout::scrollable("Head to head", &matrix(&tournament, &board, &meetings, &shown)))
         nav.paging aria-label="Pages" {
-            @if offset > 0 { a rel="prev" href=(query(offset.saturating_sub(BOTS))) { "Better places" } }
-            @if offset.saturating_add(BOTS) < places { a rel="next" href=(query(offset + BOTS)) { "Further places" } }
+            @if offset > 0 { a rel="prev" href=(query(offset.saturating_sub(BOTS_PER_PAGE))) { "Previous page" } }
+            @if offset.saturating_add(BOTS_PER_PAGE) < places { a rel="next" href=(query(offset + BOTS_PER_PAGE)) { "Next page" } }
         }
     };
-    Ok(page::of_tournament((&tournament, "Head to head"), &title, &session, &body))
+    Ok(layout::tournament_page((&tournament, "Head to head"), &title, &session, &body))
 }
 
 fn matrix(
@@ -68,10 +67,10 @@ fn matrix(
                 }
             }
             tbody {
-                @for own in shown {
+                @for row in shown {
                     tr {
-                        th scope="row" { (page::bot(tournament, name(own))) }
-                        @for other in shown { (cell(meetings.between(*own, *other).filter(|_| own != other))) }
+                        th scope="row" { (layout::bot_link(tournament, name(row))) }
+                        @for other in shown { (cell(meetings.between(*row, *other).filter(|_| row != other))) }
                     }
                 }
             }
@@ -79,7 +78,7 @@ fn matrix(
     }
 }
 
-/// Won, drawn and lost; in the colour of whoever has the better of it.
+/// Wins, draws and losses, coloured by the balance.
 fn cell(met: Option<HeadToHead>) -> Markup {
     let Some(met) = met else { return html! { td.none {} } };
     let class = match met.won.cmp(&met.lost) {

@@ -1,4 +1,4 @@
-//! How times, hashes and counts by kind are written.
+//! The JSON forms of times, hashes, optional texts and counts of forfeits.
 
 use arbiter_games::Forfeit;
 use schemars::JsonSchema;
@@ -6,22 +6,22 @@ use serde::Serialize;
 use time::OffsetDateTime;
 use time::macros::format_description;
 
-use crate::web::page;
+use crate::web::layout;
 
-/// How often each kind of forfeit happened.
+/// The number of forfeits of each kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub(super) struct Forfeits {
-    /// Out of time.
+pub(super) struct ForfeitCounts {
+    /// The bot exceeded its time.
     clock: i64,
-    /// Against the rules.
+    /// The bot broke the rules.
     illegal: i64,
-    /// Ended before its match.
+    /// The bot's process ended before the match.
     gone: i64,
-    /// Said far too much.
+    /// The bot wrote too much output.
     flood: i64,
 }
 
-impl Forfeits {
+impl ForfeitCounts {
     /// From counts in the order of [`Forfeit::ALL`].
     pub(super) fn new(counts: &[i64]) -> Self {
         let count = |kind: Forfeit| {
@@ -37,24 +37,24 @@ impl Forfeits {
     }
 }
 
-/// A moment as RFC 3339 writes it, from microseconds since 1970; nothing beyond the calendar.
-pub(super) fn moment(micros: i64) -> Option<String> {
-    OffsetDateTime::from_unix_timestamp_nanos(i128::from(micros) * 1000).ok().and_then(written)
+/// A time in RFC 3339, from microseconds since 1970; `None` if out of range.
+pub(super) fn rfc3339_from_micros(micros: i64) -> Option<String> {
+    OffsetDateTime::from_unix_timestamp_nanos(i128::from(micros) * 1000).ok().and_then(rfc3339)
 }
 
-/// The same from a time.
-pub(super) fn written(time: OffsetDateTime) -> Option<String> {
+/// A time in RFC 3339.
+pub(super) fn rfc3339(time: OffsetDateTime) -> Option<String> {
     let format =
         format_description!("[year]-[month]-[day]T[hour]:[minute]:[second].[subsecond digits:6]Z");
     time.to_offset(time::UtcOffset::UTC).format(&format).ok()
 }
 
-/// A hash in hexadecimal digits, if there is one.
-pub(super) fn hash(bytes: &[u8]) -> Option<String> {
-    (!bytes.is_empty()).then(|| page::hex(bytes))
+/// A hash in hexadecimal digits; `None` if it is empty.
+pub(super) fn hex_hash(bytes: &[u8]) -> Option<String> {
+    (!bytes.is_empty()).then(|| layout::hex(bytes))
 }
 
-/// A text that says something.
-pub(super) fn said(text: String) -> Option<String> {
+/// A text; `None` if it is empty.
+pub(super) fn non_empty(text: String) -> Option<String> {
     (!text.is_empty()).then_some(text)
 }

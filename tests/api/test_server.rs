@@ -1,24 +1,23 @@
-//! A running `arbiter up` with a tournament that has been played, and somebody who plays in it.
+//! A running `arbiter up` with a tournament and a player.
 
 use serde_json::Value;
 
-use crate::client::{Answer, request};
+use crate::http_client::{Response, request};
 use crate::support::service::done;
 use crate::support::up::Up;
 
-/// The house bots of the tournament, with what they do. One of their names is a formula.
+/// The house bots of the tournament and their behaviour. One name looks like a formula.
 const HOUSE: [(&str, &str); 4] =
     [("ada", "honest"), ("bob", "honest"), ("eve", "exit"), ("-1-1", "honest")];
 
-/// What runs.
-pub(crate) struct Home {
+pub(crate) struct TestServer {
     pub(crate) up: Up,
     pub(crate) player: String,
 }
 
-impl Home {
-    /// Starts everything with at most so many open files, and makes the tournament `cup`, which has
-    /// no edition yet, with a bot of a player's.
+impl TestServer {
+    /// Starts everything with a limit on open files, and creates the tournament `cup` with house bots
+    /// and a player's bot. It has no edition yet.
     pub(crate) fn open(files: u32) -> Self {
         let up = Up::start_with_files(files);
         let house = HOUSE.map(|(name, mode)| up.bots.rascal(name, mode, 2, ""));
@@ -35,31 +34,31 @@ impl Home {
         Self { up, player }
     }
 
-    /// The same, with an edition that has been played.
+    /// Like [`Self::open`], with a complete edition.
     pub(crate) fn played() -> Self {
-        let home = Self::open(1024);
-        home.up.play("cup");
-        home
+        let server = Self::open(1024);
+        server.up.play("cup");
+        server
     }
 
-    /// Asks with these headers.
-    pub(crate) fn get(&self, path: &str, headers: &[&str]) -> Answer {
+    /// A `GET` request with these header lines.
+    pub(crate) fn get(&self, path: &str, headers: &[&str]) -> Response {
         request(self.up.http, "GET", path, headers, &[])
     }
 
-    /// Asks with a token.
-    pub(crate) fn get_as(&self, token: &str, path: &str) -> Answer {
+    /// A `GET` request with a token.
+    pub(crate) fn get_as(&self, token: &str, path: &str) -> Response {
         self.get(path, &[&format!("Authorization: Bearer {token}")])
     }
 
-    /// What everybody is told.
+    /// The JSON of a public resource.
     pub(crate) fn json(&self, path: &str) -> Value {
-        let answer = self.get(path, &[]);
-        assert_eq!(answer.status, 200, "{path}: {}", answer.text());
-        answer.json()
+        let response = self.get(path, &[]);
+        assert_eq!(response.status, 200, "{path}: {}", response.text());
+        response.json()
     }
 
-    /// Everything in a list, page by page, each so long.
+    /// All items of a paginated list.
     pub(crate) fn all(&self, path: &str, limit: usize) -> Vec<Value> {
         let sign = if path.contains('?') { '&' } else { '?' };
         let mut next = Some(format!("{path}{sign}limit={limit}"));

@@ -1,4 +1,4 @@
-//! Requests that mean no good: whatever comes, the server answers that it will not, and goes on.
+//! Hostile and malformed requests: the server refuses them and continues.
 
 use std::io::Write as _;
 use std::net::TcpStream;
@@ -6,12 +6,12 @@ use std::net::TcpStream;
 use arbiter_games::Seed;
 use serde_json::json;
 
-use crate::client::{Answer, request, send};
 use crate::filled;
-use crate::home::Home;
+use crate::http_client::{Response, request, send};
 use crate::support::service::done;
+use crate::test_server::TestServer;
 
-/// The addresses of all pages and forms.
+/// The paths of all pages and forms.
 const PAGES: [&str; 43] = [
     "/",
     "/t/cup",
@@ -58,7 +58,7 @@ const PAGES: [&str; 43] = [
     "/tricks/victory/x",
 ];
 
-/// What is sent to forms: the type, and the text.
+/// Content types and bodies sent to forms.
 const FORMS: [(&str, &[u8]); 11] = [
     ("", b""),
     ("application/x-www-form-urlencoded", b""),
@@ -73,7 +73,7 @@ const FORMS: [(&str, &[u8]); 11] = [
     ("text/plain; charset=utf-16", b"t\0o\0k\0e\0n\0"),
 ];
 
-/// Queries that mean nothing.
+/// Invalid query strings.
 const QUERIES: [&str; 9] = [
     "edition=x",
     "edition=-2147483649",
@@ -86,7 +86,7 @@ const QUERIES: [&str; 9] = [
     "=&&=&%=%%%",
 ];
 
-/// Bytes that are no request, or hardly one.
+/// Bytes that are not a valid request.
 const NOISE: [&[u8]; 12] = [
     b"\r\n\r\n",
     b"GET\r\n\r\n",
@@ -103,58 +103,61 @@ const NOISE: [&[u8]; 12] = [
       Connection: close\r\n\r\n0\r\n\r\n",
 ];
 
-/// What every answer has to be, but one of the protocol itself.
-fn sane(what: &str, answer: &Answer) {
-    assert!(answer.status < 500, "{what}: {} {}", answer.status, answer.text());
-    assert_eq!(answer.header("x-content-type-options"), "nosniff", "{what}");
-    assert!(!answer.header("content-security-policy").is_empty(), "{what}");
+/// Asserts that a response is no server error and has the security headers.
+fn assert_sane(what: &str, response: &Response) {
+    assert!(response.status < 500, "{what}: {} {}", response.status, response.text());
+    assert_eq!(response.header("x-content-type-options"), "nosniff", "{what}");
+    assert!(!response.header("content-security-policy").is_empty(), "{what}");
 }
 
 #[test]
 fn no_request_makes_the_server_fail() {
-    let home = Home::played();
-    let http = home.up.http;
-    let cookie = format!("Cookie: arbiter={}", home.up.admin());
-    let described = home.json("/api/v1/openapi.json");
+    let server = TestServer::played();
+    let http = server.up.http;
+    let cookie = format!("Cookie: arbiter={}", server.up.admin());
+    let described = server.json("/api/v1/openapi.json");
     let programs = described["paths"].as_object().unwrap().keys();
     let programs = programs.map(|path| filled(path, &json!(1)));
     for path in PAGES.iter().map(|path| (*path).to_owned()).chain(programs) {
         let streams = path.ends_with("/live");
         for query in QUERIES {
             let path = format!("{path}?{query}");
-            // A stream has no end that could be waited for.
+            // A stream does not end, so only its head is requested.
             let method = if streams { "HEAD" } else { "GET" };
-            sane(&path, &request(http, method, &path, &[&cookie], &[]));
+            assert_sane(&path, &request(http, method, &path, &[&cookie], &[]));
         }
         for method in ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "BREW", "HEAD"] {
-            sane(&path, &request(http, method, &path, &[&cookie], &[]));
+            assert_sane(&path, &request(http, method, &path, &[&cookie], &[]));
         }
         for (kind, form) in FORMS {
             let kind = format!("Content-Type: {kind}");
-            sane(&path, &request(http, "POST", &path, &[&cookie, &kind], form));
+            assert_sane(&path, &request(http, "POST", &path, &[&cookie, &kind], form));
         }
     }
     let kind = "Content-Type: application/x-www-form-urlencoded";
     let huge = vec![b'a'; 3 << 20];
     for path in ["/login", "/t/cup/cancel", "/tricks.php"] {
-        let answer = request(http, "POST", path, &[kind, &cookie], &huge);
-        assert!([0, 400, 413, 422].contains(&answer.status), "{path}: {}", answer.status);
+        let response = request(http, "POST", path, &[kind, &cookie], &huge);
+        assert!([0, 400, 413, 422].contains(&response.status), "{path}: {}", response.status);
     }
     let long = format!("/t/cup/ranking?q={}", "a".repeat(100_000));
-    assert!([0, 414, 431].contains(&home.get(&long, &[]).status));
+    assert!([0, 414, 431].contains(&server.get(&long, &[]).status));
     for noise in NOISE {
-        let answer = send(http, noise);
-        assert!(answer.status < 500, "{noise:?}: {}", answer.status);
+        let response = send(http, noise);
+        assert!(response.status < 500, "{noise:?}: {}", response.status);
     }
     // All of this has changed nothing.
-    assert_eq!(home.up.json("tournament show cup")[0]["state"], "open");
-    assert_eq!(home.json("/api/v1/tournaments/cup/editions")["items"].as_array().unwrap().len(), 1);
-    home.up.close();
+    assert_eq!(server.up.json("tournament show cup")[0]["state"], "open");
+    assert_eq!(
+        server.json("/api/v1/tournaments/cup/editions")["items"].as_array().unwrap().len(),
+        1
+    );
+    server.up.close();
 }
 
 #[test]
-fn random_requests_do_no_harm() {
-    let home = Home::open(1024);
+fn random_requests_do_not_break_the_server() {
+    let server = TestServer::open(1024);
     let mut dice = Seed::of_text("hostile").dice(0);
     let words = [
         "GET ",
@@ -189,21 +192,21 @@ fn random_requests_do_no_harm() {
             bytes.extend(words[dice.index(words.len())].as_bytes());
         }
         bytes.extend(b" HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n123456789\r\n\r\n");
-        let answer = send(home.up.http, &bytes);
-        assert!(answer.status < 500, "{}: {}", String::from_utf8_lossy(&bytes), answer.status);
+        let response = send(server.up.http, &bytes);
+        assert!(response.status < 500, "{}: {}", String::from_utf8_lossy(&bytes), response.status);
     }
-    assert_eq!(home.get("/healthz", &[]).status, 200);
-    home.up.close();
+    assert_eq!(server.get("/healthz", &[]).status, 200);
+    server.up.close();
 }
 
 #[test]
-fn whoever_holds_connections_open_keeps_nobody_out() {
-    // Half of its files are for connections.
-    let home = Home::open(256);
+fn open_connections_do_not_block_other_clients() {
+    // Half of the file descriptors are for connections.
+    let server = TestServer::open(256);
     let mut held = Vec::new();
     for number in 0..400 {
-        // Once there is no room, the oldest of them are ended to make some.
-        let Ok(mut stream) = TcpStream::connect(home.up.http) else { break };
+        // When the limit is reached, the server closes the oldest connections.
+        let Ok(mut stream) = TcpStream::connect(server.up.http) else { break };
         let head =
             format!("GET /t/cup/{} HTTP/1.1\r\nHost: x\r\n", ["live", "ranking"][number % 2]);
         let more = if number % 4 == 0 { "\r\n" } else { "X-Half: " };
@@ -212,21 +215,21 @@ fn whoever_holds_connections_open_keeps_nobody_out() {
     }
     assert!(held.len() > 300, "{}", held.len());
     for _ in 0..20 {
-        assert_eq!(home.get("/t/cup", &[]).status, 200);
+        assert_eq!(server.get("/t/cup", &[]).status, 200);
     }
-    assert_eq!(home.up.json("tournament show cup")[0]["state"], "open");
-    home.up.close();
+    assert_eq!(server.up.json("tournament show cup")[0]["state"], "open");
+    server.up.close();
 }
 
 #[test]
-fn a_command_that_calls_the_pages_is_told_so() {
-    let home = Home::open(1024);
-    let mut command = home.up.command("tournament list");
+fn a_command_that_connects_to_the_web_port_gets_a_helpful_error() {
+    let server = TestServer::open(1024);
+    let mut command = server.up.command("tournament list");
     let output =
-        command.env("ARBITER_SERVER", format!("http://{}", home.up.http)).output().unwrap();
+        command.env("ARBITER_SERVER", format!("http://{}", server.up.http)).output().unwrap();
     let told = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(3), "{told}");
     assert!(told.contains("--grpc"), "{told}");
-    done(&home.up.command("tournament list").output().unwrap());
-    home.up.close();
+    done(&server.up.command("tournament list").output().unwrap());
+    server.up.close();
 }

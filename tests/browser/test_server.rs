@@ -1,5 +1,5 @@
-//! What is looked at: a running `arbiter up` in which small tournaments of all five games were
-//! played. One serves all tests of this program that run at the same time.
+//! A running `arbiter up` with finished small tournaments of all five games. Tests that run at the same
+//! time share one server.
 
 use std::fs;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -11,30 +11,30 @@ use crate::support::up::Up;
 /// The five games.
 pub(crate) const GAMES: [&str; 5] = ["wojna", "bitwa", "tricks", "blackjack", "gomoku"];
 
-/// Everything on one machine.
-pub(crate) struct Stage {
+/// A running `arbiter up`.
+pub(crate) struct TestServer {
     pub(crate) up: Up,
-    /// Where the pages are, without a slash at the end.
+    /// The base URL of the pages, without a trailing slash.
     pub(crate) pages: String,
 }
 
-impl Stage {
-    /// Everything, and no tournament.
+impl TestServer {
+    /// A server without tournaments.
     pub(crate) fn empty() -> Self {
         let up = Up::start(2);
         let pages = format!("http://{}", up.http);
         Self { up, pages }
     }
 
-    /// Everything with all games played; the same one, as long as somebody has it.
+    /// The shared server with all games played.
     pub(crate) fn played() -> Arc<Self> {
-        static SHARED: Mutex<Weak<Stage>> = Mutex::new(Weak::new());
+        static SHARED: Mutex<Weak<TestServer>> = Mutex::new(Weak::new());
         let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
         shared.upgrade().unwrap_or_else(|| {
-            let stage = Arc::new(Self::empty());
-            stage.play();
-            *shared = Arc::downgrade(&stage);
-            stage
+            let server = Arc::new(Self::empty());
+            server.play();
+            *shared = Arc::downgrade(&server);
+            server
         })
     }
 
@@ -51,12 +51,12 @@ impl Stage {
         }
     }
 
-    /// Goes to a page.
+    /// Opens a page.
     pub(crate) fn visit(&self, chrome: &Chrome, path: &str) {
         chrome.open(&format!("{}{path}", self.pages));
     }
 
-    /// Logs the administrator in, on the page for it.
+    /// Logs in as the administrator.
     pub(crate) fn log_in(&self, chrome: &Chrome) {
         self.visit(chrome, "/login");
         chrome.type_into("#token", &self.up.admin());

@@ -1,5 +1,4 @@
-//! A program that asks over HTTP, with whatever headers it likes, and one that sends whatever bytes
-//! it likes.
+//! An HTTP client that sends arbitrary headers and arbitrary bytes.
 
 use std::collections::HashMap;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -9,17 +8,17 @@ use serde_json::Value;
 
 use crate::support::service::SOON;
 
-/// An answer.
+/// An HTTP response.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Answer {
-    /// 0 if the server hung up without a word.
+pub(crate) struct Response {
+    /// 0 if the server closed the connection without a response.
     pub(crate) status: u16,
-    /// By names in small letters.
+    /// Header values by lower-case name.
     pub(crate) headers: HashMap<String, String>,
     pub(crate) body: Vec<u8>,
 }
 
-impl Answer {
+impl Response {
     pub(crate) fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).into_owned()
     }
@@ -34,23 +33,23 @@ impl Answer {
     }
 }
 
-/// Sends these bytes, and gives what comes back until the server hangs up.
-pub(crate) fn send(address: SocketAddr, bytes: &[u8]) -> Answer {
+/// Sends bytes and reads the response until the server closes the connection.
+pub(crate) fn send(address: SocketAddr, bytes: &[u8]) -> Response {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(SOON)).unwrap();
-    // A server that has read enough may have hung up by now, and has said why.
+    // The server may already have responded and closed the connection.
     drop(stream.write_all(bytes));
     read(&mut BufReader::new(stream))
 }
 
-/// Sends a request with these headers, each a line.
+/// Sends a request with these header lines.
 pub(crate) fn request(
     address: SocketAddr,
     method: &str,
     path: &str,
     headers: &[&str],
     body: &[u8],
-) -> Answer {
+) -> Response {
     let length = format!("Content-Length: {}", body.len());
     let length = if body.is_empty() { &[][..] } else { &[&length[..]] };
     let first = format!("{method} {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close");
@@ -59,28 +58,28 @@ pub(crate) fn request(
     send(address, &[head.as_bytes(), body].concat())
 }
 
-fn read(stream: &mut BufReader<TcpStream>) -> Answer {
-    let mut answer = Answer::default();
+fn read(stream: &mut BufReader<TcpStream>) -> Response {
+    let mut response = Response::default();
     let mut line = String::new();
     if stream.read_line(&mut line).is_err() || line.is_empty() {
-        return answer;
+        return response;
     }
-    answer.status = line.split(' ').nth(1).unwrap_or_else(|| panic!("{line:?}")).parse().unwrap();
+    response.status = line.split(' ').nth(1).unwrap_or_else(|| panic!("{line:?}")).parse().unwrap();
     loop {
         let mut line = String::new();
         stream.read_line(&mut line).unwrap();
         let Some((name, value)) = line.split_once(':') else { break };
-        answer.headers.insert(name.to_ascii_lowercase(), value.trim().to_owned());
+        response.headers.insert(name.to_ascii_lowercase(), value.trim().to_owned());
     }
-    if answer.header("transfer-encoding") == "chunked" {
-        answer.body = chunks(stream);
+    if response.header("transfer-encoding") == "chunked" {
+        response.body = chunks(stream);
     } else {
-        drop(stream.read_to_end(&mut answer.body));
+        drop(stream.read_to_end(&mut response.body));
     }
-    answer
+    response
 }
 
-/// A body in chunks, which has to come to its end.
+/// Reads a chunked body, which must be complete.
 fn chunks(stream: &mut BufReader<TcpStream>) -> Vec<u8> {
     let mut body = Vec::new();
     loop {

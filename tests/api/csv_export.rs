@@ -1,11 +1,11 @@
-//! Comma-separated values: the same as the JSON beside them.
+//! CSV exports contain the same data as the JSON API.
 
 use serde_json::Value;
 
-use crate::home::Home;
 use crate::support::service::done;
+use crate::test_server::TestServer;
 
-/// The rows of a file without a comma within a cell, each by the names of its columns.
+/// The rows of a CSV file without quoted cells, as pairs of column name and value.
 fn rows(text: &str) -> Vec<Vec<(String, String)>> {
     let mut lines = text.split_terminator("\r\n");
     let header: Vec<_> = lines.next().unwrap().split(',').map(str::to_owned).collect();
@@ -21,7 +21,7 @@ fn cell<'a>(row: &'a [(String, String)], name: &str) -> &'a str {
     &row.iter().find(|(column, _)| column == name).unwrap_or_else(|| panic!("no {name}")).1
 }
 
-/// A value as a cell shows it; a name that could be a formula is marked.
+/// A JSON value as a CSV cell; text that could be a formula is escaped.
 fn shown(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
@@ -33,13 +33,13 @@ fn shown(value: &Value) -> String {
 }
 
 #[test]
-fn files_say_what_the_interface_says() {
-    let home = Home::played();
-    let answer = home.get("/t/cup/ranking.csv", &[]);
-    assert!(answer.header("content-type").starts_with("text/csv"), "{:?}", answer.headers);
-    assert!(answer.header("content-disposition").contains("cup-1-ranking.csv"));
-    let places = home.all("/api/v1/tournaments/cup/ranking", 1000);
-    let found = rows(&answer.text());
+fn csv_files_contain_the_same_data_as_the_api() {
+    let server = TestServer::played();
+    let response = server.get("/t/cup/ranking.csv", &[]);
+    assert!(response.header("content-type").starts_with("text/csv"), "{:?}", response.headers);
+    assert!(response.header("content-disposition").contains("cup-1-ranking.csv"));
+    let places = server.all("/api/v1/tournaments/cup/ranking", 1000);
+    let found = rows(&response.text());
     assert_eq!(found.len(), places.len());
     for (row, place) in found.iter().zip(&places) {
         for key in ["rank", "tied", "bot", "version", "matches", "mean", "interval95"] {
@@ -50,14 +50,14 @@ fn files_say_what_the_interface_says() {
             assert_eq!(cell(row, kind), shown(&place["forfeits"][kind]), "{kind}");
         }
     }
-    assert!(found.iter().any(|row| cell(row, "bot") == "'-1-1"), "it is no formula");
-    let printed = done(&home.up.command("ranking cup --format csv").output().unwrap());
-    assert_eq!(answer.text().replace("'-1-1", "-1-1"), printed, "as the command prints it");
+    assert!(found.iter().any(|row| cell(row, "bot") == "'-1-1"), "the name is escaped");
+    let printed = done(&server.up.command("ranking cup --format csv").output().unwrap());
+    assert_eq!(response.text().replace("'-1-1", "-1-1"), printed, "same as the command's output");
 
     for query in ["", "?bot=mine"] {
-        let answer = home.get(&format!("/t/cup/matches.csv{query}"), &[]);
-        let matches = home.all(&format!("/api/v1/tournaments/cup/matches{query}"), 1000);
-        let found = rows(&answer.text());
+        let response = server.get(&format!("/t/cup/matches.csv{query}"), &[]);
+        let matches = server.all(&format!("/api/v1/tournaments/cup/matches{query}"), 1000);
+        let found = rows(&response.text());
         assert_eq!(found.len(), 2 * matches.len());
         for (pair, due) in found.chunks(2).zip(&matches) {
             for (seat, row) in pair.iter().enumerate() {
@@ -80,10 +80,10 @@ fn files_say_what_the_interface_says() {
         }
     }
     for (page, file) in [("ranking", "ranking.csv"), ("matches", "matches.csv")] {
-        let page = home.get(&format!("/t/cup/{page}"), &[]).text();
+        let page = server.get(&format!("/t/cup/{page}"), &[]).text();
         assert!(page.contains(&format!("href=\"/t/cup/{file}?")), "{page}");
     }
-    assert_eq!(home.get("/t/none/ranking.csv", &[]).status, 404);
-    assert_eq!(home.get("/t/cup/matches.csv?bot=nobody", &[]).status, 404);
-    home.up.close();
+    assert_eq!(server.get("/t/none/ranking.csv", &[]).status, 404);
+    assert_eq!(server.get("/t/cup/matches.csv?bot=nobody", &[]).status, 404);
+    server.up.close();
 }

@@ -1,4 +1,4 @@
-//! What the audit of workers found, for organisers; suspending and reinstating them.
+//! The worker audit page for organisers; suspending and reinstating workers.
 
 use arbiter_proto::v1::{
     AuditDifference, AuditedWorker, ListWorkersRequest, ReinstateWorkerRequest,
@@ -10,22 +10,22 @@ use axum::response::Redirect;
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use super::done::{self, Done};
+use super::csrf_form::CsrfForm;
 use super::error::WebError;
-use super::posted::Posted;
+use super::flash::{self, Flash};
 use super::session::Session;
-use super::{actions, page};
+use super::{actions, layout};
 
-/// In which tournament.
+/// The query string of the page: a tournament, or all of them.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Which {
+pub(super) struct AuditQuery {
     t: String,
 }
 
-/// Which worker, and that it is meant.
+/// The form that suspends or reinstates a worker.
 #[derive(Debug, Deserialize)]
-pub(super) struct Worker {
+pub(super) struct WorkerForm {
     name: String,
     #[serde(default)]
     reason: String,
@@ -33,69 +33,69 @@ pub(super) struct Worker {
     sure: Option<String>,
 }
 
-/// The page of all workers.
+/// The page.
 pub(super) async fn show(
     session: Session,
-    Query(which): Query<Which>,
-    Query(done): Query<Done>,
+    Query(query): Query<AuditQuery>,
+    Query(flash): Query<Flash>,
 ) -> Result<Markup, WebError> {
-    let asked = ListWorkersRequest { tournament: which.t.clone() };
-    let found = session.service.list_workers(&session.caller, asked).await?;
-    let title = match which.t.as_str() {
+    let request = ListWorkersRequest { tournament: query.t.clone() };
+    let found = session.service.list_workers(&session.caller, request).await?;
+    let title = match query.t.as_str() {
         "" => "Audit of workers".to_owned(),
         name => format!("{name}: audit of workers"),
     };
     let body = html! {
-        (done.note())
+        (flash.message())
         p {
-            "A part of what workers report is recounted from its records, and a part is played "
-            "again by another worker. A worker whose record does not give the result that it "
-            "reported is suspended at once. Its matches count until they are declared void."
+            "The coordinator verifies a share of the records that workers report, and another worker "
+            "plays a share of the matches again. A worker whose record contradicts its reported "
+            "result is suspended at once. Its matches still count until they are declared void."
         }
-        @if found.workers.is_empty() { p { "No worker has ever connected." } }
+        @if found.workers.is_empty() { p { "No worker has connected yet." } }
         @else { (table(&found.workers)) }
         @for worker in found.workers.iter().filter(|worker| worker.suspended_at_us != 0) {
-            (suspended(&session, worker, &which.t))
+            (suspension(&session, worker, &query.t))
         }
         @if !found.differences.is_empty() {
             h2 { "Differences" }
             (differences(&found.differences))
         }
-        @if !found.workers.is_empty() { (form(&session, &found.workers)) }
+        @if !found.workers.is_empty() { (suspend_form(&session, &found.workers)) }
     };
-    Ok(page::page(&title, &session, &body))
+    Ok(layout::page(&title, &session, &body))
 }
 
 /// Suspends a worker.
 pub(super) async fn suspend(
-    Posted { session, form: Worker { name, reason, sure } }: Posted<Worker>,
+    CsrfForm { session, form: WorkerForm { name, reason, sure } }: CsrfForm<WorkerForm>,
 ) -> Result<Redirect, WebError> {
-    actions::check_sure(sure.as_deref())?;
-    let asked = SuspendWorkerRequest { worker: name, reason };
-    session.service.suspend_worker(&session.caller, asked).await?;
-    Ok(done::to("/workers", "suspend"))
+    actions::check_confirmed(sure.as_deref())?;
+    let request = SuspendWorkerRequest { worker: name, reason };
+    session.service.suspend_worker(&session.caller, request).await?;
+    Ok(flash::redirect("/workers", "suspend"))
 }
 
 /// Reinstates a worker.
 pub(super) async fn reinstate(
-    Posted { session, form: Worker { name, .. } }: Posted<Worker>,
+    CsrfForm { session, form: WorkerForm { name, .. } }: CsrfForm<WorkerForm>,
 ) -> Result<Redirect, WebError> {
-    let asked = ReinstateWorkerRequest { worker: name };
-    session.service.reinstate_worker(&session.caller, asked).await?;
-    Ok(done::to("/workers", "reinstate-worker"))
+    let request = ReinstateWorkerRequest { worker: name };
+    session.service.reinstate_worker(&session.caller, request).await?;
+    Ok(flash::redirect("/workers", "reinstate-worker"))
 }
 
 fn table(workers: &[AuditedWorker]) -> Markup {
     let heads = [
         "Worker",
         "Matches",
-        "Recounted",
-        "Differ",
+        "Records verified",
+        "Differences",
         "Played again",
-        "Differ",
-        "Clock forfeits (of others)",
+        "Differences",
+        "Clock forfeits (expected)",
         "p",
-        "Standing",
+        "State",
     ];
     let row = |worker: &AuditedWorker| {
         html! {
@@ -113,52 +113,52 @@ fn table(workers: &[AuditedWorker]) -> Markup {
             td { @if worker.suspended_at_us != 0 { "suspended" } }
         }
     };
-    page::table("Workers", "audit", &heads, workers.iter().map(row))
+    layout::table("Workers", "audit", &heads, workers.iter().map(row))
 }
 
-/// So many of so many.
+/// `done`, or `done of chosen` while some are still waiting.
 fn part(done: i64, chosen: i64) -> String {
     if done == chosen { done.to_string() } else { format!("{done} of {chosen}") }
 }
 
-/// Why a worker is suspended, and what to do about it.
-fn suspended(session: &Session, worker: &AuditedWorker, tournament: &str) -> Markup {
+/// The reason of a suspension, and the actions.
+fn suspension(session: &Session, worker: &AuditedWorker, tournament: &str) -> Markup {
     let AuditedWorker { name, suspended_reason, .. } = worker;
     html! {
         section.suspended {
             h2 { (name) " is suspended" }
             p { (suspended_reason) }
             @if tournament.is_empty() {
-                p { "Its matches count until they are declared void, tournament by tournament." }
+                p { "Its matches still count. You can declare them void in each tournament." }
             } @else {
                 form method="get" action={ "/t/" (tournament) "/void" } {
                     input type="hidden" name="worker" value=(name);
-                    p { button type="submit" { "Show what declaring its matches void would do" } }
+                    p { button type="submit" { "Preview declaring its matches void" } }
                 }
             }
             form.action method="post" action="/workers/reinstate" {
-                (page::csrf(session))
+                (layout::csrf_field(session))
                 input type="hidden" name="name" value=(name);
-                button type="submit" { "Let " (name) " play again" }
+                button type="submit" { "Reinstate " (name) }
             }
         }
     }
 }
 
 fn differences(found: &[AuditDifference]) -> Markup {
-    let heads = ["Match", "Worker", "Found by", "What differs"];
+    let heads = ["Match", "Worker", "Found by", "Difference"];
     let row = |AuditDifference { r#match, worker, kind, reason }: &AuditDifference| {
-        html! { td { (page::match_link(r#match)) } td { (worker) } td { (kind) } td { (reason) } }
+        html! { td { (layout::match_link(r#match)) } td { (worker) } td { (kind) } td { (reason) } }
     };
-    page::table("Differences", "differences", &heads, found.iter().map(row))
+    layout::table("Differences", "differences", &heads, found.iter().map(row))
 }
 
 /// The form that suspends a worker.
-fn form(session: &Session, workers: &[AuditedWorker]) -> Markup {
+fn suspend_form(session: &Session, workers: &[AuditedWorker]) -> Markup {
     html! {
         h2 { "Suspend a worker" }
         form.fields method="post" action="/workers/suspend" {
-            (page::csrf(session))
+            (layout::csrf_field(session))
             p {
                 label for="name" { "Worker" }
                 select #name name="name" {
@@ -167,7 +167,7 @@ fn form(session: &Session, workers: &[AuditedWorker]) -> Markup {
                     }
                 }
             }
-            (actions::reasoned("It gets no leases, and its reports are refused.", "Suspend it"))
+            (actions::reason_fields("The worker gets no leases and its reports are refused.", "Suspend worker"))
         }
     }
 }

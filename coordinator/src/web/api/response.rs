@@ -1,0 +1,110 @@
+//! Response bodies: JSON, or the lines of a record.
+
+use std::io::{self, Read};
+
+use axum::body::{Body, Bytes};
+use axum::http::{HeaderMap, header};
+use schemars::{JsonSchema, SchemaGenerator};
+use serde::Serialize;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+
+use super::problem::Problem;
+
+/// A record is sent in chunks of this size, in bytes.
+const CHUNK_BYTES: usize = 64 << 10;
+/// Maximum number of chunks waiting to be sent.
+const MAX_QUEUED_CHUNKS: usize = 2;
+
+/// An encoded response body.
+pub(super) struct EncodedBody {
+    pub(super) media_type: &'static str,
+    /// The `Content-Encoding`.
+    pub(super) encoding: Option<&'static str>,
+    pub(super) body: Body,
+    /// The bytes from which the `ETag` is computed, if they are in memory.
+    pub(super) tagged: Option<Bytes>,
+}
+
+/// The type of a response.
+pub(super) trait ResponseBody: Send {
+    /// The media type and the schema.
+    fn content(schemas: &mut SchemaGenerator) -> (&'static str, Value);
+
+    /// Encodes the body for a client that sent these headers.
+    fn encode(self, headers: &HeaderMap) -> Result<EncodedBody, Problem>;
+}
+
+impl<T: Serialize + JsonSchema + Send> ResponseBody for T {
+    fn content(schemas: &mut SchemaGenerator) -> (&'static str, Value) {
+        ("application/json", schemas.subschema_for::<T>().to_value())
+    }
+
+    fn encode(self, _: &HeaderMap) -> Result<EncodedBody, Problem> {
+        let text = serde_json::to_vec(&self).map_err(|error| {
+            tracing::error!(%error, "cannot serialize a response");
+            let status = axum::http::StatusCode::INTERNAL_SERVER_ERROR;
+            Problem::new(status, "internal error; see the coordinator's log")
+        })?;
+        let bytes = Bytes::from(text);
+        let body = Body::from(bytes.clone());
+        let media_type = "application/json";
+        Ok(EncodedBody { media_type, encoding: None, body, tagged: Some(bytes) })
+    }
+}
+
+/// A record (JSON Lines), compressed by Zstandard.
+pub(super) struct RecordLines(pub(super) Vec<u8>);
+
+impl ResponseBody for RecordLines {
+    fn content(_: &mut SchemaGenerator) -> (&'static str, Value) {
+        let description = "One JSON object per line. docs/records.md describes them.";
+        ("application/x-ndjson", json!({"type": "string", "description": description}))
+    }
+
+    fn encode(self, headers: &HeaderMap) -> Result<EncodedBody, Problem> {
+        let compressed = Bytes::from(self.0);
+        let values = headers.get_all(header::ACCEPT_ENCODING).into_iter();
+        let mut encodings =
+            values.filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(','));
+        let accepts_zstd = encodings.any(|encoding| encoding.trim() == "zstd");
+        let body = match accepts_zstd {
+            true => Body::from(compressed.clone()),
+            false => decompress(compressed.clone()),
+        };
+        let encoding = accepts_zstd.then_some("zstd");
+        Ok(EncodedBody {
+            media_type: "application/x-ndjson",
+            encoding,
+            body,
+            tagged: Some(compressed),
+        })
+    }
+}
+
+/// Reads the next chunk of a text; empty at the end.
+fn read_chunk(text: &mut impl Read) -> io::Result<Bytes> {
+    let mut chunk = Vec::with_capacity(CHUNK_BYTES);
+    text.take(CHUNK_BYTES as u64).read_to_end(&mut chunk)?;
+    Ok(chunk.into())
+}
+
+/// Decompresses chunk by chunk, as fast as the client reads.
+fn decompress(compressed: Bytes) -> Body {
+    let (sender, chunks) = mpsc::channel(MAX_QUEUED_CHUNKS);
+    tokio::task::spawn_blocking(move || {
+        let mut decoder = arbiter_replay::unpack(&compressed);
+        loop {
+            let chunk = match &mut decoder {
+                Ok(decoder) => read_chunk(decoder),
+                Err(error) => Err(io::Error::from(error.kind())),
+            };
+            let is_last = !matches!(&chunk, Ok(chunk) if !chunk.is_empty());
+            if sender.blocking_send(chunk).is_err() || is_last {
+                return;
+            }
+        }
+    });
+    Body::from_stream(ReceiverStream::new(chunks))
+}

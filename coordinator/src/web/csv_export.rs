@@ -1,0 +1,219 @@
+//! CSV export of leaderboards and matches, for spreadsheets and scripts.
+//!
+//! Files are streamed in chunks, so a million matches are never in memory together.
+//! Spreadsheets treat text that begins with `=`, `+`, `-` or `@` as a formula. Names of bots can
+//! begin with a dash, so such text gets an apostrophe in front, which spreadsheets hide.
+
+use arbiter_games::{Forfeit, Game};
+use arbiter_proto::v1::{LeaderboardRef, ListMatchesRequest, MatchStatus, Standing};
+use axum::body::{Body, Bytes};
+use axum::extract::{Path, Query};
+use axum::http::header;
+use axum::response::{IntoResponse as _, Response};
+use csv::WriterBuilder;
+use serde::Deserialize;
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+use tokio_stream::{Stream, StreamExt as _};
+
+use super::error::WebError;
+use super::layout;
+use super::session::Session;
+use crate::service::{ServiceError, place};
+
+const CONTENT_TYPE: &str = "text/csv; charset=utf-8; header=present";
+/// Leaderboard rows a chunk.
+const ROWS_PER_CHUNK: usize = 500;
+/// A chunk is sent when it reaches this size, in bytes.
+const CHUNK_BYTES: usize = 32 << 10;
+/// Maximum number of chunks waiting to be sent.
+const MAX_QUEUED_CHUNKS: usize = 2;
+
+/// The query string of an export.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct ExportQuery {
+    /// The edition's number. Default: the official edition.
+    edition: Option<i32>,
+    /// Only matches of this bot.
+    bot: String,
+}
+
+/// A whole leaderboard in its current state.
+pub(super) async fn ranking(
+    session: Session,
+    Path(tournament): Path<String>,
+    Query(query): Query<ExportQuery>,
+) -> Result<Response, WebError> {
+    let request = LeaderboardRef { tournament: tournament.clone(), edition: query.edition };
+    let (edition, board) = session.service.leaderboard(&session.caller, request).await?;
+    let columns = board.game.ranking_columns();
+    let mut header = vec!["rank", "tied", "bot", "version", "matches"];
+    header.extend(&columns);
+    header.extend(["mean", "interval95"]);
+    header.extend(Forfeit::ALL.map(Forfeit::as_str));
+    header.push("bad_answers");
+    let header = csv_text(|table| table.push(header));
+    let count = board.places.len();
+    let columns = columns.len();
+    let rows = (0..count).step_by(ROWS_PER_CHUNK).map(move |first| {
+        csv_text(|table| {
+            let places = board.places[first..].iter().take(ROWS_PER_CHUNK);
+            places.for_each(|found| table.push(place_row(&place(&board, found), columns)));
+        })
+    });
+    let chunks = tokio_stream::iter(std::iter::once(header).chain(rows).map(Ok::<_, ServiceError>));
+    let name = format!("{tournament}-{}-ranking.csv", edition.number);
+    Ok(download(&name, Body::from_stream(chunks)))
+}
+
+/// All played matches of an edition, a row for each seat.
+pub(super) async fn matches(
+    session: Session,
+    Path(tournament): Path<String>,
+    Query(ExportQuery { edition, bot }): Query<ExportQuery>,
+) -> Result<Response, WebError> {
+    let request = LeaderboardRef { tournament: tournament.clone(), edition };
+    let (found, board) = session.service.leaderboard(&session.caller, request).await?;
+    let edition = Some(found.number);
+    let request =
+        ListMatchesRequest { tournament: tournament.clone(), edition, bot, after: None, limit: 0 };
+    let matches = session.service.list_matches(&session.caller, request).await?;
+    let (sender, chunks) = mpsc::channel(MAX_QUEUED_CHUNKS);
+    let game = board.game.clone();
+    tokio::spawn(write_matches(matches, game, sender));
+    let name = format!("{tournament}-{}-matches.csv", found.number);
+    Ok(download(&name, Body::from_stream(ReceiverStream::new(chunks))))
+}
+
+/// Writes matches in chunks, as fast as the client reads them.
+async fn write_matches(
+    mut matches: impl Stream<Item = Result<MatchStatus, ServiceError>> + Unpin,
+    game: Game,
+    sender: mpsc::Sender<Result<Bytes, ServiceError>>,
+) {
+    let columns = game.ranking_columns();
+    let mut header = vec!["match", "seat", "bot", "version"];
+    header.extend(&columns);
+    header.extend(["forfeit", "bad_answers", "wall_ms", "level", "transcript", "taken_from"]);
+    let mut table = CsvBuffer::new();
+    table.push(header);
+    while let Some(found) = matches.next().await {
+        match found {
+            Ok(found) => match_rows(&mut table, &found, columns.len()),
+            // An error aborts the download, so that the client sees that the file is incomplete.
+            Err(error) => return drop(sender.send(Err(error)).await),
+        }
+        if table.len() >= CHUNK_BYTES && sender.send(Ok(table.take())).await.is_err() {
+            return;
+        }
+    }
+    // Sending fails if the client has disconnected.
+    drop(sender.send(Ok(table.take())).await);
+}
+
+/// A response that a browser saves as a file.
+fn download(name: &str, body: Body) -> Response {
+    let disposition = format!("attachment; filename=\"{name}\"");
+    let headers = [
+        (header::CONTENT_TYPE, CONTENT_TYPE.to_owned()),
+        (header::CONTENT_DISPOSITION, disposition),
+    ];
+    (headers, body).into_response()
+}
+
+fn place_row(place: &Standing, columns: usize) -> Vec<String> {
+    let mut row = vec![
+        place.rank.to_string(),
+        place.tied.to_string(),
+        escape_formula(&place.bot),
+        place.version.to_string(),
+        place.matches.to_string(),
+    ];
+    let part = |column: usize| place.score.get(column).map_or("0", String::as_str).to_owned();
+    row.extend((0..columns).map(part));
+    row.push(place.mean.to_string());
+    row.push(place.margin.map(|margin| margin.to_string()).unwrap_or_default());
+    let forfeits = (0..Forfeit::ALL.len()).map(|kind| place.forfeits.get(kind).unwrap_or(&0));
+    row.extend(forfeits.map(i64::to_string));
+    row.push(place.bad_answers.to_string());
+    row
+}
+
+fn match_rows(table: &mut CsvBuffer, found: &MatchStatus, columns: usize) {
+    for (number, seat) in (1_usize..).zip(&found.seats) {
+        let mut row = vec![
+            found.r#match.clone(),
+            number.to_string(),
+            escape_formula(&seat.bot),
+            seat.version.to_string(),
+        ];
+        let part = |column: usize| seat.score.get(column).unwrap_or(&0).to_string();
+        row.extend((0..columns).map(part));
+        row.extend([
+            seat.forfeit.clone(),
+            seat.bad_answers.to_string(),
+            found.wall_ms.to_string(),
+            found.level.clone(),
+            layout::hex(&found.transcript),
+            found.reused_from.clone(),
+        ]);
+        table.push(row);
+    }
+}
+
+/// Escapes text that a spreadsheet would treat as a formula.
+fn escape_formula(text: &str) -> String {
+    let is_formula = text.starts_with(['=', '+', '-', '@', '\t', '\r']);
+    if is_formula { format!("'{text}") } else { text.to_owned() }
+}
+
+/// CSV rows in memory.
+#[derive(Debug)]
+struct CsvBuffer(csv::Writer<Vec<u8>>);
+
+impl CsvBuffer {
+    fn new() -> Self {
+        Self(WriterBuilder::new().terminator(csv::Terminator::CRLF).from_writer(Vec::new()))
+    }
+
+    /// Adds a row.
+    fn push<C: AsRef<[u8]>>(&mut self, row: impl IntoIterator<Item = C>) {
+        self.0.write_record(row).expect("memory takes every row, and all have the same length");
+    }
+
+    /// The length in bytes, without the last few that the writer still buffers.
+    fn len(&self) -> usize {
+        self.0.get_ref().len()
+    }
+
+    /// Takes all rows and leaves the buffer empty.
+    fn take(&mut self) -> Bytes {
+        let filled = std::mem::replace(self, Self::new());
+        filled.0.into_inner().expect("memory takes every byte").into()
+    }
+}
+
+/// Rows as CSV text.
+fn csv_text(fill: impl FnOnce(&mut CsvBuffer)) -> Bytes {
+    let mut table = CsvBuffer::new();
+    fill(&mut table);
+    table.take()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_escaped_so_that_they_are_not_formulas() {
+        for (name, escaped) in [("ada", "ada"), ("-1+2", "'-1+2"), ("=x", "'=x"), ("@x", "'@x")] {
+            assert_eq!(escape_formula(name), escaped);
+        }
+        let rows = csv_text(|table| {
+            table.push(["a", "b"]);
+            table.push(["1,5", "say \"so\""]);
+        });
+        assert_eq!(&rows[..], b"a,b\r\n\"1,5\",\"say \"\"so\"\"\"\r\n");
+    }
+}

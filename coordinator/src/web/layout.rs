@@ -1,0 +1,248 @@
+//! The layout of all pages, and formatting helpers that pages share.
+
+use std::fmt::{self, Write as _};
+
+use arbiter_proto::v1::{Edition, MatchSeat};
+use maud::{DOCTYPE, Markup, html};
+use time::OffsetDateTime;
+use time::macros::format_description;
+
+use super::session::Session;
+
+/// A page with its title as heading and the session's login state.
+pub(super) fn page(title: &str, session: &Session, body: &Markup) -> Markup {
+    session_page(title, session, &html! { h1 { (title) } (body) })
+}
+
+/// A page of a tournament: title, tabs (with `tab` marked as current) and content.
+pub(super) fn tournament_page(
+    (tournament, tab): (&str, &str),
+    title: &str,
+    session: &Session,
+    body: &Markup,
+) -> Markup {
+    session_page(title, session, &html! { h1 { (title) } (tabs(tournament, tab)) (body) })
+}
+
+/// A page with a button to log in or out. `body` contains the heading.
+pub(super) fn session_page(title: &str, session: &Session, body: &Markup) -> Markup {
+    let login = html! {
+        @if session.is_logged_in() {
+            form.inline method="post" action="/logout" {
+                (csrf_field(session))
+                button type="submit" { "Log out" }
+            }
+        } @else {
+            a href="/login" { "Log in" }
+        }
+    };
+    document(title, &html! {}, &navigation(&login), body)
+}
+
+/// A page that does not depend on the session, with its title as heading.
+pub(super) fn public_page(title: &str, body: &Markup) -> Markup {
+    document(title, &html! {}, &navigation(&html! {}), &html! { h1 { (title) } (body) })
+}
+
+/// The links of the page header.
+fn navigation(login: &Markup) -> Markup {
+    html! {
+        a.home href="/" { "Arbiter" }
+        a href="/queue" { "Workers and queue" }
+        (login)
+    }
+}
+
+/// An HTML document: `head` is added to the head, `navigation` to the header. It needs the assets of
+/// [`with_assets`](super::with_assets).
+pub fn document(title: &str, head: &Markup, navigation: &Markup, body: &Markup) -> Markup {
+    html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                title { (title) " – Arbiter" }
+                link rel="icon" href="/assets/arbiter.svg" type="image/svg+xml";
+                link rel="stylesheet" href="/assets/arbiter.css";
+                script src="/assets/arbiter.js" defer {}
+                (head)
+            }
+            body {
+                a.skip href="#main" { "Skip to content" }
+                header { nav aria-label="Arbiter" { (navigation) } }
+                main id="main" { (body) }
+            }
+        }
+    }
+}
+
+/// Links to the pages of a tournament. The tab labelled `current` is marked.
+pub(super) fn tabs(tournament: &str, current: &str) -> Markup {
+    let tabs = [
+        ("Tournament", ""),
+        ("Leaderboard", "/ranking"),
+        ("Head to head", "/matrix"),
+        ("Matches", "/matches"),
+        ("Schedule", "/schedule"),
+        ("Submit", "/submit"),
+    ];
+    html! {
+        nav.tabs aria-label=(tournament) {
+            @for (label, path) in tabs {
+                a href={ "/t/" (tournament) (path) } aria-current=[(label == current).then_some("page")] {
+                    (label)
+                }
+            }
+        }
+    }
+}
+
+/// Makes a table scroll if it is wider than the screen. `label` is its accessible name.
+pub(super) fn scrollable(label: &str, table: &Markup) -> Markup {
+    html! { div.scrollable role="group" tabindex="0" aria-label=(label) { (table) } }
+}
+
+/// A scrollable table: accessible name, CSS class, column headings, and the cells of each row.
+pub(super) fn table(
+    label: &str,
+    class: &str,
+    heads: &[&str],
+    rows: impl IntoIterator<Item = Markup>,
+) -> Markup {
+    let class = (!class.is_empty()).then_some(class);
+    let table = html! {
+        table class=[class] {
+            thead { tr { @for head in heads { th scope="col" { (head) } } } }
+            tbody { @for row in rows { tr { (row) } } }
+        }
+    };
+    scrollable(label, &table)
+}
+
+/// The hidden field with the CSRF token, for every form.
+pub(super) fn csrf_field(session: &Session) -> Markup {
+    html! { input type="hidden" name="csrf" value=(session.csrf_token()); }
+}
+
+/// An error message above a form.
+pub(super) fn error_message(message: Option<&str>) -> Markup {
+    html! { @if let Some(message) = message { p.error-message role="alert" { (message) } } }
+}
+
+/// A number with its noun: `1 worker`, `2 workers`.
+pub(super) fn count<N>(number: N, singular: &str, plural: &str) -> String
+where
+    N: fmt::Display + PartialEq + From<u8>,
+{
+    let noun = if number == N::from(1) { singular } else { plural };
+    format!("{number} {noun}")
+}
+
+pub(super) fn bot_link(tournament: &str, bot: &str) -> Markup {
+    html! { a href={ "/t/" (tournament) "/bots/" (bot) } { (bot) } }
+}
+
+pub(super) fn match_link(id: &str) -> Markup {
+    html! { a href={ "/matches/" (id) } { (id) } }
+}
+
+/// The bots of a match by seat, with scores and forfeits.
+pub(super) fn seats(tournament: &str, seats: &[MatchSeat]) -> Markup {
+    html! {
+        ol.seats {
+            @for seat in seats {
+                li {
+                    (bot_link(tournament, &seat.bot)) " "
+                    @if !seat.score.is_empty() { b { (format_score(&seat.score)) } }
+                    @if !seat.forfeit.is_empty() { " " em.forfeit { (seat.forfeit) } }
+                    @if seat.bad_answers > 0 { " " em { (count(seat.bad_answers, "invalid reply", "invalid replies")) } }
+                }
+            }
+        }
+    }
+}
+
+/// The components of a score, separated by spaces.
+pub(super) fn format_score(score: &[i64]) -> String {
+    let numbers: Vec<_> = score.iter().map(ToString::to_string).collect();
+    numbers.join(" ")
+}
+
+/// Bytes as hexadecimal digits.
+pub(super) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut digits, byte| {
+        write!(digits, "{byte:02x}").expect("writing to a string");
+        digits
+    })
+}
+
+/// The speed and the estimated end of an edition, if known.
+pub(super) fn estimate(edition: &Edition, now: OffsetDateTime) -> Markup {
+    let (Some(eta), Some(rate)) = (edition.eta_us, edition.rate) else { return html! {} };
+    let left = OffsetDateTime::from_unix_timestamp_nanos(i128::from(eta) * 1000).ok();
+    let left = left.map(|eta| (eta - now).whole_seconds().max(0)).unwrap_or_default();
+    html! {
+        span.estimate {
+            (format_rate(rate)) " on " (count(edition.slots, "slot", "slots")) ", estimated end "
+            (timestamp(eta)) " (in " (format_seconds(left)) ")"
+        }
+    }
+}
+
+/// A rate in matches per second as text.
+fn format_rate(rate: f64) -> String {
+    if rate < 1.0 {
+        format!("{:.1} matches per minute", rate * 60.0)
+    } else {
+        format!("{rate:.1} matches per second")
+    }
+}
+
+/// A duration in seconds as text.
+pub(super) fn format_seconds(seconds: i64) -> String {
+    match seconds {
+        seconds @ ..120 => format!("{seconds} s"),
+        seconds @ ..7200 => format!("{} min", seconds / 60),
+        seconds @ ..172_800 => format!("{} h", seconds / 3600),
+        seconds => format!("{} days", seconds / 86_400),
+    }
+}
+
+/// A duration in microseconds as text.
+pub(super) fn format_micros(micros: u64) -> String {
+    match micros {
+        micros @ ..1000 => format!("{micros} µs"),
+        micros @ ..10_000 => format!("{}.{} ms", micros / 1000, micros % 1000 / 100),
+        micros @ ..10_000_000 => format!("{} ms", micros / 1000),
+        micros => format!("{} s", micros / 1_000_000),
+    }
+}
+
+/// A time in UTC, from microseconds since 1970.
+pub(super) fn timestamp(micros: i64) -> Markup {
+    let format = format_description!("[year]-[month]-[day] [hour]:[minute] UTC");
+    let time = OffsetDateTime::from_unix_timestamp_nanos(i128::from(micros) * 1000).ok();
+    let text = time.and_then(|time| time.format(&format).ok());
+    html! { time { (text.unwrap_or_default()) } }
+}
+
+/// A progress bar of an edition: counted and planned matches.
+pub(super) fn edition_progress(edition: &Edition) -> Markup {
+    progress(edition.counted, edition.matches, edition.open_ended)
+}
+
+/// The number of matches of an edition by the state of their lots.
+pub(super) fn lot_counts(edition: &Edition) -> Markup {
+    html! { @for lot in &edition.lots { span.lot { (lot.state) " " b { (lot.matches) } } " " } }
+}
+
+/// A progress bar with its numbers. `growing` marks a total that can still increase.
+pub(super) fn progress(counted: i64, matches: i64, growing: bool) -> Markup {
+    let more = if growing { "+" } else { "" };
+    html! {
+        progress max=(matches.max(1)) value=(counted) aria-label="Matches counted" {}
+        " " (counted) " of " (matches) (more) " matches"
+    }
+}

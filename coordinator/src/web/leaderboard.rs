@@ -1,0 +1,211 @@
+//! The leaderboard page: standings with confidence intervals, searchable, updated live.
+
+use arbiter_proto::v1::{
+    GetRankingRequest, GetRankingResponse, GetTournamentRequest, LeaderboardRef, Standing,
+    Tournament,
+};
+use std::sync::OnceLock;
+
+use axum::extract::{Path, Query, State};
+use axum::response::IntoResponse;
+use maud::{Markup, PreEscaped, html};
+use serde::Deserialize;
+use time::OffsetDateTime;
+
+use super::api::escape;
+use super::chart::{self, Interval};
+use super::error::WebError;
+use super::session::Session;
+use super::{WebState, layout, sse};
+use crate::cache::Cache;
+
+const ROWS_PER_PAGE: u32 = 100;
+
+/// The query string of the page.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct LeaderboardQuery {
+    /// The edition's number. Default: the official edition.
+    edition: Option<i32>,
+    /// Only bots whose name contains this text.
+    q: String,
+    /// The number of rows to skip.
+    offset: u32,
+}
+
+impl LeaderboardQuery {
+    fn request(&self, tournament: &str) -> GetRankingRequest {
+        let board = LeaderboardRef { tournament: tournament.to_owned(), edition: self.edition };
+        GetRankingRequest {
+            leaderboard: Some(board),
+            offset: self.offset,
+            limit: ROWS_PER_PAGE,
+            name_contains: self.q.clone(),
+        }
+    }
+
+    /// The query string of the page that begins at `offset`.
+    fn to_query(&self, offset: u32) -> String {
+        let mut parts = Vec::new();
+        parts.extend(self.edition.map(|edition| format!("edition={edition}")));
+        if !self.q.is_empty() {
+            parts.push(format!("q={}", escape(&self.q)));
+        }
+        if offset > 0 {
+            parts.push(format!("offset={offset}"));
+        }
+        parts.join("&")
+    }
+}
+
+/// The markup of live leaderboards. It is rendered once and shared by all viewers.
+pub(super) type MarkupCache = Cache<u64, OnceLock<String>>;
+
+/// The page.
+pub(super) async fn show(
+    session: Session,
+    Path(tournament): Path<String>,
+    Query(page_query): Query<LeaderboardQuery>,
+) -> Result<Markup, WebError> {
+    let request = GetTournamentRequest { tournament: tournament.clone() };
+    let found = session.service.cached_tournament(&session.caller, request).await?;
+    let board =
+        session.service.get_ranking(&session.caller, page_query.request(&tournament)).await?;
+    // Without an explicit edition, the page also follows changes of the official edition.
+    let changes = page_query.edition.is_none() && found.state == "open"
+        || found.editions.iter().any(|edition| {
+            edition.number == board.edition && ["running", "planning"].contains(&&edition.state[..])
+        });
+    let url_query = page_query.to_query(page_query.offset);
+    let live = changes.then(|| format!("/t/{tournament}/ranking/live?{url_query}"));
+    let title = format!("{tournament}: leaderboard");
+    let body = html! {
+        (other_editions(&found, &board, session.service.now()))
+        form.search method="get" role="search" {
+            @if let Some(edition) = page_query.edition {
+                input type="hidden" name="edition" value=(edition);
+            }
+            label for="q" { "Bot" }
+            input #q type="search" name="q" value=(page_query.q);
+            button type="submit" { "Search" }
+        }
+        section data-live=[live] { (standings(&tournament, &board)) }
+        (paging(&page_query, &board))
+        p { a href={ "/t/" (tournament) "/ranking.csv?edition=" (board.edition) } download { "Download the leaderboard (CSV)" } }
+    };
+    Ok(layout::tournament_page((&tournament, "Leaderboard"), &title, &session, &body))
+}
+
+/// Live updates of the page.
+pub(super) async fn live(
+    State(state): State<WebState>,
+    session: Session,
+    Path(tournament): Path<String>,
+    Query(page_query): Query<LeaderboardQuery>,
+) -> Result<impl IntoResponse, WebError> {
+    let pages =
+        session.service.watch_page(&session.caller, page_query.request(&tournament)).await?;
+    Ok(sse::viewer_stream(session, pages, move |update| {
+        let cached = state.leaderboards.get_or_insert_with(update.id, OnceLock::new);
+        let markup = cached.get_or_init(|| standings(&tournament, &update.page).into_string());
+        PreEscaped(markup.clone())
+    }))
+}
+
+/// Links to the official leaderboard and to those of running editions, if another one is shown.
+fn other_editions(found: &Tournament, board: &GetRankingResponse, now: OffsetDateTime) -> Markup {
+    let others = found.editions.iter().filter(|edition| edition.number != board.edition);
+    let address = |number: i32| format!("/t/{}/ranking?edition={number}", found.name);
+    html! {
+        @for edition in others.clone().filter(|edition| edition.official) {
+            p { a href=(address(edition.number)) { "Official leaderboard" } }
+        }
+        @for edition in others.filter(|edition| edition.state == "running") {
+            p.provisional {
+                a href=(address(edition.number)) { "Provisional leaderboard of edition " (edition.number) }
+                ": " (layout::edition_progress(edition))
+                @if edition.eta_us.is_some() { ", " (layout::estimate(edition, now)) }
+            }
+        }
+    }
+}
+
+/// The rows of the page.
+fn standings(tournament: &str, board: &GetRankingResponse) -> Markup {
+    let interval = |place: &Standing| Interval { mean: place.mean, margin: place.margin };
+    let range = chart::range(board.standings.iter().map(interval));
+    let has_bad_answers = board.standings.iter().any(|place| place.bad_answers > 0);
+    let table = html! {
+        table.ranking data-edition=(board.edition) data-counted=(board.counted) {
+            thead {
+                tr {
+                    th.number scope="col" { "Rank" } th scope="col" { "Bot" }
+                    th.number scope="col" { "Version" } th.number scope="col" { "Matches" }
+                    @for column in &board.columns { th.number scope="col" { (column) } }
+                    th.number scope="col" { "Mean" } th scope="col" { "95 % interval" }
+                    th.number scope="col" { "Forfeits" }
+                    @if has_bad_answers { th.number scope="col" { "Invalid replies" } }
+                }
+            }
+            tbody {
+                @for place in &board.standings {
+                    tr data-bot=(place.bot) {
+                        td.number { @if place.tied { "=" } (place.rank) }
+                        td { (layout::bot_link(tournament, &place.bot)) }
+                        td.number { (place.version) }
+                        td.number { (place.matches) }
+                        @for number in score(place, board.columns.len()) { td.number.score { (number) } }
+                        td.number { (mean(place)) }
+                        td { (chart::interval(interval(place), range)) }
+                        td.number { (forfeits(place)) }
+                        @if has_bad_answers { td.number { (place.bad_answers) } }
+                    }
+                }
+            }
+        }
+    };
+    html! {
+        p {
+            @if board.official { strong { "Official leaderboard" } " (edition " (board.edition) ")" }
+            @else { strong { "Provisional leaderboard" } " (edition " (board.edition) ")" }
+        }
+        p {
+            (layout::progress(board.counted, board.matches, false)) ", "
+            (layout::count(board.bots, "bot", "bots"))
+        }
+        (layout::scrollable("Leaderboard", &table))
+    }
+}
+
+/// One number for each column; zeros for a bot without matches.
+fn score(place: &Standing, columns: usize) -> impl Iterator<Item = &str> {
+    (0..columns).map(|column| place.score.get(column).map_or("0", String::as_str))
+}
+
+/// A mean and half the width of its confidence interval.
+pub(super) fn mean(place: &Standing) -> String {
+    match place.margin {
+        Some(margin) => format!("{:.3} ± {margin:.3}", place.mean),
+        None => format!("{:.3}", place.mean),
+    }
+}
+
+/// The number of forfeits of each kind that occurred.
+pub(super) fn forfeits(place: &Standing) -> String {
+    let kinds = arbiter_games::Forfeit::ALL.iter().zip(&place.forfeits);
+    let counts = kinds.filter(|(_, count)| **count > 0);
+    let counts: Vec<_> = counts.map(|(kind, count)| format!("{kind} {count}")).collect();
+    counts.join(", ")
+}
+
+fn paging(page_query: &LeaderboardQuery, board: &GetRankingResponse) -> Markup {
+    let next = page_query.offset.saturating_add(ROWS_PER_PAGE);
+    html! {
+        nav.paging aria-label="Pages" {
+            @if page_query.offset > 0 {
+                a rel="prev" href={ "?" (page_query.to_query(page_query.offset.saturating_sub(ROWS_PER_PAGE))) } { "Previous page" }
+            }
+            @if next < board.bots { a rel="next" href={ "?" (page_query.to_query(next)) } { "Next page" } }
+        }
+    }
+}
