@@ -56,7 +56,7 @@ EQUAL = {
     'sum(arbiter_leases_total{kind="lot"})': "SELECT sum(attempt) FROM lots",
     'sum(arbiter_leases_total{kind="trial"})': "SELECT sum(attempt) FROM trials",
     'sum(arbiter_reports_total{kind="lot",status="accepted"})':
-        "SELECT count(*) FROM lots WHERE state = 'counted' AND NOT taken",
+        "SELECT count(*) FROM lots WHERE state = 'counted' AND NOT reused",
     "sum(arbiter_worker_matches_total)":
         "SELECT count(*) FROM results WHERE source_edition IS NULL",
     "sum(arbiter_worker_forfeits_total)":

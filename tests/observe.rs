@@ -245,7 +245,7 @@ fn equal_to_history(site: &Site, figures: &Figures) {
     let leases = figures.by("arbiter_leases_total", "kind");
     assert_eq!(leases["lot"], site.count("SELECT sum(attempt) FROM lots"));
     assert_eq!(leases["trial"], site.count("SELECT sum(attempt) FROM trials"));
-    let played = "SELECT count(*) FROM lots WHERE state = 'counted' AND NOT taken";
+    let played = "SELECT count(*) FROM lots WHERE state = 'counted' AND NOT reused";
     assert_eq!(figures.of(&accepted("lot")), site.count(played));
     assert_eq!(figures.of(&accepted("trial")), site.count("SELECT count(*) FROM trials"));
     let played = "SELECT count(*) FROM results WHERE source_edition IS NULL";
@@ -422,7 +422,7 @@ fn a_submission_is_traced_to_the_leaderboard() {
     };
     wait_until("its trace has come to the leaderboard", || !of_it("edition complete").is_empty());
     // What was played is told while the rest is.
-    let lots = site.count("SELECT count(*) FROM lots WHERE edition = 2 AND NOT taken");
+    let lots = site.count("SELECT count(*) FROM lots WHERE edition = 2 AND NOT reused");
     let lots = usize::try_from(lots).unwrap();
     wait_until("all of it is there", || of_it("report stored").len() == lots);
     assert_eq!(site.worker.as_mut().unwrap().stop(), Some(0));
@@ -441,7 +441,11 @@ fn a_submission_is_traced_to_the_leaderboard() {
     }
     let [opened, complete] = [&of_it("edition opened")[0], &of_it("edition complete")[0]];
     assert!(complete.end_time_unix_nano > opened.end_time_unix_nano);
-    assert_eq!(site.count("SELECT count(*) FROM traces"), 0, "nothing is kept of what is over");
+    assert_eq!(
+        site.count("SELECT count(*) FROM trace_contexts"),
+        0,
+        "nothing is kept of what is over"
+    );
 
     // Logs name the same trace.
     let trace = submitted().unwrap().trace_id;

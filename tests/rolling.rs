@@ -234,8 +234,8 @@ fn coordinators_of_two_versions_share_a_database() {
     }
     cluster.tell("tournament start late");
     cluster.tell("tournament watch late");
-    let shelves = "SELECT count(*) FROM editions e JOIN shelves s USING (tournament)
-        WHERE e.id >= s.first AND e.id < s.past";
+    let shelves = "SELECT count(*) FROM editions e JOIN partitions s USING (tournament)
+        WHERE e.id >= s.first_edition AND e.id < s.end_edition";
     assert_eq!(cluster.number(shelves), 1);
     cluster.upgrade_coordinator();
     cluster.end();

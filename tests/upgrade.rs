@@ -83,7 +83,7 @@ fn finish(name: &str, dump: String, boards: &str) {
         "BEGIN;
         INSERT INTO evidence (edition, number, seat, wall_us, cpu_us, detail)
             SELECT id, 0, 1, 0, 0, 'gone' FROM editions;
-        INSERT INTO files (edition, number, seat, digest) SELECT id, 0, 1, '' FROM editions;
+        INSERT INTO bot_state (edition, number, seat, digest) SELECT id, 0, 1, '' FROM editions;
         ROLLBACK"
             .to_owned(),
     );

@@ -282,7 +282,7 @@ async fn files(postgres: &Postgres, pool: &PgPool) {
     queue.plan(edition, plan).await.expect("the plan is stored");
     let left = "
         WITH snapshot AS (INSERT INTO snapshots VALUES ($2, $3) RETURNING digest)
-        INSERT INTO files (number, edition, seat, digest)
+        INSERT INTO bot_state (number, edition, seat, digest)
         SELECT number, $1, seat, digest
         FROM snapshot, generate_series(0, $4 - 1) AS number, generate_series(1, 2) AS seat";
     let left = sqlx::query(left).bind(edition.0).bind(vec![5_u8; 32]).bind(noise(FILES));

@@ -32,10 +32,10 @@ const TURNS: usize = 5;
 
 /// Makes tables of the partitioned ones that are as they were before.
 const FLAT: &str = "
-    DROP TRIGGER tournaments_get_a_shelf ON tournaments;
-    DROP TRIGGER editions_are_placed ON editions;
+    DROP TRIGGER tournaments_get_partitions ON tournaments;
+    DROP TRIGGER editions_get_ids ON editions;
     DO $$ DECLARE whole text; BEGIN
-        FOREACH whole IN ARRAY ARRAY['matches', 'results', 'evidence', 'records', 'files'] LOOP
+        FOREACH whole IN ARRAY ARRAY['matches', 'results', 'evidence', 'records', 'bot_state'] LOOP
             EXECUTE format('CREATE TABLE flat (LIKE %I INCLUDING ALL)', whole);
             EXECUTE format('DROP TABLE %I', whole);
             EXECUTE format('ALTER TABLE flat RENAME TO %I', whole);

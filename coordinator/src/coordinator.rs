@@ -96,6 +96,18 @@ pub enum StartError {
         /// A migration that is not known here.
         migration: i64,
     },
+    /// Its tables are those of a version from before the first release.
+    #[error(
+        "the database {database} was made by a development version before 0.1 (migration \
+        {migration} of another series): export what you need with that version, then create a new \
+        database (for `arbiter up` and `arbiter demo`: move the data directory away)"
+    )]
+    Development {
+        /// Where it is, without its password.
+        database: String,
+        /// Its newest migration.
+        migration: i64,
+    },
     /// Its tables cannot be made or brought up to date.
     #[error("cannot prepare the tables in {database}: {cause}")]
     Migrate {
@@ -389,7 +401,14 @@ pub async fn open(options: PgConnectOptions, connections: u32) -> Result<PgPool,
             migrated => Ok(migrated),
         }
     });
-    match migrated.await.map_err(unreachable)? {
+    let migrated = migrated.await.map_err(unreachable)?;
+    if matches!(migrated, Err(MigrateError::VersionMissing(_) | MigrateError::VersionMismatch(_)))
+        && let Some(migration) =
+            db::patiently(|| db::development_migration(&pool)).await.map_err(unreachable)?
+    {
+        return Err(StartError::Development { database, migration });
+    }
+    match migrated {
         Ok(()) => Ok(pool),
         Err(MigrateError::VersionMissing(migration))
             if db::patiently(|| db::can_live_with_it(&pool)).await.unwrap_or_default() =>

@@ -2,7 +2,7 @@
 //!
 //! Several coordinators serve one database, and their hosts' clocks may differ by hours or be set
 //! while they run. So no host's clock decides anything: statements that decide ask the database
-//! (`database_clock()`, `migrations/0011_audited_queue.sql`), and whatever else needs the time asks
+//! (`database_clock()`, `migrations/0001_baseline.sql`), and whatever else needs the time asks
 //! this clock. It takes a reading of the database's clock every few seconds, and in between counts
 //! on with the monotonic clock, which is never set.
 

@@ -282,6 +282,17 @@ pub async fn can_live_with_it(pool: &PgPool) -> Result<bool> {
     sqlx::query_scalar(statement).bind(newest).fetch_one(pool).await
 }
 
+/// The newest migration of a database that a version from before the first release made: its first
+/// migration is not our baseline. `None` for other databases.
+pub async fn development_migration(pool: &PgPool) -> Result<Option<i64>> {
+    let baseline = MIGRATIONS.iter().find(|migration| migration.version == 1);
+    let statement = "
+        SELECT max(version) FROM _sqlx_migrations WHERE EXISTS (
+            SELECT FROM _sqlx_migrations WHERE version = 1 AND checksum <> $1)";
+    let checksum = baseline.map(|migration| &*migration.checksum);
+    sqlx::query_scalar(statement).bind(checksum).fetch_one(pool).await
+}
+
 /// The major version of the server.
 pub async fn server_version(pool: &PgPool) -> Result<i32> {
     let statement = "SELECT current_setting('server_version_num')::int / 10000";

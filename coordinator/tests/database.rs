@@ -4,6 +4,7 @@
 
 mod support;
 
+use arbiter_coordinator::coordinator;
 use arbiter_coordinator::db::editions::EditionState;
 use arbiter_coordinator::db::tokens::Role;
 use arbiter_coordinator::db::tournaments::{NewTournament, TournamentState};
@@ -17,6 +18,7 @@ use arbiter_ranking::Entrant;
 use arbiter_ranking::{PairFilter, Tally, U256, rank};
 use serde_json::json;
 use sqlx::Error;
+use sqlx::postgres::PgConnectOptions;
 use support::test_clock::AtTime as _;
 use support::{Database, START, plan};
 use time::Duration;
@@ -124,7 +126,7 @@ async fn tokens_change_their_secret_and_end_by_themselves() {
     tokens::expire(pool, id, hour).await.unwrap();
     assert!(lets_in(4, before).await && !lets_in(4, hour).await);
     let past = tokens::expire(pool, id, START - Duration::SECOND).await;
-    assert_eq!(refusal(past), "time_goes_on");
+    assert_eq!(refusal(past), "token_expires_after_creation");
     tokens::rotate(pool, id, &[5; 32], Some(hour)).await.unwrap();
     tokens::revoke(&mut pool.acquire().await.unwrap(), id, hour).await.unwrap();
     assert!(!lets_in(4, START).await && !lets_in(5, START).await, "a revoked token has no secrets");
@@ -163,9 +165,11 @@ async fn the_audit_log_only_grows_and_can_be_asked() {
     assert_eq!((newest[1].name.as_deref(), newest[1].role), (Some("ada"), Some(Role::Organiser)));
     let before = audit_log::Wanted { before: Some(newest[1].id), ..all() };
     assert_eq!(found(before).await, ["cup 1", "cup bot-1"]);
-    for statement in ["UPDATE audit SET subject = 'x'", "DELETE FROM audit", "TRUNCATE audit"] {
+    for statement in
+        ["UPDATE audit_log SET subject = 'x'", "DELETE FROM audit_log", "TRUNCATE audit_log"]
+    {
         let refused = sqlx::query(statement).execute(pool).await.unwrap_err();
-        assert!(refused.to_string().contains("rows of audit are never changed"), "{refused}");
+        assert!(refused.to_string().contains("rows of audit_log are never changed"), "{refused}");
     }
 }
 
@@ -333,31 +337,31 @@ async fn names_and_games_that_make_no_sense_are_refused() {
 
 /// Seats of a match, and the constraint that refuses them.
 const SEATS: [(&str, &str); 10] = [
-    ("{0,0}", "seats_are_taken_by_different_entrants"),
-    ("{0,1,0}", "seats_are_taken_by_different_entrants"),
-    ("{0,1,2,1}", "seats_are_taken_by_different_entrants"),
-    ("{0,NULL}", "seats_are_taken_by_different_entrants"),
-    ("{0,-1}", "seats_are_taken_by_different_entrants"),
-    ("{}", "a_table_has_one_to_sixteen_seats"),
-    ("{0,1,2,3,4,0}", "seats_are_taken_by_different_entrants"),
-    ("{0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,14}", "seats_are_taken_by_different_entrants"),
-    ("{0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16}", "a_table_has_one_to_sixteen_seats"),
-    ("{{0,1},{2,3}}", "a_table_has_one_to_sixteen_seats"),
+    ("{0,0}", "seats_have_different_entrants"),
+    ("{0,1,0}", "seats_have_different_entrants"),
+    ("{0,1,2,1}", "seats_have_different_entrants"),
+    ("{0,NULL}", "seats_have_different_entrants"),
+    ("{0,-1}", "seats_have_different_entrants"),
+    ("{}", "match_has_one_to_sixteen_seats"),
+    ("{0,1,2,3,4,0}", "seats_have_different_entrants"),
+    ("{0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,14}", "seats_have_different_entrants"),
+    ("{0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16}", "match_has_one_to_sixteen_seats"),
+    ("{{0,1},{2,3}}", "match_has_one_to_sixteen_seats"),
 ];
 
 /// Changes of all lots, which hold two matches and are pending, and what refuses them.
 const LOTS: [(&str, &str); 11] = [
-    ("state = 'leased'", "a_leased_lot_has_a_deadline"),
-    ("deadline = now()", "a_leased_lot_has_a_deadline"),
-    ("state = 'delayed'", "a_delayed_lot_has_its_time"),
-    ("state = 'reported'", "what_was_played_was_leased"),
-    ("state = 'blocked'", "a_blocked_lot_waits"),
-    ("waits = 1, count = 1", "a_blocked_lot_waits"),
-    ("state = 'blocked', waits = 1", "lots_in_order_are_single"),
-    ("feeds = true", "lots_in_order_are_single"),
+    ("state = 'leased'", "leased_lot_has_deadline"),
+    ("deadline = now()", "leased_lot_has_deadline"),
+    ("state = 'delayed'", "delayed_lot_has_time"),
+    ("state = 'reported'", "played_lot_was_leased"),
+    ("state = 'blocked'", "blocked_lot_has_blockers"),
+    ("blockers = 1, count = 1", "blocked_lot_has_blockers"),
+    ("state = 'blocked', blockers = 1", "dependent_lot_has_one_match"),
+    ("has_dependents = true", "dependent_lot_has_one_match"),
     ("count = 0", "lots_count_check"),
-    ("state = 'split', count = 1, attempt = 1", "a_split_lot_had_several_matches"),
-    ("number = -7 - number", "a_lot_that_retries_one_match_is_named_after_it"),
+    ("state = 'split', count = 1, attempt = 1", "split_lot_had_several_matches"),
+    ("number = -7 - number", "retried_match_names_its_lot"),
 ];
 
 /// Numbers of a result: time, scores, transcript, forfeits; and what refuses them.
@@ -372,28 +376,28 @@ const RESULTS: [(&str, &str); 4] = [
 const OTHERS: [(&str, &str); 20] = [
     (
         "INSERT INTO matches VALUES (99, 0, 1, NULL, '{0,1}', NULL, '{99,NULL}')",
-        "files_come_from_matches_before",
+        "state_comes_from_earlier_matches",
     ),
     (
         "INSERT INTO matches VALUES (99, 0, 1, NULL, '{0,1}', NULL, '{3}')",
-        "files_come_from_matches_before",
+        "state_comes_from_earlier_matches",
     ),
-    ("INSERT INTO files VALUES (0, 1, 17, '')", "files_seat_check"),
+    ("INSERT INTO bot_state VALUES (0, 1, 17, '')", "bot_state_seat_check"),
     ("INSERT INTO snapshots VALUES ('', 'x')", "snapshots_digest_check"),
     ("INSERT INTO snapshots VALUES (decode(repeat('00', 32), 'hex'), '')", "snapshots_bytes_check"),
     ("UPDATE snapshots SET bytes = 'x'", "rows of snapshots are never changed"),
-    ("UPDATE files SET seat = 1", "rows of files are never changed"),
+    ("UPDATE bot_state SET seat = 1", "rows of bot_state are never changed"),
     ("INSERT INTO matches SELECT * FROM matches", "matches_0_pkey"),
-    ("UPDATE matches SET deal = 7", "rows of matches are never changed"),
+    ("UPDATE matches SET seed_key = 7", "rows of matches are never changed"),
     ("UPDATE results SET wall_ms = 7", "rows of results are never changed"),
     ("UPDATE entrants SET version = 7", "rows of entrants are never changed"),
-    ("DELETE FROM audit", "rows of audit are never changed"),
-    ("INSERT INTO lot_order VALUES (1, 2, 2)", "order_has_no_end_that_is_its_beginning"),
+    ("DELETE FROM audit_log", "rows of audit_log are never changed"),
+    ("INSERT INTO lot_order VALUES (1, 2, 2)", "lot_order_has_no_cycle"),
     ("INSERT INTO records VALUES (0, 1, '')", "records_bytes_check"),
-    ("UPDATE editions SET state = 'complete'", "an_ended_edition_has_its_time"),
+    ("UPDATE editions SET state = 'complete'", "ended_edition_has_end_time"),
     (
-        "UPDATE editions SET state = 'complete', ended_at = created_at, growing = true",
-        "a_complete_edition_has_its_matches",
+        "UPDATE editions SET state = 'complete', ended_at = created_at, open_ended = true",
+        "complete_edition_has_matches",
     ),
     (
         "INSERT INTO entrants SELECT edition, 77, bot, version FROM entrants LIMIT 1",
@@ -403,7 +407,7 @@ const OTHERS: [(&str, &str); 20] = [
         "INSERT INTO entrants SELECT edition, 77, bot + 9, version FROM entrants LIMIT 1",
         "entrants_version_bot_fkey",
     ),
-    ("INSERT INTO standings VALUES (1, 0, 1, '{1}', 1, 1, 1, 0, 0, 0)", "a_match_forfeits_once"),
+    ("INSERT INTO standings VALUES (1, 0, 1, '{1}', 1, 1, 1, 0, 0, 0)", "match_has_one_forfeit"),
     ("INSERT INTO progress VALUES (2, -1)", "progress_counted_check"),
 ];
 
@@ -518,11 +522,32 @@ async fn connections_that_were_given_up_are_not_used_again() {
         assert_eq!(answer, 42);
         audit_log::write(&single, None, "try", "cup", None, START).await.unwrap();
         seen += 1;
-        assert_eq!(database.number("SELECT count(*) FROM audit").await, seen);
+        assert_eq!(database.number("SELECT count(*) FROM audit_log").await, seen);
         if ended {
             // How often depends on how much is there at each look.
             assert!(patience > 0, "it was never given up");
             return;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_of_a_development_version_is_refused() {
+    let database = Database::new().await;
+    let options = PgConnectOptions::clone(&database.pool.connect_options());
+    let baseline = "UPDATE _sqlx_migrations SET checksum = ''";
+    sqlx::query(baseline).execute(&database.pool).await.unwrap();
+    for newest in [1, 10, 13] {
+        let former = "
+            INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time)
+            SELECT version, 'former', true, '', 0 FROM generate_series(2, $1) AS version
+            ON CONFLICT DO NOTHING";
+        sqlx::query(former).bind(newest).execute(&database.pool).await.unwrap();
+        let refused = coordinator::open(options.clone(), 1).await.unwrap_err().to_string();
+        let series =
+            format!("development version before 0.1 (migration {newest} of another series)");
+        for part in [&series, "export what you need", "create a new database"] {
+            assert!(refused.contains(part), "{refused}");
         }
     }
 }

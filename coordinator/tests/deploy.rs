@@ -77,7 +77,7 @@ async fn a_restored_database_takes_no_report_of_the_former_one() {
     let (queue, worker) = (database.queue(), database.worker("w").await);
     let edition = database.running(4, 4).await;
     let before = queue.lease_at(edition, 1, START).await.unwrap().pop().unwrap();
-    let identity = "SELECT id::text FROM identity";
+    let identity = "SELECT id::text FROM installation";
     let former: String = sqlx::query_scalar(identity).fetch_one(&database.pool).await.unwrap();
     let mut connection = database.pool.acquire().await.unwrap();
     execute(&mut connection, &file("postgres/restored.sql")).await;

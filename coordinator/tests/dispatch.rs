@@ -205,7 +205,7 @@ async fn end_sessions(database: &Database, said: &str) -> i64 {
 }
 
 /// What reads the matches of lots that were just leased.
-const READS: &str = "AS lot (first, count, place)";
+const READS: &str = "AS lot (first_match, count, place)";
 
 /// The connection for leasing is cut while nobody asks: whoever asks next notices nothing.
 #[tokio::test]

@@ -97,7 +97,7 @@ async fn what_is_dropped_is_gone_and_nothing_else_is() {
     clearing(pool).round().await.unwrap();
     assert_eq!(rows(pool, edition).await, []);
     assert_eq!(rows(pool, other).await, before);
-    for table in ["dropped", "shelves"] {
+    for table in ["deleted_tournaments", "partitions"] {
         let count = format!("SELECT count(*) FROM {table} WHERE tournament = $1");
         let count = sqlx::query_scalar(AssertSqlSafe(count)).bind(old.0);
         let count: i64 = count.fetch_one(pool).await.unwrap();
@@ -209,7 +209,7 @@ async fn a_tournament_may_have_several_shelves() {
     let pool = &database.pool;
     let (id, first) = tournament(&database, "cup", b"notes").await;
     tournament(&database, "other", b"notes").await;
-    let full = "UPDATE shelves SET past = $1 + 1 WHERE tournament = $2";
+    let full = "UPDATE partitions SET end_edition = $1 + 1 WHERE tournament = $2";
     sqlx::query(full).bind(first.0).bind(id.0).execute(pool).await.unwrap();
     let second = played(&database, id, b"notes").await;
     assert_eq!((first.0 / 1000, second.0 / 1000), (0, 2));
@@ -231,9 +231,9 @@ async fn statements_look_into_one_shelf() {
         "SELECT number FROM matches WHERE edition = $1 AND number >= 2 AND number < 8 ORDER BY number",
         "SELECT r.number, m.seats FROM results r JOIN matches m USING (edition, number)
             WHERE edition = $1 AND number > 2 ORDER BY number LIMIT 1000",
-        "SELECT r.number FROM unnest('{1,2}'::bigint[]) AS u (first)
-            CROSS JOIN LATERAL (SELECT * FROM results WHERE edition = $1 AND number >= u.first
-                AND number < u.first + 3 OFFSET 0) AS r",
+        "SELECT r.number FROM unnest('{1,2}'::bigint[]) AS u (first_match)
+            CROSS JOIN LATERAL (SELECT * FROM results WHERE edition = $1 AND number >= u.first_match
+                AND number < u.first_match + 3 OFFSET 0) AS r",
         "SELECT c.bytes FROM results r JOIN records c ON c.edition = coalesce(r.source_edition, r.edition)
             AND c.number = coalesce(r.source_number, r.number)
             WHERE r.edition = $1 AND r.number = 1",

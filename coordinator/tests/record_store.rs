@@ -125,10 +125,13 @@ async fn goes_round(store: &RecordStore) {
         there += i32::from(elsewhere);
     }
     assert_eq!(there, 32);
-    let wrong = "SELECT count(*) FROM records WHERE (bytes IS NULL) <> (pack IS NOT NULL)";
+    let wrong = "SELECT count(*) FROM records WHERE (bytes IS NULL) <> (object IS NOT NULL)";
     assert_eq!(database.number(wrong).await, 0);
-    assert!(database.number("SELECT count(*) FROM packs WHERE used").await < 16, "few objects");
-    let a_pack = "SELECT pack FROM records WHERE pack IS NOT NULL LIMIT 1";
+    assert!(
+        database.number("SELECT count(*) FROM record_objects WHERE used").await < 16,
+        "few objects"
+    );
+    let a_pack = "SELECT object FROM records WHERE object IS NOT NULL LIMIT 1";
     let pack = sqlx::query_scalar(a_pack).fetch_one(pool).await.unwrap();
     let id = tournament_of(pool, edition).await;
     tournaments::end(pool, id, TournamentState::Cancelled, START).await.unwrap();
@@ -136,7 +139,7 @@ async fn goes_round(store: &RecordStore) {
     deleted_tournaments::add(&mut transaction, id, START).await.unwrap();
     transaction.commit().await.unwrap();
     clearing(pool, store, None).round().await.unwrap();
-    assert_eq!(database.number("SELECT count(*) FROM packs").await, 0);
+    assert_eq!(database.number("SELECT count(*) FROM record_objects").await, 0);
     assert_eq!(database.number("SELECT count(*) FROM tournaments").await, 0);
     let gone = store.get(edition, pack, 0..1).await.unwrap_err();
     assert!(gone.to_string().contains("not found"), "{gone}");
@@ -186,10 +189,10 @@ async fn refuses(
     let (bytes, _) = read(pool, mended, MatchId { edition, number }).await;
     assert_eq!(bytes, said(edition, number));
     // What was begun and came to nothing is forgotten.
-    assert!(database.number("SELECT count(*) FROM packs WHERE NOT used").await > 0);
+    assert!(database.number("SELECT count(*) FROM record_objects WHERE NOT used").await > 0);
     clearing(pool, mended, None).round().await.unwrap();
-    assert_eq!(database.number("SELECT count(*) FROM packs WHERE NOT used").await, 0);
-    assert!(database.number("SELECT count(*) FROM packs").await > 0);
+    assert_eq!(database.number("SELECT count(*) FROM record_objects WHERE NOT used").await, 0);
+    assert!(database.number("SELECT count(*) FROM record_objects").await > 0);
 }
 
 #[tokio::test]
@@ -229,7 +232,7 @@ async fn records_are_kept_for_so_long() {
     assert_eq!(database.number("SELECT count(*) FROM records").await, kept);
     clearing(pool, &store, Some(Duration::days(39))).round().await.unwrap();
     assert_eq!(database.number("SELECT count(*) FROM records").await, 0);
-    assert_eq!(database.number("SELECT count(*) FROM packs").await, 0);
+    assert_eq!(database.number("SELECT count(*) FROM record_objects").await, 0);
     let room = "SELECT sum(pg_relation_size(relid))::bigint FROM pg_partition_tree('records')";
     assert_eq!(database.number(room).await, 0, "the file system has the room back");
     assert_eq!(files(directory.path()), Vec::<PathBuf>::new());

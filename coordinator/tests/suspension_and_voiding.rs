@@ -112,7 +112,7 @@ async fn a_bot_that_forfeits_too_much_is_stood_down() {
         newest.into_iter().map(|version| version.id).collect::<Vec<_>>()
     };
     assert_eq!(newest().await, [entered[0], entered[2]]);
-    let changed = "SELECT count(*) FROM changes";
+    let changed = "SELECT count(*) FROM edition_triggers";
     assert_eq!(database.number(changed).await, 1);
     let noted = audit_log::latest(pool).await.unwrap();
     assert_eq!((noted[0].action.as_str(), noted[0].subject.as_str()), ("stand down", "cup bot-1"));
@@ -276,6 +276,6 @@ async fn void_matches_are_void_once() {
     assert_eq!((added, again), (2, 0));
     assert_eq!(find(&database, &tournament, &wanted, &[]).await.unwrap().len(), 4);
     assert_eq!(find(&database, &tournament, &Wanted::default(), &ids).await.unwrap(), [0; 0]);
-    let changed = "SELECT count(*) FROM changes";
+    let changed = "SELECT count(*) FROM edition_triggers";
     assert_eq!(database.number(changed).await, 1);
 }

@@ -82,7 +82,7 @@ impl Stage {
     }
 
     async fn is_due(&self) -> bool {
-        self.database.number("SELECT count(DISTINCT tournament) FROM changes").await == 1
+        self.database.number("SELECT count(DISTINCT tournament) FROM edition_triggers").await == 1
     }
 }
 

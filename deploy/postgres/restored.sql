@@ -4,7 +4,7 @@
 
 -- Lots have been leased since the backup, and will be again under the same numbers. A new name
 -- keeps the two apart: workers give up what they play under the old one, and set its reports aside.
-UPDATE identity SET id = gen_random_uuid();
+UPDATE installation SET id = gen_random_uuid();
 
 -- What was leased at the time of the backup nobody will report.
 UPDATE lots SET deadline = NULL, state = CASE

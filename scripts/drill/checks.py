@@ -23,7 +23,7 @@ EXACT = [
         "matches that are not in exactly one counted lot (double or lost)",
         f"""SELECT t.name, count(*) FROM (
             SELECT m.edition FROM matches m LEFT JOIN lots l ON l.edition = m.edition
-                AND l.state = 'counted' AND m.number >= l.first AND m.number < l.first + l.count
+                AND l.state = 'counted' AND m.number >= l.first_match AND m.number < l.first_match + l.count
             GROUP BY m.edition, m.number HAVING count(l.number) <> 1) AS odd
         JOIN {NEWEST} ON e.id = odd.edition GROUP BY t.name""",
     ),
@@ -66,9 +66,7 @@ UNDESERVED = [
     ),
     (
         "tournaments whose last edition could not be opened",
-        """SELECT name, coalesce(to_jsonb(t) ->> 'trouble', to_jsonb(t) ->> 'last_error')
-        FROM tournaments t WHERE to_jsonb(t) ->> 'trouble' IS NOT NULL
-            OR to_jsonb(t) ->> 'last_error' IS NOT NULL""",
+        """SELECT name, last_error FROM tournaments WHERE last_error IS NOT NULL""",
     ),
     (
         "bots that were suspended",
@@ -94,7 +92,7 @@ def state(postgres):
     """
     return postgres.ask(f"""
         SELECT t.name, e.state, e.matches, coalesce(p.counted, 0),
-            (SELECT count(*) FROM changes c WHERE c.tournament = t.id)
+            (SELECT count(*) FROM edition_triggers c WHERE c.tournament = t.id)
             + (SELECT count(*) FROM trials r JOIN versions v ON v.id = r.version
                JOIN bots b ON b.id = v.bot
                WHERE b.tournament = t.id AND r.state IN ('waiting', 'leased'))

@@ -38,7 +38,7 @@ class Sampler:
 
     STATEMENT = f"""
         WITH played AS (
-            SELECT edition, sum(count) FILTER (WHERE NOT taken) AS new, sum(count) AS done
+            SELECT edition, sum(count) FILTER (WHERE NOT reused) AS new, sum(count) AS done
             FROM lots WHERE state IN ('reported', 'counted') GROUP BY edition)
         SELECT t.name, coalesce(d.done, 0), coalesce(c.counted, 0), e.matches, e.state,
             (SELECT coalesce(sum(new), 0) FROM played), (SELECT count(*) FROM faults),

@@ -519,7 +519,7 @@ def poison_match(d, r):
     """A planned match names bots that do not exist, as after a damaged page."""
     found = d.parts.postgres.ask("""
         SELECT m.edition, m.number, m.seats::text, t.name FROM lots l
-        JOIN matches m ON m.edition = l.edition AND m.number = l.first
+        JOIN matches m ON m.edition = l.edition AND m.number = l.first_match
         JOIN editions e ON e.id = l.edition JOIN tournaments t ON t.id = e.tournament
         WHERE l.state = 'pending' AND e.state = 'running' ORDER BY random() LIMIT 1""")
     if not found:
@@ -532,13 +532,13 @@ def poison_match(d, r):
     poison = (victim, change % f"{{{nobody}}}", change % seats)
     yield from poisoned(d, *poison, poison_length(d, r))
     # A match that could not be handed out may rightly be set aside: the organiser's turn.
-    aside = f"SELECT edition, first FROM lots WHERE state = 'aside' AND edition = {edition}"
-    for row in d.parts.postgres.ask(f"{aside} AND {number} BETWEEN first AND first + count - 1"):
+    aside = f"SELECT edition, first_match FROM lots WHERE state = 'aside' AND edition = {edition}"
+    for row in d.parts.postgres.ask(f"{aside} AND {number} BETWEEN first_match AND first_match + count - 1"):
         d.note(retried=True)
         d.parts.run("tournament", "retry", "/".join(row))
 
 
-# Submissions: no fault, but they make lots be weighed and results be taken over
+# Submissions: no fault, but they make lots check for reuse and reuse results
 
 
 @kind("submission", small=True)

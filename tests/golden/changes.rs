@@ -23,7 +23,7 @@ const TWICE: &str = "
         SELECT FROM results r JOIN matches m USING (edition, number)
         JOIN editions e ON e.id = r.edition
         WHERE r.source_edition IS NULL
-        GROUP BY e.tournament, m.deal, players(m.edition, m.seats) HAVING count(*) > 1) AS twice";
+        GROUP BY e.tournament, m.seed_key, seat_programs(m.edition, m.seats) HAVING count(*) > 1) AS twice";
 
 #[test]
 fn submissions_and_kills_change_nothing() {
@@ -117,7 +117,7 @@ fn wait_for_the_end(hall: &mut Hall) {
     // Submissions to a tournament that was not started make nothing due.
     let open = "
         SELECT (SELECT count(*) FROM editions WHERE ended_at IS NULL)
-            + (SELECT count(*) FROM changes c
+            + (SELECT count(*) FROM edition_triggers c
                WHERE EXISTS (SELECT FROM editions e WHERE e.tournament = c.tournament))";
     wait_until("all is played", || {
         hall.expect_alive();

@@ -38,7 +38,7 @@ const WRONG: [(&str, &str); 9] = [
         "matches that are not in exactly one counted lot",
         "SELECT count(*) FROM (
              SELECT FROM matches m LEFT JOIN lots l ON l.edition = m.edition
-                 AND l.state = 'counted' AND m.number >= l.first AND m.number < l.first + l.count
+                 AND l.state = 'counted' AND m.number >= l.first_match AND m.number < l.first_match + l.count
              GROUP BY m.edition, m.number HAVING count(l.number) <> 1) AS odd",
     ),
     (
@@ -96,7 +96,7 @@ impl Ledger {
     pub(crate) fn files(&self) -> Vec<String> {
         self.lines(
             "SELECT format('%s of %s: seat %s left %s', f.number, t.name, seat, f.digest)
-             FROM files f JOIN editions e ON e.id = f.edition JOIN tournaments t
+             FROM bot_state f JOIN editions e ON e.id = f.edition JOIN tournaments t
                  ON t.id = e.tournament
              ORDER BY t.name, f.number, seat",
         )

@@ -219,7 +219,7 @@ pub(crate) async fn play_at_once(pool: &PgPool, edition: EditionId, results: i64
     let mut connection = pool.acquire().await.expect("a connection");
     copy_results(&mut connection, edition, results).await;
     let reported = "UPDATE lots SET state = 'reported', attempt = 1
-        WHERE edition = $1 AND first < $2";
+        WHERE edition = $1 AND first_match < $2";
     let reported = sqlx::query(reported).bind(edition.0).bind(results);
     reported.execute(&mut *connection).await.expect("they are reported");
     connection

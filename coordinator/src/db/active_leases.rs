@@ -27,7 +27,7 @@ pub enum What {
 /// What workers do under those of these leases that hold.
 pub async fn of_leases(db: impl PgExecutor<'_>, leases: &[(WorkerId, Lease)]) -> Result<Vec<Held>> {
     let statement = "
-        SELECT u.worker, t.name AS tournament, l.edition, l.first, l.count,
+        SELECT u.worker, t.name AS tournament, l.edition, l.first_match, l.count,
             NULL::text AS bot, NULL::int AS version
         FROM unnest($1::int[], $2::int[], $3::bigint[], $4::int[])
             AS u (worker, edition, lot, attempt)
@@ -44,7 +44,7 @@ pub async fn of_leases(db: impl PgExecutor<'_>, leases: &[(WorkerId, Lease)]) ->
         JOIN bots b ON b.id = v.bot
         JOIN tournaments t ON t.id = b.tournament
         WHERE r.state = 'leased'
-        ORDER BY worker, tournament, edition, first, bot, version";
+        ORDER BY worker, tournament, edition, first_match, bot, version";
     let workers: Vec<_> = leases.iter().map(|(worker, _)| *worker).collect();
     let editions: Vec<_> = leases.iter().map(|(_, lease)| lease.lot.edition).collect();
     let lots: Vec<_> = leases.iter().map(|(_, lease)| lease.lot.number).collect();
@@ -70,7 +70,7 @@ pub async fn needs_bundle(
         SELECT EXISTS (
             SELECT FROM lots l
             JOIN matches m ON m.edition = l.edition
-                AND m.number >= l.first AND m.number < l.first + l.count
+                AND m.number >= l.first_match AND m.number < l.first_match + l.count
             JOIN entrants e ON e.edition = l.edition AND e.entrant = ANY (m.seats)
             JOIN playing ON playing.id = e.version
             WHERE l.state = 'leased' AND (l.worker IS NULL OR l.worker IN (SELECT worker FROM ours))
@@ -98,7 +98,7 @@ impl FromRow<'_, PgRow> for Held {
     fn from_row(row: &PgRow) -> Result<Self> {
         let what = match row.try_get("edition")? {
             Some(edition) => {
-                let number = row.try_get("first")?;
+                let number = row.try_get("first_match")?;
                 What::Matches(MatchId { edition, number }, row.try_get("count")?)
             }
             None => What::Trial(row.try_get("bot")?, row.try_get("version")?),

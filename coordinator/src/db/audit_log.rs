@@ -55,7 +55,7 @@ pub async fn write(
     now: OffsetDateTime,
 ) -> Result<()> {
     let statement =
-        "INSERT INTO audit (token, action, subject, detail, at) VALUES ($1, $2, $3, $4, $5)";
+        "INSERT INTO audit_log (token, action, subject, detail, at) VALUES ($1, $2, $3, $4, $5)";
     let query = sqlx::query(statement).bind(token).bind(action);
     query.bind(subject).bind(detail).bind(now).execute(db).await.map(drop)
 }
@@ -70,7 +70,7 @@ pub async fn find(db: impl PgExecutor<'_>, wanted: &Wanted) -> Result<Vec<Change
     let Wanted { tournament, who, since, before } = wanted;
     let statement = "
         SELECT a.id, a.at, a.token, t.name, t.role, a.action, a.subject, a.detail
-        FROM audit a LEFT JOIN tokens t ON t.id = a.token
+        FROM audit_log a LEFT JOIN tokens t ON t.id = a.token
         WHERE ($1::text IS NULL
                 OR (split_part(a.subject, ' ', 1) = $1 AND a.action NOT LIKE 'token %'
                     AND a.action NOT LIKE 'worker %'))

@@ -25,7 +25,7 @@ pub struct Left<'a> {
 /// If something is there already or makes no sense.
 pub async fn keep(connection: &mut PgConnection, left: &[Left<'_>]) -> Result<()> {
     let digests: Vec<_> = left.iter().map(|left| *blake3::hash(left.bytes).as_bytes()).collect();
-    let statement = "COPY files (number, edition, seat, digest) FROM STDIN (FORMAT binary)";
+    let statement = "COPY bot_state (number, edition, seat, digest) FROM STDIN (FORMAT binary)";
     send(&mut *connection, statement, left.iter().zip(&digests), |(left, digest), rows| {
         rows.row(4).int8(left.number.0).int4(left.edition.0).int2(left.seat.into()).bytes(digest);
     })
@@ -66,14 +66,14 @@ pub async fn of_lot(
     let statement = "
         SELECT m.number, from_seat.seat::int, s.bytes
         FROM matches m
-        CROSS JOIN LATERAL unnest(m.seats, m.files_from) WITH ORDINALITY
+        CROSS JOIN LATERAL unnest(m.seats, m.state_from) WITH ORDINALITY
             AS from_seat (entrant, number, seat)
         JOIN matches before ON before.edition = $1 AND before.number = from_seat.number
-        JOIN files f ON f.edition = $1 AND f.number = from_seat.number
+        JOIN bot_state f ON f.edition = $1 AND f.number = from_seat.number
             AND f.seat = array_position(before.seats, from_seat.entrant)
         JOIN snapshots s ON s.digest = f.digest
         WHERE m.edition = $1 AND m.number >= $2 AND m.number < $2 + $3
-            AND m.files_from IS NOT NULL";
+            AND m.state_from IS NOT NULL";
     let query = sqlx::query_as(statement).bind(edition).bind(lot.first).bind(lot.count);
     query.fetch_all(db).await
 }
@@ -86,7 +86,7 @@ pub async fn left(
     seat: u8,
 ) -> Result<Option<Vec<u8>>> {
     let statement = "
-        SELECT s.bytes FROM files f JOIN snapshots s USING (digest)
+        SELECT s.bytes FROM bot_state f JOIN snapshots s USING (digest)
         WHERE f.edition = $1 AND f.number = $2 AND f.seat = $3";
     let query = sqlx::query_scalar(statement).bind(edition).bind(number);
     query.bind(i16::from(seat)).fetch_optional(db).await

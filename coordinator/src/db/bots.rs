@@ -124,7 +124,7 @@ pub async fn stand_down(
         FROM failing f
         WHERE b.id = f.bot AND b.withdrawn_at IS NULL
           AND f.version > coalesce(b.stood_down_version, 0)
-          AND f.version > coalesce(b.pardoned_version, 0)
+          AND f.version > coalesce(b.reinstated_version, 0)
         RETURNING f.tournament, f.tournament_name, b.name, b.stood_down_reason AS reason";
     sqlx::query_as(statement).bind(edition).bind(now).fetch_all(db).await
 }
@@ -146,7 +146,7 @@ pub async fn stand_down_entrant(
           AND e.id = en.edition AND t.id = e.tournament AND t.state = 'open'
           AND b.withdrawn_at IS NULL
           AND en.version > coalesce(b.stood_down_version, 0)
-          AND en.version > coalesce(b.pardoned_version, 0)
+          AND en.version > coalesce(b.reinstated_version, 0)
         RETURNING t.id AS tournament, t.name AS tournament_name, b.name,
             b.stood_down_reason AS reason";
     let query = sqlx::query_as(statement).bind(edition).bind(entrant.0).bind(reason).bind(now);
@@ -156,7 +156,7 @@ pub async fn stand_down_entrant(
 /// Lets a bot that was stood down take part again; whether it was.
 pub async fn reinstate(db: impl PgExecutor<'_>, bot: BotId) -> Result<bool> {
     let statement = "
-        UPDATE bots SET pardoned_version = stood_down_version, stood_down_version = NULL,
+        UPDATE bots SET reinstated_version = stood_down_version, stood_down_version = NULL,
             stood_down_at = NULL, stood_down_reason = NULL
         WHERE id = $1 AND stood_down_version IS NOT NULL";
     Ok(sqlx::query(statement).bind(bot).execute(db).await?.rows_affected() == 1)

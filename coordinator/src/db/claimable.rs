@@ -28,7 +28,7 @@ pub async fn look(db: impl PgExecutor<'_>) -> Result<Offers> {
             SELECT id FROM editions e
             WHERE state = 'running' AND (
                 SELECT true FROM lots WHERE edition = e.id AND state = 'pending'
-                ORDER BY expected DESC, number LIMIT 1
+                ORDER BY expected_ms DESC, number LIMIT 1
             )
             ORDER BY id
         )";

@@ -10,20 +10,20 @@ use time::OffsetDateTime;
 const ROWS: [(&str, &str); 17] = [
     ("records", "number"),
     ("evidence", "number"),
-    ("files", "number"),
+    ("bot_state", "number"),
     ("results", "number"),
     ("matches", "number"),
-    ("voids", "number"),
+    ("invalidated_matches", "number"),
     ("match_audits", "number"),
     ("worker_residuals", "worker"),
     ("residual_checks", "edition"),
-    ("awaited", "number"),
+    ("pending_reuse", "number"),
     ("lot_order", "before"),
     ("lots", "number"),
     ("lot_counts", "state"),
     ("standings", "entrant"),
     ("progress", "edition"),
-    ("paces", "edition"),
+    ("progress_samples", "edition"),
     ("entrants", "entrant"),
 ];
 
@@ -40,7 +40,7 @@ pub async fn add(
         WHERE e.tournament = $1 AND l.edition = e.id AND l.state = 'leased'";
     sqlx::query(statement).bind(tournament).execute(&mut *connection).await?;
     let statement = "
-        INSERT INTO dropped (tournament, name, at)
+        INSERT INTO deleted_tournaments (tournament, name, at)
         SELECT id, name, $2 FROM tournaments WHERE id = $1";
     sqlx::query(statement).bind(tournament).bind(now).execute(&mut *connection).await?;
     let statement = "UPDATE tournaments SET name = 'dropped.' || gen_random_uuid() WHERE id = $1";
@@ -49,7 +49,7 @@ pub async fn add(
 
 /// Tournaments that are not cleared away yet, with the names they had.
 pub async fn list(db: impl PgExecutor<'_>) -> Result<Vec<(TournamentId, String)>> {
-    let statement = "SELECT tournament, name FROM dropped ORDER BY at, tournament";
+    let statement = "SELECT tournament, name FROM deleted_tournaments ORDER BY at, tournament";
     sqlx::query_as(statement).fetch_all(db).await
 }
 
@@ -122,7 +122,7 @@ pub async fn clear_snapshots(
     sqlx::query(lock).execute(&mut *transaction).await?;
     let statement = "
         DELETE FROM snapshots s WHERE digest > $1 AND digest <= $2
-          AND NOT EXISTS (SELECT FROM files f WHERE f.digest = s.digest)";
+          AND NOT EXISTS (SELECT FROM bot_state f WHERE f.digest = s.digest)";
     sqlx::query(statement).bind(after).bind(&last).execute(&mut *transaction).await?;
     transaction.commit().await?;
     Ok(Some(last))
@@ -143,15 +143,15 @@ pub async fn finish(connection: &mut PgConnection, tournament: TournamentId) -> 
     let bundles: Vec<Vec<u8>> =
         sqlx::query_scalar(bundles).bind(tournament).fetch_all(&mut *db).await?;
     for statement in [
-        "DELETE FROM changes WHERE tournament = $1",
-        "DELETE FROM traces WHERE subject = 'edition'
+        "DELETE FROM edition_triggers WHERE tournament = $1",
+        "DELETE FROM trace_contexts WHERE subject = 'edition'
             AND id IN (SELECT id FROM editions WHERE tournament = $1)",
-        "DELETE FROM traces WHERE subject = 'version' AND id IN (
+        "DELETE FROM trace_contexts WHERE subject = 'version' AND id IN (
             SELECT v.id FROM versions v JOIN bots b ON b.id = v.bot WHERE b.tournament = $1)",
         "DELETE FROM editions WHERE tournament = $1",
         "DELETE FROM versions WHERE bot IN (SELECT id FROM bots WHERE tournament = $1)",
         "DELETE FROM bots WHERE tournament = $1",
-        "DELETE FROM dropped WHERE tournament = $1",
+        "DELETE FROM deleted_tournaments WHERE tournament = $1",
         "DELETE FROM tournaments WHERE id = $1",
     ] {
         sqlx::query(statement).bind(tournament).execute(&mut *db).await?;

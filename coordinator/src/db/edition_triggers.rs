@@ -19,7 +19,7 @@ pub async fn note(
     tournament: TournamentId,
     now: OffsetDateTime,
 ) -> Result<()> {
-    let statement = "INSERT INTO changes (tournament, at) VALUES ($1, $2)";
+    let statement = "INSERT INTO edition_triggers (tournament, at) VALUES ($1, $2)";
     sqlx::query(statement).bind(tournament).bind(now).execute(db).await.map(drop)
 }
 
@@ -28,7 +28,7 @@ pub async fn of_tournament(
     db: impl PgExecutor<'_>,
     tournament: TournamentId,
 ) -> Result<Vec<Change>> {
-    let statement = "SELECT id, at FROM changes WHERE tournament = $1 ORDER BY at, id";
+    let statement = "SELECT id, at FROM edition_triggers WHERE tournament = $1 ORDER BY at, id";
     sqlx::query_as(statement).bind(tournament).fetch_all(db).await
 }
 
@@ -36,7 +36,7 @@ pub async fn of_tournament(
 pub async fn tournaments(db: impl PgExecutor<'_>) -> Result<Vec<TournamentId>> {
     let statement = "
         SELECT t.id FROM tournaments t
-        WHERE t.state = 'open' AND t.id IN (SELECT tournament FROM changes)
+        WHERE t.state = 'open' AND t.id IN (SELECT tournament FROM edition_triggers)
           AND EXISTS (SELECT FROM editions e WHERE e.tournament = t.id)
         ORDER BY t.id";
     sqlx::query_scalar(statement).fetch_all(db).await
@@ -45,5 +45,9 @@ pub async fn tournaments(db: impl PgExecutor<'_>) -> Result<Vec<TournamentId>> {
 /// Forgets changes that an edition shows now.
 pub async fn forget(db: impl PgExecutor<'_>, changes: &[Change]) -> Result<()> {
     let ids: Vec<_> = changes.iter().map(|change| change.id).collect();
-    sqlx::query("DELETE FROM changes WHERE id = ANY ($1)").bind(ids).execute(db).await.map(drop)
+    sqlx::query("DELETE FROM edition_triggers WHERE id = ANY ($1)")
+        .bind(ids)
+        .execute(db)
+        .await
+        .map(drop)
 }

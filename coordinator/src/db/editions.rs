@@ -38,10 +38,12 @@ pub struct Edition {
     /// Matches planned so far.
     pub matches: i64,
     /// Whether results may bring more matches.
+    #[sqlx(rename = "open_ended")]
     pub growing: bool,
     /// The version of the rules it is played by.
     pub rules: String,
     /// Whether its lots are weighed before they are leased, because files pass between its matches.
+    #[sqlx(rename = "checks_reuse")]
     pub weighs: bool,
     /// Matches in its standings.
     pub counted: i64,
@@ -73,7 +75,7 @@ pub async fn create(
 ) -> Result<EditionId> {
     let statement = "
         WITH made AS (
-            INSERT INTO editions (tournament, number, components, growing, created_at, rules)
+            INSERT INTO editions (tournament, number, components, open_ended, created_at, rules)
             SELECT $1, coalesce(max(number), 0) + 1, $2, $3, $4, $5
             FROM editions WHERE tournament = $1 RETURNING id
         ), counting AS (
@@ -86,7 +88,7 @@ pub async fn create(
 
 /// Has the lots of an edition weighed before they are leased.
 pub async fn weigh(db: impl PgExecutor<'_>, edition: EditionId) -> Result<()> {
-    let statement = "UPDATE editions SET weighs = true WHERE id = $1";
+    let statement = "UPDATE editions SET checks_reuse = true WHERE id = $1";
     sqlx::query(statement).bind(edition).execute(db).await.map(drop)
 }
 
@@ -120,7 +122,7 @@ pub async fn set_lineage(
     edition: EditionId,
     lineage: &serde_json::Value,
 ) -> Result<()> {
-    let statement = "UPDATE editions SET lineage = $2 WHERE id = $1";
+    let statement = "UPDATE editions SET plan_history = $2 WHERE id = $1";
     sqlx::query(statement).bind(edition).bind(lineage).execute(db).await.map(drop)
 }
 
@@ -129,7 +131,7 @@ pub async fn lineage_of(
     db: impl PgExecutor<'_>,
     edition: EditionId,
 ) -> Result<Option<serde_json::Value>> {
-    let statement = "SELECT lineage FROM editions WHERE id = $1";
+    let statement = "SELECT plan_history FROM editions WHERE id = $1";
     sqlx::query_scalar(statement).bind(edition).fetch_one(db).await
 }
 
@@ -139,7 +141,7 @@ pub async fn lineage(
     tournament: TournamentId,
 ) -> Result<Option<serde_json::Value>> {
     let statement = "
-        SELECT lineage FROM editions WHERE tournament = $1 ORDER BY number DESC LIMIT 1";
+        SELECT plan_history FROM editions WHERE tournament = $1 ORDER BY number DESC LIMIT 1";
     let found = sqlx::query_scalar(statement).bind(tournament).fetch_optional(db).await?;
     Ok(found.flatten())
 }
@@ -209,11 +211,11 @@ pub async fn upkept(db: impl PgExecutor<'_>) -> Result<Vec<Upkept>> {
                 SELECT c.id FROM editions c WHERE c.tournament = t.id AND c.state = 'complete'
                 ORDER BY c.id DESC OFFSET 1 LIMIT 1), 0)
               AND coalesce((
-                SELECT true FROM lots WHERE edition = e.id AND state = 'reported' AND NOT taken
+                SELECT true FROM lots WHERE edition = e.id AND state = 'reported' AND NOT reused
                 LIMIT 1
               ), (
                 SELECT true FROM lots WHERE edition = e.id AND state = 'pending'
-                ORDER BY expected DESC, number LIMIT 1), false)
+                ORDER BY expected_ms DESC, number LIMIT 1), false)
             UNION
             SELECT edition, true FROM lots WHERE state = 'leased' AND deadline < (SELECT at FROM now)
             UNION
@@ -241,7 +243,7 @@ pub async fn waits_for_stood_down(
             SELECT FROM editions e
             JOIN lots l ON l.edition = e.id AND l.state = 'aside'
             JOIN matches m ON m.edition = e.id
-                AND m.number >= l.first AND m.number < l.first + l.count
+                AND m.number >= l.first_match AND m.number < l.first_match + l.count
             JOIN entrants n ON n.edition = e.id AND n.entrant = ANY (m.seats)
             JOIN bots b ON b.id = n.bot AND b.stood_down_version >= n.version
             WHERE e.tournament = $1 AND e.state = 'running')";
@@ -253,7 +255,7 @@ pub async fn official(
     db: impl PgExecutor<'_>,
     tournament: TournamentId,
 ) -> Result<Option<EditionId>> {
-    let statement = "SELECT id FROM official WHERE tournament = $1";
+    let statement = "SELECT id FROM official_editions WHERE tournament = $1";
     sqlx::query_scalar(statement).bind(tournament).fetch_optional(db).await
 }
 
@@ -278,8 +280,8 @@ pub async fn grow(
     growing: bool,
 ) -> Result<bool> {
     let statement = "
-        UPDATE editions SET matches = matches + $2, growing = $3
-        WHERE id = $1 AND state IN ('planning', 'running') AND (growing OR state = 'planning')";
+        UPDATE editions SET matches = matches + $2, open_ended = $3
+        WHERE id = $1 AND state IN ('planning', 'running') AND (open_ended OR state = 'planning')";
     let query = sqlx::query(statement).bind(edition).bind(matches).bind(growing);
     Ok(query.execute(db).await?.rows_affected() == 1)
 }
@@ -288,7 +290,7 @@ pub async fn grow(
 pub async fn full(db: impl PgExecutor<'_>, edition: EditionId) -> Result<Option<i64>> {
     let statement = "
         SELECT e.matches FROM editions e JOIN progress p ON p.edition = e.id
-        WHERE e.id = $1 AND e.state = 'running' AND e.growing AND p.counted = e.matches";
+        WHERE e.id = $1 AND e.state = 'running' AND e.open_ended AND p.counted = e.matches";
     sqlx::query_scalar(statement).bind(edition).fetch_optional(db).await
 }
 
@@ -297,7 +299,7 @@ pub async fn full(db: impl PgExecutor<'_>, edition: EditionId) -> Result<Option<
 pub async fn lock(db: impl PgExecutor<'_>, edition: EditionId, matches: i64) -> Result<bool> {
     let statement = "
         SELECT id FROM editions
-        WHERE id = $1 AND matches = $2 AND state = 'running' AND growing FOR NO KEY UPDATE";
+        WHERE id = $1 AND matches = $2 AND state = 'running' AND open_ended FOR NO KEY UPDATE";
     let locked: Option<i32> =
         sqlx::query_scalar(statement).bind(edition).bind(matches).fetch_optional(db).await?;
     Ok(locked.is_some())
@@ -322,7 +324,7 @@ pub async fn complete(
     let statement = "
         UPDATE editions AS e SET state = 'complete', ended_at = $2 FROM progress p
         WHERE e.id = $1 AND p.edition = e.id
-          AND e.state = 'running' AND NOT e.growing AND p.counted = e.matches";
+          AND e.state = 'running' AND NOT e.open_ended AND p.counted = e.matches";
     Ok(sqlx::query(statement).bind(edition).bind(now).execute(db).await?.rows_affected() == 1)
 }
 
@@ -343,10 +345,10 @@ pub async fn counts_void(db: impl PgExecutor<'_>, edition: EditionId) -> Result<
     // The first question is cheap, and nearly always answered with no.
     let statement = "
         SELECT EXISTS (
-            SELECT FROM voids v JOIN editions e ON e.id = v.edition
+            SELECT FROM invalidated_matches v JOIN editions e ON e.id = v.edition
             JOIN editions this ON this.tournament = e.tournament WHERE this.id = $1
         ) AND EXISTS (
-            SELECT FROM results r JOIN voids v
+            SELECT FROM results r JOIN invalidated_matches v
                 ON v.edition = coalesce(r.source_edition, r.edition)
                 AND v.number = coalesce(r.source_number, r.number)
             WHERE r.edition = $1)";
@@ -359,7 +361,7 @@ pub async fn keeps_void(db: &mut PgConnection, edition: EditionId) -> Result<boo
     let statement = "
         SELECT this.state <> 'cancelled' AND t.state = 'open' AND NOT EXISTS (
             SELECT FROM editions e WHERE e.tournament = this.tournament AND e.number > this.number
-        ) AND NOT EXISTS (SELECT FROM changes c WHERE c.tournament = this.tournament)
+        ) AND NOT EXISTS (SELECT FROM edition_triggers c WHERE c.tournament = this.tournament)
         FROM editions this JOIN tournaments t ON t.id = this.tournament WHERE this.id = $1";
     let newest = sqlx::query_scalar(statement).bind(edition).fetch_optional(&mut *db).await?;
     Ok(newest.unwrap_or(false) && counts_void(db, edition).await?)

@@ -50,7 +50,7 @@ pub async fn of_matches(db: impl PgExecutor<'_>, edition: EditionId) -> Result<V
         SELECT f.worker, m.number, m.seats
         FROM faults f
         JOIN lots l ON l.edition = f.edition AND l.number = f.lot AND l.count = 1
-        JOIN matches m ON m.edition = f.edition AND m.number = l.first
+        JOIN matches m ON m.edition = f.edition AND m.number = l.first_match
         WHERE f.edition = $1 AND f.worker IS NOT NULL
           AND f.kind IN ('expired', 'system', 'unclean', 'panic', 'inputs')
         ORDER BY f.id DESC LIMIT $2";
@@ -62,14 +62,14 @@ pub async fn played_since(db: impl PgExecutor<'_>, edition: EditionId) -> Result
     let statement = "
         SELECT l.worker, m.number, m.seats
         FROM (
-            SELECT worker, first, count, reported_at FROM lots
+            SELECT worker, first_match, count, reported_at FROM lots
             WHERE edition = $1 AND state IN ('reported', 'counted')
-              AND NOT taken AND worker IS NOT NULL
+              AND NOT reused AND worker IS NOT NULL
               AND reported_at >= (SELECT min(at) FROM faults WHERE edition = $1)
             ORDER BY reported_at DESC LIMIT $2
         ) AS l
         JOIN matches m ON m.edition = $1
-            AND m.number >= l.first AND m.number < l.first + l.count
+            AND m.number >= l.first_match AND m.number < l.first_match + l.count
         ORDER BY l.reported_at DESC LIMIT $2";
     sqlx::query_as(statement).bind(edition).bind(LOOKED_AT).fetch_all(db).await
 }

@@ -28,14 +28,14 @@ pub async fn find(
         JOIN lots l ON l.edition = e.id
         CROSS JOIN LATERAL (
             SELECT edition, number, source_edition FROM results
-            WHERE edition = l.edition AND number >= l.first AND number < l.first + l.count OFFSET 0
+            WHERE edition = l.edition AND number >= l.first_match AND number < l.first_match + l.count OFFSET 0
         ) AS r
         WHERE e.tournament = $1 AND l.reported_at IS NOT NULL AND r.source_edition IS NULL
           AND ($2::text IS NULL OR l.worker = (SELECT id FROM workers WHERE name = $2))
           AND ($3::timestamptz IS NULL OR l.reported_at >= $3)
           AND ($4::timestamptz IS NULL OR l.reported_at < $4)
           AND NOT EXISTS (
-              SELECT FROM voids v WHERE v.edition = r.edition AND v.number = r.number)
+              SELECT FROM invalidated_matches v WHERE v.edition = r.edition AND v.number = r.number)
         ORDER BY r.edition, r.number";
     let Wanted { worker, from, to } = wanted;
     let query = sqlx::query_as(statement).bind(tournament).bind(worker).bind(from).bind(to);
@@ -51,7 +51,7 @@ pub async fn originals(
 ) -> Result<Vec<(MatchId, MatchId, bool)>> {
     let statement = "
         SELECT u.edition, u.number, original.edition, original.number,
-            EXISTS (SELECT FROM voids v WHERE v.edition = original.edition
+            EXISTS (SELECT FROM invalidated_matches v WHERE v.edition = original.edition
                 AND v.number = original.number)
         FROM unnest($2::int[], $3::bigint[]) WITH ORDINALITY AS u (edition, number, place)
         JOIN editions e ON e.id = u.edition AND e.tournament = $1
@@ -110,7 +110,7 @@ pub async fn add(
     now: OffsetDateTime,
 ) -> Result<u64> {
     let statement = "
-        INSERT INTO voids (edition, number, at, by, reason)
+        INSERT INTO invalidated_matches (edition, number, at, by, reason)
         SELECT u.edition, u.number, $3, $4, $5
         FROM unnest($1::int[], $2::bigint[]) AS u (edition, number)
         ON CONFLICT (edition, number) DO NOTHING";

@@ -41,12 +41,12 @@ pub use reuse_check::{Weighed, decide, leave_void, take, weigh};
 string_enum! {
     /// Where a lot stands.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, sqlx::Type)]
-    #[sqlx(type_name = "lot_state", rename_all = "lowercase")]
+    #[sqlx(type_name = "lot_state", rename_all = "snake_case")]
     pub enum LotState {
         /// Other lots come first.
         Blocked = "blocked",
         /// It is looked up whether its matches were played already, or are being played.
-        Weighing = "weighing",
+        CheckingReuse = "checking_reuse",
         /// It may be leased.
         Pending = "pending",
         /// It is being played.
@@ -103,7 +103,8 @@ impl From<NewLot> for Entering {
 
 impl Row for Entering {
     const COPY: &'static str = "
-        COPY lots (number, first, edition, count, expected, width, waits, feeds, state, taken)
+        COPY lots (number, first_match, edition, count, expected_ms, score_len, blockers,
+            has_dependents, state, reused)
         FROM STDIN (FORMAT binary)";
 
     fn write(&self, edition: EditionId, rows: &mut Rows) {
@@ -169,13 +170,14 @@ pub struct Leased {
     #[sqlx(flatten)]
     pub lease: Lease,
     /// The first match.
+    #[sqlx(rename = "first_match")]
     pub first: MatchNumber,
     /// How many matches there are.
     pub count: i32,
     /// Numbers in the scores of each match.
+    #[sqlx(rename = "score_len")]
     pub width: i16,
     /// Expected play in milliseconds.
-    #[sqlx(rename = "expected")]
     pub expected_ms: i32,
     /// The worker that holds it; nothing if it was leased to none in particular.
     #[sqlx(rename = "worker")]
@@ -211,7 +213,7 @@ impl ClaimSize {
                     ), next AS (
                         SELECT ctid FROM lots
                         WHERE edition = (SELECT id FROM running) AND state = 'pending'
-                        ORDER BY expected DESC, number LIMIT ",
+                        ORDER BY expected_ms DESC, number LIMIT ",
                     $limit,
                     " FOR UPDATE SKIP LOCKED
                     )
@@ -221,8 +223,8 @@ impl ClaimSize {
                         worker = ($3::int[])[width_bucket(
                             l.ctid, ARRAY(SELECT ctid FROM next ORDER BY ctid))]
                     WHERE l.ctid = ANY (ARRAY(SELECT ctid FROM next))
-                    RETURNING l.edition, l.number, l.attempt, l.first, l.count, l.width,
-                        l.expected, l.worker"
+                    RETURNING l.edition, l.number, l.attempt, l.first_match, l.count, l.score_len,
+                        l.expected_ms, l.worker"
                 )
             };
         }
@@ -280,10 +282,10 @@ pub async fn count(
     let statement = "
         UPDATE lots SET state = 'counted'
         WHERE ctid = ANY (ARRAY(
-            SELECT ctid FROM lots WHERE edition = $1 AND state = 'reported' AND taken <= $2
-            ORDER BY taken, number LIMIT 4096
+            SELECT ctid FROM lots WHERE edition = $1 AND state = 'reported' AND reused <= $2
+            ORDER BY reused, number LIMIT 4096
         )) AND state IS NOT DISTINCT FROM 'reported'
-        RETURNING first, first + count AS past, worker, reported_at, taken";
+        RETURNING first_match, first_match + count AS past, worker, reported_at, reused";
     sqlx::query("SET LOCAL lock_timeout = '200ms'").execute(&mut *connection).await?;
     let query = sqlx::query_as(statement).bind(edition).bind(which == Which::All);
     query.fetch_all(connection).await
@@ -302,6 +304,7 @@ pub enum Which {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromRow)]
 pub struct CountedLot {
     /// Its first match.
+    #[sqlx(rename = "first_match")]
     pub first: i64,
     /// The match after its last.
     pub past: i64,
@@ -310,12 +313,13 @@ pub struct CountedLot {
     /// When.
     pub reported_at: Option<OffsetDateTime>,
     /// Whether its results were taken over.
+    #[sqlx(rename = "reused")]
     pub taken: bool,
 }
 
 /// The first match of a lot.
 pub async fn first(db: impl PgExecutor<'_>, lot: LotId) -> Result<MatchNumber> {
-    let statement = "SELECT first FROM lots WHERE edition = $1 AND number = $2";
+    let statement = "SELECT first_match FROM lots WHERE edition = $1 AND number = $2";
     let query = sqlx::query_scalar(statement).bind(lot.edition).bind(lot.number);
     query.fetch_one(db).await
 }
@@ -325,25 +329,25 @@ pub async fn first(db: impl PgExecutor<'_>, lot: LotId) -> Result<MatchNumber> {
 pub async fn misplanned(db: impl PgExecutor<'_>, edition: EditionId) -> Result<Option<String>> {
     let statement = "
         SELECT coalesce(
-            (SELECT 'lot ' || number || ' begins with match ' || first || ', not with ' || due
-             FROM (SELECT number, first, coalesce(sum(count) OVER (
-                       ORDER BY first, number ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+            (SELECT 'lot ' || number || ' begins with match ' || first_match || ', not with ' || due
+             FROM (SELECT number, first_match, coalesce(sum(count) OVER (
+                       ORDER BY first_match, number ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
                    ), 0) AS due
                    FROM lots WHERE edition = $1 AND number >= 0) AS cut
-             WHERE first <> due ORDER BY first LIMIT 1),
+             WHERE first_match <> due ORDER BY first_match LIMIT 1),
             (SELECT 'the lots hold ' || coalesce(sum(count), 0) || ' matches of ' || (
                  SELECT count(*) FROM matches WHERE edition = $1)
              FROM lots WHERE edition = $1 AND number >= 0
              HAVING coalesce(sum(count), 0) <> (SELECT count(*) FROM matches WHERE edition = $1)),
-            (SELECT 'lot ' || coalesce(l.number, o.after) || ' waits for ' || coalesce(l.waits, 0)
+            (SELECT 'lot ' || coalesce(l.number, o.after) || ' waits for ' || coalesce(l.blockers, 0)
                  || ' lots, and the order names ' || coalesce(o.befores, 0)
-             FROM (SELECT number, waits FROM lots
-                   WHERE edition = $1 AND state IN ('blocked', 'weighing', 'pending')) AS l
+             FROM (SELECT number, blockers FROM lots
+                   WHERE edition = $1 AND state IN ('blocked', 'checking_reuse', 'pending')) AS l
              FULL JOIN (SELECT after, count(*) AS befores FROM lot_order
                         WHERE edition = $1 GROUP BY after) AS o ON o.after = l.number
-             WHERE coalesce(l.waits, 0) <> coalesce(o.befores, 0) LIMIT 1),
+             WHERE coalesce(l.blockers, 0) <> coalesce(o.befores, 0) LIMIT 1),
             (SELECT 'lot ' || o.before || ' is not marked as one that others wait for'
              FROM lot_order o LEFT JOIN lots l ON l.edition = $1 AND l.number = o.before
-             WHERE o.edition = $1 AND l.feeds IS NOT TRUE LIMIT 1))";
+             WHERE o.edition = $1 AND l.has_dependents IS NOT TRUE LIMIT 1))";
     sqlx::query_scalar(statement).bind(edition).fetch_one(db).await
 }

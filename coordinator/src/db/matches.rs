@@ -15,6 +15,7 @@ pub struct Match {
     /// Its number in the edition.
     pub number: MatchNumber,
     /// Matches with the same deal have the same seed.
+    #[sqlx(rename = "seed_key")]
     pub deal: i64,
     /// Which of the tournament's boards, where there are several, from 0.
     pub board: Option<i16>,
@@ -26,6 +27,7 @@ pub struct Match {
     pub carried: Option<Vec<i64>>,
     /// For each seat the match whose files it begins with, if it begins with any; nothing at all
     /// where files do not pass from match to match.
+    #[sqlx(rename = "state_from")]
     pub files_from: Option<Vec<Option<i64>>>,
     /// Parameters that differ from the tournament's.
     pub params: Option<Value>,
@@ -43,7 +45,7 @@ impl From<Vec<i32>> for Seats {
 
 impl Row for Match {
     const COPY: &'static str = "
-        COPY matches (number, deal, edition, board, seats, carried, files_from, params)
+        COPY matches (number, seed_key, edition, board, seats, carried, state_from, params)
         FROM STDIN (FORMAT binary)";
 
     fn write(&self, edition: EditionId, rows: &mut Rows) {
@@ -91,7 +93,7 @@ pub async fn range(
     // The number behind the last one has to be a number, too.
     let first = first.0.min(i64::MAX - i64::from(count));
     let statement = "
-        SELECT number, deal, board, seats, carried, files_from, params FROM matches
+        SELECT number, seed_key, board, seats, carried, state_from, params FROM matches
         WHERE edition = $1 AND number >= $2 AND number < $2 + $3
         ORDER BY number";
     sqlx::query_as(statement).bind(edition).bind(first).bind(count).fetch_all(db).await
@@ -106,7 +108,7 @@ pub async fn planned(
     most: u32,
 ) -> Result<Vec<Match>> {
     let statement = "
-        SELECT number, deal, board, seats, carried, files_from, params FROM matches
+        SELECT number, seed_key, board, seats, carried, state_from, params FROM matches
         WHERE edition = $1 AND number >= $2 AND ($3::int IS NULL OR $3 = ANY (seats))
         ORDER BY number LIMIT $4";
     let query = sqlx::query_as(statement).bind(edition).bind(first);
@@ -165,11 +167,11 @@ pub async fn of_lots(
     lots: &[Leased],
 ) -> Result<Vec<Match>> {
     let statement = "
-        SELECT m.number, m.deal, m.board, m.seats, m.carried, m.files_from, m.params
-        FROM unnest($2::bigint[], $3::int[]) WITH ORDINALITY AS lot (first, count, place)
+        SELECT m.number, m.seed_key, m.board, m.seats, m.carried, m.state_from, m.params
+        FROM unnest($2::bigint[], $3::int[]) WITH ORDINALITY AS lot (first_match, count, place)
         CROSS JOIN LATERAL (
             SELECT * FROM matches
-            WHERE edition = $1 AND number >= lot.first AND number < lot.first + lot.count OFFSET 0
+            WHERE edition = $1 AND number >= lot.first_match AND number < lot.first_match + lot.count OFFSET 0
         ) AS m
         ORDER BY lot.place, m.number";
     let (firsts, counts): (Vec<_>, Vec<_>) = lots.iter().map(|lot| (lot.first, lot.count)).unzip();

@@ -5,11 +5,12 @@ use arbiter_proto::ids::{EditionId, TournamentId};
 use sqlx::{AssertSqlSafe, PgConnection, PgExecutor, Result};
 
 /// The tables that are cut up.
-const TABLES: [&str; 5] = ["matches", "results", "evidence", "records", "files"];
+const TABLES: [&str; 5] = ["matches", "results", "evidence", "records", "bot_state"];
 
 /// The shelves of a tournament, by the first edition that they have room for.
 pub async fn of_tournament(db: impl PgExecutor<'_>, tournament: TournamentId) -> Result<Vec<i32>> {
-    let statement = "SELECT first FROM shelves WHERE tournament = $1 ORDER BY first";
+    let statement =
+        "SELECT first_edition FROM partitions WHERE tournament = $1 ORDER BY first_edition";
     sqlx::query_scalar(statement).bind(tournament).fetch_all(db).await
 }
 
@@ -45,7 +46,7 @@ pub async fn take_down(connection: &mut PgConnection, first: i32) -> Result<()> 
         }
         run(&mut *connection, format!("DROP TABLE IF EXISTS {shelf}")).await?;
     }
-    let statement = "DELETE FROM shelves WHERE first = $1";
+    let statement = "DELETE FROM partitions WHERE first_edition = $1";
     sqlx::query(statement).bind(first).execute(connection).await.map(drop)
 }
 

@@ -20,6 +20,7 @@ pub struct PlayedMatch {
     #[sqlx(flatten)]
     pub result: MatchResult,
     /// What its seed is derived with.
+    #[sqlx(rename = "seed_key")]
     pub deal: i64,
     /// The entrants, seat 1 first.
     #[sqlx(try_from = "Vec<i32>")]
@@ -54,7 +55,7 @@ impl PlayedMatch {
 macro_rules! played {
     ($rest:literal) => {
         concat!(
-            "SELECT m.number, m.deal, m.seats, m.params, r.scores, r.forfeits, r.bad_answers,
+            "SELECT m.number, m.seed_key, m.seats, m.params, r.scores, r.forfeits, r.bad_answers,
                 r.transcript, r.wall_ms, r.level::text, r.source_edition, r.source_number ",
             $rest
         )
@@ -115,7 +116,7 @@ pub async fn lot(db: impl PgExecutor<'_>, id: MatchId) -> Result<Option<Standing
                 CASE WHEN is_before THEN high ELSE middle - 1 END
             FROM (
                 SELECT h.low, h.high, m.middle, coalesce((
-                    SELECT l.first <= $2 FROM lots l WHERE l.edition = $1 AND l.number = m.middle
+                    SELECT l.first_match <= $2 FROM lots l WHERE l.edition = $1 AND l.number = m.middle
                 ), false) AS is_before
                 FROM halves h CROSS JOIN LATERAL (SELECT (h.low + h.high + 1) / 2 AS middle) AS m
                 WHERE h.low < h.high
@@ -127,7 +128,7 @@ pub async fn lot(db: impl PgExecutor<'_>, id: MatchId) -> Result<Option<Standing
             UNION ALL
             (SELECT * FROM lots WHERE edition = $1
                 AND number = (SELECT low FROM halves WHERE low >= high)
-                AND first <= $2 AND first + count > $2)
+                AND first_match <= $2 AND first_match + count > $2)
         ) AS l
         LEFT JOIN workers w ON w.id = l.worker
         ORDER BY l.number LIMIT 1";

@@ -23,11 +23,11 @@ pub struct Pace {
 /// Takes note of how far running editions are, if that was long enough ago.
 pub async fn mark(db: impl PgExecutor<'_>, now: OffsetDateTime) -> Result<u64> {
     let statement = "
-        INSERT INTO paces AS p (edition, at, played, before_at, before_played)
+        INSERT INTO progress_samples AS p (edition, at, played, before_at, before_played)
         SELECT e.id, $1, f.played, $1, f.played
         FROM editions e JOIN progress f ON f.edition = e.id
         WHERE e.state = 'running'
-          AND NOT EXISTS (SELECT FROM paces p WHERE p.edition = e.id AND p.at > $2)
+          AND NOT EXISTS (SELECT FROM progress_samples p WHERE p.edition = e.id AND p.at > $2)
         ON CONFLICT (edition) DO UPDATE
         SET before_at = p.at, before_played = p.played, at = excluded.at, played = excluded.played
         WHERE p.at <= $2";
@@ -39,6 +39,6 @@ pub async fn mark(db: impl PgExecutor<'_>, now: OffsetDateTime) -> Result<u64> {
 pub async fn of_edition(db: impl PgExecutor<'_>, edition: EditionId) -> Result<Option<Pace>> {
     let statement = "
         SELECT p.before_at, p.before_played AS before, f.played
-        FROM paces p JOIN progress f ON f.edition = p.edition WHERE p.edition = $1";
+        FROM progress_samples p JOIN progress f ON f.edition = p.edition WHERE p.edition = $1";
     sqlx::query_as(statement).bind(edition).fetch_optional(db).await
 }

@@ -24,7 +24,7 @@ pub async fn begin(
     now: OffsetDateTime,
 ) -> Result<Vec<(EditionId, PackId)>> {
     let statement = "
-        INSERT INTO packs (edition, begun_at) SELECT u.edition, $2 FROM unnest($1::int[]) AS u (edition)
+        INSERT INTO record_objects (edition, begun_at) SELECT u.edition, $2 FROM unnest($1::int[]) AS u (edition)
         RETURNING edition, id";
     sqlx::query_as(statement).bind(editions).bind(now).fetch_all(db).await
 }
@@ -34,7 +34,7 @@ pub async fn begin(
 /// # Errors
 /// If one of them is not there any more.
 pub async fn used(db: impl PgExecutor<'_>, packs: &[PackId]) -> Result<()> {
-    let statement = "UPDATE packs SET used = true WHERE id = ANY ($1)";
+    let statement = "UPDATE record_objects SET used = true WHERE id = ANY ($1)";
     let used = sqlx::query(statement).bind(bytes(packs)).execute(db).await?.rows_affected();
     if used == packs.len() as u64 {
         return Ok(());
@@ -49,25 +49,25 @@ pub async fn forgotten(
     before: OffsetDateTime,
 ) -> Result<Vec<(EditionId, PackId)>> {
     let statement = "
-        SELECT edition, id FROM packs WHERE NOT used AND begun_at < $1
+        SELECT edition, id FROM record_objects WHERE NOT used AND begun_at < $1
         ORDER BY begun_at LIMIT 20 FOR UPDATE SKIP LOCKED";
     sqlx::query_as(statement).bind(before).fetch_all(db).await
 }
 
 /// Some packs of an edition that were used: one that was not is forgotten in its time.
 pub async fn of_edition(db: impl PgExecutor<'_>, edition: EditionId) -> Result<Vec<PackId>> {
-    let statement = "SELECT id FROM packs WHERE edition = $1 AND used LIMIT 100";
+    let statement = "SELECT id FROM record_objects WHERE edition = $1 AND used LIMIT 100";
     sqlx::query_scalar(statement).bind(edition).fetch_all(db).await
 }
 
 /// Whether anything is in a store.
 pub async fn any(db: impl PgExecutor<'_>) -> Result<bool> {
-    sqlx::query_scalar("SELECT EXISTS (SELECT FROM packs)").fetch_one(db).await
+    sqlx::query_scalar("SELECT EXISTS (SELECT FROM record_objects)").fetch_one(db).await
 }
 
 /// Forgets packs whose objects are gone.
 pub async fn forget(connection: &mut PgConnection, packs: &[PackId]) -> Result<()> {
-    let statement = "DELETE FROM packs WHERE id = ANY ($1)";
+    let statement = "DELETE FROM record_objects WHERE id = ANY ($1)";
     sqlx::query(statement).bind(bytes(packs)).execute(connection).await.map(drop)
 }
 

@@ -34,7 +34,7 @@ pub async fn copy_in<'a>(
     records: impl Iterator<Item = (EditionId, MatchNumber, Record<&'a [u8]>)> + Send,
 ) -> Result<u64> {
     let statement = "
-        COPY records (number, edition, bytes, pack, start, length) FROM STDIN (FORMAT binary)";
+        COPY records (number, edition, bytes, object, start, length) FROM STDIN (FORMAT binary)";
     send(connection, statement, records, |(edition, number, record), rows| {
         rows.row(6).int8(number.0).int4(edition.0);
         match record {
@@ -61,7 +61,7 @@ impl FromRow<'_, PgRow> for Found {
         let record = match row.try_get("bytes")? {
             Some(bytes) => Record::Here(bytes),
             None => Record::There(Slice {
-                pack: row.try_get("pack")?,
+                pack: row.try_get("object")?,
                 start: row.try_get("start")?,
                 length: row.try_get("length")?,
             }),
@@ -74,7 +74,7 @@ impl FromRow<'_, PgRow> for Found {
 /// was.
 pub async fn find(db: impl PgExecutor<'_>, id: MatchId) -> Result<Option<Found>> {
     let statement = "
-        SELECT c.edition, c.bytes, c.pack, c.start, c.length FROM results r
+        SELECT c.edition, c.bytes, c.object, c.start, c.length FROM results r
         JOIN records c ON c.edition = coalesce(r.source_edition, r.edition)
             AND c.number = coalesce(r.source_number, r.number)
         WHERE r.edition = $1 AND r.number = $2";
@@ -95,7 +95,7 @@ pub struct Dealt {
 impl FromRow<'_, PgRow> for Dealt {
     fn from_row(row: &PgRow) -> Result<Self> {
         let number = row.try_get("number")?;
-        Ok(Self { number, deal: row.try_get("deal")?, found: Found::from_row(row)? })
+        Ok(Self { number, deal: row.try_get("seed_key")?, found: Found::from_row(row)? })
     }
 }
 
@@ -107,10 +107,10 @@ pub async fn page(
     after: MatchNumber,
 ) -> Result<Vec<Dealt>> {
     let statement = "
-        SELECT m.number, m.deal, c.edition, c.bytes, c.pack, c.start, c.length
+        SELECT m.number, m.seed_key, c.edition, c.bytes, c.object, c.start, c.length
         FROM results r
         CROSS JOIN LATERAL (
-            SELECT number, deal FROM matches WHERE edition = $1 AND number = r.number OFFSET 0
+            SELECT number, seed_key FROM matches WHERE edition = $1 AND number = r.number OFFSET 0
         ) AS m
         CROSS JOIN LATERAL (
             SELECT * FROM records
@@ -127,7 +127,7 @@ pub async fn old(db: impl PgExecutor<'_>, before: OffsetDateTime) -> Result<Vec<
         SELECT e.id FROM tournaments t JOIN editions e ON e.tournament = t.id
         WHERE t.ended_at < $1 AND (
             EXISTS (SELECT FROM records c WHERE c.edition = e.id)
-            OR EXISTS (SELECT FROM packs p WHERE p.edition = e.id AND p.used))
+            OR EXISTS (SELECT FROM record_objects p WHERE p.edition = e.id AND p.used))
         ORDER BY e.id";
     sqlx::query_scalar(statement).bind(before).fetch_all(db).await
 }
@@ -136,10 +136,10 @@ pub async fn old(db: impl PgExecutor<'_>, before: OffsetDateTime) -> Result<Vec<
 /// by the first edition that they have room for.
 pub async fn old_shelves(db: impl PgExecutor<'_>, before: OffsetDateTime) -> Result<Vec<i32>> {
     let statement = "
-        SELECT s.first FROM tournaments t JOIN shelves s ON s.tournament = t.id
+        SELECT s.first_edition FROM tournaments t JOIN partitions s ON s.tournament = t.id
         WHERE t.ended_at < $1 AND EXISTS (
-            SELECT FROM records c WHERE c.edition >= s.first AND c.edition < s.past)
-        ORDER BY s.first";
+            SELECT FROM records c WHERE c.edition >= s.first_edition AND c.edition < s.end_edition)
+        ORDER BY s.first_edition";
     sqlx::query_scalar(statement).bind(before).fetch_all(db).await
 }
 

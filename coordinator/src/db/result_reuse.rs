@@ -40,27 +40,27 @@ macro_rules! twins {
                 WHERE this.id = $1 GROUP BY o.edition
             ), played AS MATERIALIZED (
                 SELECT earlier.edition, lot.number AS lot, m.number,
-                    m.deal, m.board, m.carried, m.params, cardinality(m.seats) AS seats,
+                    m.seed_key, m.board, m.carried, m.params, cardinality(m.seats) AS seats,
                     earlier.entrants[m.seats[1] + 1] AS one,
                     earlier.entrants[m.seats[2] + 1] AS two,
                     earlier.entrants[m.seats[3] + 1] AS three,
                     earlier.entrants[m.seats[4] + 1] AS four
                 FROM earlier
                 CROSS JOIN LATERAL (
-                    SELECT number, first, count FROM lots
-                    WHERE edition = earlier.edition AND NOT taken AND state IN (",
+                    SELECT number, first_match, count FROM lots
+                    WHERE edition = earlier.edition AND NOT reused AND state IN (",
             $state,
             ") OFFSET 0
                 ) AS lot
                 CROSS JOIN LATERAL (
                     SELECT * FROM matches
-                    WHERE edition = earlier.edition AND files_from IS NULL
-                      AND number >= lot.first AND number < lot.first + lot.count OFFSET 0
+                    WHERE edition = earlier.edition AND state_from IS NULL
+                      AND number >= lot.first_match AND number < lot.first_match + lot.count OFFSET 0
                 ) AS m
             ), twin AS MATERIALIZED (
                 SELECT n.number, p.edition AS source_edition, p.number AS source_number, p.lot
-                FROM matches n JOIN played p ON p.deal = n.deal
-                WHERE n.edition = $1 AND n.number >= $2 AND n.files_from IS NULL
+                FROM matches n JOIN played p ON p.seed_key = n.seed_key
+                WHERE n.edition = $1 AND n.number >= $2 AND n.state_from IS NULL
                   AND p.seats = cardinality(n.seats)
                   AND p.one = n.seats[1]
                   AND p.two IS NOT DISTINCT FROM n.seats[2]
@@ -113,7 +113,7 @@ pub async fn results(
         FROM (
             SELECT DISTINCT ON (twin.number) twin.* FROM twin
             WHERE NOT EXISTS (
-                SELECT FROM voids v
+                SELECT FROM invalidated_matches v
                 WHERE v.edition = twin.source_edition AND v.number = twin.source_number)
               AND NOT EXISTS (
                 SELECT FROM results there
@@ -139,7 +139,7 @@ pub async fn wait(
 ) -> Result<u64> {
     let statement = concat!(
         twins!("'leased'"),
-        " INSERT INTO awaited (edition, number, source_edition, source_number, source_lot)
+        " INSERT INTO pending_reuse (edition, number, source_edition, source_number, source_lot)
         SELECT DISTINCT ON (twin.number)
             $1, twin.number, twin.source_edition, twin.source_number, twin.lot
         FROM twin
@@ -180,11 +180,13 @@ pub async fn is_possible(db: impl PgExecutor<'_>, edition: EditionId) -> Result<
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromRow)]
 pub struct Run {
     /// The first of them.
+    #[sqlx(rename = "first_match")]
     pub first: i64,
     /// The one after the last.
     pub past: i64,
     /// Whether they have their results; else they are the same as matches of one lot that is being
     /// played.
+    #[sqlx(rename = "reused")]
     pub taken: bool,
 }
 
@@ -195,19 +197,19 @@ pub async fn runs(
     first: MatchNumber,
 ) -> Result<Vec<Run>> {
     let statement = "
-        SELECT min(number) AS first, max(number) + 1 AS past, taken
+        SELECT min(number) AS first_match, max(number) + 1 AS past, reused
         FROM (
-            SELECT number, true AS taken, NULL::int AS source, NULL::bigint AS lot,
+            SELECT number, true AS reused, NULL::int AS source, NULL::bigint AS lot,
                 number - row_number() OVER (ORDER BY number) AS run
             FROM results WHERE edition = $1 AND number >= $2
             UNION ALL
             SELECT number, false, source_edition, source_lot,
                 number - row_number() OVER (
                     PARTITION BY source_edition, source_lot ORDER BY number)
-            FROM awaited a
+            FROM pending_reuse a
             WHERE edition = $1 AND number >= $2 AND NOT EXISTS (
                 SELECT FROM results r WHERE r.edition = $1 AND r.number = a.number)
         ) AS each
-        GROUP BY taken, source, lot, run ORDER BY first";
+        GROUP BY reused, source, lot, run ORDER BY first_match";
     sqlx::query_as(statement).bind(edition).bind(first).fetch_all(db).await
 }

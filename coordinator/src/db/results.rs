@@ -159,10 +159,10 @@ pub async fn each_of_ranges(
     // The ranges lead, one look into the index for each.
     let statement = played!(
         "
-        FROM unnest($2::bigint[], $3::bigint[]) AS range (first, past)
+        FROM unnest($2::bigint[], $3::bigint[]) AS range (first_match, past)
         CROSS JOIN LATERAL (
             SELECT * FROM results
-            WHERE edition = $1 AND number >= range.first AND number < range.past OFFSET 0
+            WHERE edition = $1 AND number >= range.first_match AND number < range.past OFFSET 0
         ) AS r
         CROSS JOIN LATERAL (
             SELECT seats, carried FROM matches WHERE edition = $1 AND number = r.number OFFSET 0
@@ -220,7 +220,7 @@ pub async fn page(
           AND NOT ($3 AND EXISTS (
               SELECT FROM lots l
               WHERE l.edition = $1 AND l.state = 'reported'
-                AND l.first <= r.number AND r.number < l.first + l.count))
+                AND l.first_match <= r.number AND r.number < l.first_match + l.count))
         ORDER BY number LIMIT 10000"
     );
     sqlx::query_as(statement).bind(edition).bind(after).bind(counted).fetch_all(db).await
@@ -258,7 +258,7 @@ pub async fn each_dealt<E>(
     mut see: impl FnMut(i64, &Played) -> Result<(), E>,
 ) -> Result<Result<(), E>> {
     let statement = played!(
-        ", m.deal
+        ", m.seed_key
         FROM results r JOIN matches m USING (edition, number)
         WHERE edition = $1 ORDER BY number"
     );

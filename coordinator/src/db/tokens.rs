@@ -51,6 +51,7 @@ pub struct Token {
     /// When it last let somebody in, to within some minutes.
     pub used_at: Option<OffsetDateTime>,
     /// Until when its former secret lets in, too.
+    #[sqlx(rename = "previous_valid_until")]
     pub former_until: Option<OffsetDateTime>,
 }
 
@@ -92,7 +93,7 @@ pub async fn expire(
 macro_rules! tokens {
     ($rest:literal) => {
         concat!(
-            "SELECT id, role, name, created_at, revoked_at, expires_at, used_at, former_until
+            "SELECT id, role, name, created_at, revoked_at, expires_at, used_at, previous_valid_until
             FROM tokens ",
             $rest
         )
@@ -105,7 +106,7 @@ pub async fn find(
     hash: &[u8; 32],
     now: OffsetDateTime,
 ) -> Result<Option<Token>> {
-    let statement = tokens!("WHERE id = token_of($1, $2)");
+    let statement = tokens!("WHERE id = find_token($1, $2)");
     sqlx::query_as(statement).bind(hash.as_slice()).bind(now).fetch_optional(db).await
 }
 
@@ -142,7 +143,7 @@ pub async fn rotate(
 ) -> Result<bool> {
     let statement = "
         UPDATE tokens SET hash = $2, first_hash = coalesce(first_hash, hash),
-            former_hash = CASE WHEN $3::timestamptz IS NOT NULL THEN hash END, former_until = $3
+            previous_hash = CASE WHEN $3::timestamptz IS NOT NULL THEN hash END, previous_valid_until = $3
         WHERE id = $1 AND revoked_at IS NULL";
     let query = sqlx::query(statement).bind(id).bind(hash.as_slice()).bind(until);
     Ok(query.execute(db).await?.rows_affected() == 1)
@@ -196,7 +197,7 @@ pub async fn is_good(db: impl PgExecutor<'_>, id: TokenId) -> Result<bool> {
 pub async fn ended(db: impl PgExecutor<'_>, hashes: &[[u8; 32]]) -> Result<Vec<[u8; 32]>> {
     let statement = "
         SELECT secret FROM unnest($1::bytea[]) AS secret
-        WHERE token_of(secret, database_clock()) IS NULL";
+        WHERE find_token(secret, database_clock()) IS NULL";
     let hashes: Vec<_> = hashes.iter().map(<[u8; 32]>::as_slice).collect();
     let ended: Vec<Vec<u8>> = sqlx::query_scalar(statement).bind(hashes).fetch_all(db).await?;
     Ok(ended.into_iter().filter_map(|hash| hash.try_into().ok()).collect())

@@ -143,7 +143,7 @@ impl FromRow<'_, PgRow> for Tournament {
             state: row.try_get("state")?,
             created_at: row.try_get("created_at")?,
             ended_at: row.try_get("ended_at")?,
-            trouble: row.try_get("trouble")?,
+            trouble: row.try_get("last_error")?,
         })
     }
 }
@@ -154,10 +154,10 @@ macro_rules! there {
     ($fit:literal) => {
         concat!(
             "SELECT t.id, t.name, t.game, t.settings, t.seed, t.seed_hash, t.state, t.created_at,
-                t.ended_at, t.trouble, t.beacon, t.beacon_value, t.beacon_given_at, t.beacon_from,
+                t.ended_at, t.last_error, t.beacon, t.beacon_value, t.beacon_given_at, t.beacon_from,
                 t.committed_seed
             FROM tournaments t
-            WHERE NOT EXISTS (SELECT FROM dropped d WHERE d.tournament = t.id) ",
+            WHERE NOT EXISTS (SELECT FROM deleted_tournaments d WHERE d.tournament = t.id) ",
             $fit
         )
     };
@@ -255,8 +255,8 @@ pub async fn trouble(
     trouble: Option<&str>,
 ) -> Result<()> {
     let statement = "
-        UPDATE tournaments SET trouble = left($2, 4000)
-        WHERE id = $1 AND trouble IS DISTINCT FROM left($2, 4000)";
+        UPDATE tournaments SET last_error = left($2, 4000)
+        WHERE id = $1 AND last_error IS DISTINCT FROM left($2, 4000)";
     sqlx::query(statement).bind(tournament).bind(trouble).execute(db).await.map(drop)
 }
 

@@ -24,7 +24,7 @@ pub async fn keep_edition(
 
 async fn keep(db: impl PgExecutor<'_>, subject: &str, id: i32, parent: &TraceParent) -> Result<()> {
     let statement = "
-        INSERT INTO traces (subject, id, parent) VALUES ($1, $2, $3)
+        INSERT INTO trace_contexts (subject, id, parent) VALUES ($1, $2, $3)
         ON CONFLICT (subject, id) DO UPDATE SET parent = excluded.parent";
     sqlx::query(statement)
         .bind(subject)
@@ -52,7 +52,7 @@ pub async fn of_edition(
 }
 
 async fn find(db: impl PgExecutor<'_>, subject: &str, id: i32) -> Result<Option<TraceParent>> {
-    let statement = "SELECT parent FROM traces WHERE subject = $1 AND id = $2";
+    let statement = "SELECT parent FROM trace_contexts WHERE subject = $1 AND id = $2";
     let query = sqlx::query_scalar(statement).bind(subject).bind(id);
     let found: Option<String> = query.fetch_optional(db).await?;
     Ok(found.and_then(|parent| parent.parse().ok()))
@@ -67,7 +67,7 @@ pub async fn move_version(
 ) -> Result<()> {
     let Some(version) = trial.version() else { return Ok(()) };
     let statement = "
-        UPDATE traces SET parent = $2 WHERE subject = 'version' AND id = $1
+        UPDATE trace_contexts SET parent = $2 WHERE subject = 'version' AND id = $1
           AND EXISTS (SELECT FROM trials t
                       WHERE t.version = $1 AND t.attempt = $3 AND t.state = 'leased')";
     let query = sqlx::query(statement).bind(version).bind(parent.to_string());
@@ -82,7 +82,7 @@ pub async fn take_versions(
 ) -> Result<Vec<TraceParent>> {
     let statement = "
         WITH taken AS (
-            DELETE FROM traces t USING versions v, versions shown
+            DELETE FROM trace_contexts t USING versions v, versions shown
             WHERE t.subject = 'version' AND v.id = t.id
               AND shown.bot = v.bot AND shown.id >= v.id AND shown.id = ANY ($1)
             RETURNING t.id, t.parent
@@ -96,7 +96,7 @@ pub async fn take_versions(
 pub async fn forget_failed(db: impl PgExecutor<'_>, trial: Lease) -> Result<()> {
     let Some(version) = trial.version() else { return Ok(()) };
     let statement = "
-        DELETE FROM traces WHERE subject = 'version' AND id = $1
+        DELETE FROM trace_contexts WHERE subject = 'version' AND id = $1
           AND EXISTS (SELECT FROM trials t
                       WHERE t.version = $1 AND t.attempt = $2 AND t.state = 'failed')";
     let query = sqlx::query(statement).bind(version).bind(trial.attempt);
@@ -108,7 +108,8 @@ pub async fn take_edition(
     db: impl PgExecutor<'_>,
     edition: EditionId,
 ) -> Result<Option<TraceParent>> {
-    let statement = "DELETE FROM traces WHERE subject = 'edition' AND id = $1 RETURNING parent";
+    let statement =
+        "DELETE FROM trace_contexts WHERE subject = 'edition' AND id = $1 RETURNING parent";
     let parent: Option<String> =
         sqlx::query_scalar(statement).bind(edition).fetch_optional(db).await?;
     Ok(parent.and_then(|parent| parent.parse().ok()))

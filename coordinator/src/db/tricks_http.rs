@@ -83,7 +83,7 @@ pub async fn find(
     let statement = "
         SELECT t.id, coalesce(t.first_hash, t.hash) AS first, t.role, s.seed, s.turn, s.played
         FROM tokens t LEFT JOIN tricks_sessions s ON s.token = t.id AND s.started_at > $2
-        WHERE t.id = token_of($1, $3)";
+        WHERE t.id = find_token($1, $3)";
     let query = sqlx::query_as(statement).bind(hash.as_slice()).bind(since).bind(now);
     let found: Option<Found> = query.fetch_optional(db).await?;
     Ok(found.map(|Found { id, first, role, seed, turn, played }| {

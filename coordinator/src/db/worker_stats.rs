@@ -34,10 +34,10 @@ pub async fn reported(
         JOIN lots l ON l.edition = e.id
         CROSS JOIN LATERAL (
             SELECT forfeits FROM results
-            WHERE edition = l.edition AND number >= l.first AND number < l.first + l.count OFFSET 0
+            WHERE edition = l.edition AND number >= l.first_match AND number < l.first_match + l.count OFFSET 0
         ) AS r
         WHERE ($1::int IS NULL OR e.tournament = $1)
-          AND l.state IN ('reported', 'counted') AND NOT l.taken AND l.worker IS NOT NULL
+          AND l.state IN ('reported', 'counted') AND NOT l.reused AND l.worker IS NOT NULL
         GROUP BY l.worker ORDER BY l.worker";
     sqlx::query_as(statement).bind(tournament).fetch_all(db).await
 }
@@ -86,18 +86,18 @@ const ANSWERS: &str = "
             AND (hashint8extended(l.number, $2) & 9223372036854775807) % $3 = 0
         CROSS JOIN LATERAL (
             SELECT number, scores, forfeits FROM results
-            WHERE edition = l.edition AND number >= l.first AND number < l.first + l.count
+            WHERE edition = l.edition AND number >= l.first_match AND number < l.first_match + l.count
             OFFSET 0
         ) AS r
         CROSS JOIN LATERAL (
             SELECT seats, board FROM matches
-            WHERE edition = l.edition AND number = r.number AND files_from IS NULL OFFSET 0
+            WHERE edition = l.edition AND number = r.number AND state_from IS NULL OFFSET 0
         ) AS m
         CROSS JOIN LATERAL generate_series(1, cardinality(m.seats)) AS s (seat)
         JOIN entrants n ON n.edition = l.edition AND n.entrant = m.seats[s.seat]
-        WHERE l.state IN ('reported', 'counted') AND NOT l.taken AND l.worker IS NOT NULL
+        WHERE l.state IN ('reported', 'counted') AND NOT l.reused AND l.worker IS NOT NULL
           AND NOT EXISTS (
-            SELECT FROM voids v WHERE v.edition = l.edition AND v.number = r.number)
+            SELECT FROM invalidated_matches v WHERE v.edition = l.edition AND v.number = r.number)
     ), best AS (
         SELECT *, max(score) OVER (PARTITION BY edition, number) AS most FROM played
     ), won AS MATERIALIZED (
@@ -158,7 +158,7 @@ pub async fn answers(
 ) -> Result<Vec<WorkerSample<WorkerId, Question>>> {
     // The matches that were played for this edition: those of lots that were not taken over.
     let played = "
-        SELECT coalesce(sum(count), 0)::bigint FROM lots WHERE edition = $1 AND NOT taken";
+        SELECT coalesce(sum(count), 0)::bigint FROM lots WHERE edition = $1 AND NOT reused";
     let played: i64 = sqlx::query_scalar(played).bind(edition).fetch_one(&mut *db).await?;
     let one_in = (played / most).max(1);
     // A forfeit by the clock is stored as 1. The numbers of a seat's score stand together.

@@ -108,7 +108,7 @@ pub async fn slots(db: impl PgExecutor<'_>, since: OffsetDateTime) -> Result<u32
 
 /// Which database this is, for workers that come back.
 pub async fn database(db: impl PgExecutor<'_>) -> Result<String> {
-    sqlx::query_scalar("SELECT id::text FROM identity").fetch_one(db).await
+    sqlx::query_scalar("SELECT id::text FROM installation").fetch_one(db).await
 }
 
 /// All workers, those heard of last first.

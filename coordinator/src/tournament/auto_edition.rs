@@ -1,6 +1,6 @@
 //! Opens the editions that are due, because bots came, changed or went.
 //!
-//! What makes an edition due are rows of `changes`. Some time after the first of them, the window of
+//! What makes an edition due are rows of `edition_triggers`. Some time after the first of them, the window of
 //! the tournament, an edition is opened that shows all there are by then; one that runs is replaced.
 //! The row of the tournament is locked meanwhile and looked at again, so that several coordinators
 //! may do this at once. A change that comes too late for an edition stays, and makes another one

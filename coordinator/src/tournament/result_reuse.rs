@@ -63,7 +63,7 @@ where
         }
         let enter = |lot: NewLot| match Entering::from(lot) {
             Entering { lot, state: LotState::Pending } if weighs => {
-                Entering { lot, state: LotState::Weighing }
+                Entering { lot, state: LotState::CheckingReuse }
             }
             other => other,
         };
@@ -133,7 +133,7 @@ impl<L: Iterator<Item = NewLot>> Cut<L> {
         while self.runs.next_if(|run| run.past <= first).is_some() {}
         let (end, state) = match self.runs.peek() {
             Some(run) if run.first <= first => {
-                (run.past, if run.taken { LotState::Reported } else { LotState::Weighing })
+                (run.past, if run.taken { LotState::Reported } else { LotState::CheckingReuse })
             }
             Some(run) => (run.first, Entering::from(lot).state),
             None => (past, Entering::from(lot).state),
@@ -220,8 +220,8 @@ mod tests {
             cut(&[5, 5, 2], &[(1, 2, false), (2, 3, false), (4, 11, true)]),
             [
                 (7, 0, 1, 10, "pending"),
-                (8, 1, 1, 10, "weighing"),
-                (9, 2, 1, 10, "weighing"),
+                (8, 1, 1, 10, "checking_reuse"),
+                (9, 2, 1, 10, "checking_reuse"),
                 (10, 3, 1, 10, "pending"),
                 (11, 4, 7, 70, "reported"),
                 (12, 11, 1, 10, "pending"),

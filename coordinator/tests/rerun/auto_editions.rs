@@ -21,8 +21,8 @@ const TWICE: &str = "
     SELECT count(*) FROM (
         SELECT FROM results r JOIN matches m USING (edition, number)
         WHERE r.source_edition IS NULL
-        GROUP BY m.deal, m.board, m.carried, m.params::text, players(m.edition, m.seats),
-            coalesce(beginnings(m.edition, m.seats, m.files_from), '{}')
+        GROUP BY m.seed_key, m.board, m.carried, m.params::text, seat_programs(m.edition, m.seats),
+            coalesce(initial_state(m.edition, m.seats, m.state_from), '{}')
         HAVING count(*) > 1) AS twice";
 
 async fn state(field: &Field, edition: &editions::Edition) -> EditionState {
@@ -56,12 +56,12 @@ async fn what_comes_together_makes_one_edition() {
     let [OpenOutcome::Opened(second)] = &opened[..] else { panic!("{opened:?}") };
     assert_eq!((second.number, second.matches), (2, 10));
     assert_eq!(state(&field, &first).await, EditionState::Cancelled);
-    assert_eq!(field.database.number("SELECT count(*) FROM changes").await, 0);
+    assert_eq!(field.database.number("SELECT count(*) FROM edition_triggers").await, 0);
     // Something changes, and changes back.
     field.change(Submit(9, 1)).await;
     field.change(Withdraw(9)).await;
     assert!(field.due().await.is_none(), "nothing is new");
-    assert_eq!(field.database.number("SELECT count(*) FROM changes").await, 0);
+    assert_eq!(field.database.number("SELECT count(*) FROM edition_triggers").await, 0);
     field.finish(second).await;
 }
 
@@ -108,7 +108,7 @@ async fn a_plan_that_breaks_its_promise_is_never_started() {
             SELECT FROM matches WHERE edition = $1 AND seats @> ARRAY[0, a])";
     let apart: i32 = sqlx::query_scalar(apart).bind(first.id.0).fetch_one(&pool).await.unwrap();
     let tamper = "
-        UPDATE editions SET lineage = jsonb_set(lineage, ARRAY['bots', $2::text],
+        UPDATE editions SET plan_history = jsonb_set(plan_history, ARRAY['bots', $2::text],
             lineage->'bots'->0) WHERE id = $1";
     let tamper = sqlx::query(tamper).bind(first.id.0).bind(apart);
     assert_eq!(tamper.execute(&pool).await.unwrap().rows_affected(), 1);
@@ -166,7 +166,7 @@ async fn what_is_being_played_is_waited_for() {
             .await
             .unwrap();
         field.tend(&second).await;
-        let waiting = matches(&field, &second, LotState::Weighing).await;
+        let waiting = matches(&field, &second, LotState::CheckingReuse).await;
         assert!(waiting > 0, "{told}");
         let verdicts = field.play(&reported).await;
         for (lot, verdict) in reported.iter().zip(verdicts) {
@@ -176,7 +176,7 @@ async fn what_is_being_played_is_waited_for() {
         field.queue.give_back(None, &[back[0].lease]).await.unwrap();
         field.queue.expire_at(field.now + Duration::minutes(2)).await.unwrap();
         field.tend(&second).await;
-        assert_eq!(matches(&field, &second, LotState::Weighing).await, 0, "{told}");
+        assert_eq!(matches(&field, &second, LotState::CheckingReuse).await, 0, "{told}");
         for state in [LotState::Leased, LotState::Pending, LotState::Delayed, LotState::Split] {
             assert_eq!(matches(&field, &first, state).await, 0, "{told}: {state:?}");
         }
@@ -199,7 +199,7 @@ async fn a_void_result_is_not_taken_over_by_an_edition_that_waits_for_it() {
         let lots = field.lease(&first, 4).await;
         let second = field.reopen(&[Submit(7, 2)]).await;
         field.tend(&second).await;
-        assert!(matches(&field, &second, LotState::Weighing).await > 0, "{game}");
+        assert!(matches(&field, &second, LotState::CheckingReuse).await > 0, "{game}");
         let verdicts = field.play(&lots).await;
         assert!(verdicts.contains(&Verdict::Accepted), "{game}");
         let all = Wanted { worker: Some("w".to_owned()), ..Wanted::default() };
@@ -213,7 +213,7 @@ async fn a_void_result_is_not_taken_over_by_an_edition_that_waits_for_it() {
         field.tend(&second).await;
         let taken = "
             SELECT count(*) FROM results r
-            JOIN voids v ON v.edition = r.source_edition AND v.number = r.source_number";
+            JOIN invalidated_matches v ON v.edition = r.source_edition AND v.number = r.source_number";
         assert_eq!(field.database.number(taken).await, 0, "{game}");
         field.finish(&second).await;
         assert_eq!(field.database.number(taken).await, 0, "{game}");

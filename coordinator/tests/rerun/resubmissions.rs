@@ -117,7 +117,7 @@ async fn void_results_are_not_taken_over() {
     let second = field.reopen(&[Submit(3, 2)]).await;
     field.finish(&second).await;
     let statement = "
-        INSERT INTO voids (edition, number, at, reason)
+        INSERT INTO invalidated_matches (edition, number, at, reason)
         SELECT edition, number, $1, 'a worker lied' FROM results
         WHERE source_edition IS NULL AND number IN (5, 6) ORDER BY edition";
     let voided = sqlx::query(statement).bind(field.now).execute(&field.database.pool).await;

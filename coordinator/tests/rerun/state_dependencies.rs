@@ -56,7 +56,7 @@ async fn what_follows_from_a_changed_match_is_played_again() {
         assert_eq!(played, changed.len(), "{lines}");
         assert!(played < usize::try_from(second.matches).unwrap(), "{lines}");
         // What was left in those that were taken over is there, too.
-        let files = "SELECT count(*) FROM files WHERE edition = 2";
+        let files = "SELECT count(*) FROM bot_state WHERE edition = 2";
         assert_eq!(field.database.number(files).await, 2 * second.matches);
     }
 }

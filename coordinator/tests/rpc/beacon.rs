@@ -216,7 +216,7 @@ impl Server {
             ("tournaments", "committed_seed = sha256(committed_seed)", "published at creation"),
             ("tournaments", "beacon_value = '1a17e'", "the committed seed and the beacon give"),
             ("tournaments", "seed = sha256(seed)", "the committed seed and the beacon give"),
-            ("matches", "deal = deal + 1", "its seed in the stored plan is"),
+            ("matches", "seed_key = seed_key + 1", "its seed in the stored plan is"),
             ("matches", "seats = ARRAY[seats[2], seats[1]]", "from the published seed follows"),
         ];
         // Whoever owns the database can do this.
@@ -237,7 +237,7 @@ impl Server {
             }
             let back = match table {
                 "matches" => {
-                    "UPDATE matches m SET deal = k.deal, seats = k.seats FROM kept k
+                    "UPDATE matches m SET seed_key = k.seed_key, seats = k.seats FROM kept k
                     WHERE k.edition = m.edition AND k.number = m.number"
                 }
                 _ => {

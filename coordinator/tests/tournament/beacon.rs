@@ -145,7 +145,7 @@ async fn a_value_replaces_the_edition_that_runs() {
     let opened = opened.unwrap();
     let first = editions::get(&database.pool, first.id).await.unwrap().unwrap();
     assert_eq!(first.state, EditionState::Cancelled);
-    assert_eq!(database.number("SELECT count(*) FROM awaited").await, 0);
+    assert_eq!(database.number("SELECT count(*) FROM pending_reuse").await, 0);
     let going = "SELECT count(*) FROM lots WHERE edition = 1 AND state = 'leased'";
     assert_eq!(database.number(going).await, 0, "what was leased is of no use");
     let leased = queue.lease_at(opened.id, 64, CLOSED).await.unwrap();
@@ -206,7 +206,7 @@ async fn a_value_is_given_once_and_not_before_entry_has_closed() {
     let other = give("00000000000000000001a17e", CLOSED).await.unwrap_err();
     assert!(other.contains(VALUE) && other.contains("never changes"), "{other}");
     assert_eq!(now(&database, &tournament).await, given);
-    let noted = "SELECT count(*) FROM audit WHERE action = 'tournament beacon'";
+    let noted = "SELECT count(*) FROM audit_log WHERE action = 'tournament beacon'";
     assert_eq!(database.number(noted).await, 1);
     play(&database, &opened.unwrap()).await;
     close(&queue, tournament.id, CLOSED).await.unwrap();

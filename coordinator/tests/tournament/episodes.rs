@@ -206,8 +206,8 @@ async fn lots_have_tables_of_one_size() {
     let planned = matches(&database, edition.id).await;
     assert!(planned[..100].iter().all(|planned| planned.seats.0.len() == 4));
     assert!(planned[100..].iter().all(|planned| planned.seats.0.len() == 3));
-    let widths = "SELECT count(*) FROM lots WHERE (first < 100) <> (width = 4)
-        OR (first < 100 AND first + count > 100)";
+    let widths = "SELECT count(*) FROM lots WHERE (first_match < 100) <> (score_len = 4)
+        OR (first_match < 100 AND first_match + count > 100)";
     assert_eq!(database.number(widths).await, 0);
     assert!(database.number("SELECT max(count)::bigint FROM lots").await > 1);
 }

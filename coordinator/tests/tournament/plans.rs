@@ -191,7 +191,7 @@ async fn matches_wait_for_the_matches_whose_files_they_take_up() {
         }
         assert!(expected.iter().all(|(before, after)| before < after));
         assert_eq!(order(&database).await, expected);
-        let waits = "SELECT sum(waits)::bigint FROM lots";
+        let waits = "SELECT sum(blockers)::bigint FROM lots";
         assert_eq!(database.number(waits).await, i64::try_from(expected.len()).unwrap());
         assert_eq!(database.number("SELECT max(count)::bigint FROM lots").await, 1);
     }

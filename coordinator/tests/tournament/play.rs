@@ -284,6 +284,6 @@ async fn files_are_stored_by_what_is_in_them() {
             .all(|fate| *fate == Verdict::Accepted)
     );
     let kept = i64::try_from(2 * lots.len()).unwrap();
-    assert_eq!(database.number("SELECT count(*) FROM files").await, kept);
+    assert_eq!(database.number("SELECT count(*) FROM bot_state").await, kept);
     assert_eq!(database.number("SELECT count(*) FROM snapshots").await, 1);
 }

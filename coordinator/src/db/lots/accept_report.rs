@@ -33,6 +33,7 @@ pub struct Flipped {
     /// Whose report it was.
     pub worker: WorkerId,
     /// Whether other lots wait for this one.
+    #[sqlx(rename = "has_dependents")]
     pub feeds: bool,
 }
 
@@ -48,15 +49,15 @@ pub async fn flip(db: impl PgExecutor<'_>, claims: &[Claim]) -> Result<Vec<Flipp
             SELECT * FROM unnest(
                 $1::int[], $2::bigint[], $3::int[], $4::int[],
                 $5::bigint[], $6::int[], $7::smallint[]
-            ) AS u (edition, number, attempt, worker, first, count, width)
+            ) AS u (edition, number, attempt, worker, first_match, count, score_len)
             ORDER BY edition, number
         ) AS u
         WHERE l.edition = u.edition AND l.number = u.number AND l.attempt = u.attempt
           AND l.state IS NOT DISTINCT FROM 'leased'
           AND (l.worker IS NULL OR l.worker = u.worker)
-          AND l.first = u.first AND l.count = u.count AND l.width = u.width
+          AND l.first_match = u.first_match AND l.count = u.count AND l.score_len = u.score_len
           AND u.worker <> ALL (ARRAY(SELECT worker FROM barred_workers))
-        RETURNING l.edition, l.number, l.attempt, l.worker, l.feeds";
+        RETURNING l.edition, l.number, l.attempt, l.worker, l.has_dependents";
     let (editions, numbers, attempts) = columns(claims.iter().map(|c| c.lease));
     sqlx::query_as(statement)
         .bind(editions)
@@ -85,18 +86,18 @@ pub async fn promote(
             SELECT l.number, fed.befores FROM lots l JOIN fed USING (number)
             WHERE l.edition = $1 AND l.state IS NOT DISTINCT FROM 'blocked'
             ORDER BY l.number FOR UPDATE OF l
-        ), first AS (
-            SELECT CASE WHEN weighs THEN 'weighing' ELSE 'pending' END::lot_state AS state
+        ), unblocked AS (
+            SELECT CASE WHEN checks_reuse THEN 'checking_reuse' ELSE 'pending' END::lot_state AS state
             FROM editions WHERE id = $1
         )
         UPDATE lots AS l
-        SET waits = l.waits - locked.befores,
-            state = CASE WHEN l.waits = locked.befores THEN first.state ELSE l.state END
-        FROM locked, first WHERE l.edition = $1 AND l.number = locked.number
+        SET blockers = l.blockers - locked.befores,
+            state = CASE WHEN l.blockers = locked.befores THEN unblocked.state ELSE l.state END
+        FROM locked, unblocked WHERE l.edition = $1 AND l.number = locked.number
         RETURNING l.state";
     let query = sqlx::query_scalar(statement).bind(edition).bind(reported);
     let states: Vec<LotState> = query.fetch_all(db).await?;
-    Ok(states.into_iter().filter(|state| *state == LotState::Weighing).count())
+    Ok(states.into_iter().filter(|state| *state == LotState::CheckingReuse).count())
 }
 
 string_enum! {

@@ -37,7 +37,7 @@ async fn cancel_others(connection: &mut PgConnection, edition: EditionId) -> Res
         WITH open AS (
             SELECT number FROM lots
             WHERE edition = $1
-              AND state IN ('blocked', 'weighing', 'pending', 'delayed', 'aside')
+              AND state IN ('blocked', 'checking_reuse', 'pending', 'delayed', 'aside')
             ORDER BY number FOR UPDATE
         )
         UPDATE lots AS l SET state = 'cancelled', not_before = NULL
@@ -64,7 +64,7 @@ pub async fn replace(
             SELECT number FROM lots l
             WHERE edition = $1 AND state = 'leased' AND NOT EXISTS (
                 SELECT FROM matches m
-                WHERE m.edition = $1 AND m.number >= l.first AND m.number < l.first + l.count
+                WHERE m.edition = $1 AND m.number >= l.first_match AND m.number < l.first_match + l.count
                   AND NOT m.seats && coalesce((SELECT entrants FROM gone), '{}'))
             ORDER BY number FOR UPDATE
         )

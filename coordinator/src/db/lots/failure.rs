@@ -99,12 +99,12 @@ async fn go_on_singly(
     patience: &Patience,
 ) -> Result<()> {
     let statement = "
-        INSERT INTO lots (edition, number, first, count, expected, width, faults, state, not_before)
-        SELECT l.edition, -1 - match, match, 1, l.expected / l.count, l.width, 0, 'delayed',
+        INSERT INTO lots (edition, number, first_match, count, expected_ms, score_len, faults, state, not_before)
+        SELECT l.edition, -1 - match, match, 1, l.expected_ms / l.count, l.score_len, 0, 'delayed',
             database_clock() + $3::interval
         FROM unnest($1::int[], $2::bigint[]) AS u (edition, number)
         JOIN lots l ON l.edition = u.edition AND l.number = u.number
-        CROSS JOIN LATERAL generate_series(l.first, l.first + l.count - 1) AS match
+        CROSS JOIN LATERAL generate_series(l.first_match, l.first_match + l.count - 1) AS match
         ORDER BY l.edition, match";
     let (editions, numbers): (Vec<_>, Vec<_>) = lots.map(|lot| (lot.edition, lot.number)).unzip();
     let query = sqlx::query(statement).bind(editions).bind(numbers).bind(patience.rest);

@@ -13,6 +13,7 @@ pub struct Weighed {
     /// The lot.
     pub number: LotNumber,
     /// Its first match.
+    #[sqlx(rename = "first_match")]
     pub first: MatchNumber,
     /// How many matches it holds.
     pub count: i32,
@@ -25,6 +26,7 @@ pub struct Weighed {
     /// Which match there.
     pub source_number: Option<i64>,
     /// Whether other lots wait for this one.
+    #[sqlx(rename = "has_dependents")]
     pub feeds: bool,
 }
 
@@ -38,8 +40,8 @@ pub async fn weigh(
     // In a chain a lot is one match, and has its number.
     let chain = "
         WITH due AS (
-            SELECT number, first, count, feeds FROM lots
-            WHERE edition = $1 AND state = 'weighing'
+            SELECT number, first_match, count, has_dependents FROM lots
+            WHERE edition = $1 AND state = 'checking_reuse'
             ORDER BY number LIMIT 4096 FOR UPDATE SKIP LOCKED
         )
         SELECT due.*, found.number IS NOT NULL AND NOT found.leased AS played,
@@ -51,36 +53,36 @@ pub async fn weigh(
             FROM matches n
             JOIN editions this ON this.id = n.edition
             JOIN tournaments t ON t.id = this.tournament
-            JOIN matches o ON o.deal = n.deal AND o.files_from IS NOT NULL
+            JOIN matches o ON o.seed_key = n.seed_key AND o.state_from IS NOT NULL
                 AND o.edition < n.edition
             JOIN editions e ON e.id = o.edition AND e.tournament = this.tournament
                 AND e.rules = this.rules
                 AND same_seed(e.number, this.number, t.beacon_from)
             JOIN lots l ON l.edition = o.edition AND l.number = o.number
             LEFT JOIN results r ON r.edition = o.edition AND r.number = o.number
-            WHERE n.edition = $1 AND n.number = due.first
+            WHERE n.edition = $1 AND n.number = due.first_match
               AND r.source_edition IS NULL AND (r.number IS NOT NULL OR l.state = 'leased')
               AND o.board IS NOT DISTINCT FROM n.board
               AND o.carried IS NOT DISTINCT FROM n.carried
               AND o.params IS NOT DISTINCT FROM n.params
               AND NOT EXISTS (
-                  SELECT FROM voids v WHERE v.edition = o.edition AND v.number = o.number)
-              AND players(o.edition, o.seats) = players(n.edition, n.seats)
-              AND beginnings(o.edition, o.seats, o.files_from)
-                  = beginnings(n.edition, n.seats, n.files_from)
+                  SELECT FROM invalidated_matches v WHERE v.edition = o.edition AND v.number = o.number)
+              AND seat_programs(o.edition, o.seats) = seat_programs(n.edition, n.seats)
+              AND initial_state(o.edition, o.seats, o.state_from)
+                  = initial_state(n.edition, n.seats, n.state_from)
             ORDER BY r.number IS NULL, o.edition DESC LIMIT 1
         ) AS found ON true";
     let awaited = "
         WITH due AS (
-            SELECT number, first, count, feeds FROM lots
-            WHERE edition = $1 AND state = 'weighing'
+            SELECT number, first_match, count, has_dependents FROM lots
+            WHERE edition = $1 AND state = 'checking_reuse'
             ORDER BY number LIMIT 4096 FOR UPDATE SKIP LOCKED
         )
         SELECT due.*, coalesce(l.state IN ('reported', 'counted'), false) AS played,
             coalesce(l.state = 'leased', false) AS leased,
             NULL::int AS source_edition, NULL::bigint AS source_number
         FROM due
-        LEFT JOIN awaited a ON a.edition = $1 AND a.number = due.first
+        LEFT JOIN pending_reuse a ON a.edition = $1 AND a.number = due.first_match
         LEFT JOIN lots l ON l.edition = a.source_edition AND l.number = a.source_lot";
     let statement = if chained { chain } else { awaited };
     let found: Vec<Weighed> = sqlx::query_as(statement).bind(edition).fetch_all(db).await?;
@@ -97,12 +99,12 @@ pub async fn decide(
     let statement = "
         UPDATE lots AS l
         SET state = CASE WHEN u.played THEN 'reported' ELSE 'pending' END::lot_state,
-            taken = u.played
+            reused = u.played
         FROM (
             SELECT * FROM unnest($2::bigint[], $3::boolean[]) AS u (number, played)
             ORDER BY number
         ) AS u
-        WHERE l.edition = $1 AND l.number = u.number AND l.state IS NOT DISTINCT FROM 'weighing'";
+        WHERE l.edition = $1 AND l.number = u.number AND l.state IS NOT DISTINCT FROM 'checking_reuse'";
     let (numbers, played): (Vec<_>, Vec<_>) =
         weighed.iter().map(|lot| (lot.number, lot.played)).unzip();
     sqlx::query(statement).bind(edition).bind(numbers).bind(played).execute(db).await.map(drop)
@@ -117,15 +119,15 @@ pub async fn leave_void(
 ) -> Result<()> {
     let statement = "
         SELECT u.number FROM unnest($2::bigint[], $3::bigint[], $4::int[], $5::int[], $6::bigint[])
-            AS u (number, first, count, source_edition, source_number)
+            AS u (number, first_match, count, source_edition, source_number)
         WHERE EXISTS (
-            SELECT FROM voids v
+            SELECT FROM invalidated_matches v
             WHERE v.edition = u.source_edition AND v.number = u.source_number
         ) OR EXISTS (
-            SELECT FROM awaited a
-            JOIN voids v ON v.edition = a.source_edition AND v.number = a.source_number
+            SELECT FROM pending_reuse a
+            JOIN invalidated_matches v ON v.edition = a.source_edition AND v.number = a.source_number
             WHERE u.source_number IS NULL
-              AND a.edition = $1 AND a.number >= u.first AND a.number < u.first + u.count)";
+              AND a.edition = $1 AND a.number >= u.first_match AND a.number < u.first_match + u.count)";
     let played: Vec<_> = weighed.iter().filter(|lot| lot.played).collect();
     let void: Vec<LotNumber> = sqlx::query_scalar(statement)
         .bind(edition)
@@ -151,23 +153,23 @@ pub async fn take(
 ) -> Result<()> {
     let sources = "
         WITH due AS (
-            SELECT u.first AS number, u.source_edition, u.source_number
+            SELECT u.first_match AS number, u.source_edition, u.source_number
             FROM unnest($2::bigint[], $3::int[], $4::int[], $5::bigint[])
-                AS u (first, count, source_edition, source_number)
+                AS u (first_match, count, source_edition, source_number)
             WHERE u.source_number IS NOT NULL
             UNION ALL
             SELECT a.number, a.source_edition, a.source_number
             FROM unnest($2::bigint[], $3::int[], $4::int[], $5::bigint[])
-                AS u (first, count, source_edition, source_number)
+                AS u (first_match, count, source_edition, source_number)
             CROSS JOIN LATERAL (
-                SELECT * FROM awaited
-                WHERE edition = $1 AND number >= u.first AND number < u.first + u.count OFFSET 0
+                SELECT * FROM pending_reuse
+                WHERE edition = $1 AND number >= u.first_match AND number < u.first_match + u.count OFFSET 0
             ) AS a
             WHERE u.source_number IS NULL
-        ), taken AS (
-            INSERT INTO files (edition, number, seat, digest)
+        ), reused AS (
+            INSERT INTO bot_state (edition, number, seat, digest)
             SELECT $1, due.number, f.seat, f.digest
-            FROM due JOIN files f ON f.edition = due.source_edition
+            FROM due JOIN bot_state f ON f.edition = due.source_edition
                 AND f.number = due.source_number
         )
         INSERT INTO results (edition, number, wall_ms, level, scores, transcript, forfeits,

@@ -33,7 +33,7 @@ resource! {
         r#match: String;
         /// The tournament's name.
         tournament: String;
-        /// `blocked`, `weighing`, `pending`, `leased`, `reported`, `counted`, `delayed`, `aside` or
+        /// `blocked`, `checking_reuse`, `pending`, `leased`, `reported`, `counted`, `delayed`, `aside` or
         /// `cancelled`. In lists `reported`: it was played.
         state: String;
         /// The seats, seat 1 first.
