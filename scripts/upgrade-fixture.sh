@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Takes a tournament in progress from a released version, for tests/upgrade.rs: to be run once at a
-# release that brings a migration, and its files committed.
+# Dumps a database in the middle of two tournaments, for tests/upgrade.rs. Run it once for each
+# release with a migration, and commit its files.
 #
-#   ARBITER_DATABASE_URL=postgres:///empty scripts/upgrade-fixture.sh target/debug/arbiter 0004
+#   ARBITER_DATABASE_URL=postgres:///empty scripts/upgrade-fixture.sh target/debug/arbiter 0002
 #
-# The database is to be empty. tests/upgrade/NAME.sql.zst is what it holds when both tournaments are
-# half played, at a moment when the program was killed; NAME.json the leaderboards to which the same
-# program brings them then.
+# The database must be empty, and the name is that of the newest migration. tests/upgrade/NAME.sql.zst
+# is the database when both tournaments are half played and the program was killed. NAME.json holds
+# the leaderboards after the same program has finished them.
 set -euo pipefail
 arbiter=$(realpath "${1:?usage: upgrade-fixture.sh ARBITER NAME}")
 name=${2:?usage: upgrade-fixture.sh ARBITER NAME}

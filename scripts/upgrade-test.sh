@@ -1,17 +1,18 @@
 #!/usr/bin/env bash
-# Upgrades running clusters from the version before to this one (tests/rolling.rs).
+# Upgrades running clusters from the previous version to this one (tests/rolling.rs).
 #
 #   scripts/upgrade-test.sh
 #
-# Which version that is `previous-version` beside this says: the commit of the last release. It is
-# built below target/ the first time, which takes as long as the first build did;
-# ARBITER_PREVIOUS=PATH names a program that is built already.
+# The file `previous-version` holds the commit of the previous version: the last release or, before
+# the first one, the commit of the baseline tables. The script builds it below target/ the first
+# time, which takes as long as the first build of this version. ARBITER_PREVIOUS=PATH names a program
+# that is already built.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 if [ -z "${ARBITER_PREVIOUS:-}" ]; then
     commit=$(cat scripts/previous-version)
     if ! git cat-file -e "$commit^{commit}" 2>/dev/null; then
-        echo "left out: the version before, $commit, is not in this clone (git fetch --unshallow)" >&2
+        echo "skipped: the previous version, $commit, is not in this clone (run: git fetch --unshallow)" >&2
         exit 0
     fi
     target=${CARGO_TARGET_DIR:-$PWD/target}

@@ -1,8 +1,8 @@
-//! An installation is upgraded while a tournament is played, and nobody notices: coordinator first
-//! and workers later, the other way round, and with coordinators of both versions at once.
+//! Upgrades an installation while a tournament is played, without an effect on results: coordinator
+//! first, workers first, and with coordinators of both versions at once.
 //!
-//! `scripts/upgrade-test.sh` builds the version before and says where it is (`ARBITER_PREVIOUS`).
-//! Without it the tests are left out.
+//! `scripts/upgrade-test.sh` builds the previous version and names it in `ARBITER_PREVIOUS`. Without
+//! it the tests are skipped.
 
 #![expect(clippy::unwrap_used, reason = "a test that fails is what unwrap is for")]
 #![expect(clippy::disallowed_methods, reason = "the programs under test are started from outside")]
@@ -29,16 +29,16 @@ enum Version {
 
 use Version::{Previous, This};
 
-/// The program of the version before; nothing, and a word about it, if it is not here.
+/// The program of the previous version. Prints a note if there is none.
 fn previous() -> Option<PathBuf> {
     let path = env::var_os("ARBITER_PREVIOUS").map(PathBuf::from);
     if path.is_none() {
-        println!("left out: the version before is not here; scripts/upgrade-test.sh builds it");
+        println!("skipped: ARBITER_PREVIOUS names no previous version; run scripts/upgrade-test.sh");
     }
     path
 }
 
-/// Everything that runs, each part of either version.
+/// All running programs. Each is of either version.
 struct Cluster {
     previous: PathBuf,
     database: Database,
@@ -52,7 +52,8 @@ struct Cluster {
 }
 
 impl Cluster {
-    /// Two workers with a slot each, all of it of the version before, in the middle of two tournaments.
+    /// Starts a coordinator and two workers with one slot each, all of the previous version, and
+    /// waits for the middle of two tournaments.
     fn start(previous: PathBuf) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let database = Database::start(Durability::Fleeting);
@@ -106,14 +107,14 @@ impl Cluster {
         command
     }
 
-    /// What a command of this version prints, which must end well.
+    /// Runs a command of this version, which must succeed, and returns its output.
     fn tell(&self, words: &str) -> String {
         let mut command = self.program(This);
         command.args(words.split(' ')).env("ARBITER_SERVER", format!("http://{}", self.address));
         done(&command.env("ARBITER_TOKEN", &self.admin).output().unwrap())
     }
 
-    /// A worker with a spool of its own.
+    /// Starts a worker with a new spool.
     fn worker(&mut self, version: Version, at: SocketAddr) -> Service {
         self.started += 1;
         let name = format!("{version:?}-{}", self.started);
@@ -134,13 +135,13 @@ impl Cluster {
         coordinator
     }
 
-    /// Replaces the coordinator, as a rolling restart does: it is asked to end, and waited for.
+    /// Stops the coordinator and starts one of this version, as a rolling restart does.
     fn upgrade_coordinator(&mut self) {
         assert_eq!(self.coordinator.stop(), Some(0), "{}", self.coordinator.said());
         self.coordinator = self.coordinator(This, self.address);
     }
 
-    /// Replaces the workers one by one: each lets its match end.
+    /// Replaces the workers one by one. Each finishes its match first.
     fn upgrade_workers(&mut self) {
         for number in 0..self.workers.len() {
             let counted = self.number("SELECT count(*) FROM results");
@@ -161,7 +162,7 @@ impl Cluster {
         })
     }
 
-    /// Waits until so many matches have results, or all are over.
+    /// Waits for this many results, or for the end of all editions.
     fn wait(&self, results: i64) {
         wait_until("matches are played", || {
             self.number("SELECT count(*) FROM results") >= results
@@ -169,7 +170,7 @@ impl Cluster {
         });
     }
 
-    /// Waits for the end, and gives the leaderboards. Nothing may have failed.
+    /// Waits for the end, checks that nothing failed, and returns the leaderboards.
     fn end(mut self) -> String {
         let mut boards = String::new();
         for game in ["gomoku", "blackjack"] {
@@ -189,10 +190,9 @@ impl Cluster {
     }
 }
 
-/// All ways come to the same end: an installation that is upgraded in the one order or the other, or
-/// not at all.
+/// The leaderboards are equal with an upgrade in either order, and without an upgrade.
 #[test]
-fn an_upgrade_changes_nothing() {
+fn an_upgrade_does_not_change_the_leaderboards() {
     let Some(previous) = previous() else { return };
     let calm = Cluster::start(previous.clone()).end();
     let mut coordinator_first = Cluster::start(previous.clone());
@@ -207,8 +207,8 @@ fn an_upgrade_changes_nothing() {
     assert_eq!(workers_first.end(), calm);
 }
 
-/// Coordinators of both versions on one database: the old one goes on with the tables of the new one,
-/// with workers of both versions.
+/// Coordinators of both versions serve from one database, with workers of both versions: the old one
+/// works with the tables of the new one.
 #[test]
 fn coordinators_of_two_versions_share_a_database() {
     let Some(previous) = previous() else { return };
@@ -221,7 +221,7 @@ fn coordinators_of_two_versions_share_a_database() {
     cluster.workers.push(worker);
     let counted = cluster.number("SELECT count(*) FROM results");
     cluster.wait(counted + 8);
-    // What is made by the old one has its place in the tables of the new one.
+    // A tournament that the old coordinator creates gets its partitions, too.
     let mut command = cluster.program(This);
     command.args(["tournament", "list"]).env("ARBITER_SERVER", format!("http://{second}"));
     assert!(done(&command.output().unwrap()).contains("gomoku"));
@@ -234,9 +234,9 @@ fn coordinators_of_two_versions_share_a_database() {
     }
     cluster.tell("tournament start late");
     cluster.tell("tournament watch late");
-    let shelves = "SELECT count(*) FROM editions e JOIN partitions s USING (tournament)
+    let partitions = "SELECT count(*) FROM editions e JOIN partitions s USING (tournament)
         WHERE e.id >= s.first_edition AND e.id < s.end_edition";
-    assert_eq!(cluster.number(shelves), 1);
+    assert_eq!(cluster.number(partitions), 1);
     cluster.upgrade_coordinator();
     cluster.end();
     assert_eq!(other.stop(), Some(0), "{}", other.said());

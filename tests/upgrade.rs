@@ -1,8 +1,9 @@
-//! A tournament that was begun under an earlier version is finished under this one.
+//! Tournaments that started under an earlier version finish under this one.
 //!
-//! `tests/upgrade/` holds, for each release that brought a migration, a database in the middle of two
-//! tournaments, and the leaderboards to which that release brought them
-//! (`scripts/upgrade-fixture.sh`). Here it is brought up to date, finished, checked, and dropped.
+//! For the baseline and each release with a migration, `tests/upgrade/` holds a database in the middle
+//! of two tournaments, and the leaderboards with which that version finished them
+//! (`scripts/upgrade-fixture.sh`). The test migrates each database, finishes, checks and deletes its
+//! tournaments.
 
 #![expect(clippy::unwrap_used, reason = "a test that fails is what unwrap is for")]
 
@@ -19,10 +20,10 @@ use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
 use support::service::{Database, Service, done, free_address, wait_until};
 use support::{arbiter, files};
 
-/// Both tournaments, as the fixtures have them.
+/// The names of both tournaments in the fixtures.
 const TOURNAMENTS: [&str; 2] = ["gomoku", "blackjack"];
 
-/// What is done with a database besides what the program does.
+/// Direct access to the database.
 struct Ledger(tokio::runtime::Runtime, sqlx::postgres::PgConnectOptions);
 
 impl Ledger {
@@ -49,7 +50,8 @@ impl Ledger {
     }
 }
 
-/// The lines of a leaderboard say what those of an earlier version said, and perhaps more.
+/// Checks that each line of a leaderboard has all fields of the earlier version, with equal values.
+/// It may have more.
 fn expect_same(before: &str, now: &str) {
     let lines = |text: &str| -> Vec<Value> {
         text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
@@ -63,7 +65,7 @@ fn expect_same(before: &str, now: &str) {
     }
 }
 
-/// Brings a database up to date, and everything in it to its end.
+/// Migrates a database, and finishes and deletes its tournaments.
 fn finish(name: &str, dump: String, boards: &str) {
     let directory = tempfile::tempdir().unwrap();
     let database = Database::start(Durability::Fleeting);
@@ -78,7 +80,7 @@ fn finish(name: &str, dump: String, boards: &str) {
     let log = directory.path().join("coordinator.log");
     let mut coordinator = Service::start(&mut database.coordinator(address), &log);
     coordinator.hear("serving");
-    // What nobody did before, a forfeit or a file that is left, may be done in what is running.
+    // The running editions accept a forfeit and bot state, which the fixture has none of.
     ledger.run(
         "BEGIN;
         INSERT INTO evidence (edition, number, seat, wall_us, cpu_us, detail)
@@ -109,7 +111,7 @@ fn finish(name: &str, dump: String, boards: &str) {
     }
     expect_same(boards, &now);
     assert_eq!(ledger.number("SELECT count(*) FROM faults"), 0, "nothing failed");
-    // A new edition takes over what was played before the upgrade.
+    // A new edition reuses the results from before the upgrade.
     for tournament in TOURNAMENTS {
         done(&ask(&format!("tournament start {tournament}")).output().unwrap());
         done(&ask(&format!("tournament watch {tournament}")).output().unwrap());
@@ -129,7 +131,7 @@ fn finish(name: &str, dump: String, boards: &str) {
 }
 
 #[test]
-fn what_earlier_versions_began_is_finished() {
+fn tournaments_of_earlier_versions_are_finished() {
     let mut seen = 0;
     for path in files(Path::new("tests/upgrade")) {
         let name = path.file_name().unwrap().to_str().unwrap();
