@@ -33,7 +33,9 @@ use Version::{Previous, This};
 fn previous() -> Option<PathBuf> {
     let path = env::var_os("ARBITER_PREVIOUS").map(PathBuf::from);
     if path.is_none() {
-        println!("skipped: ARBITER_PREVIOUS names no previous version; run scripts/upgrade-test.sh");
+        println!(
+            "skipped: ARBITER_PREVIOUS names no previous version; run scripts/upgrade-test.sh"
+        );
     }
     path
 }

@@ -92,7 +92,7 @@ fn serve(database: &str) {
     Runtime::new().expect("a runtime can be made").block_on(async {
         let coordinator = Coordinator::prepare(options, config()).await.expect("it can be used");
         let name = format!("memory-{}", std::process::id());
-        let token = coordinator.make_token(Role::Worker, &name).await.expect("a token");
+        let token = coordinator.create_token(Role::Worker, &name).await.expect("a token");
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         println!("{} {}", listener.local_addr().expect("it is bound"), token.text());
         let stop = tokio::task::spawn_blocking(|| drop(std::io::stdin().read(&mut [0])));

@@ -1,9 +1,8 @@
-//! Who may do what: tokens, and the roles they stand for.
+//! Access control: tokens and their roles.
 //!
-//! A token is 256 bits from the system's randomness, shown once; the database keeps its hash. Since
-//! it has no pattern to guess at, a fast hash gives nothing away, and looking it up by that hash
-//! compares nothing that an attacker could time. How many wrong ones somebody may try is for
-//! [`token_throttle`] to say.
+//! A token is 256 bits from the system's random number generator. It is shown once; the database
+//! stores its hash. A fast hash is safe because a random token cannot be guessed, and a lookup by
+//! the hash gives an attacker nothing to time. [`token_throttle`] limits invalid tokens.
 
 use std::fmt;
 use std::io;
@@ -23,24 +22,24 @@ pub use crate::db::tokens::{Role, Token, UnknownRole};
 
 use crate::db::{audit_log, tokens};
 
-/// What every token begins with, so that one that was left about is known for what it is.
+/// The prefix of every token. It identifies a token that was leaked.
 const PREFIX: &str = "arb_";
 
-/// How exactly it is noted when a token was last used: not each call is to change its row.
-const USED: Duration = Duration::minutes(5);
+/// The resolution of a token's last use, so that not every call updates its row.
+const LAST_USE_RESOLUTION: Duration = Duration::minutes(5);
 
-/// What lets somebody in.
+/// The secret text of a token.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
 impl Secret {
-    /// A new one.
+    /// A new random secret.
     pub fn draw() -> io::Result<Self> {
         let bits = blake3::Hash::from_bytes(draw()?);
         Ok(Self(format!("{PREFIX}{}", bits.to_hex())))
     }
 
-    /// The secret in the head of a request, as `authorization: Bearer SECRET`.
+    /// The secret in the header `authorization: Bearer SECRET`.
     pub(crate) fn bearer(headers: &HeaderMap) -> Option<Self> {
         let header = headers.get("authorization")?.to_str().ok()?;
         header.strip_prefix("Bearer ").map(|text| Self(text.to_owned()))
@@ -51,7 +50,7 @@ impl Secret {
         &self.0
     }
 
-    /// What is kept of it.
+    /// The hash that the database stores.
     pub(crate) fn hash(&self) -> [u8; 32] {
         blake3::hash(self.0.as_bytes()).into()
     }
@@ -69,7 +68,7 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// 256 bits from the system's randomness: for tokens, and for seeds that nobody chose.
+/// 256 bits from the system's random number generator.
 pub fn draw() -> io::Result<[u8; 32]> {
     let mut bytes = [0; 32];
     let mut drawn = 0;
@@ -79,29 +78,28 @@ pub fn draw() -> io::Result<[u8; 32]> {
     Ok(bytes)
 }
 
-/// The secret that somebody typed where only letters and digits are taken: the beginning that all
-/// have may be left out.
-pub(crate) fn typed(text: &str) -> Secret {
+/// The secret in a text that may lack the prefix: tricks over HTTP accepts letters and digits only.
+pub(crate) fn secret_without_prefix(text: &str) -> Secret {
     let bare = text.strip_prefix(PREFIX).unwrap_or(text);
     Secret(format!("{PREFIX}{bare}"))
 }
 
-/// A name that no token may have.
+/// A text that cannot be the name of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ThisError)]
-#[error("a token's name has 1 to 64 characters, none of them a control")]
+#[error("a token's name must have 1 to 64 characters and no control characters")]
 pub struct BadName;
 
-/// Whether a token may be called so.
+/// Checks the name of a token.
 pub fn check_name(name: &str) -> Result<(), BadName> {
     let fits = (1..=64).contains(&name.chars().count()) && !name.chars().any(char::is_control);
     if fits { Ok(()) } else { Err(BadName) }
 }
 
 impl Role {
-    /// Whether this role may do what `asked` is needed for. An organiser may do what players may;
-    /// an administrator may do everything.
-    pub fn covers(self, asked: Self) -> bool {
-        match asked {
+    /// Whether this role includes the rights of `required`. An organiser has the rights of players;
+    /// an administrator has all rights.
+    pub fn covers(self, required: Self) -> bool {
+        match required {
             Self::Admin => self == Self::Admin,
             Self::Organiser => matches!(self, Self::Admin | Self::Organiser),
             Self::Player => self != Self::Worker,
@@ -110,7 +108,7 @@ impl Role {
     }
 }
 
-/// Makes a token.
+/// Creates a token.
 pub async fn create(
     db: impl PgExecutor<'_>,
     role: Role,
@@ -122,7 +120,7 @@ pub async fn create(
     Ok((id, secret))
 }
 
-/// Makes a token that ends by itself, if `expires_at` says when.
+/// Creates a token that expires at `expires_at`, if that is given.
 ///
 /// # Errors
 /// If that is in the past, or the system gives no randomness.
@@ -133,15 +131,15 @@ pub async fn create_until(
     expires_at: Option<OffsetDateTime>,
     now: OffsetDateTime,
 ) -> Result<(TokenId, Secret), Error> {
-    let made = create(&mut *db, role, name, now).await?;
+    let created = create(&mut *db, role, name, now).await?;
     if let Some(expires_at) = expires_at {
-        tokens::expire(&mut *db, made.0, expires_at).await?;
+        tokens::expire(&mut *db, created.0, expires_at).await?;
     }
-    Ok(made)
+    Ok(created)
 }
 
-/// Makes a token for somebody who has the database itself, and notes that.
-pub async fn create_noted(
+/// Creates a token for an operator with access to the database, and adds it to the audit log.
+pub async fn create_audited(
     pool: &PgPool,
     role: Role,
     name: &str,
@@ -150,19 +148,20 @@ pub async fn create_noted(
 ) -> Result<(TokenId, Secret), Error> {
     let mut transaction = pool.begin().await?;
     let (id, secret) = create_until(&mut transaction, role, name, expires_at, now).await?;
-    let (subject, detail) = (format!("{id} {role} {name}"), made(role, name, expires_at));
+    let subject = format!("{id} {role} {name}");
+    let detail = token_detail(role, name, expires_at);
     audit_log::write(&mut *transaction, None, "token create", &subject, Some(&detail), now).await?;
     transaction.commit().await?;
     Ok((id, secret))
 }
 
-/// A new token, as the audit log tells of it.
-pub(crate) fn made(role: Role, name: &str, expires_at: Option<OffsetDateTime>) -> Value {
+/// The audit log's detail of a new token.
+pub(crate) fn token_detail(role: Role, name: &str, expires_at: Option<OffsetDateTime>) -> Value {
     let expires = expires_at.map(OffsetDateTime::unix_timestamp);
     json!({"before": null, "after": {"role": role.as_str(), "name": name, "expires": expires}})
 }
 
-/// Gives a token another secret; the present one lets in until `until` as well. Nothing if it was
+/// Gives a token a new secret. The old one stays valid until `until`. `None` if the token was
 /// revoked.
 pub async fn rotate(
     db: impl PgExecutor<'_>,
@@ -174,7 +173,7 @@ pub async fn rotate(
     Ok(rotated.then_some(secret))
 }
 
-/// The token that a text stands for, if it lets anybody in at this time, which is noted.
+/// The token of a secret, if it is valid at this time. Records when the token was used.
 pub async fn find(
     pool: &PgPool,
     secret: &Secret,
@@ -182,11 +181,11 @@ pub async fn find(
 ) -> Result<Option<Token>, Error> {
     let found = tokens::find(pool, &secret.hash(), now).await?;
     if let Some(token) = &found
-        && token.used_at.is_none_or(|used| used <= now - USED)
-        && let Err(error) = tokens::used(pool, token.id, now - USED, now).await
+        && token.used_at.is_none_or(|used| used <= now - LAST_USE_RESOLUTION)
+        && let Err(error) = tokens::used(pool, token.id, now - LAST_USE_RESOLUTION, now).await
     {
-        // Nobody is kept out because of that.
-        tracing::warn!(%error, token = %token.id, "cannot note that a token was used");
+        // The token is valid all the same.
+        tracing::warn!(%error, token = %token.id, "cannot record the use of a token");
     }
     Ok(found)
 }
@@ -196,8 +195,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn roles_cover_what_they_should() {
-        let covered = |role: Role| Role::ALL.map(|asked| role.covers(asked));
+    fn roles_cover_the_right_roles() {
+        let covered = |role: Role| Role::ALL.map(|required| role.covers(required));
         assert_eq!(covered(Role::Admin), [true, true, true, true]);
         assert_eq!(covered(Role::Organiser), [false, true, true, false]);
         assert_eq!(covered(Role::Player), [false, false, true, false]);
@@ -205,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn names_can_be_shown() {
+    fn names_are_printable() {
         for good in ["x", "Ada Lovelace", &"ż".repeat(64)] {
             assert_eq!(check_name(good), Ok(()), "{good}");
         }

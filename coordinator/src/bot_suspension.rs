@@ -1,16 +1,15 @@
-//! Standing down: a bot that forfeits too much of an edition, or that faults follow around, takes no
-//! part in the next ones.
+//! Suspension of bots: a bot that forfeits too many matches of an edition, or causes faults, does not
+//! take part in later editions.
 //!
-//! The tournament file says how much is too much (`[submissions] stand_down_percent`,
-//! `stand_down_after`). It is looked at whenever results were counted. What is stood down is the
-//! version that forfeited: a later version enters as if nothing had happened, and an organiser can
-//! reinstate the bot. A new edition is due without it, as after a withdrawal; it takes over what
-//! the others have played among themselves.
+//! The tournament file sets the limits (`[submissions] stand_down_percent`, `stand_down_after`).
+//! They are checked whenever results are counted. The version that forfeited is suspended: a later
+//! version enters normally, and an organiser can reinstate the bot. A new edition without the bot
+//! becomes due, as after a withdrawal. It reuses the results of the other bots.
 //!
-//! A fault is no bot's by itself, and a match that had too many is set aside. Where matches are set
-//! aside, [`fault_attribution`] tells from the faults of the edition whether they follow one bot around, wherever
-//! it is played: that bot is stood down as if it had forfeited them. Faults that workers have with
-//! all bots stand none of them down.
+//! A single fault is not attributed to a bot; a match with too many faults is set aside. Then
+//! [`fault_attribution`] checks whether the faults of the edition occur with one bot on any worker.
+//! Such a bot is suspended as if it had forfeited. Faults that workers have with all bots suspend
+//! none.
 
 pub mod fault_attribution;
 
@@ -21,7 +20,7 @@ use time::OffsetDateTime;
 use crate::db::bots::{self, StoodDown};
 use crate::db::{audit_log, faults, tournaments};
 
-/// Stands down who forfeited too much in an edition, as its standings are now.
+/// Suspends the bots that forfeited too much in an edition, by its current standings.
 pub async fn suspend_for_forfeits(
     pool: &PgPool,
     edition: EditionId,
@@ -29,13 +28,13 @@ pub async fn suspend_for_forfeits(
 ) -> Result<Vec<StoodDown>> {
     let mut transaction = pool.begin().await?;
     let db = &mut *transaction;
-    let stood_down = bots::stand_down(&mut *db, edition, now).await?;
-    note(db, &stood_down, now).await?;
+    let suspended = bots::stand_down(&mut *db, edition, now).await?;
+    record(db, &suspended, now).await?;
     transaction.commit().await?;
-    Ok(stood_down)
+    Ok(suspended)
 }
 
-/// Stands those down whom the faults of an edition follow around, as they are known now.
+/// Suspends the bots that cause faults in an edition, by the faults known now.
 pub async fn suspend_for_faults(
     pool: &PgPool,
     edition: EditionId,
@@ -46,27 +45,28 @@ pub async fn suspend_for_faults(
         return Ok(Vec::new());
     }
     let played = faults::played_since(pool, edition).await?;
-    let blamed = fault_attribution::attribute_faults(&faults, &played);
+    let faulty_bots = fault_attribution::attribute_faults(&faults, &played);
     let mut transaction = pool.begin().await?;
     let db = &mut *transaction;
-    let mut stood_down = Vec::new();
-    for blamed in blamed {
-        let (entrant, reason) = (blamed.entrant, blamed.to_string());
-        let done = bots::stand_down_entrant(&mut *db, edition, entrant, &reason, now).await?;
-        stood_down.extend(done);
+    let mut suspended = Vec::new();
+    for bot in faulty_bots {
+        let reason = bot.to_string();
+        let found = bots::stand_down_entrant(&mut *db, edition, bot.entrant, &reason, now).await?;
+        suspended.extend(found);
     }
-    note(db, &stood_down, now).await?;
+    record(db, &suspended, now).await?;
     transaction.commit().await?;
-    Ok(stood_down)
+    Ok(suspended)
 }
 
-/// Has an edition without these bots become due, and writes down why they are stood down.
-async fn note(db: &mut PgConnection, stood_down: &[StoodDown], now: OffsetDateTime) -> Result<()> {
-    if let Some(first) = stood_down.first() {
+/// Makes an edition without these bots due, and adds the suspensions to the audit log.
+async fn record(db: &mut PgConnection, suspended: &[StoodDown], now: OffsetDateTime) -> Result<()> {
+    if let Some(first) = suspended.first() {
         tournaments::changed(&mut *db, first.tournament, now).await?;
     }
-    for StoodDown { tournament_name, name, reason, .. } in stood_down {
-        let (subject, detail) = (format!("{tournament_name} {name}"), serde_json::json!(reason));
+    for StoodDown { tournament_name, name, reason, .. } in suspended {
+        let subject = format!("{tournament_name} {name}");
+        let detail = serde_json::json!(reason);
         audit_log::write(&mut *db, None, "stand down", &subject, Some(&detail), now).await?;
     }
     Ok(())

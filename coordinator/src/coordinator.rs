@@ -1,4 +1,4 @@
-//! The running coordinator: the database, what goes on beside it, and the server.
+//! The running coordinator: the database, background tasks and servers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -40,27 +40,27 @@ use crate::tricks_http::{self, Mode};
 use crate::web;
 use crate::worker_suspension::SuspendedWorker;
 
-/// The oldest version of Postgres that our statements are tried with.
-const OLDEST_POSTGRES: i32 = 14;
+/// The oldest supported version of PostgreSQL.
+const MIN_POSTGRES: i32 = 14;
 
-/// How long a coordinator that stops waits for its last reports to be stored.
-const LAST_REPORTS: Duration = Duration::from_secs(10);
+/// How long a stopping coordinator waits until leases are returned, and until reports are stored.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How a coordinator is run.
+/// The configuration of a coordinator.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// The games that are played.
+    /// The available games.
     pub games: Games,
-    /// How connections are encrypted, if they are.
+    /// TLS, unless connections are plain text.
     pub tls: Option<Tls>,
     /// The rules of leasing.
     pub lease_policy: LeasePolicy,
-    /// Connections to the database at most, beside three of its own: for leasing, for standing for
-    /// leader, and now and then for clearing away.
+    /// Maximum number of connections to the database. Up to three more are opened: for leasing, for
+    /// the leader election, and sometimes for cleanup.
     pub connections: u32,
-    /// Who says in `X-Forwarded-For` for whom it speaks, and is believed.
+    /// Trusted proxies: their `X-Forwarded-For` headers are believed.
     pub proxies: Vec<IpNet>,
-    /// What becomes of records.
+    /// Where records are stored, and for how long.
     pub records: Records,
 }
 
@@ -68,52 +68,56 @@ pub struct Config {
 #[derive(Debug, ThisError)]
 pub enum StartError {
     /// The database cannot be reached.
-    #[error("cannot reach the database {database}: {cause}; is it running, and may we enter it?")]
+    #[error(
+        "cannot connect to the database {database}: {cause} (is it running, and are the \
+        credentials right?)"
+    )]
     Unreachable {
-        /// Where it should be, without its password.
+        /// Its address, without the password.
         database: String,
-        /// Why.
+        /// The cause.
         cause: Error,
     },
     /// The database is too old.
     #[error(
-        "the database {database} runs PostgreSQL {version}; this needs {OLDEST_POSTGRES} or later"
+        "the database {database} runs PostgreSQL {version}; version {MIN_POSTGRES} or later is \
+        required"
     )]
     Old {
-        /// Where it is, without its password.
+        /// Its address, without the password.
         database: String,
         /// Its version.
         version: i32,
     },
-    /// Its tables are those of a later version of ours.
+    /// Its schema is newer than this program.
     #[error(
-        "the tables in {database} were made by a later version of arbiter (migration {migration}); \
-        install that version"
+        "the tables in {database} were created by a later version of arbiter (migration \
+        {migration}); install that version"
     )]
     Later {
-        /// Where it is, without its password.
+        /// Its address, without the password.
         database: String,
-        /// A migration that is not known here.
+        /// A migration that this program does not have.
         migration: i64,
     },
-    /// Its tables are those of a version from before the first release.
+    /// Its schema is that of a version before the first release.
     #[error(
         "the database {database} was made by a development version before 0.1 (migration \
         {migration} of another series): export what you need with that version, then create a new \
         database (for `arbiter up` and `arbiter demo`: move the data directory away)"
     )]
     Development {
-        /// Where it is, without its password.
+        /// Its address, without the password.
         database: String,
         /// Its newest migration.
         migration: i64,
     },
-    /// Its tables cannot be made or brought up to date.
-    #[error("cannot prepare the tables in {database}: {cause}")]
+    /// Its schema cannot be created or updated.
+    #[error("cannot migrate the tables in {database}: {cause}")]
     Migrate {
-        /// Where it is, without its password.
+        /// Its address, without the password.
         database: String,
-        /// Why.
+        /// The cause.
         cause: MigrateError,
     },
 }
@@ -124,21 +128,21 @@ pub struct Coordinator {
     workers: WorkerService,
     leadership: Leadership,
     allocator: Allocator,
-    collector: ReportBatcher,
+    batcher: ReportBatcher,
     config: Config,
-    /// Where pages are served, if they are.
+    /// The listener of the web server, if there is one.
     web: Option<TcpListener>,
     /// Whether victories in tricks over HTTP count.
     tricks_mode: Mode,
-    /// Where the database is, for people.
+    /// The address of the database, without the password.
     database: String,
 }
 
 impl Coordinator {
-    /// Opens a database and brings its tables up to date.
+    /// Connects to a database and migrates it.
     pub async fn prepare(options: PgConnectOptions, config: Config) -> Result<Self, StartError> {
-        let database = place(&options);
-        // Readers have a third of the connections.
+        let database = address(&options);
+        // Readers get a third of the connections.
         let readers = (config.connections / 3).max(1);
         let work = (config.connections - readers).max(1);
         let pool = open(options.clone(), readers).await?;
@@ -147,45 +151,52 @@ impl Coordinator {
         let clock = db::patiently(|| Clock::of(&work)).await.map_err(unreachable)?;
         let queue = Queue::new(work.clone(), config.games.clone(), config.lease_policy);
         let (dispatcher, allocator) = Dispatcher::new(queue.clone());
-        let (reporter, collector) = ReportSender::new(queue.clone());
+        let (reporter, batcher) = ReportSender::new(queue.clone());
         let store = config.records.store.clone();
-        let collector = collector.with_store(store.clone());
-        let clearing = Cleaner::new(work.clone(), config.records.clone(), clock.clone());
+        let batcher = batcher.with_store(store.clone());
+        let cleaner = Cleaner::new(work.clone(), config.records.clone(), clock.clone());
         if store.is_none() && db::patiently(|| record_objects::any(&work)).await.unwrap_or_default()
         {
-            tracing::warn!("some records are in an object store, and --records does not name it");
+            tracing::warn!("some records are in an object store; name it with --records");
         }
         let parts = ServiceConfig {
             pool,
             queue,
             dispatcher,
             store,
-            clearing,
-            guard: TokenThrottle::new(config.proxies.clone()),
+            cleaner,
+            token_throttle: TokenThrottle::new(config.proxies.clone()),
             clock,
             lease: config.lease_policy.lease,
         };
         let service = Service::new(parts);
         let assignments = Arc::new(AssignmentBuilder::new(work, config.games.clone()));
         let workers = WorkerService::new(service, assignments, reporter);
-        let (web, tricks_mode) = (None, Mode::default());
-        let leadership = Leadership::default();
-        Ok(Self { workers, leadership, allocator, collector, config, web, tricks_mode, database })
+        Ok(Self {
+            workers,
+            leadership: Leadership::default(),
+            allocator,
+            batcher,
+            config,
+            web: None,
+            tricks_mode: Mode::default(),
+            database,
+        })
     }
 
-    /// The same, but that it serves web pages too.
+    /// Adds a web server.
     #[must_use]
     pub fn with_web(self, listener: TcpListener) -> Self {
         Self { web: Some(listener), ..self }
     }
 
-    /// The same with this mode of tricks over HTTP.
+    /// Sets the mode of tricks over HTTP.
     #[must_use]
     pub fn with_tricks_mode(self, tricks_mode: Mode) -> Self {
         Self { tricks_mode, ..self }
     }
 
-    /// Reads its figures, for operators.
+    /// Metrics and readiness, for operators.
     pub fn observer(&self) -> Observer {
         self.service().observer(self.leadership.clone())
     }
@@ -194,56 +205,60 @@ impl Coordinator {
         &self.workers.service
     }
 
-    /// Whether nobody has been let in yet.
+    /// Whether the database has no tokens yet.
     pub async fn has_no_tokens(&self) -> Result<bool, StartError> {
         let tokens = db::patiently(|| tokens::list(&self.service().pool)).await;
         Ok(tokens.map_err(|cause| self.failed(cause))?.is_empty())
     }
 
-    /// Whether a token lets somebody in.
-    pub async fn knows(&self, secret: &Secret) -> Result<bool, StartError> {
+    /// Whether a token is valid.
+    pub async fn is_valid_token(&self, secret: &Secret) -> Result<bool, StartError> {
         let now = self.service().now();
         let found = db::patiently(|| access::find(&self.service().pool, secret, now)).await;
         Ok(found.map_err(|cause| self.failed(cause))?.is_some())
     }
 
-    /// Makes a token.
-    pub async fn make_token(&self, role: Role, name: &str) -> Result<Secret, StartError> {
+    /// Creates a token.
+    pub async fn create_token(&self, role: Role, name: &str) -> Result<Secret, StartError> {
         let now = self.service().now();
-        let made = access::create_noted(&self.service().pool, role, name, None, now).await;
-        made.map(|(_, secret)| secret).map_err(|cause| self.failed(cause))
+        let created = access::create_audited(&self.service().pool, role, name, None, now).await;
+        created.map(|(_, secret)| secret).map_err(|cause| self.failed(cause))
     }
 
     fn failed(&self, cause: Error) -> StartError {
         StartError::Unreachable { database: self.database.clone(), cause }
     }
 
-    /// Serves until `stop`. Reports that came in until then are stored.
+    /// Serves until `stop`. Reports received until then are stored.
     pub async fn run(
         self,
         listener: TcpListener,
         stop: impl Future<Output = ()>,
     ) -> Result<(), ServeError> {
         let observer = self.observer();
-        let Self { workers, leadership, allocator, collector, config, web, tricks_mode, .. } = self;
+        let Self { workers, leadership, allocator, batcher, config, web, tricks_mode, .. } = self;
         let service = workers.service.clone();
         let mut background = JoinSet::new();
-        let (leaves, left) = oneshot::channel::<()>();
+        let (stop_allocator, allocator_stopped) = oneshot::channel::<()>();
         let metrics = Arc::clone(service.metrics());
         let failed = move |error| {
             metrics.record_failure(BackgroundTask::Allocator);
-            tracing::warn!(%error, "cannot lease; trying again");
+            tracing::warn!(%error, "cannot lease; retrying");
         };
-        let allocating = tokio::spawn(allocator.run(async { drop(left.await) }, failed));
+        let allocating =
+            tokio::spawn(allocator.run(async { drop(allocator_stopped.await) }, failed));
         let election = Election::new(service.queue.pool().clone(), leadership);
-        let led = workers.clone();
-        background.spawn(election.run(move |awake| lead(led.clone(), awake)));
+        let leader_workers = workers.clone();
+        background.spawn(
+            election.run(move |connected_since| lead(leader_workers.clone(), connected_since)),
+        );
         service.watch_database(&mut background);
         let open_tokens = OpenTokens::default();
-        let (looking, pool) = (open_tokens.clone(), service.queue.pool().clone());
-        background.spawn(async move { looking.run(&pool).await });
-        let (stops, stopped) = oneshot::channel::<()>();
-        let collecting = tokio::spawn(collector.run(async { drop(stopped.await) }));
+        let checked_tokens = open_tokens.clone();
+        let pool = service.queue.pool().clone();
+        background.spawn(async move { checked_tokens.run(&pool).await });
+        let (stop_batcher, batcher_stopped) = oneshot::channel::<()>();
+        let batching = tokio::spawn(batcher.run(async { drop(batcher_stopped.await) }));
         let changes = service.changes.clone();
         let mut pages = JoinSet::new();
         if let Some(listener) = web {
@@ -259,13 +274,13 @@ impl Coordinator {
         changes.stop();
         pages.join_all().await;
         background.shutdown().await;
-        // A lease that nobody took would run out, and be taken for a fault.
-        drop(leaves);
-        drop(tokio::time::timeout(LAST_REPORTS, allocating).await);
-        // Connections that are open still hold reporters, so they would not end by themselves.
-        drop(stops);
-        if tokio::time::timeout(LAST_REPORTS, collecting).await.is_err() {
-            tracing::warn!("some reports were not stored; their workers will repeat them");
+        // Unclaimed leases must be returned: they would expire and count as faults.
+        drop(stop_allocator);
+        drop(tokio::time::timeout(SHUTDOWN_TIMEOUT, allocating).await);
+        // Open connections still hold report senders, so the batcher does not end by itself.
+        drop(stop_batcher);
+        if tokio::time::timeout(SHUTDOWN_TIMEOUT, batching).await.is_err() {
+            tracing::warn!("some reports were not stored; their workers will send them again");
         }
         served
     }
@@ -274,36 +289,35 @@ impl Coordinator {
 /// The pages of tricks over HTTP.
 fn tricks_pages(service: &Service, mode: Mode) -> Router {
     let (pool, clock) = (service.pool.clone(), service.clock.clone());
-    tricks_http::router(pool, clock, service.guard.clone(), mode)
+    tricks_http::router(pool, clock, service.token_throttle.clone(), mode)
 }
 
-/// What the leader does: upkeep, opening editions, taking note of how fast they are played, looking
-/// at what workers report a second time.
-async fn lead(workers: WorkerService, awake: Instant) {
+/// The work of the leader: maintenance, opening editions, sampling their progress, and audits.
+async fn lead(workers: WorkerService, connected_since: Instant) {
     let service = &workers.service;
     let mut auditor = workers.auditor();
-    let upkeep = Maintenance::new(service.queue.clone(), service.clock.clone());
+    let maintenance = Maintenance::new(service.queue.clone(), service.clock.clone());
     let opener = EditionOpener::new(service.queue.clone(), service.clock.clone());
     tokio::join!(
-        upkeep.run(awake, |round| tell(round, service)),
-        opener.run(|outcome| tell_opened(outcome, service)),
+        maintenance.run(connected_since, |round| publish_maintenance(round, service)),
+        opener.run(|outcome| publish_opening(outcome, service)),
         service.sample_progress(),
-        auditor.run(|round| tell_audited(round, service)),
+        auditor.run(|round| publish_audit(round, service)),
     );
 }
 
-/// Says what a round of audits found, and lets those know who wait for it.
-fn tell_audited(round: Result<AuditRound, Error>, service: &Service) {
+/// Logs the result of an audit round, and notifies watchers.
+fn publish_audit(round: Result<AuditRound, Error>, service: &Service) {
     let round = match round {
         Ok(round) => round,
         Err(error) => {
             service.metrics().record_failure(BackgroundTask::Auditor);
-            tracing::warn!(%error, "cannot recount; trying again");
+            tracing::warn!(%error, "cannot audit matches; retrying");
             return;
         }
     };
     for (id, worker, reason) in &round.differences {
-        tracing::error!(%id, %worker, reason, "a worker reported what its record does not give");
+        tracing::error!(%id, %worker, reason, "a report and its record differ");
     }
     for SuspendedWorker { worker, reason, .. } in &round.suspended {
         service.suspensions.add(*worker, reason);
@@ -313,8 +327,8 @@ fn tell_audited(round: Result<AuditRound, Error>, service: &Service) {
     }
 }
 
-/// Says what a round of upkeep did, and lets those know who wait for it.
-fn tell(round: Result<Round, MaintenanceError>, service: &Service) {
+/// Logs the result of a maintenance round, and notifies watchers.
+fn publish_maintenance(round: Result<Round, MaintenanceError>, service: &Service) {
     let round = match round {
         Ok(round) => round,
         Err(error) => {
@@ -325,17 +339,17 @@ fn tell(round: Result<Round, MaintenanceError>, service: &Service) {
     };
     for failed in &round.expired.failed {
         let state = failed.state.as_str();
-        tracing::warn!(lease = %failed.lease, state, "a lease ran out");
+        tracing::warn!(lease = %failed.lease, state, "a lease expired");
         if failed.state == LotState::Aside {
             tracing::error!(lot = %failed.lease.lot, "set aside after too many faults");
         }
     }
-    for StoodDown { tournament_name, name, reason, .. } in &round.stood_down {
-        tracing::warn!(tournament = tournament_name, bot = name, reason, "stood down");
+    for StoodDown { tournament_name, name, reason, .. } in &round.suspended {
+        tracing::warn!(tournament = tournament_name, bot = name, reason, "bot suspended");
     }
     service.metrics().editions_completed.inc_by(round.complete.len() as u64);
     for edition in &round.complete {
-        tracing::info!(%edition, "complete: its leaderboard is the official one now");
+        tracing::info!(%edition, "edition complete; its leaderboard is now official");
     }
     if round != Round::default() {
         service.changes.notify();
@@ -343,56 +357,56 @@ fn tell(round: Result<Round, MaintenanceError>, service: &Service) {
     }
 }
 
-/// Says what became of a tournament that changed, and lets those know who wait for it.
-fn tell_opened(outcome: Result<OpenOutcome, OpenError>, service: &Service) {
+/// Logs that an edition was opened, or why not, and notifies watchers.
+fn publish_opening(outcome: Result<OpenOutcome, OpenError>, service: &Service) {
     match outcome {
         Ok(OpenOutcome::Opened(edition)) => {
             let Edition { id, number, matches, .. } = edition;
             service.metrics().editions_opened.inc();
-            tracing::info!(edition = %id, number, matches, "opened, because something changed");
+            tracing::info!(edition = %id, number, matches, "edition opened after a change");
             service.changes.notify();
             service.dispatcher.news();
         }
         Ok(OpenOutcome::Failed(tournament, error)) => {
             service.metrics().editions_failed.inc();
-            tracing::error!(tournament, %error, "no edition can be opened");
+            tracing::error!(tournament, %error, "cannot open an edition");
             service.changes.notify();
         }
         Err(error) => {
             service.metrics().record_failure(BackgroundTask::Opener);
-            tracing::warn!(%error, "cannot open an edition; trying again");
+            tracing::warn!(%error, "cannot open an edition; retrying");
         }
     }
 }
 
-/// Reads the address of a database.
-pub fn database(url: &str) -> Result<PgConnectOptions, UrlError> {
+/// Parses the URL of a database.
+pub fn parse_database_url(url: &str) -> Result<PgConnectOptions, UrlError> {
     if !["postgres://", "postgresql://"].iter().any(|scheme| url.starts_with(scheme)) {
-        return Err(UrlError("it is none of PostgreSQL".to_owned()));
+        return Err(UrlError("its scheme is not postgres".to_owned()));
     }
     url.parse().map_err(|error: Error| UrlError(error.to_string()))
 }
 
-/// A text that is no address of a database.
+/// A text that is not the URL of a database.
 #[derive(Clone, Debug, PartialEq, Eq, ThisError)]
-#[error("the database's address cannot be read: {0}; write postgres://USER@HOST/NAME")]
+#[error("invalid database URL: {0}; write postgres://USER@HOST/NAME")]
 pub struct UrlError(String);
 
-/// Opens a database, looks whether it fits, and brings its tables up to date.
+/// Connects to a database, checks its version, and migrates it.
 ///
 /// # Errors
-/// If it cannot be reached, is too old, or has tables of a later version.
+/// If it is not reachable, too old, or has the schema of a later version.
 pub async fn open(options: PgConnectOptions, connections: u32) -> Result<PgPool, StartError> {
-    let database = place(&options);
+    let database = address(&options);
     let unreachable = |cause| StartError::Unreachable { database: database.clone(), cause };
     let pool = db::connect(options, connections).await.map_err(unreachable)?;
     let version = db::patiently(|| db::server_version(&pool)).await.map_err(unreachable)?;
-    if version < OLDEST_POSTGRES {
+    if version < MIN_POSTGRES {
         return Err(StartError::Old { database, version });
     }
     let migrated = db::patiently(|| async {
         match db::migrate(&pool).await {
-            // What was done is there, and what was not is done the next time.
+            // Migrations that succeeded are stored; the next attempt continues after them.
             Err(MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _))
                 if db::is_passing(&error) || db::is_away(&error) =>
             {
@@ -413,10 +427,7 @@ pub async fn open(options: PgConnectOptions, connections: u32) -> Result<PgPool,
         Err(MigrateError::VersionMissing(migration))
             if db::patiently(|| db::can_live_with_it(&pool)).await.unwrap_or_default() =>
         {
-            tracing::warn!(
-                migration,
-                "the tables are those of a later version; serving all the same"
-            );
+            tracing::warn!(migration, "the schema is that of a later, compatible version");
             Ok(pool)
         }
         Err(MigrateError::VersionMissing(migration) | MigrateError::VersionMismatch(migration)) => {
@@ -426,8 +437,8 @@ pub async fn open(options: PgConnectOptions, connections: u32) -> Result<PgPool,
     }
 }
 
-/// Where a database is, for people: without its password.
-fn place(options: &PgConnectOptions) -> String {
+/// The address of a database, without the password.
+fn address(options: &PgConnectOptions) -> String {
     let name = options.get_database().unwrap_or("postgres");
     match options.get_socket() {
         Some(socket) => format!("{name} at {}", socket.display()),

@@ -1,10 +1,10 @@
 //! The time of the database, as this process knows it.
 //!
-//! Several coordinators serve one database, and their hosts' clocks may differ by hours or be set
-//! while they run. So no host's clock decides anything: statements that decide ask the database
-//! (`database_clock()`, `migrations/0001_baseline.sql`), and whatever else needs the time asks
-//! this clock. It takes a reading of the database's clock every few seconds, and in between counts
-//! on with the monotonic clock, which is never set.
+//! Several coordinators serve one database, and the clocks of their hosts may differ by hours or be
+//! set while they run. So no host's clock decides anything: SQL statements use the database's clock
+//! (`database_clock()`, `migrations/0001_baseline.sql`), and all other code uses this one. It
+//! reads the database's clock every few seconds. Between two readings it adds the time that the
+//! monotonic clock shows, which is never set.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -13,24 +13,24 @@ use sqlx::{PgExecutor, PgPool, Result};
 use time::OffsetDateTime;
 use tokio::time::Instant;
 
-/// How often the clock of the database is read.
-const READ_EVERY: Duration = Duration::from_secs(5);
-/// Clocks that differ by more are worth a word: logs of two hosts cannot be compared.
-pub const MUCH: time::Duration = time::Duration::seconds(1);
-/// A reading that took longer says too little.
-const LONGEST_READING: Duration = Duration::from_secs(1);
+/// How often the database's clock is read.
+const READ_INTERVAL: Duration = Duration::from_secs(5);
+/// A larger difference between clocks is reported: the logs of two hosts cannot be compared then.
+pub const MAX_SKEW: time::Duration = time::Duration::seconds(1);
+/// A reading that took longer is too inexact.
+const MAX_READING_TIME: Duration = Duration::from_secs(1);
 
 /// A moment on the database's clock and on this process's monotonic one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reading {
     /// The time of the database.
     pub(crate) at: OffsetDateTime,
-    /// The same moment here, to half the time that the reading took.
+    /// The same moment here, accurate to half the time that the reading took.
     pub(crate) read: Instant,
 }
 
 impl Reading {
-    /// The time of the database at another moment, if its clock was not set in between.
+    /// The time of the database at another moment, unless its clock was set in between.
     fn time_at(&self, moment: Instant) -> OffsetDateTime {
         if moment >= self.read {
             self.at + moment.duration_since(self.read)
@@ -45,32 +45,32 @@ impl Reading {
     }
 }
 
-/// Tells the time of the database.
+/// The clock of the database.
 #[derive(Clone, Debug)]
 pub struct Clock(Source);
 
 #[derive(Clone, Debug)]
 enum Source {
     Database(Arc<Mutex<Reading>>),
-    Given(fn() -> OffsetDateTime),
+    Fixed(fn() -> OffsetDateTime),
 }
 
 impl Clock {
-    /// The clock of this database, as it is now; `Clock::follow` keeps it right.
+    /// Reads the clock of a database. `Clock::follow` keeps it accurate.
     pub async fn of(pool: &PgPool) -> Result<Self> {
         let reading = read(pool).await?;
         let clock = Self(Source::Database(Arc::new(Mutex::new(reading))));
         let skew = clock.skew();
-        if skew.abs() > MUCH {
+        if skew.abs() > MAX_SKEW {
             let ahead_s = skew.as_seconds_f64();
-            tracing::warn!(ahead_s, "this host's clock is not the database's; that one decides");
+            tracing::warn!(ahead_s, "this host's clock differs from the database's, which is used");
         }
         Ok(clock)
     }
 
-    /// A clock that a test sets.
+    /// A clock for tests.
     pub fn given(now: fn() -> OffsetDateTime) -> Self {
-        Self(Source::Given(now))
+        Self(Source::Fixed(now))
     }
 
     /// The time of the database.
@@ -80,7 +80,7 @@ impl Clock {
                 let reading = *reading.lock().unwrap_or_else(PoisonError::into_inner);
                 reading.time_at(Instant::now())
             }
-            Source::Given(now) => now(),
+            Source::Fixed(now) => now(),
         }
     }
 
@@ -89,15 +89,15 @@ impl Clock {
         OffsetDateTime::now_utc() - self.now()
     }
 
-    /// Reads the database's clock again and again, for ever.
+    /// Reads the database's clock repeatedly, without end.
     pub(crate) async fn follow(&self, pool: &PgPool) {
         let Source::Database(known) = &self.0 else { return std::future::pending().await };
         loop {
-            tokio::time::sleep(READ_EVERY).await;
-            // Until the database answers again the monotonic clock counts on.
+            tokio::time::sleep(READ_INTERVAL).await;
+            // While the database does not respond, the monotonic clock is used alone.
             let began = Instant::now();
             if let Ok(reading) = read(pool).await
-                && began.elapsed() <= LONGEST_READING
+                && began.elapsed() <= MAX_READING_TIME
             {
                 *known.lock().unwrap_or_else(PoisonError::into_inner) = reading;
             }
@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_step_of_the_database_clock_is_told_from_the_time_that_passed() {
+    fn a_clock_that_was_set_differs_from_time_that_passed() {
         let first = Reading { at: OffsetDateTime::UNIX_EPOCH, read: Instant::now() };
         let later = |set: time::Duration| Reading {
             at: first.at + time::Duration::seconds(7) + set,

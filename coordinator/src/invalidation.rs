@@ -1,12 +1,11 @@
-//! Voiding: an organiser declares matches void that were played on a machine or at a time that they
-//! do not trust.
+//! Invalidation of matches: an organiser declares matches void because they do not trust the worker
+//! or the time at which they were played.
 //!
-//! Nothing that was reported is changed. The void matches stand in a table of their own; an edition
-//! that takes results over afterwards takes everything over but them, and plays them again. A
-//! declaration and a takeover exclude each other ([`invalidated_matches::alone`]): either the takeover sees the
-//! declaration, or the declaration makes an edition due that replaces what was taken over. Until it is complete
-//! the official leaderboard stays what it was. What that will change nobody knows, but what the
-//! void matches have brought to whom is shown before.
+//! Results are not changed. Void matches are listed in a table; a later edition reuses all other
+//! results and replays the void ones. Invalidation and reuse exclude each other ([`invalidated_matches::alone`]):
+//! either the reuse sees the void matches, or the invalidation makes a new edition due. The
+//! official leaderboard changes when that edition is complete. The preview shows the leaderboard
+//! without the void matches; the results of the replays are unknown.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -25,44 +24,44 @@ use crate::db::{self, editions, standings, tournaments};
 /// Why matches cannot be declared void.
 #[derive(Debug, thiserror::Error)]
 pub enum InvalidationError {
-    /// Nothing says which.
-    #[error("say which matches: those of a worker, of a time, or by their names")]
+    /// The request has no condition.
+    #[error("no matches selected; name a worker, a time span or matches")]
     Boundless,
-    /// A match that is named was not played in this tournament.
-    #[error("match {0} is none that was played in this tournament")]
+    /// A named match was not played in this tournament.
+    #[error("match {0} was not played in this tournament")]
     Unplayed(MatchId),
     /// The database failed.
-    #[error("cannot look for the matches: {0}")]
+    #[error("cannot search for the matches: {0}")]
     Database(#[from] Error),
 }
 
-/// A bot on a leaderboard with and without void matches.
+/// A bot on the leaderboard with and without the void matches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RankChange {
     /// Its name.
     pub bot: String,
-    /// Its rank and its score as they are.
+    /// Its current rank and score.
     pub now: (usize, Vec<i128>),
-    /// And without the void matches.
+    /// Its rank and score without the void matches.
     pub without: (usize, Vec<i128>),
 }
 
-/// What void matches do to a leaderboard.
+/// The effect of void matches on a leaderboard.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Preview {
     /// The game.
     pub game: Game,
-    /// Matches of the edition that rest on void ones.
+    /// Matches of the edition that are void or reuse void results.
     pub missing: usize,
-    /// Its bots, the best first.
+    /// Its bots, best first.
     pub places: Vec<RankChange>,
 }
 
-/// The matches of a tournament that fit, and those of `named` alone if any is named: the originals,
-/// which are not void yet, in order.
+/// Finds the matches of a tournament that satisfy the conditions, only among `named` if that is not
+/// empty. Returns the original matches that are not void yet, in order.
 ///
 /// # Errors
-/// If nothing is asked for, or a match that is named was not played.
+/// If there is no condition, or a named match was not played.
 pub async fn find(
     db: &mut PgConnection,
     tournament: TournamentId,
@@ -96,7 +95,7 @@ pub async fn find(
     Ok(fresh)
 }
 
-/// Declares matches void: a new edition is due, which plays them again.
+/// Declares matches void, and makes an edition due that replays them.
 pub async fn apply(
     db: &mut PgConnection,
     tournament: TournamentId,
@@ -111,7 +110,7 @@ pub async fn apply(
     Ok(added)
 }
 
-/// What these matches do to the leaderboard of an edition.
+/// The leaderboard of an edition with and without these matches.
 pub async fn preview(
     pool: &PgPool,
     games: &Games,
@@ -147,12 +146,12 @@ pub async fn preview(
         }
         ranking::rank(&game, contestants)
     };
-    let places = moved(&roster, rank(all.by_entrant()), rank(without.by_entrant()));
+    let places = rank_changes(&roster, rank(all.by_entrant()), rank(without.by_entrant()));
     Ok(Preview { game, missing, places })
 }
 
-/// Two rankings of the same bots side by side, in the order of the first.
-fn moved(
+/// Pairs two rankings of the same bots, in the order of the first.
+fn rank_changes(
     roster: &Roster,
     now: Vec<RankedContestant>,
     without: Vec<RankedContestant>,
@@ -161,10 +160,10 @@ fn moved(
         (place.contestant.entrant, (place.rank, place.contestant.tally.score))
     };
     let mut without: HashMap<_, _> = without.into_iter().map(place).collect();
-    let moved = now.into_iter().map(place).map(|(entrant, now)| RankChange {
+    let changes = now.into_iter().map(place).map(|(entrant, now)| RankChange {
         bot: roster.get(entrant).map(|named| named.name.clone()).unwrap_or_default(),
         without: without.remove(&entrant).unwrap_or_default(),
         now,
     });
-    moved.collect()
+    changes.collect()
 }

@@ -1,45 +1,43 @@
-//! The leader: of the coordinators of a database, the one that does what one alone need do. Leases
-//! that ran out, results to be counted, editions to be planned and opened are its work; all of them
-//! serve workers, clients and pages.
+//! Leader election among the coordinators of a database. All of them serve workers, clients and
+//! pages. The leader alone expires leases, counts results, and plans and opens editions.
 //!
 //! # Theory of operation
 //!
-//! The leader is whoever holds an advisory lock of Postgres, in a session of its own. The lock lives
-//! as long as the session: it is never handed back by a statement that could get lost, and nobody
-//! has to find out whether a leader is still alive. Everybody else asks for it twice a second.
+//! The leader holds an advisory lock of Postgres in a session of its own. The lock is released when
+//! the session ends, so no statement must release it, and no other coordinator must find out
+//! whether the leader is alive. The others request the lock twice a second.
 //!
 //! A session ends when its process is killed (its socket closes), when its machine or network is
-//! gone (the server's probes are not answered), and when nothing is said in it for `SILENCE`
-//! (`idle_session_timeout`): a leader that was stopped, or swapped out, is none any more. The
-//! leader says something every `BEAT`.
+//! gone (the server's keepalive probes get no reply), and after `SESSION_TIMEOUT` without a message
+//! (`idle_session_timeout`). So a leader that was stopped or swapped out loses the lock. The leader
+//! pings every `HEARTBEAT`.
 //!
-//! It trusts its own lock for `TERM` after it *began* to say the last thing that was answered.
-//! That is less than the silence after which the server ends the session, and the server's silence
-//! begins later than ours. So by the time somebody else can have the lock, we do not believe any
-//! more that we hold it. Where the server ends a session in time of peace, whoever waited for the
-//! lock and gets it waits for a term before it begins. Only one that asks for the first time at that
-//! very moment does not: a coordinator that starts alone leads at once, and the price is that two may
-//! lead for a beat. The work is a future that is not polled without the belief in one's lock: what
-//! wakes after a stop does not get as far as its next statement.
+//! After each ping that succeeded, the leader relies on its lock for `TERM`, counted from when it
+//! *sent* the ping. This is shorter than the timeout after which the server ends the session, and
+//! the server starts counting later. So before another coordinator can get the lock, the old leader
+//! stops. The server may also end a session earlier, when it restarts: a coordinator that waited
+//! for the lock therefore waits for one more term before it starts. A coordinator whose first
+//! request succeeds does not wait, so one that starts alone leads at once; the price is that two
+//! may lead for one heartbeat. The leader's work is a future that is polled only within the term:
+//! after a process was suspended it runs no further statement.
 //!
 //! # Why a former leader does no harm
 //!
-//! One statement of its may be on its way all the same, and plans are made on threads of their own,
-//! which nobody can take back. Therefore the work does not depend on being done by one alone. Each
-//! piece is a transaction that first locks the rows whose state it is about, and does nothing if
-//! that state is no longer the one it wants to change:
+//! One of its statements may still be on its way, and planning threads cannot be cancelled. So the
+//! work is correct even if two leaders do it. Each step is a transaction that first locks its rows,
+//! and changes nothing if another transaction already did:
 //!
-//! - a lease runs out by an update of a row that is still leased and overdue; whoever comes second
-//!   finds it pending, or leased under another attempt;
+//! - a lease expires by an update of a row that is still leased and overdue; a second leader finds
+//!   it pending, or leased under another attempt;
 //! - lots are counted by the transaction that moves them from reported to counted;
-//! - an edition becomes complete by an update of a running one, and a round of episodes is added by
-//!   whoever has locked the edition while its matches are all counted;
-//! - an edition is opened by whoever has locked the tournament and still finds the changes that make
-//!   one due, which the same transaction takes away.
+//! - an edition becomes complete by an update of a running one; a round of episodes is added under
+//!   a lock on the edition while all its matches are counted;
+//! - an edition is opened under a lock on the tournament, by the transaction that removes the
+//!   changes which made it due.
 //!
-//! So two leaders at once would be a waste and not a mistake, as `tests/exactly_once.rs` shows. What
-//! a leader that stopped in the middle of a transaction has locked is free when the server ends that
-//! session too (`idle_in_transaction_session_timeout`).
+//! So two leaders waste work but do no harm, as `tests/exactly_once.rs` shows. Locks of a leader
+//! that stopped within a transaction are released when the server ends that session
+//! (`idle_in_transaction_session_timeout`).
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -53,26 +51,26 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::db;
 
-/// How often it is looked whether there is a leader.
-const LOOK: Duration = Duration::from_millis(500);
-/// How often the leader says something.
-const BEAT: Duration = Duration::from_millis(500);
-/// How long it trusts its lock after that.
+/// How often other coordinators request the lock.
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
+/// How often the leader pings the database.
+const HEARTBEAT: Duration = Duration::from_millis(500);
+/// How long the leader relies on its lock after it sent a ping.
 const TERM: Duration = Duration::from_secs(3);
-/// After how long a silent leader is none any more.
-const SILENCE: Duration = Duration::from_secs(5);
-/// How long a connection may take to be made.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// After this silence the server ends the session of the leader.
+const SESSION_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long connecting may take.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Whether this coordinator leads.
+/// Whether this coordinator is the leader.
 #[derive(Clone, Debug, Default)]
 pub struct Leadership {
-    /// Until when that is certain, if it does.
+    /// The end of the current term, if this is the leader.
     until: Arc<Mutex<Option<Instant>>>,
 }
 
 impl Leadership {
-    /// Whether it leads at this moment.
+    /// Whether it is the leader at this moment.
     pub fn holds(&self) -> bool {
         self.until().is_some_and(|until| Instant::now() < until)
     }
@@ -86,91 +84,92 @@ impl Leadership {
     }
 }
 
-/// Has work done while this coordinator leads.
+/// Takes part in the leader election, and runs the leader's work.
 #[derive(Debug)]
 pub struct Election {
     pool: PgPool,
     leadership: Leadership,
 }
 
-/// Why a term is over.
+/// Why a leader stopped.
 enum End {
-    /// The connection broke, or nothing was answered in time.
+    /// The connection broke, or a response was late.
     Lost(Error),
-    /// The work has stopped by itself, which it never should.
-    Idle,
+    /// The work returned, which it should never do.
+    WorkEnded,
 }
 
 impl Election {
-    /// An election among the coordinators of a database; `leadership` shows how it stands.
+    /// An election among the coordinators of a database. `leadership` is kept up to date.
     pub fn new(pool: PgPool, leadership: Leadership) -> Self {
         Self { pool, leadership }
     }
 
-    /// Stands again and again, and has `work` done while it leads; it is dropped in the middle when
-    /// that is over. It is told since when this coordinator has had its database without a break.
+    /// Runs `work` whenever this coordinator is the leader. The work is dropped when it no longer is.
+    /// Its argument is the time since when this coordinator was connected to the database without a
+    /// break.
     pub async fn run<F>(self, work: impl Fn(Instant) -> F)
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        let mut awake = Instant::now();
-        let mut told = false;
+        let mut connected_since = Instant::now();
+        let mut has_failed = false;
         loop {
-            match self.stand().await {
-                Ok((session, began)) => {
-                    told = false;
-                    tracing::info!("leads the coordinators of this database");
-                    match self.lead(session, began, work(awake)).await {
-                        End::Lost(error) => tracing::warn!(%error, "leads no more"),
-                        End::Idle => tracing::error!("the work of the leader has ended by itself"),
+            match self.acquire_lock().await {
+                Ok((session, requested_at)) => {
+                    has_failed = false;
+                    tracing::info!("became the leader");
+                    match self.lead(session, requested_at, work(connected_since)).await {
+                        End::Lost(error) => tracing::warn!(%error, "lost leadership"),
+                        End::WorkEnded => tracing::error!("the leader's work ended unexpectedly"),
                     }
                 }
-                Err(error) if !told => {
-                    told = true;
-                    tracing::warn!(%error, "cannot stand for leader; trying again");
+                Err(error) if !has_failed => {
+                    has_failed = true;
+                    tracing::warn!(%error, "cannot take part in the leader election; retrying");
                 }
                 Err(_) => {}
             }
-            awake = Instant::now();
-            sleep(LOOK).await;
+            connected_since = Instant::now();
+            sleep(POLL_INTERVAL).await;
         }
     }
 
-    /// Waits until the lock is to be had. Gives the session that has it, and when that was asked
-    /// for.
-    async fn stand(&self) -> Result<(PgConnection, Instant)> {
+    /// Waits for the lock. Returns the session that holds it, and when the lock was requested.
+    async fn acquire_lock(&self) -> Result<(PgConnection, Instant)> {
         let options = self.pool.connect_options();
-        let made = PgConnection::connect_with(&options);
-        let mut session = in_time(Instant::now() + PATIENCE, made).await?;
-        in_time(Instant::now() + PATIENCE, db::end_when_silent(&mut session, SILENCE)).await?;
-        let mut asked = Instant::now();
-        if !in_time(asked + TERM, db::try_to_lead(&mut session)).await? {
+        let connecting = PgConnection::connect_with(&options);
+        let mut session = in_time(Instant::now() + CONNECT_TIMEOUT, connecting).await?;
+        let set_timeout = db::end_when_silent(&mut session, SESSION_TIMEOUT);
+        in_time(Instant::now() + CONNECT_TIMEOUT, set_timeout).await?;
+        let mut requested_at = Instant::now();
+        if !in_time(requested_at + TERM, db::try_to_lead(&mut session)).await? {
             loop {
-                sleep(LOOK).await;
+                sleep(POLL_INTERVAL).await;
                 if in_time(Instant::now() + TERM, db::try_to_lead(&mut session)).await? {
                     break;
                 }
             }
-            // The server may have ended the session of the one before without its knowledge.
+            // The server may have ended the old leader's session without that leader's knowledge.
             sleep(TERM).await;
-            asked = Instant::now();
-            in_time(asked + TERM, session.ping()).await?;
+            requested_at = Instant::now();
+            in_time(requested_at + TERM, session.ping()).await?;
         }
         let ended = in_time(Instant::now() + TERM, db::end_openings(&mut session)).await?;
         if ended > 0 {
-            tracing::warn!(ended, "ended what a former leader was opening");
+            tracing::warn!(ended, "cancelled edition openings of the former leader");
         }
-        Ok((session, asked))
+        Ok((session, requested_at))
     }
 
-    /// Leads as long as the session lasts.
+    /// Leads until the session ends.
     async fn lead(
         &self,
         mut session: PgConnection,
-        began: Instant,
+        requested_at: Instant,
         work: impl Future<Output = ()> + Send + 'static,
     ) -> End {
-        let mut until = began + TERM;
+        let mut until = requested_at + TERM;
         self.leadership.set(Some(until));
         let mut working = JoinSet::new();
         working.spawn(while_leading(self.leadership.clone(), work));
@@ -178,25 +177,25 @@ impl Election {
             tokio::select! {
                 _ = working.join_next() => {
                     let late = !self.leadership.holds();
-                    break if late { End::Lost(silent()) } else { End::Idle };
+                    break if late { End::Lost(timed_out()) } else { End::WorkEnded };
                 }
-                () = sleep(BEAT) => {}
+                () = sleep(HEARTBEAT) => {}
             }
-            let said = Instant::now();
+            let sent_at = Instant::now();
             match in_time(until, session.ping()).await {
-                Ok(()) => until = said + TERM,
+                Ok(()) => until = sent_at + TERM,
                 Err(error) => break End::Lost(error),
             }
             self.leadership.set(Some(until));
         };
-        // Nobody waits for the session to be closed in order: it would not be the first to know.
+        // The session is dropped without waiting for an orderly close.
         self.leadership.set(None);
         working.shutdown().await;
         end
     }
 }
 
-/// Works as long as it is certain that we lead.
+/// Polls the work only while this coordinator is certainly the leader.
 async fn while_leading(leadership: Leadership, work: impl Future<Output = ()>) {
     let mut work = pin!(work);
     poll_fn(
@@ -207,11 +206,11 @@ async fn while_leading(leadership: Leadership, work: impl Future<Output = ()>) {
     .await;
 }
 
-/// What the database answers until `deadline`.
-async fn in_time<T>(deadline: Instant, answer: impl Future<Output = Result<T>>) -> Result<T> {
-    timeout_at(deadline, answer).await.unwrap_or_else(|_| Err(silent()))
+/// The response of the database, or an error after `deadline`.
+async fn in_time<T>(deadline: Instant, response: impl Future<Output = Result<T>>) -> Result<T> {
+    timeout_at(deadline, response).await.unwrap_or_else(|_| Err(timed_out()))
 }
 
-fn silent() -> Error {
-    Error::Io(std::io::Error::new(std::io::ErrorKind::TimedOut, "nothing was heard in time"))
+fn timed_out() -> Error {
+    Error::Io(std::io::Error::new(std::io::ErrorKind::TimedOut, "the database did not respond"))
 }

@@ -1,7 +1,7 @@
-//! The coordinator: plans tournaments into a Postgres queue, hands matches to workers, counts what
-//! they report. The only crate that names Postgres.
+//! The coordinator: plans tournaments into a Postgres queue, leases matches to workers, and counts
+//! their reports. This is the only crate that depends on Postgres.
 //!
-//! Everything goes through [`db`]; [`tournament`] makes editions of files, and lots of editions.
+//! All SQL is in [`db`]. [`tournament`] plans editions from tournament files, and cuts them into lots.
 
 pub mod access;
 mod backoff;

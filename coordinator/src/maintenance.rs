@@ -1,12 +1,12 @@
-//! What has to happen again and again: leases expire, lots are weighed, results are counted, rounds
-//! of episodes are planned, editions become complete.
+//! Periodic work on the queue: expire leases, check lots for reuse, count results, plan rounds of
+//! episodes, complete editions.
 //!
-//! # Why one failure holds up nothing else
+//! # Why a failure delays nothing else
 //!
-//! The work is cut into *parts*: each edition is one, trials and shadow matches are one each. A part
-//! that has something to do gets a task of its own, at most one at a time. If it fails it rests,
-//! longer from failure to failure, while all others go on. Within an edition leases expire even
-//! where counting fails, and the other way round.
+//! The work is split into *parts*: each edition is one, trials and shadow matches are one each. A
+//! part gets a task of its own, at most one at a time. After a failure it waits before the retry,
+//! longer with each failure, while the others continue. Within an edition, leases expire even if
+//! counting fails, and vice versa.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -30,83 +30,83 @@ use crate::tournament::{NextRoundError, episodes};
 use arbiter_proto::ids::EditionId;
 use arbiter_proto::trace::{self, Span};
 
-/// How often it is looked what there is to do.
-const ROUND: Duration = Duration::from_millis(250);
-/// Parts that are worked on at the same time.
-const PARTS: usize = 4;
-/// If the database's clock was set forward by more than this, leases do not expire for the time of
-/// one lease: workers renew them meanwhile.
-const STEP: time::Duration = time::Duration::seconds(2);
+/// The time between two rounds.
+const ROUND_INTERVAL: Duration = Duration::from_millis(250);
+/// Maximum number of parts that are worked on at the same time.
+const MAX_CONCURRENT_PARTS: usize = 4;
+/// If the database's clock was set forward by more than this, no lease expires for the duration of
+/// a lease, so that workers can renew theirs.
+const MAX_CLOCK_STEP: time::Duration = time::Duration::seconds(2);
 
-/// Keeps a queue going. The leader does so; several at once do no harm (`crate::leader_election`).
+/// Maintains a queue. The leader does so; several at once do no harm (`crate::leader_election`).
 #[derive(Clone, Debug)]
 pub struct Maintenance {
     queue: Queue,
     clock: Clock,
-    /// What was known of the faults of editions when they were looked at last.
+    /// The state of each edition's faults when they were last attributed.
     faults_seen: Arc<Mutex<BTreeMap<EditionId, FaultSigns>>>,
 }
 
 /// Matches set aside, the last fault, and matches counted.
 type FaultSigns = (i64, i64, i64);
 
-/// Maintenance that failed.
+/// A failure of maintenance.
 #[derive(Debug, thiserror::Error)]
-#[error("upkeep of {part} failed: {cause}; it is tried again in {rest_ms} ms")]
+#[error("maintenance of {part} failed: {cause}; retrying in {delay_ms} ms")]
 pub struct MaintenanceError {
     part: String,
     #[source]
     cause: Error,
-    rest_ms: u128,
+    delay_ms: u128,
 }
 
-/// What a round of upkeep did.
+/// The result of a maintenance round.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Round {
-    /// Leases that ran out and lots that woke.
+    /// Leases that expired, and delayed lots that became pending.
     pub expired: Expired,
-    /// Lots of which it was found out whether they were played for an earlier edition.
-    pub weighed: u64,
-    /// Matches that came into standings.
+    /// How many lots were checked for results of earlier editions.
+    pub reuse_checked: u64,
+    /// Matches added to standings.
     pub counted: i64,
     /// Editions whose next round was planned.
-    pub grown: Vec<EditionId>,
-    /// Bots that were stood down.
-    pub stood_down: Vec<StoodDown>,
+    pub extended: Vec<EditionId>,
+    /// Bots that were suspended.
+    pub suspended: Vec<StoodDown>,
     /// Editions that became complete.
     pub complete: Vec<EditionId>,
 }
 
-/// Since when workers could renew their leases.
+/// Tracks since when workers could renew their leases.
 #[derive(Debug)]
 struct Renewals {
-    /// How long a lease holds.
+    /// The duration of a lease.
     lease: Duration,
-    /// Since when they could without a break.
+    /// Since when workers could renew without a break.
     since: Instant,
     /// The last reading of the database's clock.
     reading: Option<Reading>,
 }
 
 impl Renewals {
-    /// Whether leases may expire where something failed last at that time: they could be renewed for
-    /// as long as they hold.
+    /// Whether leases of a part that failed last at `failed_at` may expire: workers could renew them
+    /// for the full duration of a lease.
     fn may_expire(&self, failed_at: Option<Instant>) -> bool {
         failed_at.map_or(self.since, |at| at.max(self.since)).elapsed() >= self.lease
     }
 
-    /// They could not be renewed until now.
-    fn begin_again(&mut self) {
+    /// Restarts the period: workers could not renew their leases until now.
+    fn reset(&mut self) {
         self.since = Instant::now();
     }
 
-    /// Takes note of what time it is in the database.
-    fn see(&mut self, now: Reading) {
+    /// Compares a reading of the database's clock with the last one.
+    fn observe(&mut self, now: Reading) {
         let step = self.reading.replace(now).map(|before| before.step_to(&now));
-        if let Some(step) = step.filter(|step| *step > STEP) {
+        if let Some(step) = step.filter(|step| *step > MAX_CLOCK_STEP) {
             let seconds = step.as_seconds_f64();
-            tracing::warn!(seconds, "the database's clock was set forward; leases are prolonged");
-            self.begin_again();
+            tracing::warn!(seconds, "the database's clock was set forward; leases are extended");
+            self.reset();
         }
     }
 }
@@ -117,18 +117,22 @@ impl Maintenance {
         Self { queue, clock, faults_seen: Arc::default() }
     }
 
-    /// Works without end and hands over what was done, where workers could renew their leases without
-    /// a break since `away`. It may be dropped at any moment.
+    /// Runs rounds without end, and calls `done` with their results. Cancel safe.
     ///
-    /// Nothing expires in a lease's time after that, nor in that after the database was away or its
-    /// clock was set forward: workers could not renew their leases then.
-    pub async fn run(&self, away: Instant, mut done: impl FnMut(Result<Round, MaintenanceError>)) {
+    /// `connected_since` is the time since when workers could renew their leases without a break.
+    /// No lease expires within the duration of a lease after that time, after the database was
+    /// unreachable, and after its clock was set forward: workers could not renew then.
+    pub async fn run(
+        &self,
+        connected_since: Instant,
+        mut done: impl FnMut(Result<Round, MaintenanceError>),
+    ) {
         let lease = self.queue.lease_policy().lease.unsigned_abs();
-        let mut renewals = Renewals { lease, since: away, reading: None };
-        let free = Arc::new(Semaphore::new(PARTS));
+        let mut renewals = Renewals { lease, since: connected_since, reading: None };
+        let permits = Arc::new(Semaphore::new(MAX_CONCURRENT_PARTS));
         let mut tasks: KeyedTasks<Part, (Round, Option<Error>)> = KeyedTasks::new();
-        let mut looking = Backoff::new();
-        let mut rounds = interval(ROUND);
+        let mut backoff = Backoff::new();
+        let mut rounds = interval(ROUND_INTERVAL);
         rounds.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
@@ -145,10 +149,10 @@ impl Maintenance {
                         continue;
                     };
                     if db::is_away(&cause) {
-                        renewals.begin_again();
+                        renewals.reset();
                     }
-                    let rest_ms = tasks.record_failure(part).as_millis();
-                    done(Err(MaintenanceError { part: part.to_string(), cause, rest_ms }));
+                    let delay_ms = tasks.record_failure(part).as_millis();
+                    done(Err(MaintenanceError { part: part.to_string(), cause, delay_ms }));
                     continue;
                 }
                 _ = rounds.tick() => {}
@@ -156,41 +160,42 @@ impl Maintenance {
             let due = match self.due(&mut renewals).await {
                 Ok(due) => due,
                 Err(cause) => {
-                    renewals.begin_again();
-                    let rest = looking.next();
-                    let (part, rest_ms) = ("all editions".to_owned(), rest.as_millis());
-                    done(Err(MaintenanceError { part, cause, rest_ms }));
-                    tokio::time::sleep(rest).await;
+                    renewals.reset();
+                    let delay = backoff.next();
+                    let part = "all editions".to_owned();
+                    let delay_ms = delay.as_millis();
+                    done(Err(MaintenanceError { part, cause, delay_ms }));
+                    tokio::time::sleep(delay).await;
                     continue;
                 }
             };
-            looking = Backoff::new();
+            backoff = Backoff::new();
             for (part, expires) in due {
                 if tasks.is_ready(part) {
                     let expire = expires && renewals.may_expire(tasks.failed_at(part));
-                    tasks.spawn(part, self.clone().in_turn(part, expire, Arc::clone(&free)));
+                    tasks.spawn(part, self.clone().with_permit(part, expire, Arc::clone(&permits)));
                 }
             }
         }
     }
 
-    /// Works on a part when there is a place to do so.
-    async fn in_turn(
+    /// Works on a part once there is a permit for it.
+    async fn with_permit(
         self,
         part: Part,
         expire: bool,
-        free: Arc<Semaphore>,
+        permits: Arc<Semaphore>,
     ) -> (Round, Option<Error>) {
-        let _turn = free.acquire_owned().await;
+        let _permit = permits.acquire_owned().await;
         let mut round = Round::default();
         let failed = self.work_on(part, expire, &mut round).await;
         (round, failed)
     }
 
-    /// Works once.
+    /// Works on all parts once.
     ///
     /// # Errors
-    /// The first failure: what failed is done the next time, everything else was done.
+    /// The first failure. All parts are tried all the same.
     pub async fn round(&self) -> Result<Round> {
         let mut round = Round::default();
         let mut failed = None;
@@ -201,10 +206,10 @@ impl Maintenance {
         failed.map_or(Ok(round), Err)
     }
 
-    /// What there is to do, and whether leases may have run out there.
+    /// The parts with work, and whether they have leases that may expire.
     async fn due(&self, renewals: &mut Renewals) -> Result<Vec<(Part, bool)>> {
         let mut connection = self.queue.pool().acquire().await?;
-        renewals.see(database_clock::read(&mut *connection).await?);
+        renewals.observe(database_clock::read(&mut *connection).await?);
         let editions = editions::upkept(&mut *connection).await?;
         let running = |upkept: &&Upkept| upkept.state == EditionState::Running;
         let running: BTreeSet<_> = editions.iter().filter(running).map(|found| found.id).collect();
@@ -212,8 +217,7 @@ impl Maintenance {
         Ok(parts_of(&editions))
     }
 
-    /// Works on a part, as far as it goes: each step is tried, whatever became of the one before.
-    /// Returns the first failure.
+    /// Works on a part. Each step is tried, even if the one before failed. Returns the first failure.
     async fn work_on(&self, part: Part, expire: bool, round: &mut Round) -> Option<Error> {
         let mut failed = None;
         if expire {
@@ -223,26 +227,26 @@ impl Maintenance {
             }
         }
         if let Part::Edition(edition) = part {
-            let error = self.tend(edition, round).await.err();
+            let error = self.maintain_edition(edition, round).await.err();
             failed = failed.or(error);
         }
         failed
     }
 
-    /// Does what an edition needs.
-    async fn tend(&self, edition: EditionId, round: &mut Round) -> Result<()> {
+    /// Does the work of an edition in its state.
+    async fn maintain_edition(&self, edition: EditionId, round: &mut Round) -> Result<()> {
         let Some(found) = editions::get(self.queue.pool(), edition).await? else { return Ok(()) };
         match found.state {
-            EditionState::Running => self.tend_running(&found, self.clock.now(), round).await?,
+            EditionState::Running => self.maintain_running(&found, self.clock.now(), round).await?,
             EditionState::Cancelled => self.count_replaced(edition).await?,
             EditionState::Planning | EditionState::Complete => {}
         }
         lots::add_up(self.queue.pool(), edition).await
     }
 
-    /// Cancels what is left of an edition that was replaced. Counts what was reported of it, although
-    /// its standings are of no use any more: a result that a later edition takes over is chosen for
-    /// an audit where it was played, when it is counted there.
+    /// Cancels the open lots of an edition that was replaced, and counts its reported ones. Its
+    /// standings are no longer used, but counting selects matches for audits: a reused result is
+    /// audited where it was played.
     async fn count_replaced(&self, edition: EditionId) -> Result<()> {
         lots::cancel_left(self.queue.pool(), edition).await?;
         while self.queue.count_some(edition, Which::Own).await?.is_full() {}
@@ -253,9 +257,9 @@ impl Maintenance {
         self.faults_seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Stands those down whom faults follow around, where matches are set aside: whenever something
-    /// is known that was not when this was done last.
-    async fn blame(
+    /// Suspends bots that cause faults, if matches are set aside and something changed since the
+    /// last time.
+    async fn suspend_faulty_bots(
         &self,
         edition: EditionId,
         counted: i64,
@@ -276,19 +280,19 @@ impl Maintenance {
         Ok(stood_down)
     }
 
-    /// Weighs lots of an edition, counts what was reported of it, plans what follows from that, and
-    /// looks whether it is complete.
-    async fn tend_running(
+    /// Checks lots of an edition for reuse, counts its reports, suspends bots, plans the next round,
+    /// and completes the edition if all is counted.
+    async fn maintain_running(
         &self,
         state: &Edition,
         now: OffsetDateTime,
         round: &mut Round,
     ) -> Result<()> {
         let edition = state.id;
-        round.weighed += self.queue.weigh(edition, state.weighs).await?;
+        round.reuse_checked += self.queue.check_reuse(edition, state.weighs).await?;
         let before = round.counted;
-        // What is reported meanwhile is for the next round: a few lots change the standings of nearly
-        // as many bots as all that come in a round do.
+        // Reports that arrive meanwhile are left for the next round: a few lots change nearly as many
+        // standings as all lots of a round.
         loop {
             let counted = self.queue.count_some(edition, Which::All).await?;
             round.counted += counted.matches;
@@ -299,11 +303,12 @@ impl Maintenance {
         if round.counted > before {
             let stood_down =
                 bot_suspension::suspend_for_forfeits(self.queue.pool(), edition, now).await?;
-            round.stood_down.extend(stood_down);
+            round.suspended.extend(stood_down);
         }
-        round.stood_down.extend(self.blame(edition, round.counted - before, now).await?);
-        if episodes::plan_next_round(&self.queue, edition).await.map_err(passed_on)? {
-            round.grown.push(edition);
+        let newly_counted = round.counted - before;
+        round.suspended.extend(self.suspend_faulty_bots(edition, newly_counted, now).await?);
+        if episodes::plan_next_round(&self.queue, edition).await.map_err(into_database_error)? {
+            round.extended.push(edition);
         }
         if self.queue.complete(edition, now).await? {
             end_trace(&self.queue, edition, state.created_at).await;
@@ -313,27 +318,26 @@ impl Maintenance {
     }
 }
 
-/// The parts of the work, and whether leases may have run out there.
+/// The parts of the work, and whether they have leases that may expire.
 fn parts_of(editions: &[Upkept]) -> Vec<(Part, bool)> {
     let editions = editions.iter().map(|upkept| (Part::Edition(upkept.id), upkept.expires));
     [(Part::Trials, true), (Part::ShadowMatches, true)].into_iter().chain(editions).collect()
 }
 
-/// Ends the trace of an edition whose leaderboard is official from now on. It took as long as the
+/// Ends the trace of an edition whose leaderboard has become official. The span covers the whole
 /// edition.
 async fn end_trace(queue: &Queue, edition: EditionId, created_at: OffsetDateTime) {
     if !trace::is_on() {
         return;
     }
-    // A trace that lacks its end is no reason to stop.
+    // A failure to read the trace is ignored: it only leaves the span without a parent.
     let parent = trace_contexts::take_edition(queue.pool(), edition).await.ok().flatten();
     let mut span = Span::since("edition complete", parent.as_ref(), created_at.into());
     span.set("edition", i64::from(edition.0));
-    tracing::debug!(%edition, trace_id = span.trace_id(), "its trace ends");
+    tracing::debug!(%edition, trace_id = span.trace_id(), "edition trace ended");
 }
 
-/// What kept a round from being planned, as upkeep tells it.
-fn passed_on(error: NextRoundError) -> Error {
+fn into_database_error(error: NextRoundError) -> Error {
     match error {
         NextRoundError::Database(_, cause) => cause,
         NextRoundError::Nonsense { .. } => Error::Decode(Box::new(error)),

@@ -252,7 +252,7 @@ impl Auditor {
             Record::Here(bytes) => return Ok(Some(bytes)),
             Record::There(slice) => slice,
         };
-        let store = self.store.as_ref().ok_or(StoreError::Unnamed)?;
+        let store = self.store.as_ref().ok_or(StoreError::NotConfigured)?;
         let start = u64::from(start.cast_unsigned());
         let range = start..start + u64::from(length.cast_unsigned());
         Ok(Some(store.get(found.edition, pack, range).await?))

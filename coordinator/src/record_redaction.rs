@@ -1,10 +1,10 @@
-//! Records as they are shown to the owners of some of their seats: what other bots wrote to
-//! standard error is left out, and so is the evidence why they forfeited, where the rules cannot
-//! compute it again. Everything that the result follows from remains, and the seal in the last line
-//! is that of what remains, so that what is shown can be verified like any record.
+//! Redaction of records for the owners of some of their seats. The standard error of other bots is
+//! removed, and so is the evidence of their forfeits where the rules cannot recompute it. All lines
+//! that determine the result remain. The seal in the last line is recomputed, so a redacted record
+//! can be verified like any other.
 //!
-//! A record is read as lines of JSON ([docs/records.md]) and never held as a whole, only what is
-//! shown is, and that compressed.
+//! A record is a stream of JSON lines ([docs/records.md]). Only the compressed result is held in
+//! memory.
 
 use std::io::{self, BufRead as _, Read as _, Write};
 
@@ -12,33 +12,33 @@ use arbiter_replay::LONGEST_LINE;
 use serde_json::{Map, Value};
 use thiserror::Error;
 
-/// How hard what is shown is compressed: it is thrown away after it was sent.
-const EFFORT: i32 = 1;
+/// The zstd level: low, since the result is sent once.
+const COMPRESSION_LEVEL: i32 = 1;
 
-/// Why a record cannot be shown in part.
+/// Why a record cannot be redacted.
 #[derive(Debug, Error)]
 pub enum RedactError {
-    /// It is no record.
-    #[error("line {0} is none of a record")]
+    /// It is not a record.
+    #[error("line {0} is not a line of a record")]
     Malformed(usize),
     /// It cannot be decompressed.
-    #[error("it cannot be read: {0}")]
+    #[error("cannot decompress the record: {0}")]
     Unreadable(#[from] io::Error),
 }
 
-/// The record `packed`, as the owners of those seats may see it for which `own` says so, seat 1
-/// first; compressed, as it came.
+/// Redacts a compressed record for the owner of the seats for which `own` is true, seat 1 first.
+/// The result is compressed, too.
 pub fn redact(packed: &[u8], own: &[bool]) -> Result<Vec<u8>, RedactError> {
     let mut lines = arbiter_replay::unpack(packed)?;
-    let mut shown = zstd::Encoder::new(Vec::new(), EFFORT)?;
+    let mut redacted = zstd::Encoder::new(Vec::new(), COMPRESSION_LEVEL)?;
     let mut seal = blake3::Hasher::new();
     let mut text = String::new();
     let mut over = false;
     for number in 1.. {
         text.clear();
         if lines.by_ref().take(LONGEST_LINE).read_line(&mut text)? == 0 {
-            // A record without its end could show that it was cut, and no more.
-            return if over { Ok(shown.finish()?) } else { Err(RedactError::Malformed(number)) };
+            // A record without its last line is incomplete.
+            return if over { Ok(redacted.finish()?) } else { Err(RedactError::Malformed(number)) };
         }
         let malformed = || RedactError::Malformed(number);
         let text = text.strip_suffix('\n').filter(|_| !over).ok_or_else(malformed)?;
@@ -46,19 +46,19 @@ pub fn redact(packed: &[u8], own: &[bool]) -> Result<Vec<u8>, RedactError> {
         over = line.contains_key("over");
         if over {
             line.insert("seal".to_owned(), Value::from(seal.finalize().to_hex().as_str()));
-            writeln!(shown, "{}", Value::from(line))?;
-        } else if let Some(kept) = kept(text, line, own) {
-            for part in [kept.as_bytes(), b"\n"] {
+            writeln!(redacted, "{}", Value::from(line))?;
+        } else if let Some(line) = redact_line(text, line, own) {
+            for part in [line.as_bytes(), b"\n"] {
                 seal.update(part);
-                shown.write_all(part)?;
+                redacted.write_all(part)?;
             }
         }
     }
-    unreachable!("a record has fewer lines than there are numbers")
+    unreachable!("a record has fewer lines than usize::MAX")
 }
 
-/// What is shown of a line before the last one, if anything is.
-fn kept(text: &str, mut line: Map<String, Value>, own: &[bool]) -> Option<String> {
+/// Redacts a line before the last one; `None` if it is removed.
+fn redact_line(text: &str, mut line: Map<String, Value>, own: &[bool]) -> Option<String> {
     let seat = line.get("seat").and_then(Value::as_u64);
     let seat = seat.and_then(|seat| usize::try_from(seat).ok()?.checked_sub(1));
     if seat.is_none_or(|seat| own.get(seat) == Some(&true)) {
@@ -67,7 +67,7 @@ fn kept(text: &str, mut line: Map<String, Value>, own: &[bool]) -> Option<String
     if line.contains_key("stderr") {
         return None;
     }
-    // What is illegal the rules say, from the answer in the line before.
+    // The detail of an illegal reply is kept: the rules derive it from the line before.
     let measured = line.contains_key("wall_us");
     if let Some(detail) = line.get_mut("detail").filter(|_| measured) {
         *detail = Value::from("");
@@ -87,13 +87,13 @@ mod tests {
         zstd::encode_all(text.as_bytes(), 3).unwrap()
     }
 
-    fn shown(record: &[u8], own: &[bool]) -> Vec<String> {
-        let shown = zstd::decode_all(&redact(record, own).unwrap()[..]).unwrap();
-        String::from_utf8(shown).unwrap().lines().map(ToOwned::to_owned).collect()
+    fn redacted(record: &[u8], own: &[bool]) -> Vec<String> {
+        let text = zstd::decode_all(&redact(record, own).unwrap()[..]).unwrap();
+        String::from_utf8(text).unwrap().lines().map(ToOwned::to_owned).collect()
     }
 
     #[test]
-    fn others_see_neither_stderr_nor_evidence() {
+    fn stderr_and_evidence_of_others_are_removed() {
         let sent = r#"{"t":1,"seat":2,"send":"A []"}"#;
         let dead = r#"{"t":9,"seat":2,"forfeit":"gone","wall_us":5,"cpu_us":4,"detail":"SIGSEGV"}"#;
         let bad = r#"{"t":9,"seat":2,"forfeit":"illegal","detail":"(7,7) is taken"}"#;
@@ -101,26 +101,26 @@ mod tests {
         let theirs = r#"{"seat":2,"stderr":"my secret book\n","dropped":0}"#;
         let end = r#"{"over":true,"scores":[[2],[0]],"transcript":"ab","seal":"00"}"#;
         let record = packed(&[HEADER, sent, dead, bad, mine, theirs, end]);
-        let lines = shown(&record, &[true, false]);
+        let lines = redacted(&record, &[true, false]);
         assert_eq!(lines[..2], [HEADER, sent]);
         assert_eq!(lines[2], dead.replace("SIGSEGV", ""));
         assert_eq!(lines[3..5], [bad, mine]);
         let before: String = lines[..5].iter().flat_map(|line| [line, "\n"]).collect();
         let seal = blake3::hash(before.as_bytes()).to_hex();
         assert_eq!(lines[5..], [end.replace("00", &seal)]);
-        let all = shown(&record, &[true, true]);
+        let all = redacted(&record, &[true, true]);
         assert_eq!(all[..6], [HEADER, sent, dead, bad, mine, theirs]);
     }
 
     #[test]
-    fn what_is_no_record_is_shown_to_nobody() {
+    fn a_malformed_record_is_refused() {
         let refused = |record: &[u8]| redact(record, &[true, false]).unwrap_err().to_string();
-        assert!(refused(b"a record").contains("cannot be read"));
-        assert_eq!(refused(&packed(&[HEADER, "secret"])), "line 2 is none of a record");
-        assert_eq!(refused(&packed(&[HEADER])), "line 2 is none of a record");
+        assert!(refused(b"a record").contains("cannot decompress"));
+        assert_eq!(refused(&packed(&[HEADER, "secret"])), "line 2 is not a line of a record");
+        assert_eq!(refused(&packed(&[HEADER])), "line 2 is not a line of a record");
         let end = r#"{"over":true,"seal":""}"#;
-        assert_eq!(refused(&packed(&[HEADER, end, HEADER])), "line 3 is none of a record");
+        assert_eq!(refused(&packed(&[HEADER, end, HEADER])), "line 3 is not a line of a record");
         let whole = packed(&[HEADER, end]);
-        assert!(refused(&whole[..whole.len() - 1]).contains("cannot be read"));
+        assert!(refused(&whole[..whole.len() - 1]).contains("cannot decompress"));
     }
 }

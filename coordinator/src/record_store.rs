@@ -1,5 +1,4 @@
-//! Where records may be kept instead of in the database: a store of objects that speaks S3, or a
-//! directory.
+//! Storage of records outside the database: an S3-compatible object store or a directory.
 
 use std::fs;
 use std::ops::Range;
@@ -16,89 +15,90 @@ use thiserror::Error as ThisError;
 
 use crate::db::record_objects::PackId;
 
-/// How long something is tried again that the store refuses or does not answer. Workers keep their
-/// reports and repeat them, so this need not be long.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// How long failed requests to the store are retried. Workers keep their reports and send them
+/// again, so this can be short.
+const RETRY_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// A store for records.
+/// A store of records. Records that were reported together form one object, a *pack*.
 #[derive(Clone, Debug)]
 pub struct RecordStore {
     objects: Arc<dyn ObjectStore>,
-    /// What comes before every key.
+    /// The prefix of every key.
     prefix: Path,
-    /// Where it is, for people.
-    place: String,
+    /// The address, for error messages.
+    address: String,
 }
 
-/// Why records cannot be kept, read or removed there.
+/// Why the store cannot be used.
 #[derive(Debug, ThisError)]
 pub enum StoreError {
-    /// The address means nothing.
-    #[error("`{0}` is no place for records; write s3://BUCKET/PREFIX or file:///DIRECTORY")]
+    /// The address has no known form.
+    #[error("`{0}` is not an address for records; write s3://BUCKET/PREFIX or file:///DIRECTORY")]
     Address(String),
-    /// It cannot be used.
-    #[error("cannot use {place} for records: {cause}")]
+    /// A request failed.
+    #[error("the record store {address} failed: {cause}")]
     Failed {
-        /// Where it is.
-        place: String,
-        /// Why.
+        /// The address of the store.
+        address: String,
+        /// The cause.
         cause: object_store::Error,
     },
-    /// Its directory cannot be made.
-    #[error("cannot make the directory {} for records: {cause}", directory.display())]
+    /// The directory cannot be created.
+    #[error("cannot create the directory {} for records: {cause}", directory.display())]
     Directory {
         /// The directory.
         directory: PathBuf,
-        /// Why.
+        /// The cause.
         cause: std::io::Error,
     },
-    /// A record is in a store, and none is named.
+    /// A record is in a store, but the coordinator was started without one.
     #[error("the record is in an object store; start the coordinator with --records")]
-    Unnamed,
+    NotConfigured,
 }
 
 impl RecordStore {
-    /// The store at an address, `s3://BUCKET/PREFIX` or `file:///DIRECTORY`. How to reach and to
-    /// enter the former is read from the environment: `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`,
-    /// `AWS_REGION`, `AWS_ENDPOINT_URL`, `AWS_ALLOW_HTTP` and their like.
+    /// The store at `s3://BUCKET/PREFIX` or `file:///DIRECTORY`. The endpoint and credentials of S3
+    /// are read from the environment: `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_REGION`,
+    /// `AWS_ENDPOINT_URL`, `AWS_ALLOW_HTTP` and similar variables.
     ///
     /// # Errors
-    /// If it is no such address, or something is missing to use it. It is not tried yet.
-    pub fn open(address: &str) -> Result<Self, StoreError> {
-        let place = address.trim_end_matches('/').to_owned();
-        if let Some(directory) = address.strip_prefix("file://").map(File::new) {
+    /// If the address has another form, or the configuration is incomplete. The store is not
+    /// contacted yet.
+    pub fn open(url: &str) -> Result<Self, StoreError> {
+        let address = url.trim_end_matches('/').to_owned();
+        if let Some(directory) = url.strip_prefix("file://").map(File::new) {
             if !directory.is_absolute() {
-                return Err(StoreError::Address(place));
+                return Err(StoreError::Address(address));
             }
             let failed = |cause| StoreError::Directory { directory: directory.to_owned(), cause };
             fs::create_dir_all(directory).map_err(failed)?;
             let objects = LocalFileSystem::new_with_prefix(directory)
-                .map_err(|cause| StoreError::Failed { place: place.clone(), cause })?
+                .map_err(|cause| StoreError::Failed { address: address.clone(), cause })?
                 .with_automatic_cleanup(true)
                 .with_fsync(true);
-            return Ok(Self { objects: Arc::new(objects), prefix: Path::default(), place });
+            return Ok(Self { objects: Arc::new(objects), prefix: Path::default(), address });
         }
-        let rest = place.strip_prefix("s3://").unwrap_or_default();
+        let rest = address.strip_prefix("s3://").unwrap_or_default();
         let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
-        let prefix = Path::parse(prefix).map_err(|_| StoreError::Address(place.clone()))?;
+        let prefix = Path::parse(prefix).map_err(|_| StoreError::Address(address.clone()))?;
         if bucket.is_empty() {
-            return Err(StoreError::Address(place));
+            return Err(StoreError::Address(address));
         }
-        // Whoever was first to choose it for this process has chosen the same one.
+        // This fails if the process already has a provider, which is the same one.
         drop(rustls::crypto::ring::default_provider().install_default());
         let retry = RetryConfig {
             backoff: BackoffConfig::default(),
             max_retries: 5,
-            retry_timeout: PATIENCE,
+            retry_timeout: RETRY_TIMEOUT,
         };
-        let objects = AmazonS3Builder::from_env().with_bucket_name(bucket).with_retry(retry);
-        let objects = objects.build();
-        let objects =
-            objects.map_err(|cause| StoreError::Failed { place: place.clone(), cause })?;
-        Ok(Self { objects: Arc::new(objects), prefix, place })
+        let builder = AmazonS3Builder::from_env().with_bucket_name(bucket).with_retry(retry);
+        let objects = builder
+            .build()
+            .map_err(|cause| StoreError::Failed { address: address.clone(), cause })?;
+        Ok(Self { objects: Arc::new(objects), prefix, address })
     }
 
-    /// Keeps the records of a pack. They are there for good when this returns.
+    /// Stores a pack durably.
     pub async fn put(
         &self,
         edition: EditionId,
@@ -110,10 +110,7 @@ impl RecordStore {
         put.map(drop).map_err(|cause| self.failed(cause))
     }
 
-    /// A part of a pack.
-    ///
-    /// # Errors
-    /// If there is no such pack, or the store fails.
+    /// Reads a range of bytes of a pack.
     pub async fn get(
         &self,
         edition: EditionId,
@@ -121,11 +118,11 @@ impl RecordStore {
         range: Range<u64>,
     ) -> Result<Vec<u8>, StoreError> {
         let key = self.key(edition, pack);
-        let found = self.objects.get_range(&key, range).await;
-        Ok(found.map_err(|cause| self.failed(cause))?.into())
+        let bytes = self.objects.get_range(&key, range).await;
+        Ok(bytes.map_err(|cause| self.failed(cause))?.into())
     }
 
-    /// Removes a pack, if it is there.
+    /// Removes a pack, if it exists.
     pub async fn remove(&self, edition: EditionId, pack: PackId) -> Result<(), StoreError> {
         match self.objects.delete(&self.key(edition, pack)).await {
             Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
@@ -133,12 +130,12 @@ impl RecordStore {
         }
     }
 
-    /// The name of a pack: those of an edition lie together.
+    /// The key of a pack. The packs of an edition have a common prefix.
     fn key(&self, edition: EditionId, pack: PackId) -> Path {
         self.prefix.clone().join(edition.to_string()).join(pack.to_string())
     }
 
     fn failed(&self, cause: object_store::Error) -> StoreError {
-        StoreError::Failed { place: self.place.clone(), cause }
+        StoreError::Failed { address: self.address.clone(), cause }
     }
 }

@@ -1,9 +1,9 @@
-//! How long bots take to answer, as their records say.
+//! Reply times of bots, read from their records.
 //!
-//! Nothing is counted while matches are played: the record of a match holds what each answer took.
-//! Who asks about a bot has the records of its last matches read, a few dozen at most, and what
-//! came of it is kept. The first answer of a program that stands by includes its start, which the
-//! clock does not charge either: it is left out, as in trials.
+//! Nothing is counted during matches: the record holds the time of each reply. A query for a bot
+//! reads the records of its last few dozen matches, and the result is cached. The first reply of a
+//! program that runs for the whole match includes its start-up. It is left out, as in trials: the
+//! clock does not charge it either.
 
 use std::io::{self, BufRead as _, Read as _};
 
@@ -13,29 +13,29 @@ use arbiter_replay::LONGEST_LINE;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-/// So many answers are enough: records are not read on behind them.
-const ENOUGH: usize = 20_000;
+/// Reading stops after this many replies.
+const MAX_REPLIES: usize = 20_000;
 
-/// How long answers took on the wall.
+/// The wall-clock times of replies.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReplyTimes {
-    /// In how many matches.
+    /// The number of matches.
     pub matches: u32,
-    /// What they come to, if there were any.
+    /// Their quantiles, if there are any replies.
     pub replies: Option<ReplyTimeSummary>,
-    /// How many took no longer than so many microseconds, and longer than the bin before: the
-    /// shortest first, from the first bin with any to the last.
+    /// A histogram: the upper bound of each bin in microseconds, and its number of replies. Bins
+    /// ascend, from the first to the last that is not empty.
     pub bins: Vec<(u64, u64)>,
 }
 
-/// Answers, as records of one bot are read one after the other.
+/// Collects the reply times of one bot from its records.
 #[derive(Clone, Debug, Default)]
-pub struct Reading {
+pub struct ReplyTimesReader {
     matches: u32,
     times: Vec<u64>,
 }
 
-/// What is looked at of the header.
+/// The part of the header that is read.
 #[derive(Deserialize)]
 struct Header {
     seats: Vec<SeatLine>,
@@ -46,7 +46,7 @@ struct SeatLine {
     protocol: Protocol,
 }
 
-/// What is looked at of any other line.
+/// The part of the other lines that is read.
 #[derive(Deserialize)]
 struct Line {
     seat: Option<usize>,
@@ -55,13 +55,13 @@ struct Line {
     wall_us: Option<u64>,
 }
 
-impl Reading {
-    /// Whether there are enough answers.
-    pub fn is_enough(&self) -> bool {
-        self.times.len() >= ENOUGH
+impl ReplyTimesReader {
+    /// Whether no more replies are needed.
+    pub fn is_full(&self) -> bool {
+        self.times.len() >= MAX_REPLIES
     }
 
-    /// Reads what a seat, from 0, answered in the match of a record, compressed as it is stored.
+    /// Reads the replies of a seat, counted from 0, in a compressed record.
     pub fn read(&mut self, packed: &[u8], seat: usize) -> io::Result<()> {
         let mut lines = arbiter_replay::unpack(packed)?;
         let mut text = String::new();
@@ -72,27 +72,27 @@ impl Reading {
         line(&mut text)?;
         let header: Header = serde_json::from_str(&text)?;
         let protocol = header.seats.get(seat).map(|seat| seat.protocol);
-        let mut starts = protocol != Some(Protocol::Exec);
+        let mut includes_startup = protocol != Some(Protocol::Exec);
         self.matches += 1;
-        while line(&mut text)? > 0 && !self.is_enough() {
+        while line(&mut text)? > 0 && !self.is_full() {
             let Line { seat: whose, reply, reply_b64, wall_us } = serde_json::from_str(&text)?;
             let replied = reply.is_some() || reply_b64.is_some();
             let Some(time) = wall_us.filter(|_| replied && whose == Some(seat + 1)) else {
                 continue;
             };
-            if !std::mem::take(&mut starts) {
+            if !std::mem::take(&mut includes_startup) {
                 self.times.push(time);
             }
         }
         Ok(())
     }
 
-    /// What the answers come to.
+    /// The statistics of the replies.
     pub fn finish(mut self) -> ReplyTimes {
         self.times.sort_unstable();
         let mut bins = Vec::new();
         let mut rest = &self.times[..];
-        for end in ends() {
+        for end in bin_bounds() {
             let count = rest.partition_point(|time| *time <= end);
             rest = &rest[count..];
             if count > 0 || !bins.is_empty() {
@@ -106,9 +106,9 @@ impl Reading {
     }
 }
 
-/// The ends of bins: 10, 20 and 50 µs, ten times that, and so on; all that is longer than 500 s is
-/// in the last.
-fn ends() -> impl Iterator<Item = u64> {
+/// The upper bounds of bins: 10, 20 and 50 µs, ten times that, and so on up to 500 s. The last bin
+/// has no bound.
+fn bin_bounds() -> impl Iterator<Item = u64> {
     let decades = (1..=8).flat_map(|power| [1, 2, 5].map(|digit| digit * 10_u64.pow(power)));
     decades.chain([u64::MAX])
 }
@@ -131,24 +131,24 @@ mod tests {
         {\"over\":true,\"scores\":[[1],[0]],\"forfeits\":[\"clock\",null]}\n";
 
     #[test]
-    fn answers_are_counted_but_for_those_of_a_start() {
-        let mut reading = Reading::default();
-        reading.read(&packed(["stdio", "exec"], LINES), 0).unwrap();
-        assert_eq!(reading.times, [15], "not the first, not the forfeit");
-        reading.read(&packed(["exec", "stdio"], LINES), 0).unwrap();
-        assert_eq!(reading.times, [15, 9000, 15], "who is executed always starts");
-        let found = reading.finish();
+    fn replies_are_counted_except_those_with_startup() {
+        let mut reader = ReplyTimesReader::default();
+        reader.read(&packed(["stdio", "exec"], LINES), 0).unwrap();
+        assert_eq!(reader.times, [15], "neither the first reply nor the forfeit");
+        reader.read(&packed(["exec", "stdio"], LINES), 0).unwrap();
+        assert_eq!(reader.times, [15, 9000, 15], "an executed bot starts for every reply");
+        let found = reader.finish();
         assert_eq!((found.matches, found.replies.unwrap().count), (2, 3));
         assert_eq!(found.bins.first(), Some(&(20, 2)));
         assert_eq!(found.bins.last(), Some(&(10_000, 1)));
         assert_eq!(found.bins.iter().map(|(_, count)| count).sum::<u64>(), 3);
-        assert_eq!(Reading::default().finish(), ReplyTimes::default());
+        assert_eq!(ReplyTimesReader::default().finish(), ReplyTimes::default());
     }
 
     #[test]
-    fn what_is_no_record_says_so() {
-        let mut reading = Reading::default();
-        assert!(reading.read(b"noise", 0).is_err());
-        assert!(reading.read(&zstd::encode_all(&b"{}\n"[..], 1).unwrap(), 0).is_err());
+    fn a_malformed_record_is_an_error() {
+        let mut reader = ReplyTimesReader::default();
+        assert!(reader.read(b"noise", 0).is_err());
+        assert!(reader.read(&zstd::encode_all(&b"{}\n"[..], 1).unwrap(), 0).is_err());
     }
 }

@@ -1,16 +1,16 @@
-//! What nobody needs any more is cleared away in the background: tournaments that were dropped,
-//! records that were kept for long enough, packs of records that nobody came to use.
+//! Deletes data that is no longer needed, in the background: deleted tournaments, expired records,
+//! and packs of records that were never used.
 //!
-//! A tournament that is dropped is gone for everybody with the commit that says so. What it leaves
-//! goes in steps, each of which can be begun again by anybody: its shelves, which are nearly all of
-//! it, as tables; the rest row by row, a thousand at a time, so that nobody waits and cleaning keeps
-//! up; its packs; at last what bots left and no match names any more, and the tournament itself.
+//! A tournament disappears for users with the commit that deletes it. Its data is removed in steps
+//! that any coordinator can repeat: first its partitions, which hold nearly all of it, as tables;
+//! then the other rows, a thousand at a time, so that no one else waits for them; then its packs;
+//! last the files of bots that no match refers to, and the tournament itself.
 //!
-//! Records that were kept for long enough go as a whole as well, wherever their tournament has a shelf:
-//! the file system has the room at once, and no table has to be rewritten.
+//! Expired records are dropped as tables, too, if their tournament has partitions: the disk space is
+//! free at once, and no table is rewritten.
 //!
-//! One coordinator at a time clears away, whoever has the lock. It works on a connection of its own,
-//! which is closed in the end: however that comes, the lock is free then.
+//! An advisory lock ensures that one coordinator at a time does this. It uses a connection of its
+//! own, which is closed in the end, so the lock is released in any case.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -25,65 +25,64 @@ use crate::db::{deleted_tournaments, partitions, record_objects, records};
 use crate::queue::FORGOTTEN;
 use crate::record_store::{RecordStore, StoreError};
 
-/// How often it is looked whether something is to be cleared away, although nobody said so.
-const ROUND: Duration = Duration::from_secs(60);
+/// The longest time between two rounds.
+const ROUND_INTERVAL: Duration = Duration::from_secs(60);
 
-/// Why something is not cleared away yet.
+/// Why data cannot be deleted yet.
 #[derive(Debug, thiserror::Error)]
 pub enum CleanupError {
     /// The database failed.
     #[error("the database failed: {0}")]
     Database(#[from] Error),
-    /// The store of records failed, or is not named here.
+    /// The record store failed, or is not configured.
     #[error("{0}")]
     Store(#[from] StoreError),
 }
 
-/// What becomes of records.
+/// Where records are stored, and for how long.
 #[derive(Clone, Debug, Default)]
 pub struct Records {
-    /// Where they are kept, if not in the database.
+    /// The record store; without one, records are stored in the database.
     pub store: Option<RecordStore>,
-    /// How long after the end of their tournament, if not for ever.
+    /// The retention time after the end of their tournament; without one, records stay.
     pub keep: Option<time::Duration>,
 }
 
-/// Clears away, and is told when there is something.
+/// Deletes data that is no longer needed.
 #[derive(Clone, Debug)]
 pub struct Cleaner {
     pool: PgPool,
     records: Records,
     clock: Clock,
-    due: Arc<Notify>,
+    wake: Arc<Notify>,
 }
 
 impl Cleaner {
-    /// Clears away in this database, and in the store of its records.
+    /// Cleans this database and its record store.
     pub fn new(pool: PgPool, records: Records, clock: Clock) -> Self {
-        Self { pool, records, clock, due: Arc::default() }
+        Self { pool, records, clock, wake: Arc::default() }
     }
 
-    /// Something was dropped.
-    pub fn due(&self) {
-        self.due.notify_one();
+    /// Starts a round soon, for instance after a tournament was deleted.
+    pub fn wake(&self) {
+        self.wake.notify_one();
     }
 
-    /// Clears away whatever there is, now and whenever something is due.
+    /// Runs rounds without end: regularly, and after [`Cleaner::wake`].
     pub async fn run(&self) {
         loop {
             if let Err(error) = self.round().await {
-                tracing::warn!(%error, "cannot clear away what nobody needs; trying again");
+                tracing::warn!(%error, "cannot delete unneeded data; retrying");
             }
-            // Whether it was said or not, there may be something.
-            drop(tokio::time::timeout(ROUND, self.due.notified()).await);
+            drop(tokio::time::timeout(ROUND_INTERVAL, self.wake.notified()).await);
         }
     }
 
-    /// Clears away whatever there is, unless somebody else does.
+    /// Deletes all data that is no longer needed, unless another coordinator is doing so.
     ///
     /// # Errors
-    /// If the database fails, or the store where packs are to be forgotten; the next round goes on
-    /// where this one stopped. What else the store fails at is told, and holds up no other.
+    /// If the database fails, or the store while unused packs are removed. The next round continues
+    /// there. Other failures of the store are logged and skipped.
     pub async fn round(&self) -> Result<(), CleanupError> {
         let Records { store, keep } = &self.records;
         if store.is_none()
@@ -95,44 +94,44 @@ impl Cleaner {
         let mut connection = self.pool.acquire().await?.detach();
         if deleted_tournaments::claim(&mut connection).await? {
             deleted_tournaments::set_timeouts(&mut connection).await?;
-            self.clear(&mut connection).await?;
+            self.clean(&mut connection).await?;
             deleted_tournaments::release(&mut connection).await?;
         }
         Ok(connection.close().await?)
     }
 
-    /// Clears away as the only one.
-    async fn clear(&self, connection: &mut PgConnection) -> Result<(), CleanupError> {
+    /// Does the work of a round, under the lock.
+    async fn clean(&self, connection: &mut PgConnection) -> Result<(), CleanupError> {
         let Records { store, keep } = &self.records;
-        let gone = deleted_tournaments::list(&mut *connection).await?;
-        // Shelves first: they are the most.
-        for (tournament, name) in &gone {
-            take_down(&mut *connection, *tournament, name).await?;
+        let deleted = deleted_tournaments::list(&mut *connection).await?;
+        // Partitions first: they hold most of the data.
+        for (tournament, name) in &deleted {
+            drop_partitions(&mut *connection, *tournament, name).await?;
         }
-        for (tournament, name) in &gone {
-            // It holds up no other.
+        for (tournament, name) in &deleted {
+            // A failure does not delay the other tournaments.
             if let Err(error) = finish(&mut *connection, store.as_ref(), *tournament, name).await {
-                tracing::warn!(tournament = name, %error, "cannot be cleared away yet");
+                tracing::warn!(tournament = name, %error, "cannot delete a tournament's data yet");
             }
         }
         let now = self.clock.now();
         if let Some(store) = store {
-            forget_packs(&mut *connection, store, now - FORGOTTEN).await?;
+            remove_unused_packs(&mut *connection, store, now - FORGOTTEN).await?;
         }
         let Some(keep) = keep else { return Ok(()) };
         for first in records::old_shelves(&mut *connection, now - *keep).await? {
-            // One that is held by others is emptied the next time.
+            // A partition that is locked is emptied in the next round.
             if let Err(error) = partitions::forget_records(&mut *connection, first).await {
-                tracing::warn!(shelf = first, %error, "its old records cannot go yet");
+                tracing::warn!(partition = first, %error, "cannot delete expired records yet");
             }
         }
         for edition in records::old(&mut *connection, now - *keep).await? {
-            match forget_records(&mut *connection, store.as_ref(), edition).await {
+            match delete_records(&mut *connection, store.as_ref(), edition).await {
                 Ok(()) => {
-                    tracing::info!(%edition, "its records were kept for long enough, and are gone");
+                    tracing::info!(%edition, "deleted expired records");
                 }
                 Err(CleanupError::Store(error)) => {
-                    tracing::warn!(%edition, %error, "its old records cannot go yet");
+                    tracing::warn!(%edition, %error, "cannot delete expired records yet");
                 }
                 Err(error) => return Err(error),
             }
@@ -141,8 +140,8 @@ impl Cleaner {
     }
 }
 
-/// Clears the records of an edition away.
-async fn forget_records(
+/// Deletes the records of an edition.
+async fn delete_records(
     connection: &mut PgConnection,
     store: Option<&RecordStore>,
     edition: EditionId,
@@ -151,22 +150,22 @@ async fn forget_records(
     remove_packs(connection, store, edition).await
 }
 
-/// Takes down the shelves of a tournament.
-async fn take_down(
+/// Drops the partitions of a tournament.
+async fn drop_partitions(
     connection: &mut PgConnection,
     tournament: TournamentId,
     name: &str,
 ) -> Result<()> {
     for first in partitions::of_tournament(&mut *connection, tournament).await? {
-        let begun = Instant::now();
+        let began = Instant::now();
         partitions::take_down(&mut *connection, first).await?;
-        let ms = begun.elapsed().as_millis();
-        tracing::info!(tournament = name, shelf = first, ms, "what was played is gone");
+        let ms = began.elapsed().as_millis();
+        tracing::info!(tournament = name, partition = first, ms, "dropped a partition");
     }
     Ok(())
 }
 
-/// Clears away what is left of a tournament without shelves.
+/// Deletes the data of a tournament outside its partitions, and the tournament.
 async fn finish(
     connection: &mut PgConnection,
     store: Option<&RecordStore>,
@@ -182,11 +181,11 @@ async fn finish(
         after = last;
     }
     deleted_tournaments::finish(connection, tournament).await?;
-    tracing::info!(tournament = name, "cleared away");
+    tracing::info!(tournament = name, "deleted a tournament's data");
     Ok(())
 }
 
-/// Removes the packs of an edition to which no record refers any more.
+/// Removes the packs of an edition that has no records.
 async fn remove_packs(
     connection: &mut PgConnection,
     store: Option<&RecordStore>,
@@ -197,7 +196,7 @@ async fn remove_packs(
         if some.is_empty() {
             return Ok(());
         }
-        let store = store.ok_or(StoreError::Unnamed)?;
+        let store = store.ok_or(StoreError::NotConfigured)?;
         for pack in &some {
             store.remove(edition, *pack).await?;
         }
@@ -205,14 +204,15 @@ async fn remove_packs(
     }
 }
 
-/// Removes packs that were begun so long ago that nobody will use them any more.
-async fn forget_packs(
+/// Removes unused packs that were announced before a time.
+async fn remove_unused_packs(
     connection: &mut PgConnection,
     store: &RecordStore,
     before: OffsetDateTime,
 ) -> Result<(), CleanupError> {
     loop {
-        // Locked: whoever comes to use one all the same finds it gone, and keeps its records anew.
+        // The rows are locked. A transaction that wants to use one of these packs afterwards finds
+        // it removed, and the records are stored again.
         let mut transaction = connection.begin().await?;
         let some = record_objects::forgotten(&mut *transaction, before).await?;
         if some.is_empty() {

@@ -114,10 +114,10 @@ pub struct Parts {
     pub(crate) playing: ActiveLeases,
     boards: LeaderboardCache,
     store: Option<RecordStore>,
-    clearing: Cleaner,
+    cleaner: Cleaner,
     pub(crate) suspensions: Suspensions,
     pub(crate) changes: ChangeNotifier,
-    pub(crate) guard: TokenThrottle,
+    pub(crate) token_throttle: TokenThrottle,
     pub(crate) clock: Clock,
     /// How long a lease lasts.
     pub(crate) lease: time::Duration,
@@ -144,9 +144,9 @@ pub struct ServiceConfig {
     /// The store of records, unless they are in the database.
     pub store: Option<RecordStore>,
     /// Deletes dropped tournaments.
-    pub clearing: Cleaner,
+    pub cleaner: Cleaner,
     /// Limits invalid tokens.
-    pub guard: TokenThrottle,
+    pub token_throttle: TokenThrottle,
     /// The time of the database.
     pub clock: Clock,
     /// How long a lease lasts.
@@ -173,7 +173,7 @@ impl Deref for Service {
 impl Service {
     /// The use cases of clients over this database and this queue.
     pub fn new(config: ServiceConfig) -> Self {
-        let ServiceConfig { pool, queue, dispatcher, store, clearing, guard, clock, lease } =
+        let ServiceConfig { pool, queue, dispatcher, store, cleaner, token_throttle, clock, lease } =
             config;
         Self(Arc::new(Parts {
             boards: LeaderboardCache::new(pool.clone(), queue.games().clone()),
@@ -191,8 +191,8 @@ impl Service {
             queue,
             dispatcher,
             store,
-            clearing,
-            guard,
+            cleaner,
+            token_throttle,
             clock,
             lease,
         }))
@@ -212,12 +212,12 @@ impl Service {
     /// Follows the database while the coordinator runs: its clock, suspended workers, and data to
     /// delete.
     pub(crate) fn watch_database(&self, background: &mut JoinSet<()>) {
-        let clearing = self.clearing.clone();
+        let cleaner = self.cleaner.clone();
         let clock = self.clock.clone();
         let suspensions = self.suspensions.clone();
         let clock_pool = self.queue.pool().clone();
         let suspensions_pool = self.queue.pool().clone();
-        background.spawn(async move { clearing.run().await });
+        background.spawn(async move { cleaner.run().await });
         background.spawn(async move { clock.follow(&clock_pool).await });
         background.spawn(async move { suspensions.run(&suspensions_pool).await });
     }

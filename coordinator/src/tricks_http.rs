@@ -82,13 +82,13 @@ string_enum! {
 #[error("`{0}` is no mode of tricks: write official, or test for no victory tokens")]
 pub struct ModeError(String);
 
-/// The pages of the game on a database, in a mode; `guard` counts wrong tokens.
-pub fn router(pool: PgPool, clock: Clock, guard: TokenThrottle, mode: Mode) -> Router {
+/// The pages of the game on a database, in a mode; `token_throttle` counts wrong tokens.
+pub fn router(pool: PgPool, clock: Clock, token_throttle: TokenThrottle, mode: Mode) -> Router {
     let minds = thread::available_parallelism().map_or(1, NonZeroUsize::get);
     let house = TricksServer {
         pool,
         clock,
-        guard,
+        token_throttle,
         mode,
         buckets: Buckets::default(),
         minds: Arc::new(Semaphore::new(minds)),
@@ -107,7 +107,7 @@ pub fn router(pool: PgPool, clock: Clock, guard: TokenThrottle, mode: Mode) -> R
 struct TricksServer {
     pool: PgPool,
     clock: Clock,
-    guard: TokenThrottle,
+    token_throttle: TokenThrottle,
     mode: Mode,
     buckets: Buckets,
     /// One for each thread that may think.
@@ -219,13 +219,13 @@ impl TricksServer {
     async fn answer(&self, body: &[u8], from: &Origin) -> Result<String, Refusal> {
         let Wish { token, games, cards } = Wish::read(body)
             .map_err(|error| Refusal::new(StatusCode::BAD_REQUEST, error.to_string()))?;
-        let secret = token.as_deref().map(access::typed).ok_or_else(|| {
+        let secret = token.as_deref().map(access::secret_without_prefix).ok_or_else(|| {
             Refusal::new(StatusCode::UNAUTHORIZED, "token is missing; send token=…")
         })?;
         let mut bucket = self.buckets.turn_of(secret.hash(), Instant::now()).await;
         // Not before its turn: it is known then what came of the same token a moment ago.
-        self.guard
-            .admits(&secret, from, Instant::now())
+        self.token_throttle
+            .check(&secret, from, Instant::now())
             .map_err(|rest| Refusal::later("tokens from there are not known here", rest))?;
         let holder = self.find(&secret, from).await?;
         match cards {
@@ -239,8 +239,8 @@ impl TricksServer {
         let (hash, now) = (secret.hash(), self.clock.now());
         let found = again(|| tricks_http::find(&self.pool, &hash, now - LIFE, now)).await?;
         match found {
-            Some(_) => self.guard.right(secret, Instant::now()),
-            None => self.guard.wrong(secret, from, Instant::now()),
+            Some(_) => self.token_throttle.record_valid(secret, Instant::now()),
+            None => self.token_throttle.record_invalid(secret, from, Instant::now()),
         }
         found.filter(|holder| holder.role.covers(Role::Player)).ok_or_else(|| {
             Refusal::new(StatusCode::UNAUTHORIZED, "this token is unknown; ask the organiser")

@@ -1,9 +1,8 @@
-//! Suspended workers: proven or likely to report what was not played. They get no leases, and what
-//! they report is refused, by every coordinator of the database.
+//! Suspended workers: workers that certainly or probably report false results. No coordinator gives
+//! them leases or accepts their reports.
 //!
-//! The database says who is suspended (`suspensions`): the transaction that stores a report
-//! looks there. Sessions of workers are told by [`Suspensions`], which each coordinator reads again
-//! and again.
+//! The table `suspensions` lists them; the transaction that stores a report checks it. Each
+//! coordinator keeps a copy, [`Suspensions`], which ends the streams of suspended workers.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,8 +16,9 @@ use tokio::sync::watch;
 
 use crate::db::{audit_log, suspensions};
 
-/// How often it is looked who is suspended: another coordinator may have done it.
-const LOOK: Duration = Duration::from_millis(500);
+/// How often the suspensions are read: another coordinator may have added one.
+const REFRESH_INTERVAL: Duration = Duration::from_millis(500);
+
 /// A worker that was suspended just now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SuspendedWorker {
@@ -26,11 +26,11 @@ pub struct SuspendedWorker {
     pub worker: WorkerId,
     /// Its name.
     pub name: String,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }
 
-/// Suspends a worker, and notes it in the audit log; nothing if it is suspended already.
+/// Suspends a worker, and adds that to the audit log; `None` if it is suspended already.
 pub(crate) async fn suspend(
     pool: &PgPool,
     worker: WorkerId,
@@ -45,16 +45,16 @@ pub(crate) async fn suspend(
     let detail = json!({ "reason": reason });
     audit_log::write(&mut *db, None, "worker suspend", &name, Some(&detail), now).await?;
     transaction.commit().await?;
-    tracing::error!(%worker, name, reason, "suspended");
+    tracing::error!(%worker, name, reason, "worker suspended");
     Ok(Some(SuspendedWorker { worker, name, reason: reason.to_owned() }))
 }
 
-/// Who is suspended, as a coordinator knows it, and why.
+/// The suspended workers and the reasons, as this coordinator last read them.
 #[derive(Clone, Debug, Default)]
 pub struct Suspensions(Arc<watch::Sender<BTreeMap<WorkerId, String>>>);
 
 impl Suspensions {
-    /// Keeps it up to date.
+    /// Refreshes the suspensions repeatedly.
     pub(crate) async fn run(&self, pool: &PgPool) {
         let mut failing = false;
         loop {
@@ -66,38 +66,38 @@ impl Suspensions {
                 }
                 Err(_) => {}
             }
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(REFRESH_INTERVAL).await;
         }
     }
 
-    /// Reads who is suspended.
+    /// Reads the suspensions.
     pub(crate) async fn refresh(&self, pool: &PgPool) -> Result<()> {
-        let found = suspensions::all(pool).await?;
-        let found: BTreeMap<_, _> =
-            found.into_iter().map(|known| (known.worker, known.reason)).collect();
+        let rows = suspensions::all(pool).await?;
+        let current: BTreeMap<_, _> =
+            rows.into_iter().map(|row| (row.worker, row.reason)).collect();
         self.0.send_if_modified(|known| {
-            let changed = *known != found;
-            *known = found;
+            let changed = *known != current;
+            *known = current;
             changed
         });
         Ok(())
     }
 
-    /// A worker was suspended just now.
+    /// Adds a worker that was suspended just now.
     pub(crate) fn add(&self, worker: WorkerId, reason: &str) {
         self.0.send_modify(|known| drop(known.insert(worker, reason.to_owned())));
     }
 
-    /// Why a worker is suspended, if it is.
+    /// The reason why a worker is suspended, if it is.
     pub(crate) fn reason(&self, worker: WorkerId) -> Option<String> {
         self.0.borrow().get(&worker).cloned()
     }
 
-    /// Waits until a worker is suspended, and says why.
+    /// Waits until a worker is suspended, and returns the reason.
     pub(crate) async fn wait(&self, worker: WorkerId) -> String {
         let mut known = self.0.subscribe();
         let found = known.wait_for(|known| known.contains_key(&worker)).await;
-        // It cannot end: we hold the sender.
+        // The wait cannot fail: `self` holds the sender.
         found.map_or_else(|_| String::new(), |known| known[&worker].clone())
     }
 }

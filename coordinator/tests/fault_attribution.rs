@@ -102,7 +102,7 @@ impl Cup {
                 self.attempt(running.id, index, &fails).await;
             }
             let round = upkeep.round().await.unwrap();
-            stood_down.extend(round.stood_down.into_iter().map(|bot| bot.name));
+            stood_down.extend(round.suspended.into_iter().map(|bot| bot.name));
             opener.open_all_due().await.unwrap();
         }
         let last = editions::of_tournament(&self.database.pool, self.tournament.id).await.unwrap();

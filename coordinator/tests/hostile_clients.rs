@@ -58,7 +58,7 @@ impl Server {
         setrlimit(Resource::Nofile, Rlimit { current: Some(FILES), maximum }).unwrap();
         let database = Database::new().await;
         let coordinator = Coordinator::prepare(database.options(), config()).await.unwrap();
-        let token = async |role: Role| coordinator.make_token(role, role.as_str()).await.unwrap();
+        let token = async |role: Role| coordinator.create_token(role, role.as_str()).await.unwrap();
         let organiser = token(Role::Organiser).await.text().to_owned();
         let player = token(Role::Player).await.text().to_owned();
         let observer = coordinator.observer();

@@ -90,7 +90,7 @@ async fn play(
 async fn round(database: &Database, now: fn() -> OffsetDateTime) -> Vec<String> {
     set_time(&database.pool, now()).await;
     let round = Maintenance::new(database.queue(), Clock::given(now)).round().await.unwrap();
-    round.stood_down.into_iter().map(|bot| format!("{}: {}", bot.name, bot.reason)).collect()
+    round.suspended.into_iter().map(|bot| format!("{}: {}", bot.name, bot.reason)).collect()
 }
 
 #[tokio::test]
@@ -219,10 +219,7 @@ async fn matches_are_void_by_worker_and_by_time() {
     let boundless = find(&database, &tournament, &Wanted::default(), &[]).await.unwrap_err();
     assert!(matches!(boundless, InvalidationError::Boundless));
     let unplayed = find(&database, &tournament, &Wanted::default(), &[id(99)]).await.unwrap_err();
-    assert_eq!(
-        unplayed.to_string(),
-        format!("match {} is none that was played in this tournament", id(99))
-    );
+    assert_eq!(unplayed.to_string(), format!("match {} was not played in this tournament", id(99)));
 }
 
 #[tokio::test]

@@ -35,7 +35,7 @@ use crate::output::tell;
 pub(super) struct CoordinatorArgs {
     /// The address of the database, such as `postgres://USER@HOST/NAME`.
     #[arg(long, value_name = "URL", env = "ARBITER_DATABASE_URL", hide_env_values = true)]
-    #[arg(value_parser = coordinator::database)]
+    #[arg(value_parser = coordinator::parse_database_url)]
     database_url: PgConnectOptions,
     /// Where workers and clients call.
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7700")]

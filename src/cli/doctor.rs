@@ -22,7 +22,7 @@ pub(super) struct Doctor {
     /// Compare this machine's clock with that of a coordinator's database, as
     /// `postgres://USER@HOST/NAME`.
     #[arg(long, value_name = "URL", env = "ARBITER_DATABASE_URL", hide_env_values = true)]
-    #[arg(value_parser = coordinator::database)]
+    #[arg(value_parser = coordinator::parse_database_url)]
     database_url: Option<PgConnectOptions>,
     /// Print one JSON object a line.
     #[arg(long)]
@@ -73,7 +73,7 @@ fn clock(options: PgConnectOptions) -> Result<DoctorRow, Failure> {
     })?;
     let word = if skew.is_negative() { "behind" } else { "ahead of" };
     let state = format!("{:.3} s {word} the database's", skew.abs().as_seconds_f64());
-    let (lost, remedy) = if skew.abs() > database_clock::MUCH {
+    let (lost, remedy) = if skew.abs() > database_clock::MAX_SKEW {
         let lost =
             "times in logs and records differ from those of results; nothing that counts does";
         (Some(lost.to_owned()), Some("let both keep time, for instance with chrony".to_owned()))

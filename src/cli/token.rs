@@ -73,7 +73,7 @@ struct Create {
     #[arg(long)]
     json: bool,
     /// Make it in this database, as `postgres://USER@HOST/NAME`, and ask no coordinator.
-    #[arg(long, value_name = "URL", value_parser = coordinator::database)]
+    #[arg(long, value_name = "URL", value_parser = coordinator::parse_database_url)]
     database_url: Option<PgConnectOptions>,
     #[command(flatten)]
     client: Client,
@@ -122,7 +122,7 @@ async fn create_in(
     expires: Option<OffsetDateTime>,
 ) -> Result<CreateTokenResponse, Failure> {
     let pool = coordinator::open(database, 1).await?;
-    let made = access::create_noted(&pool, role, name, expires, OffsetDateTime::now_utc()).await;
+    let made = access::create_audited(&pool, role, name, expires, OffsetDateTime::now_utc()).await;
     let failed = |error| Failure::Negative(format!("cannot store the token: {error}"));
     let (id, secret) = made.map_err(failed)?;
     Ok(CreateTokenResponse { id: id.0, token: secret.text().to_owned() })

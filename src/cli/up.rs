@@ -49,7 +49,7 @@ pub(super) struct Up {
     /// Use this database instead of a private one, such as
     /// `postgres://USER@HOST/NAME`.
     #[arg(long, value_name = "URL", env = "ARBITER_DATABASE_URL", hide_env_values = true)]
-    #[arg(value_parser = coordinator::database)]
+    #[arg(value_parser = coordinator::parse_database_url)]
     database_url: Option<PgConnectOptions>,
     #[command(flatten)]
     slots: SlotArgs,

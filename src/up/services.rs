@@ -224,11 +224,11 @@ async fn token(
     role: Role,
 ) -> Result<String, Failure> {
     if let Some(text) = data.token(role)?
-        && coordinator.knows(&Secret::from(text.clone())).await?
+        && coordinator.is_valid_token(&Secret::from(text.clone())).await?
     {
         return Ok(text);
     }
-    let secret = coordinator.make_token(role, "up").await?;
+    let secret = coordinator.create_token(role, "up").await?;
     data.keep_token(role, secret.text())?;
     Ok(secret.text().to_owned())
 }

@@ -103,7 +103,7 @@ fn the_leader_is_killed_and_stopped_and_nobody_notices() {
         wait_for_matches(hall, 2);
         hall.coordinators[stopped].signal(Signal::CONT);
         // It finds out that it is none any more, and the other one stays it.
-        hall.coordinators[stopped].hear("leads no more");
+        hall.coordinators[stopped].hear("lost leadership");
         wait_for_leader(hall, |number| number != stopped);
     };
     let ending = play(&calm.contests, &mut hall, Some(&mut disturb));

@@ -54,7 +54,7 @@ impl Server {
     pub(crate) async fn start(postgres: &Postgres) -> Self {
         let coordinator = Coordinator::prepare(postgres.options("postgres"), config()).await;
         let coordinator = coordinator.expect("the database can be used");
-        let secret = coordinator.make_token(Role::Worker, "bench").await.expect("a token");
+        let secret = coordinator.create_token(Role::Worker, "bench").await.expect("a token");
         let token = format!("Bearer {}", secret.text()).parse().expect("letters and digits");
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = format!("http://{}", listener.local_addr().expect("it is bound"));

@@ -1,8 +1,7 @@
-//! Streams end when their token does: it was revoked, or has ended by itself, or its secret was
-//! replaced.
+//! Ends streams whose token was revoked, has expired, or got another secret.
 //!
-//! A call is let in once, and a stream may last for days. So each coordinator asks the database twice
-//! a second which of the tokens of its open streams are still good, all in one question.
+//! A call is authenticated once, but a stream may last for days. So each coordinator checks the
+//! tokens of its open streams twice a second, all in one query.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,8 +13,8 @@ use tokio::sync::watch;
 use super::Secret;
 use crate::db::tokens;
 
-/// How often it is looked which tokens are still good.
-const LOOK: Duration = Duration::from_millis(500);
+/// How often the tokens of open streams are checked.
+const CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
 type Hash = [u8; 32];
 
@@ -23,8 +22,8 @@ type Hash = [u8; 32];
 #[derive(Debug, Default)]
 struct Entry {
     streams: usize,
-    /// Whether it was ever good: public streams are open to callers with wrong tokens, too.
-    was_good: bool,
+    /// Whether it was ever valid: public streams are open to callers with invalid tokens, too.
+    was_valid: bool,
     ended: watch::Sender<bool>,
 }
 
@@ -37,29 +36,29 @@ impl OpenTokens {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A stream with this token is open until what is returned is dropped; `is_good` says whether it
-    /// is known to be good.
-    pub(crate) fn enter(&self, secret: &Secret, is_good: bool) -> OpenToken {
+    /// Registers a stream with this token, until the returned value is dropped. `is_valid` says
+    /// whether the token is known to be valid.
+    pub(crate) fn register(&self, secret: &Secret, is_valid: bool) -> OpenToken {
         let hash = secret.hash();
         let mut entries = self.entries();
         let entry = entries.entry(hash).or_default();
         entry.streams += 1;
-        entry.was_good |= is_good;
+        entry.was_valid |= is_valid;
         OpenToken { hash, ended: entry.ended.subscribe(), all: self.clone() }
     }
 
-    /// Looks again and again which tokens have ended, for ever.
+    /// Checks the tokens repeatedly, without end.
     pub(crate) async fn run(&self, pool: &PgPool) {
         loop {
-            tokio::time::sleep(LOOK).await;
-            // What cannot be asked now is asked at the next look.
-            if let Err(error) = self.look(pool).await {
-                tracing::debug!(%error, "cannot look which tokens are still good");
+            tokio::time::sleep(CHECK_INTERVAL).await;
+            // After a failure the next check covers all tokens again.
+            if let Err(error) = self.check(pool).await {
+                tracing::debug!(%error, "cannot check the tokens of open streams");
             }
         }
     }
 
-    async fn look(&self, pool: &PgPool) -> Result<()> {
+    async fn check(&self, pool: &PgPool) -> Result<()> {
         let open: Vec<_> = self.entries().keys().copied().collect();
         if open.is_empty() {
             return Ok(());
@@ -69,8 +68,8 @@ impl OpenTokens {
         for hash in open {
             let Some(entry) = entries.get_mut(&hash) else { continue };
             if !ended.contains(&hash) {
-                entry.was_good = true;
-            } else if entry.was_good {
+                entry.was_valid = true;
+            } else if entry.was_valid {
                 entry.ended.send_replace(true);
             }
         }
@@ -90,7 +89,7 @@ impl OpenToken {
     /// Waits until the token has ended.
     pub(crate) async fn ended(&self) {
         let mut ended = self.ended.clone();
-        // It cannot fail: the sender stays as long as this is here.
+        // This cannot fail: the sender lives as long as `self`.
         drop(ended.wait_for(|ended| *ended).await);
     }
 }

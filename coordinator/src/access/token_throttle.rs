@@ -1,12 +1,11 @@
-//! Wrong tokens: how many somebody may try.
+//! Rate limit for invalid tokens.
 //!
-//! Nobody can guess a token. But whoever tries costs us a question to the database each time, and a
-//! program with an old token that asks again and again costs as much. So wrong tokens are counted,
-//! by the address they come from and in all, and when there were too many the next is not looked
-//! for at all. Who was let in lately is let in still: the workers behind an address do not suffer
-//! from the one among them whose token was revoked.
+//! A token cannot be guessed, but each attempt costs a database query, and so does a program that
+//! repeats a revoked token. So invalid tokens are counted, by address and in total; over the limit
+//! a token is refused without a query. Tokens that were valid recently are exempt, so one revoked
+//! token does not lock out the other workers behind its address.
 //!
-//! What is kept has a bound: so many addresses, and so many tokens that were good.
+//! The number of addresses and of valid tokens in memory is bounded.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -24,57 +23,58 @@ use thiserror::Error;
 use super::Secret;
 use crate::rate_limit::{Rate, TokenBucket};
 
-/// How many wrong tokens may come from an address in one go; later one every two seconds.
+/// Invalid tokens from one address: 30 at once, then one every two seconds.
 const FROM_ONE: Rate = Rate { burst: 30, interval: Duration::from_secs(2) };
-/// The same from all addresses.
+/// Invalid tokens from all addresses together.
 const FROM_ALL: Rate = Rate { burst: 600, interval: Duration::from_millis(50) };
-/// So many addresses are told apart; those beyond are one.
-const ADDRESSES: usize = 4096;
-/// So many good tokens are remembered, and for so long after each use.
-const GOOD: usize = 16_384;
+/// Maximum number of addresses with a limit of their own. All others share one.
+const MAX_ADDRESSES: usize = 4096;
+/// Maximum number of valid tokens that are remembered, and for how long after each use.
+const MAX_VALID: usize = 16_384;
 const REMEMBERED: Duration = Duration::from_secs(3600);
 
-/// Looks after those who show tokens.
+/// Limits how often invalid tokens are tried. Clones share their counts.
 #[derive(Clone, Debug, Default)]
 pub struct TokenThrottle {
-    /// Those whose word is taken for where a request comes from.
+    /// Trusted proxies.
     proxies: Arc<[IpNet]>,
-    seen: Arc<Mutex<Seen>>,
+    attempts: Arc<Mutex<Attempts>>,
 }
 
-/// What was seen lately.
+/// Recent tokens.
 #[derive(Debug, Default)]
-struct Seen {
-    all: Option<TokenBucket>,
-    /// What is left to each address that had wrong tokens.
-    by: HashMap<Key, TokenBucket>,
-    /// When good tokens were last used.
-    good: HashMap<[u8; 32], Instant>,
+struct Attempts {
+    /// The limit of all addresses together.
+    total: Option<TokenBucket>,
+    /// The limits of addresses with invalid tokens.
+    by_address: HashMap<Key, TokenBucket>,
+    /// When valid tokens were last used, by hash.
+    valid: HashMap<[u8; 32], Instant>,
 }
 
-/// What is counted together: an address, or all for which there is no room.
+/// A limit: that of an address, or the shared one.
 type Key = Option<IpAddr>;
 
-impl Seen {
-    /// Where an address is counted; nowhere, but with all others, if nothing is known of it.
+impl Attempts {
+    /// The limit of an address. An unknown address counts only in the total.
     fn key(&self, from: Option<IpAddr>) -> Option<Key> {
-        let known = self.by.len() < ADDRESSES || self.by.contains_key(&from);
+        let known = self.by_address.len() < MAX_ADDRESSES || self.by_address.contains_key(&from);
         from.map(|address| known.then_some(address))
     }
 }
 
-/// Where a call comes from: who is connected, and for whom it says that it speaks.
+/// Where a call comes from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Origin {
-    /// Who is connected, if that is known.
+    /// The other end of the connection, if known.
     pub peer: Option<IpAddr>,
-    /// What it says in `X-Forwarded-For`.
+    /// The `X-Forwarded-For` header.
     pub forwarded: Option<String>,
 }
 
 impl Origin {
-    /// Who is connected, and what the head of the request says for whom. Proxies add themselves in
-    /// the same line or in a further one: it is one list.
+    /// The origin of a request. Proxies append to `X-Forwarded-For` or add another such header; all
+    /// of them form one list.
     pub(crate) fn new(peer: Option<IpAddr>, headers: &HeaderMap) -> Self {
         let lines = headers.get_all("x-forwarded-for").into_iter();
         let lines: Vec<_> = lines.map(|line| line.to_str().unwrap_or("unreadable")).collect();
@@ -85,7 +85,7 @@ impl Origin {
 impl<S: Sync> FromRequestParts<S> for Origin {
     type Rejection = Infallible;
 
-    /// Where the server says who is connected.
+    /// Reads the peer that the server stored in the request.
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
         let peer = parts.extensions.get::<ConnectInfo<SocketAddr>>().map(|peer| peer.0.ip());
         Ok(Self::new(peer, &parts.headers))
@@ -93,57 +93,58 @@ impl<S: Sync> FromRequestParts<S> for Origin {
 }
 
 impl TokenThrottle {
-    /// A guard who believes these proxies.
+    /// A throttle that trusts these proxies.
     pub fn new(proxies: Vec<IpNet>) -> Self {
-        Self { proxies: proxies.into(), seen: Arc::default() }
+        Self { proxies: proxies.into(), attempts: Arc::default() }
     }
 
-    /// Whether a token may be looked for.
+    /// Whether a token may be looked up.
     ///
     /// # Errors
-    /// If there were too many wrong ones: how long until the next one may be tried.
-    pub(crate) fn admits(
+    /// If there were too many invalid ones: the time until the next attempt.
+    pub(crate) fn check(
         &self,
         secret: &Secret,
         origin: &Origin,
         now: Instant,
     ) -> Result<(), Duration> {
         let from = self.address(origin);
-        let mut seen = self.seen();
-        if seen.good.get(&secret.hash()).is_some_and(|used| now < *used + REMEMBERED) {
+        let mut attempts = self.attempts();
+        if attempts.valid.get(&secret.hash()).is_some_and(|used| now < *used + REMEMBERED) {
             return Ok(());
         }
-        let seen = &mut *seen;
-        let all = seen.all.get_or_insert_with(|| TokenBucket::full(FROM_ALL, now)).check(1, now);
-        let one = seen.key(from).and_then(|key| seen.by.get_mut(&key));
-        all.and(one.map_or(Ok(()), |bucket| bucket.check(1, now)))
+        let attempts = &mut *attempts;
+        let full = || TokenBucket::full(FROM_ALL, now);
+        let total = attempts.total.get_or_insert_with(full).check(1, now);
+        let own = attempts.key(from).and_then(|key| attempts.by_address.get_mut(&key));
+        total.and(own.map_or(Ok(()), |bucket| bucket.check(1, now)))
     }
 
-    /// A token was wrong.
-    pub(crate) fn wrong(&self, secret: &Secret, origin: &Origin, now: Instant) {
+    /// Counts an invalid token.
+    pub(crate) fn record_invalid(&self, secret: &Secret, origin: &Origin, now: Instant) {
         let from = self.address(origin);
-        let mut seen = self.seen();
-        seen.good.remove(&secret.hash());
-        // What was tried at the same moment may find less than it costs.
-        let all = seen.all.get_or_insert_with(|| TokenBucket::full(FROM_ALL, now));
-        all.try_take(1, now).ok();
-        keep(&mut seen.by, ADDRESSES, |bucket| !bucket.is_full(now));
-        if let Some(key) = seen.key(from) {
-            let one = seen.by.entry(key).or_insert_with(|| TokenBucket::full(FROM_ONE, now));
-            one.try_take(1, now).ok();
+        let mut attempts = self.attempts();
+        attempts.valid.remove(&secret.hash());
+        // Concurrent attempts may find the bucket empty.
+        let total = attempts.total.get_or_insert_with(|| TokenBucket::full(FROM_ALL, now));
+        total.try_take(1, now).ok();
+        make_room(&mut attempts.by_address, MAX_ADDRESSES, |bucket| !bucket.is_full(now));
+        if let Some(key) = attempts.key(from) {
+            let full = || TokenBucket::full(FROM_ONE, now);
+            attempts.by_address.entry(key).or_insert_with(full).try_take(1, now).ok();
         }
     }
 
-    /// A token was good.
-    pub(crate) fn right(&self, secret: &Secret, now: Instant) {
-        let mut seen = self.seen();
-        keep(&mut seen.good, GOOD, |used| now < *used + REMEMBERED);
-        if seen.good.len() < GOOD || seen.good.contains_key(&secret.hash()) {
-            seen.good.insert(secret.hash(), now);
+    /// Remembers a valid token.
+    pub(crate) fn record_valid(&self, secret: &Secret, now: Instant) {
+        let mut attempts = self.attempts();
+        make_room(&mut attempts.valid, MAX_VALID, |used| now < *used + REMEMBERED);
+        if attempts.valid.len() < MAX_VALID || attempts.valid.contains_key(&secret.hash()) {
+            attempts.valid.insert(secret.hash(), now);
         }
     }
 
-    /// The address that a call is counted for. A whole network of version 6 belongs to one origin.
+    /// The address that a call is counted for. The addresses of an IPv6 /64 network count as one.
     pub(crate) fn address(&self, origin: &Origin) -> Option<IpAddr> {
         let trusted = |address: IpAddr| self.proxies.iter().any(|proxy| proxy.contains(&address));
         let mut address = origin.peer?.to_canonical();
@@ -152,7 +153,7 @@ impl TokenThrottle {
             if !trusted(address) {
                 break;
             }
-            // What a proxy cannot say properly nobody has said.
+            // An unreadable entry counts as the proxy's own call.
             let Ok(named) = named.parse::<IpAddr>() else { break };
             address = named.to_canonical();
         }
@@ -162,28 +163,28 @@ impl TokenThrottle {
         })
     }
 
-    fn seen(&self) -> MutexGuard<'_, Seen> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    fn attempts(&self) -> MutexGuard<'_, Attempts> {
+        self.attempts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Throws away what is not needed any more, when there is no room for more.
-fn keep<K: Eq + Hash, V>(
+/// Removes the entries that are no longer needed from a full map.
+fn make_room<K: Eq + Hash, V>(
     map: &mut HashMap<K, V>,
-    most: usize,
-    mut needed: impl FnMut(&mut V) -> bool,
+    max: usize,
+    mut is_needed: impl FnMut(&mut V) -> bool,
 ) {
-    if map.len() >= most {
-        map.retain(|_, value| needed(value));
+    if map.len() >= max {
+        map.retain(|_, value| is_needed(value));
     }
 }
 
-/// A text that is no network.
+/// A text that is not a network.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("`{0}` is no address; write one such as 10.0.0.7, or a network such as 10.0.0.0/8")]
+#[error("`{0}` is not an address; write one such as 10.0.0.7, or a network such as 10.0.0.0/8")]
 pub struct NetworkError(String);
 
-/// Reads a network, or a single address.
+/// Parses a network or a single address.
 pub fn network(text: &str) -> Result<IpNet, NetworkError> {
     let single = |_| text.parse().map(|address: IpAddr| address.into());
     text.parse().or_else(single).map_err(|_| NetworkError(text.to_owned()))
@@ -206,52 +207,53 @@ mod tests {
     }
 
     #[test]
-    fn an_address_may_be_wrong_so_often_and_the_others_do_not_suffer() {
-        let (guard, now) = (TokenThrottle::default(), Instant::now());
+    fn an_address_with_too_many_invalid_tokens_is_limited_and_no_other() {
+        let (throttle, now) = (TokenThrottle::default(), Instant::now());
         let (good, bad) = (secret("good"), secret("bad"));
         let (eve, ada) = (at("10.0.0.1"), at("10.0.0.2"));
-        guard.right(&good, now);
+        throttle.record_valid(&good, now);
         for _ in 0..FROM_ONE.burst {
-            assert_eq!(guard.admits(&bad, &eve, now), Ok(()));
-            guard.wrong(&bad, &eve, now);
+            assert_eq!(throttle.check(&bad, &eve, now), Ok(()));
+            throttle.record_invalid(&bad, &eve, now);
         }
-        assert_eq!(guard.admits(&bad, &eve, now), Err(FROM_ONE.interval));
-        assert_eq!(guard.admits(&bad, &ada, now), Ok(()));
-        assert_eq!(guard.admits(&good, &eve, now), Ok(()), "who was let in is let in");
-        assert_eq!(guard.admits(&bad, &eve, now + FROM_ONE.interval), Ok(()));
-        guard.wrong(&good, &eve, now);
-        assert!(guard.admits(&good, &eve, now).is_err(), "it was revoked");
+        assert_eq!(throttle.check(&bad, &eve, now), Err(FROM_ONE.interval));
+        assert_eq!(throttle.check(&bad, &ada, now), Ok(()));
+        assert_eq!(throttle.check(&good, &eve, now), Ok(()), "a valid token is exempt");
+        assert_eq!(throttle.check(&bad, &eve, now + FROM_ONE.interval), Ok(()));
+        throttle.record_invalid(&good, &eve, now);
+        assert!(throttle.check(&good, &eve, now).is_err(), "it was revoked");
     }
 
     #[test]
-    fn all_addresses_together_have_a_bound_and_so_has_what_is_kept() {
-        let (guard, now) = (TokenThrottle::default(), Instant::now());
+    fn all_addresses_share_a_limit_and_memory_is_bounded() {
+        let (throttle, now) = (TokenThrottle::default(), Instant::now());
         for number in 0..10_000_u32 {
             let from =
                 Origin { peer: Some(std::net::Ipv4Addr::from(number).into()), forwarded: None };
-            guard.wrong(&secret("wrong"), &from, now);
-            guard.right(&secret(&number.to_string()), now);
-            guard.right(&secret(&format!("more {number}")), now);
+            throttle.record_invalid(&secret("wrong"), &from, now);
+            throttle.record_valid(&secret(&number.to_string()), now);
+            throttle.record_valid(&secret(&format!("more {number}")), now);
         }
-        assert!(guard.admits(&secret("x"), &at("192.0.2.1"), now).is_err());
-        let seen = guard.seen();
-        assert!(seen.by.len() <= ADDRESSES + 1 && seen.good.len() <= GOOD);
+        assert!(throttle.check(&secret("x"), &at("192.0.2.1"), now).is_err());
+        let attempts = throttle.attempts();
+        assert!(attempts.by_address.len() <= MAX_ADDRESSES + 1);
+        assert!(attempts.valid.len() <= MAX_VALID);
     }
 
     #[test]
-    fn proxies_are_believed_if_they_are_known() {
+    fn only_trusted_proxies_are_believed() {
         let known = ["10.0.0.0/8", "fd00::1"].map(|text| network(text).unwrap());
-        let guard = TokenThrottle::new(known.to_vec());
-        let origin = |origin: &Origin| guard.address(origin).unwrap().to_string();
+        let throttle = TokenThrottle::new(known.to_vec());
+        let origin = |origin: &Origin| throttle.address(origin).unwrap().to_string();
         assert_eq!(origin(&through("192.0.2.7", "198.51.100.1")), "192.0.2.7");
         assert_eq!(origin(&through("10.1.2.3", "198.51.100.1")), "198.51.100.1");
         assert_eq!(origin(&through("::ffff:10.1.2.3", "198.51.100.1")), "198.51.100.1");
-        // What a client has made up stands before what the proxies say.
+        // An entry that the client invented comes before those of the proxies.
         assert_eq!(origin(&through("10.1.2.3", "1.1.1.1, 198.51.100.1, 10.9.9.9")), "198.51.100.1");
         assert_eq!(origin(&through("10.1.2.3", "1.1.1.1, nonsense")), "10.1.2.3");
         assert_eq!(origin(&at("10.1.2.3")), "10.1.2.3");
         assert_eq!(origin(&through("fd00::1", "2001:db8:1:2:3::4")), "2001:db8:1:2::");
-        assert_eq!(guard.address(&Origin::default()), None);
+        assert_eq!(throttle.address(&Origin::default()), None);
     }
 
     #[test]
@@ -261,13 +263,13 @@ mod tests {
         for line in ["1.1.1.1", "198.51.100.1, 10.9.9.9"] {
             headers.append("x-forwarded-for", line.parse().unwrap());
         }
-        let guard = TokenThrottle::new(vec![network("10.0.0.0/8").unwrap()]);
+        let throttle = TokenThrottle::new(vec![network("10.0.0.0/8").unwrap()]);
         let origin = Origin::new(at("10.1.2.3").peer, &headers);
-        assert_eq!(guard.address(&origin).unwrap().to_string(), "198.51.100.1");
+        assert_eq!(throttle.address(&origin).unwrap().to_string(), "198.51.100.1");
     }
 
     #[test]
-    fn networks_are_read() {
+    fn networks_are_parsed() {
         for good in ["0.0.0.0/0", "10.0.0.0/8", "10.0.0.7/32", "::/0", "fd00::/8"] {
             assert_eq!(network(good).unwrap().to_string(), good);
         }

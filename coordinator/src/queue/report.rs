@@ -139,7 +139,7 @@ impl Queue {
         let (accepted, weighing) = accepted.await?;
         for edition in weighing {
             // The rest, and what fails here, upkeep does: the reports are stored.
-            drop(self.weigh_once(edition, true).await);
+            drop(self.check_reuse_once(edition, true).await);
         }
         let others: Vec<_> = (0..reports.len())
             .filter(|index| claims[*index].is_some() && !accepted.contains(index))

@@ -15,10 +15,10 @@ impl Queue {
     /// found, and so on; returns how many lots were decided. Several may do so at once.
     ///
     /// `chained` says whether files pass between its matches.
-    pub async fn weigh(&self, edition: EditionId, chained: bool) -> Result<u64> {
+    pub async fn check_reuse(&self, edition: EditionId, chained: bool) -> Result<u64> {
         let mut decided = 0;
         for _ in 0..PASSES {
-            let some = self.weigh_once(edition, chained).await?;
+            let some = self.check_reuse_once(edition, chained).await?;
             if some == 0 {
                 break;
             }
@@ -28,11 +28,11 @@ impl Queue {
     }
 
     /// Weighs the lots that can be weighed now, and not those that follow from them.
-    pub(super) async fn weigh_once(&self, edition: EditionId, chained: bool) -> Result<u64> {
-        again(|| self.weigh_some(edition, chained)).await
+    pub(super) async fn check_reuse_once(&self, edition: EditionId, chained: bool) -> Result<u64> {
+        again(|| self.check_reuse_some(edition, chained)).await
     }
 
-    async fn weigh_some(&self, edition: EditionId, chained: bool) -> Result<u64> {
+    async fn check_reuse_some(&self, edition: EditionId, chained: bool) -> Result<u64> {
         let mut transaction = self.pool().begin().await?;
         let weighed = lots::weigh(&mut *transaction, edition, chained).await?;
         if weighed.is_empty() {

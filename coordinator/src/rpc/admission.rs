@@ -286,7 +286,7 @@ impl Admission {
     /// Counts a call of this caller, if it may call so.
     fn begin(&self, rule: Rule, caller: &Caller, origin: &Origin) -> Result<OpenCall, Status> {
         let Some(role) = rule.role else {
-            let address = Key::Address(self.service.guard.address(origin));
+            let address = Key::Address(self.service.token_throttle.address(origin));
             return self.budgets.begin(&[
                 Most { key: Key::Guests, calls: CALLS_OF_GUESTS, bytes: GUESTS },
                 Most { key: address, calls: CALLS_OF_ADDRESS, bytes: SHARE_OF_ADDRESS },
@@ -337,7 +337,7 @@ pub(super) async fn admit_call(
     let request = request.map(|body| Body::new(LimitedBody::new(body, rule, memory)));
     let token = secret
         .filter(|_| rule.lasts)
-        .map(|secret| admission.open_tokens.enter(&secret, rule.role.is_some()));
+        .map(|secret| admission.open_tokens.register(&secret, rule.role.is_some()));
     next.run(request).await.map(|body| {
         let body = Body::new(body.map_frame(move |frame| {
             // Both last as long as the answer.

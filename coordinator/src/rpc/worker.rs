@@ -96,7 +96,7 @@ impl v1::worker_service_server::WorkerService for Workers {
         let (outbound, answers) = send_queue::channel(WAITING);
         let session = Session {
             files: self.workers.assignments.state_budget(),
-            token: Arc::new(self.open_tokens.enter(&secret, true)),
+            token: Arc::new(self.open_tokens.register(&secret, true)),
             workers: self.workers.clone(),
             checks: Mutex::default(),
             greeted,

@@ -114,7 +114,7 @@ impl Service {
 
     /// Refuses an origin that sent too many invalid tokens.
     fn admits(&self, secret: &Secret, origin: &Origin) -> Result<()> {
-        self.guard.admits(secret, origin, Instant::now()).map_err(|wait| {
+        self.token_throttle.check(secret, origin, Instant::now()).map_err(|wait| {
             let seconds = wait.as_secs() + 1;
             let why = format!("too many invalid tokens from this address; wait {seconds} s");
             ServiceError::resource_exhausted(why).with_retry_after(wait)
@@ -126,8 +126,8 @@ impl Service {
         // This uses the connections of the queue: slow readers must not keep workers out.
         let found = access::find(self.queue.pool(), secret, self.now()).await?;
         match found {
-            Some(_) => self.guard.right(secret, Instant::now()),
-            None => self.guard.wrong(secret, origin, Instant::now()),
+            Some(_) => self.token_throttle.record_valid(secret, Instant::now()),
+            None => self.token_throttle.record_invalid(secret, origin, Instant::now()),
         }
         Ok(found)
     }

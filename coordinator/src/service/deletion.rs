@@ -29,7 +29,7 @@ impl Service {
         });
         self.record_change(&mut *transaction, who, "tournament drop", name, Some(&detail)).await?;
         transaction.commit().await?;
-        self.clearing.due();
+        self.cleaner.wake();
         self.changes.notify();
         Ok(DeleteTournamentResponse { editions, matches })
     }

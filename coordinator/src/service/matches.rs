@@ -149,7 +149,7 @@ impl Service {
         let range = start..start + u64::from(length.cast_unsigned());
         let fetched = match &self.store {
             Some(store) => store.get(found.edition, pack, range).await,
-            None => Err(StoreError::Unnamed),
+            None => Err(StoreError::NotConfigured),
         };
         fetched.map_err(|error| {
             tracing::error!(%id, %error, "cannot fetch a record");

@@ -11,7 +11,7 @@ use arbiter_ranking::Entrant;
 use super::{Caller, Result, Service, ServiceError, Which};
 use crate::db::editions::{Edition, EditionState};
 use crate::db::{played_matches, records};
-use crate::reply_times::{Reading, ReplyTimes};
+use crate::reply_times::{ReplyTimes, ReplyTimesReader};
 
 /// Matches of a bot that are read, the newest first.
 const MAX_MATCHES: i64 = 40;
@@ -45,7 +45,7 @@ impl Service {
     /// Reads the records of the last matches of an entrant.
     async fn read_times(&self, edition: &Edition, entrant: Entrant) -> Result<ReplyTimes> {
         let last = played_matches::last_of(&self.pool, edition.id, entrant, MAX_MATCHES).await;
-        let mut reading = Reading::default();
+        let mut reading = ReplyTimesReader::default();
         for (number, seats) in last? {
             let id = MatchId { edition: edition.id, number };
             let seat = seats.0.iter().position(|sitting| *sitting == entrant);
@@ -62,7 +62,7 @@ impl Service {
             if let Err(error) = result {
                 tracing::warn!(%id, %error, "cannot read a record");
             }
-            if reading.is_enough() {
+            if reading.is_full() {
                 break;
             }
         }

@@ -35,7 +35,7 @@ impl Service {
         let created = access::create_until(&mut transaction, role, &name, expires, now).await;
         let (id, secret) = created?;
         let subject = format!("{id} {role} {name}");
-        let detail = access::made(role, &name, expires);
+        let detail = access::token_detail(role, &name, expires);
         self.record_change(&mut *transaction, who, "token create", &subject, Some(&detail)).await?;
         transaction.commit().await?;
         Ok(CreateTokenResponse { id: id.0, token: secret.text().to_owned() })

@@ -198,7 +198,7 @@ impl Field {
     /// Does what a coordinator does besides; whether that edition is complete then.
     pub(crate) async fn tend(&self, edition: &Edition) -> bool {
         let state = editions::get(&self.database.pool, edition.id).await.unwrap().unwrap();
-        self.queue.weigh(edition.id, state.weighs).await.unwrap();
+        self.queue.check_reuse(edition.id, state.weighs).await.unwrap();
         while self.queue.count(edition.id).await.unwrap() > 0 {}
         let grown =
             arbiter_coordinator::tournament::episodes::plan_next_round(&self.queue, edition.id);

@@ -70,8 +70,8 @@ impl Server {
         assert!(coordinator.has_no_tokens().await.unwrap());
         let mut tokens = Vec::new();
         for role in Role::ALL {
-            let secret = coordinator.make_token(role, role.as_str()).await.unwrap();
-            assert!(coordinator.knows(&secret).await.unwrap());
+            let secret = coordinator.create_token(role, role.as_str()).await.unwrap();
+            assert!(coordinator.is_valid_token(&secret).await.unwrap());
             tokens.push(secret.text().to_owned());
         }
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
