@@ -114,7 +114,7 @@ fn forfeits_are_results_with_evidence() {
         ("segv", "gone", "gone: was killed by SIGSEGV"),
         ("exit", "gone", "gone: exited with code 3"),
         ("garbage", "illegal", "illegal: "),
-        ("twice", "illegal", "illegal: wrote 5 bytes more than one answer"),
+        ("twice", "illegal", "illegal: wrote 5 bytes more than one reply"),
         ("flood-line", "flood", "flood: wrote more than 65536 bytes"),
         ("silent", "clock", "clock: "),
     ] {

@@ -254,7 +254,7 @@ fn a_preflight_says_the_same_before() {
     assert_eq!(code, 0, "{told}");
     assert!(told["warnings"][0].as_str().unwrap().contains("CR LF"), "{told}");
     for (mode, says, hint) in [
-        ("twice", "more than one answer", "expected: one answer"),
+        ("twice", "more than one reply", "expected: one reply"),
         ("garbage", "illegal", "> "),
         ("segv", "SIGSEGV", "> "),
         ("silent", "clock", "flush"),

@@ -229,18 +229,18 @@ impl Play {
 
     /// Tells what is to be told about a seat, beside the results.
     fn show_seat(&self, job: &Job, played: &Played, seat: usize, name: &BotName) {
-        let SeatSummary { detail, remains, .. } = &played.outcome.seats[seat];
+        let SeatSummary { detail, usage, .. } = &played.outcome.seats[seat];
         let number = job.number;
         if self.stderr {
-            if remains.stderr_dropped > 0 {
-                tell(&format!("[{number} {name}] … {} bytes before", remains.stderr_dropped));
+            if usage.stderr_dropped > 0 {
+                tell(&format!("[{number} {name}] … {} bytes before", usage.stderr_dropped));
             }
-            for line in String::from_utf8_lossy(&remains.stderr).lines() {
+            for line in String::from_utf8_lossy(&usage.stderr).lines() {
                 tell(&format!("[{number} {name}] {}", printable(line)));
             }
         }
         if let Some(detail) = detail.as_ref().filter(|_| !self.json) {
-            let forfeited = played.outcome.standings[seat].forfeit.is_some();
+            let forfeited = played.outcome.results[seat].forfeit.is_some();
             let what = if forfeited { "forfeits" } else { "gave a bad answer" };
             tell(&format!("game {number}: {name} {what}, {detail}"));
         }

@@ -72,7 +72,7 @@ impl Preflight {
             params,
             seed: self.seed,
             clock: ClockRules::OFFICIAL,
-            terms: JailConfig::default(),
+            jail: JailConfig::default(),
             name: name.clone(),
             opponents: opponents.collect(),
         };
@@ -90,7 +90,7 @@ impl Preflight {
             }
         };
         let stop = interruptible()?;
-        let tried = trial.examine(&host, &stop, bundle.bytes(), &place, &mut stage);
+        let tried = trial.run(&host, &stop, bundle.bytes(), &place, &mut stage);
         let tried = tried.map_err(|fault| match fault {
             Fault::Abandoned => Failure::Negative("interrupted: nothing is known yet".to_owned()),
             fault @ Fault::System { .. } => Failure::Negative(format!(
@@ -102,8 +102,8 @@ impl Preflight {
 
     fn show(&self, trial: &Trial, digest: &str, tried: &TrialOutcome) -> Result<(), Failure> {
         let name = &trial.name;
-        let TrialOutcome { failing, figures, warnings, log, .. } = tried;
-        let TrialFailure { verdict, evidence } = failing.clone().unwrap_or_default();
+        let TrialOutcome { failure: failing, measurements: figures, warnings, log, .. } = tried;
+        let TrialFailure { reason: verdict, evidence } = failing.clone().unwrap_or_default();
         let object = || {
             json!({
                 "bot": name,

@@ -81,7 +81,7 @@ impl Repro {
             tell(&introduction(&header, place));
         }
         let host = Host::prepare(self.sandbox)?;
-        let rehearsal = SeatReplay { place, bot, terms };
+        let rehearsal = SeatReplay { seat: place, bot, jail: terms };
         let mut shown = Shown { out: Output::new(), plies: 0, differing: Vec::new() };
         let mut printed = Ok(());
         let ended = rehearsal.run(games, record, &host, &interruptible()?, |ply| {
@@ -187,7 +187,7 @@ struct Shown {
 
 impl Shown {
     fn show(&mut self, ply: &ReplyComparison, json: bool, all: bool) -> Result<(), Failure> {
-        let same = ply.then.agrees(&ply.now);
+        let same = ply.recorded.agrees(&ply.replayed);
         self.plies = ply.number;
         if !same {
             self.differing.push(ply.number);
@@ -195,12 +195,16 @@ impl Shown {
         if json {
             self.out.json(&ply_json(ply, same))?;
         } else if !same {
-            self.line('@', &format!("@ {} @@ {}", ply.number, ply.told))?;
-            self.timed('-', &ply.then)?;
-            self.timed('+', &ply.now)?;
+            self.line('@', &format!("@ {} @@ {}", ply.number, ply.request))?;
+            self.timed('-', &ply.recorded)?;
+            self.timed('+', &ply.replayed)?;
         } else if all {
-            let times = format!("{} → {}", millis(ply.then.spent.wall), millis(ply.now.spent.wall));
-            self.line(' ', &format!("{}: {}  ({times})", ply.number, text(&ply.now)))?;
+            let times = format!(
+                "{} → {}",
+                millis(ply.recorded.spent.wall),
+                millis(ply.replayed.spent.wall)
+            );
+            self.line(' ', &format!("{}: {}  ({times})", ply.number, text(&ply.replayed)))?;
         }
         // Each is seen when it is there: the next may take long.
         self.out.flush()
@@ -258,9 +262,9 @@ fn ply_json(ply: &ReplyComparison, same: bool) -> Value {
     };
     json!({
         "ply": ply.number,
-        "told": ply.told,
+        "told": ply.request,
         "same": same,
-        "expected": timed(&ply.then),
-        "got": timed(&ply.now),
+        "expected": timed(&ply.recorded),
+        "got": timed(&ply.replayed),
     })
 }

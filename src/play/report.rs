@@ -11,20 +11,20 @@ use crate::play::tally::{Row, Tally};
 pub(crate) fn match_json(plan: &Plan, job: &Job, played: &Played) -> Value {
     let outcome = &played.outcome;
     let names = played.seats.iter().map(|entry| json!(plan.entries[*entry].name));
-    let standings = outcome.standings.iter();
+    let results = outcome.results.iter();
     let mut line = json!({
         "match": job.number,
         "game": plan.params.game(),
         "seed": played.seed,
         "seats": names.collect::<Vec<_>>(),
-        "scores": standings.clone().map(|standing| &standing.score).collect::<Vec<_>>(),
-        "forfeits": standings.clone().map(|standing| standing.forfeit).collect::<Vec<_>>(),
+        "scores": results.clone().map(|result| &result.score).collect::<Vec<_>>(),
+        "forfeits": results.clone().map(|result| result.forfeit).collect::<Vec<_>>(),
         "details": outcome.seats.iter().map(|seat| &seat.detail).collect::<Vec<_>>(),
-        "bad_answers": standings.map(|standing| standing.bad_answers).collect::<Vec<_>>(),
+        "bad_answers": results.map(|result| result.bad_answers).collect::<Vec<_>>(),
         "transcript": outcome.transcript.to_string(),
-        "sandbox": outcome.sandbox,
-        "wall_us": outcome.wall.0,
-        "cpu_us": outcome.seats.iter().map(|seat| seat.remains.cpu.0).collect::<Vec<_>>(),
+        "sandbox": outcome.level,
+        "wall_us": outcome.wall_time.0,
+        "cpu_us": outcome.seats.iter().map(|seat| seat.usage.cpu.0).collect::<Vec<_>>(),
     });
     if let (Some((round, table)), Some(object)) = (played.place, line.as_object_mut()) {
         object.insert("round".to_owned(), json!(round));

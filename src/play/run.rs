@@ -135,10 +135,10 @@ impl Run<'_> {
         orders: &mpsc::Receiver<usize>,
         teller: &mpsc::Sender<Told>,
     ) {
-        let terms = JailConfig { cores: slot_cores(slot, slots), ..JailConfig::default() };
+        let jail = JailConfig { cores: slot_cores(slot, slots), ..JailConfig::default() };
         for index in orders {
             let job = &self.plan.jobs[index];
-            let played = catch_unwind(AssertUnwindSafe(|| self.job(job, &terms)));
+            let played = catch_unwind(AssertUnwindSafe(|| self.job(job, &jail)));
             let is_clear = reaper::is_clear();
             if teller.send(Told::Played { slot, index, played, is_clear }).is_err() {
                 return;
@@ -151,30 +151,30 @@ impl Run<'_> {
         }
     }
 
-    fn job(&self, job: &Job, terms: &JailConfig) -> Result<Done, Fault> {
+    fn job(&self, job: &Job, jail: &JailConfig) -> Result<Done, Fault> {
         match &job.kind {
             Kind::Match(seats) => {
                 let params = self.plan.params.clone();
-                let played = self.one(job, None, params, job.seed, seats.clone(), terms)?;
-                let standings = played.outcome.standings.iter();
-                let scores = standings.map(|standing| standing.score.clone());
+                let played = self.one(job, None, params, job.seed, seats.clone(), jail)?;
+                let results = played.outcome.results.iter();
+                let scores = results.map(|result| result.score.clone());
                 let scores = seats.iter().copied().zip(scores).collect();
                 Ok(Done { matches: vec![played], scores })
             }
-            Kind::Episode => self.episode(job, terms),
+            Kind::Episode => self.episode(job, jail),
         }
     }
 
     /// Plays the rounds of an episode, one after the other.
-    fn episode(&self, job: &Job, terms: &JailConfig) -> Result<Done, Fault> {
+    fn episode(&self, job: &Job, jail: &JailConfig) -> Result<Done, Fault> {
         let episode = self.plan.params.episode(self.plan.entries.len(), job.seed);
         let mut episode = episode.map_err(|error| Fault::new("cannot start an episode", error))?;
         let mut matches = Vec::new();
         while let Some(table) = episode.tables().first().cloned() {
             let place = (table.round, table.table);
             let seed = job.seed.derive(&format!("round {} table {}", place.0, place.1));
-            let played = self.one(job, Some(place), table.params, seed, table.bots, terms)?;
-            episode.finish(table.table, &played.outcome.standings);
+            let played = self.one(job, Some(place), table.params, seed, table.bots, jail)?;
+            episode.finish(table.table, &played.outcome.results);
             matches.push(played);
         }
         let bots = episode.bots().iter().enumerate();
@@ -192,7 +192,7 @@ impl Run<'_> {
         params: Params,
         seed: Seed,
         seats: Vec<usize>,
-        terms: &JailConfig,
+        jail: &JailConfig,
     ) -> Result<Played, Fault> {
         let entrants = seats.iter().map(|entry| {
             let entry = &self.plan.entries[*entry];
@@ -209,7 +209,7 @@ impl Run<'_> {
         });
         let entrants = entrants.collect();
         let planned =
-            Match { params, seed, clock: self.clock, terms: terms.clone(), entrants, record };
+            Match { params, seed, clock: self.clock, jail: jail.clone(), entrants, record };
         let mut attempt = 1;
         loop {
             match planned.play(self.host, &self.stop) {

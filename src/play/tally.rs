@@ -72,7 +72,7 @@ impl Tally {
         }
         for played in &done.matches {
             let outcome = &played.outcome;
-            let seats = outcome.standings.iter().zip(&outcome.seats);
+            let seats = outcome.results.iter().zip(&outcome.seats);
             for (entry, (standing, report)) in played.seats.iter().zip(seats) {
                 let row = &mut self.0[*entry];
                 row.sums.bad_answers += i64::from(standing.bad_answers);

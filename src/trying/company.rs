@@ -85,16 +85,16 @@ impl SeatDriver for Overheard {
         Ok(answer)
     }
 
-    fn settle(&mut self) -> Result<(), Fault> {
-        self.seat.settle()
+    fn wait_until_stopped(&mut self) -> Result<(), Fault> {
+        self.seat.wait_until_stopped()
     }
 
-    fn tell(&mut self, text: &str) {
-        self.seat.tell(text);
+    fn notify(&mut self, text: &str) {
+        self.seat.notify(text);
     }
 
-    fn starting_up(&self) -> bool {
-        self.seat.starting_up()
+    fn is_starting_up(&self) -> bool {
+        self.seat.is_starting_up()
     }
 
     fn stderr(&self) -> &[u8] {
@@ -105,18 +105,18 @@ impl SeatDriver for Overheard {
         self.seat.dismiss();
     }
 
-    fn hang_up(&mut self) {
-        self.seat.hang_up();
+    fn close_input(&mut self) {
+        self.seat.close_input();
     }
 
-    fn farewell(&mut self, deadline: Instant) -> Result<(), Fault> {
-        self.seat.farewell(deadline)
+    fn wait_for_exit(&mut self, deadline: Instant) -> Result<(), Fault> {
+        self.seat.wait_for_exit(deadline)
     }
 
     fn close(self: Box<Self>) -> Result<SeatUsage, Fault> {
-        let remains = self.seat.close()?;
-        self.sitting.overhear(self.place, &remains.stderr);
-        Ok(remains)
+        let usage = self.seat.close()?;
+        self.sitting.overhear(self.place, &usage.stderr);
+        Ok(usage)
     }
 }
 
@@ -148,9 +148,9 @@ impl SeatDriver for Person {
         Ok(TimedReply { reply, spent })
     }
 
-    fn tell(&mut self, _text: &str) {}
+    fn notify(&mut self, _text: &str) {}
 
-    fn starting_up(&self) -> bool {
+    fn is_starting_up(&self) -> bool {
         self.sitting.setting.startup_is_free && !self.answered
     }
 
@@ -158,9 +158,9 @@ impl SeatDriver for Person {
         self.is_gone = true;
     }
 
-    fn hang_up(&mut self) {}
+    fn close_input(&mut self) {}
 
-    fn farewell(&mut self, _deadline: Instant) -> Result<(), Fault> {
+    fn wait_for_exit(&mut self, _deadline: Instant) -> Result<(), Fault> {
         Ok(())
     }
 

@@ -66,9 +66,16 @@ impl Dialogue {
         let (seed, clock) = (Seed::of_text(SEED), house.wish.clock);
         let game = params.start(&names, seed).map_err(|error| failed(error.to_string()))?;
         let arguments = game.launch_arguments(Seat::from_index(0));
-        let (terms, entrants) = (JailConfig::default(), Vec::new());
-        let table = Match { params, seed, clock, terms, entrants, record: None };
-        let seat = table.seat(bot, &BotState::Fresh, &table.terms, arguments, &house.host, stop)?;
+        let jail = JailConfig::default();
+        let planned = Match { params, seed, clock, jail, entrants: Vec::new(), record: None };
+        let seat = planned.start_driver(
+            bot,
+            &BotState::Fresh,
+            &planned.jail,
+            arguments,
+            &house.host,
+            stop,
+        )?;
         Ok(Self { game, limit: house.wish.limit, seat, seen: Vec::new() })
     }
 
@@ -78,9 +85,9 @@ impl Dialogue {
     /// A fault if something of ours failed, or it was given up.
     pub(crate) fn say(&mut self, told: &str) -> Result<Exchange, Fault> {
         let (reply, spent) = if self.game.view().is_farewell(told) {
-            self.seat.tell(told);
-            self.seat.hang_up();
-            self.seat.farewell(Instant::now() + GRACE)?;
+            self.seat.notify(told);
+            self.seat.close_input();
+            self.seat.wait_for_exit(Instant::now() + GRACE)?;
             (None, TimeSpent::default())
         } else {
             let TimedReply { reply, spent } = self.seat.ask(told, self.limit)?;
@@ -103,8 +110,8 @@ impl Dialogue {
 
     /// Ends the bot, and tells what it left.
     pub(crate) fn close(mut self) -> Result<Farewell, Fault> {
-        self.seat.hang_up();
-        let parted = self.seat.farewell(Instant::now() + GRACE);
+        self.seat.close_input();
+        let parted = self.seat.wait_for_exit(Instant::now() + GRACE);
         let exit = self.seat.exit().map(|exit| exit.to_string());
         let seen = std::mem::take(&mut self.seen);
         let closed = self.seat.close();

@@ -181,7 +181,7 @@ impl House {
             params,
             seed: Seed::of_text(&sitting.setting.seed),
             clock: self.wish.clock,
-            terms: JailConfig { cores: slot_cores(0, 1), ..JailConfig::default() },
+            jail: JailConfig { cores: slot_cores(0, 1), ..JailConfig::default() },
             entrants,
             record: Some(sitting.setting.record.clone()),
         };

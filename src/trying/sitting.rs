@@ -341,7 +341,7 @@ impl Sitting {
     /// The match has ended.
     pub(super) fn end(&self, played: Result<MatchOutcome, Fault>) {
         let ending = match played {
-            Ok(MatchOutcome { standings, seats, .. }) => {
+            Ok(MatchOutcome { results: standings, seats, .. }) => {
                 let details = seats.into_iter().map(|report| report.detail).collect();
                 Ending::Over { standings, details }
             }

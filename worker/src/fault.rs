@@ -1,40 +1,39 @@
-//! What goes wrong on our side. A fault is never scored: the match is played again. That a match
-//! leaves something which dies slowly is no fault: it counts, and its slot waits.
+//! Faults: errors of the system. A fault is never scored; the match is played again. Processes that
+//! die slowly after a match are no fault: the match counts, and its slot waits.
 //!
-//! What a bot does wrong is a [`arbiter_games::Forfeit`], another type on purpose: a function that
-//! returns both has the forfeit inside its value and the fault as its error, so that neither can
-//! be taken for the other.
+//! An error of a bot is an [`arbiter_games::Forfeit`]. A function that can meet both returns the
+//! forfeit inside its value and the fault as its error, so that they cannot be confused.
 
 use std::fmt;
 
 use thiserror::Error;
 
-/// A failure of ours, or an order to stop: what was being done, and the cause.
+/// An error of the system, or a stop request.
 #[derive(Debug, Error)]
 pub enum Fault {
-    /// Something of this machine or of the system failed.
+    /// An operation of the system failed.
     #[error("{what}: {cause}")]
     System {
-        /// What was being done, naming the thing.
+        /// The failed operation, for example "cannot read a record".
         what: String,
-        /// Why it failed.
+        /// The cause.
         cause: String,
     },
-    /// The match was given up because the program is to stop.
+    /// A stop request ended the match.
     #[error("the match was abandoned")]
     Abandoned,
 }
 
 impl Fault {
-    /// A fault while doing `what`, for the reason `cause`.
+    /// A fault of the operation `what` with its cause.
     pub fn new(what: impl Into<String>, cause: impl fmt::Display) -> Self {
         Self::System { what: what.into(), cause: cause.to_string() }
     }
 }
 
-/// Says what was being done when something of ours failed.
+/// Turns errors into faults.
 pub(crate) trait Context<T> {
-    /// Turns a failure into a fault while doing `what`.
+    /// Turns an error into a fault of the operation `what`.
     fn fault(self, what: &str) -> Result<T, Fault>;
 }
 

@@ -1,5 +1,4 @@
-//! One match from beginning to end: bots take their seats, the referee plays, everything is
-//! cleaned up, and an outcome is left.
+//! Runs one match: starts the bots, lets the referee play, cleans up and returns the outcome.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -21,34 +20,34 @@ use crate::seat::{
     AbsentSeat, ExecSeat, HttpSeat, SeatDriver, SeatFailure, SeatUsage, StdioSeat, StopSignal,
 };
 
-/// What happens to the files that a bot leaves.
+/// What happens to a bot's files after the match.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BotState {
-    /// They are gone after the match.
+    /// They are deleted.
     Fresh,
-    /// They stay in this directory, for this bot alone, and are there again in its next match.
+    /// They stay in this directory for the bot's next match.
     Persistent(PathBuf),
 }
 
-/// Who sits where.
+/// A bot or person in a seat.
 #[derive(Clone, Debug)]
 pub struct Entrant {
     /// The bot.
     pub bot: Contestant,
-    /// The name it plays by: its own, or one that tells it from a namesake.
+    /// Its name in the match, unique among the entrants.
     pub name: BotName,
     /// What happens to its files.
     pub state: BotState,
 }
 
 impl Entrant {
-    /// How this bot is spoken to in `game`.
+    /// The bot's protocol in `game`.
     pub fn protocol(&self, game: &Game) -> Protocol {
         self.bot.protocol(game)
     }
 }
 
-/// A match to be played.
+/// A match to play.
 #[derive(Clone, Debug)]
 pub struct Match {
     /// The game's parameters.
@@ -57,105 +56,101 @@ pub struct Match {
     pub seed: Seed,
     /// How time is charged.
     pub clock: ClockRules,
-    /// On which terms the bots play.
-    pub terms: JailConfig,
+    /// Limits and processors of the bots.
+    pub jail: JailConfig,
     /// The bots, seat 1 first.
     pub entrants: Vec<Entrant>,
-    /// Where its record goes, if it is wanted; the directory exists.
+    /// Path of the record, if one is wanted. Its directory exists.
     pub record: Option<PathBuf>,
 }
 
-/// What a match came to.
+/// The outcome of a match.
 #[derive(Clone, Debug)]
 pub struct MatchOutcome {
-    /// Every seat's result.
-    pub standings: Vec<SeatResult>,
-    /// The hash of what was said.
+    /// The result of each seat.
+    pub results: Vec<SeatResult>,
+    /// The hash of the transcript.
     pub transcript: TranscriptHash,
-    /// What is known of each seat besides its result.
+    /// Measurements and evidence of each seat.
     pub seats: Vec<SeatSummary>,
-    /// How long the match took on the wall.
-    pub wall: Micros,
-    /// How well its bots were held.
-    pub sandbox: Level,
-    /// How long each bot took to start, seat 1 first.
-    pub starts: Vec<Micros>,
-    /// The most of the clock's margin that an answer in time needed.
-    pub margin: Micros,
+    /// Duration of the match.
+    pub wall_time: Micros,
+    /// Isolation level of the bots.
+    pub level: Level,
+    /// Start-up time of each bot, seat 1 first.
+    pub startup_times: Vec<Micros>,
+    /// Largest part of the clock's margin used by a reply in time.
+    pub margin_used: Micros,
 }
 
-/// What is known of a seat after a match, besides its result.
+/// Measurements and evidence of a seat.
 #[derive(Clone, Debug, Default)]
 pub struct SeatSummary {
-    /// The time of each answer on the wall.
+    /// Wall-clock time of each reply.
     pub replies: Vec<Micros>,
-    /// Why the seat forfeited, if it did, or what it did when the match was over: the first
-    /// evidence.
+    /// The first evidence of a forfeit, or of a failure after the match.
     pub detail: Option<String>,
-    /// What the answer took that is the evidence; until there is one, the last answer.
+    /// Time of the reply that is the evidence. Without evidence, of the last reply.
     pub spent: TimeSpent,
-    /// What the bot left.
-    pub remains: SeatUsage,
+    /// The bot's output and resource usage.
+    pub usage: SeatUsage,
 }
 
 impl SeatSummary {
-    /// Takes note of what an answer took, unless an earlier one is the evidence.
-    fn took(&mut self, spent: Option<TimeSpent>) {
+    /// Records the time of a reply, unless an earlier one is the evidence.
+    fn record_time(&mut self, spent: Option<TimeSpent>) {
         if self.detail.is_none() {
             self.spent = spent.unwrap_or(self.spent);
         }
     }
 
-    /// Takes note of what the bot left.
-    fn left(&mut self, remains: SeatUsage) {
-        if let Some(SeatFailure { forfeit, detail }) = &remains.late_failure {
+    /// Records the bot's usage.
+    fn record_usage(&mut self, usage: SeatUsage) {
+        if let Some(SeatFailure { forfeit, detail }) = &usage.late_failure {
             self.detail.get_or_insert_with(|| evidence(*forfeit, detail));
         }
-        self.remains = remains;
+        self.usage = usage;
     }
 }
 
-/// Those who are at a match beside its bots: people at the table, and people who look on.
+/// Hooks for spectators and for people in seats.
 pub trait MatchHooks {
-    /// The game as they follow it. It plays the same.
+    /// Wraps the game to observe it. The wrapper must not change the play.
     fn wrap_game(&mut self, game: Box<dyn MatchState>) -> Box<dyn MatchState> {
         game
     }
 
-    /// The seat of the person at `place`.
-    fn person_driver(&mut self, _place: Seat) -> Box<dyn SeatDriver> {
-        AbsentSeat::boxed("nobody came", None)
+    /// Returns the driver of the person at `seat`.
+    fn person_driver(&mut self, _seat: Seat) -> Box<dyn SeatDriver> {
+        AbsentSeat::boxed("no person took this seat", None)
     }
 
-    /// The seat of the bot at `place`, as they overhear it. It answers the same.
-    fn wrap_driver(&mut self, _place: Seat, seat: Box<dyn SeatDriver>) -> Box<dyn SeatDriver> {
-        seat
+    /// Wraps the driver of the bot at `seat` to observe it. The wrapper must not change replies.
+    fn wrap_driver(&mut self, _seat: Seat, driver: Box<dyn SeatDriver>) -> Box<dyn SeatDriver> {
+        driver
     }
 
-    /// Something happened, so long after the match began.
+    /// Handles an event. `time` counts from the start of the match.
     fn on_event(&mut self, _time: Micros, _event: MatchEvent<'_>) {}
 }
 
-/// A match that nobody is at but its bots.
+/// Hooks that do nothing, for a match of bots alone.
 #[derive(Debug)]
 struct NoHooks;
 
 impl MatchHooks for NoHooks {}
 
 impl Match {
-    /// Plays the match on this thread, which is no other match's. After a fault it counts for
-    /// nothing.
-    ///
-    /// # Errors
-    /// A fault if something of ours failed: the match then counts for nothing.
+    /// Plays the match on this thread, which must not run another match. After a fault the match
+    /// does not count.
     pub fn play(&self, host: &Host, stop: &Arc<StopSignal>) -> Result<MatchOutcome, Fault> {
         self.play_with_hooks(&mut NoHooks, host, stop)
     }
 
-    /// The same in company.
+    /// Plays the match with hooks.
     pub fn play_with_hooks(
         &self,
-        company: &mut dyn MatchHooks,
+        hooks: &mut dyn MatchHooks,
         host: &Host,
         stop: &Arc<StopSignal>,
     ) -> Result<MatchOutcome, Fault> {
@@ -166,33 +161,34 @@ impl Match {
             .params
             .start_by(rules, &names, &turns, self.seed)
             .map_err(|error| Fault::new("cannot start a match", error))?;
-        let mut game = company.wrap_game(game);
+        let mut game = hooks.wrap_game(game);
         let record = self.record.clone();
         let header = self.header(host.level());
         let record = record.map(|path| Recorder::create(path, &header)).transpose()?;
-        let (mut seats, mut margin) = (Vec::new(), Micros::ZERO);
-        let seated = self.seat_all(game.as_ref(), company, host, stop, &mut seats);
-        let mut minutes = MatchLog {
+        let mut drivers = Vec::new();
+        let mut margin_used = Micros::ZERO;
+        let started = self.start_drivers(game.as_ref(), hooks, host, stop, &mut drivers);
+        let mut log = MatchLog {
             record,
             transcript: Transcript::default(),
-            reports: vec![SeatSummary::default(); self.entrants.len()],
+            seats: vec![SeatSummary::default(); self.entrants.len()],
             time: Micros::ZERO,
-            company,
+            hooks,
         };
-        let played = seated.and_then(|starts| {
-            let _first = RefereePriority::take(&self.terms.cores);
-            let mut referee = Referee::new(self.clock, &mut minutes);
-            let standings = referee.play(game.as_mut(), &mut seats)?;
-            margin = referee.margin_used();
-            Ok((standings, starts))
+        let played = started.and_then(|startup_times| {
+            let _priority = RefereePriority::take(&self.jail.cores);
+            let mut referee = Referee::new(self.clock, &mut log);
+            let results = referee.play(game.as_mut(), &mut drivers)?;
+            margin_used = referee.margin_used();
+            Ok((results, startup_times))
         });
-        let closed = minutes.close_seats(seats);
-        let (standings, starts) = played?;
+        let closed = log.close_seats(drivers);
+        let (results, startup_times) = played?;
         closed?;
-        minutes.finish(self, standings, starts, margin, host.level())
+        log.finish(self, results, startup_times, margin_used, host.level())
     }
 
-    /// When each bot is asked, seat 1 first.
+    /// When the game asks each bot, seat 1 first.
     fn turn_policies(&self) -> Vec<TurnPolicy> {
         let game = self.params.game();
         self.entrants.iter().map(|entrant| entrant.protocol(game).turn_policy()).collect()
@@ -217,38 +213,39 @@ impl Match {
         }
     }
 
-    /// Starts every bot, and adds it to `seats`; how long each took.
-    fn seat_all(
+    /// Starts all bots and adds them to `drivers`. Returns their start-up times.
+    fn start_drivers(
         &self,
         game: &dyn MatchState,
-        company: &mut dyn MatchHooks,
+        hooks: &mut dyn MatchHooks,
         host: &Host,
         stop: &Arc<StopSignal>,
-        seats: &mut Vec<Box<dyn SeatDriver>>,
+        drivers: &mut Vec<Box<dyn SeatDriver>>,
     ) -> Result<Vec<Micros>, Fault> {
-        let mut starts = Vec::with_capacity(self.entrants.len());
-        for (place, entrant) in Seat::all(self.entrants.len()).zip(&self.entrants) {
-            let (arguments, began) = (game.launch_arguments(place), Instant::now());
-            seats.push(match &entrant.bot {
-                Contestant::Unplayable { reason: why, .. } => AbsentSeat::boxed(why, None),
+        let mut startup_times = Vec::with_capacity(self.entrants.len());
+        for (seat, entrant) in Seat::all(self.entrants.len()).zip(&self.entrants) {
+            let (arguments, began) = (game.launch_arguments(seat), Instant::now());
+            drivers.push(match &entrant.bot {
+                Contestant::Unplayable { reason, .. } => AbsentSeat::boxed(reason, None),
                 Contestant::Bot(bot) => {
-                    let terms = self.terms.for_seat(place.index());
-                    let seat = self.seat(bot, &entrant.state, &terms, arguments, host, stop)?;
-                    company.wrap_driver(place, seat)
+                    let jail = self.jail.for_seat(seat.index());
+                    let driver =
+                        self.start_driver(bot, &entrant.state, &jail, arguments, host, stop)?;
+                    hooks.wrap_driver(seat, driver)
                 }
-                Contestant::Person => company.person_driver(place),
+                Contestant::Person => hooks.person_driver(seat),
             });
-            starts.push(since(began));
+            startup_times.push(since(began));
         }
-        Ok(starts)
+        Ok(startup_times)
     }
 
-    /// Starts one bot, with these arguments besides its own.
-    pub fn seat(
+    /// Starts one bot. `arguments` follow its own arguments.
+    pub fn start_driver(
         &self,
         bot: &Bot,
         state: &BotState,
-        terms: &JailConfig,
+        config: &JailConfig,
         arguments: Vec<String>,
         host: &Host,
         stop: &Arc<StopSignal>,
@@ -259,7 +256,7 @@ impl Match {
             let why = format!("{NO_OTHER_GAME}; use protocol = \"stdio\"");
             return Ok(AbsentSeat::boxed(why, None));
         }
-        let home = match state {
+        let workdir = match state {
             BotState::Fresh => Workdir::new(&bot.source)?,
             BotState::Persistent(path) => Workdir::with_state(&bot.source, path.clone())?,
         };
@@ -267,10 +264,10 @@ impl Match {
         argv.extend(arguments);
         let stop = Arc::clone(stop);
         if protocol == Protocol::Http {
-            let (jail, door) = Jail::open_with_listener(host, home, terms)?;
+            let (jail, door) = Jail::open_with_listener(host, workdir, config)?;
             return HttpSeat::start(jail, door, &argv, self.clock.kind, stop);
         }
-        let jail = Jail::open(host, home, terms)?;
+        let jail = Jail::open(host, workdir, config)?;
         if protocol == Protocol::Exec {
             return Ok(Box::new(ExecSeat::new(jail, argv, stop)));
         }
@@ -278,13 +275,13 @@ impl Match {
     }
 }
 
-/// Writes down what happens in a match.
+/// Logs a match: record, transcript hash and measurements.
 struct MatchLog<'a> {
     record: Option<Recorder>,
     transcript: Transcript,
-    reports: Vec<SeatSummary>,
+    seats: Vec<SeatSummary>,
     time: Micros,
-    company: &'a mut dyn MatchHooks,
+    hooks: &'a mut dyn MatchHooks,
 }
 
 impl EventSink for MatchLog<'_> {
@@ -294,17 +291,17 @@ impl EventSink for MatchLog<'_> {
         if let Some(record) = &mut self.record {
             record.on_event(time, event)?;
         }
-        self.company.on_event(time, event);
+        self.hooks.on_event(time, event);
         match event {
             MatchEvent::Replied { seat, spent, .. } => {
-                let report = &mut self.reports[seat.index()];
-                report.replies.push(spent.wall);
-                report.took(Some(spent));
+                let summary = &mut self.seats[seat.index()];
+                summary.replies.push(spent.wall);
+                summary.record_time(Some(spent));
             }
             MatchEvent::Forfeited { seat, forfeit, spent, detail } => {
-                let report = &mut self.reports[seat.index()];
-                report.took(spent);
-                report.detail.get_or_insert_with(|| evidence(forfeit, detail));
+                let summary = &mut self.seats[seat.index()];
+                summary.record_time(spent);
+                summary.detail.get_or_insert_with(|| evidence(forfeit, detail));
             }
             MatchEvent::Sent { .. } | MatchEvent::Noted(_) => {}
         }
@@ -312,44 +309,51 @@ impl EventSink for MatchLog<'_> {
     }
 }
 
-/// A forfeit in one line.
+/// Describes a forfeit in one line.
 fn evidence(forfeit: Forfeit, detail: &str) -> String {
     format!("{forfeit}: {detail}")
 }
 
 impl MatchLog<'_> {
-    /// Closes every seat, also behind one that cannot be closed: the first fault that came of it.
-    fn close_seats(&mut self, seats: Vec<Box<dyn SeatDriver>>) -> Result<(), Fault> {
+    /// Closes all seats, even after a fault. Returns the first fault.
+    fn close_seats(&mut self, drivers: Vec<Box<dyn SeatDriver>>) -> Result<(), Fault> {
         let mut closed = Ok(());
-        for (report, seat) in self.reports.iter_mut().zip(seats) {
-            match seat.close() {
-                Ok(remains) => report.left(remains),
+        for (summary, driver) in self.seats.iter_mut().zip(drivers) {
+            match driver.close() {
+                Ok(usage) => summary.record_usage(usage),
                 Err(fault) => closed = closed.and(Err(fault)),
             }
         }
         closed
     }
 
-    /// Closes the record.
+    /// Completes the record and returns the outcome.
     fn finish(
         self,
         played: &Match,
-        standings: Vec<SeatResult>,
-        starts: Vec<Micros>,
-        margin: Micros,
-        sandbox: Level,
+        results: Vec<SeatResult>,
+        startup_times: Vec<Micros>,
+        margin_used: Micros,
+        level: Level,
     ) -> Result<MatchOutcome, Fault> {
         let transcript = self.transcript.hash();
         if let Some(mut record) = self.record {
-            for (index, report) in self.reports.iter().enumerate() {
-                let SeatUsage { stderr, stderr_dropped, .. } = &report.remains;
+            for (index, summary) in self.seats.iter().enumerate() {
+                let SeatUsage { stderr, stderr_dropped, .. } = &summary.usage;
                 if played.entrants[index].bot.shows_stderr() && !stderr.is_empty() {
                     record.stderr(Seat::from_index(index), stderr, *stderr_dropped)?;
                 }
             }
-            record.finish(&standings, transcript)?;
+            record.finish(&results, transcript)?;
         }
-        let (seats, wall) = (self.reports, self.time);
-        Ok(MatchOutcome { standings, transcript, seats, wall, sandbox, starts, margin })
+        Ok(MatchOutcome {
+            results,
+            transcript,
+            seats: self.seats,
+            wall_time: self.time,
+            level,
+            startup_times,
+            margin_used,
+        })
     }
 }

@@ -161,16 +161,19 @@ impl Metrics {
     pub(crate) fn record_match(&self, game: &Game, outcome: &MatchOutcome) {
         let labels = GameLabels { game: game.to_string() };
         self.counters.matches.get_or_create(&labels).inc();
-        self.counters.match_time.get_or_create(&labels).observe(seconds(outcome.wall));
-        self.counters.margins.observe(seconds(outcome.margin));
-        outcome.starts.iter().for_each(|start| self.counters.starts.observe(seconds(*start)));
-        for (standing, report) in outcome.standings.iter().zip(&outcome.seats) {
-            let Some(forfeit) = standing.forfeit else { continue };
+        self.counters.match_time.get_or_create(&labels).observe(seconds(outcome.wall_time));
+        self.counters.margins.observe(seconds(outcome.margin_used));
+        outcome
+            .startup_times
+            .iter()
+            .for_each(|start| self.counters.starts.observe(seconds(*start)));
+        for (result, summary) in outcome.results.iter().zip(&outcome.seats) {
+            let Some(forfeit) = result.forfeit else { continue };
             let kind = forfeit.as_str();
             let game = labels.game.clone();
             self.counters.forfeits.get_or_create(&ForfeitLabels { game, kind }).inc();
             if forfeit == Forfeit::Clock {
-                let idle = report.spent.cpu.0.saturating_mul(BUSY_DIVISOR) < report.spent.wall.0;
+                let idle = summary.spent.cpu.0.saturating_mul(BUSY_DIVISOR) < summary.spent.wall.0;
                 let processor = if idle { "idle" } else { "busy" };
                 self.counters.time_losses.get_or_create(&TimeLossLabels { processor }).inc();
             }

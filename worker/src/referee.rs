@@ -1,7 +1,7 @@
-//! The referee: brings a game's words to the seats, measures, and reports what happened.
+//! The referee: sends a game's requests to the seats, measures the replies, and reports events.
 //!
-//! The loop knows no game and no protocol. It decides nothing but whether an answer came in time:
-//! what a late, illegal or missing answer means is for the game to say.
+//! The loop knows no game and no protocol. It only decides whether a reply came in time. The game
+//! decides what a late, illegal or missing reply means.
 
 use std::time::Instant;
 
@@ -13,163 +13,161 @@ use crate::fault::Fault;
 use crate::seat::pipes::since;
 use crate::seat::{GRACE, SeatDriver, SeatFailure, TimedReply};
 
-/// Something that happened in a match, for records, hashes and statistics. Borrowed: what is not
-/// kept costs nothing.
+/// An event of a match, for records, hashes and statistics. It borrows its data, so that unused
+/// events cost no allocation.
 #[derive(Clone, Copy, Debug)]
 pub enum MatchEvent<'a> {
-    /// The referee spoke to a seat.
+    /// The referee sent a text to a seat.
     Sent {
-        /// Whom.
+        /// The seat.
         seat: Seat,
         /// One protocol unit.
         text: &'a str,
-        /// Whether it tells the time, and is left out of the transcript's hash.
+        /// Whether it tells the time, so that the transcript's hash leaves it out.
         tells_time: bool,
     },
-    /// A seat answered in time.
+    /// A seat replied in time.
     Replied {
-        /// Who.
+        /// The seat.
         seat: Seat,
-        /// The answer without its frame.
+        /// The reply without its frame.
         reply: &'a [u8],
-        /// What it took.
+        /// Time of the reply.
         spent: TimeSpent,
-        /// Whether it answers a request that tells the time.
+        /// Whether the request tells the time.
         tells_time: bool,
     },
     /// A seat forfeited.
     Forfeited {
-        /// Who.
+        /// The seat.
         seat: Seat,
-        /// What it did.
+        /// The kind of forfeit.
         forfeit: Forfeit,
-        /// What it took, unless the answer that forfeits was reported before.
+        /// Time of the reply, unless `Replied` reported it already.
         spent: Option<TimeSpent>,
-        /// The evidence, in words for the bot's author.
+        /// The evidence, for the bot's author.
         detail: &'a str,
     },
-    /// The game noted something for people and verification.
+    /// The game wrote a note for people and verification.
     Noted(&'a Note),
 }
 
-/// Hears what happens in a match.
+/// Receives the events of a match.
 pub trait EventSink {
-    /// Something happened, so long after the match began.
+    /// Handles an event. `time` counts from the start of the match.
     fn on_event(&mut self, time: Micros, event: MatchEvent<'_>) -> Result<(), Fault>;
 }
 
-/// A match being refereed.
+/// The referee of one match.
 #[derive(Debug)]
 pub struct Referee<'a, W> {
     clock: ClockRules,
     began: Instant,
-    witness: &'a mut W,
-    margin: Micros,
+    events: &'a mut W,
+    margin_used: Micros,
 }
 
 impl<'a, W: EventSink> Referee<'a, W> {
-    /// A referee who keeps time by `clock` and reports to `witness`. The match begins now.
-    pub fn new(clock: ClockRules, witness: &'a mut W) -> Self {
-        Self { clock, began: Instant::now(), witness, margin: Micros::ZERO }
+    /// A referee that measures time by `clock` and reports to `events`. The match begins now.
+    pub fn new(clock: ClockRules, events: &'a mut W) -> Self {
+        Self { clock, began: Instant::now(), events, margin_used: Micros::ZERO }
     }
 
-    /// The most of the clock's margin that an answer in time has needed so far.
+    /// The largest part of the clock's margin used by a reply in time, so far.
     pub fn margin_used(&self) -> Micros {
-        self.margin
+        self.margin_used
     }
 
-    /// Plays `game` to its end between `seats`, and gives them their grace to end in. After a fault
-    /// the match counts for nothing.
+    /// Plays `game` to its end, and then waits for the bots to exit. After a fault the match does
+    /// not count.
     pub fn play(
         &mut self,
         game: &mut dyn MatchState,
-        seats: &mut [Box<dyn SeatDriver>],
+        drivers: &mut [Box<dyn SeatDriver>],
     ) -> Result<Vec<SeatResult>, Fault> {
-        let mut dismissed = vec![false; seats.len()];
+        let mut dismissed = vec![false; drivers.len()];
         loop {
             match game.step() {
-                Step::Say(say) => self.say(game, seats, &say)?,
-                Step::Dismiss(place) => {
-                    dismissed[place.index()] = true;
-                    seats[place.index()].dismiss();
+                Step::Say(say) => self.say(game, drivers, &say)?,
+                Step::Dismiss(seat) => {
+                    dismissed[seat.index()] = true;
+                    drivers[seat.index()].dismiss();
                 }
                 Step::Note(note) => self.report(MatchEvent::Noted(&note))?,
                 Step::Over(standings) => {
-                    part(seats.iter_mut().zip(dismissed))?;
+                    wait_for_exits(drivers.iter_mut().zip(dismissed))?;
                     return Ok(standings);
                 }
             }
         }
     }
 
-    /// Says something, and tells the game what came back.
+    /// Sends a text and gives the game the reply.
     fn say(
         &mut self,
         game: &mut dyn MatchState,
-        seats: &mut [Box<dyn SeatDriver>],
+        drivers: &mut [Box<dyn SeatDriver>],
         say: &Say,
     ) -> Result<(), Fault> {
-        let &Say { seat: place, ref text, owes, allowance, tells_time } = say;
-        self.report(MatchEvent::Sent { seat: place, text, tells_time })?;
+        let &Say { seat, ref text, owes, allowance, tells_time } = say;
+        self.report(MatchEvent::Sent { seat, text, tells_time })?;
         if owes != Owes::Nothing {
-            settle_others(seats, place)?;
+            wait_for_others(drivers, seat)?;
         }
-        let seat = seats[place.index()].as_mut();
+        let driver = drivers[seat.index()].as_mut();
         if owes == Owes::Nothing {
-            seat.tell(text);
+            driver.notify(text);
             return Ok(());
         }
-        let first = seat.starting_up();
+        let first = driver.is_starting_up();
         let TimedReply { reply, spent } =
-            seat.ask(text, self.clock.wall_limit(allowance, first))?;
+            driver.ask(text, self.clock.wall_limit(allowance, first))?;
         let charge = self.clock.charge(spent, allowance, first);
         if charge.late.is_none() {
-            self.margin = self.margin.max(charge.cost - allowance.time());
+            self.margin_used = self.margin_used.max(charge.cost - allowance.time());
         }
-        let verdict = match in_time(reply, charge.late) {
+        let accepted = match in_time(reply, charge.late) {
             Ok(reply) => {
-                self.report(MatchEvent::Replied { seat: place, reply: &reply, spent, tells_time })?;
+                self.report(MatchEvent::Replied { seat, reply: &reply, spent, tells_time })?;
                 game.receive_reply(Ok(&String::from_utf8_lossy(&reply)), charge.cost)
             }
             Err(SeatFailure { forfeit, detail }) => {
                 let spent = Some(spent);
-                self.report(MatchEvent::Forfeited {
-                    seat: place,
-                    forfeit,
-                    spent,
-                    detail: &detail,
-                })?;
+                self.report(MatchEvent::Forfeited { seat, forfeit, spent, detail: &detail })?;
                 game.receive_reply(Err(forfeit), charge.cost)
             }
         };
-        let Err(illegal) = verdict else { return Ok(()) };
-        let (forfeit, detail) = (Forfeit::Illegal, illegal.to_string());
-        self.report(MatchEvent::Forfeited { seat: place, forfeit, spent: None, detail: &detail })
+        let Err(illegal) = accepted else { return Ok(()) };
+        let detail = illegal.to_string();
+        let forfeit = Forfeit::Illegal;
+        self.report(MatchEvent::Forfeited { seat, forfeit, spent: None, detail: &detail })
     }
 
     fn report(&mut self, event: MatchEvent<'_>) -> Result<(), Fault> {
-        self.witness.on_event(since(self.began), event)
+        self.events.on_event(since(self.began), event)
     }
 }
 
-/// Sees to it that nobody takes a turn from the bot at `place`, which is about to be asked: not
-/// even one that starts up, whose sixty processes would make another's start-up too long.
-fn settle_others(seats: &mut [Box<dyn SeatDriver>], place: Seat) -> Result<(), Fault> {
-    let mut others = seats.iter_mut().enumerate().filter(|(index, _)| *index != place.index());
-    others.try_for_each(|(_, other)| other.settle())
+/// Waits until all other bots are stopped, before the bot at `seat` is asked. This includes bots
+/// that start up: with sixty processes one could delay another's start-up.
+fn wait_for_others(drivers: &mut [Box<dyn SeatDriver>], seat: Seat) -> Result<(), Fault> {
+    let mut others = drivers.iter_mut().enumerate().filter(|(index, _)| *index != seat.index());
+    others.try_for_each(|(_, other)| other.wait_until_stopped())
 }
 
-/// Gives all who were not dismissed their grace to end in, the same for all.
-fn part<'a>(seats: impl Iterator<Item = (&'a mut Box<dyn SeatDriver>, bool)>) -> Result<(), Fault> {
-    let mut staying: Vec<_> = seats.filter(|(_, dismissed)| !dismissed).collect();
-    for (seat, _) in &mut staying {
-        seat.hang_up();
+/// Waits for all bots that were not dismissed to exit, within one common deadline.
+fn wait_for_exits<'a>(
+    drivers: impl Iterator<Item = (&'a mut Box<dyn SeatDriver>, bool)>,
+) -> Result<(), Fault> {
+    let mut running: Vec<_> = drivers.filter(|(_, dismissed)| !dismissed).collect();
+    for (driver, _) in &mut running {
+        driver.close_input();
     }
     let deadline = Instant::now() + GRACE;
-    staying.into_iter().try_for_each(|(seat, _)| seat.farewell(deadline))
+    running.into_iter().try_for_each(|(driver, _)| driver.wait_for_exit(deadline))
 }
 
-/// The reply, if it came in time; otherwise a forfeit that says how late it was.
+/// Returns the reply if it came in time, and otherwise a forfeit that says how late it was.
 pub(crate) fn in_time(
     reply: Result<Vec<u8>, SeatFailure>,
     late: Option<String>,
@@ -177,9 +175,9 @@ pub(crate) fn in_time(
     match (reply, late) {
         (Ok(_), Some(late)) => Err(SeatFailure { forfeit: Forfeit::Clock, detail: late }),
         (Err(SeatFailure { forfeit: Forfeit::Clock, detail }), late) => {
-            let late = late.unwrap_or_else(|| "no answer in time".to_owned());
-            let parts = if detail.is_empty() { late } else { format!("{late}; {detail}") };
-            Err(SeatFailure { forfeit: Forfeit::Clock, detail: parts })
+            let late = late.unwrap_or_else(|| "no reply in time".to_owned());
+            let detail = if detail.is_empty() { late } else { format!("{late}; {detail}") };
+            Err(SeatFailure { forfeit: Forfeit::Clock, detail })
         }
         (reply, _) => reply,
     }

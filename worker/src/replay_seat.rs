@@ -1,10 +1,8 @@
-//! Rehearsals: a bot is told again what a seat was told in a match that was recorded, and its answers
-//! are compared with those of the record.
+//! Replays one seat of a recorded match with a real bot, and compares its replies with the record.
 //!
-//! The rules replay the record, so what the bot hears is to the letter what the seat heard, with the
-//! allowances and banks that it had, whatever the bot answers now. Its answers go nowhere: the match
-//! goes on as it went. What it may use, how time is measured and how it is held is as in any match;
-//! only files that it had left in matches before are not there.
+//! The rules replay the record. So the bot gets exactly the requests, allowances and banks that the
+//! seat had, whatever it replies now; its replies do not influence the match. Limits, clock and
+//! sandbox are those of any match, but files from earlier matches are missing.
 
 use std::io::BufRead;
 use std::sync::Arc;
@@ -21,37 +19,37 @@ use crate::referee::in_time;
 use crate::sandbox::{Host, JailConfig};
 use crate::seat::{GRACE, SeatDriver, SeatFailure, SeatUsage, StopSignal, TimedReply};
 
-/// Who rehearses which part, and how.
+/// Which bot replays which seat.
 #[derive(Clone, Debug)]
 pub struct SeatReplay {
-    /// The seat whose part it is.
-    pub place: Seat,
-    /// Who plays it.
+    /// The seat.
+    pub seat: Seat,
+    /// The bot.
     pub bot: Arc<Bot>,
-    /// On which terms.
-    pub terms: JailConfig,
+    /// Limits and processors of the bot.
+    pub jail: JailConfig,
 }
 
-/// One answer then and now.
+/// A recorded reply and the one to the same request now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReplyComparison {
-    /// Which answer of the seat it is, from 1.
+    /// Number of the seat's reply, from 1.
     pub number: usize,
-    /// What it answers.
-    pub told: String,
-    /// What the record has.
-    pub then: TimedReply,
-    /// What the bot answers now.
-    pub now: TimedReply,
+    /// The request.
+    pub request: String,
+    /// The recorded reply.
+    pub recorded: TimedReply,
+    /// The reply now.
+    pub replayed: TimedReply,
 }
 
-/// Why a rehearsal ended early.
+/// Why a replay failed.
 #[derive(Debug, Error)]
 pub enum SeatReplayError {
-    /// The record is wrong.
+    /// The record does not follow the rules.
     #[error(transparent)]
     Record(#[from] Difference),
-    /// Something of ours failed.
+    /// The system failed.
     #[error(transparent)]
     Fault(#[from] Fault),
     /// The record has no such seat.
@@ -60,148 +58,154 @@ pub enum SeatReplayError {
 }
 
 impl SeatReplay {
-    /// Lets the bot hear its part of `record`, hands over each of its answers, and gives what is
-    /// left of it. Once it has forfeited it is asked no more.
-    ///
-    /// # Errors
-    /// If the record is wrong, has no such seat, or something of ours failed.
+    /// Replays the seat of `record`, calls `on_reply` for each reply and returns the bot's usage.
+    /// After a forfeit the bot gets no more requests.
     pub fn run(
         &self,
         games: &Games,
         record: impl BufRead,
         host: &Host,
         stop: &Arc<StopSignal>,
-        each: impl FnMut(ReplyComparison),
+        on_reply: impl FnMut(ReplyComparison),
     ) -> Result<SeatUsage, SeatReplayError> {
-        let mut stage = Stage { rehearsal: self, host, stop, each, part: Part::Waiting, plies: 0 };
-        let replayed = follow(games, record, &mut stage);
-        let closed = match stage.part {
-            Part::Waiting => Ok(SeatUsage::default()),
-            Part::Playing { mut seat, .. } => {
-                seat.hang_up();
-                let parted = seat.farewell(Instant::now() + GRACE);
-                let closed = seat.close();
-                parted.and(closed)
+        let mut replay =
+            Replay { config: self, host, stop, on_reply, state: BotPhase::NotStarted, replies: 0 };
+        let replayed = follow(games, record, &mut replay);
+        let closed = match replay.state {
+            BotPhase::NotStarted => Ok(SeatUsage::default()),
+            BotPhase::Playing { mut driver, .. } => {
+                driver.close_input();
+                let exited = driver.wait_for_exit(Instant::now() + GRACE);
+                let closed = driver.close();
+                exited.and(closed)
             }
-            Part::Gone(seat) => seat.close(),
-            Part::Failed(fault) => Err(fault),
+            BotPhase::Dismissed(driver) => driver.close(),
+            BotPhase::Failed(fault) => Err(fault),
         };
         let verified = replayed?;
         let seats = verified.header.seats.len();
-        if self.place.index() >= seats {
+        if self.seat.index() >= seats {
             return Err(SeatReplayError::NoSeat(seats));
         }
         Ok(closed?)
     }
 }
 
-/// Where the rehearsal stands.
-enum Part {
-    /// The match has not begun.
-    Waiting,
-    /// The bot hears and answers.
-    Playing { seat: Box<dyn SeatDriver>, table: Box<Match> },
-    /// It forfeited, or was dismissed.
-    Gone(Box<dyn SeatDriver>),
-    /// Something of ours failed.
+/// State of the bot.
+enum BotPhase {
+    NotStarted,
+    Playing {
+        driver: Box<dyn SeatDriver>,
+        planned: Box<Match>,
+    },
+    /// It forfeited or was dismissed.
+    Dismissed(Box<dyn SeatDriver>),
+    /// A fault ended the replay.
     Failed(Fault),
 }
 
-struct Stage<'a, F> {
-    rehearsal: &'a SeatReplay,
+struct Replay<'a, F> {
+    config: &'a SeatReplay,
     host: &'a Host,
     stop: &'a Arc<StopSignal>,
-    each: F,
-    part: Part,
-    plies: usize,
+    on_reply: F,
+    state: BotPhase,
+    replies: usize,
 }
 
-impl<F: FnMut(ReplyComparison)> Follower for Stage<'_, F> {
+impl<F: FnMut(ReplyComparison)> Follower for Replay<'_, F> {
     fn begin(&mut self, header: &Header, game: &dyn MatchState) {
-        let SeatReplay { place, bot, terms } = self.rehearsal;
-        if place.index() >= header.seats.len() {
+        let SeatReplay { seat, bot, jail } = self.config;
+        if seat.index() >= header.seats.len() {
             return;
         }
         let Header { params, seed, clock, .. } = header.clone();
-        let (entrants, terms) = (Vec::new(), terms.clone());
-        let table = Box::new(Match { params, seed, clock, terms, entrants, record: None });
-        let arguments = game.launch_arguments(*place);
-        let seat = table.seat(bot, &BotState::Fresh, &table.terms, arguments, self.host, self.stop);
-        self.part = match seat {
-            Ok(seat) => Part::Playing { seat, table },
-            Err(fault) => Part::Failed(fault),
+        let entrants = Vec::new();
+        let jail = jail.clone();
+        let planned = Box::new(Match { params, seed, clock, jail, entrants, record: None });
+        let arguments = game.launch_arguments(*seat);
+        let (state, config) = (&BotState::Fresh, &planned.jail);
+        let started = planned.start_driver(bot, state, config, arguments, self.host, self.stop);
+        self.state = match started {
+            Ok(driver) => BotPhase::Playing { driver, planned },
+            Err(fault) => BotPhase::Failed(fault),
         };
     }
 
     fn follow(&mut self, _: Micros, scene: Scene<'_>, _: &dyn MatchState) {
         match scene {
-            Scene::Told(say) if say.seat == self.rehearsal.place => {
-                if let Part::Playing { seat, .. } = &mut self.part {
-                    seat.tell(&say.text);
+            Scene::Told(say) if say.seat == self.config.seat => {
+                if let BotPhase::Playing { driver, .. } = &mut self.state {
+                    driver.notify(&say.text);
                 }
             }
             Scene::Replied { say, reply, spent, .. } => self.ask(say, Ok(reply.to_owned()), spent),
             Scene::Forfeited { say, forfeit, spent, detail, .. } => {
                 self.ask(say, Err(SeatFailure { forfeit, detail: detail.to_owned() }), spent);
             }
-            Scene::Dismissed(seat) if seat == self.rehearsal.place => self.dismiss(),
+            Scene::Dismissed(seat) if seat == self.config.seat => self.dismiss(),
             _ => {}
         }
     }
 }
 
-impl<F: FnMut(ReplyComparison)> Stage<'_, F> {
-    /// Asks the bot what its seat was asked, and hands over its answer with that of the record.
+impl<F: FnMut(ReplyComparison)> Replay<'_, F> {
+    /// Sends the bot a recorded request and compares its reply with the record.
     fn ask(&mut self, say: &Say, reply: Result<Vec<u8>, SeatFailure>, spent: TimeSpent) {
-        if say.seat != self.rehearsal.place {
+        if say.seat != self.config.seat {
             return;
         }
-        let Part::Playing { seat, table } = &mut self.part else { return };
-        self.plies += 1;
-        let now = match asked(seat.as_mut(), table, say) {
-            Ok(now) => now,
+        let BotPhase::Playing { driver, planned } = &mut self.state else { return };
+        self.replies += 1;
+        let replayed = match timed_reply(driver.as_mut(), planned, say) {
+            Ok(replayed) => replayed,
             Err(fault) => {
                 self.fail(fault);
                 return;
             }
         };
-        let forfeited = now.reply.is_err();
-        let then = TimedReply { reply, spent };
-        (self.each)(ReplyComparison { number: self.plies, told: say.text.clone(), then, now });
+        let forfeited = replayed.reply.is_err();
+        let recorded = TimedReply { reply, spent };
+        let request = say.text.clone();
+        (self.on_reply)(ReplyComparison { number: self.replies, request, recorded, replayed });
         if forfeited {
             self.dismiss();
         }
     }
 }
 
-impl<F> Stage<'_, F> {
-    /// Ends the part of the bot.
+impl<F> Replay<'_, F> {
+    /// Kills the bot.
     fn dismiss(&mut self) {
-        self.part = match std::mem::replace(&mut self.part, Part::Waiting) {
-            Part::Playing { mut seat, .. } => {
-                seat.dismiss();
-                Part::Gone(seat)
+        self.state = match std::mem::replace(&mut self.state, BotPhase::NotStarted) {
+            BotPhase::Playing { mut driver, .. } => {
+                driver.dismiss();
+                BotPhase::Dismissed(driver)
             }
-            part => part,
+            state => state,
         };
     }
 
-    /// Gives up.
+    /// Ends the replay after a fault.
     fn fail(&mut self, fault: Fault) {
-        let part = std::mem::replace(&mut self.part, Part::Waiting);
-        if let Part::Playing { seat, .. } | Part::Gone(seat) = part {
-            // The first fault is the one that matters.
-            drop(seat.close());
+        let state = std::mem::replace(&mut self.state, BotPhase::NotStarted);
+        if let BotPhase::Playing { driver, .. } | BotPhase::Dismissed(driver) = state {
+            // Only the first fault is reported.
+            drop(driver.close());
         }
-        self.part = Part::Failed(fault);
+        self.state = BotPhase::Failed(fault);
     }
 }
 
-/// What the bot answers, judged by the clock as in a match.
-fn asked(seat: &mut dyn SeatDriver, table: &Match, say: &Say) -> Result<TimedReply, Fault> {
-    let first = seat.starting_up();
-    let limit = table.clock.wall_limit(say.allowance, first);
-    let TimedReply { reply, spent } = seat.ask(&say.text, limit)?;
-    let late = table.clock.charge(spent, say.allowance, first).late;
+/// Asks the bot and applies the clock as in a match.
+fn timed_reply(
+    driver: &mut dyn SeatDriver,
+    planned: &Match,
+    say: &Say,
+) -> Result<TimedReply, Fault> {
+    let first = driver.is_starting_up();
+    let limit = planned.clock.wall_limit(say.allowance, first);
+    let TimedReply { reply, spent } = driver.ask(&say.text, limit)?;
+    let late = planned.clock.charge(spent, say.allowance, first).late;
     Ok(TimedReply { reply: in_time(reply, late), spent })
 }

@@ -216,7 +216,7 @@ impl Slot {
         match result {
             Ok(Ok(report)) => {
                 if let Some(tried) = report.trial {
-                    info!(passed = tried.passed, verdict = tried.reason, "trial finished");
+                    info!(passed = tried.passed, reason = tried.reason, "trial finished");
                 } else {
                     info!(matches = report.results.len(), "lot finished");
                 }
@@ -255,7 +255,7 @@ impl Slot {
     }
 
     /// Limits and processors for the bots of a job.
-    fn terms(&self, settings: &Settings) -> JailConfig {
+    fn jail_config(&self, settings: &Settings) -> JailConfig {
         JailConfig { limits: settings.limits, ponder: settings.ponder, cores: self.cores.clone() }
     }
 
@@ -288,7 +288,7 @@ impl Slot {
             params: trial_job.params.clone(),
             seed: trial_job.seed,
             clock: run.job.settings.clock,
-            terms: self.terms(&run.job.settings),
+            jail: self.jail_config(&run.job.settings),
             name: trial_job.subject.bot.clone(),
             opponents: opponents.collect::<Result<_, Fault>>()?,
         };
@@ -296,7 +296,7 @@ impl Slot {
         let bytes = &run.inputs.subject;
         let mut spans = TrialSpans::of(trace);
         let on_progress = &mut |stage| spans.begin(stage);
-        let tried = trial.examine(host, &run.stop, bytes, scratch.path(), on_progress)?;
+        let tried = trial.run(host, &run.stop, bytes, scratch.path(), on_progress)?;
         drop(spans);
         remove_dir(scratch);
         Ok(trial_report(tried))
@@ -329,7 +329,7 @@ impl Slot {
             params: planned.params.clone(),
             seed: planned.seed,
             clock: settings.clock,
-            terms: self.terms(settings),
+            jail: self.jail_config(settings),
             entrants: entrants.collect::<Result<_, Fault>>()?,
             record: Some(record.clone()),
         };
@@ -415,40 +415,33 @@ fn pack_bot_state(assigned: &SeatAssignment, directory: &Path) -> Result<Vec<u8>
 
 /// A trial's outcome as a message.
 fn trial_report(tried: TrialOutcome) -> v1::TrialReport {
-    let TrialOutcome { failing, figures, warnings, log, program } = tried;
-    let passed = failing.is_none();
-    let TrialFailure { verdict, evidence } = failing.unwrap_or_default();
-    let figures = serde_json::to_string(&figures).expect("numbers can be written as JSON");
+    let TrialOutcome { failure, measurements, warnings, log, program } = tried;
+    let passed = failure.is_none();
+    let TrialFailure { reason, evidence } = failure.unwrap_or_default();
+    let measurements =
+        serde_json::to_string(&measurements).expect("numbers can be written as JSON");
     let program = program.map(|bundle| bundle.bytes().to_vec()).unwrap_or_default();
-    v1::TrialReport {
-        passed,
-        reason: verdict,
-        evidence,
-        log,
-        measurements: figures,
-        warnings,
-        program,
-    }
+    v1::TrialReport { passed, reason, evidence, log, measurements, warnings, program }
 }
 
 /// A match's outcome as a message, still without bot state and record.
 fn match_result(planned: &MatchAssignment<Params>, outcome: &MatchOutcome) -> v1::MatchResult {
-    for (seat, report) in planned.seats.iter().zip(&outcome.seats) {
-        if let Some(detail) = &report.detail {
+    for (seat, summary) in planned.seats.iter().zip(&outcome.seats) {
+        if let Some(detail) = &summary.detail {
             debug!(bot = %seat.bot, detail, "forfeit");
         }
     }
-    let seats = outcome.standings.iter().zip(&outcome.seats).map(|(standing, report)| {
-        let SeatSummary { detail, spent, .. } = report;
+    let seats = outcome.results.iter().zip(&outcome.seats).map(|(result, summary)| {
+        let SeatSummary { detail, spent, .. } = summary;
         let evidence = |detail: &String| v1::Evidence {
             detail: detail.clone(),
             wall_us: spent.wall.0,
             cpu_us: spent.cpu.0,
         };
         v1::SeatResult {
-            score: standing.score.0.clone(),
-            forfeit: v1::Forfeit::from(standing.forfeit).into(),
-            bad_answers: i32::try_from(standing.bad_answers).unwrap_or(i32::MAX),
+            score: result.score.0.clone(),
+            forfeit: v1::Forfeit::from(result.forfeit).into(),
+            bad_answers: i32::try_from(result.bad_answers).unwrap_or(i32::MAX),
             files: Vec::new(),
             evidence: detail.as_ref().map(evidence).map(Box::new),
         }
@@ -457,7 +450,7 @@ fn match_result(planned: &MatchAssignment<Params>, outcome: &MatchOutcome) -> v1
         number: planned.number.0,
         seats: seats.collect(),
         transcript: outcome.transcript.as_bytes().to_vec(),
-        wall_ms: i32::try_from(outcome.wall.0 / 1000).unwrap_or(i32::MAX),
+        wall_ms: i32::try_from(outcome.wall_time.0 / 1000).unwrap_or(i32::MAX),
         record: Vec::new(),
     }
 }

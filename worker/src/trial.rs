@@ -1,9 +1,9 @@
-//! Trials: a version is unpacked, built and played before it enters, on a worker or on its author's
-//! own machine.
+//! Trials: unpack, build and play a version before it enters, on a worker or on its author's
+//! machine.
 //!
 //! A trial is a few short matches with the bot in every seat, against house bots or itself. It
-//! fails at the first forfeit, with what led to it; what is only bad manners becomes a warning.
-//! Whatever fails through no fault of the bot's is a fault as everywhere, and no verdict.
+//! fails at the first forfeit, and reports the evidence. Tolerated deviations become warnings.
+//! Errors of the system are faults, not a failed trial.
 
 mod evidence;
 mod warnings;
@@ -24,50 +24,50 @@ use crate::match_runner::{BotState, Entrant, Match, MatchOutcome};
 use crate::sandbox::{BotSource, Host, JailConfig, Limits};
 use crate::seat::StopSignal;
 
-/// How many opponents are met at tables for two.
-const RIVALS: usize = 2;
+/// Maximum number of opponents in games for two.
+const MAX_OPPONENTS: usize = 2;
 
-/// How often a bot meets itself where there is nobody else.
-const MIRRORS: usize = 2;
+/// Number of matches against itself, without opponents.
+const SELF_MATCHES: usize = 2;
 
-/// Who takes part in a trial.
+/// A bot in a trial.
 #[derive(Clone, Debug)]
 pub struct Player {
-    /// The name it plays by.
+    /// Its name in the match.
     pub name: BotName,
     /// The bot.
     pub bot: Contestant,
 }
 
-/// How the matches of a trial are played.
+/// The settings of a trial.
 #[derive(Clone, Debug)]
 pub struct Trial {
-    /// The parameters of the tournament's matches; those of a trial are shorter where they can be.
+    /// Parameters of the tournament. A trial shortens its matches where the game allows it.
     pub params: Params,
-    /// What all its chance comes from.
+    /// Source of all randomness.
     pub seed: Seed,
     /// How time is charged.
     pub clock: ClockRules,
-    /// On which terms the bots play.
-    pub terms: JailConfig,
-    /// The name that the version enters by.
+    /// Limits and processors of the bots.
+    pub jail: JailConfig,
+    /// Name of the bot under trial.
     pub name: BotName,
-    /// Whom it is tried against; itself if there is nobody.
+    /// Opponents. Empty: it plays against itself.
     pub opponents: Vec<Player>,
 }
 
-/// What a trial came to.
+/// The outcome of a trial.
 #[derive(Clone, Debug, Default)]
 pub struct TrialOutcome {
     /// Why it failed, if it did.
-    pub failing: Option<TrialFailure>,
-    /// What was measured.
-    pub figures: Measurements,
-    /// What is not forbidden and not as it should be, a line each.
+    pub failure: Option<TrialFailure>,
+    /// Measurements of its replies.
+    pub measurements: Measurements,
+    /// Tolerated deviations, one line each.
     pub warnings: Vec<String>,
-    /// The end of what its build wrote.
+    /// The end of the build log.
     pub log: String,
-    /// What was built, if something was and it passed.
+    /// The built bundle, if there was a build and the trial passed.
     pub program: Option<Bundle>,
 }
 
@@ -75,44 +75,40 @@ pub struct TrialOutcome {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TrialFailure {
     /// One line.
-    pub verdict: String,
-    /// What shows it: lines, perhaps none.
+    pub reason: String,
+    /// Evidence in several lines; may be empty.
     pub evidence: String,
 }
 
-/// How far a trial is.
+/// Progress of a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TrialProgress {
-    /// It is being built.
+    /// The build is running.
     Building,
-    /// So many matches of so many were played.
+    /// Finished matches, and the number of all.
     Played(usize, usize),
 }
 
 impl TrialOutcome {
-    fn failed(verdict: impl Into<String>) -> Self {
-        let failing = TrialFailure { verdict: verdict.into(), evidence: String::new() };
-        Self { failing: Some(failing), ..Self::default() }
+    fn failed(reason: impl Into<String>) -> Self {
+        let failure = TrialFailure { reason: reason.into(), evidence: String::new() };
+        Self { failure: Some(failure), ..Self::default() }
     }
 }
 
 impl Trial {
-    /// Tries the version that was submitted as this bundle. `scratch` is an empty directory, which
-    /// is not empty afterwards; `tell` hears how far it is.
-    /// After a fault nothing is known about the version.
-    ///
-    /// # Errors
-    /// A fault if something of ours failed: then nothing is known about the version.
-    pub fn examine(
+    /// Runs the trial of a submitted bundle. `scratch` is an empty directory; files remain in it.
+    /// A fault says nothing about the version.
+    pub fn run(
         &self,
         host: &Host,
         stop: &Arc<StopSignal>,
         bytes: &[u8],
         scratch: &Path,
-        tell: &mut dyn FnMut(TrialProgress),
+        on_progress: &mut dyn FnMut(TrialProgress),
     ) -> Result<TrialOutcome, Fault> {
         let tree = scratch.join("bot");
-        fs::create_dir(&tree).fault("cannot make a directory for a bot")?;
+        fs::create_dir(&tree).fault("cannot create a directory for a bot")?;
         match bundle::unpack(bytes, &tree) {
             Ok(()) => {}
             Err(BundleError::Invalid(why)) => {
@@ -123,7 +119,7 @@ impl Trial {
             }
         }
         let digest = blake3::hash(bytes);
-        let played = self.build_and_play(host, stop, &tree, digest, scratch, tell);
+        let played = self.build_and_play(host, stop, &tree, digest, scratch, on_progress);
         host.remove_copies(&BotSource::Directory(tree));
         played
     }
@@ -135,11 +131,11 @@ impl Trial {
         tree: &Path,
         digest: blake3::Hash,
         scratch: &Path,
-        tell: &mut dyn FnMut(TrialProgress),
+        on_progress: &mut dyn FnMut(TrialProgress),
     ) -> Result<TrialOutcome, Fault> {
-        tell(TrialProgress::Building);
-        let rules = BuildOptions { cores: self.terms.cores.clone(), ..BuildOptions::default() };
-        let built = match build::build(host, stop, tree, &rules)? {
+        on_progress(TrialProgress::Building);
+        let options = BuildOptions { cores: self.jail.cores.clone(), ..BuildOptions::default() };
+        let built = match build::build(host, stop, tree, &options)? {
             Ok(built) => built,
             Err(error) => return Ok(TrialOutcome::failed(error.within(tree))),
         };
@@ -161,96 +157,98 @@ impl Trial {
         let program = match built.as_ref().map(|_| Bundle::of(&bot)).transpose() {
             Ok(program) => program,
             Err(BundleError::Invalid(why)) => {
-                let why = format!("what its build made cannot be packed: {why}");
+                let why = format!("the build output cannot be packed: {why}");
                 return Ok(TrialOutcome { log, ..TrialOutcome::failed(why) });
             }
-            Err(error) => return Err(Fault::new("cannot pack what was built", error)),
+            Err(error) => return Err(Fault::new("cannot pack the build output", error)),
         };
         let bot = Contestant::Bot(Arc::new(bot));
-        let mut tried = self.play(host, stop, &bot, scratch, tell)?;
-        tried.figures.build_ms =
+        let mut outcome = self.play(host, stop, &bot, scratch, on_progress)?;
+        outcome.measurements.build_ms =
             built.map(|built| u64::try_from(built.time.as_millis()).unwrap_or(u64::MAX));
-        let program = program.filter(|_| tried.failing.is_none());
-        Ok(TrialOutcome { log, program, ..tried })
+        let program = program.filter(|_| outcome.failure.is_none());
+        Ok(TrialOutcome { log, program, ..outcome })
     }
 
-    /// Plays the matches of a trial, until the bot forfeits one.
+    /// Plays the matches until the bot forfeits one.
     fn play(
         &self,
         host: &Host,
         stop: &Arc<StopSignal>,
         bot: &Contestant,
         scratch: &Path,
-        tell: &mut dyn FnMut(TrialProgress),
+        on_progress: &mut dyn FnMut(TrialProgress),
     ) -> Result<TrialOutcome, Fault> {
         let tables = self.tables(bot);
-        let mut seen = Observations::default();
+        let mut observed = Observations::default();
         for (number, table) in tables.iter().enumerate() {
-            tell(TrialProgress::Played(number, tables.len()));
+            on_progress(TrialProgress::Played(number, tables.len()));
             let record = scratch.join(format!("trial{number}.jsonl"));
             let played = Match {
-                params: shortened(&self.params),
+                params: shorten(&self.params),
                 seed: self.seed.derive(&format!("match {number}")),
                 clock: self.clock,
-                terms: self.terms.clone(),
+                jail: self.jail.clone(),
                 entrants: table.iter().map(TrialSeat::entrant).collect(),
                 record: Some(record.clone()),
             };
             let outcome = played.play(host, stop)?;
-            if let Some(failing) = self.look(bot, number, table, &outcome, &record, &mut seen) {
-                let failing = Some(failing);
-                return Ok(TrialOutcome { failing, ..seen.into_tried(&self.terms.limits) });
+            if let Some(failure) =
+                self.observe(bot, number, table, &outcome, &record, &mut observed)
+            {
+                let failure = Some(failure);
+                return Ok(TrialOutcome { failure, ..observed.into_outcome(&self.jail.limits) });
             }
         }
-        tell(TrialProgress::Played(tables.len(), tables.len()));
-        Ok(seen.into_tried(&self.terms.limits))
+        on_progress(TrialProgress::Played(tables.len(), tables.len()));
+        Ok(observed.into_outcome(&self.jail.limits))
     }
 
-    /// Takes in what a match showed: why the bot failed, if it did.
-    fn look(
+    /// Records the observations of a match. Returns the failure if the bot forfeited.
+    fn observe(
         &self,
         bot: &Contestant,
         number: usize,
         table: &[TrialSeat],
         outcome: &MatchOutcome,
         record: &Path,
-        seen: &mut Observations,
+        observed: &mut Observations,
     ) -> Option<TrialFailure> {
-        seen.figures.matches += 1;
+        observed.measurements.matches += 1;
         let game = self.params.game();
         let standing = bot.protocol(game) != Protocol::Exec;
-        let seats = outcome.standings.iter().zip(&outcome.seats).zip(table);
-        let mut failing = None;
-        for (seat, ((standings, report), sitting)) in (1..).zip(seats) {
-            if !sitting.is_subject {
+        let seats = outcome.results.iter().zip(&outcome.seats).zip(table);
+        let mut failure = None;
+        for (seat, ((result, summary), trial_seat)) in (1..).zip(seats) {
+            if !trial_seat.is_subject {
                 continue;
             }
-            let times = report.replies.iter().map(|time| u64::try_from(time.0).unwrap_or(0));
+            let times = summary.replies.iter().map(|time| u64::try_from(time.0).unwrap_or(0));
             let mut times = times.peekable();
             if standing && let Some(first) = times.next() {
-                seen.starts.push(first);
+                observed.starts.push(first);
             }
-            seen.times.extend(times);
-            seen.memory = seen.memory.max(report.remains.memory.map(|peak| peak.0));
-            seen.warn(warnings::of(game, standings.bad_answers, report));
-            let late = report.remains.late_failure.as_ref().map(|failure| failure.forfeit);
-            if let Some(forfeit) = standings.forfeit.or(late) {
+            observed.times.extend(times);
+            observed.memory = observed.memory.max(summary.usage.memory.map(|peak| peak.0));
+            observed.warn(warnings::from_match(game, result.bad_answers, summary));
+            let late = summary.usage.late_failure.as_ref().map(|failure| failure.forfeit);
+            if let Some(forfeit) = result.forfeit.or(late) {
                 let others: Vec<_> =
                     table.iter().filter(|other| !other.is_subject).map(TrialSeat::name).collect();
                 let against =
                     if others.is_empty() { "itself".to_owned() } else { others.join(", ") };
                 let place = format!("match {}, seat {seat}, against {against}", number + 1);
-                failing.get_or_insert_with(|| {
-                    evidence::failing(game, forfeit, &place, seat, report, record)
+                failure.get_or_insert_with(|| {
+                    evidence::describe(game, forfeit, &place, seat, summary, record)
                 });
-            } else if let Some(detail) = &report.detail {
-                seen.warn(vec![format!("an answer was bad: {detail}")]);
+            } else if let Some(detail) = &summary.detail {
+                observed.warn(vec![format!("bad reply: {detail}")]);
             }
         }
-        failing
+        failure
     }
 
-    /// Who sits where in each match.
+    /// The seats of each match.
     fn tables(&self, bot: &Contestant) -> Vec<Vec<TrialSeat>> {
         let seats = *self.params.seats().end();
         let subject = |name: BotName| TrialSeat {
@@ -260,24 +258,25 @@ impl Trial {
         if self.opponents.is_empty() {
             let mut table: Vec<TrialSeat> = Vec::new();
             for _ in 0..seats {
-                let taken: Vec<_> = table.iter().map(|sitting| &sitting.player.name).collect();
+                let taken: Vec<_> =
+                    table.iter().map(|trial_seat| &trial_seat.player.name).collect();
                 let name = distinct(&self.name, &taken);
                 table.push(subject(name));
             }
-            return vec![table; MIRRORS];
+            return vec![table; SELF_MATCHES];
         }
-        // At tables for two each opponent is a table; at larger ones they sit together.
-        let companies: Vec<Vec<&Player>> = if seats == 2 {
-            self.opponents.iter().take(RIVALS).map(|rival| vec![rival]).collect()
+        // Games for two have a match per opponent. In larger games the opponents share a match.
+        let groups: Vec<Vec<&Player>> = if seats == 2 {
+            self.opponents.iter().take(MAX_OPPONENTS).map(|rival| vec![rival]).collect()
         } else {
             vec![self.opponents.iter().cycle().take(seats - 1).collect()]
         };
         let mut tables = Vec::new();
-        for company in companies {
+        for group in groups {
             for place in 0..seats {
                 let mut table: Vec<TrialSeat> = Vec::new();
                 let mut names = vec![self.name.clone()];
-                for player in &company {
+                for player in &group {
                     let name = distinct(&player.name, &names.iter().collect::<Vec<_>>());
                     names.push(name.clone());
                     let player = Player { name, bot: player.bot.clone() };
@@ -291,11 +290,11 @@ impl Trial {
     }
 }
 
-/// Who sits at a place of a trial.
+/// A seat in a match of a trial.
 #[derive(Clone, Debug)]
 struct TrialSeat {
     player: Player,
-    /// Whether it is the version that is tried.
+    /// Whether this is the version under trial.
     is_subject: bool,
 }
 
@@ -310,24 +309,24 @@ impl TrialSeat {
     }
 }
 
-/// A name that none of `taken` is: this one, or one with a number.
+/// A name not in `taken`: this one, or this one with a number.
 fn distinct(name: &BotName, taken: &[&BotName]) -> BotName {
-    // A name of the longest kind has no room for a number.
+    // The longest names have no room for a number.
     let stem: String = name.as_str().chars().take(56).collect();
     let variants = (2..).filter_map(|number| format!("{stem}-{number}").parse().ok());
     let mut names = std::iter::once(name.clone()).chain(variants);
     names.find(|name| !taken.contains(&name)).expect("there are more numbers than names")
 }
 
-/// What was seen in the matches so far.
+/// Observations from the matches so far.
 #[derive(Debug, Default)]
 struct Observations {
-    figures: Measurements,
-    /// How long the first answers of processes took, in microseconds, ...
+    measurements: Measurements,
+    /// Times of the first replies of processes, in microseconds.
     starts: Vec<u64>,
-    /// ... and all the others.
+    /// Times of all other replies, in microseconds.
     times: Vec<u64>,
-    /// The most memory in use, in bytes.
+    /// Peak memory, in bytes.
     memory: Option<u64>,
     warnings: Vec<String>,
 }
@@ -342,22 +341,23 @@ impl Observations {
         }
     }
 
-    fn into_tried(mut self, limits: &Limits) -> TrialOutcome {
+    fn into_outcome(mut self, limits: &Limits) -> TrialOutcome {
         let start_us = self.starts.iter().max().copied();
-        self.warn(warnings::of_figures(start_us, self.memory, limits));
+        self.warn(warnings::from_measurements(start_us, self.memory, limits));
         let replies = ReplyTimeSummary::of(self.times);
-        let figures = Measurements { start_us, replies, memory: self.memory, ..self.figures };
-        TrialOutcome { figures, warnings: self.warnings, ..TrialOutcome::default() }
+        let measurements =
+            Measurements { start_us, replies, memory: self.memory, ..self.measurements };
+        TrialOutcome { measurements, warnings: self.warnings, ..TrialOutcome::default() }
     }
 }
 
-/// The parameters of a match that shows the same in less time, where the game has such.
-fn shortened(params: &Params) -> Params {
+/// Parameters for shorter matches, where the game has them.
+fn shorten(params: &Params) -> Params {
     let mut short = params.clone();
     for (key, most) in &params.game().trial {
         let now = params.values().get(key).and_then(Value::as_integer);
         let most = now.and_then(|now| u32::try_from(now).ok()).map_or(*most, |now| now.min(*most));
-        // Parameters that no match has so short are left as they are.
+        // Values below the minimum of a parameter are not applied.
         short = short.with(key, most).unwrap_or(short);
     }
     short
@@ -379,7 +379,7 @@ mod tests {
             (gomoku::game(), None),
         ] {
             let official = Params::official(&game);
-            let short = shortened(&official);
+            let short = shorten(&official);
             match due {
                 Some((key, most)) => {
                     let value = short.values().get(key).and_then(Value::as_integer);
@@ -391,14 +391,14 @@ mod tests {
     }
 
     #[test]
-    fn the_bot_sits_everywhere() {
+    fn the_bot_plays_in_every_seat() {
         let name = |name: &str| -> BotName { name.parse().unwrap() };
         let unfit = Contestant::Unplayable { digest: "d".to_owned(), reason: "w".to_owned() };
         let trial = |game: Game, opponents: &[&str]| Trial {
             params: Params::official(&game),
             seed: Seed([1; 32]),
             clock: ClockRules::OFFICIAL,
-            terms: JailConfig::default(),
+            jail: JailConfig::default(),
             name: name("a"),
             opponents: opponents
                 .iter()

@@ -120,15 +120,19 @@ fn line_bots_get_what_they_deserve() {
         ("silent", &slow, Fails(Forfeit::Clock, "")),
         ("deaf", &slow, Fails(Forfeit::Clock, "")),
         ("spin", &slow, Fails(Forfeit::Clock, "")),
-        ("unterminated", &slow, Fails(Forfeit::Clock, "5 bytes came, without the end")),
-        ("dribble", &slow, Fails(Forfeit::Clock, "1 bytes came, without the end")),
+        ("unterminated", &slow, Fails(Forfeit::Clock, "5 bytes received, without the end")),
+        ("dribble", &slow, Fails(Forfeit::Clock, "1 bytes received, without the end")),
         ("exit", &calm, Fails(Forfeit::Gone, "exited with code 3")),
         ("orphan", &calm, Fails(Forfeit::Gone, "exited with code 0")),
         ("segv", &calm, Fails(Forfeit::Gone, "was killed by SIGSEGV")),
         ("abort", &calm, Fails(Forfeit::Gone, "was killed by SIGABRT")),
         ("kill", &calm, Fails(Forfeit::Gone, "was killed by SIGKILL")),
-        ("close-stdout", &calm, Fails(Forfeit::Gone, "closed its standard output, but runs on")),
-        ("twice", &calm, Fails(Forfeit::Illegal, "5 bytes more than one answer")),
+        (
+            "close-stdout",
+            &calm,
+            Fails(Forfeit::Gone, "closed its standard output, but is still running"),
+        ),
+        ("twice", &calm, Fails(Forfeit::Illegal, "5 bytes more than one reply")),
         ("flood-line", &calm, Fails(Forfeit::Flood, "more than 65536 bytes")),
         ("crlf", &calm, TimedReply("(0,0)")),
         ("nul", &calm, TimedReply("(0,0)\0")),
@@ -183,7 +187,7 @@ fn what_comes_unasked_is_an_answer_to_no_question() {
 
 #[test]
 fn a_closed_input_is_a_pipe_closed() {
-    let due = "closed its standard input, but runs on";
+    let due = "closed its standard input, but is still running";
     assert_eq!(after_a_rival("close-stdin"), (Forfeit::Gone, due.to_owned()));
 }
 
@@ -195,8 +199,8 @@ fn gtp_bots_get_what_they_deserve() {
     let cases: &[(&str, &[Micros], Expected)] = &[
         ("honest", &calm, TimedReply("= check")),
         ("crlf", &calm, TimedReply("= check")),
-        ("unterminated", &slow, Fails(Forfeit::Clock, "7 bytes came")),
-        ("twice", &calm, Fails(Forfeit::Illegal, "7 bytes more than one answer")),
+        ("unterminated", &slow, Fails(Forfeit::Clock, "7 bytes received")),
+        ("twice", &calm, Fails(Forfeit::Illegal, "7 bytes more than one reply")),
         ("garbage", &calm, TimedReply("= xyzzy")),
         ("utf8", &calm, TimedReply("= \u{fffd}\u{fffd}")),
         ("exit", &calm, Fails(Forfeit::Gone, "exited with code 3")),
@@ -246,8 +250,8 @@ fn the_end_of_standard_error_is_kept() {
     let mut seat =
         StdioSeat::start(jail(), &argv("stderr", 0), Framing::Line, ClockKind::Wall, stop).unwrap();
     assert!(seat.ask("A []", PATIENCE).unwrap().reply.is_ok());
-    seat.hang_up();
-    seat.farewell(Instant::now() + GRACE).unwrap();
+    seat.close_input();
+    seat.wait_for_exit(Instant::now() + GRACE).unwrap();
     let remains = seat.close().unwrap();
     assert_eq!(remains.stderr, vec![b'e'; 64 * 1024]);
     assert_eq!(remains.stderr_dropped, (1 << 20) - 64 * 1024);
@@ -308,8 +312,8 @@ fn executed_bots_get_what_they_deserve() {
         assert_eq!(heard(mode), Ok(Vec::new()), "{mode}: no output is an empty answer");
     }
     for (mode, due) in [
-        ("exit", "exited with code 3, and wrote nothing"),
-        ("segv", "was killed by SIGSEGV, and wrote nothing"),
+        ("exit", "exited with code 3 without output"),
+        ("segv", "was killed by SIGSEGV without output"),
     ] {
         let failure = decision(mode, PATIENCE).reply.unwrap_err();
         assert_eq!((failure.forfeit, &failure.detail[..]), (Forfeit::Gone, due), "{mode}");

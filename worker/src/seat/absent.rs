@@ -1,23 +1,23 @@
-//! The seat of a bot that cannot play: nothing runs for it, and it forfeits what it is asked.
+//! Seat driver for a bot that cannot play: it forfeits every request.
 
 use arbiter_games::{Forfeit, Micros};
 
 use super::pipes::Tail;
-use super::{ProtocolWarnings, SeatDriver, SeatUsage, TimedReply, remains};
+use super::{ProtocolWarnings, SeatDriver, SeatUsage, TimedReply, seat_usage};
 use crate::fault::Fault;
 use crate::sandbox::Jail;
 
-/// A place at the table that stays empty.
+/// A seat without a running program.
 #[derive(Debug)]
 pub(crate) struct AbsentSeat {
-    /// Words for the bot's author.
+    /// Why it is absent, for the bot's author.
     why: String,
-    /// What was opened for it, if its program could not be started there.
+    /// The opened jail, if only the start of the program failed.
     jail: Option<Jail>,
 }
 
 impl AbsentSeat {
-    /// The seat of a bot that is not there, and why: words for its author.
+    /// A driver with the reason for the absence, for the bot's author.
     pub(crate) fn boxed(why: impl Into<String>, jail: Option<Jail>) -> Box<dyn SeatDriver> {
         Box::new(Self { why: why.into(), jail })
     }
@@ -32,7 +32,7 @@ impl SeatDriver for AbsentSeat {
 
     fn close(self: Box<Self>) -> Result<SeatUsage, Fault> {
         match self.jail {
-            Some(jail) => remains(jail, Tail::default(), ProtocolWarnings::default()),
+            Some(jail) => seat_usage(jail, Tail::default(), ProtocolWarnings::default()),
             None => Ok(SeatUsage::default()),
         }
     }

@@ -1,8 +1,8 @@
-//! Processor time between answers, from two clocks.
+//! Processor time between replies, from two clocks.
 //!
-//! The clock of a bot's own processes is cheap to read, the one of its whole tree dear, and the
-//! two disagree by their rounding. What is charged is the difference between successive readings,
-//! so readings must never run backwards, whichever clock they came from.
+//! The clock of a bot's leading processes is cheap to read; that of its whole process tree is slow.
+//! They differ by rounding. A bot is charged the difference between successive readings, so the sum
+//! must never decrease, whichever clock it comes from.
 
 use arbiter_games::Micros;
 
@@ -10,13 +10,13 @@ use arbiter_games::Micros;
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct CpuCounter {
     total: Micros,
-    /// What of it the tree used beyond its leading processes, when that was last known.
+    /// Last known part used by the tree beyond its leading processes.
     children: Micros,
 }
 
 impl CpuCounter {
-    /// Takes a reading of the leading processes, and of the whole tree where that was worth it:
-    /// the time since the reading before.
+    /// Adds a reading of the leading processes, and perhaps of the whole tree. Returns the time
+    /// since the previous reading.
     pub(super) fn advance(&mut self, leaders: Micros, tree: Option<Micros>) -> Micros {
         if let Some(tree) = tree {
             self.children = (tree - leaders).max(Micros::ZERO);
@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn time_never_runs_backwards() {
+    fn time_never_decreases() {
         let mut counter = CpuCounter::default();
         let mut advance =
             |leaders, tree: Option<i64>| counter.advance(Micros(leaders), tree.map(Micros)).0;

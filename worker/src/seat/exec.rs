@@ -1,5 +1,5 @@
-//! A bot that is executed once per decision: the request is its arguments, the answer its whole
-//! standard output, and its time includes the start of the process.
+//! Seat driver for a bot that is executed once per request: the arguments are the request, the
+//! whole standard output is the reply, and the time includes the start of the process.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -9,12 +9,12 @@ use arbiter_games::{Forfeit, Micros, TimeSpent};
 use super::framing::{MAX_OUTPUT_LEN, MAX_REPLY_LEN};
 use super::pipes::{self, Buffer, Drained, ENDING, For, StopSignal, Tail};
 use super::{
-    ProtocolWarnings, SeatDriver, SeatFailure, SeatUsage, TimedReply, remains, would_not_stop,
+    ProtocolWarnings, SeatDriver, SeatFailure, SeatUsage, TimedReply, seat_usage, would_not_stop,
 };
 use crate::fault::Fault;
 use crate::sandbox::{Exit, Jail, Process, Stdin};
 
-/// A bot without a standing process.
+/// The driver of one bot.
 #[derive(Debug)]
 pub struct ExecSeat {
     jail: Jail,
@@ -27,14 +27,14 @@ pub struct ExecSeat {
 }
 
 impl ExecSeat {
-    /// A bot that is run as `argv` with the words of each request behind it.
+    /// A bot that is run as `argv` followed by the words of each request.
     pub fn new(jail: Jail, argv: Vec<String>, stop: Arc<StopSignal>) -> Self {
-        let (stderr, buffer) = (Tail::default(), Buffer::new());
-        Self { jail, argv, total: 0, stderr, buffer, stop }
+        let stderr = Tail::default();
+        Self { jail, argv, total: 0, stderr, buffer: Buffer::new(), stop }
     }
 
-    /// Reads the output of `process` to its end, or to the program's end.
-    fn listen(
+    /// Reads the output of `process` until end of file or exit. Returns the time and the reply.
+    fn read_output(
         &mut self,
         process: &mut Process,
         start: Instant,
@@ -54,21 +54,21 @@ impl ExecSeat {
             }
             if output.len() > MAX_REPLY_LEN || self.total > MAX_OUTPUT_LEN {
                 let detail = format!(
-                    "wrote {} bytes; {MAX_REPLY_LEN} an answer and {MAX_OUTPUT_LEN} a match are \
-                     the most",
+                    "wrote {} bytes; the maximum is {MAX_REPLY_LEN} per reply and \
+                     {MAX_OUTPUT_LEN} per match",
                     output.len()
                 );
                 return Ok((ready.waited, Err(SeatFailure { forfeit: Forfeit::Flood, detail })));
             }
-            // A program that ended may have left a child that holds the pipe open: what is in
-            // the pipe by then is the answer.
+            // A child of an exited program may hold the pipe open: the reply is what the pipe has
+            // by then.
             if drained == Drained::End || (ready.ended && drained == Drained::Nothing) {
                 return Ok((ready.waited, Ok(output.trim_ascii().to_vec())));
             }
             if ready.waited > limit {
                 let detail = match output.len() {
                     0 => String::new(),
-                    bytes => format!("{bytes} bytes came, but the program did not end"),
+                    bytes => format!("{bytes} bytes received, but the program did not exit"),
                 };
                 return Ok((ready.waited, Err(SeatFailure { forfeit: Forfeit::Clock, detail })));
             }
@@ -76,9 +76,9 @@ impl ExecSeat {
     }
 }
 
-/// The answer of a program that ended by itself: none if it crashed before it wrote anything, or
-/// was killed for a `cause`.
-fn answered(
+/// The reply of an exited program. A failure if it crashed without output, or was killed for a
+/// `cause`.
+fn reply_of_exited(
     reply: Result<Vec<u8>, SeatFailure>,
     exit: Option<Exit>,
     cause: Option<String>,
@@ -89,7 +89,7 @@ fn answered(
     let output = reply?;
     match exit {
         Some(exit) if output.is_empty() && exit != Exit::Code(0) => {
-            let detail = format!("{exit}, and wrote nothing");
+            let detail = format!("{exit} without output");
             Err(SeatFailure { forfeit: Forfeit::Gone, detail })
         }
         _ => Ok(output),
@@ -109,10 +109,10 @@ impl SeatDriver for ExecSeat {
             Ok(process) => process,
             Err(reason) => return Ok(TimedReply::failed(Forfeit::Gone, reason)),
         };
-        let listened = self.listen(&mut process, start, limit);
-        if matches!(&listened, Ok((_, Ok(output))) if output.is_empty()) {
-            // Its pipe closes a moment before a dying program can be reaped: whether it crashed
-            // must not depend on which is seen first. An answer has this time for nothing.
+        let read = self.read_output(&mut process, start, limit);
+        if matches!(&read, Ok((_, Ok(output))) if output.is_empty()) {
+            // A dying program's pipe closes a moment before it can be reaped. Whether it crashed
+            // must not depend on which is noticed first. The bot is not charged for this wait.
             let closed = Instant::now();
             while pipes::wait(&process, For::End, &self.stop, closed, ENDING)?.stderr {
                 self.stderr.drain(&mut process, &mut self.buffer)?;
@@ -120,7 +120,7 @@ impl SeatDriver for ExecSeat {
         }
         self.stderr.drain(&mut process, &mut self.buffer)?;
         let exit = self.jail.end_process(&mut process);
-        let (wall, reply) = listened?;
+        let (wall, reply) = read?;
         if self.jail.is_stuck() {
             let spent = TimeSpent { wall, cpu: self.jail.cpu_time() - before };
             return Ok(TimedReply { reply: Err(would_not_stop()), spent });
@@ -130,12 +130,12 @@ impl SeatDriver for ExecSeat {
         } else {
             self.jail.kill_cause()?
         };
-        let reply = answered(reply, exit, cause);
+        let reply = reply_of_exited(reply, exit, cause);
         Ok(TimedReply { reply, spent: TimeSpent { wall, cpu: self.jail.cpu_time() - before } })
     }
 
-    fn settle(&mut self) -> Result<(), Fault> {
-        // Between its answers nothing of it runs, unless that would not end.
+    fn wait_until_stopped(&mut self) -> Result<(), Fault> {
+        // No process runs between replies, unless one could not be killed.
         self.jail.wait_until_idle().map(drop)
     }
 
@@ -148,6 +148,6 @@ impl SeatDriver for ExecSeat {
     }
 
     fn close(self: Box<Self>) -> Result<SeatUsage, Fault> {
-        remains(self.jail, self.stderr, ProtocolWarnings::default())
+        seat_usage(self.jail, self.stderr, ProtocolWarnings::default())
     }
 }

@@ -1,56 +1,56 @@
-//! Where an answer ends: bytes in, answers out, no I/O.
+//! Splits a bot's output into replies. No I/O.
 
 use arbiter_games::Framing;
 
-/// The most a bot may write without ending an answer, in bytes.
+/// Maximum length of a reply, in bytes.
 pub const MAX_REPLY_LEN: usize = 64 * 1024;
 
-/// The most a bot may write in a whole match, in bytes.
+/// Maximum output of a bot in a whole match, in bytes.
 pub const MAX_OUTPUT_LEN: usize = 16 * 1024 * 1024;
 
-/// What a bot wrote that is no part of any answer, and is put up with.
+/// Tolerated white space outside of replies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ProtocolWarnings {
-    /// Lines ended in CR LF.
+    /// Lines ended with CR LF.
     pub carriage_returns: bool,
-    /// There were blanks at the end of a line.
+    /// Lines ended with blanks.
     pub trailing_blanks: bool,
-    /// There were blanks or empty lines before an answer.
+    /// Blanks or empty lines preceded a reply.
     pub leading_blanks: bool,
 }
 
 impl ProtocolWarnings {
-    /// Looks at the white space before an answer.
-    fn see_before(&mut self, blank: &[u8]) {
+    /// Checks the white space before a reply.
+    fn check_before(&mut self, blank: &[u8]) {
         self.carriage_returns |= blank.contains(&b'\r');
         self.leading_blanks |= !blank.is_empty();
     }
 
-    /// Looks at the white space behind an answer, with the newlines that end it.
-    fn see_behind(&mut self, blank: &[u8]) {
+    /// Checks the white space after a reply, with the newlines that end it.
+    fn check_after(&mut self, blank: &[u8]) {
         self.carriage_returns |= blank.contains(&b'\r');
         self.trailing_blanks |= blank.iter().any(|byte| matches!(byte, b' ' | b'\t'));
     }
 }
 
-/// Collects what a bot writes until an answer is complete. White space in front of an answer is
-/// nothing, whenever it comes: what follows one answer is what precedes the next.
+/// Collects output until a reply is complete. Ignores white space before a reply, whenever it
+/// arrives.
 #[derive(Debug)]
 pub struct ReplyFramer {
     framing: Framing,
-    /// Bytes that belong to no answer taken so far; they never start with white space.
+    /// Bytes after the last reply. They never start with white space.
     pending: Vec<u8>,
-    /// Where the last line begins that has no end yet.
+    /// Start of the last unfinished line.
     line: usize,
-    /// How many bytes are known to hold no end of that line.
+    /// Number of leading bytes without an end of that line.
     searched: usize,
-    /// All bytes ever pushed.
+    /// Number of all bytes pushed.
     total: usize,
-    manners: ProtocolWarnings,
+    warnings: ProtocolWarnings,
 }
 
 impl ReplyFramer {
-    /// Nothing written so far.
+    /// A framer without output.
     pub fn new(framing: Framing) -> Self {
         Self {
             framing,
@@ -58,67 +58,69 @@ impl ReplyFramer {
             line: 0,
             searched: 0,
             total: 0,
-            manners: ProtocolWarnings::default(),
+            warnings: ProtocolWarnings::default(),
         }
     }
 
-    /// Takes in what the bot has written.
+    /// Adds output.
     pub fn push(&mut self, bytes: &[u8]) {
         self.total += bytes.len();
         let first = self.pending.is_empty();
         let words = if first { bytes.trim_ascii_start() } else { bytes };
-        self.manners.see_before(&bytes[..bytes.len() - words.len()]);
+        self.warnings.check_before(&bytes[..bytes.len() - words.len()]);
         self.pending.extend_from_slice(words);
     }
 
-    /// The next complete answer without its frame: a line without its end, or the lines of a GTP
-    /// answer without the blank one.
+    /// Takes the next complete reply without its frame: a line without its newline, or the lines of
+    /// a GTP reply without the empty line.
     pub fn take(&mut self) -> Option<Vec<u8>> {
         let end = self.end().filter(|end| *end <= MAX_REPLY_LEN)?;
-        let behind = &self.pending[end..];
-        let rest = behind.trim_ascii_start().to_vec();
-        self.manners.see_before(&behind[..behind.len() - rest.len()]);
-        let mut answer = std::mem::replace(&mut self.pending, rest);
-        let words = answer[..end].trim_ascii_end().len();
-        self.manners.see_behind(&answer[words..end]);
-        answer.truncate(words);
-        (self.line, self.searched) = (0, 0);
-        Some(answer)
+        let after = &self.pending[end..];
+        let rest = after.trim_ascii_start().to_vec();
+        self.warnings.check_before(&after[..after.len() - rest.len()]);
+        let mut reply = std::mem::replace(&mut self.pending, rest);
+        let words = reply[..end].trim_ascii_end().len();
+        self.warnings.check_after(&reply[words..end]);
+        reply.truncate(words);
+        self.line = 0;
+        self.searched = 0;
+        Some(reply)
     }
 
-    /// What was put up with so far.
-    pub fn manners(&self) -> ProtocolWarnings {
-        self.manners
+    /// Tolerated white space so far.
+    pub fn warnings(&self) -> ProtocolWarnings {
+        self.warnings
     }
 
-    /// Whether more was written than any answer needs.
+    /// Whether the output exceeds a limit.
     pub fn flooded(&self) -> bool {
         self.pending.len() > MAX_REPLY_LEN || self.total > MAX_OUTPUT_LEN
     }
 
-    /// What was written beyond the answers taken, if anything.
+    /// Output after the last reply, if there is any.
     pub fn surplus(&self) -> Option<&[u8]> {
         let surplus = self.pending.trim_ascii_end();
         (!surplus.is_empty()).then_some(surplus)
     }
 
-    /// Forgets what was written beyond the answers taken.
+    /// Drops the output after the last reply.
     pub fn drop_surplus(&mut self) {
         self.pending.clear();
-        (self.line, self.searched) = (0, 0);
+        self.line = 0;
+        self.searched = 0;
     }
 
-    /// Bytes written in the whole match.
+    /// Bytes of output in the whole match.
     pub fn total(&self) -> usize {
         self.total
     }
 
-    /// Bytes waiting for an answer's end.
+    /// Bytes of an unfinished reply.
     pub fn unfinished(&self) -> usize {
         self.pending.len()
     }
 
-    /// The end of the first answer, behind its last newline.
+    /// The end of the first reply, after its last newline.
     fn end(&mut self) -> Option<usize> {
         loop {
             let newline = self.pending[self.searched..].iter().position(|byte| *byte == b'\n');
@@ -141,8 +143,8 @@ impl ReplyFramer {
 mod tests {
     use super::*;
 
-    /// The answers in `bytes`, pushed whole and byte by byte: both must give the same.
-    fn answers(framing: Framing, bytes: &[u8]) -> Vec<String> {
+    /// The replies in `bytes`, which must be the same pushed at once and byte by byte.
+    fn replies(framing: Framing, bytes: &[u8]) -> Vec<String> {
         let mut whole = ReplyFramer::new(framing);
         whole.push(bytes);
         let all: Vec<_> = std::iter::from_fn(|| whole.take()).collect();
@@ -153,41 +155,41 @@ mod tests {
             one_by_one.extend(dribbled.take());
         }
         assert_eq!(all, one_by_one);
-        all.into_iter().map(|answer| String::from_utf8_lossy(&answer).into_owned()).collect()
+        all.into_iter().map(|reply| String::from_utf8_lossy(&reply).into_owned()).collect()
     }
 
     #[test]
-    fn lines() {
+    fn line_replies() {
         let bytes = b"\n(7,7)\n(1,2)\r\n\n \r\n x\nrest";
-        assert_eq!(answers(Framing::Line, bytes), ["(7,7)", "(1,2)", "x"]);
-        assert!(answers(Framing::Line, b"no end").is_empty());
+        assert_eq!(replies(Framing::Line, bytes), ["(7,7)", "(1,2)", "x"]);
+        assert!(replies(Framing::Line, b"no end").is_empty());
     }
 
     #[test]
-    fn gtp_answers() {
+    fn gtp_replies() {
         let bytes = b"= pass\n\n=\n\n\r\n\n= check\r\n\r\n=\nhelp\nname\n \n? no\n\n";
         let found = ["= pass", "=", "= check", "=\nhelp\nname", "? no"];
-        assert_eq!(answers(Framing::Gtp, bytes), found);
-        assert!(answers(Framing::Gtp, b"= pass\n").is_empty());
-        assert_eq!(answers(Framing::Gtp, b"pass\n\n= pass\n\n"), ["pass", "= pass"]);
+        assert_eq!(replies(Framing::Gtp, bytes), found);
+        assert!(replies(Framing::Gtp, b"= pass\n").is_empty());
+        assert_eq!(replies(Framing::Gtp, b"pass\n\n= pass\n\n"), ["pass", "= pass"]);
     }
 
     #[test]
-    fn bytes_that_are_no_text_pass_through() {
+    fn bytes_that_are_not_utf8_pass_through() {
         let mut frames = ReplyFramer::new(Framing::Line);
         frames.push(b"\0\xff\xfe\n");
         assert_eq!(frames.take().unwrap(), b"\0\xff\xfe");
     }
 
     #[test]
-    fn floods() {
+    fn too_much_output_is_a_flood() {
         let mut frames = ReplyFramer::new(Framing::Line);
         frames.push(&vec![b'x'; MAX_REPLY_LEN]);
         assert!(!frames.flooded());
         frames.push(b"x");
         assert!(frames.flooded());
         frames.push(b"\n");
-        assert_eq!(frames.take(), None, "an answer that is too long is none");
+        assert_eq!(frames.take(), None, "a reply that is too long is not taken");
 
         let mut frames = ReplyFramer::new(Framing::Line);
         let line = [vec![b'x'; 1023], vec![b'\n']].concat();
@@ -200,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn blanks_around_an_answer_are_nothing() {
+    fn blanks_around_a_reply_are_ignored() {
         let mut frames = ReplyFramer::new(Framing::Line);
         frames.push(b"(7,7)\n \n\t");
         assert!(frames.take().is_some() && frames.surplus().is_none());

@@ -1,29 +1,29 @@
-//! A bot that is a client of tricks over HTTP, and plays against an address.
+//! Seat driver for a bot that is an HTTP client of tricks.
 //!
 //! # Theory of operation
 //!
-//! The bot is told an address and a token in one line on its standard input, which then ends. It
-//! finds the address in its own network, where there is nothing else (see the sandbox's door), and
-//! sends the requests of the house's server there: one with the token, which begins the match, and
-//! then each move. What the referee asks is the answer to the request before, and the cards of the
-//! next request are the bot's reply. So the bot is always owed exactly one answer while others are
-//! asked, and owes exactly one request while it is.
+//! The bot reads an address and a token from one line on its standard input, which is then closed.
+//! The address is in the bot's own network, where nothing else is. The bot sends the requests that
+//! the house server accepts: one with the token, which begins the match, and then one per move. The
+//! referee's request is the response to the bot's last request, and the cards of the bot's next
+//! request are its reply. So while others play, the bot waits for exactly one response, and while
+//! it is asked, it owes exactly one request.
 //!
-//! When the bot is asked, and so when a request is answered, is for the game to say: against a bot
-//! of lines when every table that is not over waits for the client, as at the house's server
+//! The game decides when the bot is asked, and so when it gets a response: against a line bot
+//! when every table that is not over waits for the client, as at the house server
 //! ([`TurnPolicy::AllTables`](arbiter_games::TurnPolicy)). Between two clients it is as soon as
-//! *some* table waits, and tables that do not show `_`: in a match every deal is played twice with
-//! the first attack exchanged, so that at the start half the tables wait for either, and both would
-//! wait for each other for ever. A seat needs to know neither rules nor its rival.
+//! *some* table waits, and tables that do not show `_`. In a match every deal is played twice with
+//! the first attack exchanged: at the start half the tables wait for each client, so that both
+//! would otherwise wait for each other forever. The driver needs to know neither the rules nor the
+//! opponent.
 //!
-//! A request that means nothing is answered with a line `error: …` and costs nothing but time; so
-//! does one that comes while another is not answered, over another connection. The time of an
-//! answer runs from when it is asked for, which is when the answer before was written, to when a
-//! wait finds the last byte of the request readable. The first includes the start.
+//! An invalid request gets a response with a line `error: …` and costs only time. The same holds
+//! for a request on another connection while one is pending. The time of a reply runs from the
+//! moment when the last response was written to the moment when a wait finds the last byte of the
+//! request readable. The first one includes the start.
 //!
-//! The last answer of a connection is followed by the end of the stream, for clients that read up
-//! to it: where the client asks for that, where it will send nothing more, and at the end of the
-//! match.
+//! The stream ends after the last response of a connection, for clients that read to the end: when
+//! the client asks for that, when it will send nothing more, and at the end of the match.
 
 mod connection;
 mod request;
@@ -33,7 +33,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use arbiter_games::{ClockKind, Forfeit, Micros};
-use arbiter_proto::tricks_http::{Format, PATH, Request as Wish};
+use arbiter_proto::tricks_http::{Format, PATH, Request as TricksRequest};
 use rustix::event::{PollFd, PollFlags};
 
 use super::framing::MAX_OUTPUT_LEN;
@@ -43,71 +43,71 @@ use super::{ProtocolWarnings, SeatDriver, SeatFailure, SeatUsage, TimedReply};
 use crate::fault::{Context as _, Fault};
 use crate::sandbox::{Exit, Jail, LoopbackListener};
 use connection::Connection;
-use request::{Refused, Request};
+use request::{Refusal, Request};
 
-/// What the bot calls itself by. Nobody else can reach the address.
+/// The bot's token. It need not be secret: only the bot can reach the address.
 const TOKEN: &str = "player";
 
-/// How many connections a bot may have at a time, besides as many that have had their last answer
-/// and are not closed by the bot.
-const MOST_CONNECTIONS: usize = 16;
+/// Maximum number of connections of a bot at a time. As many more may have had their last response
+/// and wait for the bot to close them.
+const MAX_CONNECTIONS: usize = 16;
 
-/// How much is read of a connection at once, in bytes.
+/// Size of a read from a connection, in bytes.
 const CHUNK: usize = 16 * 1024;
 
-/// A client of HTTP: a referee's end of the connections with its program.
+/// The driver of one HTTP client.
 #[derive(Debug)]
 pub struct HttpSeat {
     program: Program,
-    /// Where connections come in, until the end.
+    /// The listener for connections, until the end of the match.
     door: Option<LoopbackListener>,
     connections: Vec<Connection>,
-    /// How many there were.
-    visits: u64,
-    stage: Stage,
-    /// The reply that was not handed over yet.
+    /// Number of all connections so far.
+    accepted: u64,
+    dialogue: Dialogue,
+    /// The reply that `ask` has not returned yet.
     reply: Option<Vec<u8>>,
-    answered: bool,
-    /// Bytes that came, by connections and standard output.
+    has_replied: bool,
+    /// Bytes received from connections and standard output.
     total: usize,
     /// Whether standard output is still open.
-    speaks: bool,
+    stdout_open: bool,
     chunk: Vec<u8>,
 }
 
-/// How far the conversation is.
+/// State of the dialogue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
-    /// The bot has not begun.
-    Strange,
-    /// It waits for an answer.
-    Waiting(Owed),
-    /// It was answered, and is to move.
-    Told,
+enum Dialogue {
+    /// The bot has sent no request.
+    NotStarted,
+    /// The bot waits for a response.
+    Waiting(PendingRequest),
+    /// The bot got a response and owes a move.
+    Responded,
 }
 
-/// A request that is to be answered.
+/// A request that waits for a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Owed {
+struct PendingRequest {
     connection: u64,
     format: Format,
     keeps_alive: bool,
 }
 
-/// Whether what was waited for has come, or why the bot forfeits; and after what time.
-type Attended = Result<(Micros, Result<(), SeatFailure>), Fault>;
+/// Waited time, and success or the bot's failure.
+type WaitResult = Result<(Micros, Result<(), SeatFailure>), Fault>;
 
-/// What a round of waiting found.
+/// The result of one poll.
 #[derive(Clone, Copy, Debug)]
-struct Round {
+struct PollResult {
     waited: Micros,
-    /// The program has ended, and nothing else happened.
+    /// The program has exited, and nothing else happened.
     ended: bool,
 }
 
 impl HttpSeat {
-    /// Starts `argv` in `jail`, to be charged by `clock`, and tells it where the door is. A program
-    /// that cannot be started forfeits at its first request.
+    /// Starts `argv` in `jail` and sends it the address. A program that cannot be started forfeits
+    /// at its first request.
     pub fn start(
         jail: Jail,
         door: LoopbackListener,
@@ -120,60 +120,61 @@ impl HttpSeat {
             Err(absent) => return Ok(absent),
         };
         if let Some(mut stdin) = program.process.stdin.take() {
-            // A pipe has room for a line; who does not read it will not find us.
+            // A pipe has room for one line. A bot that does not read it never connects.
             drop(writeln!(stdin, "http://{}{PATH} {TOKEN}", door.address));
         }
         Ok(Box::new(Self {
             program,
             door: Some(door),
             connections: Vec::new(),
-            visits: 0,
-            stage: Stage::Strange,
+            accepted: 0,
+            dialogue: Dialogue::NotStarted,
             reply: None,
-            answered: false,
+            has_replied: false,
             total: 0,
-            speaks: true,
+            stdout_open: true,
             chunk: vec![0; CHUNK],
         }))
     }
 
-    /// Answers the request that waits, and waits for the next one.
-    fn converse(&mut self, text: &str, limit: Micros) -> Attended {
+    /// Responds to the pending request, and waits for the next one.
+    fn exchange(&mut self, text: &str, limit: Micros) -> WaitResult {
         let begun = Instant::now();
-        let (wall, met) = self.attend(begun, limit, |seat| seat.stage != Stage::Strange)?;
-        if met.is_err() {
-            return Ok((wall, met));
+        let (wall, ready) =
+            self.poll_until(begun, limit, |seat| seat.dialogue != Dialogue::NotStarted)?;
+        if ready.is_err() {
+            return Ok((wall, ready));
         }
-        // Only the answer itself is waited for: what else a bot leaves unread is on its own time.
-        let answered = self.respond(text, true);
-        let is_writing = |seat: &Self| answered.is_some_and(|number| seat.is_writing(number));
-        let (wall, met) = self.attend(begun, limit, |seat| !is_writing(seat))?;
-        if met.is_err() {
-            return Ok((wall, met));
+        // Waits only for this response to be written. Other unread data costs the bot's own time.
+        let responded = self.respond(text, true);
+        let is_writing = |seat: &Self| responded.is_some_and(|number| seat.is_writing(number));
+        let (wall, ready) = self.poll_until(begun, limit, |seat| !is_writing(seat))?;
+        if ready.is_err() {
+            return Ok((wall, ready));
         }
-        let start = if self.answered { Instant::now() } else { begun };
-        self.attend(start, limit, |seat| seat.reply.is_some())
+        let start = if self.has_replied { Instant::now() } else { begun };
+        self.poll_until(start, limit, |seat| seat.reply.is_some())
     }
 
-    /// Waits until something is so, at most until `limit` after `start`.
-    fn attend(
+    /// Polls until `is_met`, at most until `limit` after `start`.
+    fn poll_until(
         &mut self,
         start: Instant,
         limit: Micros,
         is_met: impl Fn(&Self) -> bool,
-    ) -> Attended {
+    ) -> WaitResult {
         let mut waited = since(start);
         while !is_met(self) {
-            let round = self.round(start, limit)?;
-            waited = round.waited;
+            let poll = self.poll_once(start, limit)?;
+            waited = poll.waited;
             if is_met(self) {
                 break;
             }
             if let Some(detail) = self.flood() {
                 return Ok((waited, Err(SeatFailure { forfeit: Forfeit::Flood, detail })));
             }
-            if round.ended {
-                return Ok((waited, Err(self.program.gone("ended")?)));
+            if poll.ended {
+                return Ok((waited, Err(self.program.exit_failure("ended")?)));
             }
             if waited > limit {
                 let failure = SeatFailure { forfeit: Forfeit::Clock, detail: self.progress() };
@@ -183,8 +184,8 @@ impl HttpSeat {
         Ok((waited, Ok(())))
     }
 
-    /// Waits until something happens, and takes it in.
-    fn round(&mut self, start: Instant, limit: Micros) -> Result<Round, Fault> {
+    /// Polls once and handles the events.
+    fn poll_once(&mut self, start: Instant, limit: Micros) -> Result<PollResult, Fault> {
         let nothing = || PollFd::new(&self.program.stop.0, PollFlags::empty());
         let process = &self.program.process;
         let stderr = process.stderr.as_ref();
@@ -193,11 +194,11 @@ impl HttpSeat {
             PollFd::new(&self.program.stop.0, PollFlags::IN),
             PollFd::from_borrowed_fd(process.exit_fd(), PollFlags::IN),
             stderr.map_or_else(nothing, |pipe| PollFd::new(pipe, PollFlags::IN)),
-            if self.speaks { PollFd::new(&process.stdout, PollFlags::IN) } else { nothing() },
+            if self.stdout_open { PollFd::new(&process.stdout, PollFlags::IN) } else { nothing() },
             door.map_or_else(nothing, |door| PollFd::new(door, PollFlags::IN)),
         ];
         for connection in &self.connections {
-            // What is behind a request that waits is left until that is answered.
+            // Data after a pending request is read only after its response.
             let reads = connection.is_listening() && !self.is_owed(connection.number);
             let mut flags = PollFlags::empty();
             flags.set(PollFlags::IN, reads);
@@ -209,7 +210,7 @@ impl HttpSeat {
             });
         }
         let Some(waited) = pipes::poll(&mut fds, start, limit)? else {
-            return Ok(Round { waited: since(start), ended: false });
+            return Ok(PollResult { waited: since(start), ended: false });
         };
         let mut ready = fds.into_iter().map(|fd| !fd.revents().is_empty());
         let mut next = || ready.next() == Some(true);
@@ -218,16 +219,16 @@ impl HttpSeat {
         if stopped {
             return Err(Fault::Abandoned);
         }
-        self.take_in(stderr, stdout, &connections)?;
+        self.handle_ready(stderr, stdout, &connections)?;
         if door {
-            self.admit()?;
+            self.accept_connections()?;
         }
         let more = stdout || door || connections.contains(&true);
-        Ok(Round { waited, ended: ended && !more })
+        Ok(PollResult { waited, ended: ended && !more })
     }
 
-    /// Takes in what the pipes and connections have to offer.
-    fn take_in(&mut self, stderr: bool, stdout: bool, ready: &[bool]) -> Result<(), Fault> {
+    /// Reads and writes the ready pipes and connections.
+    fn handle_ready(&mut self, stderr: bool, stdout: bool, ready: &[bool]) -> Result<(), Fault> {
         if stderr {
             self.program.drain_stderr()?;
         }
@@ -235,7 +236,7 @@ impl HttpSeat {
             match self.program.buffer.read(&self.program.process.stdout)? {
                 Drained::Bytes(count) => self.total += count,
                 Drained::Nothing => {}
-                Drained::End => self.speaks = false,
+                Drained::End => self.stdout_open = false,
             }
         }
         for (index, _) in ready.iter().enumerate().filter(|(_, ready)| **ready) {
@@ -245,20 +246,21 @@ impl HttpSeat {
                 self.total += connection.read(&mut self.chunk);
             }
             let number = connection.number;
-            self.hear(number);
+            self.handle_requests(number);
         }
         self.drop_finished();
         Ok(())
     }
 
-    /// Closes the connections that serve no purpose any more, and of those whose client alone is
-    /// waited for all but the newest.
+    /// Closes finished connections, and all but the newest of those that wait for the client to
+    /// close.
     fn drop_finished(&mut self) {
-        let stage = self.stage;
-        let is_owed = |number| matches!(stage, Stage::Waiting(owed) if owed.connection == number);
+        let dialogue = self.dialogue;
+        let is_owed =
+            |number| matches!(dialogue, Dialogue::Waiting(owed) if owed.connection == number);
         self.connections.retain(|one| !one.is_done() || is_owed(one.number));
         let lingering = self.connections.len() - self.in_use();
-        let mut surplus = lingering.saturating_sub(MOST_CONNECTIONS);
+        let mut surplus = lingering.saturating_sub(MAX_CONNECTIONS);
         self.connections.retain(|connection| {
             let drops = surplus > 0 && connection.is_lingering();
             surplus -= usize::from(drops);
@@ -266,34 +268,34 @@ impl HttpSeat {
         });
     }
 
-    /// How many connections have not had their last answer.
+    /// Number of connections that have not had their last response.
     fn in_use(&self) -> usize {
         self.connections.iter().filter(|connection| !connection.is_lingering()).count()
     }
 
-    /// Lets connections in.
-    fn admit(&mut self) -> Result<(), Fault> {
-        while self.in_use() <= MOST_CONNECTIONS {
+    /// Accepts connections.
+    fn accept_connections(&mut self) -> Result<(), Fault> {
+        while self.in_use() <= MAX_CONNECTIONS {
             let Some(door) = &self.door else { break };
             match door.listener.accept() {
                 Ok((stream, _)) => {
-                    // One that is broken already is no use, and its client's affair.
-                    self.connections.extend(Connection::new(self.visits, stream));
-                    self.visits += 1;
+                    // A connection that is broken already is ignored.
+                    self.connections.extend(Connection::new(self.accepted, stream));
+                    self.accepted += 1;
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                Err(error) if is_the_machines(&error) => {
-                    return Err(error).fault("cannot let a bot's connection in");
+                Err(error) if is_system_error(&error) => {
+                    return Err(error).fault("cannot accept a bot's connection");
                 }
-                // It was closed before it was let in, or an error of its network waited for us.
+                // The client closed it before it was accepted, or its network had an error.
                 Err(_) => {}
             }
         }
         Ok(())
     }
 
-    /// Deals with the whole requests of a connection, up to one that has to wait.
-    fn hear(&mut self, number: u64) {
+    /// Handles the complete requests of a connection, up to one that has to wait.
+    fn handle_requests(&mut self, number: u64) {
         while !self.is_owed(number) {
             let Some(connection) = self.connection(number) else { return };
             if connection.is_writing() {
@@ -303,62 +305,66 @@ impl HttpSeat {
                 Ok(Some(request)) => request,
                 Ok(None) => return,
                 Err((status, words)) => {
-                    // Where the next request would begin is not known.
-                    return connection.answer(status, Format::Lines, &error(words), false);
+                    // The start of the next request is unknown.
+                    return connection.respond(status, Format::Lines, &error_body(words), false);
                 }
             };
             let format = Format::of(&request.body);
-            let owed = Owed { connection: number, format, keeps_alive: request.keeps_alive };
-            if let Err((status, words)) = self.judge(&request, owed)
+            let owed =
+                PendingRequest { connection: number, format, keeps_alive: request.keeps_alive };
+            if let Err((status, words)) = self.handle_request(&request, owed)
                 && let Some(connection) = self.connection(number)
             {
-                connection.answer(status, format, &error(words), request.keeps_alive);
+                connection.respond(status, format, &error_body(words), request.keeps_alive);
             }
         }
     }
 
-    /// Takes a request for what it is: the beginning, or a move.
-    fn judge(&mut self, request: &Request, owed: Owed) -> Result<(), Refused> {
+    /// Validates a request and handles it as the beginning or as a move.
+    fn handle_request(&mut self, request: &Request, owed: PendingRequest) -> Result<(), Refusal> {
         if request.path != PATH {
-            return Err((404, "there is nothing here"));
+            return Err((404, "nothing at this path"));
         }
         if request.method != "POST" {
             return Err((405, "tricks is played with POST requests"));
         }
-        let unread = (400, "the request cannot be read; send token=… and move=… as a form");
-        let Wish { token, games: _, cards } = Wish::read(&request.body).map_err(|_| unread)?;
+        let unread = (400, "invalid request; send token=… and move=… as a form");
+        let TricksRequest { token, games: _, cards } =
+            TricksRequest::read(&request.body).map_err(|_| unread)?;
         if token.as_deref() != Some(TOKEN) {
-            return Err((401, "this token is unknown; it is the second word of standard input"));
+            return Err((401, "unknown token; it is the second word of standard input"));
         }
-        match (self.stage, cards) {
-            (Stage::Waiting(_), _) => Err((409, "the request before is not answered yet")),
-            (Stage::Strange, Some(_)) => Err((409, "no session has begun; send token alone")),
-            (Stage::Told, None) => Err((409, "the match has begun; send move")),
-            (Stage::Strange, None) => {
-                self.stage = Stage::Waiting(owed);
+        match (self.dialogue, cards) {
+            (Dialogue::Waiting(_), _) => Err((409, "the previous request has no response yet")),
+            (Dialogue::NotStarted, Some(_)) => Err((409, "no session has begun; send token alone")),
+            (Dialogue::Responded, None) => Err((409, "the match has begun; send move")),
+            (Dialogue::NotStarted, None) => {
+                self.dialogue = Dialogue::Waiting(owed);
                 Ok(())
             }
-            (Stage::Told, Some(cards)) => {
-                self.stage = Stage::Waiting(owed);
+            (Dialogue::Responded, Some(cards)) => {
+                self.dialogue = Dialogue::Waiting(owed);
                 self.reply = Some(format!("move={cards}").into_bytes());
                 Ok(())
             }
         }
     }
 
-    /// Answers the request that waits; the connection it came by.
-    fn respond(&mut self, text: &str, goes_on: bool) -> Option<u64> {
-        let Stage::Waiting(Owed { connection: number, format, keeps_alive }) = self.stage else {
+    /// Responds to the pending request. Returns the number of its connection.
+    fn respond(&mut self, text: &str, continues: bool) -> Option<u64> {
+        let Dialogue::Waiting(PendingRequest { connection: number, format, keeps_alive }) =
+            self.dialogue
+        else {
             return None;
         };
-        self.stage = Stage::Told;
-        // If it was closed meanwhile, the bot has to play without having heard.
+        self.dialogue = Dialogue::Responded;
+        // If the connection was closed meanwhile, the bot misses the response.
         if let Some(connection) = self.connection(number) {
-            connection.answer(200, format, text, keeps_alive && goes_on);
+            connection.respond(200, format, text, keeps_alive && continues);
         }
-        // What came behind the request was left until now.
-        self.hear(number);
-        // A client that will send nothing more waits for the end of the stream.
+        // Data after the request was not handled until now.
+        self.handle_requests(number);
+        // A client that sends nothing more waits for the end of the stream.
         self.drop_finished();
         Some(number)
     }
@@ -367,76 +373,76 @@ impl HttpSeat {
         self.connections.iter_mut().find(|connection| connection.number == number)
     }
 
-    /// Whether it is this connection that waits for an answer.
+    /// Whether this connection waits for a response.
     fn is_owed(&self, number: u64) -> bool {
-        matches!(self.stage, Stage::Waiting(owed) if owed.connection == number)
+        matches!(self.dialogue, Dialogue::Waiting(owed) if owed.connection == number)
     }
 
-    /// Whether something is still to be written to this connection.
+    /// Whether this connection has unwritten data.
     fn is_writing(&self, number: u64) -> bool {
         self.connections.iter().any(|one| one.number == number && one.is_writing())
     }
 
-    /// What of all that the bot does is too much, if anything.
+    /// Why the bot's traffic is a flood, if it is.
     fn flood(&self) -> Option<String> {
-        if self.in_use() > MOST_CONNECTIONS {
-            return Some(format!("has more than {MOST_CONNECTIONS} connections at a time"));
+        if self.in_use() > MAX_CONNECTIONS {
+            return Some(format!("has more than {MAX_CONNECTIONS} connections at a time"));
         }
         let total = self.total;
         (total > MAX_OUTPUT_LEN)
-            .then(|| format!("sent {total} bytes in one match; {MAX_OUTPUT_LEN} is the most"))
+            .then(|| format!("sent {total} bytes in one match; the maximum is {MAX_OUTPUT_LEN}"))
     }
 
-    /// What there is of a request whose time is over.
+    /// How far a late request is.
     fn progress(&self) -> String {
         let unfinished: usize = self.connections.iter().map(Connection::unfinished).sum();
-        if self.visits == 0 {
+        if self.accepted == 0 {
             "it never connected".to_owned()
         } else if unfinished > 0 {
-            format!("{unfinished} bytes came, without the end of a request")
-        } else if self.stage == Stage::Strange {
-            "it never asked for the match to begin".to_owned()
+            format!("{unfinished} bytes received, without the end of a request")
+        } else if self.dialogue == Dialogue::NotStarted {
+            "it never sent the request that begins the match".to_owned()
         } else {
             String::new()
         }
     }
 }
 
-/// Whether an error at a connection's arrival is for want of something that bots do not use up.
-fn is_the_machines(error: &io::Error) -> bool {
+/// Whether an error of `accept` is the machine's fault and not the bot's.
+fn is_system_error(error: &io::Error) -> bool {
     let codes =
         [libc::EBADF, libc::EINVAL, libc::EMFILE, libc::ENFILE, libc::ENOBUFS, libc::ENOMEM];
     error.raw_os_error().is_none_or(|code| codes.contains(&code))
 }
 
-/// The line of an answer that refuses.
-fn error(words: &str) -> String {
+/// The body of an error response.
+fn error_body(words: &str) -> String {
     format!("error: {words}")
 }
 
 impl SeatDriver for HttpSeat {
     fn ask(&mut self, text: &str, limit: Micros) -> Result<TimedReply, Fault> {
-        if let Some(failure) = self.program.stuck() {
+        if let Some(failure) = self.program.stop_failure() {
             return Ok(failure.into());
         }
-        self.program.wake()?;
-        let (wall, heard) = self.converse(text, limit)?;
-        self.answered = true;
-        let reply = heard.map(|()| self.reply.take().unwrap_or_default());
-        self.program.rest(wall, reply)
+        self.program.resume()?;
+        let (wall, result) = self.exchange(text, limit)?;
+        self.has_replied = true;
+        let reply = result.map(|()| self.reply.take().unwrap_or_default());
+        self.program.finish_reply(wall, reply)
     }
 
-    fn settle(&mut self) -> Result<(), Fault> {
-        self.program.settle()
+    fn wait_until_stopped(&mut self) -> Result<(), Fault> {
+        self.program.wait_until_stopped()
     }
 
-    fn tell(&mut self, text: &str) {
-        // The last word is not waited for.
+    fn notify(&mut self, text: &str) {
+        // The final message needs no wait.
         let _number = self.respond(text, false);
     }
 
-    fn starting_up(&self) -> bool {
-        !self.answered
+    fn is_starting_up(&self) -> bool {
+        !self.has_replied
     }
 
     fn stderr(&self) -> &[u8] {
@@ -451,14 +457,14 @@ impl SeatDriver for HttpSeat {
         self.program.jail.kill();
     }
 
-    fn hang_up(&mut self) {
-        // A last answer may not be read yet: see [`Connection`].
+    fn close_input(&mut self) {
+        // The client may not have read its last response yet: see [`Connection`].
         self.connections.retain(Connection::is_lingering);
         self.door = None;
     }
 
-    fn farewell(&mut self, deadline: Instant) -> Result<(), Fault> {
-        self.program.farewell(deadline)
+    fn wait_for_exit(&mut self, deadline: Instant) -> Result<(), Fault> {
+        self.program.wait_for_exit(deadline)
     }
 
     fn close(self: Box<Self>) -> Result<SeatUsage, Fault> {

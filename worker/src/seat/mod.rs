@@ -88,7 +88,7 @@ pub struct SeatUsage {
     /// Peak memory, where it is measured.
     pub memory: Option<Bytes>,
     /// Tolerated deviations from the protocol.
-    pub manners: ProtocolWarnings,
+    pub warnings: ProtocolWarnings,
     /// A failure after the last reply. It is evidence but no forfeit: the match was over.
     pub late_failure: Option<SeatFailure>,
 }
@@ -101,15 +101,15 @@ pub trait SeatDriver {
     /// Waits until all processes of the bot are stopped, unless it may ponder. Called before
     /// another bot is asked, so that this one takes no processor time from it. A bot that does not
     /// stop is killed and forfeits its next request. No bot is charged for the wait.
-    fn settle(&mut self) -> Result<(), Fault> {
+    fn wait_until_stopped(&mut self) -> Result<(), Fault> {
         Ok(())
     }
 
     /// Sends a message that needs no reply. Ignores whether the bot reads it.
-    fn tell(&mut self, _text: &str) {}
+    fn notify(&mut self, _text: &str) {}
 
     /// Whether the next reply is the first of a process, which has a start-up allowance.
-    fn starting_up(&self) -> bool {
+    fn is_starting_up(&self) -> bool {
         false
     }
 
@@ -127,10 +127,10 @@ pub trait SeatDriver {
     fn dismiss(&mut self);
 
     /// Closes the bot's input: no more requests follow.
-    fn hang_up(&mut self) {}
+    fn close_input(&mut self) {}
 
     /// Waits until the bot has exited, at most until `deadline`.
-    fn farewell(&mut self, _deadline: Instant) -> Result<(), Fault> {
+    fn wait_for_exit(&mut self, _deadline: Instant) -> Result<(), Fault> {
         Ok(())
     }
 
@@ -145,7 +145,11 @@ fn would_not_stop() -> SeatFailure {
 }
 
 /// Closes a jail and collects the usage of its seat.
-fn remains(jail: Jail, stderr: pipes::Tail, manners: ProtocolWarnings) -> Result<SeatUsage, Fault> {
+fn seat_usage(
+    jail: Jail,
+    stderr: pipes::Tail,
+    warnings: ProtocolWarnings,
+) -> Result<SeatUsage, Fault> {
     let (cpu, memory, is_stuck) = (jail.cpu_time(), jail.peak_memory(), jail.is_stuck());
     let lingers = jail.close()?.lingers;
     let would_not_end = || {
@@ -154,5 +158,5 @@ fn remains(jail: Jail, stderr: pipes::Tail, manners: ProtocolWarnings) -> Result
     };
     let late_failure = if is_stuck { Some(would_not_stop()) } else { lingers.then(would_not_end) };
     let (stderr, stderr_dropped) = stderr.finish();
-    Ok(SeatUsage { stderr, stderr_dropped, cpu, memory, manners, late_failure })
+    Ok(SeatUsage { stderr, stderr_dropped, cpu, memory, warnings, late_failure })
 }

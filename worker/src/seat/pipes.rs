@@ -1,4 +1,4 @@
-//! Waiting on a bot's pipes.
+//! Polling and reading a bot's pipes.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -12,91 +12,90 @@ use rustix::pipe::PipeFlags;
 use crate::fault::{Context as _, Fault};
 use crate::sandbox::Process;
 
-/// How much of a bot's standard error is kept, in bytes.
+/// Kept part of a bot's standard error, in bytes.
 const TAIL: usize = 64 * 1024;
 
-/// How long a bot that closed its output may take to end, so that its exit can be told.
+/// How long to wait for the exit status of a bot that closed its output.
 pub(crate) const ENDING: Micros = Micros::from_millis(50);
 
-/// How much is read at once, in bytes: the size of a pipe.
+/// Size of a read, in bytes: the capacity of a pipe.
 const CHUNK: usize = 64 * 1024;
 
-/// Ends matches early: once its other end is written to or closed, every wait of every seat ends
-/// in [`Fault::Abandoned`].
+/// Stops matches early. Once [`StopHandle`] is used or dropped, every wait of every seat returns
+/// [`Fault::Abandoned`].
 #[derive(Debug)]
 pub struct StopSignal(pub(super) OwnedFd);
 
 impl StopSignal {
-    /// Watches the reading end of a pipe.
+    /// A signal from the read end of a pipe.
     pub fn new(reader: OwnedFd) -> Self {
         Self(reader)
     }
 
-    /// A stop, and the cord that pulls it.
+    /// A signal with its handle.
     pub fn new_pair() -> io::Result<(Self, StopHandle)> {
         let (reader, writer) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
         Ok((Self(reader), StopHandle(writer)))
     }
 
-    /// Goes on, unless it was pulled.
-    /// [`Fault::Abandoned`] if it was.
+    /// Returns [`Fault::Abandoned`] if a stop was requested.
     pub fn check(&self) -> Result<(), Fault> {
         let mut fd = [PollFd::new(&self.0, PollFlags::IN)];
         match rustix::event::poll(&mut fd, Some(&Timespec::default())) {
             Ok(0) | Err(rustix::io::Errno::INTR) => Ok(()),
             Ok(_) => Err(Fault::Abandoned),
-            Err(error) => Err(Fault::new("cannot watch for a stop", error)),
+            Err(error) => Err(Fault::new("cannot poll the stop signal", error)),
         }
     }
 }
 
-/// Pulls a [`StopSignal`]; losing it does so too.
+/// Triggers a [`StopSignal`]. Dropping it does the same.
 #[derive(Debug)]
 pub struct StopHandle(OwnedFd);
 
 impl StopHandle {
-    /// Ends everything that watches the stop. It is a written byte and not the closed end that
-    /// says so: a child that is just being forked may hold a copy of that a moment longer.
+    /// Triggers the signal. It writes a byte, because a child that is just being forked may keep
+    /// a copy of the write end open for a moment.
     pub fn stop(self) {
         let _over_already = rustix::io::write(&self.0, &[1]);
     }
 }
 
-/// The time that has passed since `start`.
+/// The time since `start`.
 pub(crate) fn since(start: Instant) -> Micros {
     micros(start.elapsed())
 }
 
-/// A span in whole microseconds.
+/// A duration in whole microseconds.
 pub(crate) fn micros(span: Duration) -> Micros {
     Micros(i64::try_from(span.as_micros()).unwrap_or(i64::MAX))
 }
 
-/// What a wait ended with.
-#[expect(clippy::struct_excessive_bools, reason = "one for each descriptor that was watched")]
+/// The result of a wait.
+#[expect(clippy::struct_excessive_bools, reason = "one for each polled descriptor")]
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Ready {
-    /// When it ended, read right after readiness.
+    /// Waited time, read right after readiness.
     pub(crate) waited: Micros,
     pub(crate) stdin: bool,
     pub(crate) stdout: bool,
     pub(crate) stderr: bool,
-    /// The program has ended.
+    /// The program has exited.
     pub(crate) ended: bool,
 }
 
-/// What to wait for, besides the program's end and its standard error.
+/// What to wait for, besides the program's exit and its standard error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum For {
     /// Standard output.
     Output,
     /// Standard output, or room in standard input.
     Room,
-    /// The program's end alone: its output does not matter any more.
+    /// The program's exit alone.
     End,
 }
 
-/// Waits until something happens at the pipes of `process`, at most until `limit` after `start`.
+/// Waits for an event on the pipes of `process`, at most until `limit` after `start`.
 pub(crate) fn wait(
     process: &Process,
     what: For,
@@ -106,7 +105,7 @@ pub(crate) fn wait(
 ) -> Result<Ready, Fault> {
     let room = process.stdin.as_ref().filter(|_| what == For::Room);
     let stdout = (what != For::End).then_some(&process.stdout);
-    // A place without a pipe watches the stop for nothing.
+    // An unused slot polls the stop signal for no events.
     let nothing = || PollFd::new(&stop.0, PollFlags::empty());
     let mut fds = [
         PollFd::new(&stop.0, PollFlags::IN),
@@ -126,15 +125,14 @@ pub(crate) fn wait(
     Ok(Ready { waited, stdin: stdin && room.is_some(), stdout, stderr, ended })
 }
 
-/// Waits until one of these is ready, and says how long after `start` that was; none if that was
-/// not before `limit`.
+/// Waits until a descriptor is ready. Returns the time since `start`, or `None` after `limit`.
 pub(super) fn poll(
     fds: &mut [PollFd<'_>],
     start: Instant,
     limit: Micros,
 ) -> Result<Option<Micros>, Fault> {
     loop {
-        // One microsecond more, so that a wait that times out has passed its limit.
+        // One microsecond more, so that a timed-out wait has exceeded its limit.
         let left = limit - since(start) + Micros(1);
         if left <= Micros::ZERO {
             return Ok(None);
@@ -143,23 +141,23 @@ pub(super) fn poll(
         match rustix::event::poll(fds, Some(&left)) {
             Ok(0) | Err(rustix::io::Errno::INTR) => {}
             Ok(_) => return Ok(Some(since(start))),
-            Err(error) => return Err(Fault::new("cannot wait for a bot", error)),
+            Err(error) => return Err(Fault::new("cannot poll a bot", error)),
         }
     }
 }
 
-/// What a pipe had to offer.
+/// The result of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Drained {
-    /// So many bytes, at the front of the buffer.
+    /// Number of bytes at the front of the buffer.
     Bytes(usize),
-    /// Nothing for now.
+    /// No data for now.
     Nothing,
-    /// Its end.
+    /// End of file.
     End,
 }
 
-/// A buffer for reading, reused for every read of a seat.
+/// A read buffer, reused for all reads of a seat.
 #[derive(Debug)]
 pub(crate) struct Buffer(Vec<u8>);
 
@@ -168,7 +166,7 @@ impl Buffer {
         Self(vec![0; CHUNK])
     }
 
-    /// Reads what a pipe offers now.
+    /// Reads the available data of a pipe.
     pub(crate) fn read(&mut self, mut pipe: &File) -> Result<Drained, Fault> {
         loop {
             match pipe.read(&mut self.0[..]) {
@@ -189,7 +187,7 @@ impl Buffer {
     }
 }
 
-/// The end of what a bot wrote to its standard error.
+/// The tail of a bot's standard error.
 #[derive(Debug, Default)]
 pub(crate) struct Tail {
     bytes: Vec<u8>,
@@ -197,13 +195,12 @@ pub(crate) struct Tail {
 }
 
 impl Tail {
-    /// How many bytes were taken in.
+    /// Number of all bytes.
     pub(crate) fn total(&self) -> usize {
         self.dropped + self.bytes.len()
     }
 
-    /// Takes in what was written. Twice the tail is held before its older half goes, so that a
-    /// flood costs no more than it must.
+    /// Adds bytes. Drops the older half at twice the tail's size, so that a flood stays cheap.
     pub(crate) fn push(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
         if self.bytes.len() > 2 * TAIL {
@@ -217,7 +214,7 @@ impl Tail {
         self.dropped += surplus;
     }
 
-    /// Reads what standard error offers now, one pipe's worth at the most; closes it at its end.
+    /// Reads the available standard error, at most one pipe's capacity. Closes it at end of file.
     pub(crate) fn drain(
         &mut self,
         process: &mut Process,
@@ -232,12 +229,12 @@ impl Tail {
         Ok(())
     }
 
-    /// The last bytes written so far.
+    /// The last bytes so far.
     pub(crate) fn last(&self) -> &[u8] {
         &self.bytes[self.bytes.len().saturating_sub(TAIL)..]
     }
 
-    /// The last bytes written, and how many came before them.
+    /// The last bytes, and the number of bytes before them.
     pub(crate) fn finish(mut self) -> (Vec<u8>, usize) {
         self.cut();
         (self.bytes, self.dropped)
@@ -249,7 +246,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tail_keeps_the_end() {
+    fn a_tail_keeps_the_last_bytes() {
         let mut tail = Tail::default();
         for chunk in 0..300_u32 {
             tail.push(&[u8::try_from(chunk % 251).unwrap(); 1000]);

@@ -1,5 +1,5 @@
-//! A program that runs for the whole match, whatever it speaks: how it is started, stopped between
-//! its answers, measured, and how its end is told.
+//! A bot process that runs for the whole match, independent of the protocol: start, stop between
+//! replies, measurement and exit.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -9,19 +9,19 @@ use arbiter_games::{ClockKind, Forfeit, Micros, TimeSpent};
 use super::cpu_time::CpuCounter;
 use super::pipes::{self, Buffer, Drained, ENDING, For, StopSignal, Tail, micros};
 use super::{
-    AbsentSeat, ProtocolWarnings, SeatDriver, SeatFailure, SeatUsage, TimedReply, remains,
+    AbsentSeat, ProtocolWarnings, SeatDriver, SeatFailure, SeatUsage, TimedReply, seat_usage,
     would_not_stop,
 };
 use crate::fault::Fault;
 use crate::sandbox::{Exit, Jail, Process, Stdin};
 
-/// How long an answer takes before the whole process tree's time is measured.
-const WORTH_MEASURING: Micros = Micros::from_millis(1);
+/// Replies from this duration on have the whole process tree measured.
+const MEASURE_TREE_FROM: Micros = Micros::from_millis(1);
 
-/// Whether a step towards an answer succeeded, or why the bot forfeits.
-pub(super) type Outcome<T> = Result<Result<T, SeatFailure>, Fault>;
+/// The result of a step towards a reply, or why the bot forfeits.
+pub(super) type StepResult<T> = Result<Result<T, SeatFailure>, Fault>;
 
-/// A running program of a bot.
+/// A running process of a bot.
 #[derive(Debug)]
 pub(super) struct Program {
     pub(super) jail: Jail,
@@ -34,7 +34,7 @@ pub(super) struct Program {
 }
 
 impl Program {
-    /// Starts `argv` in `jail`, to be charged by `clock`; the seat in its place if it cannot be run.
+    /// Starts `argv` in `jail`. If that is impossible, returns a seat driver that forfeits.
     pub(super) fn start(
         mut jail: Jail,
         argv: &[String],
@@ -49,9 +49,9 @@ impl Program {
         Ok(Ok(Self { jail, process, stderr, buffer, stop, clock, cpu }))
     }
 
-    /// The processor time since it was last measured, of all processes if `whole`. Where it is not
-    /// charged, an answer that was there at once leaves children no time worth that price: theirs
-    /// is found with a later one.
+    /// Processor time since the last measurement, of the whole tree if `whole`. Measuring the tree
+    /// is slow. For a quick reply that is not charged by processor time, a later measurement
+    /// includes the children.
     fn measure(&mut self, whole: bool) -> Micros {
         match self.jail.leader_cpu_time() {
             Some(leaders) => self.cpu.advance(leaders, whole.then(|| self.jail.cpu_time())),
@@ -59,54 +59,54 @@ impl Program {
         }
     }
 
-    /// Wakes it for an answer.
-    pub(super) fn wake(&mut self) -> Result<(), Fault> {
+    /// Resumes the bot for a request.
+    pub(super) fn resume(&mut self) -> Result<(), Fault> {
         if self.clock == ClockKind::Cpu {
-            // What it burnt while it owed nothing is not this answer's to pay.
+            // This reply must not pay for processor time used since the last one.
             self.measure(true);
         }
         self.jail.resume()
     }
 
-    /// Lets it rest after a reply that took so long on the wall: the answer of a bot that is whole,
-    /// and stopped if that had to be waited for.
-    pub(super) fn rest(
+    /// Stops the bot after a reply and measures it. The reply becomes a failure if the bot did not
+    /// stop or lost a process.
+    pub(super) fn finish_reply(
         &mut self,
         wall: Micros,
         reply: Result<Vec<u8>, SeatFailure>,
     ) -> Result<TimedReply, Fault> {
         self.jail.pause()?;
         if self.clock == ClockKind::Cpu {
-            // Read while it stands, the account is exact.
+            // The measurement is exact only while the bot is stopped.
             self.jail.wait_until_idle()?;
         }
-        let whole = self.clock == ClockKind::Cpu || reply.is_err() || wall >= WORTH_MEASURING;
+        let whole = self.clock == ClockKind::Cpu || reply.is_err() || wall >= MEASURE_TREE_FROM;
         let cpu = self.measure(whole);
-        let reply = match self.stuck() {
-            None => self.whole(reply)?,
+        let reply = match self.stop_failure() {
+            None => self.check_whole(reply)?,
             Some(failure) => Err(failure),
         };
         Ok(TimedReply { reply, spent: TimeSpent { wall, cpu } })
     }
 
-    /// Waits until it rests, before another bot is asked.
-    pub(super) fn settle(&mut self) -> Result<(), Fault> {
+    /// Waits until the bot is stopped, before another bot is asked.
+    pub(super) fn wait_until_stopped(&mut self) -> Result<(), Fault> {
         self.jail.pause()?;
         self.jail.wait_until_idle().map(drop)
     }
 
-    /// The failure of a bot that would not stop when it was told to.
-    pub(super) fn stuck(&self) -> Option<SeatFailure> {
+    /// The failure of a bot that did not stop when requested.
+    pub(super) fn stop_failure(&self) -> Option<SeatFailure> {
         self.jail.is_stuck().then(would_not_stop)
     }
 
-    /// Takes in what it wrote to its standard error.
+    /// Reads its standard error.
     pub(super) fn drain_stderr(&mut self) -> Result<(), Fault> {
         self.stderr.drain(&mut self.process, &mut self.buffer)
     }
 
-    /// The failure of a bot that is gone or closed a pipe, with its exit if it has one.
-    pub(super) fn gone(&mut self, seen: &str) -> Result<SeatFailure, Fault> {
+    /// The failure of a bot that exited or closed a pipe, with its exit status if it has one.
+    pub(super) fn exit_failure(&mut self, observation: &str) -> Result<SeatFailure, Fault> {
         self.jail.resume()?;
         let start = Instant::now();
         let exit = loop {
@@ -124,23 +124,23 @@ impl Program {
         let detail = match (self.jail.kill_cause()?, exit) {
             (Some(cause), exit) => Exit::by(&cause, exit),
             (None, Some(exit)) => exit.to_string(),
-            (None, None) => format!("{seen}, but runs on"),
+            (None, None) => format!("{observation}, but is still running"),
         };
         Ok(SeatFailure { forfeit: Forfeit::Gone, detail })
     }
 
-    /// The reply of a bot none of whose processes was killed for want of memory. Its first one may
-    /// have answered all the same; but it is not the program any more that its author wrote.
-    fn whole(&mut self, reply: Result<Vec<u8>, SeatFailure>) -> Outcome<Vec<u8>> {
+    /// Turns the reply into a failure if a process of the bot was killed for lack of memory: the bot
+    /// is then no longer the program that its author wrote.
+    fn check_whole(&mut self, reply: Result<Vec<u8>, SeatFailure>) -> StepResult<Vec<u8>> {
         let Some(cause) = self.jail.check_oom_kill()? else { return Ok(reply) };
         self.jail.end_process(&mut self.process);
         let detail = Exit::by(&cause, None);
         Ok(Err(SeatFailure { forfeit: Forfeit::Gone, detail }))
     }
 
-    /// Reads on until the program has ended, at most until `deadline`: one that is stuck in writing
-    /// could not end by itself.
-    pub(super) fn farewell(&mut self, deadline: Instant) -> Result<(), Fault> {
+    /// Waits until the process has exited, at most until `deadline`. Reads its output meanwhile, so
+    /// that a full pipe does not block the exit.
+    pub(super) fn wait_for_exit(&mut self, deadline: Instant) -> Result<(), Fault> {
         let limit = micros(deadline.saturating_duration_since(Instant::now()));
         self.jail.resume()?;
         let start = Instant::now();
@@ -160,13 +160,13 @@ impl Program {
         self.drain_stderr()
     }
 
-    /// How it ended, if it has.
+    /// The exit status, if it has exited.
     pub(super) fn exit(&mut self) -> Option<Exit> {
         self.process.exit().or_else(|| self.jail.reap(&mut self.process))
     }
 
-    /// Kills what still runs, and tells what is left.
-    pub(super) fn close(self, manners: ProtocolWarnings) -> Result<SeatUsage, Fault> {
-        remains(self.jail, self.stderr, manners)
+    /// Kills the remaining processes and returns the usage.
+    pub(super) fn close(self, warnings: ProtocolWarnings) -> Result<SeatUsage, Fault> {
+        seat_usage(self.jail, self.stderr, warnings)
     }
 }

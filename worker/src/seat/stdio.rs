@@ -1,19 +1,19 @@
-//! A bot that runs for the whole match and talks through its standard input and output.
+//! Seat driver for a bot that runs for the whole match and uses standard input and output.
 //!
 //! # Theory of operation
 //!
-//! One request is under way at a time. Before it is written, what the bot wrote unasked is
-//! looked at: white space is dropped, anything else is an answer to no question. The time of an
-//! answer runs from the moment the request is fully written to the moment a wait finds its last
+//! One request is pending at a time. Before it is written, unrequested output of the bot is
+//! checked: white space is dropped, anything else is a forfeit. The time of a
+//! reply runs from the moment the request is fully written to the moment a wait finds its last
 //! byte readable; the clock is read right after that wait, before the byte itself.
 //!
-//! A program that ended has perhaps answered before it did: what is in its pipe is read to the
-//! end first, and a complete answer counts. Its end itself is noticed through a process
-//! descriptor, since a child that it left behind may hold the pipe open.
+//! A program may reply before it exits. The driver first reads its pipe to the end, and a complete
+//! reply counts. It detects the exit through a process descriptor, because a child process may hold
+//! the pipe open.
 //!
-//! Between its answers a bot rests: it is stopped, unless it may think on its opponent's time. It
-//! is told to stop as soon as it has answered, and seen to stand before another bot is asked. It is
-//! woken before its request is written, and pays for none of that.
+//! Between its replies a bot is stopped, unless it may ponder. The stop is requested right after
+//! the reply, and awaited before another bot is asked. The bot is resumed before its next request
+//! is written. It is not charged for any of this.
 
 use std::io::{self, Write as _};
 use std::sync::Arc;
@@ -23,30 +23,29 @@ use arbiter_games::{ClockKind, Forfeit, Framing, Micros};
 
 use super::framing::{MAX_OUTPUT_LEN, MAX_REPLY_LEN, ReplyFramer};
 use super::pipes::{self, Drained, For, StopSignal, since};
-use super::program::{Outcome, Program};
+use super::program::{Program, StepResult};
 use super::{SeatDriver, SeatFailure, SeatUsage, TimedReply};
 use crate::fault::Fault;
 use crate::sandbox::{Exit, Jail};
 
-/// How much of what a bot wrote is quoted to its author, in bytes.
-const QUOTED: usize = 60;
+/// Maximum number of quoted bytes in an evidence text.
+const MAX_QUOTED: usize = 60;
 
-/// A bot with standing pipes: a referee's end of a conversation with its program.
+/// The driver of one bot.
 #[derive(Debug)]
 pub struct StdioSeat {
     program: Program,
-    frames: ReplyFramer,
-    answered: bool,
-    /// The request being written, with its newline; kept for its room.
+    framer: ReplyFramer,
+    has_replied: bool,
+    /// Buffer for the request with its newline, reused.
     line: Vec<u8>,
 }
 
-/// An answer or its failure, and how long it was waited for.
-type Listened = Result<(Micros, Result<Vec<u8>, SeatFailure>), Fault>;
+/// A reply or failure, and the time waited for it.
+type ReplyWithTime = Result<(Micros, Result<Vec<u8>, SeatFailure>), Fault>;
 
 impl StdioSeat {
-    /// Starts `argv` in `jail`, to be charged by `clock`. A program that cannot be started forfeits
-    /// at its first request.
+    /// Starts `argv` in `jail`. A program that cannot be started forfeits at its first request.
     pub fn start(
         jail: Jail,
         argv: &[String],
@@ -58,16 +57,16 @@ impl StdioSeat {
             Ok(program) => program,
             Err(absent) => return Ok(absent),
         };
-        let frames = ReplyFramer::new(framing);
-        Ok(Box::new(Self { program, frames, answered: false, line: Vec::new() }))
+        let framer = ReplyFramer::new(framing);
+        Ok(Box::new(Self { program, framer, has_replied: false, line: Vec::new() }))
     }
 
-    /// Reads what was written unasked: nothing but white space may have been.
-    fn listen_before(&mut self) -> Outcome<()> {
+    /// Reads unrequested output, which must be white space.
+    fn check_unrequested_output(&mut self) -> StepResult<()> {
         let mut closed = false;
-        while !self.frames.flooded() {
+        while !self.framer.flooded() {
             match self.program.buffer.read(&self.program.process.stdout)? {
-                Drained::Bytes(count) => self.frames.push(self.program.buffer.front(count)),
+                Drained::Bytes(count) => self.framer.push(self.program.buffer.front(count)),
                 Drained::Nothing => break,
                 Drained::End => {
                     closed = true;
@@ -75,21 +74,25 @@ impl StdioSeat {
                 }
             }
         }
-        if self.frames.flooded() {
+        if self.framer.flooded() {
             return Ok(Err(self.flood()));
         }
-        if let Some(surplus) = self.frames.surplus() {
+        if let Some(surplus) = self.framer.surplus() {
             let detail =
                 format!("wrote {} bytes without being asked: {}", surplus.len(), quote(surplus));
-            self.frames.drop_surplus();
+            self.framer.drop_surplus();
             return Ok(Err(SeatFailure { forfeit: Forfeit::Illegal, detail }));
         }
-        if closed { self.program.gone("closed its standard output").map(Err) } else { Ok(Ok(())) }
+        if closed {
+            self.program.exit_failure("closed its standard output").map(Err)
+        } else {
+            Ok(Ok(()))
+        }
     }
 
-    /// Writes a request; its time has not begun yet, but a bot that reads nothing runs out of it
-    /// all the same.
-    fn deliver(&mut self, text: &str, limit: Micros) -> Outcome<()> {
+    /// Writes a request. The time of the reply starts afterwards, but a bot that does not read
+    /// loses on time as well.
+    fn write_request(&mut self, text: &str, limit: Micros) -> StepResult<()> {
         self.line.clear();
         self.line.extend_from_slice(text.as_bytes());
         self.line.push(b'\n');
@@ -97,7 +100,7 @@ impl StdioSeat {
         let mut written = 0;
         loop {
             let Some(stdin) = &mut self.program.process.stdin else {
-                unreachable!("open until the farewell")
+                unreachable!("open until close_input")
             };
             match stdin.write(&self.line[written..]) {
                 Ok(count) => written += count,
@@ -114,7 +117,7 @@ impl StdioSeat {
                         self.program.drain_stderr()?;
                     }
                     if ready.ended {
-                        return self.program.gone("ended").map(Err);
+                        return self.program.exit_failure("ended").map(Err);
                     }
                     if ready.waited > limit {
                         let all = self.line.len();
@@ -123,13 +126,13 @@ impl StdioSeat {
                         return Ok(Err(SeatFailure { forfeit: Forfeit::Clock, detail }));
                     }
                     if ready.stdout && !ready.stdin {
-                        // It answers before it has read the question; its room may come yet.
-                        if let Err(failure) = self.listen_before()? {
+                        // Output before it has read the request. It may read the rest later.
+                        if let Err(failure) = self.check_unrequested_output()? {
                             return Ok(Err(failure));
                         }
                     }
                 }
-                Err(_) => return self.program.gone("closed its standard input").map(Err),
+                Err(_) => return self.program.exit_failure("closed its standard input").map(Err),
             }
             if written == self.line.len() {
                 return Ok(Ok(()));
@@ -137,8 +140,8 @@ impl StdioSeat {
         }
     }
 
-    /// Waits for the answer, and says when its last byte was there.
-    fn listen(&mut self, start: Instant, limit: Micros) -> Listened {
+    /// Waits for the reply. Returns the time when its last byte arrived.
+    fn read_reply(&mut self, start: Instant, limit: Micros) -> ReplyWithTime {
         loop {
             let ready =
                 pipes::wait(&self.program.process, For::Output, &self.program.stop, start, limit)?;
@@ -148,54 +151,57 @@ impl StdioSeat {
             let mut closed = false;
             if ready.stdout {
                 match self.program.buffer.read(&self.program.process.stdout)? {
-                    Drained::Bytes(count) => self.frames.push(self.program.buffer.front(count)),
+                    Drained::Bytes(count) => self.framer.push(self.program.buffer.front(count)),
                     Drained::Nothing => {}
                     Drained::End => closed = true,
                 }
             }
-            if let Some(answer) = self.frames.take() {
-                return Ok((ready.waited, self.only(answer)));
+            if let Some(reply) = self.framer.take() {
+                return Ok((ready.waited, self.single_reply(reply)));
             }
-            if self.frames.flooded() {
+            if self.framer.flooded() {
                 return Ok((ready.waited, Err(self.flood())));
             }
             if closed {
-                return Ok((ready.waited, Err(self.program.gone("closed its standard output")?)));
+                return Ok((
+                    ready.waited,
+                    Err(self.program.exit_failure("closed its standard output")?),
+                ));
             }
-            // Whether it ended is asked last: what it wrote before is read first, all of it.
+            // The exit is checked last, after all of its output was read.
             if ready.ended && !ready.stdout {
-                return Ok((ready.waited, Err(self.program.gone("ended")?)));
+                return Ok((ready.waited, Err(self.program.exit_failure("ended")?)));
             }
             if ready.waited > limit {
-                let detail = match self.frames.unfinished() {
+                let detail = match self.framer.unfinished() {
                     0 => String::new(),
-                    bytes => format!("{bytes} bytes came, without the end of an answer"),
+                    bytes => format!("{bytes} bytes received, without the end of a reply"),
                 };
                 return Ok((ready.waited, Err(SeatFailure { forfeit: Forfeit::Clock, detail })));
             }
         }
     }
 
-    /// The answer, if nothing came with it.
-    fn only(&mut self, answer: Vec<u8>) -> Result<Vec<u8>, SeatFailure> {
-        let Some(surplus) = self.frames.surplus() else { return Ok(answer) };
+    /// Returns the reply if no other output came with it.
+    fn single_reply(&mut self, reply: Vec<u8>) -> Result<Vec<u8>, SeatFailure> {
+        let Some(surplus) = self.framer.surplus() else { return Ok(reply) };
         let detail = format!(
-            "wrote {} bytes more than one answer: {} behind {}",
+            "wrote {} bytes more than one reply: {} after {}",
             surplus.len(),
             quote(surplus),
-            quote(&answer)
+            quote(&reply)
         );
-        self.frames.drop_surplus();
+        self.framer.drop_surplus();
         Err(SeatFailure { forfeit: Forfeit::Illegal, detail })
     }
 
     fn flood(&self) -> SeatFailure {
-        let detail = if self.frames.unfinished() > MAX_REPLY_LEN {
-            format!("wrote more than {MAX_REPLY_LEN} bytes without ending an answer")
+        let detail = if self.framer.unfinished() > MAX_REPLY_LEN {
+            format!("wrote more than {MAX_REPLY_LEN} bytes without ending a reply")
         } else {
             format!(
-                "wrote {} bytes in one match; {MAX_OUTPUT_LEN} is the most",
-                self.frames.total()
+                "wrote {} bytes in one match; the maximum is {MAX_OUTPUT_LEN}",
+                self.framer.total()
             )
         };
         SeatFailure { forfeit: Forfeit::Flood, detail }
@@ -204,35 +210,35 @@ impl StdioSeat {
 
 impl SeatDriver for StdioSeat {
     fn ask(&mut self, text: &str, limit: Micros) -> Result<TimedReply, Fault> {
-        self.answered = true;
-        if let Some(failure) = self.program.stuck() {
+        self.has_replied = true;
+        if let Some(failure) = self.program.stop_failure() {
             return Ok(failure.into());
         }
-        if let Err(failure) = self.listen_before()? {
+        if let Err(failure) = self.check_unrequested_output()? {
             return Ok(failure.into());
         }
-        self.program.wake()?;
+        self.program.resume()?;
         let begun = Instant::now();
-        let (wall, reply) = match self.deliver(text, limit)? {
-            Ok(()) => self.listen(Instant::now(), limit)?,
+        let (wall, reply) = match self.write_request(text, limit)? {
+            Ok(()) => self.read_reply(Instant::now(), limit)?,
             Err(failure) => (since(begun), Err(failure)),
         };
-        self.program.rest(wall, reply)
+        self.program.finish_reply(wall, reply)
     }
 
-    fn settle(&mut self) -> Result<(), Fault> {
-        self.program.settle()
+    fn wait_until_stopped(&mut self) -> Result<(), Fault> {
+        self.program.wait_until_stopped()
     }
 
-    fn tell(&mut self, text: &str) {
+    fn notify(&mut self, text: &str) {
         if let Some(stdin) = &mut self.program.process.stdin {
-            // A bot that is gone, or whose pipe is full, misses news it does not care for.
+            // A bot that is gone or does not read misses the message.
             drop(stdin.write(format!("{text}\n").as_bytes()));
         }
     }
 
-    fn starting_up(&self) -> bool {
-        !self.answered
+    fn is_starting_up(&self) -> bool {
+        !self.has_replied
     }
 
     fn stderr(&self) -> &[u8] {
@@ -247,22 +253,22 @@ impl SeatDriver for StdioSeat {
         self.program.jail.kill();
     }
 
-    fn hang_up(&mut self) {
+    fn close_input(&mut self) {
         self.program.process.stdin = None;
     }
 
-    fn farewell(&mut self, deadline: Instant) -> Result<(), Fault> {
-        self.program.farewell(deadline)
+    fn wait_for_exit(&mut self, deadline: Instant) -> Result<(), Fault> {
+        self.program.wait_for_exit(deadline)
     }
 
     fn close(self: Box<Self>) -> Result<SeatUsage, Fault> {
-        self.program.close(self.frames.manners())
+        self.program.close(self.framer.warnings())
     }
 }
 
-/// A bot's bytes for a message: escaped, and cut if they are long.
+/// Quotes bytes for a message: escaped and truncated.
 fn quote(bytes: &[u8]) -> String {
-    let shown = &bytes[..bytes.len().min(QUOTED)];
+    let shown = &bytes[..bytes.len().min(MAX_QUOTED)];
     let more = if shown.len() < bytes.len() { "…" } else { "" };
     format!("{:?}{more}", String::from_utf8_lossy(shown))
 }

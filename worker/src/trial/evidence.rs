@@ -1,4 +1,4 @@
-//! What led to a forfeit, for the bot's author.
+//! Evidence of a forfeit, for the bot's author.
 
 use std::collections::VecDeque;
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -12,16 +12,16 @@ use super::TrialFailure;
 use crate::bounded_read::open_regular;
 use crate::match_runner::SeatSummary;
 
-/// How many lines of the conversation are shown, from its end.
-const TURNS: usize = 8;
+/// Number of shown lines from the end of the dialogue.
+const DIALOGUE_LINES: usize = 8;
 
-/// How many lines of standard error are shown, from its end.
-const STDERR: usize = 12;
+/// Number of shown lines from the end of standard error.
+const STDERR_LINES: usize = 12;
 
-/// The longest line that is shown, in characters.
-const LONGEST: usize = 300;
+/// Maximum length of a shown line, in characters.
+const MAX_LINE_LEN: usize = 300;
 
-/// What is read of a line of a record.
+/// The fields read from a line of a record.
 #[derive(Debug, Deserialize)]
 struct Line {
     seat: Option<usize>,
@@ -29,93 +29,95 @@ struct Line {
     reply: Option<String>,
 }
 
-/// Why the bot at `seat`, from 1, failed the match at `place`.
-pub(super) fn failing(
+/// Describes the forfeit of the bot at `seat`, from 1. `place` names the match.
+pub(super) fn describe(
     game: &Game,
     forfeit: Forfeit,
     place: &str,
     seat: usize,
-    report: &SeatSummary,
+    summary: &SeatSummary,
     record: &Path,
 ) -> TrialFailure {
-    let detail = report.detail.clone().unwrap_or_else(|| forfeit.to_string());
-    let Conversation { turns, answers } = conversation(record, seat);
-    let verdict = format!("{place}: it forfeits, {detail}");
-    let mut evidence = vec![format!("{place}, after {answers} answers: {detail}")];
-    evidence.extend(turns.iter().map(|turn| format!("  {turn}")));
-    evidence.extend(expected(game, forfeit, &detail, answers).map(str::to_owned));
-    let stderr = String::from_utf8_lossy(&report.remains.stderr);
+    let detail = summary.detail.clone().unwrap_or_else(|| forfeit.to_string());
+    let Dialogue { lines: dialogue, replies } = read_dialogue(record, seat);
+    let reason = format!("{place}: forfeit, {detail}");
+    let mut evidence = vec![format!("{place}, after {replies} replies: {detail}")];
+    evidence.extend(dialogue.iter().map(|line| format!("  {line}")));
+    evidence.extend(hint(game, forfeit, &detail, replies).map(str::to_owned));
+    let stderr = String::from_utf8_lossy(&summary.usage.stderr);
     let lines: Vec<_> = stderr.lines().collect();
     if !lines.is_empty() {
-        evidence.push("the end of its standard error:".to_owned());
-        let end = &lines[lines.len().saturating_sub(STDERR)..];
-        evidence.extend(end.iter().map(|line| format!("  {}", cut(line))));
+        evidence.push("last lines of its standard error:".to_owned());
+        let end = &lines[lines.len().saturating_sub(STDERR_LINES)..];
+        evidence.extend(end.iter().map(|line| format!("  {}", truncate(line))));
     }
-    TrialFailure { verdict, evidence: evidence.join("\n") }
+    TrialFailure { reason, evidence: evidence.join("\n") }
 }
 
-/// The end of a conversation.
+/// The end of the dialogue with a bot.
 #[derive(Debug, Default)]
-struct Conversation {
-    /// The last turns, in order: what was said to the bot, `>`, and what it answered, `<`.
-    turns: VecDeque<String>,
-    /// How many answers there were in all.
-    answers: usize,
+struct Dialogue {
+    /// The last lines, in order: `>` requests and `<` replies.
+    lines: VecDeque<String>,
+    /// Number of all replies.
+    replies: usize,
 }
 
-/// What was said to the bot and what it answered, read line by line: a record may be long.
-fn conversation(record: &Path, seat: usize) -> Conversation {
-    let mut found = Conversation::default();
-    // Without a record there is less to show.
-    let Ok(file) = open_regular(record) else { return found };
-    let (mut lines, mut text) = (BufReader::new(file), Vec::new());
+/// Reads a dialogue from a record, line by line because a record may be long.
+fn read_dialogue(record: &Path, seat: usize) -> Dialogue {
+    let mut dialogue = Dialogue::default();
+    // Without a record the evidence has no dialogue.
+    let Ok(file) = open_regular(record) else { return dialogue };
+    let mut lines = BufReader::new(file);
+    let mut text = Vec::new();
     while lines.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut text).is_ok_and(|read| read > 0)
     {
         if let Ok(line) = serde_json::from_slice::<Line>(&text)
             && line.seat == Some(seat)
         {
-            found.answers += usize::from(line.send.is_none() && line.reply.is_some());
-            let said = line.send.map(|text| format!("> {}", cut(&text)));
-            found.turns.extend(said.or_else(|| line.reply.map(|text| format!("< {}", cut(&text)))));
-            if found.turns.len() > TURNS {
-                found.turns.pop_front();
+            dialogue.replies += usize::from(line.send.is_none() && line.reply.is_some());
+            let request = line.send.map(|text| format!("> {}", truncate(&text)));
+            let reply = || line.reply.map(|text| format!("< {}", truncate(&text)));
+            dialogue.lines.extend(request.or_else(reply));
+            if dialogue.lines.len() > DIALOGUE_LINES {
+                dialogue.lines.pop_front();
             }
         }
         text.clear();
     }
-    found
+    dialogue
 }
 
-/// The beginning of a text, in one line.
-fn cut(text: &str) -> String {
-    let mut shown: String = text.chars().take(LONGEST).collect();
+/// Truncates a text and joins its lines.
+fn truncate(text: &str) -> String {
+    let mut shown: String = text.chars().take(MAX_LINE_LEN).collect();
     if shown.len() < text.len() {
         shown.push('…');
     }
     shown.replace('\n', "⏎")
 }
 
-/// What the referee would have expected, where that helps.
-fn expected(game: &Game, forfeit: Forfeit, detail: &str, answers: usize) -> Option<&'static str> {
+/// A hint for the author, where one helps.
+fn hint(game: &Game, forfeit: Forfeit, detail: &str, replies: usize) -> Option<&'static str> {
     let gtp = game.bots.framing == Framing::Gtp;
     match forfeit {
-        Forfeit::Clock if detail.contains("without the end of an answer") && gtp => {
-            Some("expected: an answer that begins with `=` and ends with an empty line")
+        Forfeit::Clock if detail.contains("without the end of a reply") && gtp => {
+            Some("expected: a reply that begins with `=` and ends with an empty line")
         }
-        Forfeit::Clock if detail.contains("without the end of an answer") => {
-            Some("expected: an answer that ends with a newline")
+        Forfeit::Clock if detail.contains("without the end of a reply") => {
+            Some("expected: a reply that ends with a newline")
         }
-        Forfeit::Clock if answers == 0 => Some(
-            "nothing came: if it did answer, its output is buffered; flush it after each answer",
-        ),
-        Forfeit::Illegal if detail.contains("more than one answer") => {
-            Some("expected: one answer to each request, and nothing besides")
+        Forfeit::Clock if replies == 0 => {
+            Some("no output arrived: if it did reply, flush standard output after each reply")
+        }
+        Forfeit::Illegal if detail.contains("more than one reply") => {
+            Some("expected: one reply to each request, and nothing else")
         }
         Forfeit::Illegal if detail.contains("without being asked") => {
-            Some("expected: nothing on standard output but answers; use standard error")
+            Some("expected: only replies on standard output; write logs to standard error")
         }
-        Forfeit::Gone if answers == 0 => {
-            Some("it ended before its first answer: does it run in an empty environment?")
+        Forfeit::Gone if replies == 0 => {
+            Some("it exited before its first reply: does it run in an empty environment?")
         }
         _ => None,
     }

@@ -133,13 +133,13 @@ fn tried(lab: &Lab, directory: &Path) -> TrialOutcome {
         params: Params::read(&blackjack::game(), patient).unwrap(),
         seed: Seed([7; 32]),
         clock: ClockRules::OFFICIAL,
-        terms: JailConfig::default(),
+        jail: JailConfig::default(),
         name: submission.name,
         opponents: Vec::new(),
     };
     let scratch = tempfile::tempdir().unwrap();
     let bytes = submission.bundle.bytes();
-    trial.examine(&lab.host, &Arc::new(stop), bytes, scratch.path(), &mut |_| {}).unwrap()
+    trial.run(&lab.host, &Arc::new(stop), bytes, scratch.path(), &mut |_| {}).unwrap()
 }
 
 fn language(lab: &Lab, program: &Program) {
@@ -154,8 +154,8 @@ fn language(lab: &Lab, program: &Program) {
     let before = lab.settled_census();
     let directory = bot(program.build, program.run, &[(program.file, program.text)]);
     let tried = tried(lab, directory.path());
-    assert_eq!(tried.failing, None, "{}", tried.log);
-    assert_eq!(tried.figures.matches, 2);
+    assert_eq!(tried.failure, None, "{}", tried.log);
+    assert_eq!(tried.measurements.matches, 2);
     // What was built is a bundle of its own that plays without being built again.
     let built = tried.program.unwrap();
     let again = tempfile::tempdir().unwrap();
@@ -164,7 +164,7 @@ fn language(lab: &Lab, program: &Program) {
     assert!(!manifest.contains("build ="), "{manifest}");
     drop((directory, again));
     lab.assert_nothing_left(&before);
-    println!("  {:?}", tried.figures);
+    println!("  {:?}", tried.measurements);
 }
 
 /// What became of a hostile build, and the bot's directory.

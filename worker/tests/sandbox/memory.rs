@@ -128,7 +128,7 @@ fn executed(lab: &Lab) {
                 let after = seat.ask("well", PATIENCE).unwrap().reply;
                 assert_eq!(after.unwrap(), b"ok", "its next decision is its own");
                 let after = seat.ask("crash", PATIENCE).unwrap().reply.unwrap_err();
-                assert_eq!(after.detail, "exited with code 3, and wrote nothing");
+                assert_eq!(after.detail, "exited with code 3 without output");
             }
         },
     );

@@ -202,7 +202,7 @@ fn will_not_stop(lab: &Lab) {
         let answer = seat.ask("?", LIMIT).unwrap();
         // By the wall clock it has answered; by the other its account was waited for.
         assert_eq!(answer.reply.is_ok(), clock == ClockKind::Wall, "{answer:?}");
-        seat.settle().unwrap();
+        seat.wait_until_stopped().unwrap();
         let failure = seat.ask("?", LIMIT).unwrap().reply.unwrap_err();
         assert_eq!(failure.forfeit, Forfeit::Gone);
         assert!(failure.detail.starts_with("would not stop"), "{failure:?}");

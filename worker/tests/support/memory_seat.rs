@@ -28,7 +28,7 @@ impl<F> fmt::Debug for MemorySeat<F> {
     }
 }
 
-impl<F: FnMut(&str) -> Spoken> Seat for MemorySeat<F> {
+impl<F: FnMut(&str) -> Spoken> SeatDriver for MemorySeat<F> {
     fn ask(&mut self, text: &str, _limit: Micros) -> Result<TimedReply, Fault> {
         assert!(!self.dismissed, "a dismissed bot is never asked again");
         let (reply, wall) = (self.bot)(text);
@@ -36,7 +36,7 @@ impl<F: FnMut(&str) -> Spoken> Seat for MemorySeat<F> {
         Ok(TimedReply { reply: reply.map(String::into_bytes), spent })
     }
 
-    fn tell(&mut self, _text: &str) {
+    fn notify(&mut self, _text: &str) {
         assert!(!self.dismissed, "a dismissed bot is never told anything again");
     }
 

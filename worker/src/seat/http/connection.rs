@@ -1,33 +1,33 @@
-//! One connection of a bot: bytes that came and are no request yet, and bytes that are still to go.
+//! A connection of a bot: received bytes that are not a request yet, and unsent bytes.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{Shutdown, TcpStream};
 
 use arbiter_proto::tricks_http::Format;
 
-use super::request::{self, Parsed, Refused, Request};
+use super::request::{self, Parsed, Refusal, Request};
 
-/// What a client that waits for it is told before it sends a body.
-const GO_ON: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
+/// The interim response for a client that waits before it sends a body.
+const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
-/// A connection. It never blocks.
+/// A non-blocking connection.
 ///
-/// After its last answer the client reads the end of the stream at once, but the socket stays until
-/// the client closes it too, and what still comes is thrown away. If it were closed with bytes
-/// unread the kernel would reset the connection, and the client could lose the answer.
+/// After the last response the stream is shut down for writing, but the socket stays open until the
+/// client closes it, and further data is dropped. If the socket were closed with unread bytes, the
+/// kernel would reset the connection and the client could lose the response.
 #[derive(Debug)]
 pub(super) struct Connection {
-    /// What it is told apart by, never used again.
+    /// Unique number.
     pub(super) number: u64,
     pub(super) stream: TcpStream,
     inbox: Vec<u8>,
     outbox: Vec<u8>,
-    /// Whether the client was told to go on with the body of this request.
-    told_to_go_on: bool,
-    /// The last answer was given: what comes is no request any more, and the client reads the end
-    /// of the stream as soon as everything was written.
+    /// Whether `100 Continue` was sent for this request.
+    sent_continue: bool,
+    /// The last response was queued. Further data is dropped, and the stream ends when everything
+    /// is written.
     closing: bool,
-    /// The other side will send nothing more, or is gone.
+    /// The client sends nothing more, or is gone.
     ended: bool,
 }
 
@@ -39,39 +39,39 @@ impl Connection {
             stream,
             inbox: Vec::new(),
             outbox: Vec::new(),
-            told_to_go_on: false,
+            sent_continue: false,
             closing: false,
             ended: false,
         })
     }
 
-    /// Whether something is still to be written.
+    /// Whether data waits to be written.
     pub(super) fn is_writing(&self) -> bool {
         !self.outbox.is_empty()
     }
 
-    /// Whether it is read from: not while its client leaves answers unread, or they would pile up.
+    /// Whether to read from it. Not while responses are unwritten, because they would pile up.
     pub(super) fn is_listening(&self) -> bool {
         !self.ended && !self.is_writing()
     }
 
-    /// Whether the last answer was written, and only the client's end is waited for.
+    /// Whether the last response was written and the client has still to close.
     pub(super) fn is_lingering(&self) -> bool {
         self.closing && !self.is_writing()
     }
 
-    /// Whether it serves no purpose any more, unless an answer is owed to it.
+    /// Whether it can be closed, unless a response is pending.
     pub(super) fn is_done(&self) -> bool {
         self.ended && !self.is_writing()
     }
 
-    /// How many bytes came that are no request yet.
+    /// Number of received bytes that are not a complete request yet.
     pub(super) fn unfinished(&self) -> usize {
         self.inbox.len()
     }
 
-    /// Reads what is there now, into `buffer` first: how many bytes came. After the last answer
-    /// they are thrown away.
+    /// Reads available data through `buffer`. Returns the number of bytes. After the last response
+    /// they are dropped.
     pub(super) fn read(&mut self, buffer: &mut [u8]) -> usize {
         loop {
             match self.stream.read(buffer) {
@@ -84,26 +84,26 @@ impl Connection {
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                Err(_) => self.break_off(),
+                Err(_) => self.give_up(),
             }
             return 0;
         }
     }
 
-    /// The next whole request, if there is one.
-    pub(super) fn take(&mut self) -> Result<Option<Request>, Refused> {
+    /// Takes the next complete request.
+    pub(super) fn take(&mut self) -> Result<Option<Request>, Refusal> {
         if self.closing || self.inbox.is_empty() {
             return Ok(None);
         }
         match request::parse(&self.inbox)? {
-            Parsed::Whole(request, length) => {
+            Parsed::Complete(request, length) => {
                 self.inbox.drain(..length);
-                self.told_to_go_on = false;
+                self.sent_continue = false;
                 Ok(Some(request))
             }
-            Parsed::Unfinished { waits } => {
-                if waits && !std::mem::replace(&mut self.told_to_go_on, true) {
-                    self.outbox.extend_from_slice(GO_ON);
+            Parsed::Incomplete { waits } => {
+                if waits && !std::mem::replace(&mut self.sent_continue, true) {
+                    self.outbox.extend_from_slice(CONTINUE);
                     self.write();
                 }
                 Ok(None)
@@ -111,8 +111,8 @@ impl Connection {
         }
     }
 
-    /// Answers a request with lines.
-    pub(super) fn answer(&mut self, status: u16, format: Format, lines: &str, keeps_alive: bool) {
+    /// Responds to a request.
+    pub(super) fn respond(&mut self, status: u16, format: Format, lines: &str, keeps_alive: bool) {
         let body = format.answer(lines);
         let connection = if keeps_alive { "keep-alive" } else { "close" };
         let allow = if status == 405 { "Allow: POST\r\n" } else { "" };
@@ -132,7 +132,7 @@ impl Connection {
         self.write();
     }
 
-    /// Writes what there is room for, and ends the stream behind the last answer.
+    /// Writes as much as possible, and ends the stream after the last response.
     pub(super) fn write(&mut self) {
         if self.outbox.is_empty() {
             return;
@@ -142,22 +142,22 @@ impl Connection {
                 Ok(count) => drop(self.outbox.drain(..count)),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                Err(_) => return self.break_off(),
+                Err(_) => return self.give_up(),
             }
         }
         if self.closing && self.stream.shutdown(Shutdown::Write).is_err() {
-            self.break_off();
+            self.give_up();
         }
     }
 
-    /// The other side is gone: nothing can be read or written.
-    fn break_off(&mut self) {
+    /// Gives up a broken connection.
+    fn give_up(&mut self) {
         self.ended = true;
         self.outbox.clear();
     }
 }
 
-/// The words for a status.
+/// The reason phrase of a status.
 fn reason(status: u16) -> &'static str {
     match status {
         200 => "OK",
