@@ -297,7 +297,7 @@ fn matches_of_a_worker_are_void() {
         &["stood down: it forfeited 2 of 2 matches in edition 1", "submit a better version"];
     refused(&site.run(&site.bob, &["log", "cup", "two"]), 0, notice);
     let standing = |token: &str| objects(&site.run(token, &["bots", "cup", "--json"])).remove(1);
-    assert_eq!(standing("")["stood_down"], true);
+    assert_eq!(standing("")["suspended"], true);
     assert_eq!(
         (&standing("")["reason"], &standing(&site.ada)["reason"]),
         (&json!(null), &json!(null))
@@ -307,7 +307,7 @@ fn matches_of_a_worker_are_void() {
     let reinstate = ["bots", "cup", "--reinstate", "two"];
     refused(&site.run(&site.bob, &reinstate), 3, &["role organiser"]);
     site.tell(&reinstate);
-    assert_eq!(standing("")["stood_down"], false);
+    assert_eq!(standing("")["suspended"], false);
 
     let void = ["tournament", "void", "cup", "--worker", "cellar", "--json"];
     refused(&site.run(&site.ada, &void), 3, &["role organiser"]);

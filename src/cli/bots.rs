@@ -117,7 +117,7 @@ fn bot_json(bot: &Bot) -> Value {
         "house": bot.owner.is_empty(),
         "own": bot.owned_by_caller,
         "withdrawn": bot.withdrawn,
-        "stood_down": bot.suspended,
+        "suspended": bot.suspended,
         "reason": filled(&bot.suspended_reason),
         "version": version.map(|version| version.number),
         "digest": version.map(|version| hex(&version.digest)),

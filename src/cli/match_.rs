@@ -135,10 +135,10 @@ fn status_json(found: &MatchStatus) -> Value {
     });
     let more = json!({
         "wall_ms": played.then_some(found.wall_ms),
-        "taken_from": filled(&found.reused_from),
+        "reused_from": filled(&found.reused_from),
         "worker": filled(&found.worker),
         "level": filled(&found.level),
-        "faulty": found.failed_leases,
+        "failed_leases": found.failed_leases,
         "faults": found.faults,
         "evidence": evidence.collect::<Vec<_>>(),
     });

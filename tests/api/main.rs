@@ -73,10 +73,9 @@ fn the_api_returns_the_same_data_as_commands() {
     for (found, printed) in
         server.all(&format!("{cup}/bots"), 2).iter().zip(server.up.json("bots cup"))
     {
-        for key in ["bot", "owner", "house", "withdrawn", "reason"] {
+        for key in ["bot", "owner", "house", "withdrawn", "suspended", "reason"] {
             assert_eq!(found[key], printed[key], "{key}");
         }
-        assert_eq!(found["suspended"], printed["stood_down"]);
         for key in ["version", "digest", "submitted_at"] {
             assert_eq!(found["newest"][key], printed[key], "{key}");
         }

@@ -51,8 +51,8 @@ fn a_match_and_what_it_came_to() {
             "params": {"board": "x"},
             "seats": [{"bot": "ada", "version": 2}, {"bot": "bob", "version": 2}],
             "scores": [[2], [0]], "forfeits": [null, "clock"], "bad_answers": [0, 0],
-            "transcript": "11".repeat(32), "wall_ms": 1237, "taken_from": null, "worker": "cellar-3", "level": "A'",
-            "faulty": 1, "faults": ["worker lost\u{1b}[2J"], "evidence": [null,
+            "transcript": "11".repeat(32), "wall_ms": 1237, "reused_from": null, "worker": "cellar-3", "level": "A'",
+            "failed_leases": 1, "faults": ["worker lost\u{1b}[2J"], "evidence": [null,
                 {"detail": "clock: 12 ms\u{1b} over", "wall_us": 512_000, "cpu_us": 9}]})]
     );
     fails(&run(&server, &["match", "3/18"]), 2, &["no match 3/18"]);
@@ -151,7 +151,7 @@ fn bots_and_what_became_of_them() {
     assert_eq!(
         lines[0],
         json!({"bot": "house", "owner": null, "house": true, "own": false, "withdrawn": false,
-            "stood_down": false, "reason": null, "version": 1,
+            "suspended": false, "reason": null, "version": 1,
             "digest": "cd".repeat(32), "submitted_at": "2001-09-09T01:46:40.000000Z",
             "pending": null})
     );

@@ -163,7 +163,7 @@ fn a_beacon_is_shown_and_given() {
     let told = succeed(&server, &["tournament", "schedule", "finals", "--certificate"]);
     assert!(told.contains("public beacon \"block 900000\", awaited\n"), "{told}");
     let object = &crate::json(&server, &["tournament", "show", "finals", "--json"])[0];
-    let expected = json!({"name": "block 900000", "value": null, "given_at": null,
+    let expected = json!({"name": "block 900000", "value": null, "set_at": null,
         "first_edition": null});
     assert_eq!(object["beacon"], expected);
 

@@ -208,7 +208,7 @@ fn organisers_start_editions_and_suspend_withdraw_and_reinstate_bots() {
     assert!(!server.browser.page("/t/cup/bots/eve").contains("class=\"forfeits\""));
 
     // The limit is half of the matches, and eve forfeited all.
-    wait_until("eve is suspended", || server.up.json("bots cup")[2]["stood_down"] == true);
+    wait_until("eve is suspended", || server.up.json("bots cup")[2]["suspended"] == true);
     let told = text(&browser.page("/t/cup/bots/eve"));
     assert!(told.contains("it forfeited 4 of 4 matches in edition 1"), "{told}");
     let public = text(&server.browser.page("/t/cup/bots/eve"));
@@ -216,7 +216,7 @@ fn organisers_start_editions_and_suspend_withdraw_and_reinstate_bots() {
     let there = (303, "/t/cup/bots/eve?done=reinstate".to_owned());
     assert_eq!(post("/t/cup/bots/eve/reinstate", ""), there);
     assert!(browser.page(&there.1).contains("Bot reinstated"));
-    assert_eq!(server.up.json("bots cup")[2]["stood_down"], false);
+    assert_eq!(server.up.json("bots cup")[2]["suspended"], false);
 
     let withdraw = "/t/cup/bots/eve/withdraw";
     let there = (303, "/t/cup/bots/eve?done=withdraw".to_owned());

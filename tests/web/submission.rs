@@ -140,7 +140,7 @@ fn forged_forms_are_refused_and_errors_keep_the_input() {
     assert!(refused.body.contains("value=\"my bot\""), "{}", refused.body);
     let taken = ada.upload("/t/cup/submit", &parts(&hash, "eve"), &[]);
     assert_eq!(taken.status, 403);
-    assert!(taken.body.contains("taken by somebody else"), "{}", taken.body);
+    assert!(taken.body.contains("belongs to another player"), "{}", taken.body);
     let empty =
         [Part::text("csrf", &hash), Part::text("bot", "sent"), Part::file("bundle", "", b"")];
     let empty = ada.upload("/t/cup/submit", &empty, &[]);

@@ -95,7 +95,7 @@ async fn write_matches(
     let columns = game.ranking_columns();
     let mut header = vec!["match", "seat", "bot", "version"];
     header.extend(&columns);
-    header.extend(["forfeit", "bad_answers", "wall_ms", "level", "transcript", "taken_from"]);
+    header.extend(["forfeit", "bad_answers", "wall_ms", "level", "transcript", "reused_from"]);
     let mut table = CsvBuffer::new();
     table.push(header);
     while let Some(found) = matches.next().await {

@@ -84,7 +84,7 @@ pub(super) fn beacon_json(beacon: Option<&v1::Beacon>) -> Value {
     json!({
         "name": beacon.name,
         "value": given.then_some(&beacon.value),
-        "given_at": if given { moment_json(beacon.set_at_us) } else { Value::Null },
+        "set_at": if given { moment_json(beacon.set_at_us) } else { Value::Null },
         "first_edition": given.then_some(beacon.first_edition),
     })
 }

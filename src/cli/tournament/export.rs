@@ -198,7 +198,7 @@ fn tournament_json(
     }
     // When a value was given differs from run to run.
     if let Some(beacon) = object["beacon"].as_object_mut() {
-        beacon.shift_remove("given_at");
+        beacon.shift_remove("set_at");
     }
     if let Some(source) = source {
         object["source"] = json!(source);

@@ -203,8 +203,8 @@ fn outline_json(found: &Tournament) -> Value {
         "seed": (!found.seed.is_empty()).then(|| hex(&found.seed)),
         "beacon": beacon_json(found.beacon.as_ref()),
         "created_at": moment_json(found.created_at_us),
-        "trouble": filled(&found.last_error),
-        "due_at": (found.next_edition_at_us > 0).then(|| moment_json(found.next_edition_at_us)),
+        "last_error": filled(&found.last_error),
+        "next_edition_at": (found.next_edition_at_us > 0).then(|| moment_json(found.next_edition_at_us)),
         "settings": settings(found),
     })
 }

@@ -34,7 +34,7 @@ resource! {
         /// The tournament's name.
         tournament: String;
         /// `blocked`, `checking_reuse`, `pending`, `leased`, `reported`, `counted`, `delayed`, `aside` or
-        /// `cancelled`. In lists `reported`: it was played.
+        /// `cancelled`. In lists always `reported`.
         state: String;
         /// The seats, seat 1 first.
         seats: Vec<MatchSeat> = all(found.seats);
