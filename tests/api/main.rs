@@ -169,8 +169,10 @@ fn access_depends_on_the_role() {
     let server = TestServer::played();
     let edition = edition(&server);
     let described = server.json("/api/v1/openapi.json");
-    let (admin, organiser) = (server.up.admin(), server.up.token("organiser"));
-    let (stranger, worker) = (server.up.token("player"), server.up.token("worker"));
+    let admin = server.up.admin();
+    let organiser = server.up.token("organiser");
+    let stranger = server.up.token("player");
+    let worker = server.up.token("worker");
     for (path, item) in described["paths"].as_object().unwrap() {
         let open = item["get"]["security"][0] == json!({});
         let path = filled(path, &edition);

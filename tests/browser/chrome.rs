@@ -1,7 +1,7 @@
 //! Headless Chromium, controlled over [WebDriver] by chromedriver.
 //!
 //! Implements the part of the protocol that the tests need (JSON over HTTP), and `DevTools` commands
-//! for features that WebDriver lacks: page width, colour scheme, disabled scripts. Each browser has
+//! for features that `WebDriver` lacks: page width, colour scheme, disabled scripts. Each browser has
 //! its own temporary profile and process group, so nothing outlives the test.
 //!
 //! [WebDriver]: https://www.w3.org/TR/webdriver2/

@@ -20,7 +20,8 @@ struct Replay<'a> {
 impl Replay<'_> {
     /// Waits until a step is shown everywhere: the view, the counter, the slider, the URL.
     fn wait_for_step(&self, step: u64, after: &str) {
-        let (game, last) = (self.game, self.last);
+        let game = self.game;
+        let last = self.last;
         let body = format!(
             "return {STEP} === {step}
                 && document.querySelector('.player output').innerText === '{step} of {last}'

@@ -32,7 +32,8 @@ impl Browser {
         let mut stream = TcpStream::connect(self.address).unwrap();
         stream.set_read_timeout(Some(SOON)).unwrap();
         let cookie = self.cookie.as_ref().map(|cookie| format!("Cookie: {cookie}\r\n"));
-        let (host, cookie) = (self.address, cookie.unwrap_or_default());
+        let host = self.address;
+        let cookie = cookie.unwrap_or_default();
         let head = format!("{head}\r\nHost: {host}\r\n{cookie}Connection: close\r\n\r\n");
         stream.write_all(&[head.as_bytes(), body].concat()).unwrap();
         BufReader::new(stream)

@@ -17,7 +17,8 @@ fn forms_without_a_valid_csrf_token_change_nothing() {
     let mut browser = server.browser.clone();
     browser.log_in(&server.up.admin());
     let id = server.up.newest("cup")["id"].clone();
-    let (retry, before) = (format!("/matches/{id}/0/retry"), server.up.tell("audit"));
+    let retry = format!("/matches/{id}/0/retry");
+    let before = server.up.tell("audit");
     let actions = [
         "/t/cup/start",
         "/t/cup/cancel",
@@ -56,7 +57,8 @@ fn matches_are_declared_void_after_a_preview_that_equals_the_commands() {
     assert!(!browser.page("/t/cup/void").contains("Preview</h2>"));
 
     let id = server.up.newest("cup")["id"].clone();
-    let (one, other) = (format!("{id}/0"), format!("{id}/3"));
+    let one = format!("{id}/0");
+    let other = format!("{id}/3");
     let told = &server.up.json(&format!("tournament void cup --match {one} --match {other}"))[0];
     let address = format!("/t/cup/void?worker=&from=&to=&matches={id}%2F0+{id}%2F3");
     let page = browser.page(&address);

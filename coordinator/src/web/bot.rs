@@ -53,7 +53,8 @@ pub(super) async fn show(
     let request = GetHistoryRequest { tournament: tournament.clone(), bot: name.clone() };
     let history = session.service.get_history(&session.caller, request).await?.standings;
     let forfeits = if bot.owned_by_caller || organiser {
-        let (tournament, bot) = (tournament.clone(), name.clone());
+        let tournament = tournament.clone();
+        let bot = name.clone();
         let request = GetBotLogRequest { tournament, bot, limit: MAX_FORFEITS, forfeits: true };
         session.service.get_bot_log(&session.caller, request).await?.entries
     } else {
@@ -80,7 +81,8 @@ pub(super) async fn show(
 impl EditionStats {
     async fn fetch(session: &Session, board: &LeaderboardRef, bot: &str) -> Result<Self, WebError> {
         let Session { service, caller, .. } = session;
-        let (board, bot) = (Some(board.clone()), bot.to_owned());
+        let board = Some(board.clone());
+        let bot = bot.to_owned();
         let request = GetStandingRequest { leaderboard: board.clone(), bot: bot.clone() };
         // A bot has no standing before its first edition or while leaderboards are frozen. The rest
         // of the page is shown all the same.

@@ -134,7 +134,7 @@ pub(super) fn error_message(message: Option<&str>) -> Markup {
 /// A number with its noun: `1 worker`, `2 workers`.
 pub(super) fn count<N>(number: N, singular: &str, plural: &str) -> String
 where
-    N: fmt::Display + PartialEq + From<u8>,
+    N: Copy + fmt::Display + PartialEq + From<u8>,
 {
     let noun = if number == N::from(1) { singular } else { plural };
     format!("{number} {noun}")

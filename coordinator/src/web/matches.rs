@@ -39,7 +39,8 @@ impl MatchesQuery {
     /// Requests the matches of a page, and one more to see whether another page follows.
     fn request(&self, tournament: &str) -> ListMatchesRequest {
         let Self { edition, bot, after } = self.clone();
-        let (tournament, limit) = (tournament.to_owned(), MATCHES_PER_PAGE + 1);
+        let tournament = tournament.to_owned();
+        let limit = MATCHES_PER_PAGE + 1;
         ListMatchesRequest { tournament, edition, bot, after, limit }
     }
 }
@@ -144,7 +145,8 @@ async fn certificate(
     tournament: &str,
     edition: i32,
 ) -> Result<Option<v1::Certificate>, WebError> {
-    let (tournament, edition) = (tournament.to_owned(), Some(edition));
+    let tournament = tournament.to_owned();
+    let edition = Some(edition);
     let request = CertifyEditionRequest { tournament, edition, next: false, fresh: false };
     let counted = session.service.certify_edition(&session.caller, request).await;
     none_if(&[ErrorKind::FailedPrecondition], counted)

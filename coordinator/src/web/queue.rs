@@ -16,7 +16,8 @@ pub(super) async fn show(session: Session) -> Result<Markup, WebError> {
     let aside = session.service.list_all_aside(&session.caller).await?;
     let WorkersOverview { known, connected, slots, workers, held } =
         session.service.workers_overview(&session.caller).await?;
-    let (organiser, now) = (session.caller.is_organiser(), session.service.now());
+    let organiser = session.caller.is_organiser();
+    let now = session.service.now();
     let body = html! {
         @if running.is_empty() { p { "No edition is running." } }
         @else { (running_table(&running, now)) }

@@ -84,7 +84,8 @@ pub(super) async fn serve(
 /// Handles the requests of a connection, one after the other.
 async fn serve_connection(stream: LimitedStream, pages: Router, changes: ChangeNotifier) {
     let pages = TowerToHyperService::new(pages);
-    let (peer, connection) = (stream.peer, Arc::clone(&stream.connection));
+    let peer = stream.peer;
+    let connection = Arc::clone(&stream.connection);
     let handler = service_fn(move |request: Request<Incoming>| {
         let busy = connection.begin();
         let mut request = request.map(|body| Body::new(TimedBody::new(body)));

@@ -93,17 +93,17 @@ async fn render(
     let found = session.service.get_tournament(&session.caller, request).await?;
     let request = ListBotsRequest { tournament: tournament.to_owned() };
     let bots = session.service.list_bots(&session.caller, request).await?.bots;
-    let own: Vec<_> = bots.into_iter().filter(|found| found.owned_by_caller).collect();
+    let own_bots: Vec<_> = bots.into_iter().filter(|found| found.owned_by_caller).collect();
     let title = format!("{tournament}: submit a version");
     let body = html! {
         (layout::error_message(error))
         (instructions(&found))
-        @if found.state == "open" { (fields(session, tournament, bot, &own)) }
+        @if found.state == "open" { (fields(session, tournament, bot, &own_bots)) }
     };
     Ok(layout::tournament_page((tournament, "Submit"), &title, session, &body))
 }
 
-fn fields(session: &Session, tournament: &str, bot: &str, own: &[Bot]) -> Markup {
+fn fields(session: &Session, tournament: &str, bot: &str, own_bots: &[Bot]) -> Markup {
     html! {
         form.fields method="post" enctype="multipart/form-data"
             action={ "/t/" (tournament) "/submit" } {
@@ -113,7 +113,7 @@ fn fields(session: &Session, tournament: &str, bot: &str, own: &[Bot]) -> Markup
                 input #bot name="bot" value=(bot) required maxlength="64"
                     pattern="[A-Za-z0-9._\\-]+" list="own" autocomplete="off"
                     aria-describedby="bot-help";
-                datalist #own { @for bot in own { option value=(bot.name) {} } }
+                datalist #own { @for bot in own_bots { option value=(bot.name) {} } }
                 small #bot-help {
                     "To update a bot, enter its name. A new name creates a new bot. Names have 1 to 64 "
                     "characters: letters (A–Z, a–z), digits, dots, underscores and hyphens."

@@ -29,7 +29,7 @@ const PUBLIC: HeaderValue = HeaderValue::from_static("public, no-cache");
 const PRIVATE: HeaderValue = HeaderValue::from_static("private, no-cache");
 /// The request headers that a response depends on.
 const VARY: HeaderValue = HeaderValue::from_static("authorization, cookie, accept-encoding");
-/// The key derivation context of ETags. It contains the version because another version may respond
+/// The key derivation context of `ETag`s. It contains the version because another version may respond
 /// differently.
 const ETAG_CONTEXT: &str = concat!("arbiter ", env!("CARGO_PKG_VERSION"), " answers");
 /// The length of an `ETag`, in hexadecimal digits.

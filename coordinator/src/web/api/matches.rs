@@ -201,7 +201,8 @@ impl Handler for GetMatchSteps {
     async fn handle(self, context: &RequestContext) -> Result<MatchSteps, Problem> {
         let name = name(self.edition, self.number);
         let record = context.service.record(context.caller(), &name).await?;
-        let (from, count) = (self.from as usize, self.limit.entries().min(MAX_STEPS));
+        let from = self.from as usize;
+        let count = self.limit.entries().min(MAX_STEPS);
         let games = context.service.games().clone();
         let steps = move || {
             let text = arbiter_replay::unpack(&record).map_err(Difference::Unreadable)?;
@@ -230,7 +231,8 @@ pub(super) struct PlannedMatch {
 impl Handler for ListPlannedMatches {
     async fn handle(self, context: &RequestContext) -> Result<Page<PlannedMatch>, Problem> {
         let Self { tournament, edition, after, limit } = self;
-        let (bot, limit) = (String::new(), limit.0);
+        let bot = String::new();
+        let limit = limit.0;
         let request = v1::ListMatchesRequest { tournament, edition, bot, after, limit };
         let service::Planned { edition, roster, matches } =
             context.service.planned_matches(context.caller(), request).await?;

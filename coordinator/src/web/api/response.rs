@@ -69,9 +69,10 @@ impl ResponseBody for RecordLines {
         let mut encodings =
             values.filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(','));
         let accepts_zstd = encodings.any(|encoding| encoding.trim() == "zstd");
-        let body = match accepts_zstd {
-            true => Body::from(compressed.clone()),
-            false => decompress(compressed.clone()),
+        let body = if accepts_zstd {
+            Body::from(compressed.clone())
+        } else {
+            decompress(compressed.clone())
         };
         let encoding = accepts_zstd.then_some("zstd");
         Ok(EncodedBody {
