@@ -168,7 +168,7 @@ fn a_beacon_from_the_file_to_the_export() {
     let told = site.tell("tournament check plain");
     let why = "not derived: the seed of plain is published when it is closed\n";
     assert!(told.ends_with(why), "{told}");
-    refused(&site.run("tournament beacon plain 1a17d"), 1, "plain names no beacon");
+    refused(&site.run("tournament beacon plain 1a17d"), 1, "plain has no beacon");
     site.tell("tournament close plain");
     boards_and_chips_are_compared(&site);
 }
@@ -359,7 +359,7 @@ fn no_beacon_is_avoided(export: &Path) {
     tamper(export, ", tournament.json has ", |copy| {
         edit(copy, &|file| file["beacon"]["name"] = json!("another"));
     });
-    tamper(export, "which has another spelling: ", |copy| {
+    tamper(export, "whose right spelling is ", |copy| {
         edit(copy, &|file| file["beacon"]["value"] = json!("1A17D"));
     });
 }

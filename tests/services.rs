@@ -369,13 +369,13 @@ fn mistakes_of_organisers_are_named_and_change_nothing() {
     let file = site.file(&gomoku("cup", &[&one]));
     let made = |words: &str| site.command(&site.admin, words).arg(&file).output().unwrap();
     done(&made("tournament create"));
-    refused(&made("tournament create"), 2, &["there is a tournament cup already", "another name"]);
+    refused(&made("tournament create"), 2, &["a tournament cup exists already", "another name"]);
     let start = || site.command(&site.admin, "tournament start cup").output().unwrap();
     refused(&start(), 1, &["cannot plan cup", "too few bots", "1", "at least 2"]);
     assert_eq!(show(&site, "cup")["editions"], Value::Array(Vec::new()), "no edition is half made");
     done(&site.command(&site.admin, "submit cup --house").arg(&two).output().unwrap());
     done(&start());
-    refused(&start(), 1, &["edition 1 of cup is still being played", "wait"]);
+    refused(&start(), 1, &["edition 1 of cup is still running", "wait"]);
     site.tell("tournament cancel cup");
     refused(&start(), 1, &["cup was cancelled", "make another"]);
     let mut submit = site.command(&site.admin, "submit cup");

@@ -1,14 +1,13 @@
-//! Tournaments: what an organiser writes, and what becomes of it.
+//! Tournaments: from the organiser's file to editions, lots and reports.
 //!
 //! ```text
 //! file ──► create ──► edition: versions fixed, schedule planned ──► lots ──► assignments ──► workers
 //!                        ▲    │                                                             │
-//!             episodes ──┘    └── chain: who waits for whose files      standings ◄── report ◄┘
+//!             episodes ──┘    └── state_dependencies                    standings ◄── report ◄┘
 //! ```
 //!
-//! A tournament is its file and its seed; an edition is that and an ordered list of versions. The
-//! same three give the same matches with the same numbers, seats, deals and order, whoever plans
-//! them and whenever.
+//! A tournament is a file and a seed; an edition adds an ordered list of versions. The same three
+//! always give the same matches, with the same numbers, seats, seed keys and order.
 
 pub mod auto_edition;
 pub mod beacon;

@@ -1,4 +1,4 @@
-//! The services over the wire: roles, names that are wrong, and workers that come and go.
+//! The gRPC services: roles, wrong names, and workers that connect and disconnect.
 
 #![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
@@ -34,7 +34,7 @@ use tonic_reflection::pb::v1::server_reflection_response::MessageResponse;
 use grpc_client::{PATIENCE, Server, Worker, report};
 
 #[tokio::test]
-async fn every_call_asks_for_its_role() {
+async fn every_call_requires_its_role() {
     let server = Server::start().await;
     server.tournament("cup").await;
     let refused = |role| {
@@ -71,7 +71,7 @@ async fn every_call_asks_for_its_role() {
 }
 
 #[tokio::test]
-async fn a_tournament_is_played_over_the_wire() {
+async fn a_tournament_is_played_over_grpc() {
     let server = Server::start().await;
     server.tournament("cup").await;
     assert_eq!(server.submit(Role::Organiser, "cup", "one", true, b"a bundle").await.unwrap(), 1);
@@ -117,9 +117,9 @@ async fn a_tournament_is_played_over_the_wire() {
     server.stop().await;
 }
 
-/// Who is told that an edition is over, and asks for the newest, is told of the next one.
+/// A client that watched an edition to its end and asks for the newest gets the next one.
 #[tokio::test]
-async fn an_edition_that_is_over_is_not_watched_again() {
+async fn after_an_edition_a_watcher_gets_the_next_one() {
     let server = Server::start().await;
     let file = "name = \"cup\"\ngame = \"gomoku\"\n[submissions]\nwindow = \"100ms\"\n".to_owned();
     let create = CreateTournamentRequest { file };
@@ -157,7 +157,7 @@ async fn last(mut watched: Streaming<Edition>) -> Edition {
 /// What a worker has leased is its own over any number of streams; what it gives back goes to
 /// another at once, and is lost for it.
 #[tokio::test]
-async fn leases_outlive_streams_and_are_given_back() {
+async fn leases_survive_reconnects_and_can_be_returned() {
     let server = Server::start().await;
     server.tournament("cup").await;
     server.edition("cup").await;
@@ -183,9 +183,9 @@ async fn leases_outlive_streams_and_are_given_back() {
     server.stop().await;
 }
 
-/// A worker whose token is revoked is sent away, also if it says nothing.
+/// A worker whose token is revoked is disconnected, even if it sends nothing.
 #[tokio::test]
-async fn a_revoked_worker_is_sent_away() {
+async fn a_worker_with_a_revoked_token_is_disconnected() {
     let mut lease_policy = LeasePolicy::DEFAULT;
     lease_policy.lease = time::Duration::milliseconds(300);
     let server = Server::start_with(lease_policy).await;
@@ -203,7 +203,7 @@ async fn a_revoked_worker_is_sent_away() {
 }
 
 #[tokio::test]
-async fn who_does_not_fit_is_sent_away_with_a_reason() {
+async fn unsuitable_workers_are_refused_with_a_reason() {
     let server = Server::start().await;
     let mut old = Worker::connect(&server, "old", "0").await;
     let refused = match &mut old {
@@ -302,9 +302,9 @@ async fn editions_are_certified_and_estimated() {
     server.stop().await;
 }
 
-/// Where nothing can be counted, the certificate says so, and where the seed comes from.
+/// If nothing can be counted, the certificate says why, and states the origin of the seed.
 #[tokio::test]
-async fn episodes_have_a_certificate_of_their_seed() {
+async fn the_certificate_of_episodes_states_the_origin_of_the_seed() {
     let server = Server::start().await;
     let mut organiser = server.tournaments(Some(Role::Organiser));
     for (name, beacon) in [("plain", ""), ("cup", "beacon = \"block 900000\"\n")] {
@@ -387,7 +387,7 @@ async fn collusion(
 }
 
 #[tokio::test]
-async fn colluders_are_found_for_organisers_alone() {
+async fn only_organisers_search_for_collusion() {
     let server = Server::start().await;
     let file = "name = \"tables\"\ngame = \"wojna\"\nseed = \"tables\"\n\
         [schedule]\nkind = \"foursomes\"\nmeetings = 12\n\
@@ -429,7 +429,7 @@ async fn colluders_are_found_for_organisers_alone() {
 }
 
 #[tokio::test]
-async fn two_at_a_table_cannot_collude_against_another() {
+async fn tables_of_two_are_not_searched_for_collusion() {
     let server = Server::start().await;
     server.tournament("cup").await;
     let edition = server.edition("cup").await;

@@ -1,18 +1,16 @@
-//! What happens to a call before its message is read: who calls is asked, from the head of the
-//! request alone, and then no more of its body is taken than such a caller may send.
+//! Admission control: identifies the caller from the headers of a request, before its body is read,
+//! and limits how much of the body is read.
 //!
 //! # Theory of operation
 //!
-//! [`rule`] says of each method which role it needs and how large a message of it may be. A call
-//! without a token that allows it is refused before a byte of its body is read. The services ask
-//! for the role again: this is the first door and not the only one.
+//! [`rule`] gives the role and the largest message of each method. A call without a sufficient token
+//! is refused before a byte of its body is read. The services check the role again.
 //!
-//! A message is announced by its length. Before it is taken in, its bytes are reserved from the
-//! [`Budgets`] of its kind of caller, and given back when the next message of the stream begins, or
-//! whenever the service is done with it ([`Reservation`]). So the memory of all messages together
-//! has a bound. One address, or one token, has a share of it, so that the messages which one caller
-//! announces leave room for those of others. A message that arrives too slowly is refused, since its
-//! reservation keeps others waiting.
+//! Each message begins with its length. Before it is read, its bytes are reserved from the
+//! [`Budgets`] of its kind of caller. They are freed when the next message of the stream begins, or
+//! when the service is done with the message ([`Reservation`]). So the memory of all messages is
+//! limited. Each address and each token has a share, so that one caller leaves room for others. A
+//! message that arrives too slowly is refused, since its reservation blocks others.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -39,11 +37,11 @@ use crate::access::{Role, Secret};
 use crate::connection_limit::Connection;
 use crate::service::{Caller, Service};
 
-/// The largest message of a call that everybody may make, in bytes: it names things.
-const LARGEST_OF_GUESTS: usize = 16 << 10;
-/// The largest message of a call that needs a token, in bytes: a tournament file, a piece of a
+/// The largest message of a call without a token, in bytes: it contains names only.
+const MAX_GUEST_MESSAGE: usize = 16 << 10;
+/// The largest message of a call with a client's token, in bytes: a tournament file, a piece of a
 /// bundle.
-const LARGEST_OF_CLIENTS: usize = 1 << 20;
+const MAX_CLIENT_MESSAGE: usize = 1 << 20;
 /// The largest message of a worker, in bytes: a lot with all its records.
 pub(super) const MAX_REPORT: usize = 512 << 20;
 
@@ -51,27 +49,27 @@ pub(super) const MAX_REPORT: usize = 512 << 20;
 const GUESTS: usize = 16 << 20;
 /// The same from players, organisers and administrators.
 const CLIENTS: usize = 64 << 20;
-/// The same from workers, of messages of up to [`SMALL_REPORT`].
+/// The same from workers, for messages of up to [`SMALL_REPORT`].
 const SMALL_REPORTS: usize = 64 << 20;
-/// The same from workers, of larger ones: these wait for each other, and one that is larger than all
-/// of it waits until there is no other. A report is in memory three times while it is stored.
+/// The same from workers, for larger messages. These wait for each other; one that exceeds this
+/// budget waits until there is no other. A report is in memory three times while it is stored.
 const LARGE_REPORTS: usize = 128 << 20;
 const SMALL_REPORT: usize = 1 << 20;
 
-/// What one address without a token may have of [`GUESTS`], in bytes.
+/// The share of [`GUESTS`] for one address without a token, in bytes.
 const SHARE_OF_ADDRESS: usize = GUESTS / 16;
-/// What one token of a client may have of [`CLIENTS`].
+/// The share of [`CLIENTS`] for one token of a client.
 const SHARE_OF_CLIENT: usize = CLIENTS / 8;
-/// What one token of workers may have of [`SMALL_REPORTS`]: it may be that of many machines.
+/// The share of [`SMALL_REPORTS`] for one token of workers, which many machines may use.
 const SHARE_OF_WORKERS: usize = SMALL_REPORTS / 2;
 
 /// The unit in which bytes are reserved.
 const UNIT: usize = 1 << 10;
 
-/// How long a message may take to arrive, however slowly it does; one that is the only message of
-/// its call includes the end of the body.
+/// How long a message may take to arrive at any speed. A single message of a call includes the end
+/// of the body.
 const GRACE: Duration = Duration::from_secs(30);
-/// How fast it has to arrive after that, in bytes a second, on average.
+/// The slowest average speed after that, in bytes a second.
 const RATE: u64 = 64 << 10;
 
 /// Calls that may be open at a time from one address without a token.
@@ -81,27 +79,27 @@ const CALLS_OF_TOKEN: usize = 4096;
 /// Calls that may be open at a time without a token, from all addresses.
 const CALLS_OF_GUESTS: usize = 8192;
 
-/// How the paths of our services begin; the others are health and reflection.
+/// The prefix of the paths of our services; the others are health and reflection.
 const OURS: &str = "/arbiter.v1.";
 
-/// What a call needs, and may send.
+/// The requirements and limits of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Rule {
-    /// The role whose token it needs; none if everybody may call.
+    /// The role that it needs; none if anybody may call.
     role: Option<Role>,
     /// Its largest message, in bytes.
     largest: usize,
-    /// Whether the caller may be silent between messages for as long as it likes.
+    /// Whether the caller may pause between messages.
     rests: bool,
-    /// Whether its answer may last for long, and ends when its token does.
+    /// Whether its response is a long stream, which ends with the token.
     lasts: bool,
 }
 
-/// What is known of a method of ours by its path. What is not known needs nothing and may send next
-/// to nothing: it will be told that there is no such method.
+/// The rule of a method by its path. An unknown method needs no token and may send little: its caller
+/// gets an error that there is no such method.
 fn rule(path: &str) -> Rule {
-    let guest = Rule { role: None, largest: LARGEST_OF_GUESTS, rests: false, lasts: false };
-    let needs = |role| Rule { role: Some(role), largest: LARGEST_OF_CLIENTS, ..guest };
+    let guest = Rule { role: None, largest: MAX_GUEST_MESSAGE, rests: false, lasts: false };
+    let needs = |role| Rule { role: Some(role), largest: MAX_CLIENT_MESSAGE, ..guest };
     let Some((service, method)) = path.trim_start_matches('/').split_once('/') else {
         return guest;
     };
@@ -128,7 +126,7 @@ fn rule(path: &str) -> Rule {
             "ListTournaments" | "GetTournament" | "CertifyEdition" | "CheckEdition"
             | "GetEditionSource" | "ListQuarantined" | "GetMatch",
         ) => guest,
-        // A method that is new and not named here is for organisers until it is.
+        // A new method is for organisers until it is added here.
         (
             "arbiter.v1.AuditService" | "arbiter.v1.BotService" | "arbiter.v1.TournamentService",
             _,
@@ -138,7 +136,7 @@ fn rule(path: &str) -> Rule {
     }
 }
 
-/// The memory that messages may take, by who sends them; and the calls that are open.
+/// The memory for messages, by kind of caller, and the open calls.
 #[derive(Clone, Debug)]
 struct Budgets {
     guests: Arc<Semaphore>,
@@ -156,15 +154,15 @@ enum Key {
     Token(i32),
 }
 
-/// What callers with the same key have open.
+/// The open calls of one key.
 #[derive(Debug)]
 struct Open {
     calls: usize,
-    /// The bytes that they may reserve.
+    /// The bytes that these callers may reserve.
     share: Arc<Semaphore>,
 }
 
-/// What callers with the same key may have open.
+/// The limits of one key.
 #[derive(Clone, Copy, Debug)]
 struct Most {
     key: Key,
@@ -187,7 +185,7 @@ impl Default for Budgets {
 }
 
 impl Budgets {
-    /// From what a message is reserved, and whether it waits where nothing is left.
+    /// The budget of a message, and whether the message waits if the budget is used up.
     fn of(&self, role: Option<Role>, length: usize) -> (&Arc<Semaphore>, bool) {
         match role {
             None => (&self.guests, false),
@@ -197,7 +195,7 @@ impl Budgets {
         }
     }
 
-    /// Counts a call until what is returned is dropped.
+    /// Counts a call until the returned value is dropped.
     fn begin(&self, most: &[Most]) -> Result<OpenCall, Status> {
         let mut open = OpenCall { keys: Vec::new(), callers: Arc::clone(&self.callers) };
         for Most { key, calls: most, bytes } in most {
@@ -208,7 +206,7 @@ impl Budgets {
             });
             if of_key.calls >= *most {
                 return Err(Status::resource_exhausted(format!(
-                    "{} calls from there are open, and no more than {most} may be; end some",
+                    "you have {} open calls, and at most {most} are allowed; end some",
                     of_key.calls
                 )));
             }
@@ -219,7 +217,7 @@ impl Budgets {
     }
 }
 
-/// A call that is open.
+/// An open call.
 #[derive(Debug)]
 struct OpenCall {
     keys: Vec<Key>,
@@ -227,7 +225,7 @@ struct OpenCall {
 }
 
 impl OpenCall {
-    /// The shares of those that it is counted with.
+    /// The shares of its keys.
     fn shares(&self) -> Vec<Arc<Semaphore>> {
         let callers = self.callers.lock().unwrap_or_else(PoisonError::into_inner);
         let share = |key| callers.get(key).map(|open| Arc::clone(&open.share));
@@ -253,14 +251,15 @@ impl Drop for OpenCall {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Reservation(Arc<Mutex<Option<Reserved>>>);
 
-/// Reserved bytes: of the budget, and of the shares of the caller.
+/// Reserved bytes: from the budget and from the shares of the caller.
 #[derive(Debug)]
 pub(super) struct Reserved(#[expect(dead_code, reason = "held until it is dropped")] Permits);
 
 type Permits = Vec<OwnedSemaphorePermit>;
 
 impl Reservation {
-    /// Keeps the bytes reserved, also when further messages come, until what is returned is dropped.
+    /// Keeps the bytes reserved, even when further messages arrive, until the returned value is
+    /// dropped.
     pub(super) fn take(&self) -> Option<Reserved> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
@@ -270,7 +269,7 @@ impl Reservation {
     }
 }
 
-/// What decides about calls.
+/// Admits calls.
 #[derive(Clone, Debug)]
 pub(super) struct Admission {
     pub(super) service: Service,
@@ -283,7 +282,7 @@ impl Admission {
         Self { service, open_tokens, budgets: Budgets::default() }
     }
 
-    /// Counts a call of this caller, if it may call so.
+    /// Counts a call, if this caller may make it.
     fn begin(&self, rule: Rule, caller: &Caller, origin: &Origin) -> Result<OpenCall, Status> {
         let Some(role) = rule.role else {
             let address = Key::Address(self.service.token_throttle.address(origin));
@@ -298,8 +297,8 @@ impl Admission {
     }
 }
 
-/// Lets a call in, or refuses it. The use case finds the [`Caller`], and the session of a worker the
-/// [`Origin`], the [`ConnectionInfo`] and the [`Reservation`], in the request's extensions.
+/// Admits or refuses a call. It adds the [`Caller`] to the request's extensions for the use case, and
+/// the [`Origin`], the [`ConnectionInfo`] and the [`Reservation`] for the session of a worker.
 pub(super) async fn admit_call(
     State(admission): State<Admission>,
     mut request: Request,
@@ -340,7 +339,7 @@ pub(super) async fn admit_call(
         .map(|secret| admission.open_tokens.register(&secret, rule.role.is_some()));
     next.run(request).await.map(|body| {
         let body = Body::new(body.map_frame(move |frame| {
-            // Both last as long as the answer.
+            // Both live as long as the response.
             let _ = (&open, &active);
             frame
         }));
@@ -351,17 +350,17 @@ pub(super) async fn admit_call(
     })
 }
 
-/// What the server tells of the connection that a call comes over.
+/// The connection of a call, from the server.
 #[derive(Clone, Debug)]
 pub(crate) struct ConnectionInfo {
     pub(super) peer: IpAddr,
     pub(super) connection: Arc<Connection>,
 }
 
-/// Bytes being reserved.
+/// A pending reservation.
 type Reserving = Pin<Box<dyn Future<Output = Option<Permits>> + Send>>;
 
-/// From what the messages of a call are reserved, and where that is kept.
+/// The budgets, shares and reservation of a call's messages.
 #[derive(Debug)]
 struct Memory {
     budgets: Budgets,
@@ -370,10 +369,10 @@ struct Memory {
 }
 
 impl Memory {
-    /// Reserves the bytes of a message: the caller's shares first, so that only those who may have
-    /// it wait for what all have together. What has to be waited for is returned.
+    /// Reserves the bytes of a message: the caller's shares first, so that a caller without a share
+    /// holds nothing of the common budget. Returns a reservation that must be waited for.
     fn reserve(&self, role: Option<Role>, length: usize) -> Result<Option<Reserving>, Status> {
-        // What was reserved for the message before is free, unless the service is not done with it.
+        // This frees the bytes of the message before, unless the service took them.
         drop(self.reservation.take());
         let (budget, waits) = self.budgets.of(role, length);
         let most = if length > SMALL_REPORT { LARGE_REPORTS } else { length };
@@ -398,31 +397,31 @@ impl Memory {
                 })))
             }
             Err(_) => Err(Status::resource_exhausted(
-                "too many send messages at this moment; try again in some seconds",
+                "too many messages are being received; try again in some seconds",
             )),
         }
     }
 }
 
-/// The body of a request, whose messages are announced before they are taken in.
+/// The body of a request. The bytes of each message are reserved before it is read.
 struct LimitedBody {
     body: Body,
     rule: Rule,
     memory: Memory,
-    /// What has come and was not passed on.
+    /// Bytes that arrived and were not passed on.
     rest: Bytes,
-    /// What is still to be passed on of the message, with its announcement.
+    /// Bytes of the message, with its head, that are still to be passed on.
     left: usize,
-    /// What the message waits for.
+    /// The reservation that the message waits for.
     reserving: Option<Reserving>,
-    /// When the message began, or the call; nothing between the messages of a stream.
+    /// When the message began, or the call; none between the messages of a stream.
     since: Option<Instant>,
-    /// Bytes of it that have come.
+    /// Bytes of it that have arrived.
     arrived: u64,
     timer: Option<Pin<Box<Sleep>>>,
 }
 
-/// The length of the announcement of a message, in bytes.
+/// The length of the head of a message, in bytes.
 const HEAD: usize = 5;
 
 impl LimitedBody {
@@ -440,13 +439,13 @@ impl LimitedBody {
         }
     }
 
-    /// The length of the message that has begun to come, once it is known.
+    /// The length of the message that is arriving, once it is known.
     fn announced(&self) -> Option<usize> {
         let length: [u8; 4] = self.rest.get(1..HEAD)?.try_into().ok()?;
         Some(usize::try_from(u32::from_be_bytes(length)).unwrap_or(usize::MAX))
     }
 
-    /// Adds to what has come. Announcements come in one piece, nearly always.
+    /// Appends arrived bytes. A head nearly always arrives in one piece.
     fn add(&mut self, data: Bytes) {
         self.arrived += data.len() as u64;
         self.timer = None;
@@ -459,7 +458,7 @@ impl LimitedBody {
         (self.since, self.arrived, self.timer) = (Some(Instant::now()), 0, None);
     }
 
-    /// Reserves the bytes of a message, or returns what it waits for.
+    /// Reserves the bytes of a message, or returns a pending reservation.
     fn reserve(&self, length: usize) -> Result<Option<Reserving>, Status> {
         let largest = self.rule.largest;
         if length > largest {
@@ -471,7 +470,7 @@ impl LimitedBody {
         self.memory.reserve(self.rule.role, length)
     }
 
-    /// Looks at the clock while nothing comes.
+    /// The error of a message that arrives too slowly, once it is late.
     fn late(&mut self, context: &mut Context<'_>) -> Poll<Status> {
         let Some(since) = self.since else { return Poll::Pending };
         let due = since + GRACE + Duration::from_secs(self.arrived / RATE);
@@ -483,7 +482,7 @@ impl LimitedBody {
             .map(|()| Status::deadline_exceeded("the message arrives too slowly; send it again"))
     }
 
-    /// The next bytes of a message that is announced.
+    /// The next bytes of the message.
     fn contents(&mut self) -> Frame<Bytes> {
         let part = self.rest.split_to(self.left.min(self.rest.len()));
         self.left -= part.len();

@@ -1,17 +1,17 @@
-//! Workers: lots go out to them and reports come in, over one stream each.
+//! The stream of a worker: lots go out, and reports come in.
 //!
 //! # Theory of operation
 //!
-//! A session is one stream. It asks the dispatcher once for every match the worker has room for,
-//! and sends what it is given; takes reports in, as many at a time as come, and sends each one's
-//! verdict; renews leases, takes them back, and takes note of faults. Nothing about a lease is kept
-//! here: a worker that comes back over another stream, or to another coordinator, renews and
-//! reports as before. A lot that cannot be sent any more is given back at once; one that was on its
-//! way when the stream broke runs out and is leased again.
+//! A session is one stream. It asks the dispatcher once for each free slot of the worker, and sends
+//! the lots that it gets. It stores any number of reports at a time and responds to each, renews and
+//! returns leases, and records faults. It remembers nothing about a lease: a worker that reconnects,
+//! or connects to another coordinator, renews and reports as before. A lot that can no longer be
+//! sent is returned at once. A lot that was in transit when the stream broke expires and is leased
+//! again.
 //!
-//! The task of a session reads and writes messages and waits for nothing else. Renewing, storing and
-//! everything else that asks the database has tasks of its own (`worker/lease_tasks.rs`), so that one that
-//! waits for a lock keeps no other from its end.
+//! The task of a session only reads and writes messages. Renewing, storing and all other work with
+//! the database runs in separate tasks (`worker/lease_tasks.rs`), so that one that waits for a lock
+//! delays no other.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,7 +21,7 @@ use arbiter_proto::convert::{self, Meaningless};
 use arbiter_proto::fault::FaultKind;
 use arbiter_proto::ids::Lease;
 use arbiter_proto::v1;
-use arbiter_proto::v1::coordinator_message::Payload as Answer;
+use arbiter_proto::v1::coordinator_message::Payload as Outgoing;
 use arbiter_proto::v1::worker_message::Payload;
 use arbiter_proto::v1::{
     BundlePiece, CoordinatorMessage, FetchBundleRequest, Hello, LeasesLost, ReportResponse,
@@ -50,20 +50,20 @@ mod assignments;
 mod lease_tasks;
 mod send_queue;
 
-use assignments::Asked;
-use lease_tasks::Note;
+use assignments::PendingWork;
+use lease_tasks::LeaseUpdate;
 use send_queue::SendQueue;
 
-/// How long a worker may take to say hello.
-const HELLO: Duration = Duration::from_secs(10);
-/// Messages that may wait for a worker to take them.
-const WAITING: usize = 64;
-/// How often in the time of a lease it is looked whether a worker's token is still good.
-const CHECKS: u32 = 3;
-/// Messages of a worker that are being noted at a time, at most: it is not listened to meanwhile.
-const NOTES: usize = 64;
-/// The longest reason of a fault that is kept, in characters.
-const REASON: usize = 1000;
+/// How long a worker may take to send its hello.
+const HELLO_TIMEOUT: Duration = Duration::from_secs(10);
+/// Messages that may wait to be sent to a worker.
+const MAX_QUEUED: usize = 64;
+/// How often a worker's token is checked during the time of a lease.
+const TOKEN_CHECKS_PER_LEASE: u32 = 3;
+/// Lease updates of a worker that run at a time. At the limit the stream is not read.
+const MAX_UPDATES: usize = 64;
+/// The longest reason of a fault that is stored, in characters.
+const MAX_REASON: usize = 1000;
 
 /// The gRPC service of workers.
 #[derive(Clone, Debug)]
@@ -91,15 +91,15 @@ impl v1::worker_service_server::WorkerService for Workers {
         let (caller, mut inbound) = split_request(request);
         let who = caller.require(Role::Worker)?;
         let hello = hello(&mut inbound).await?;
-        let greeted = self.workers.admit(who.id, &hello).await?;
-        let span = tracing::info_span!("worker", worker = %greeted.worker, called = hello.name);
-        let (outbound, answers) = send_queue::channel(WAITING);
+        let admitted = self.workers.admit(who.id, &hello).await?;
+        let span = tracing::info_span!("worker", worker = %admitted.worker, called = hello.name);
+        let (outbound, messages) = send_queue::channel(MAX_QUEUED);
         let session = Session {
-            files: self.workers.assignments.state_budget(),
+            state_budget: self.workers.assignments.state_budget(),
             token: Arc::new(self.open_tokens.register(&secret, true)),
             workers: self.workers.clone(),
             checks: Mutex::default(),
-            greeted,
+            admitted,
             secret,
             origin,
             memory,
@@ -107,7 +107,7 @@ impl v1::worker_service_server::WorkerService for Workers {
             outbound,
         };
         tokio::spawn(session.run(inbound).instrument(span));
-        Ok(Response::new(Box::pin(answers)))
+        Ok(Response::new(Box::pin(messages)))
     }
 
     async fn fetch_bundle(
@@ -122,56 +122,57 @@ impl v1::worker_service_server::WorkerService for Workers {
 
 /// Waits for a worker's first message.
 async fn hello(inbound: &mut Streaming<WorkerMessage>) -> Result<Hello, Status> {
-    let first = tokio::time::timeout(HELLO, inbound.message()).await;
-    let first = first.map_err(|_| Status::deadline_exceeded("no hello came"))??;
+    let first = tokio::time::timeout(HELLO_TIMEOUT, inbound.message()).await;
+    let first =
+        first.map_err(|_| Status::deadline_exceeded("the worker sent no hello in time"))??;
     match first.and_then(|message| message.payload) {
         Some(Payload::Hello(hello)) => Ok(hello),
-        _ => Err(Status::invalid_argument("a worker says hello first")),
+        _ => Err(Status::invalid_argument("the first message of a worker must be a hello")),
     }
 }
 
 /// One stream of one worker.
 struct Session {
     workers: WorkerService,
-    greeted: AdmittedWorker,
-    /// Says when its token ends.
+    admitted: AdmittedWorker,
+    /// Completes when the token becomes invalid.
     token: Arc<OpenToken>,
     secret: Secret,
     origin: Origin,
-    /// The memory of the last message.
+    /// The memory that is reserved for the last message.
     memory: Reservation,
     /// The connection, if it is known.
     connection: Option<Arc<Connection>>,
-    /// The memory of files that lots are handed out with.
-    files: StateBudget,
-    /// What the reports of the lots are checked against that were handed out over this stream.
+    /// The memory for bots' files in lots.
+    state_budget: StateBudget,
+    /// The report checks of lots that were assigned over this stream.
     checks: Mutex<HashMap<Lease, LotCheck>>,
     outbound: SendQueue,
 }
 
-/// What goes on beside the reading of a stream.
+/// The tasks of a session that run beside reading its stream.
 #[derive(Default)]
 struct Tasks {
-    /// Asking for something to do, one task for each free place.
-    asking: JoinSet<Option<Asked>>,
+    /// Waiting for work, one task for each free slot.
+    waiting: JoinSet<Option<PendingWork>>,
     /// Storing reports.
     reporting: JoinSet<Result<ReportResponse, ServiceError>>,
-    /// Renewing leases, one message after the other.
+    /// Renewing leases, one message at a time.
     renewing: JoinSet<Result<Vec<Lease>, End>>,
-    /// What is to be renewed next: what came last.
+    /// The leases of the latest renewal message, which is next.
     renew_next: Option<Vec<Lease>>,
-    /// Taking leases back, and taking note of faults.
-    noting: JoinSet<()>,
-    /// Waiting for what ends the session from outside. It has its own task, so that the messages,
-    /// which wake the session often, need not ask for it each time.
+    /// Returning leases and recording faults.
+    updating: JoinSet<()>,
+    /// Waiting for the end of the session from outside. As a separate task it is not polled with
+    /// each message.
     ending: JoinSet<End>,
 }
 
 /// Why a session ends.
 enum End {
-    /// The worker has left, or its stream broke.
-    Left,
-    /// It is sent away.
+    /// The worker disconnected, or its stream broke.
+    Disconnected,
+    /// The coordinator ends it.
     Refused(Status),
 }
 
@@ -194,16 +195,16 @@ impl Session {
         let end = self.serve(&mut inbound).await;
         let held = self.workers.service.playing.of(self.stream());
         self.workers.service.playing.leave(self.stream());
-        self.workers.disconnect(self.greeted.worker, self.greeted.stream).await;
+        self.workers.disconnect(self.admitted.worker, self.admitted.stream).await;
         match end {
-            End::Left => tracing::info!("gone"),
+            End::Disconnected => tracing::info!("disconnected"),
             End::Refused(status) => {
-                tracing::warn!(reason = status.message(), "sent away");
+                tracing::warn!(reason = status.message(), "disconnected by the coordinator");
                 if matches!(status.code(), Code::Unauthenticated | Code::FailedPrecondition) {
-                    // It will not come back, and what it has leased is no match's fault.
-                    tokio::spawn(self.note(Note::GiveBack(held)).in_current_span());
+                    // It will not return. Its leases must not count as faults of their matches.
+                    tokio::spawn(self.update(LeaseUpdate::Return(held)).in_current_span());
                 }
-                // It may have left meanwhile.
+                // It may have disconnected since.
                 drop(self.outbound.send(Err(status), None).await);
             }
         }
@@ -215,19 +216,19 @@ impl Session {
     }
 
     fn stream(&self) -> WorkerStream {
-        (self.greeted.worker, self.greeted.stream)
+        (self.admitted.worker, self.admitted.stream)
     }
 
     fn checks(&self) -> MutexGuard<'_, HashMap<Lease, LotCheck>> {
         self.checks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// These leases were handed out over this stream, or renewed over it.
+    /// Records that these leases were assigned or renewed over this stream.
     fn begin(&self, leases: &[Lease]) {
         self.workers.service.playing.begin(self.stream(), leases);
     }
 
-    /// Nothing more is expected of these leases.
+    /// Records that these leases have ended.
     fn end(&self, leases: &[Lease]) {
         self.workers.service.playing.end(self.stream(), leases);
         let mut checks = self.checks();
@@ -236,9 +237,9 @@ impl Session {
         }
     }
 
-    /// Keeps what the report of a lot is to be checked against. A worker that neither reports nor
-    /// renews fills no memory: what is not kept is read again.
-    fn keep_check(&self, lease: Lease, check: LotCheck) {
+    /// Remembers the report check of a lot. Their number is limited, so that a worker that never
+    /// reports fills no memory: a check that is not remembered is read again.
+    fn remember_check(&self, lease: Lease, check: LotCheck) {
         let mut checks = self.checks();
         if checks.len() < MAX_SLOTS as usize {
             checks.insert(lease, check);
@@ -248,24 +249,25 @@ impl Session {
     async fn serve(&self, inbound: &mut Streaming<WorkerMessage>) -> End {
         let lease = self.workers.service.lease.unsigned_abs();
         let mut tasks = Tasks::default();
-        let (worker, database) = (self.greeted.worker.0, self.greeted.database.clone());
-        let lease_ms = self.lease_ms();
-        let mut done = self.say(Answer::Welcome(Welcome { worker, lease_ms, database })).await;
-        tasks.ending.spawn(self.ended(lease / CHECKS).in_current_span());
+        let worker = self.admitted.worker.0;
+        let database = self.admitted.database.clone();
+        let welcome = Welcome { worker, lease_ms: self.lease_ms(), database };
+        let mut done = self.send(Outgoing::Welcome(welcome)).await;
+        tasks.ending.spawn(self.ended(lease / TOKEN_CHECKS_PER_LEASE).in_current_span());
         while done.is_ok() {
             done = tokio::select! {
-                message = inbound.message(), if tasks.noting.len() < NOTES => match message {
-                    Ok(Some(message)) => self.heard(message, &mut tasks),
+                message = inbound.message(), if tasks.updating.len() < MAX_UPDATES => match message {
+                    Ok(Some(message)) => self.receive(message, &mut tasks),
                     Err(status) if is_refusal(&status) => Err(status.into()),
-                    Ok(None) | Err(_) => Err(End::Left),
+                    Ok(None) | Err(_) => Err(End::Disconnected),
                 },
-                Some(asked) = tasks.asking.join_next() => match asked {
-                    Ok(Some(asked)) => self.hand_out(asked, &mut tasks).await,
-                    // The allocator is gone: we stop.
-                    _ => Err(Status::unavailable("the coordinator stops").into()),
+                Some(work) = tasks.waiting.join_next() => match work {
+                    Ok(Some(work)) => self.assign(work, &mut tasks).await,
+                    // The allocator is gone: the coordinator stops.
+                    _ => Err(ServiceError::stopping().into()),
                 },
                 Some(stored) = tasks.reporting.join_next() => match stored {
-                    Ok(Ok(verdict)) => self.judged(verdict).await,
+                    Ok(Ok(response)) => self.respond(response).await,
                     Ok(Err(status)) => Err(status.into()),
                     Err(_) => Err(Status::internal("a report could not be stored").into()),
                 },
@@ -275,52 +277,52 @@ impl Session {
                         self.renew(leases, &mut tasks);
                     }
                     match renewed {
-                        Ok(Ok(lost)) => self.say_lost(lost).await,
+                        Ok(Ok(lost)) => self.send_lost(lost).await,
                         Ok(Err(end)) => Err(end),
                         Err(_) => Err(Status::internal("leases could not be renewed").into()),
                     }
                 }
-                Some(_) = tasks.noting.join_next() => Ok(()),
-                Some(end) = tasks.ending.join_next() => Err(end.unwrap_or(End::Left)),
+                Some(_) = tasks.updating.join_next() => Ok(()),
+                Some(end) = tasks.ending.join_next() => Err(end.unwrap_or(End::Disconnected)),
             };
         }
-        self.take_back_all(tasks.asking).await;
-        // What the worker said last is done all the same.
-        tasks.noting.detach_all();
-        done.err().unwrap_or(End::Left)
+        self.return_unsent(tasks.waiting).await;
+        // The last updates of the worker still run to their end.
+        tasks.updating.detach_all();
+        done.err().unwrap_or(End::Disconnected)
     }
 
-    /// Gives back what was leased for this worker and cannot be sent any more.
-    async fn take_back_all(&self, mut asking: JoinSet<Option<Asked>>) {
-        // Those that are not done give back by themselves what they have or might still be given.
-        asking.abort_all();
+    /// Returns leases for this worker that can no longer be sent.
+    async fn return_unsent(&self, mut waiting: JoinSet<Option<PendingWork>>) {
+        // Unfinished tasks return their own leases when they are aborted.
+        waiting.abort_all();
         let mut leases = Vec::new();
-        while let Some(asked) = asking.join_next().await {
-            leases.extend(asked.ok().flatten().map(|asked| asked.lease));
+        while let Some(work) = waiting.join_next().await {
+            leases.extend(work.ok().flatten().map(|work| work.lease));
         }
         if !leases.is_empty() {
-            tokio::spawn(self.note(Note::GiveBack(leases)).in_current_span());
+            tokio::spawn(self.update(LeaseUpdate::Return(leases)).in_current_span());
         }
     }
 
-    async fn say(&self, say: Answer) -> Result<(), End> {
-        let message = CoordinatorMessage { payload: Some(say) };
-        self.outbound.send(Ok(message), None).await.map_err(|_| End::Left)
+    async fn send(&self, payload: Outgoing) -> Result<(), End> {
+        let message = CoordinatorMessage { payload: Some(payload) };
+        self.outbound.send(Ok(message), None).await.map_err(|_| End::Disconnected)
     }
 
-    /// Does what a worker asks for.
-    fn heard(&self, message: WorkerMessage, tasks: &mut Tasks) -> Result<(), End> {
-        if let Some(reason) = self.workers.service.suspensions.reason(self.greeted.worker) {
+    /// Handles a message of the worker.
+    fn receive(&self, message: WorkerMessage, tasks: &mut Tasks) -> Result<(), End> {
+        if let Some(reason) = self.workers.service.suspensions.reason(self.admitted.worker) {
             return Err(suspended(&reason).into());
         }
         match message.payload {
-            Some(Payload::Capacity(room)) => {
-                let asked = u32::try_from(tasks.asking.len()).unwrap_or(u32::MAX);
-                if room.slots > MAX_SLOTS.saturating_sub(asked) {
-                    let error = format!("a worker has room for at most {MAX_SLOTS} matches");
+            Some(Payload::Capacity(capacity)) => {
+                let waiting = u32::try_from(tasks.waiting.len()).unwrap_or(u32::MAX);
+                if capacity.slots > MAX_SLOTS.saturating_sub(waiting) {
+                    let error = format!("a worker has at most {MAX_SLOTS} slots");
                     return Err(Status::invalid_argument(error).into());
                 }
-                (0..room.slots).for_each(|_| self.ask(tasks));
+                (0..capacity.slots).for_each(|_| self.request_work(tasks));
                 Ok(())
             }
             Some(Payload::Report(report)) => self.report(report, tasks),
@@ -328,47 +330,43 @@ impl Session {
                 self.renew(leases(renew.leases)?, tasks);
                 Ok(())
             }
-            Some(Payload::ReturnLeases(given)) => {
-                let given = leases(given.leases)?;
-                self.end(&given);
-                self.charge(given.len());
-                self.begin_note(Note::GiveBack(given), tasks);
+            Some(Payload::ReturnLeases(returned)) => {
+                let returned = leases(returned.leases)?;
+                self.end(&returned);
+                self.limit_returns(returned.len());
+                self.begin_update(LeaseUpdate::Return(returned), tasks);
                 Ok(())
             }
             Some(Payload::Fault(fault)) => self.fault(&fault, tasks),
-            Some(Payload::Hello(_)) => Err(Status::invalid_argument("hello is said once").into()),
-            None => Err(Status::invalid_argument("a message without meaning").into()),
+            Some(Payload::Hello(_)) => {
+                Err(Status::invalid_argument("a worker sends one hello only").into())
+            }
+            None => Err(Status::invalid_argument("a message without a payload").into()),
         }
     }
 
-    /// Takes note of how many leases the worker gives back.
-    fn charge(&self, leases: usize) {
-        if let Some(wait) = self.workers.lease_returns.record(
-            self.greeted.worker,
-            self.greeted.slots,
-            leases,
-            Instant::now(),
-        ) {
+    /// Counts the leases that the worker returns against its limit.
+    fn limit_returns(&self, leases: usize) {
+        let AdmittedWorker { worker, slots, .. } = self.admitted;
+        let wait = self.workers.lease_returns.record(worker, slots, leases, Instant::now());
+        if let Some(wait) = wait {
             let wait_s = wait.as_secs();
-            tracing::warn!(
-                leases,
-                wait_s,
-                "gives back too much: it gets nothing to do for a while"
-            );
+            tracing::warn!(leases, wait_s, "returned too many leases; gets no work for a while");
         }
     }
 
     /// Begins to store a report.
     fn report(&self, report: v1::Report, tasks: &mut Tasks) -> Result<(), End> {
-        let (lease, came) = (lease(report.lease)?, Instant::now());
-        // It is free for other reports when this one is stored.
+        let arrived = Instant::now();
+        let lease = lease(report.lease)?;
+        // Other reports may use it when this one is stored.
         let memory = self.memory.take();
         let check = self.checks().remove(&lease);
         self.workers.service.playing.end(self.stream(), &[lease]);
         let workers = self.workers.clone();
         let now = workers.service.now();
-        let delivery = codec::delivery(self.greeted.worker, lease, report, now);
-        let storing = workers.store_delivery(delivery, check.as_ref(), came);
+        let delivery = codec::delivery(self.admitted.worker, lease, report, now);
+        let storing = workers.store_delivery(delivery, check.as_ref(), arrived);
         let store = async move {
             let _memory = memory;
             storing.await
@@ -377,16 +375,17 @@ impl Session {
         Ok(())
     }
 
-    /// Says what became of a report.
-    async fn judged(&self, verdict: ReportResponse) -> Result<(), End> {
-        // It may have been renewed since it was reported.
-        if let Ok(lease) = lease(verdict.lease) {
+    /// Responds to a report.
+    async fn respond(&self, response: ReportResponse) -> Result<(), End> {
+        // The lease may have been renewed since the report.
+        if let Ok(lease) = lease(response.lease) {
             self.workers.service.playing.end(self.stream(), &[lease]);
         }
-        self.say(Answer::ReportResponse(verdict)).await
+        self.send(Outgoing::ReportResponse(response)).await
     }
 
-    /// Renews leases as soon as the renewal before has ended: the last message says it all.
+    /// Renews leases as soon as the renewal before has ended. Each message names all leases, so only
+    /// the latest one has to wait.
     fn renew(&self, leases: Vec<Lease>, tasks: &mut Tasks) {
         if tasks.renewing.is_empty() {
             tasks.renewing.spawn(self.renewal(leases).in_current_span());
@@ -395,45 +394,48 @@ impl Session {
         }
     }
 
-    /// Tells the worker which of its leases no longer hold.
-    async fn say_lost(&self, lost: Vec<Lease>) -> Result<(), End> {
+    /// Tells the worker which of its leases are lost.
+    async fn send_lost(&self, lost: Vec<Lease>) -> Result<(), End> {
         self.end(&lost);
         if lost.is_empty() {
             return Ok(());
         }
-        tracing::info!(lots = lost.len(), "leases no longer hold");
+        tracing::info!(lots = lost.len(), "leases lost");
         let leases = lost.into_iter().map(Into::into).collect();
-        self.say(Answer::LeasesLost(LeasesLost { leases })).await
+        self.send(Outgoing::LeasesLost(LeasesLost { leases })).await
     }
 
-    /// Takes note of an attempt that failed.
+    /// Records a failed attempt.
     fn fault(&self, fault: &v1::Fault, tasks: &mut Tasks) -> Result<(), End> {
         let lease = lease(fault.lease)?;
         self.end(&[lease]);
-        let reason: String = fault.reason.chars().filter(|c| *c != '\0').take(REASON).collect();
-        let reason = if reason.is_empty() { "no reason was given".to_owned() } else { reason };
+        let mut reason: String =
+            fault.reason.chars().filter(|c| *c != '\0').take(MAX_REASON).collect();
+        if reason.is_empty() {
+            "the worker gave no reason".clone_into(&mut reason);
+        }
         let kind = v1::FaultKind::try_from(fault.kind).map_or(FaultKind::Unknown, FaultKind::from);
-        tracing::warn!(%lease, kind = kind.as_str(), reason, "an attempt failed");
-        let failure = Failure { lease, by: Some(self.greeted.worker), kind, reason };
-        self.begin_note(Note::Fault(failure), tasks);
+        tracing::warn!(%lease, kind = kind.as_str(), reason, "attempt failed");
+        let failure = Failure { lease, by: Some(self.admitted.worker), kind, reason };
+        self.begin_update(LeaseUpdate::Fault(failure), tasks);
         Ok(())
     }
 }
 
-/// Whether a message was not taken in, and its sender still listens: it has too many bytes or parts,
-/// or came too slowly.
+/// Whether a message was refused while its sender still listens: it is too large, has too many parts
+/// or arrived too slowly.
 fn is_refusal(status: &Status) -> bool {
     let codes = [Code::DeadlineExceeded, Code::InvalidArgument, Code::ResourceExhausted];
     codes.contains(&status.code())
 }
 
-/// A lease, which must be given.
+/// Decodes a lease, which must be present.
 fn lease(message: Option<v1::Lease>) -> Result<Lease, End> {
     let read = convert::given("lease", message).and_then(Lease::try_from);
     Ok(read.map_err(ServiceError::from)?)
 }
 
-/// Leases.
+/// Decodes leases.
 fn leases(messages: Vec<v1::Lease>) -> Result<Vec<Lease>, End> {
     let read: Result<Vec<_>, Meaningless> = messages.into_iter().map(Lease::try_from).collect();
     Ok(read.map_err(ServiceError::from)?)

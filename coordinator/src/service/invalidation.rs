@@ -43,7 +43,7 @@ impl Service {
         if request.apply {
             let mut transaction = self.pool.begin().await?;
             let db = &mut *transaction;
-            lifecycle::open(&mut *db, tournament.id).await?;
+            lifecycle::lock_open(&mut *db, tournament.id).await?;
             // Matches reported since the preview are included.
             let found = invalidation::find(&mut *db, tournament.id, &wanted, &named).await?;
             if found.is_empty() {

@@ -1,10 +1,9 @@
-//! Opens the editions that are due, because bots came, changed or went.
+//! Opens editions automatically when bots enter, change or leave.
 //!
-//! What makes an edition due are rows of `edition_triggers`. Some time after the first of them, the window of
-//! the tournament, an edition is opened that shows all there are by then; one that runs is replaced.
-//! The row of the tournament is locked meanwhile and looked at again, so that several coordinators
-//! may do this at once. A change that comes too late for an edition stays, and makes another one
-//! due.
+//! Each change adds a row to `edition_triggers`. The window of the tournament begins with the first
+//! row. At its end an edition opens that includes all changes so far, and replaces a running one.
+//! The row of the tournament is locked and checked again, so several coordinators may do this at the
+//! same time. A change that comes too late for an edition keeps its row and triggers the next one.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,43 +26,43 @@ use crate::db::{self, edition_triggers, versions};
 use crate::keyed_tasks::KeyedTasks;
 use crate::queue::{PlanError, Queue};
 
-/// How often it is looked whether an edition is due.
-const LOOK: Duration = Duration::from_millis(250);
-/// Editions that are opened at the same time, of different tournaments.
-const OPENINGS: usize = 2;
+/// How often the triggers are read.
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
+/// Editions of different tournaments that are opened at the same time.
+const MAX_CONCURRENT: usize = 2;
 
-/// Opens editions. The leader does so; several at once do no harm ([`crate::leader_election`]).
+/// Opens editions. It runs on the leader; several at once do no harm ([`crate::leader_election`]).
 #[derive(Debug)]
 pub struct EditionOpener {
     queue: Queue,
     clock: Clock,
 }
 
-/// What became of a tournament that changed.
+/// The result of opening a triggered edition.
 #[derive(Debug)]
 pub enum OpenOutcome {
     /// An edition was opened.
     Opened(Edition),
-    /// None can be, of the tournament of this name: the organiser is told why, and the next change
-    /// is waited for.
+    /// The edition of this tournament cannot be opened. The organiser sees the error, and the next
+    /// change triggers another attempt.
     Failed(String, OpenError),
 }
 
 impl EditionOpener {
-    /// An opener for this queue, by this clock.
+    /// Opens editions in this queue, by this clock.
     pub fn new(queue: Queue, clock: Clock) -> Self {
         Self { queue, clock }
     }
 
-    /// Looks again and again, and hands over what came of it. It may be dropped at any moment: an
-    /// edition is opened as a whole or not at all. Tournaments are looked at side by side, and one
-    /// that fails rests.
+    /// Opens due editions as long as it is polled, and passes each result to `done`. It may be
+    /// dropped at any moment: an edition opens as a whole or not at all. Tournaments are handled
+    /// concurrently; a failed one is retried with backoff.
     pub async fn run(&self, mut done: impl FnMut(Result<OpenOutcome, OpenError>)) {
-        let free = Arc::new(Semaphore::new(OPENINGS));
+        let free = Arc::new(Semaphore::new(MAX_CONCURRENT));
         let mut openings: KeyedTasks<TournamentId, Result<Option<OpenOutcome>, OpenError>> =
             KeyedTasks::new();
         let mut looking = Backoff::new();
-        let mut looks = interval(LOOK);
+        let mut looks = interval(POLL_INTERVAL);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
@@ -106,13 +105,13 @@ impl EditionOpener {
         }
     }
 
-    /// Opens what is due now.
+    /// Opens all editions that are due now.
     pub async fn open_all_due(&self) -> Result<Vec<OpenOutcome>, OpenError> {
         let (mut outcomes, mut failed) = (Vec::new(), None);
         for tournament in edition_triggers::tournaments(self.queue.pool()).await? {
             match open_due(&self.queue, tournament, self.clock.now()).await {
                 Ok(outcome) => outcomes.extend(outcome),
-                // One that cannot be opened now holds up no other.
+                // A failure does not delay other tournaments.
                 Err(error) => failed = failed.or(Some(error)),
             }
         }
@@ -123,7 +122,7 @@ impl EditionOpener {
     }
 }
 
-/// When an edition of a tournament is opened because something changed, if one is due.
+/// When the next edition of a tournament opens automatically, if changes have triggered one.
 pub async fn due_at(
     db: &mut PgConnection,
     games: &Games,
@@ -138,13 +137,13 @@ pub async fn due_at(
     let file = TournamentFile::from_json(games, &tournament.settings);
     Ok(match file {
         _ if !began || tournament.state != TournamentState::Open => None,
-        // By hand, unless the one that runs can never become complete.
+        // Only by hand, unless the running edition can never complete.
         Ok(file) if file.rerun == Rerun::Manual => {
             let stuck = editions::waits_for_stood_down(&mut *db, tournament.id).await?;
             stuck.then_some(first.at)
         }
         Ok(file) => Some(first.at + window(&file)),
-        // Whoever opens it will say so.
+        // Opening it reports the error.
         Err(_) => Some(first.at),
     })
 }
@@ -165,7 +164,7 @@ async fn open_due_here(
     id: TournamentId,
     now: OffsetDateTime,
 ) -> Result<Option<OpenOutcome>, OpenError> {
-    // Most looks come before the time: they lock nothing.
+    // Most checks come before the time and lock nothing.
     let mut connection = queue.pool().acquire().await?;
     let Some(tournament) = tournaments::get(&mut *connection, id).await? else { return Ok(None) };
     if due_at(&mut connection, queue.games(), &tournament).await?.is_none_or(|due| now < due) {
@@ -176,15 +175,15 @@ async fn open_due_here(
     let db = &mut *transaction;
     db::begin_opening(&mut *db).await?;
     db::be_patient(&mut *db).await?;
-    let tournament = match lifecycle::open(db, id).await {
+    let tournament = match lifecycle::lock_open(db, id).await {
         Ok(tournament) => tournament,
         Err(LifecycleError::Database(error)) => return Err(error.into()),
-        // It ended meanwhile.
+        // The tournament has ended since.
         Err(_) => return Ok(None),
     };
     let changes = edition_triggers::of_tournament(&mut *db, id).await?;
     if due_at(&mut *db, queue.games(), &tournament).await?.is_none_or(|due| now < due) {
-        // Somebody else has opened one that shows what there was.
+        // Another coordinator has opened an edition with these changes.
         return Ok(None);
     }
     match open_unless_current(db, queue.games(), &tournament, now).await {
@@ -209,8 +208,8 @@ async fn open_due_here(
     }
 }
 
-/// Opens an edition, unless the one that is being played, or else the last one that was, shows all
-/// there is.
+/// Opens an edition, unless the running one, or else the official one, already has all the newest
+/// versions.
 async fn open_unless_current(
     db: &mut PgConnection,
     games: &Games,
@@ -232,7 +231,7 @@ async fn open_unless_current(
             return Ok(None);
         }
     }
-    edition::begin(db, games, tournament, before.as_ref(), PlanMode::Incremental, now)
+    edition::open_locked(db, games, tournament, before.as_ref(), PlanMode::Incremental, now)
         .await
         .map(Some)
 }
@@ -245,12 +244,12 @@ async fn official_edition(
     editions::get(&mut *db, official).await
 }
 
-/// How long after the first change an edition is opened.
+/// The time from the first change to the opening.
 fn window(file: &TournamentFile) -> time::Duration {
     time::Duration::milliseconds(file.submissions.window.floor_millis())
 }
 
-/// Whether trying again later may help, as with a full disk; if not, the organiser is told.
+/// Whether a later attempt may succeed, as after a full disk.
 fn is_transient(error: &OpenError) -> bool {
     match error {
         OpenError::Database(cause)

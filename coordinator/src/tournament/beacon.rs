@@ -1,10 +1,9 @@
-//! Public beacons: what an organiser cannot have known when they committed to a seed.
+//! Public beacons: values that an organiser cannot have known when they committed to a seed.
 //!
 //! A tournament file may name a value that others publish after entry has closed, such as the hash
-//! of a block or the numbers of a lottery. Until the value is given, editions have the committed
-//! seed, so that matches are reused as usual. When it is given, an edition is opened that has the
-//! seed keyed with the value, and plays every match anew: an organiser who has tried many seeds has
-//! gained nothing.
+//! of a block or the numbers of a lottery. Until the value is known, editions use the committed
+//! seed, and results are reused as usual. Then an edition opens whose seed is keyed with the value,
+//! and every match is played again. So an organiser gains nothing by trying many seeds.
 
 use arbiter_games::{Games, Seed};
 use arbiter_proto::ids::{TokenId, TournamentId};
@@ -24,17 +23,17 @@ use crate::db::{self, audit_log, edition_triggers};
 use crate::queue::Queue;
 
 /// The longest name of a beacon, in characters.
-pub const LONGEST_NAME: usize = 200;
+pub const MAX_NAME: usize = 200;
 /// The longest value of a beacon, in characters.
-pub const LONGEST_VALUE: usize = 1000;
+pub const MAX_VALUE: usize = 1000;
 
-/// The seed of the editions that a beacon decides: the BLAKE3 hash, keyed with the committed seed, of
+/// The seed of the editions that use a beacon: the BLAKE3 hash, keyed with the committed seed, of
 /// `beacon/` and the value as [`canonical`] spells it.
 pub fn keyed_seed(committed: Seed, value: &str) -> Seed {
     committed.derive(&format!("beacon/{value}"))
 }
 
-/// Where the seed of an edition comes from, for people: of the next one if the number is 0.
+/// The origin of an edition's seed, for people; number 0 means the next edition.
 pub fn seed_origin(beacon: Option<&v1::Beacon>, edition: i32) -> String {
     let Some(v1::Beacon { name, value, first_edition, .. }) = beacon else {
         return "seed: chosen by the organiser; no public beacon".to_owned();
@@ -54,11 +53,11 @@ pub fn seed_origin(beacon: Option<&v1::Beacon>, edition: i32) -> String {
     }
 }
 
-/// A text on one line of 1 to `longest` characters, without white space around it.
-pub(super) fn text(written: &str, longest: usize) -> Result<&str, String> {
+/// Trims a text and checks that it is one line of 1 to `max` characters.
+pub(super) fn single_line(written: &str, max: usize) -> Result<&str, String> {
     let text = written.trim();
-    if text.is_empty() || text.chars().count() > longest || text.chars().any(char::is_control) {
-        return Err(format!("write 1 to {longest} characters on one line"));
+    if text.is_empty() || text.chars().count() > max || text.chars().any(char::is_control) {
+        return Err(format!("write 1 to {max} characters on one line"));
     }
     Ok(text)
 }
@@ -67,15 +66,15 @@ pub(super) fn text(written: &str, longest: usize) -> Result<&str, String> {
 /// leading zeros. With two spellings of the same value, an organiser could choose between two seeds.
 ///
 /// # Errors
-/// Which character is refused, its place and the remedy. White space around the value is ignored.
+/// Which character is refused, its position and the remedy. White space around the value is ignored.
 pub fn canonical(written: &str) -> Result<String, String> {
-    let value = text(written, LONGEST_VALUE)?;
+    let value = single_line(written, MAX_VALUE)?;
     let refused = (1..).zip(value.chars()).find(|(_, c)| !c.is_ascii_alphanumeric());
     if let Some((place, refused)) = refused {
         return Err(format!(
-            "character {place} is {} (U+{:04X}); write ASCII letters and digits only, and leave out \
-             blanks and punctuation",
-            shown(refused),
+            "character {place} is {} (U+{:04X}); write ASCII letters and digits only, without \
+             spaces and punctuation",
+            describe_char(refused),
             u32::from(refused)
         ));
     }
@@ -84,16 +83,16 @@ pub fn canonical(written: &str) -> Result<String, String> {
     Ok(if digits.is_empty() { "0" } else { digits }.to_owned())
 }
 
-/// A character for people, who cannot see some of them.
-fn shown(character: char) -> String {
+/// A character for people; some are invisible.
+fn describe_char(character: char) -> String {
     match character {
-        ' ' => "a blank".to_owned(),
+        ' ' => "a space".to_owned(),
         c if c.is_ascii_graphic() => format!("\"{c}\""),
         _ => "not an ASCII letter or digit".to_owned(),
     }
 }
 
-/// Why a beacon's value is not taken.
+/// Why a beacon's value is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum BeaconError {
     /// The tournament has ended, or there is none.
@@ -101,46 +100,46 @@ pub enum BeaconError {
     State(#[from] LifecycleError),
     /// The tournament names no beacon.
     #[error(
-        "{0} names no beacon: a tournament names one in its file when it is created, as in \
-         beacon = \"Bitcoin block 900000 hash\""
+        "{0} has no beacon: a tournament file names one at creation, as in beacon = \"Bitcoin block \
+         900000 hash\""
     )]
     Unnamed(String),
     /// Entry has not closed, so the value may still change who enters.
     #[error(
-        "entry to {0} has not closed: the value of its beacon is taken from {1} on, when \
-         no bot can enter any more"
+        "entry to {0} has not closed: enter the value of its beacon after {1}, when no bot can \
+         enter any more"
     )]
     Early(String, String),
-    /// Another value was given before.
+    /// It already has another value.
     #[error(
-        "the beacon of {0} has the value \"{1}\" already, and a value never changes; if it \
-         is wrong, cancel the tournament and make another one"
+        "the beacon of {0} already has the value \"{1}\", and a value never changes; if it is \
+         wrong, cancel the tournament and create another one"
     )]
     Given(String, String),
     /// The value cannot be one.
     #[error("the value of a beacon: {0}")]
     Value(String),
-    /// The edition that is due cannot be opened.
-    #[error("the value is not stored, since no edition can be opened with it: {0}")]
+    /// The edition with the value cannot be opened.
+    #[error("the value is not stored, since an edition cannot be opened with it: {0}")]
     Open(#[source] OpenError),
-    /// The file of the tournament was stored by another program.
+    /// The stored tournament file is not valid for this release.
     #[error("cannot read the settings of {0}: {1}")]
     Settings(String, #[source] serde_json::Error),
     /// The database failed.
     #[error("cannot store the value of a beacon: {0}")]
     Database(#[from] Error),
-    /// The program stops.
-    #[error("the coordinator stops")]
+    /// The coordinator is stopping.
+    #[error("the coordinator is stopping")]
     Stopped,
 }
 
-/// Gives the beacon of a tournament its value, and opens the edition that is played with it in the
-/// place of the one that runs; a tournament that has no edition yet waits to be started. The same
-/// value again changes nothing, however it is spelled. The audit log notes `who` gave it.
+/// Stores the value of a tournament's beacon, and opens an edition with it that replaces a running
+/// one. A tournament without an edition still waits to be started. The same value in any spelling
+/// changes nothing. The audit log records `who` entered it.
 ///
 /// # Errors
-/// If the tournament has ended or names no beacon, if entry has not closed, if another value was
-/// given before, or if no edition can be opened.
+/// If the tournament has ended or has no beacon, if entry has not closed, if the beacon has another
+/// value, or if no edition can be opened.
 pub async fn set_value(
     queue: &Queue,
     tournament: TournamentId,
@@ -150,7 +149,7 @@ pub async fn set_value(
 ) -> Result<(Tournament, Option<Edition>), BeaconError> {
     let value = canonical(value).map_err(BeaconError::Value)?;
     let (queue, runtime) = (queue.clone(), Handle::current());
-    // On a thread of its own, as every edition is opened: its plan is computed while it is stored.
+    // On a separate thread, since the plan of an edition is computed while it is stored.
     let work = move || runtime.block_on(set_value_here(&queue, tournament, &value, who, now));
     tokio::task::spawn_blocking(work).await.map_err(|_| BeaconError::Stopped)?
 }
@@ -165,14 +164,14 @@ async fn set_value_here(
     let mut transaction = queue.pool().begin().await?;
     let db = &mut *transaction;
     db::be_patient(&mut *db).await?;
-    let before = lifecycle::open(db, id).await?;
-    if !is_due(&before, value, now)? {
+    let before = lifecycle::lock_open(db, id).await?;
+    if !is_new_value(&before, value, now)? {
         return Ok((before, None));
     }
     let seed = keyed_seed(before.seed, value);
     tournaments::give_beacon(&mut *db, id, (value, seed), now).await?;
     let after = tournaments::get(&mut *db, id).await?.ok_or(LifecycleError::Unknown)?;
-    let opened = open(db, queue.games(), &after, now).await?;
+    let opened = open_keyed_edition(db, queue.games(), &after, now).await?;
     let detail = json!({
         "before": {"beacon": before.beacon.as_ref().map(|beacon| &beacon.name), "value": null},
         "after": {"value": value, "first_edition": after.beacon_value().map(|v| v.first_edition)},
@@ -182,8 +181,12 @@ async fn set_value_here(
     Ok((after, opened))
 }
 
-/// Whether this value is to be stored, rather than stored already.
-fn is_due(tournament: &Tournament, value: &str, now: OffsetDateTime) -> Result<bool, BeaconError> {
+/// Whether this value must be stored. False if it is stored already.
+fn is_new_value(
+    tournament: &Tournament,
+    value: &str,
+    now: OffsetDateTime,
+) -> Result<bool, BeaconError> {
     let name = tournament.name.clone();
     let Some(beacon) = &tournament.beacon else { return Err(BeaconError::Unnamed(name)) };
     if let Some(given) = &beacon.value {
@@ -202,9 +205,8 @@ fn is_due(tournament: &Tournament, value: &str, now: OffsetDateTime) -> Result<b
     }
 }
 
-/// Opens the first edition with the new seed. Nothing of earlier plans is worth keeping, since none
-/// of their results are, so tables of four are planned from the beginning.
-async fn open(
+/// Opens the first edition with the new seed. It reuses no results, so foursomes get a new plan.
+async fn open_keyed_edition(
     db: &mut PgConnection,
     games: &Games,
     tournament: &Tournament,
@@ -217,7 +219,7 @@ async fn open(
     let changes = edition_triggers::of_tournament(&mut *db, tournament.id).await?;
     let running = editions::playing(&mut *db, tournament.id).await?;
     let opened =
-        edition::begin(db, games, tournament, running.as_ref(), PlanMode::Fresh, now).await;
+        edition::open_locked(db, games, tournament, running.as_ref(), PlanMode::Fresh, now).await;
     let opened = opened.map_err(BeaconError::Open)?;
     edition_triggers::forget(&mut *db, &changes).await?;
     Ok(Some(opened))
@@ -261,9 +263,9 @@ mod tests {
     }
 
     #[test]
-    fn what_looks_the_same_is_refused() {
+    fn characters_that_look_alike_are_refused() {
         for (written, told) in [
-            ("1a 17d", "character 3 is a blank (U+0020)"),
+            ("1a 17d", "character 3 is a space (U+0020)"),
             ("1a\u{200b}17d", "character 3 is not an ASCII letter or digit (U+200B)"),
             ("1a17\u{ff44}", "character 5 is not an ASCII letter or digit (U+FF44)"),
             ("3-17-22", "character 2 is \"-\" (U+002D)"),

@@ -1,8 +1,8 @@
-//! The matches of an edition, derived again from what is published: by the coordinator to check the
-//! plan that is stored, and by everybody who has an export.
+//! Derives the matches of an edition from published data. The coordinator checks its stored plan this
+//! way, and so can anybody with an export.
 //!
-//! A plan is a function of the tournament file, the edition's seed and its bots in their order; tables
-//! of four that have grown follow from how they grew, too, and later rounds of episodes from results.
+//! A plan is a function of the tournament file, the edition's seed and its ordered bots; for
+//! foursomes also of the plan's history, and for later rounds of episodes of the results.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -28,7 +28,7 @@ use crate::db::results::Played;
 use crate::db::tournaments::Tournament;
 use crate::queue::Plan;
 
-/// What the matches of an edition follow from, besides the tournament file.
+/// The data from which the matches of an edition follow, besides the tournament file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EditionSource {
     /// The edition's number.
@@ -37,9 +37,9 @@ pub struct EditionSource {
     pub seed: Seed,
     /// How many of `bots` take part.
     pub entrants: usize,
-    /// Its bots in the order of their numbers, and then those that left a plan that has grown.
+    /// Its bots in the order of their numbers, then the bots that left the plan.
     pub bots: Vec<SourceBot>,
-    /// How a plan of foursomes came to be, its bots by their places in `bots`.
+    /// The history of a plan of foursomes, with bots as indices of `bots`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lineage: Option<Value>,
 }
@@ -49,7 +49,7 @@ pub struct EditionSource {
 pub struct SourceBot {
     /// Its name.
     pub name: String,
-    /// Where owners are kept apart: what bots of the same owner have in common; 0 elsewhere.
+    /// If owners are kept apart, a number for each owner; otherwise 0.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub owner: u32,
 }
@@ -59,20 +59,20 @@ fn is_zero(number: &u32) -> bool {
     *number == 0
 }
 
-/// The commitment of a tournament and what followed from it.
+/// The committed seed of a tournament, with its hash and beacon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Commitment<'a> {
     /// BLAKE3 of the committed seed, published at creation.
     pub seed_hash: &'a [u8],
     /// The committed seed, published at the end.
     pub seed: Seed,
-    /// The value of the beacon and the number of the first edition played with it, once it is given.
+    /// The value of the beacon and the first edition that uses it, once it is known.
     pub beacon: Option<(&'a str, i32)>,
 }
 
 impl Commitment<'_> {
-    /// What is wrong with the seed of an edition with this number: it, the committed seed, or the
-    /// spelling of the beacon's value.
+    /// What is wrong with the seed of this edition, the committed seed or the spelling of the
+    /// beacon's value.
     pub fn differences(&self, edition: i32, found: Seed) -> Vec<String> {
         let mut differences = Vec::new();
         let hash = blake3::hash(&self.seed.0);
@@ -86,9 +86,9 @@ impl Commitment<'_> {
         if let Some((value, _)) = self.beacon
             && canonical(value).as_deref() != Ok(value)
         {
-            let due = canonical(value).map_or_else(|cause| cause, |due| format!("\"{due}\""));
+            let right = canonical(value).map_or_else(|cause| cause, |right| format!("\"{right}\""));
             differences.push(format!(
-                "the beacon has the value \"{value}\", which has another spelling: {due}"
+                "the beacon has the value \"{value}\", whose right spelling is {right}"
             ));
         }
         let expected = match self.beacon {
@@ -111,7 +111,7 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 impl EditionSource {
-    /// Reads what an edition follows from.
+    /// Reads the source of an edition.
     pub async fn of_edition(
         db: &mut PgConnection,
         tournament: &Tournament,
@@ -124,11 +124,11 @@ impl EditionSource {
         let mut ids: Vec<_> = roster.iter().map(|(_, named)| named.bot).collect();
         let entrants = ids.len();
         let stored = editions::lineage_of(&mut *db, edition.id).await?;
-        let descent: Option<PlanHistory> = stored
+        let history: Option<PlanHistory> = stored
             .map(serde_json::from_value)
             .transpose()
             .map_err(|error| Error::Decode(Box::new(error)))?;
-        let planned = descent.as_ref().map_or(&[][..], PlanHistory::bots);
+        let planned = history.as_ref().map_or(&[][..], PlanHistory::bots);
         for bot in planned {
             if !ids.contains(bot) {
                 ids.push(*bot);
@@ -136,16 +136,16 @@ impl EditionSource {
         }
         let apart = file.submissions.separate_owners;
         let owner = |bot: &BotId| all.get(bot).and_then(|bot| bot.owner).filter(|_| apart);
-        // In the order of their tokens, as plans go through them.
+        // In the order of their tokens, as in plans.
         let owners: BTreeMap<_, _> = ids.iter().filter_map(|bot| Some((owner(bot)?, 0))).collect();
         let owners: BTreeMap<_, _> = owners.into_keys().zip(1..).collect();
         let bots = ids.iter().map(|bot| SourceBot {
             name: all.get(bot).map(|bot| bot.name.clone()).unwrap_or_default(),
             owner: owner(bot).and_then(|owner| owners.get(&owner)).copied().unwrap_or(0),
         });
-        let lineage = descent.map(|descent| {
+        let lineage = history.map(|history| {
             let places: HashMap<_, _> = ids.iter().copied().zip((0..).map(BotId)).collect();
-            serde_json::to_value(descent.renamed(|bot| places[&bot]))
+            serde_json::to_value(history.renamed(|bot| places[&bot]))
         });
         Ok(Self {
             edition: edition.number,
@@ -156,22 +156,23 @@ impl EditionSource {
         })
     }
 
-    /// Goes through the matches of the edition in order, as they follow from this. `see` gives what a
-    /// match came to where further ones follow from that; they end where it gives nothing.
+    /// Passes the derived matches of the edition to `visit`, in order. `visit` returns the result of
+    /// a match, from which later rounds of episodes follow. Without all results of a round, the
+    /// derivation ends.
     ///
     /// # Errors
-    /// What `see` says, or why no match follows from this.
+    /// The error of `visit`, or why no matches can be derived.
     pub fn derive(
         &self,
         file: &TournamentFile,
-        mut see: impl FnMut(Match) -> Result<Option<Played>, String>,
+        mut visit: impl FnMut(Match) -> Result<Option<Played>, String>,
     ) -> Result<(), String> {
         let entered = self.bots.get(..self.entrants).ok_or("there are fewer bots than entrants")?;
         let names: Vec<_> = entered.iter().map(|bot| NameKey::of(self.seed, &bot.name)).collect();
         let field = plan_history::field_of(self, file).map_err(|error| error.to_string())?;
         let planner = Planner::new(file, &field, &names, self.seed);
         if let Some(planner) = planner.map_err(|error| error.to_string())? {
-            return planner.plan().matches.into_iter().try_for_each(|next| see(next).map(drop));
+            return planner.plan().matches.into_iter().try_for_each(|next| visit(next).map(drop));
         }
         let mut rounds = Rounds::new(file, self.entrants, self.seed).map_err(|e| e.to_string())?;
         loop {
@@ -180,7 +181,7 @@ impl EditionSource {
             let mut played = Vec::new();
             for next in matches {
                 planned += 1;
-                played.extend(see(next)?);
+                played.extend(visit(next)?);
             }
             if !growing || played.len() < planned {
                 return Ok(());
@@ -189,7 +190,7 @@ impl EditionSource {
         }
     }
 
-    /// The bots that take part, and the owners of all of them where these are kept apart.
+    /// The bots that take part, and the owners of all bots if these are kept apart.
     pub(super) fn field(&self) -> (Vec<BotId>, HashMap<BotId, Owner>) {
         let entered = (0..).map(BotId).take(self.entrants).collect();
         let owned = (0..).map(BotId).zip(&self.bots).filter(|(_, bot)| bot.owner > 0);

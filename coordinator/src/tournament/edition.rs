@@ -1,9 +1,9 @@
-//! Editions: the newest versions are fixed, the schedule is planned for them, and they are played,
-//! but for the matches that earlier editions have played already.
+//! Opens an edition: fixes the newest versions, plans their schedule, and stores the matches that
+//! earlier editions have not played.
 //!
-//! All of it is one transaction: whatever is killed in between, an edition is there as a whole or
-//! not at all. It works on a thread of its own, because plans are computed while they are stored,
-//! and whoever asked for it may leave: it goes on all the same.
+//! All of it is one transaction: after a crash an edition is there as a whole or not at all. It runs
+//! on a separate thread, because plans are computed while they are stored, and it continues if the
+//! client disconnects.
 
 use arbiter_games::Games;
 use arbiter_proto::ids::{EditionId, MatchNumber, TokenId, TournamentId, VersionId};
@@ -18,7 +18,7 @@ use super::episodes::Rounds;
 use super::lifecycle::{self, LifecycleError};
 use super::plan_history::{self, PlanMode};
 use super::planner::Planner;
-use super::result_reuse::{self, To};
+use super::result_reuse::{self, PlanTarget};
 use super::{FileError, TournamentFile};
 use crate::db::editions::{self, Edition};
 use crate::db::entrants::Roster;
@@ -26,67 +26,69 @@ use crate::db::tournaments::{self, Tournament};
 use crate::db::{self, audit_log, edition_triggers, lots, partitions, trace_contexts, versions};
 use crate::queue::{PlanError, Queue};
 
-/// What is done if an edition is being played when the next one is wanted.
+/// What happens if an edition runs when another one is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum IfRunning {
-    /// Nothing: there is no new one.
+    /// The new one is refused.
     Refuse,
-    /// The new one takes its place, at the moment it can be played.
+    /// The new one replaces it, as soon as it can be played.
     Replace,
 }
 
-/// Why there is no new edition.
+/// Why an edition cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// The tournament has ended, or an edition is being played.
+    /// The tournament has ended, or an edition runs.
     #[error(transparent)]
     State(#[from] LifecycleError),
-    /// These bots cannot be matched as the file says.
+    /// The schedule is not possible with these bots.
     #[error("cannot plan {0}: {1}")]
     Schedule(String, #[source] ScheduleError),
-    /// The file of the tournament was stored by another program.
+    /// The stored tournament file is not valid for this release.
     #[error("cannot read the settings of {0}: {1}")]
     Settings(String, #[source] FileError),
-    /// The plan is not as balanced as its schedule promises.
+    /// The plan is not as balanced as its schedule guarantees.
     #[error(
-        "cannot start {0}: its plan breaks its promise ({1}); nothing is played. Plan it \
-         from the beginning with arbiter tournament start {0} --fresh, or change its schedule"
+        "cannot start {0}: its plan breaks a guarantee of its schedule ({1}); make a new plan with \
+         `arbiter tournament start {0} --fresh`, or change the schedule"
     )]
     Broken(String, #[source] CertificateError),
-    /// The plan is refused.
+    /// The queue refuses the plan.
     #[error(transparent)]
     Plan(#[from] PlanError),
     /// The database failed.
     #[error("cannot open an edition: {0}")]
     Database(#[from] Error),
-    /// The program stops.
-    #[error("the coordinator stops")]
+    /// The coordinator is stopping.
+    #[error("the coordinator is stopping")]
     Stopped,
 }
 
-/// An edition that is wanted.
+/// A request to open an edition.
 #[derive(Clone, Copy, Debug)]
 pub struct OpenRequest {
-    /// Of which tournament.
+    /// The tournament.
     pub tournament: TournamentId,
-    /// What is done if an edition is being played.
+    /// What happens if an edition runs.
     pub if_running: IfRunning,
-    /// Whether tables of four are planned from the beginning, whatever was planned before.
+    /// Whether foursomes extend the earlier plan.
     pub mode: PlanMode,
-    /// Whose token asks for it, which the audit log notes.
+    /// The token of the request, for the audit log.
     pub who: Option<TokenId>,
 }
 
 impl OpenRequest {
-    /// An edition whose plan continues that of the edition before.
+    /// An edition that extends the plan of the edition before.
     pub fn new(tournament: TournamentId, if_running: IfRunning) -> Self {
         Self { tournament, if_running, mode: PlanMode::Incremental, who: None }
     }
 }
 
-/// Opens an edition over the newest version of each bot that was not withdrawn, and starts it. It
-/// fails if the tournament has ended, or another edition runs and is not to be replaced, or there
-/// are too few bots.
+/// Opens an edition over the newest version of each bot that is not withdrawn, and starts it.
+///
+/// # Errors
+/// If the tournament has ended, another edition runs and must not be replaced, or there are too few
+/// bots.
 pub async fn open(
     queue: &Queue,
     request: OpenRequest,
@@ -105,8 +107,8 @@ async fn open_here(
     let mut transaction = queue.pool().begin().await?;
     let db = &mut *transaction;
     db::be_patient(&mut *db).await?;
-    let tournament = lifecycle::open(db, tournament).await?;
-    // What changes from here on may be missing from the edition, and makes another one due.
+    let tournament = lifecycle::lock_open(db, tournament).await?;
+    // Later changes may be missing from the edition. They keep their triggers for the next one.
     let changes = edition_triggers::of_tournament(&mut *db, tournament.id).await?;
     let before = editions::playing(&mut *db, tournament.id).await?;
     let newest = editions::of_tournament(&mut *db, tournament.id).await?.into_iter().next();
@@ -114,7 +116,7 @@ async fn open_here(
         let (name, number) = (tournament.name, before.number);
         return Err(LifecycleError::Runs { name, number }.into());
     }
-    let opened = begin(db, queue.games(), &tournament, before.as_ref(), mode, now).await?;
+    let opened = open_locked(db, queue.games(), &tournament, before.as_ref(), mode, now).await?;
     edition_triggers::forget(&mut *db, &changes).await?;
     if who.is_some() {
         let subject = format!("{} {}", tournament.name, opened.number);
@@ -129,26 +131,26 @@ async fn open_here(
     Ok(opened)
 }
 
-/// Tells the planner what the tables of the queue look like with a new edition. That is not done in
-/// the transaction that opens it: until its end nothing else could be told to the planner.
+/// Updates the statistics of Postgres' query planner for the tables of a new edition. This is not
+/// part of the transaction that opens it, which would block all other `ANALYZE` until its end.
 pub(super) async fn analyze(queue: &Queue, edition: EditionId) {
     let analyzed =
         async { partitions::analyze(&mut *queue.pool().acquire().await?, edition).await };
-    // The server does so itself in a while.
+    // Autovacuum does it later.
     if let Err(error) = analyzed.await {
-        tracing::debug!(%edition, %error, "the planner does not know of it yet");
+        tracing::debug!(%edition, %error, "cannot analyze the tables of an edition");
     }
 }
 
-/// An edition, as the audit log tells of it.
+/// The state of an edition, for the audit log.
 pub(crate) fn audit_state(edition: &Edition) -> Value {
     let Edition { number, state, matches, counted, .. } = edition;
     json!({"edition": number, "state": state.as_str(), "matches": matches, "counted": counted})
 }
 
-/// Plans an edition and starts it in the place of the one that runs, in a transaction of the
-/// caller's, who has locked the tournament.
-pub(super) async fn begin(
+/// Plans an edition and starts it in place of the running one, in the transaction of the caller, who
+/// has locked the tournament.
+pub(super) async fn open_locked(
     db: &mut PgConnection,
     games: &Games,
     tournament: &Tournament,
@@ -158,7 +160,7 @@ pub(super) async fn begin(
 ) -> Result<Edition, OpenError> {
     let Tournament { id, name, settings, .. } = tournament;
     let seed = tournament.next_seed();
-    let file = read(games, name, settings)?;
+    let file = read_settings(games, name, settings)?;
     let entered: Vec<_> = versions::newest(&mut *db, *id).await?;
     let unplanned = |cause| OpenError::Schedule(name.clone(), cause);
     let bots: Vec<_> = entered.iter().map(|version| version.bot).collect();
@@ -167,14 +169,14 @@ pub(super) async fn begin(
     db::pause_at_most(&mut *db, db::PLANNING_PAUSE).await?;
     let entry =
         plan_history::next(db, (*id, seed), &file, &bots, mode).await?.map_err(unplanned)?;
-    let edition = enter(db, *id, &file, &entered, now).await?;
+    let edition = insert_edition(db, *id, &file, &entered, now).await?;
     span.set("tournament", name.clone());
     span.set("edition", i64::from(edition.0));
     if let Some(parent) = span.context() {
         trace_contexts::keep_edition(&mut *db, edition, &parent).await?;
     }
-    if let Some(descent) = &entry.descent {
-        editions::set_lineage(&mut *db, edition, &json!(descent)).await?;
+    if let Some(history) = &entry.history {
+        editions::set_lineage(&mut *db, edition, &json!(history)).await?;
     }
     let names: Vec<_> = {
         let roster = Roster::of(&mut *db, edition).await?;
@@ -183,16 +185,16 @@ pub(super) async fn begin(
     let planner = Planner::new(&file, &entry.field, &names, seed).map_err(unplanned)?;
     let replaces = before.map(|before| (before.id, now));
     let chained = planner.is_some_and(|planner| planner.is_chained());
-    let to = To { edition, chained, first: MatchNumber(0), replaces };
+    let to = PlanTarget { edition, chained, first: MatchNumber(0), replaces };
     if let Some(planner) = planner {
         planner.prove().map_err(|cause| OpenError::Broken(name.clone(), cause))?;
         db::pause_at_most(&mut *db, db::PAUSE).await?;
-        result_reuse::add(db, to, planner.plan()).await?;
+        result_reuse::add_plan(db, to, planner.plan()).await?;
     } else {
         let rounds = Rounds::new(&file, names.len(), seed)
             .map_err(|cause| PlanError::Nonsense(edition, cause.to_string()))?;
         db::pause_at_most(&mut *db, db::PAUSE).await?;
-        result_reuse::add(db, to, rounds.plan()).await?;
+        result_reuse::add_plan(db, to, rounds.plan()).await?;
     }
     crate::queue::make_ready(db, edition).await?;
     editions::start(&mut *db, edition).await?;
@@ -200,7 +202,7 @@ pub(super) async fn begin(
         Some(before) if tournament.edition_seed(before.number) == seed => {
             lots::replace(&mut *db, before.id, edition).await?;
         }
-        // What is being played with another seed is of no use.
+        // Matches with another seed cannot be reused.
         Some(before) => drop(lots::cancel(&mut *db, before.id).await?),
         None => {}
     }
@@ -208,8 +210,8 @@ pub(super) async fn begin(
     Ok(editions::get(&mut *db, edition).await?.ok_or(Error::RowNotFound)?)
 }
 
-/// Begins the span of an edition that is being opened: it follows from the versions that it is the
-/// first to show. The trace of the one that it replaces ends.
+/// Begins the trace span of an edition. It continues the traces of the versions that it is the first
+/// to include, and the trace of the replaced edition ends.
 async fn trace(
     db: &mut PgConnection,
     entered: &[VersionId],
@@ -226,8 +228,8 @@ async fn trace(
     Ok(Span::join("edition opened", &parents))
 }
 
-/// The file of a tournament.
-pub(super) fn read(
+/// Reads the stored tournament file.
+pub(super) fn read_settings(
     games: &Games,
     name: &str,
     settings: &Value,
@@ -236,8 +238,8 @@ pub(super) fn read(
         .map_err(|cause| OpenError::Settings(name.to_owned(), cause))
 }
 
-/// Makes an edition of these versions.
-async fn enter(
+/// Inserts an edition with these versions.
+async fn insert_edition(
     db: &mut PgConnection,
     tournament: TournamentId,
     file: &TournamentFile,

@@ -1,10 +1,9 @@
-//! Episodes: rounds that are planned one after the other, each from the results of those before.
+//! Episodes: each round is planned from the results of the rounds before.
 //!
-//! The first round of all episodes is planned when the edition is opened. When every match planned
-//! so far is counted, the next round of all episodes is: it follows from the tournament's seed and
-//! the results alone, so it does not matter who plans it, nor how often somebody who was killed
-//! had tried. All episodes wait for one another, so that matches have the same numbers whichever
-//! was played faster.
+//! The first round of all episodes is planned when the edition opens. When every planned match is
+//! counted, the next round of all episodes is planned. It follows only from the tournament's seed and
+//! the results, so any coordinator may plan it, and may retry after a crash. All episodes wait for
+//! each other, so that match numbers do not depend on how fast each is played.
 
 use std::cmp::Reverse;
 
@@ -17,25 +16,25 @@ use sqlx::{Error, PgPool};
 
 use super::file::of_match;
 use super::planner::width;
-use super::result_reuse::{self, To};
+use super::result_reuse::{self, PlanTarget};
 use super::{FileError, TournamentFile, lot_size};
 use crate::db::matches::{Match, Seats};
 use crate::db::results::{self, Played};
 use crate::db::{editions, tournaments};
 use crate::queue::{NewLot, Order, Plan, PlanError, Queue};
 
-/// Why a round is not planned.
+/// Why a round cannot be planned.
 #[derive(Debug, thiserror::Error)]
 pub enum NextRoundError {
     /// The database failed.
     #[error("cannot plan the next round of edition {0}: {1}")]
     Database(EditionId, #[source] Error),
-    /// What is stored makes no sense.
+    /// The stored data are inconsistent.
     #[error("cannot plan the next round of edition {0}: {1}")]
     Nonsense(EditionId, String),
 }
 
-/// Why there are no such episodes.
+/// Why episodes cannot be created.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum RoundsError {
     #[error(transparent)]
@@ -50,8 +49,8 @@ pub(super) enum RoundsError {
 #[derive(Debug)]
 pub(super) struct Rounds {
     episodes: Vec<Episode>,
-    /// The tables of the round, each with its episode, in the order of their matches: those with
-    /// the same number of seats stand together, as a lot has matches of one width.
+    /// The tables of the round, each with its episode, in the order of their matches. Tables with the
+    /// same number of seats are adjacent, since all matches of a lot have the same number of scores.
     tables: Vec<(usize, TablePlan)>,
     /// The round, from 1.
     round: u32,
@@ -59,7 +58,7 @@ pub(super) struct Rounds {
     last: u32,
     /// The number of the round's first match.
     first: i64,
-    /// The parameters that all matches have in common.
+    /// The parameters that all matches share.
     common: Map<String, Value>,
     /// Numbers in a seat's score.
     components: i16,
@@ -83,12 +82,12 @@ impl Rounds {
             components: width(file, 1),
             expected_ms: file.expected_ms(),
         };
-        rounds.gather();
+        rounds.collect_tables();
         Ok(rounds)
     }
 
     /// Collects the tables of the round.
-    fn gather(&mut self) {
+    fn collect_tables(&mut self) {
         let tables = |(number, episode): (usize, &Episode)| {
             episode.tables().iter().map(move |table| (number, table.clone())).collect::<Vec<_>>()
         };
@@ -96,23 +95,23 @@ impl Rounds {
         self.tables.sort_by_key(|(_, table)| Reverse(table.bots.len()));
     }
 
-    /// Goes on to the next round with the results of this one, in the order of their matches.
+    /// Advances to the next round with the results of this one, in the order of their matches.
     ///
     /// # Errors
-    /// What is wrong, if they are not results of these matches.
+    /// If they are not the results of these matches.
     pub(super) fn finish(&mut self, results: &[Played]) -> Result<(), String> {
         let tables = std::mem::take(&mut self.tables);
-        // From the back: episodes let go of their last table most easily.
+        // From the back: removing the last table of an episode is cheapest.
         for (place, ((episode, table), played)) in tables.iter().zip(results).enumerate().rev() {
             let ours = played.seats.0.iter().map(|entrant| usize::try_from(entrant.0));
             if !ours.eq(table.bots.iter().copied().map(Ok)) {
-                return Err(format!("match {} was planned for others", self.first_plus(place)));
+                return Err(format!("match {} was planned for other bots", self.first_plus(place)));
             }
             self.episodes[*episode].finish(table.table, &standings(played)?);
         }
         self.first = self.first_plus(tables.len());
         self.round += 1;
-        self.gather();
+        self.collect_tables();
         Ok(())
     }
 
@@ -125,7 +124,7 @@ impl Rounds {
         MatchNumber(self.first)
     }
 
-    /// The round, for the queue; its lots are numbered from 0.
+    /// The plan of the round for the queue. Lot numbers start at 0.
     pub(super) fn plan(
         &self,
     ) -> Plan<
@@ -149,14 +148,14 @@ impl Rounds {
                 carried: (self.round > 1)
                     .then(|| table.bots.iter().map(|bot| carried[*bot].score).collect()),
                 files_from: None,
-                params: self.own(of_match(&table.params)),
+                params: self.table_params(of_match(&table.params)),
             }
         })
     }
 
-    /// The parameters of a table that are not those of all matches. What is given for each seat is
-    /// the same if it is for each of them.
-    fn own(&self, params: Map<String, Value>) -> Option<Value> {
+    /// The parameters in which a table differs from all matches. A list with one value for each seat
+    /// equals a common value if all its items do.
+    fn table_params(&self, params: Map<String, Value>) -> Option<Value> {
         let same = |value: &Value, common: &Value| match value {
             Value::Array(each) => each.iter().all(|one| one == common),
             _ => value == common,
@@ -193,8 +192,8 @@ impl Rounds {
     }
 }
 
-/// The deal of a table: no other table of a tournament has it, and the same one of the next edition
-/// has it too.
+/// The seed key of a table: unique in the tournament, and the same for the same table of the next
+/// edition.
 fn deal(episode: usize, table: &TablePlan) -> i64 {
     let numbers = (i64::try_from(episode), table.round, table.table);
     let (Ok(episode), round, table) = numbers else {
@@ -204,13 +203,13 @@ fn deal(episode: usize, table: &TablePlan) -> i64 {
     (episode << 32) | (i64::from(round) << 16) | i64::from(table)
 }
 
-/// The round of an episode, counted from 0, that a table with this deal belongs to.
+/// The round of an episode, from 0, of the table with this seed key.
 pub fn round_of(deal: i64) -> u16 {
     let [.., high, low, _, _] = deal.to_be_bytes();
     u16::from_be_bytes([high, low])
 }
 
-/// How each seat ended a match.
+/// The standing of each seat after a match.
 fn standings(played: &Played) -> Result<Vec<SeatResult>, String> {
     let seats = played.seats.0.len();
     let bad = played.bad_answers.clone().unwrap_or_default();
@@ -226,8 +225,8 @@ fn standings(played: &Played) -> Result<Vec<SeatResult>, String> {
     Ok(played.scores.iter().zip(bad).map(standing).collect())
 }
 
-/// Plans the next round of an edition if all matches planned so far are counted; whether it has
-/// just done so. Several may try at once: one does it.
+/// Plans the next round of an edition if all planned matches are counted. Returns whether this call
+/// planned it: of several concurrent calls one does.
 pub async fn plan_next_round(queue: &Queue, edition: EditionId) -> Result<bool, NextRoundError> {
     let failed = |cause| NextRoundError::Database(edition, cause);
     let pool = queue.pool();
@@ -236,17 +235,19 @@ pub async fn plan_next_round(queue: &Queue, edition: EditionId) -> Result<bool, 
     };
     let rounds = replay(pool, queue.games(), edition, planned).await?;
     let mut transaction = pool.begin().await.map_err(failed)?;
-    // Whoever has planned this round meanwhile has added to the number of matches.
+    // If another coordinator has planned this round since, the number of matches has changed.
     if !editions::lock(&mut *transaction, edition, planned).await.map_err(failed)? {
-        // Looking has locked the row: leases pass it over as long as it is.
+        // The check locked the row, and leases skip a locked row.
         transaction.rollback().await.map_err(failed)?;
         return Ok(false);
     }
-    let to = To { edition, chained: false, first: rounds.first(), replaces: None };
-    result_reuse::add(&mut transaction, to, rounds.plan()).await.map_err(|error| match error {
-        PlanError::Database(_, cause) => NextRoundError::Database(edition, cause),
-        PlanError::Nonsense(_, reason) => NextRoundError::Nonsense(edition, reason),
-    })?;
+    let to = PlanTarget { edition, chained: false, first: rounds.first(), replaces: None };
+    result_reuse::add_plan(&mut transaction, to, rounds.plan()).await.map_err(
+        |error| match error {
+            PlanError::Database(_, cause) => NextRoundError::Database(edition, cause),
+            PlanError::Nonsense(_, reason) => NextRoundError::Nonsense(edition, reason),
+        },
+    )?;
     transaction.commit().await.map_err(failed)?;
     Ok(true)
 }

@@ -1,8 +1,8 @@
-//! When an edition will be complete, and what the next one would come to, before anything starts.
+//! Estimates when an edition will be complete, and the size and cost of the next one.
 //!
-//! A forecast divides what is left by a rate. The rate is what was played in the last minutes; where
-//! nothing was yet, it is what the connected workers can play: as many matches at a time as they
-//! have slots, each as long as matches of the tournament took so far, or are expected to take.
+//! The time left is the number of remaining matches divided by a rate. The rate is that of the last
+//! minutes. Before matches were played, it is what the connected workers can play: one match at a
+//! time in each slot, with the mean or expected time of a match.
 
 use std::collections::HashMap;
 
@@ -14,7 +14,7 @@ use sqlx::PgConnection;
 use time::{Duration, OffsetDateTime};
 
 use super::lot_size::per_lot;
-use super::plan_history::{self, Entry, PlanMode};
+use super::plan_history::{self, PlanMode, PlannedField};
 use super::planner::listed;
 use super::{OpenError, TournamentFile};
 use crate::db::estimates::{self, Means};
@@ -23,30 +23,32 @@ use crate::db::tournaments::Tournament;
 use crate::db::versions::{self, Version};
 use crate::db::{bots, editions};
 
-/// How long an edition must have been watched before it is judged by its pace.
-const LONG_ENOUGH: Duration = Duration::seconds(15);
-/// What a match takes in the database besides its record and its lot, with indexes, in bytes: some 120
-/// for the match and 170 for the result, measured over 200 000 of them.
-const ROWS: f64 = 290.0;
-/// What a lot takes, in bytes: some 150, and as much again for the room that its changes leave.
-const LOT: f64 = 300.0;
-/// What a record takes besides its bytes: its row and those of its pieces, in bytes and as a part.
-const RECORD: (f64, f64) = (100.0, 1.05);
-/// The longest time that is forecast.
-const LONGEST: Duration = Duration::days(36_500);
+/// The shortest sample of progress that gives a rate.
+const MIN_SAMPLE: Duration = Duration::seconds(15);
+/// The size of a match in the database without its record and its lot, with indexes, in bytes: about
+/// 120 for the match and 170 for the result, measured over 200 000 matches.
+const MATCH_BYTES: f64 = 290.0;
+/// The size of a lot, in bytes: about 150, and the same again for dead rows of its updates.
+const LOT_BYTES: f64 = 300.0;
+/// The size of the rows of a record, in bytes, without its contents.
+const RECORD_OVERHEAD_BYTES: f64 = 100.0;
+/// The size of a stored record relative to its contents.
+const RECORD_FACTOR: f64 = 1.05;
+/// The longest estimate of time.
+const MAX_TIME: Duration = Duration::days(36_500);
 
-/// When something is over, as things stand.
+/// The estimated completion of an edition.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CompletionEstimate {
-    /// Matches in a second.
+    /// Matches per second.
     pub rate: f64,
-    /// When the last one is played.
+    /// When the last match is played.
     pub eta: OffsetDateTime,
 }
 
 impl CompletionEstimate {
-    /// When so many matches are played, by the pace of those before, or by so many slots if there
-    /// is none; a match takes so many milliseconds. Nothing if nobody plays.
+    /// Estimates when `left` matches are played, by the progress so far, or else by the number of
+    /// slots and the time of a match. None if there is no progress and no slot.
     pub fn new(
         left: u64,
         pace: Option<Pace>,
@@ -59,37 +61,37 @@ impl CompletionEstimate {
         if rate <= 0.0 {
             return None;
         }
-        #[expect(clippy::cast_precision_loss, reason = "a forecast is not exact")]
-        let seconds = (left as f64 / rate).min(LONGEST.as_seconds_f64());
+        #[expect(clippy::cast_precision_loss, reason = "an estimate is not exact")]
+        let seconds = (left as f64 / rate).min(MAX_TIME.as_seconds_f64());
         Some(Self { rate, eta: now.checked_add(Duration::seconds_f64(seconds))? })
     }
 }
 
-/// Matches in a second, if they were counted for long enough.
+/// Matches per second, if the sample is long enough.
 fn rate(pace: Pace, now: OffsetDateTime) -> Option<f64> {
     let time = now - pace.before_at;
     let played = pace.played - pace.before;
-    #[expect(clippy::cast_precision_loss, reason = "a forecast is not exact")]
+    #[expect(clippy::cast_precision_loss, reason = "an estimate is not exact")]
     let rate = played as f64 / time.as_seconds_f64();
-    (time >= LONG_ENOUGH && played > 0).then_some(rate)
+    (time >= MIN_SAMPLE && played > 0).then_some(rate)
 }
 
-/// What an edition would come to.
+/// The estimated size and cost of an edition.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EditionEstimate {
-    /// Bots that are entered.
+    /// The entered bots.
     pub bots: usize,
-    /// Matches; at most so many where they follow from results.
+    /// The number of matches; the maximum for episodes.
     pub matches: u64,
-    /// Of these, at most so many that were not played by the same programs before.
+    /// Matches whose results cannot be reused, at most.
     pub to_play: u64,
-    /// How long a match takes, in milliseconds.
+    /// The time of a match, in milliseconds.
     pub match_ms: f64,
-    /// Whether that was measured in this tournament.
+    /// Whether that time was measured in this tournament.
     pub measured: bool,
-    /// What the database would grow by, in bytes.
+    /// The growth of the database, in bytes.
     pub bytes: u64,
-    /// How the plan comes to be, where plans grow.
+    /// A summary of the plan's history, for foursomes.
     pub plan: Option<String>,
 }
 
@@ -100,11 +102,11 @@ pub struct NextEdition {
     tournament: Tournament,
     entered: Vec<Version>,
     names: Vec<NameKey>,
-    entry: Entry,
+    entry: PlannedField,
 }
 
 impl NextEdition {
-    /// Plans it, and stores nothing.
+    /// Plans it without storing anything.
     pub async fn plan(
         db: &mut PgConnection,
         games: &Games,
@@ -124,14 +126,14 @@ impl NextEdition {
         Ok(Self { file, tournament, entered, names, entry })
     }
 
-    /// Whom it is planned for.
+    /// The participants.
     pub fn field(&self) -> &Participants {
         &self.entry.field
     }
 
-    /// How its plan comes to be, where plans grow.
+    /// A summary of the plan's history, for foursomes.
     pub fn summary(&self) -> Option<String> {
-        self.entry.descent.as_ref().map(plan_history::PlanHistory::summary)
+        self.entry.history.as_ref().map(plan_history::PlanHistory::summary)
     }
 
     /// Its matches.
@@ -145,7 +147,7 @@ impl NextEdition {
         }
     }
 
-    /// What it would come to.
+    /// Estimates its size and cost.
     #[expect(
         clippy::cast_precision_loss,
         clippy::cast_possible_truncation,
@@ -158,7 +160,7 @@ impl NextEdition {
             Plan::Matches(plan) => {
                 let (total, known) = (plan.total(), self.known(db).await?);
                 let new = self.unknown(plan, known);
-                // Where files pass, a match that changes changes those after it.
+                // If files pass, a changed match changes the matches after it.
                 let alone = self.file.state == StateScope::None || new == 0;
                 (total, if alone { new } else { total })
             }
@@ -168,8 +170,8 @@ impl NextEdition {
             }
         };
         let record = means.record.unwrap_or(self.file.record_bytes() as f64);
-        let record = RECORD.0 + RECORD.1 * record;
-        let rows = ROWS + LOT / f64::from(per_lot(matches, self.file.expected_ms()));
+        let record = RECORD_OVERHEAD_BYTES + RECORD_FACTOR * record;
+        let rows = MATCH_BYTES + LOT_BYTES / f64::from(per_lot(matches, self.file.expected_ms()));
         Ok(EditionEstimate {
             bots: self.entered.len(),
             matches,
@@ -181,7 +183,7 @@ impl NextEdition {
         })
     }
 
-    /// How often which of the entered programs met, by their numbers and by board.
+    /// How often the entered programs met, by board and seats.
     async fn known(&self, db: &mut PgConnection) -> Result<HashMap<Key, i64>, OpenError> {
         let programs: HashMap<_, Vec<u16>> =
             (0..).zip(&self.entered).fold(HashMap::new(), |mut all, (number, version)| {
@@ -190,7 +192,7 @@ impl NextEdition {
             });
         let mut known = HashMap::new();
         for met in estimates::met(db, self.tournament.id).await? {
-            // Where two bots are the same program, it does not matter here who of them it was.
+            // Bots with the same program are equivalent here.
             let first = |digest: &Vec<u8>| Some(*programs.get(digest.as_slice())?.first()?);
             let seats: Option<Vec<_>> = met.digests.iter().map(first).collect();
             if let Some(seats) = seats {
@@ -200,7 +202,7 @@ impl NextEdition {
         Ok(known)
     }
 
-    /// How many of these matches are not known.
+    /// How many of these matches were not played before.
     fn unknown(
         &self,
         plan: impl Iterator<Item = PlannedMatch>,
@@ -226,23 +228,23 @@ impl NextEdition {
     }
 }
 
-/// A board, and who meets there.
+/// A board and the bots in its seats.
 type Key = (i16, Vec<u16>);
 
-/// What a stored edition promises of its matches, and how its plan came to be.
+/// The guarantees of a stored edition's schedule, and the history of its plan.
 #[derive(Debug)]
 pub struct PlanGuarantees {
-    /// Whom it was planned for.
+    /// The participants.
     pub field: Participants,
-    /// What is promised; nothing of episodes, which follow from results.
+    /// The guarantees; none for episodes, which follow from results.
     pub claim: Option<Claim>,
-    /// How many seats a match has.
+    /// The seats of a match.
     pub seats: usize,
-    /// How its plan came to be, where plans grow.
+    /// A summary of the plan's history, for foursomes.
     pub plan: Option<String>,
 }
 
-/// What the schedule promises of an edition that is stored.
+/// The guarantees of a stored edition's schedule.
 pub async fn plan_guarantees(
     db: &mut PgConnection,
     games: &Games,
@@ -252,16 +254,16 @@ pub async fn plan_guarantees(
     let file = settings(games, tournament)?;
     let seed = tournament.edition_seed(editions::number(&mut *db, edition).await?);
     let entry = plan_history::of_edition(db, (tournament.id, seed), &file, edition).await?;
-    let Entry { field, descent } = entry.map_err(|cause| unplanned(tournament, cause))?;
+    let PlannedField { field, history } = entry.map_err(|cause| unplanned(tournament, cause))?;
     let plan = file.schedule.plan_for(&field, seed);
     let (claim, seats) = match plan.map_err(|cause| unplanned(tournament, cause))? {
         Plan::Matches(matches) => (Some(matches.claim()), matches.seats()),
         Plan::Episodes(_) => (None, 0),
     };
-    Ok(PlanGuarantees { field, claim, seats, plan: descent.map(|descent| descent.summary()) })
+    Ok(PlanGuarantees { field, claim, seats, plan: history.map(|history| history.summary()) })
 }
 
-/// How long a match of a tournament takes, in milliseconds, and how many there are at most.
+/// The time of a match, in milliseconds, and for episodes the largest number of matches.
 pub async fn typical(
     db: &mut PgConnection,
     games: &Games,
@@ -306,20 +308,20 @@ mod tests {
     }
 
     #[test]
-    fn a_pace_counts_once_it_is_known() {
+    fn the_rate_is_used_once_the_sample_is_long_enough() {
         // 120 matches in a minute, and 600 are left.
         assert_eq!(
             seconds(CompletionEstimate::new(600, Some(pace(220, 60)), 1, 1000.0, NOW)),
             Some(300)
         );
-        // Nothing was played yet, or for a moment only: 4 slots, each half a match a second.
+        // No matches, or too short a sample: 4 slots, each half a match a second.
         for early in [Some(pace(100, 60)), Some(pace(220, 5)), None] {
             assert_eq!(seconds(CompletionEstimate::new(600, early, 4, 2000.0, NOW)), Some(300));
         }
     }
 
     #[test]
-    fn without_workers_nothing_is_forecast() {
+    fn without_workers_there_is_no_estimate() {
         assert_eq!(CompletionEstimate::new(600, None, 0, 1000.0, NOW), None);
         assert_eq!(seconds(CompletionEstimate::new(0, None, 1, 1000.0, NOW)), Some(0));
         assert!(CompletionEstimate::new(u64::MAX, None, 1, f64::MAX, NOW).is_some());

@@ -1,10 +1,10 @@
-//! The tournament file: what is played, by which rules, how often. TOML as organisers write it,
-//! JSON as it is stored, and both mean the same.
+//! The tournament file: what is played, by which rules, and how often. Organisers write it as TOML,
+//! and it is stored as JSON with the same meaning.
 //!
-//! Only `name` and `game` must be given: what is left out is as in official tournaments of the
-//! game. How it is read: either form becomes a tree with the place of each key (`source`); each
-//! section is laid over what is official (`official`), and what results is read as a whole. If
-//! that fails the keys are tried one by one, so that the message names the one to blame.
+//! Only `name` and `game` are required: the other keys default to the official tournament of the
+//! game. Either form is parsed to a tree with the line of each key (`source`). Each section is merged
+//! over the official values (`official`) and read as a whole. If that fails, the keys are tried one
+//! by one, so that the error names the wrong one.
 
 use arbiter_games::{ClockRules, Game, Games, Micros, Params, Seed};
 use arbiter_proto::limits::{Limits, Ponder};
@@ -25,51 +25,51 @@ pub use crate::queue::{Audit, Share};
 use source::Source;
 pub use submissions::{Moment, Submissions};
 
-/// A tournament as its organiser wants it.
+/// The contents of a tournament file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TournamentFile {
-    /// Its name, which no other has.
+    /// Its unique name.
     pub name: String,
-    /// What is played.
+    /// The game with its parameters.
     pub params: Params,
-    /// Who plays whom how often.
+    /// Which bots meet, and how often.
     pub schedule: Schedule,
-    /// The boards on which each pair meets, as the game writes them; none where all matches are
-    /// played with the same parameters.
+    /// The boards on which each pair meets, in the notation of the game; empty if all matches have
+    /// the same parameters.
     pub boards: Vec<String>,
     /// How time is charged.
     pub clock: ClockRules,
     /// What a bot may use.
     pub limits: Limits,
-    /// What happens to files that a bot leaves.
+    /// How files that a bot leaves are passed on.
     pub state: StateScope,
-    /// What a bot may do while it owes nothing.
+    /// Whether a bot may think while it owes no reply.
     pub ponder: Ponder,
-    /// Where all chance comes from, if that is not to be drawn.
+    /// The seed of all randomness; none if it is to be drawn.
     pub seed: Option<Seed>,
-    /// The public beacon whose value the seed is keyed with once entry has closed, if there is one:
-    /// where and when it is published.
+    /// The public beacon, if there is one: where and when its value is published. The seed is keyed
+    /// with that value after entry has closed.
     pub beacon: Option<String>,
-    /// When an edition is planned.
+    /// When editions are planned.
     pub rerun: Rerun,
-    /// How bots come, change and go.
+    /// The rules of entry.
     pub submissions: Submissions,
-    /// How much of what workers report is looked at a second time.
+    /// The share of workers' reports that is checked.
     pub audit: Audit,
-    /// Where the house bots are, as written: the command line submits them.
+    /// The paths of the house bots, as written: the command line submits them.
     pub house: Vec<String>,
-    /// How long a match is expected to take, if the organiser knows better than we do.
+    /// The expected time of a match, if the organiser sets it.
     pub expected: Option<Micros>,
 }
 
-/// When an edition is planned.
+/// When editions are planned.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Rerun {
-    /// Whenever a version is submitted or a bot is withdrawn, once a first edition was started.
+    /// After every submission and withdrawal, once the first edition was started.
     #[default]
     EverySubmission,
-    /// When an organiser says so.
+    /// Only when an organiser starts one.
     Manual,
 }
 
@@ -77,30 +77,30 @@ pub enum Rerun {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{}{what}: {cause}", line.map(|line| format!("line {line}: ")).unwrap_or_default())]
 pub struct FileError {
-    /// The line, from 1; nothing if the file is not a text.
+    /// The line, from 1; none for JSON.
     pub line: Option<usize>,
-    /// What is to blame: a key with its value, a section, or the file.
+    /// The wrong part: a key with its value, a section, or the file.
     pub what: String,
-    /// Why, and what to write instead.
+    /// Why it is wrong, and what to write instead.
     pub cause: String,
 }
 
 impl TournamentFile {
-    /// Reads a tournament file that plays one of these games.
+    /// Parses a tournament file for one of these games.
     ///
     /// # Errors
-    /// If it is no TOML, has keys that mean nothing, or asks for what cannot be played.
+    /// If it is not TOML, has unknown keys, or its values are not possible.
     pub fn parse(games: &Games, text: &str) -> Result<Self, FileError> {
         Self::read(games, &Source::of_toml(text)?)
     }
 
-    /// Reads what [`TournamentFile::to_json`] gives.
+    /// Reads the JSON of [`TournamentFile::to_json`].
     pub fn from_json(games: &Games, stored: &Value) -> Result<Self, FileError> {
         Self::read(games, &Source::of_json(stored)?)
     }
 
-    /// Replaces the paths of boards by the boards themselves, so that the file means the same on
-    /// another machine; nothing else is touched. `read` gives the contents of a path as written.
+    /// Replaces the paths of boards with the boards, so that the file means the same on another
+    /// machine. Nothing else changes. `read` returns the contents of a path.
     pub fn inline(
         games: &Games,
         text: &str,
@@ -114,8 +114,8 @@ impl TournamentFile {
         self.params.game()
     }
 
-    /// The file as it is stored and shown: everything but the seed and the beacon, which the database
-    /// keeps by themselves. What else is left out is as in [`Audit::OFFICIAL`].
+    /// The file as it is stored and shown, without the seed and the beacon, which have columns of
+    /// their own. An official `audit` is left out.
     pub fn to_json(&self) -> Value {
         let mut schedule = object(&self.schedule);
         if matches!(self.schedule, Schedule::RoundRobin(_)) {
@@ -139,7 +139,7 @@ impl TournamentFile {
             "submissions": self.submissions,
             "house": { "bots": self.house },
         });
-        // A coordinator of the version before refuses keys that it does not know.
+        // A coordinator of the previous release refuses unknown keys.
         if self.audit != Audit::OFFICIAL {
             file["audit"] = json!(self.audit);
         }
@@ -149,25 +149,25 @@ impl TournamentFile {
         file
     }
 
-    /// How many rounds an episode has; 1 where there are none.
+    /// The rounds of an episode; 1 for games without episodes.
     pub(super) fn rounds(&self) -> u32 {
         self.params.rounds().unwrap_or(1)
     }
 
-    /// The parameter that [`TournamentFile::boards`] are values of.
+    /// The parameter whose values are [`TournamentFile::boards`].
     pub(super) fn board_key(&self) -> &str {
         self.game().boards.as_ref().map_or("", |boards| &boards.key)
     }
 
-    /// What workers need to know to play any match.
+    /// The settings that workers need for every match.
     pub fn settings(&self) -> Settings {
         let Self { clock, limits, ponder, state, .. } = *self;
         Settings { params: of_match(&self.params), clock, limits, ponder, state }
     }
 }
 
-/// The parameters of a match: those of the tournament, but that a match of an episode is one round,
-/// and how many an episode has is not for the table to know.
+/// The parameters of a match: those of the tournament without the number of rounds, since a match of
+/// an episode is one round.
 pub(super) fn of_match(params: &Params) -> Map<String, Value> {
     let mut keys = object(params);
     if let Some(episodes) = &params.game().episodes {
@@ -176,7 +176,7 @@ pub(super) fn of_match(params: &Params) -> Map<String, Value> {
     keys
 }
 
-/// Something with keys, as JSON.
+/// The JSON object of a value.
 fn object(thing: &impl Serialize) -> Map<String, Value> {
     match serde_json::to_value(thing) {
         Ok(Value::Object(map)) => map,

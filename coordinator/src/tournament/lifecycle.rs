@@ -1,4 +1,4 @@
-//! How tournaments begin and end.
+//! Creates, closes, cancels and deletes tournaments.
 
 use arbiter_games::Seed;
 use arbiter_proto::ids::TournamentId;
@@ -12,15 +12,15 @@ use crate::db::editions::{self, EditionState};
 use crate::db::tournaments::{self, NewTournament, Tournament, TournamentState};
 use crate::db::{deleted_tournaments, is_duplicate, lots};
 
-/// Why a tournament cannot be made.
+/// Why a tournament cannot be created.
 #[derive(Debug, thiserror::Error)]
 pub enum CreateError {
     /// Another one has its name.
-    #[error("there is a tournament {0} already; choose another name")]
+    #[error("a tournament {0} exists already; choose another name")]
     Taken(String),
-    /// The value of its beacon may be known already.
+    /// The value of its beacon may already be known.
     #[error(
-        "entry to {name} closed at {closes}, so the value of its beacon may be known already; write \
+        "entry to {name} closed at {closes}, so the value of its beacon may already be known; write \
          a later [submissions] closes, and name a beacon that is published after it"
     )]
     BeaconIsPast {
@@ -29,7 +29,7 @@ pub enum CreateError {
         /// When entry closed.
         closes: Moment,
     },
-    /// The machine gives no random numbers.
+    /// The operating system gives no random numbers.
     #[error("cannot draw a seed: {0}; write one into the tournament file")]
     Chance(#[source] std::io::Error),
     /// The database failed.
@@ -48,38 +48,37 @@ pub enum FindError {
     Database(#[from] Error),
 }
 
-/// Why something cannot be done in a tournament as it stands.
+/// Why a tournament does not allow a change in its present state.
 #[derive(Debug, thiserror::Error)]
 pub enum LifecycleError {
     /// There is none.
     #[error("there is no such tournament")]
     Unknown,
     /// It has ended already.
-    #[error("tournament {0} was {how}; make another one", how = ended(*.1))]
+    #[error("tournament {0} was {how}; create another one", how = ended(*.1))]
     Over(String, TournamentState),
-    /// It was never played to an end.
-    #[error("no edition of {0} is complete, so there is nothing to close; start it, or cancel it")]
-    Unplayed(String),
-    /// The value of its beacon is awaited.
+    /// No edition of it is complete.
     #[error(
-        "the value of the beacon of {0} (\"{1}\") is not given; give it with `arbiter \
-         tournament beacon {0} VALUE` and wait for the edition that is played with it, or cancel \
-         the tournament"
+        "no edition of {0} is complete, so it cannot be closed; start an edition, or cancel {0}"
+    )]
+    Unplayed(String),
+    /// The value of its beacon is missing.
+    #[error(
+        "the beacon of {0} (\"{1}\") has no value yet; enter it with `arbiter tournament beacon {0} \
+         VALUE` and wait for the edition that uses it, or cancel the tournament"
     )]
     BeaconAwaited(String, String),
     /// No edition with the beacon's value is complete.
     #[error(
-        "no edition of {0} that is played with the value of its beacon is complete; start one \
-         and wait for it, or cancel the tournament"
+        "no edition of {0} that uses the value of its beacon is complete; start one and wait for \
+         it, or cancel the tournament"
     )]
     BeaconUnplayed(String),
-    /// It goes on, so it cannot be dropped.
-    #[error("tournament {0} is open; close or cancel it first, and export it if it is to be kept")]
+    /// It is open, so it cannot be deleted.
+    #[error("tournament {0} is open; close or cancel it first, and export it if you need its data")]
     Open(String),
-    /// It is being played.
-    #[error(
-        "edition {number} of {name} is still being played; wait for it, or cancel the tournament"
-    )]
+    /// An edition of it runs.
+    #[error("edition {number} of {name} is still running; wait for it, or cancel the tournament")]
     Runs {
         /// Its name.
         name: String,
@@ -91,7 +90,7 @@ pub enum LifecycleError {
     Database(#[from] Error),
 }
 
-/// How a tournament ended, as a message says it.
+/// How a tournament ended, for messages.
 fn ended(state: TournamentState) -> &'static str {
     match state {
         TournamentState::Open => "opened",
@@ -100,10 +99,7 @@ fn ended(state: TournamentState) -> &'static str {
     }
 }
 
-/// Makes a tournament. Its seed is drawn if the file has none.
-///
-/// # Errors
-/// If its name is taken, or no seed can be drawn.
+/// Creates a tournament. If the file has no seed, one is drawn.
 pub async fn create(
     db: &mut PgConnection,
     file: &TournamentFile,
@@ -133,25 +129,22 @@ pub async fn create(
     Ok(tournaments::get(db, id).await?.ok_or(Error::RowNotFound)?)
 }
 
-/// The tournament of this name.
+/// The tournament with this name.
 pub async fn find(pool: &PgPool, name: &str) -> Result<Tournament, FindError> {
     let found = tournaments::find(pool, name).await?;
     found.ok_or_else(|| FindError::Unknown(name.to_owned()))
 }
 
-/// Gives a tournament up, and the edition that runs, in a transaction of the caller's.
-///
-/// # Errors
-/// If it has ended already.
+/// Cancels a tournament and its running edition, in the caller's transaction.
 pub async fn cancel(
     db: &mut PgConnection,
     id: TournamentId,
     now: OffsetDateTime,
 ) -> Result<Tournament, LifecycleError> {
-    open(&mut *db, id).await?;
+    lock_open(&mut *db, id).await?;
     for edition in editions::of_tournament(&mut *db, id).await? {
         editions::cancel(&mut *db, edition.id, now).await?;
-        // What is still being played of an edition that was replaced is of no use any more, either.
+        // Replaced editions may still have lots in play.
         if edition.state != EditionState::Complete {
             lots::cancel(&mut *db, edition.id).await?;
         }
@@ -159,17 +152,16 @@ pub async fn cancel(
     end(db, id, TournamentState::Cancelled, now).await
 }
 
-/// Ends a tournament that is played to its end, in a transaction of the caller's: from now on its
-/// seed may be shown.
+/// Closes a tournament, in the caller's transaction. Its seed becomes public.
 ///
 /// # Errors
-/// If it has ended already, or an edition runs, or none is complete.
+/// If it has ended, an edition runs, or no edition is complete.
 pub async fn close(
     db: &mut PgConnection,
     id: TournamentId,
     now: OffsetDateTime,
 ) -> Result<Tournament, LifecycleError> {
-    let tournament = open(&mut *db, id).await?;
+    let tournament = lock_open(&mut *db, id).await?;
     let name = tournament.name.clone();
     let editions = editions::of_tournament(&mut *db, id).await?;
     if let Some(running) = editions.iter().find(|edition| edition.state == EditionState::Running) {
@@ -189,8 +181,7 @@ pub async fn close(
     end(db, id, TournamentState::Closed, now).await
 }
 
-/// Drops a tournament that has ended, in a transaction of the caller's: from then on it is not there
-/// any more. What it leaves is cleared away later.
+/// Deletes a tournament that has ended, in the caller's transaction. Its data are removed later.
 pub(crate) async fn delete(
     db: &mut PgConnection,
     id: TournamentId,
@@ -204,8 +195,8 @@ pub(crate) async fn delete(
     Ok(tournament)
 }
 
-/// Locks a tournament that has not ended.
-pub(crate) async fn open(
+/// Locks a tournament that is open.
+pub(crate) async fn lock_open(
     db: &mut PgConnection,
     id: TournamentId,
 ) -> Result<Tournament, LifecycleError> {

@@ -1,4 +1,4 @@
-//! What a worker is told about a lot: everything it takes to play it.
+//! The assignment of a lot to a worker: all data that the worker needs to play it.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -24,26 +24,26 @@ mod bot_state;
 use bot_state::Files;
 pub use bot_state::{StateBudget, StateReservation};
 
-/// Editions that are kept in mind; more than are ever played at the same time.
-const EDITIONS: usize = 64;
+/// Editions in the cache: more than run at the same time.
+const CACHED_EDITIONS: usize = 64;
 
-/// Why a lot cannot be handed out.
+/// Why a lot cannot be assigned.
 #[derive(Debug, thiserror::Error)]
 pub enum AssignmentError {
     /// The database failed.
-    #[error("cannot read what edition {0} is about: {1}")]
+    #[error("cannot read edition {0}: {1}")]
     Database(EditionId, #[source] Error),
-    /// The file of the tournament was stored by another program.
+    /// The stored tournament file is not valid for this release.
     #[error("cannot read the settings of edition {0}: {1}")]
     Settings(EditionId, #[source] FileError),
-    /// A match names something that is not there.
-    #[error("lot {0} makes no sense: there is no {1}")]
+    /// A match refers to missing data.
+    #[error("lot {0} is inconsistent: there is no {1}")]
     Nonsense(LotId, String),
 }
 
-/// What all lots of an edition have in common.
+/// The data that all lots of an edition share.
 #[derive(Debug)]
-struct Constants {
+struct EditionData {
     game: String,
     /// [`arbiter_proto::settings::Settings`] as JSON.
     settings: String,
@@ -51,14 +51,14 @@ struct Constants {
     boards: Vec<String>,
     board_key: String,
     checker: Checker,
-    /// Who may be at a seat, entrant 0 first, or what is wrong with the row. It is read once an
-    /// edition: matches only copy it.
+    /// The bot of each entrant, or what is wrong with its row. It is read once for an edition;
+    /// matches copy it.
     seats: Vec<Result<SeatAssignment, String>>,
-    /// Where its trace goes on.
+    /// The trace of the edition, which its lots continue.
     trace: Option<TraceParent>,
 }
 
-/// A lot that is handed out.
+/// A lot that is assigned to a worker.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LotAssignment {
     /// Its lease.
@@ -71,29 +71,29 @@ pub struct LotAssignment {
     pub matches: Vec<MatchAssignment>,
     /// How long the lease lasts from now, in milliseconds.
     pub lease_ms: i64,
-    /// How long all matches take one after the other, about, in milliseconds.
+    /// The expected time of all matches one after the other, in milliseconds.
     pub expected_ms: i64,
-    /// Where its trace goes on; empty if it has none.
+    /// The trace context that the worker continues; empty if there is none.
     pub trace: String,
 }
 
-/// A lot on its way to its worker.
+/// An assigned lot that waits to be sent.
 #[derive(Debug)]
 pub struct PreparedLot {
-    /// What the worker is told.
+    /// The assignment.
     pub lot: LotAssignment,
-    /// What its report is checked against.
+    /// The check of its report.
     pub check: LotCheck,
-    /// Held until the message is sent, where it is large.
+    /// The memory of its files, reserved until the message is sent.
     pub memory: Option<StateReservation>,
 }
 
-/// Says what workers are told of lots. What lots of an edition have in common is read once.
+/// Builds the assignments of lots. It caches the data that the lots of an edition share.
 #[derive(Debug)]
 pub struct AssignmentBuilder {
     pool: PgPool,
     games: Games,
-    editions: Cache<EditionId, Constants>,
+    editions: Cache<EditionId, EditionData>,
     state_budget: StateBudget,
 }
 
@@ -101,21 +101,21 @@ impl AssignmentBuilder {
     /// For the editions of this database, of these games.
     pub fn new(pool: PgPool, games: Games) -> Self {
         let state_budget = StateBudget::default();
-        Self { pool, games, editions: Cache::new(EDITIONS), state_budget }
+        Self { pool, games, editions: Cache::new(CACHED_EDITIONS), state_budget }
     }
 
-    /// The games of its editions.
+    /// The games that it knows.
     pub fn games(&self) -> &Games {
         &self.games
     }
 
-    /// The memory of files that lots are handed out with over one stream.
+    /// The memory budget for bots' files on one worker stream.
     pub fn state_budget(&self) -> StateBudget {
         self.state_budget.for_stream()
     }
 
-    /// What a worker is told of a lot, once there is memory for the files that its matches
-    /// begin with. The lease ends `lease_ms` milliseconds from now.
+    /// The assignment of a lot. Waits for memory for the files that its matches begin with. The lease
+    /// ends `lease_ms` milliseconds from now.
     pub async fn assign_lot(
         &self,
         work: Work,
@@ -124,19 +124,19 @@ impl AssignmentBuilder {
     ) -> Result<PreparedLot, AssignmentError> {
         let begun = Instant::now();
         let edition = edition_of(work.lot.lease);
-        let constants = self.constants(edition).await?;
+        let edition_data = self.edition_data(edition).await?;
         let files = Files::read(&self.pool, edition, &work, memory).await;
         let files = files.map_err(|cause| AssignmentError::Database(edition, cause))?;
-        // Reading takes no time that counts, unless there has to be memory first.
+        // Reading is quick; waiting for memory may take long.
         let waited = files.memory.is_some().then(|| begun.elapsed().as_millis());
         let waited = waited.and_then(|waited| i64::try_from(waited).ok()).unwrap_or(0);
-        constants.lot(work, lease_ms - waited, files)
+        edition_data.lot(work, lease_ms - waited, files)
     }
 
-    /// The same without waiting, if nothing has to be read for it.
+    /// The same without reading or waiting, if that is possible.
     ///
     /// # Errors
-    /// Gives the lot back for which something has to be read; the inner ones are those of
+    /// Returns the lot if data must be read for it. The inner errors are those of
     /// [`AssignmentBuilder::assign_lot`].
     pub fn try_assign_lot(
         &self,
@@ -144,16 +144,16 @@ impl AssignmentBuilder {
         lease_ms: i64,
     ) -> Result<Result<PreparedLot, AssignmentError>, Work> {
         match self.editions.get(edition_of(work.lot.lease), None) {
-            Some(constants) if !Files::are_needed(&work) => {
-                Ok(constants.lot(work, lease_ms, Files::default()))
+            Some(edition_data) if !Files::are_needed(&work) => {
+                Ok(edition_data.lot(work, lease_ms, Files::default()))
             }
             _ => Err(work),
         }
     }
 
-    /// The check for the report of a lot that another coordinator handed out, or this one before it
-    /// was restarted. The lot has `count` matches from `first` on. `None` if there are no such
-    /// matches, or their tournament was dropped.
+    /// The report check of a lot that another coordinator assigned, or this one before a restart. The
+    /// lot has `count` matches from `first` on. `None` if there are no such matches, or their
+    /// tournament was deleted.
     pub async fn lot_check(
         &self,
         id: LotId,
@@ -162,47 +162,47 @@ impl AssignmentBuilder {
     ) -> Result<Option<LotCheck>, AssignmentError> {
         let edition = id.edition;
         let failed = |cause| AssignmentError::Database(edition, cause);
-        let constants = match self.constants(edition).await {
+        let edition_data = match self.edition_data(edition).await {
             Err(AssignmentError::Database(_, Error::RowNotFound)) => return Ok(None),
-            constants => constants?,
+            edition_data => edition_data?,
         };
         let matches = matches::range(&self.pool, edition, first, count).await.map_err(failed)?;
         if matches.is_empty() {
             return Ok(None);
         }
-        let check = constants.checker.lot(matches.iter());
+        let check = edition_data.checker.lot(matches.iter());
         check.map(Some).map_err(|what| AssignmentError::Nonsense(id, what))
     }
 
-    /// A match as workers are told of it, without files, with the game and the settings of its lot.
+    /// The assignment of one match without files, with the game and the settings of its lot.
     pub async fn match_assignment(
         &self,
         edition: EditionId,
         planned: Match,
     ) -> Result<(String, String, MatchAssignment), AssignmentError> {
-        let constants = self.constants(edition).await?;
-        // A lot of one match is named after it.
+        let edition_data = self.edition_data(edition).await?;
+        // Errors name the match as a lot of its own.
         let lot = LotId { edition, number: LotNumber(-1 - planned.number.0) };
-        let told = constants.one(planned, &mut Files::default());
-        let told = told.map_err(|what| AssignmentError::Nonsense(lot, what))?;
-        Ok((constants.game.clone(), constants.settings.clone(), told))
+        let assignment = edition_data.match_assignment(planned, &mut Files::default());
+        let assignment = assignment.map_err(|what| AssignmentError::Nonsense(lot, what))?;
+        Ok((edition_data.game.clone(), edition_data.settings.clone(), assignment))
     }
 
-    async fn constants(&self, edition: EditionId) -> Result<Arc<Constants>, AssignmentError> {
-        if let Some(constants) = self.editions.get(edition, None) {
-            return Ok(constants);
+    async fn edition_data(&self, edition: EditionId) -> Result<Arc<EditionData>, AssignmentError> {
+        if let Some(edition_data) = self.editions.get(edition, None) {
+            return Ok(edition_data);
         }
-        let constants = Constants::read(&self.pool, &self.games, edition).await?;
-        Ok(self.editions.insert(edition, constants))
+        let edition_data = EditionData::read(&self.pool, &self.games, edition).await?;
+        Ok(self.editions.insert(edition, edition_data))
     }
 }
 
-/// The edition of what is leased, if it is a lot or a match that is played once more.
+/// The edition of a leased lot or shadow match.
 fn edition_of(lease: Lease) -> EditionId {
     lease.shadow().map_or(lease.lot.edition, |id| id.edition)
 }
 
-impl Constants {
+impl EditionData {
     async fn read(
         pool: &PgPool,
         games: &Games,
@@ -234,7 +234,7 @@ impl Constants {
         })
     }
 
-    /// The message that hands out a lot, and what its report is checked against.
+    /// The assignment of a lot and the check of its report.
     fn lot(
         &self,
         work: Work,
@@ -244,8 +244,9 @@ impl Constants {
         let Work { lot, matches } = work;
         let nonsense = |what| AssignmentError::Nonsense(lot.lease.lot, what);
         let check = self.checker.lot(matches.iter());
-        let matches =
-            matches.into_iter().map(|planned| self.one(planned, &mut files).map_err(nonsense));
+        let matches = matches
+            .into_iter()
+            .map(|planned| self.match_assignment(planned, &mut files).map_err(nonsense));
         let mut span = Span::follow("lot leased", self.trace.as_ref());
         span.set("lot", lot.lease.to_string());
         let lot = LotAssignment {
@@ -257,12 +258,19 @@ impl Constants {
             expected_ms: lot.expected_ms.into(),
             trace: span.carried(),
         };
-        // What is missing for a match is told by its message better than by its check.
+        // The error of the assignment is more precise than that of the check, so it comes first.
         Ok(PreparedLot { lot, check: check.map_err(nonsense)?, memory: files.memory })
     }
 
-    /// The message about one match; what is missing, if something is.
-    fn one(&self, planned: Match, files: &mut Files) -> Result<MatchAssignment, String> {
+    /// The assignment of one match.
+    ///
+    /// # Errors
+    /// Which data are missing.
+    fn match_assignment(
+        &self,
+        planned: Match,
+        files: &mut Files,
+    ) -> Result<MatchAssignment, String> {
         let seats = (1..).zip(&planned.seats.0).map(|(number, entrant)| {
             let known = usize::try_from(entrant.0).ok().and_then(|index| self.seats.get(index));
             let seat = known.ok_or_else(|| format!("entrant {entrant}"))?.clone();
@@ -284,12 +292,12 @@ impl Constants {
     }
 }
 
-/// A bot at a place, without files.
+/// A bot in a seat, without files.
 pub(super) fn seat(named: &Named) -> Result<SeatAssignment, Meaningless> {
     SeatAssignment::new(&named.name, &named.digest, &named.program)
 }
 
-/// The seed of the matches with this deal, in an edition with this seed.
+/// The seed of the matches with this seed key, in an edition with this seed.
 pub fn deal_seed(edition: Seed, deal: i64) -> Seed {
     edition.derive(&format!("deal/{deal}"))
 }

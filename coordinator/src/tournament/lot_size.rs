@@ -1,41 +1,40 @@
-//! How long matches are expected to take, and how many of them make a lot.
+//! The expected time of a match, and the number of matches in a lot.
 //!
-//! Nothing that is scored depends on it. A lot should be long enough that handing it out costs
-//! nothing beside it, and short enough that little is lost with a worker, and that all workers have
-//! something to do until the end.
+//! Scores do not depend on either. A lot should be long enough to make its lease cheap, and short
+//! enough that a lost worker costs little and all workers have work until the end.
 
 use arbiter_games::Micros;
 
 use super::TournamentFile;
 
-/// What a lot should take, in milliseconds.
-const LOT: i64 = 15_000;
-/// The most matches of a lot.
-const MOST: i64 = 4096;
-/// Lots that there should be at least, while there are so many matches: for as many slots.
-const LOTS: u64 = 64;
+/// The target time of a lot, in milliseconds.
+const LOT_MS: i64 = 15_000;
+/// Matches in a lot, at most.
+const MAX_MATCHES: i64 = 4096;
+/// Lots of an edition, at least, if it has that many matches: they keep as many slots busy.
+const MIN_LOTS: u64 = 64;
 
 impl TournamentFile {
-    /// How large a record is expected to be, in bytes.
+    /// The expected size of a record, in bytes.
     pub(super) fn record_bytes(&self) -> i64 {
         self.game().record.of(&self.params.values())
     }
 
-    /// How long a match is expected to take, in milliseconds: 1 or more.
+    /// The expected time of a match, in milliseconds: 1 or more.
     pub(super) fn expected_ms(&self) -> i64 {
         let estimate = || self.game().time.of(&self.params.values());
         self.expected.map_or_else(estimate, Micros::floor_millis).max(1)
     }
 }
 
-/// How many matches make a lot, if there are so many in all and each takes so long.
+/// The number of matches in a lot, for an edition of `matches` that take `expected_ms` each.
 pub(super) fn per_lot(matches: u64, expected_ms: i64) -> i32 {
-    let even = i64::try_from(matches / LOTS).unwrap_or(MOST);
-    let count = (LOT / expected_ms).min(even).clamp(1, MOST);
+    let even = i64::try_from(matches / MIN_LOTS).unwrap_or(MAX_MATCHES);
+    let count = (LOT_MS / expected_ms).min(even).clamp(1, MAX_MATCHES);
     i32::try_from(count).expect("a lot has at most 4096 matches")
 }
 
-/// What so many matches take, in milliseconds.
+/// The expected time of a lot, in milliseconds.
 pub(super) fn of_lot(matches: i32, expected_ms: i64) -> i32 {
     i32::try_from(expected_ms.saturating_mul(matches.into())).unwrap_or(i32::MAX)
 }

@@ -1,11 +1,11 @@
-//! Whom an edition is planned for: the bots that are entered, and, for tables of four, how the
-//! field came to be, so that who stayed keeps the tables that were planned before.
+//! The participants of an edition and, for foursomes, the history of its plan: bots that stay keep
+//! the tables of earlier plans.
 //!
-//! The lineage of an edition follows from that of the one before and from the bots that are entered
-//! now. If the same bots were together before, the plan is what it was then. Else who left and who
-//! joined is one step more, unless a new plan from the beginning is asked for, or is the better
-//! one: where bots are so few that one more must meet others of them too often, or where growing
-//! makes as many new matches as a new plan has, or has grown to twice its size.
+//! The history of an edition follows from that of the edition before and from the entered bots. If
+//! the same bots were together in an earlier step, their plan is used again. Otherwise the bots that
+//! left and joined make one more step. A new plan is made instead if it is requested or better: if
+//! there are so few bots that one more would meet others too often, or if the extended plan has as
+//! many new matches as a new plan, or has grown to twice its size.
 
 use std::collections::{HashMap, HashSet};
 
@@ -23,43 +23,43 @@ use super::TournamentFile;
 use super::derivation::EditionSource;
 use crate::db::{bots, editions};
 
-/// How a plan of foursomes came to be, as it is stored with an edition.
+/// The history of a plan of foursomes, stored with an edition.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlanHistory {
-    /// Who has each place.
+    /// The bot of each place.
     bots: Vec<BotId>,
-    /// Who began, and who came and left since.
+    /// The number of first bots, and the bots that joined and left since.
     #[serde(flatten)]
     lineage: RosterHistory,
-    /// Why it was planned from the beginning when it was.
-    fresh: Fresh,
+    /// Why its first plan was made.
+    fresh: FreshReason,
 }
 
-/// Why a plan was made from the beginning.
+/// Why a new plan was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Fresh {
-    /// There was none before.
+pub enum FreshReason {
+    /// There was no plan before.
     First,
-    /// An organiser asked for it.
+    /// An organiser requested it.
     Asked,
-    /// One bot more would make others meet too often, they are so few.
+    /// There are so few bots that one more would make others meet too often.
     Few,
-    /// It has no more matches that are new, or half as many in all.
+    /// It has no more new matches than the extended plan, or at most half as many in all.
     Cheaper,
-    /// There are too many bots to count their meetings pair by pair.
+    /// There are too many bots to count the meetings of each pair.
     Many,
 }
 
-impl Fresh {
-    /// Why, for people.
+impl FreshReason {
+    /// The reason, for people.
     fn reason(self) -> &'static str {
         match self {
             Self::First => "the first plan",
-            Self::Asked => "as it was asked for",
-            Self::Few => "the bots before were too few to add one",
-            Self::Cheaper => "growing would have been dearer",
-            Self::Many => "there are too many bots to grow a plan",
+            Self::Asked => "an organiser requested it",
+            Self::Few => "the earlier plan had too few bots to add one",
+            Self::Cheaper => "an extended plan would have needed more matches",
+            Self::Many => "there are too many bots to extend a plan",
         }
     }
 }
@@ -74,24 +74,24 @@ pub enum PlanMode {
     Fresh,
 }
 
-/// Whom an edition is planned for, and how the plan came to be.
+/// The participants of an edition, and the history of its plan.
 #[derive(Clone, Debug)]
-pub(super) struct Entry {
+pub(super) struct PlannedField {
     pub(super) field: Participants,
-    /// How the plan came to be, where that matters.
-    pub(super) descent: Option<PlanHistory>,
+    /// The history of the plan, for foursomes.
+    pub(super) history: Option<PlanHistory>,
 }
 
-/// Whom the next edition is planned for, if these bots are entered, numbered in this order.
+/// The participants of the next edition, for entered bots that are numbered in this order.
 pub(super) async fn next(
     db: &mut PgConnection,
     tournament: (TournamentId, Seed),
     file: &TournamentFile,
     entered: &[BotId],
     mode: PlanMode,
-) -> Result<Result<Entry, ScheduleError>> {
+) -> Result<Result<PlannedField, ScheduleError>> {
     let Schedule::Foursomes(extent) = file.schedule else {
-        return Ok(Ok(Entry { field: entered.len().into(), descent: None }));
+        return Ok(Ok(PlannedField { field: entered.len().into(), history: None }));
     };
     let before = match mode {
         PlanMode::Fresh => None,
@@ -99,59 +99,59 @@ pub(super) async fn next(
     };
     let before = before.and_then(|stored| serde_json::from_value(stored).ok());
     let owners = owners(db, tournament.0, file).await?;
-    let planner = Follower { extent, seed: tournament.1, owners, entered };
-    Ok(planner.follow(before, mode))
+    let planner = HistoryPlanner { extent, seed: tournament.1, owners, entered };
+    Ok(planner.next(before, mode))
 }
 
-/// Whom an edition was planned for: the field that its matches are to be proved with.
+/// The participants of a stored edition, against which its matches are proved.
 pub(super) async fn of_edition(
     db: &mut PgConnection,
     tournament: (TournamentId, Seed),
     file: &TournamentFile,
     edition: EditionId,
-) -> Result<Result<Entry, ScheduleError>> {
+) -> Result<Result<PlannedField, ScheduleError>> {
     let entrants = editions::entrants(&mut *db, edition).await?;
     let entered: Vec<_> = entrants.into_iter().map(|entrant| entrant.bot).collect();
     let stored = editions::lineage_of(&mut *db, edition).await?;
     let (Schedule::Foursomes(extent), Some(stored)) = (file.schedule, stored) else {
-        return Ok(Ok(Entry { field: entered.len().into(), descent: None }));
+        return Ok(Ok(PlannedField { field: entered.len().into(), history: None }));
     };
-    let descent: PlanHistory =
+    let history: PlanHistory =
         serde_json::from_value(stored).map_err(|error| Error::Decode(Box::new(error)))?;
     let owners = owners(db, tournament.0, file).await?;
-    let planner = Follower { extent, seed: tournament.1, owners, entered: &entered };
-    Ok(planner.field(&descent).map(|field| Entry { field, descent: Some(descent) }))
+    let planner = HistoryPlanner { extent, seed: tournament.1, owners, entered: &entered };
+    Ok(planner.field(&history).map(|field| PlannedField { field, history: Some(history) }))
 }
 
-/// Whom an edition was planned for, by what its matches follow from.
+/// The participants of an edition, from its published source.
 pub(super) fn field_of(
     source: &EditionSource,
     file: &TournamentFile,
-) -> Result<Participants, LineageError> {
+) -> Result<Participants, HistoryError> {
     let (Schedule::Foursomes(extent), Some(stored)) = (file.schedule, &source.lineage) else {
         return Ok(source.entrants.into());
     };
-    let descent = PlanHistory::deserialize(stored)?;
-    if !descent.is_whole() {
-        return Err(LineageError::Places);
+    let history = PlanHistory::deserialize(stored)?;
+    if !history.is_complete() {
+        return Err(HistoryError::Places);
     }
     let (entered, owners) = source.field();
-    let planner = Follower { extent, seed: source.seed, owners, entered: &entered };
-    Ok(planner.field(&descent)?)
+    let planner = HistoryPlanner { extent, seed: source.seed, owners, entered: &entered };
+    Ok(planner.field(&history)?)
 }
 
-/// Why a lineage gives no field.
+/// Why a history gives no participants.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum LineageError {
-    #[error("the lineage cannot be read: {0}")]
+pub(super) enum HistoryError {
+    #[error("cannot read the lineage: {0}")]
     Unreadable(#[from] serde_json::Error),
-    #[error("the lineage has no bot for each of its places")]
+    #[error("the lineage does not have one bot for each place")]
     Places,
     #[error(transparent)]
     Schedule(#[from] ScheduleError),
 }
 
-/// The owners of bots, where they are kept apart.
+/// The owners of bots, if the tournament keeps them apart.
 async fn owners(
     db: &mut PgConnection,
     tournament: TournamentId,
@@ -164,44 +164,48 @@ async fn owners(
     Ok(bots.filter_map(|bot| Some((bot.id, Owner(bot.owner?)))).collect())
 }
 
-/// What a lineage follows from, besides the one before.
-struct Follower<'a> {
+/// Continues the history of a plan.
+struct HistoryPlanner<'a> {
     extent: FoursomesConfig,
     seed: Seed,
-    /// Whose bots are; empty if that makes no difference.
+    /// The owners of bots; empty if the tournament does not keep them apart.
     owners: HashMap<BotId, Owner>,
     entered: &'a [BotId],
 }
 
-impl Follower<'_> {
-    fn follow(&self, before: Option<PlanHistory>, mode: PlanMode) -> Result<Entry, ScheduleError> {
+impl HistoryPlanner<'_> {
+    fn next(
+        &self,
+        before: Option<PlanHistory>,
+        mode: PlanMode,
+    ) -> Result<PlannedField, ScheduleError> {
         let grown = match before {
-            None if mode == PlanMode::Fresh => Err(Fresh::Asked),
-            None => Err(Fresh::First),
-            Some(before) => self.grow(before),
+            None if mode == PlanMode::Fresh => Err(FreshReason::Asked),
+            None => Err(FreshReason::First),
+            Some(before) => self.extend(before),
         };
         let fresh = match grown {
             Ok(entry) => return Ok(entry),
             Err(fresh) => fresh,
         };
         let bots = self.entered.to_vec();
-        let descent = PlanHistory { lineage: RosterHistory::new(bots.len()), bots, fresh };
-        Ok(Entry { field: self.field(&descent)?, descent: Some(descent) })
+        let history = PlanHistory { lineage: RosterHistory::new(bots.len()), bots, fresh };
+        Ok(PlannedField { field: self.field(&history)?, history: Some(history) })
     }
 
-    /// The plan after one step more, or why another one is begun.
-    fn grow(&self, before: PlanHistory) -> Result<Entry, Fresh> {
+    /// The extended plan, or why a new one is made.
+    fn extend(&self, before: PlanHistory) -> Result<PlannedField, FreshReason> {
         let entered: HashSet<_> = self.entered.iter().copied().collect();
         let steps = before.lineage.steps.len();
         let together = (0..=steps).rev().map(|steps| before.lineage.before(steps));
-        let together = together.into_iter().find(|lineage| before.there(lineage) == entered);
+        let together = together.into_iter().find(|lineage| before.present(lineage) == entered);
         if let Some(lineage) = together {
             let bots = before.bots[..lineage.places()].to_vec();
-            let descent = PlanHistory { bots, lineage, ..before };
-            let field = self.field(&descent).map_err(|_| Fresh::Few)?;
-            return Ok(Entry { field, descent: Some(descent) });
+            let history = PlanHistory { bots, lineage, ..before };
+            let field = self.field(&history).map_err(|_| FreshReason::Few)?;
+            return Ok(PlannedField { field, history: Some(history) });
         }
-        let there = before.there(&before.lineage);
+        let there = before.present(&before.lineage);
         let mut left = before.lineage.present();
         left.retain(|place| !entered.contains(&before.bot(*place)));
         let mut bots = before.bots;
@@ -209,31 +213,31 @@ impl Follower<'_> {
         bots.extend(self.entered.iter().filter(|bot| !there.contains(bot)));
         let joined = bots.len() - places;
         if bots.len() > MAX_COUNTED_BOTS {
-            return Err(Fresh::Many);
+            return Err(FreshReason::Many);
         }
-        // Those who come without taking over from somebody need others to sit with.
+        // Bots that do not take the place of another need tables with others.
         if joined > left.len() && !self.has_room(before.lineage.base, there.len()) {
-            return Err(Fresh::Few);
+            return Err(FreshReason::Few);
         }
         let lineage = before.lineage.after(RosterChange { left, joined });
-        let descent = PlanHistory { bots, lineage, fresh: before.fresh };
-        let field = self.field(&descent).map_err(|_| Fresh::Few)?;
-        if self.is_cheaper_anew(&field) {
-            return Err(Fresh::Cheaper);
+        let history = PlanHistory { bots, lineage, fresh: before.fresh };
+        let field = self.field(&history).map_err(|_| FreshReason::Few)?;
+        if self.is_new_plan_cheaper(&field) {
+            return Err(FreshReason::Cheaper);
         }
-        Ok(Entry { field, descent: Some(descent) })
+        Ok(PlannedField { field, history: Some(history) })
     }
 
-    /// Whether a newcomer can meet so many others as often as those who began meet, without making
-    /// any of them meet more than once more.
+    /// Whether a new bot can meet the others as often as the first bots meet, so that no pair of them
+    /// meets more than once more.
     fn has_room(&self, began: usize, others: usize) -> bool {
         let Ok(base) = self.extent.plan(began, self.seed) else { return false };
         let meetings = (6 * base.matches()).div_ceil((began * (began - 1) / 2) as u64);
         others > 4 && 2 * meetings < others as u64
     }
 
-    /// Whether a plan from the beginning has no more matches that must be played.
-    fn is_cheaper_anew(&self, grown: &Participants) -> bool {
+    /// Whether a new plan needs no more matches to be played.
+    fn is_new_plan_cheaper(&self, grown: &Participants) -> bool {
         let plan = Schedule::Foursomes(self.extent).plan_for(grown, self.seed);
         let (Ok(anew), Ok(Plan::Matches(matches))) =
             (self.extent.plan(self.entered.len(), self.seed), plan)
@@ -245,40 +249,40 @@ impl Follower<'_> {
     }
 
     /// The field that has this lineage.
-    fn field(&self, descent: &PlanHistory) -> Result<Participants, ScheduleError> {
+    fn field(&self, history: &PlanHistory) -> Result<Participants, ScheduleError> {
         let numbers = self.entered.iter().copied().zip(0..=Bot::MAX);
         let numbers: HashMap<_, _> = numbers.collect();
-        let mut members: Vec<_> = descent.bots.iter().map(|bot| self.member(*bot)).collect();
-        for place in descent.lineage.present() {
+        let mut members: Vec<_> = history.bots.iter().map(|bot| self.member(*bot)).collect();
+        for place in history.lineage.present() {
             let place = usize::from(place);
-            members[place].bot = numbers.get(&descent.bots[place]).copied();
+            members[place].bot = numbers.get(&history.bots[place]).copied();
         }
         let bots = self.entered.len();
         if members.iter().filter(|member| member.bot.is_some()).count() < bots {
             return Err(ScheduleError::TooMany { bots });
         }
-        Schedule::Foursomes(self.extent).participants(&descent.lineage, &members, self.seed)
+        Schedule::Foursomes(self.extent).participants(&history.lineage, &members, self.seed)
     }
 
-    /// Somebody who is not there.
+    /// A member that is not present.
     fn member(&self, bot: BotId) -> Member {
         Member { bot: None, owner: self.owners.get(&bot).copied() }
     }
 }
 
-/// How a stored plan came to be, in a line for people; empty if that cannot be read.
+/// A summary of a stored history, one line for people; empty if it cannot be read.
 pub fn summary(stored: &serde_json::Value) -> String {
-    PlanHistory::deserialize(stored).map(|descent| descent.summary()).unwrap_or_default()
+    PlanHistory::deserialize(stored).map(|history| history.summary()).unwrap_or_default()
 }
 
 impl PlanHistory {
-    /// Who has each place.
+    /// The bot of each place.
     pub(super) fn bots(&self) -> &[BotId] {
         &self.bots
     }
 
-    /// Whether each place has a bot.
-    fn is_whole(&self) -> bool {
+    /// Whether each place has one bot.
+    fn is_complete(&self) -> bool {
         let RosterHistory { base, steps } = &self.lineage;
         let counts = steps.iter().map(|step| step.joined).chain([*base]);
         let places = counts.fold(0, usize::saturating_add);
@@ -286,30 +290,30 @@ impl PlanHistory {
         places == self.bots.len() && left.all(|place| usize::from(*place) < places)
     }
 
-    /// The same with other identities of its bots.
+    /// The same history with other ids of its bots.
     pub(super) fn renamed(self, identity: impl Fn(BotId) -> BotId) -> Self {
         Self { bots: self.bots.into_iter().map(identity).collect(), ..self }
     }
 
-    /// Who has a place.
+    /// The bot of a place.
     fn bot(&self, place: Bot) -> BotId {
         self.bots[usize::from(place)]
     }
 
-    /// Who is there at the end of some of its steps.
-    fn there(&self, lineage: &RosterHistory) -> HashSet<BotId> {
+    /// The bots that are present after some of its steps.
+    fn present(&self, lineage: &RosterHistory) -> HashSet<BotId> {
         lineage.present().into_iter().map(|place| self.bot(place)).collect()
     }
 
-    /// How it came to be, in a line for people.
+    /// A summary, one line for people.
     pub fn summary(&self) -> String {
         let steps = &self.lineage.steps;
         let reason = self.fresh.reason();
         if steps.is_empty() {
-            return format!("planned from the beginning: {reason}");
+            return format!("new plan: {reason}");
         }
         let joined: usize = steps.iter().map(|step| step.joined).sum();
         let left: usize = steps.iter().map(|step| step.left.len()).sum();
-        format!("grown from a plan for {}: {joined} joined, {left} left", self.lineage.base)
+        format!("extends a plan for {} bots: {joined} joined, {left} left", self.lineage.base)
     }
 }

@@ -1,7 +1,7 @@
-//! What an edition consists of, as the queue takes it.
+//! The plan of an edition, for the queue.
 //!
-//! Matches, lots and the order of lots are three streams of rows, each made anew from the schedule,
-//! which is the same each time: nothing is ever held as a whole.
+//! Matches, lots and the order of lots are three streams of rows. Each is generated from the
+//! schedule, which is deterministic, so nothing is held in memory as a whole.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -14,7 +14,7 @@ use arbiter_schedule::{
     Sides, mix,
 };
 
-use super::state_dependencies::{Chain, distinct};
+use super::state_dependencies::{StateDependencies, distinct};
 use super::{TournamentFile, lot_size};
 use crate::db::matches::{Match, Seats};
 use crate::queue::{NewLot, Order, Plan};
@@ -22,15 +22,15 @@ use crate::queue::{NewLot, Order, Plan};
 /// Held while a plan is proved, which may take [`arbiter_schedule::MAX_PROOF_BYTES`] of memory.
 static PROOF: Mutex<()> = Mutex::new(());
 
-/// What is mixed into a deal.
-const DEAL: u64 = 3;
+/// The domain tag that is mixed into seed keys.
+const SEED_KEY: u64 = 3;
 
 /// The plan of an edition whose matches can all be listed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Planner<'a> {
     file: &'a TournamentFile,
     field: &'a Participants,
-    /// The names of the bots, in the order of their entrance.
+    /// The names of the bots, in the order of entry.
     names: &'a [NameKey],
     seed: Seed,
     total: u64,
@@ -39,8 +39,8 @@ pub(super) struct Planner<'a> {
 }
 
 impl<'a> Planner<'a> {
-    /// Plans an edition for a field of bots with these names; nothing if its matches follow from one
-    /// another.
+    /// Plans an edition for bots with these names. None for episodes, whose matches follow from
+    /// results.
     pub(super) fn new(
         file: &'a TournamentFile,
         field: &'a Participants,
@@ -54,7 +54,7 @@ impl<'a> Planner<'a> {
 
     /// Whether files pass from match to match.
     pub(super) fn is_chained(&self) -> bool {
-        self.chain().is_some()
+        self.dependencies().is_some()
     }
 
     /// The plan, for the queue.
@@ -68,10 +68,10 @@ impl<'a> Planner<'a> {
         Plan { matches: self.matches(), lots: self.lots(), order: self.order(), growing: false }
     }
 
-    /// Counts the matches and compares them with what the plan promises.
+    /// Counts the matches and compares them with the guarantees of the schedule.
     ///
     /// # Errors
-    /// The first promise that is broken.
+    /// The first broken guarantee.
     pub(super) fn prove(&self) -> Result<(), CertificateError> {
         let _alone = PROOF.lock().unwrap_or_else(PoisonError::into_inner);
         self.listed().prove(self.field)
@@ -88,39 +88,39 @@ impl<'a> Planner<'a> {
         (0..).zip(self.listed())
     }
 
-    fn chain(&self) -> Option<Chain> {
-        Chain::new(self.file.state, self.file.schedule, self.field.bots())
+    fn dependencies(&self) -> Option<StateDependencies> {
+        StateDependencies::new(self.file.state, self.file.schedule, self.field.bots())
     }
 
     fn matches(self) -> impl Iterator<Item = Match> + use<'a> {
         let several = self.file.boards.len() > 1;
-        let mut deals = self.deals();
-        let mut chain = self.chain();
+        let mut seed_keys = self.seed_keys();
+        let mut dependencies = self.dependencies();
         self.schedule().map(move |(number, planned)| Match {
             number: MatchNumber(number),
-            deal: deals.of(&planned),
+            deal: seed_keys.of(&planned),
             board: several.then(|| index(planned.board)),
             seats: seats(planned.seats()),
             carried: None,
-            files_from: chain.as_mut().map(|chain| chain.take(number, planned.seats())),
+            files_from: dependencies.as_mut().map(|all| all.add(number, planned.seats())),
             params: None,
         })
     }
 
-    fn deals(&self) -> Deals<'a> {
+    fn seed_keys(&self) -> SeedKeys<'a> {
         let both =
             matches!(self.file.schedule, Schedule::RoundRobin(rules) if rules.sides == Sides::Both);
         let shared = both && self.file.game().official.shared_deals;
-        let mut deals = Deals { names: self.names, shared, again: HashMap::new() };
+        let mut seed_keys = SeedKeys { names: self.names, shared, again: HashMap::new() };
         if matches!(self.file.schedule, Schedule::Foursomes(_)) {
-            deals.again = deals.repeated(self.schedule().map(|(_, planned)| planned));
+            seed_keys.again = seed_keys.repeated(self.schedule().map(|(_, planned)| planned));
         }
-        deals
+        seed_keys
     }
 
     fn lots(self) -> impl Iterator<Item = NewLot> + use<'a> {
         let expected_ms = self.file.expected_ms();
-        let chained = self.chain().is_some();
+        let chained = self.is_chained();
         let per_lot = if chained { 1 } else { lot_size::per_lot(self.total, expected_ms) };
         let chain = chained.then(|| self.before());
         let mut waits = chain.into_iter().flatten().map(|(_, before)| before.len());
@@ -143,18 +143,17 @@ impl<'a> Planner<'a> {
         })
     }
 
-    /// In an edition in which files pass: each match, and those it waits for.
+    /// Each match with the matches that it waits for, if files pass between matches.
     fn before(&self) -> impl Iterator<Item = (i64, Vec<i64>)> + use<> {
-        let mut chain = self.chain();
+        let mut dependencies = self.dependencies();
         self.schedule().map(move |(number, planned)| {
-            let before = chain.as_mut().map(|chain| chain.take(number, planned.seats()));
+            let before = dependencies.as_mut().map(|all| all.add(number, planned.seats()));
             (number, before.as_ref().map(distinct).unwrap_or_default())
         })
     }
 
     fn order(self) -> impl Iterator<Item = Order> + use<'a> {
-        let chained = self.chain().is_some();
-        let before = chained.then(|| self.before());
+        let before = self.is_chained().then(|| self.before());
         before.into_iter().flatten().flat_map(|(number, before)| {
             let after = LotNumber(number);
             before.into_iter().map(move |before| Order { before: LotNumber(before), after })
@@ -162,22 +161,22 @@ impl<'a> Planner<'a> {
     }
 }
 
-/// Which matches have the same seed.
+/// The seed keys of matches: matches with the same key have the same seed.
 ///
-/// A deal follows from who meets, on which board and for which time, so that a match of an edition
-/// has the seed that it had in the one before. Matches of a pair differ in it by their sides, too;
-/// but in games that say so both have the same one, so that what one was lucky with in the first is
-/// the other's in the second.
-struct Deals<'a> {
+/// A key follows from the bots, the board and the number of their meeting, so that a match has the
+/// same seed as in the edition before. The two sides of a pair have different keys, except in games
+/// with shared deals: there both matches have the same key, so that each bot once has the luck of
+/// the other.
+struct SeedKeys<'a> {
     names: &'a [NameKey],
-    /// Whether both matches of a pair have the same one.
+    /// Whether both matches of a pair have the same key.
     shared: bool,
-    /// Tables at which the same bots meet more than once, and how often they did so far.
+    /// Tables at which the same bots meet more than once, with the meetings so far.
     again: HashMap<u64, u64>,
 }
 
-impl Deals<'_> {
-    /// Those tables of four that are there more than once.
+impl SeedKeys<'_> {
+    /// The tables of four that occur more than once.
     fn repeated(&self, tables: impl Iterator<Item = PlannedMatch>) -> HashMap<u64, u64> {
         let mut tables: Vec<_> = tables.map(|table| self.table(&table, true)).collect();
         tables.sort_unstable();
@@ -185,8 +184,8 @@ impl Deals<'_> {
         twice.map(|two| (two[0], 0)).collect()
     }
 
-    /// Who meets where and for which time, mixed; in the order of their seats unless they are to be
-    /// sorted.
+    /// The mixed bots, board and meeting number of a table; bots in the order of their seats, or
+    /// `sorted`.
     fn table(&self, planned: &PlannedMatch, sorted: bool) -> u64 {
         let mut names = [0; 4];
         let seats = planned.seats();
@@ -197,11 +196,11 @@ impl Deals<'_> {
         if sorted {
             names.sort_unstable();
         }
-        let turn = [DEAL, planned.board.into(), planned.leg.into()];
+        let turn = [SEED_KEY, planned.board.into(), planned.leg.into()];
         mix(turn.into_iter().chain(names.iter().copied()))
     }
 
-    /// The deal of the next match.
+    /// The seed key of the next match.
     fn of(&mut self, planned: &PlannedMatch) -> i64 {
         let four = planned.seats().len() > 2;
         let mut deal = self.table(planned, four || self.shared);

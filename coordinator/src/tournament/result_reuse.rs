@@ -1,16 +1,15 @@
-//! A plan enters the database, and takes over from earlier editions what was played already.
+//! Stores a plan, and reuses the results of equal matches in earlier editions.
 //!
-//! Results are copied in bulk, by the database. What is left is cut out of the lots as they were
-//! planned: matches that have their results are in lots that are reported already, matches that are
-//! the same as ones which are being played for an edition that was replaced are in lots that are
-//! weighed, and only the others may be leased. Nothing but the ends of such runs is held in memory.
+//! The database copies the results in bulk. Then the planned lots are split: matches with a reused
+//! result are in lots that are already reported, matches that are still being played for the
+//! replaced edition are in lots that wait for a reuse check, and only the others may be leased. Only
+//! the bounds of such runs are in memory.
 //!
-//! # Why no match is played again that need not be
+//! # Why no match is played twice
 //!
-//! While the results of earlier editions are copied, which may take a while, lots of the edition
-//! that is to be replaced are leased and reported on. So it is stopped only then, and what was
-//! going on is looked at again: first what is leased still, then what was reported meanwhile. A lot
-//! that is reported between the two is found by the second.
+//! While results are copied, lots of the replaced edition are still leased and reported. So that
+//! edition is stopped after the copy, and its progress is read again: first the leased lots, then
+//! the results reported since. A lot that is reported between the two reads is found by the second.
 
 use std::iter::Peekable;
 
@@ -24,26 +23,26 @@ use crate::db::result_reuse::{self, Run};
 use crate::db::{self, editions, invalidated_matches};
 use crate::queue::{NewLot, Order, Plan, PlanError};
 
-/// The most matches of a lot that is not played: they are counted many lots at a time.
-const MOST: i32 = 128;
+/// Matches of a reused lot, at most: many of these lots are counted at a time.
+const MAX_REUSED: i32 = 128;
 
-/// Where a plan goes.
+/// The edition that a plan is added to.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct To {
+pub(super) struct PlanTarget {
     /// The edition.
     pub(super) edition: EditionId,
-    /// Whether files pass between its matches: then it turns out match by match which were played.
+    /// Whether files pass between its matches. Then each lot needs a reuse check before its lease.
     pub(super) chained: bool,
     /// The number of the first match of the plan.
     pub(super) first: MatchNumber,
-    /// The edition that ends where this one begins, and when that is.
+    /// The edition that this one replaces, and when.
     pub(super) replaces: Option<(EditionId, OffsetDateTime)>,
 }
 
-/// Adds matches to an edition, in a transaction of the caller's, and returns how many.
-pub(super) async fn add<M, L, O>(
+/// Adds a plan to an edition in the caller's transaction. Returns the number of matches.
+pub(super) async fn add_plan<M, L, O>(
     db: &mut PgConnection,
-    to: To,
+    to: PlanTarget,
     plan: Plan<M, L, O>,
 ) -> Result<u64, PlanError>
 where
@@ -51,11 +50,11 @@ where
     L: Iterator<Item = NewLot>,
     O: Iterator<Item = Order>,
 {
-    let To { edition, chained, .. } = to;
+    let PlanTarget { edition, chained, .. } = to;
     let failed = |cause| PlanError::Database(edition, cause);
     db::be_patient(&mut *db).await.map_err(failed)?;
     let matches = matches::copy_in(db, edition, plan.matches).await.map_err(failed)?;
-    let runs = take(db, to).await.map_err(failed)?;
+    let runs = reuse_results(db, to).await.map_err(failed)?;
     if chained {
         let weighs = result_reuse::is_possible(&mut *db, edition).await.map_err(failed)?;
         if weighs {
@@ -70,17 +69,17 @@ where
         lots::copy_in(db, edition, plan.lots.map(enter)).await.map_err(failed)?;
     } else {
         let number = lots::next_number(&mut *db, edition).await.map_err(failed)?;
-        let lots = Cut::new(plan.lots, runs, number);
+        let lots = LotSplitter::new(plan.lots, runs, number);
         lots::copy_in(db, edition, lots).await.map_err(failed)?;
     }
     crate::queue::conclude(db, edition, matches, plan.order, plan.growing).await
 }
 
-/// Takes over what can be taken over at once, stops the edition that is replaced, and returns which
-/// matches need not be leased. What becomes of the lots of that edition is for later: workers wait
-/// for whoever holds them.
-async fn take(db: &mut PgConnection, to: To) -> Result<Vec<Run>, sqlx::Error> {
-    let To { edition, chained, first, replaces } = to;
+/// Copies the results that can be reused, stops the replaced edition, and returns the runs of matches
+/// that need no lease. The lots of the replaced edition are changed later: workers would wait for
+/// their locks.
+async fn reuse_results(db: &mut PgConnection, to: PlanTarget) -> Result<Vec<Run>, sqlx::Error> {
+    let PlanTarget { edition, chained, first, replaces } = to;
     let possible = !chained && result_reuse::is_possible(&mut *db, edition).await?;
     let mut under_way = Vec::new();
     if possible {
@@ -107,26 +106,27 @@ async fn take(db: &mut PgConnection, to: To) -> Result<Vec<Run>, sqlx::Error> {
     result_reuse::runs(&mut *db, edition, first).await
 }
 
-/// Lots as they were planned, cut where runs of matches begin and end that are not to be leased.
+/// Splits planned lots where runs of matches that need no lease begin and end, and joins the reused
+/// pieces again.
 #[derive(Debug)]
-struct Cut<L: Iterator<Item = NewLot>> {
+struct LotSplitter<L: Iterator<Item = NewLot>> {
     lots: L,
     runs: Peekable<std::vec::IntoIter<Run>>,
-    /// What is left of the lot that is being cut.
+    /// The rest of the lot that is being split.
     rest: Option<NewLot>,
     /// The number of the next lot.
     number: LotNumber,
-    /// The next lot, to which more may be added if it was taken over.
+    /// The next lot. If it is reused, the next piece may be joined to it.
     held: Option<Entering>,
 }
 
-impl<L: Iterator<Item = NewLot>> Cut<L> {
-    /// Cuts lots whose matches are in order; the first gets this number.
+impl<L: Iterator<Item = NewLot>> LotSplitter<L> {
+    /// Splits lots whose matches are in order. The first lot gets this number.
     fn new(lots: L, runs: Vec<Run>, number: LotNumber) -> Self {
         Self { lots, runs: runs.into_iter().peekable(), rest: None, number, held: None }
     }
 
-    /// The next piece, by the number of the lot it was cut from.
+    /// The next piece, with the number of the planned lot.
     fn piece(&mut self) -> Option<Entering> {
         let lot = self.rest.take().or_else(|| self.lots.next())?;
         let (first, past) = (lot.first.0, lot.first.0 + i64::from(lot.count));
@@ -138,8 +138,8 @@ impl<L: Iterator<Item = NewLot>> Cut<L> {
             Some(run) => (run.first, Entering::from(lot).state),
             None => (past, Entering::from(lot).state),
         };
-        let most = if state == LotState::Reported { MOST } else { lot.count };
-        let count = i32::try_from(end - first).unwrap_or(i32::MAX).min(lot.count).min(most);
+        let max = if state == LotState::Reported { MAX_REUSED } else { lot.count };
+        let count = i32::try_from(end - first).unwrap_or(i32::MAX).min(lot.count).min(max);
         let share = i64::from(lot.expected_ms) * i64::from(count) / i64::from(lot.count);
         let expected_ms = i32::try_from(share).expect("it is a part of an i32");
         if count < lot.count {
@@ -154,19 +154,19 @@ impl<L: Iterator<Item = NewLot>> Cut<L> {
     }
 }
 
-/// Whether two lots that follow one another, both of which were taken over, may be one.
-fn fit(one: &Entering, other: &Entering) -> bool {
+/// Whether two consecutive reused pieces may be one lot.
+fn can_join(one: &Entering, other: &Entering) -> bool {
     let taken = [one, other].iter().all(|lot| lot.state == LotState::Reported);
-    taken && one.lot.width == other.lot.width && one.lot.count + other.lot.count <= MOST
+    taken && one.lot.width == other.lot.width && one.lot.count + other.lot.count <= MAX_REUSED
 }
 
-impl<L: Iterator<Item = NewLot>> Iterator for Cut<L> {
+impl<L: Iterator<Item = NewLot>> Iterator for LotSplitter<L> {
     type Item = Entering;
 
     fn next(&mut self) -> Option<Entering> {
         let mut held = self.held.take().or_else(|| self.piece())?;
         while let Some(piece) = self.piece() {
-            if !fit(&held, &piece) {
+            if !can_join(&held, &piece) {
                 self.held = Some(piece);
                 break;
             }
@@ -203,15 +203,15 @@ mod tests {
             past: *past,
             taken: *taken,
         };
-        let cut = Cut::new(lots, runs.iter().map(run).collect(), LotNumber(7));
+        let split = LotSplitter::new(lots, runs.iter().map(run).collect(), LotNumber(7));
         let told = |Entering { lot, state }| {
             (lot.number.0, lot.first.0, lot.count, lot.expected_ms, state.as_str())
         };
-        cut.map(told).collect()
+        split.map(told).collect()
     }
 
     #[test]
-    fn lots_are_cut_where_runs_begin_and_end() {
+    fn lots_are_split_where_runs_begin_and_end() {
         assert_eq!(
             cut(&[5, 5, 2], &[]),
             [(7, 0, 5, 50, "pending"), (8, 5, 5, 50, "pending"), (9, 10, 2, 20, "pending")]

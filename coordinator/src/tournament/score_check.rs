@@ -1,8 +1,8 @@
-//! What reports are checked against before they are stored: the matches of a lot, and the bounds that
-//! their games declare ([`arbiter_games::Bounds`]).
+//! Checks reports before they are stored: against the matches of their lot, and against the score
+//! bounds that games declare ([`arbiter_games::Bounds`]).
 //!
-//! The checks of a lot are made when it is handed out, since its matches are in memory by then. A
-//! report that comes over another stream, or to another coordinator, has them read again.
+//! The check of a lot is made when it is assigned, since its matches are in memory then. For a
+//! report on another stream, or to another coordinator, the matches are read again.
 
 use std::sync::Arc;
 
@@ -15,15 +15,15 @@ use crate::db::matches::Match;
 use crate::db::results::MatchResult;
 use crate::queue::Report;
 
-/// The parameters of a match, and its bounds without a forfeit.
+/// The parameters of a match, and its score bounds without a forfeit.
 #[derive(Debug)]
-struct Rules {
+struct MatchRules {
     params: Params,
     seats: usize,
     bounds: Option<Bounds>,
 }
 
-impl Rules {
+impl MatchRules {
     fn new(params: Params, seats: usize) -> Arc<Self> {
         let bounds = params.bounds(&vec![false; seats]);
         Arc::new(Self { params, seats, bounds })
@@ -43,42 +43,42 @@ impl Rules {
     }
 }
 
-/// Makes the checks of an edition's lots, and knows the parameters of its matches.
+/// Makes the checks of an edition's lots, and reads the parameters of its matches.
 #[derive(Debug)]
 pub struct Checker {
     game: Game,
     board_key: String,
     params: Map<String, Value>,
     boards: Vec<Value>,
-    /// The rules of matches without parameters of their own, by board and number of seats.
-    alike: Vec<(Option<i16>, Arc<Rules>)>,
+    /// The rules of matches that have only common parameters, by board and number of seats.
+    common: Vec<(Option<i16>, Arc<MatchRules>)>,
 }
 
-/// Why a report cannot be that of its lot.
+/// Why a report is not plausible.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Implausible {
-    /// It names a match that is not in the lot, or not in its place.
-    #[error("it tells of match {0}, which is not the next one of its lot")]
+    /// It has a result of a match that is not in the lot, or out of order.
+    #[error("match {0} is not the next one of its lot")]
     Match(MatchNumber),
-    /// It tells of fewer matches than the lot has.
-    #[error("it tells of {found} matches, and the lot has {due}")]
+    /// It has fewer results than the lot has matches.
+    #[error("it has {found} results, and the lot has {expected} matches")]
     Count {
-        /// Of how many it tells.
+        /// The number of results.
         found: usize,
-        /// How many there are.
-        due: usize,
+        /// The number of matches.
+        expected: usize,
     },
-    /// No match ends so.
+    /// The scores are impossible.
     #[error("match {0}: {1}")]
     Scores(MatchNumber, #[source] ImpossibleScore),
 }
 
-/// What the report of a lot is checked against.
+/// The check of a lot's report.
 #[derive(Clone, Debug)]
 pub struct LotCheck {
     first: MatchNumber,
-    /// The rules of its matches in order: for how many matches in a row which.
-    rules: Vec<(usize, Arc<Rules>)>,
+    /// The rules of its matches in order, run-length encoded.
+    rules: Vec<(usize, Arc<MatchRules>)>,
 }
 
 impl Checker {
@@ -88,17 +88,17 @@ impl Checker {
         let board_key = file.board_key().to_owned();
         let params = file.settings().params;
         let boards = file.boards.iter().map(|board| json!(board)).collect();
-        let mut checker = Self { game, board_key, params, boards, alike: Vec::new() };
+        let mut checker = Self { game, board_key, params, boards, common: Vec::new() };
         for board in std::iter::once(None).chain((0..).take(file.boards.len()).map(Some)) {
             let Ok(params) = checker.read(board, Map::new()) else { continue };
             for seats in params.seats() {
-                checker.alike.push((board, Rules::new(params.clone(), seats)));
+                checker.common.push((board, MatchRules::new(params.clone(), seats)));
             }
         }
         checker
     }
 
-    /// The parameters of a match on a board, with its own ones.
+    /// The parameters of a match on a board, with its own parameters.
     fn read(&self, board: Option<i16>, own: Map<String, Value>) -> Result<Params, String> {
         let mut params = self.params.clone();
         params.extend(own);
@@ -108,16 +108,19 @@ impl Checker {
             params.insert(self.board_key.clone(), known.clone());
         }
         let read = Params::read(&self.game, Value::Object(params));
-        read.map_err(|error| format!("meaning in the parameters: {error}"))
+        read.map_err(|error| format!("valid set of parameters: {error}"))
     }
 
-    /// The parameters that a match is played with: those of the tournament, its board and its own.
+    /// All parameters of a match: those of the tournament, of its board and its own.
     pub fn params_of(&self, planned: &Match) -> Result<Params, String> {
         let own = planned.params.as_ref().and_then(Value::as_object).cloned();
         self.read(planned.board, own.unwrap_or_default())
     }
 
-    /// The check of a lot with these matches; what makes no sense, if something does not.
+    /// The check of a lot with these matches.
+    ///
+    /// # Errors
+    /// Which data are missing or invalid.
     pub(super) fn lot<'a>(
         &self,
         matches: impl Iterator<Item = &'a Match>,
@@ -130,10 +133,10 @@ impl Checker {
             let seats = planned.seats.0.len();
             if let Some(Value::Object(own)) = &planned.params {
                 let own = self.read(planned.board, own.clone())?;
-                check.rules.push((1, Rules::new(own, seats)));
+                check.rules.push((1, MatchRules::new(own, seats)));
                 continue;
             }
-            let rules = self.without_own_params(planned.board, seats)?;
+            let rules = self.common_rules(planned.board, seats)?;
             match check.rules.last_mut() {
                 Some((count, last)) if Arc::ptr_eq(last, rules) => *count += 1,
                 _ => check.rules.push((1, Arc::clone(rules))),
@@ -142,20 +145,17 @@ impl Checker {
         Ok(check)
     }
 
-    /// The rules of matches on a board that have no parameters of their own.
-    fn without_own_params(&self, board: Option<i16>, seats: usize) -> Result<&Arc<Rules>, String> {
-        let fits = |known: &&(Option<i16>, Arc<Rules>)| known.0 == board && known.1.seats == seats;
-        let known = self.alike.iter().find(fits);
+    /// The rules of matches on a board that have only common parameters.
+    fn common_rules(&self, board: Option<i16>, seats: usize) -> Result<&Arc<MatchRules>, String> {
+        let fits =
+            |known: &&(Option<i16>, Arc<MatchRules>)| known.0 == board && known.1.seats == seats;
+        let known = self.common.iter().find(fits);
         known.map(|(_, rules)| rules).ok_or_else(|| format!("match with {seats} seats"))
     }
 }
 
 impl LotCheck {
-    /// Looks whether a report tells of exactly the matches of the lot, and whether each of them can
-    /// have ended so.
-    ///
-    /// # Errors
-    /// If it cannot be a report of this lot.
+    /// Checks that a report has exactly the matches of the lot, with possible scores.
     pub fn check(&self, report: &Report) -> Result<(), Implausible> {
         let numbers = (self.first.0..).map(MatchNumber);
         let rules = self.rules.iter().flat_map(|(count, rules)| std::iter::repeat_n(rules, *count));
@@ -165,8 +165,8 @@ impl LotCheck {
             }
             rules.check(result).map_err(|cause| Implausible::Scores(number, cause))?;
         }
-        let due = self.rules.iter().map(|(count, _)| count).sum();
+        let expected = self.rules.iter().map(|(count, _)| count).sum();
         let found = report.results.len();
-        if found == due { Ok(()) } else { Err(Implausible::Count { found, due }) }
+        if found == expected { Ok(()) } else { Err(Implausible::Count { found, expected }) }
     }
 }

@@ -1,28 +1,30 @@
-//! Whose files a match begins with, and so for which matches it has to wait.
+//! Dependencies between matches through the files that bots leave: a match waits for the matches
+//! whose files it begins with.
 //!
-//! A bot's files pass from each of its matches to its next one in the order of the schedule, or,
-//! pair by pair, to the next one against the same opponent. That order is the schedule's and not
-//! the clock's: it is the same with one worker and with a hundred.
+//! A bot's files pass from each of its matches to its next one, or to the next one against the same
+//! opponent. The order is that of the schedule, not of time, so it does not depend on the number of
+//! workers.
 
 use std::collections::HashMap;
 
 use arbiter_proto::settings::StateScope;
 use arbiter_schedule::{Bot, Schedule};
 
-/// For each seat the number of the match before; none for a bot's first.
-pub(super) type Before = Vec<Option<i64>>;
+/// For each seat the number of the match whose files it begins with; none for a bot's first match.
+pub(super) type Predecessors = Vec<Option<i64>>;
 
-/// The last matches so far, as far as they matter.
+/// The latest matches, while going through a schedule in order.
 #[derive(Debug)]
-pub(super) enum Chain {
+pub(super) enum StateDependencies {
     /// The last match of each bot.
     Bots(Vec<Option<i64>>),
-    /// The last match of each pair, and how many are still to come; forgotten after the last one.
+    /// The last match of each pair, and how many are still to come. A pair is removed after its last
+    /// match.
     Pairs { meetings: u32, open: HashMap<[Bot; 2], (i64, u32)> },
 }
 
-impl Chain {
-    /// Before the first match of a schedule for so many bots; nothing where no files pass.
+impl StateDependencies {
+    /// The state before the first match of a schedule for this many bots. None if no files pass.
     pub(super) fn new(state: StateScope, schedule: Schedule, bots: usize) -> Option<Self> {
         match (state, schedule) {
             (StateScope::Tournament, Schedule::RoundRobin(_) | Schedule::Foursomes(_)) => {
@@ -31,13 +33,13 @@ impl Chain {
             (StateScope::Pairing, Schedule::RoundRobin(rules)) => {
                 Some(Self::Pairs { meetings: rules.meetings(), open: HashMap::new() })
             }
-            // What is left of pairings and episodes no file asks for.
+            // Tournament files do not allow the other combinations.
             (StateScope::None | StateScope::Pairing, _) | (_, Schedule::Episodes(_)) => None,
         }
     }
 
-    /// Takes the next match, and says what comes before it.
-    pub(super) fn take(&mut self, number: i64, seats: &[Bot]) -> Before {
+    /// Adds the next match, and returns its predecessors.
+    pub(super) fn add(&mut self, number: i64, seats: &[Bot]) -> Predecessors {
         match self {
             Self::Bots(last) => {
                 let replace = |bot: &Bot| last[usize::from(*bot)].replace(number);
@@ -59,8 +61,8 @@ impl Chain {
     }
 }
 
-/// The matches that are named, each once, in order.
-pub(super) fn distinct(before: &Before) -> Vec<i64> {
+/// The distinct predecessors, in order.
+pub(super) fn distinct(before: &Predecessors) -> Vec<i64> {
     let mut matches: Vec<_> = before.iter().flatten().copied().collect();
     matches.sort_unstable();
     matches.dedup();
@@ -72,31 +74,32 @@ mod tests {
     use super::*;
     use arbiter_schedule::{RoundRobin, Sides};
 
-    fn before(state: StateScope, rules: RoundRobin, matches: &[[Bot; 2]]) -> Vec<Before> {
-        let mut chain = Chain::new(state, Schedule::RoundRobin(rules), 4).unwrap();
-        (0..).zip(matches).map(|(number, seats)| chain.take(number, seats)).collect()
+    fn all(state: StateScope, rules: RoundRobin, matches: &[[Bot; 2]]) -> Vec<Predecessors> {
+        let rules = Schedule::RoundRobin(rules);
+        let mut dependencies = StateDependencies::new(state, rules, 4).unwrap();
+        (0..).zip(matches).map(|(number, seats)| dependencies.add(number, seats)).collect()
     }
 
     const MATCHES: [[Bot; 2]; 4] = [[0, 1], [2, 1], [1, 0], [1, 2]];
 
     #[test]
     fn files_pass_from_match_to_match() {
-        let found = before(StateScope::Tournament, RoundRobin::default(), &MATCHES);
+        let found = all(StateScope::Tournament, RoundRobin::default(), &MATCHES);
         assert_eq!(found, [[None, None], [None, Some(0)], [Some(1), Some(0)], [Some(2), Some(1)],]);
         assert_eq!(distinct(&found[3]), [1, 2]);
         assert_eq!(distinct(&vec![Some(1), Some(1), None]), [1]);
     }
 
     #[test]
-    fn or_from_meeting_to_meeting() {
+    fn files_pass_between_matches_of_the_same_pair() {
         let both = RoundRobin { sides: Sides::Both, ..RoundRobin::default() };
-        let found = before(StateScope::Pairing, both, &MATCHES);
+        let found = all(StateScope::Pairing, both, &MATCHES);
         assert_eq!(found, [[None, None], [None, None], [Some(0), Some(0)], [Some(1), Some(1)]]);
     }
 
     #[test]
-    fn or_not_at_all() {
+    fn without_state_there_are_no_dependencies() {
         let rules = Schedule::RoundRobin(RoundRobin::default());
-        assert!(Chain::new(StateScope::None, rules, 4).is_none());
+        assert!(StateDependencies::new(StateScope::None, rules, 4).is_none());
     }
 }

@@ -1,4 +1,4 @@
-//! What a worker is told of a version that it is to try.
+//! The assignment of a trial to a worker.
 
 use arbiter_games::{Games, Seed};
 use arbiter_proto::assignment::SeatAssignment;
@@ -13,24 +13,24 @@ use super::{FileError, TournamentFile};
 use crate::db::entrants::Named;
 use crate::db::{bots, tournaments, trace_contexts};
 
-/// House bots that a version is tried against, at most: those that were submitted first.
-const OPPONENTS: usize = 4;
+/// House bots that play against a version in its trial, at most: those that were submitted first.
+const MAX_OPPONENTS: usize = 4;
 
-/// Why a trial cannot be handed out.
+/// Why a trial cannot be assigned.
 #[derive(Debug, thiserror::Error)]
 pub enum TrialError {
     /// The database failed.
-    #[error("cannot read what version {0} is: {1}")]
+    #[error("cannot read version {0}: {1}")]
     Database(VersionId, #[source] Error),
-    /// The file of the tournament was stored by another program.
+    /// The stored tournament file is not valid for this release.
     #[error("cannot read the settings for version {0}: {1}")]
     Settings(VersionId, #[source] FileError),
-    /// A row of the version or of an opponent is broken.
-    #[error("cannot read what version {0} is tried with: {1}")]
+    /// The row of the version or of an opponent is wrong.
+    #[error("cannot read the bots of the trial of version {0}: {1}")]
     Seat(VersionId, #[source] Meaningless),
 }
 
-/// A trial that is handed out.
+/// A trial that is assigned to a worker.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TrialAssignment {
     /// Its lease.
@@ -41,18 +41,17 @@ pub struct TrialAssignment {
     pub settings: String,
     /// Its seed.
     pub seed: Seed,
-    /// The version that is tried.
+    /// The version under trial.
     pub subject: SeatAssignment,
     /// House bots to play against.
     pub opponents: Vec<SeatAssignment>,
     /// How long the lease lasts from now, in milliseconds.
     pub lease_ms: i64,
-    /// Where its trace goes on; empty if it has none.
+    /// The trace context that the worker continues; empty if there is none.
     pub trace: String,
 }
 
-/// What a worker is told of the trial of a version, whose lease holds for so many milliseconds
-/// from now.
+/// The assignment of a version's trial. The lease ends `lease_ms` milliseconds from now.
 pub async fn assignment(
     pool: &PgPool,
     games: &Games,
@@ -74,7 +73,7 @@ pub async fn assignment(
         settings.params.insert(file.board_key().to_owned(), json!(board));
     }
     let house = Named::of_house(pool, tournament.id).await.map_err(failed)?;
-    let opponents = house.iter().filter(|named| named.bot != subject.bot).take(OPPONENTS);
+    let opponents = house.iter().filter(|named| named.bot != subject.bot).take(MAX_OPPONENTS);
     let mut span = Span::NONE;
     if trace::is_on() {
         let parent = trace_contexts::of_version(pool, version).await.map_err(failed)?;

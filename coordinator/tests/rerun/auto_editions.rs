@@ -1,4 +1,4 @@
-//! Editions that are due, and what becomes of the one that runs.
+//! Automatic editions, and the running edition that they replace.
 
 use arbiter_coordinator::access::{self, Role};
 use arbiter_coordinator::db::editions::{self, EditionState};
@@ -36,7 +36,7 @@ async fn matches(field: &Field, edition: &editions::Edition, state: LotState) ->
 }
 
 #[tokio::test]
-async fn what_comes_together_makes_one_edition() {
+async fn changes_within_the_window_make_one_edition() {
     let mut field = Field::new(&file(tricks::game(), ""), 5, Leaves::Nothing).await;
     assert!(field.due().await.is_none(), "no edition was started");
     let first = field.start().await;
@@ -66,7 +66,7 @@ async fn what_comes_together_makes_one_edition() {
 }
 
 #[tokio::test]
-async fn an_organiser_may_want_to_say_when() {
+async fn with_manual_rerun_no_edition_opens_by_itself() {
     let cup = file(tricks::game(), "rerun = \"manual\"");
     let mut field = Field::new(&cup, 5, Leaves::Nothing).await;
     let first = field.start().await;
@@ -77,7 +77,7 @@ async fn an_organiser_may_want_to_say_when() {
 }
 
 #[tokio::test]
-async fn an_edition_that_cannot_be_is_told_once() {
+async fn an_edition_that_cannot_open_is_reported_once() {
     let mut field = Field::new(&file(wojna::game(), ""), 4, Leaves::Nothing).await;
     let first = field.start().await;
     field.change(Withdraw(2)).await;
@@ -98,7 +98,7 @@ async fn an_edition_that_cannot_be_is_told_once() {
 
 /// What is stored of a plan may be damaged: here a bot takes over the tables of another as well.
 #[tokio::test]
-async fn a_plan_that_breaks_its_promise_is_never_started() {
+async fn a_plan_that_breaks_its_guarantee_is_never_started() {
     let cup = file(wojna::game(), "[schedule]\ngames = 10");
     let mut field = Field::new(&cup, 13, Leaves::Nothing).await;
     let first = field.start().await;
@@ -117,7 +117,10 @@ async fn a_plan_that_breaks_its_promise_is_never_started() {
     let found = open_due(&field.queue, id, field.now).await.unwrap();
     assert!(matches!(found, Some(OpenOutcome::Failed(..))), "{found:?}");
     let trouble = tournaments::get(&pool, id).await.unwrap().unwrap().trouble.unwrap();
-    assert!(trouble.starts_with("cannot start cup: its plan breaks its promise ("), "{trouble}");
+    assert!(
+        trouble.starts_with("cannot start cup: its plan breaks a guarantee of its schedule ("),
+        "{trouble}"
+    );
     assert!(trouble.contains("two bots' matches") && trouble.contains("--fresh"), "{trouble}");
     assert_eq!(state(&field, &first).await, EditionState::Running);
     assert_eq!(field.database.number("SELECT count(*) FROM editions").await, 1);
@@ -131,9 +134,9 @@ async fn a_plan_that_breaks_its_promise_is_never_started() {
     assert_eq!(tournaments::get(&pool, id).await.unwrap().unwrap().trouble, None);
 }
 
-/// What is being played while an edition is replaced is taken over, unless it is of no use.
+/// Matches in play while an edition is replaced are reused, unless they changed.
 #[tokio::test]
-async fn what_is_being_played_is_waited_for() {
+async fn matches_in_play_are_waited_for_and_reused() {
     for (game, lines) in [
         (tricks::game(), "expected = \"1ms\"\n[schedule]\nlegs = 4"),
         (gomoku::game(), ""),
@@ -189,10 +192,9 @@ async fn what_is_being_played_is_waited_for() {
     }
 }
 
-/// A result that was declared void is not taken over, also where the next edition waits for it and
-/// was opened before.
+/// A voided result is not reused, even if the next edition already waits for it.
 #[tokio::test]
-async fn a_void_result_is_not_taken_over_by_an_edition_that_waits_for_it() {
+async fn a_voided_result_is_not_reused_by_a_waiting_edition() {
     for (game, leaves) in [(tricks::game(), Leaves::Nothing), (gomoku::game(), Leaves::Notes)] {
         let mut field = Field::new(&file(&game, "expected = \"1ms\""), 8, leaves).await;
         let first = field.start().await;
@@ -223,7 +225,7 @@ async fn a_void_result_is_not_taken_over_by_an_edition_that_waits_for_it() {
 }
 
 #[tokio::test]
-async fn a_tournament_that_is_given_up_is_not_played_on() {
+async fn a_cancelled_tournament_accepts_no_reports() {
     let mut field = Field::new(&file(tricks::game(), ""), 8, Leaves::Nothing).await;
     let first = field.start().await;
     let lots = field.lease(&first, 8).await;
@@ -265,7 +267,7 @@ fn draw(dice: &mut Dice, bots: &mut [Whereabouts]) -> Option<Change> {
     }
 }
 
-/// Bots come, change and go at random, while matches are played, lost and reported late: the last
+/// Bots join, change and leave at random, while matches are played, lost and reported late: the last
 /// leaderboard is that of a tournament which had the final versions from the beginning, and no match
 /// was played twice.
 async fn at_random(game: Game, lines: &str, leaves: Leaves, chaos: &str) {
@@ -318,7 +320,7 @@ async fn at_random(game: Game, lines: &str, leaves: Leaves, chaos: &str) {
 }
 
 #[tokio::test]
-async fn taking_over_never_changes_a_leaderboard() {
+async fn reuse_never_changes_a_leaderboard() {
     let tricks = "expected = \"1ms\"\n[schedule]\nlegs = 5";
     for (game, lines, leaves) in [
         (tricks::game(), tricks, Leaves::Nothing),

@@ -1,4 +1,4 @@
-//! Tournaments in which bots come, change and go, and what they come to.
+//! Tournaments in which bots join, change and leave.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;

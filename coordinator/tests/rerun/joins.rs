@@ -1,4 +1,4 @@
-//! Bots come and go: the others' matches stay what they were.
+//! When bots join and leave, the matches of the other bots stay the same.
 
 use arbiter_games::{bitwa, gomoku, tricks, wojna};
 
@@ -8,7 +8,7 @@ use crate::fixture::{Field, Leaves, file};
 const BOTS: u16 = 12;
 
 #[tokio::test]
-async fn a_round_robin_plays_only_what_is_new() {
+async fn a_round_robin_plays_only_new_matches() {
     let random = "[schedule]\nsides = \"random\"\nboards = [\"pole\", \"kolosy\"]";
     let wojna = "params.seats = 2\n[schedule]\nkind = \"round_robin\"\nsides = \"both\"";
     for (game, lines, each) in [
@@ -37,7 +37,7 @@ async fn a_round_robin_plays_only_what_is_new() {
 
 /// Where each is first equally often in an odd number of legs, a newcomer turns a few other pairs.
 #[tokio::test]
-async fn balanced_sides_change_for_a_few() {
+async fn a_new_bot_changes_the_sides_of_a_few_pairs_only() {
     let cup = file(tricks::game(), "");
     let mut field = Field::new(&cup, BOTS, Leaves::Nothing).await;
     let first = field.start().await;

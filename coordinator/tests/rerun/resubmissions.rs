@@ -1,4 +1,4 @@
-//! A bot submits another version: only its own matches are played.
+//! After a new version of a bot only its own matches are played.
 
 use arbiter_coordinator::db::{bots, editions, standings};
 use arbiter_coordinator::leaderboard_cache::LeaderboardCache;
@@ -14,7 +14,7 @@ fn of(met: &[Vec<String>], bot: u16) -> usize {
 }
 
 #[tokio::test]
-async fn only_the_matches_of_the_bot_that_changed_are_played() {
+async fn only_the_matches_of_the_changed_bot_are_played() {
     for (game, lines, bots, own) in [
         (tricks::game(), "", 30, 29),
         (tricks::game(), "[schedule]\nlegs = 2", 30, 58),
@@ -55,9 +55,9 @@ async fn only_the_matches_of_the_bot_that_changed_are_played() {
     }
 }
 
-/// A version that played before comes back: nothing is played at all.
+/// A version that played before returns: no match is played.
 #[tokio::test]
-async fn what_was_ever_played_is_not_played_again() {
+async fn a_returning_version_plays_no_match_again() {
     let cup = file(tricks::game(), "");
     let mut field = Field::new(&cup, 8, Leaves::Nothing).await;
     let first = field.start().await;
@@ -108,9 +108,9 @@ async fn histories_are_those_of_the_leaderboards(field: &Field, bot: u16, editio
     assert_eq!(until, past[1..], "what was over then");
 }
 
-/// What is void is played again, and nothing else.
+/// Only voided matches are played again.
 #[tokio::test]
-async fn void_results_are_not_taken_over() {
+async fn voided_results_are_not_reused() {
     let mut field = Field::new(&file(tricks::game(), ""), 8, Leaves::Nothing).await;
     let first = field.start().await;
     field.finish(&first).await;
@@ -131,9 +131,9 @@ async fn void_results_are_not_taken_over() {
     assert_eq!(field.export(third.id).await, field.export(second.id).await);
 }
 
-/// Blackjack: a table is taken over if its bots, their chips and their deal are the same.
+/// Blackjack: a table is reused if its bots, chips and deal are the same.
 #[tokio::test]
-async fn episodes_take_over_tables() {
+async fn episodes_reuse_equal_tables() {
     let cup = file(blackjack::game(), "[schedule]\nepisodes = 6");
     let mut field = Field::new(&cup, 23, Leaves::Nothing).await;
     let first = field.start().await;

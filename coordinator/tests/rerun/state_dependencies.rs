@@ -1,4 +1,4 @@
-//! Files pass from match to match: a match is taken over if nothing of its history changed.
+//! If files pass between matches, a result is reused if none of the matches before it changed.
 
 use std::collections::BTreeSet;
 
@@ -32,7 +32,7 @@ async fn plan(field: &Field, edition: &Edition) -> Vec<Match> {
 }
 
 #[tokio::test]
-async fn where_nobody_leaves_anything_only_own_matches_are_played() {
+async fn without_files_only_the_matches_of_the_changed_bot_are_played() {
     for (lines, own) in [("", 16), (PAIRING, 32)] {
         let (field, second) = twice(lines, Leaves::Nothing, &[Submit(4, 2)]).await;
         assert_eq!(field.met(&second).len(), own, "{lines}");
@@ -40,7 +40,7 @@ async fn where_nobody_leaves_anything_only_own_matches_are_played() {
 }
 
 #[tokio::test]
-async fn what_follows_from_a_changed_match_is_played_again() {
+async fn matches_that_depend_on_a_changed_match_are_played_again() {
     for lines in ["", PAIRING] {
         let (field, second) = twice(lines, Leaves::Notes, &[Submit(4, 2)]).await;
         let mut changed = BTreeSet::new();
@@ -61,9 +61,9 @@ async fn what_follows_from_a_changed_match_is_played_again() {
     }
 }
 
-/// A version comes back, and with it all that followed from it.
+/// A version returns, and all results that depend on it are reused.
 #[tokio::test]
-async fn a_history_that_comes_back_is_not_played_again() {
+async fn a_returning_version_reuses_the_matches_that_depend_on_it() {
     let changes = [Submit(4, 2), Submit(4, 1)];
     let cup = file(gomoku::game(), "");
     let mut field = Field::new(&cup, 7, Leaves::Notes).await;

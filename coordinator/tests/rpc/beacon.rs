@@ -1,4 +1,4 @@
-//! Beacons and published seeds over the wire.
+//! Beacons and published seeds over gRPC.
 
 use std::collections::HashMap;
 
@@ -16,7 +16,7 @@ use crate::{Server, Worker, last, report};
 /// A tournament with a beacon over the wire: by whom its value is given, who may still enter, and
 /// what everybody is shown; and once it is closed, everything that was changed is found.
 #[tokio::test]
-async fn what_follows_from_a_beacon_is_checked() {
+async fn a_beacon_and_its_derived_data_are_checked() {
     let server = Server::start().await;
     let file = "name = \"cup\"\ngame = \"tricks\"\nbeacon = \"block 900000\"\n[submissions]\n\
         closes = \"2999-01-01T00:00:00Z\"\nwindow = \"0ms\"\n"
@@ -84,9 +84,9 @@ async fn what_follows_from_a_beacon_is_checked() {
     server.stop().await;
 }
 
-/// With the value known, each house bot that may leave or come back is a choice between two plans.
+/// Once the value is known, each change of a house bot would be a choice between two plans.
 #[tokio::test]
-async fn house_bots_stay_once_the_value_may_be_known() {
+async fn house_bots_cannot_change_once_the_beacon_may_be_known() {
     let server = Server::start().await;
     let create = async |name: &str, beacon: &str| {
         let file = format!(

@@ -84,7 +84,7 @@ async fn derived(database: &Database, tournament: &Tournament, edition: &Edition
 }
 
 #[tokio::test]
-async fn the_final_edition_is_played_anew_with_the_keyed_seed() {
+async fn the_final_edition_is_played_again_with_the_keyed_seed() {
     for (game, lines) in [
         (wojna::game(), ""),
         (bitwa::game(), "[schedule]\nboards = [\"pole\", \"kolosy\"]"),
@@ -133,9 +133,9 @@ async fn the_final_edition_is_played_anew_with_the_keyed_seed() {
     }
 }
 
-/// A value replaces the edition that runs; what is still being played of that is no use any more.
+/// A value replaces the running edition, whose matches in play are cancelled.
 #[tokio::test]
-async fn a_value_replaces_the_edition_that_runs() {
+async fn a_beacon_value_replaces_the_running_edition() {
     let database = Database::new().await;
     let queue = database.queue();
     let (tournament, first) = running(&database, &with_beacon(tricks::game(), ""), 5).await;
@@ -154,7 +154,7 @@ async fn a_value_replaces_the_edition_that_runs() {
 }
 
 #[tokio::test]
-async fn a_value_before_the_first_edition_decides_all_of_them() {
+async fn a_beacon_value_before_the_first_edition_applies_to_all_editions() {
     let database = Database::new().await;
     let queue = database.queue();
     let tournament = made(&database, &with_beacon(bitwa::game(), ""), 4).await;
@@ -167,7 +167,7 @@ async fn a_value_before_the_first_edition_decides_all_of_them() {
 }
 
 #[tokio::test]
-async fn a_value_is_given_once_and_not_before_entry_has_closed() {
+async fn a_beacon_value_is_set_once_and_only_after_entry_has_closed() {
     let database = Database::new().await;
     let queue = database.queue();
     let (tournament, first) = running(&database, &with_beacon(tricks::game(), ""), 4).await;
@@ -199,7 +199,7 @@ async fn a_value_is_given_once_and_not_before_entry_has_closed() {
     let (given, opened) = give(PUBLISHED, CLOSED).await.unwrap();
     assert_eq!(given.beacon_value().unwrap().text, VALUE);
     let refused = close(&queue, tournament.id, CLOSED).await.unwrap_err().to_string();
-    assert!(refused.contains("is still being played"), "{refused}");
+    assert!(refused.contains("is still running"), "{refused}");
     for again in [VALUE, PUBLISHED] {
         assert_eq!(give(again, CLOSED + Duration::HOUR).await.unwrap(), (given.clone(), None));
     }
@@ -211,11 +211,11 @@ async fn a_value_is_given_once_and_not_before_entry_has_closed() {
     play(&database, &opened.unwrap()).await;
     close(&queue, tournament.id, CLOSED).await.unwrap();
     let over = give(VALUE, CLOSED).await.unwrap_err();
-    assert_eq!(over, "tournament tricks-cup was closed; make another one");
+    assert_eq!(over, "tournament tricks-cup was closed; create another one");
 }
 
 #[tokio::test]
-async fn only_a_beacon_that_was_named_has_a_value() {
+async fn a_tournament_without_a_beacon_refuses_a_value() {
     let database = Database::new().await;
     let queue = database.queue();
     let (tournament, _) = running(&database, &file(tricks::game(), CLOSES), 4).await;
@@ -232,12 +232,12 @@ async fn only_a_beacon_that_was_named_has_a_value() {
         .await
         .unwrap_err()
         .to_string();
-    assert!(refused.contains("may be known already"), "{refused}");
+    assert!(refused.contains("may already be known"), "{refused}");
 }
 
-/// If no edition can be opened, nobody is shown a value that decides nothing.
+/// If the edition cannot open, the value is not stored.
 #[tokio::test]
-async fn a_value_is_stored_with_its_edition_or_not_at_all() {
+async fn a_beacon_value_is_stored_only_if_its_edition_opens() {
     let database = Database::new().await;
     let queue = database.queue();
     let (tournament, _) = running(&database, &with_beacon(wojna::game(), ""), 4).await;
@@ -249,9 +249,9 @@ async fn a_value_is_stored_with_its_edition_or_not_at_all() {
     assert_eq!(now(&database, &tournament).await, tournament);
 }
 
-/// Plans of foursomes that have grown, with owners kept apart, follow from what is published.
+/// Extended plans of foursomes, with owners kept apart, follow from published data.
 #[tokio::test]
-async fn plans_that_have_grown_are_derived() {
+async fn extended_plans_are_derived_from_published_data() {
     let database = Database::new().await;
     let queue = database.queue();
     let lines = format!("{BEACON}{CLOSES}separate_owners = true\n");

@@ -1,4 +1,4 @@
-//! Rounds of episodes follow from the results before, whoever plans them and however often.
+//! Rounds of episodes follow from earlier results, whichever coordinator plans them.
 
 use std::collections::BTreeSet;
 
@@ -38,7 +38,7 @@ fn standings(played: &Played) -> Vec<SeatResult> {
 /// The rules of episodes, applied to the results, give the plan that was played; and what is ranked
 /// are the chips that each episode ends with.
 #[tokio::test]
-async fn rounds_are_what_the_rules_make_of_the_results() {
+async fn rounds_follow_from_the_rules_and_the_results() {
     let database = Database::new().await;
     let file = file(blackjack::game(), "[schedule]\nepisodes = 4");
     let (tournament, edition) = running(&database, &file, 11).await;
@@ -118,7 +118,7 @@ async fn planned(database: &Database, edition: EditionId) -> (i64, bool) {
 }
 
 #[tokio::test]
-async fn a_round_waits_for_all_matches_of_the_one_before() {
+async fn a_round_waits_for_all_matches_of_the_round_before() {
     let database = Database::new().await;
     let (queue, worker) = (database.queue(), database.worker("w").await);
     let lines = "expected = \"1h\"\n[schedule]\nepisodes = 2";
@@ -137,7 +137,7 @@ async fn a_round_waits_for_all_matches_of_the_one_before() {
 }
 
 #[tokio::test]
-async fn one_of_many_plans_a_round() {
+async fn concurrent_planners_plan_a_round_once() {
     let database = Database::new().await;
     let (queue, worker) = (database.queue(), database.worker("w").await);
     let (_, edition) = running(&database, &file(blackjack::game(), ""), 9).await;
@@ -154,9 +154,9 @@ async fn one_of_many_plans_a_round() {
     assert!(queue.complete(edition.id, START).await.unwrap());
 }
 
-/// Whoever plans a round may be killed at any moment: nothing of it is there, or all of it.
+/// After a crash of the planner a round is stored as a whole or not at all.
 #[tokio::test]
-async fn planning_may_be_killed_at_any_moment() {
+async fn a_killed_planner_stores_all_of_a_round_or_nothing() {
     let database = Database::new().await;
     let (queue, worker) = (database.queue(), database.worker("w").await);
     let lines = "[schedule]\nepisodes = 3";
@@ -181,9 +181,9 @@ async fn planning_may_be_killed_at_any_moment() {
     assert_eq!(database.number(numbers).await, 23);
 }
 
-/// Everybody is broke after the first round: there is no second one.
+/// All bots are broke after the first round, so there is no second one.
 #[tokio::test]
-async fn an_edition_ends_when_everybody_is_broke() {
+async fn an_edition_ends_when_all_bots_are_broke() {
     let database = Database::new().await;
     let (queue, worker) = (database.queue(), database.worker("w").await);
     let (_, edition) = running(&database, &file(blackjack::game(), ""), 6).await;

@@ -1,4 +1,4 @@
-//! Tournaments to be tested, and what they come to.
+//! Tournaments for these tests.
 
 use std::fmt::Display;
 use std::fs;
@@ -34,7 +34,7 @@ pub(crate) fn file(game: impl Display, lines: &str) -> TournamentFile {
     TournamentFile::parse(&Games::built_in(), &text).unwrap()
 }
 
-/// Makes a tournament with so many bots.
+/// Creates a tournament with this many bots.
 pub(crate) async fn made(database: &Database, file: &TournamentFile, bots: i32) -> Tournament {
     let tournament =
         lifecycle::create(&mut database.pool.acquire().await.unwrap(), file, START).await.unwrap();
@@ -47,7 +47,7 @@ pub(crate) async fn open(queue: &Queue, tournament: &Tournament) -> Result<Editi
     edition::open(queue, OpenRequest::new(tournament.id, IfRunning::Refuse), START).await
 }
 
-/// An edition of a new tournament with so many bots, being played.
+/// A running edition of a new tournament with this many bots.
 pub(crate) async fn running(
     database: &Database,
     file: &TournamentFile,

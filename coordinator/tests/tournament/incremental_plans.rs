@@ -1,5 +1,5 @@
-//! Editions of foursomes whose bots come and go: what stays, what is promised, what it costs, and
-//! when it is over.
+//! Editions of foursomes whose bots join and leave: stable tables, guarantees, cost and estimated
+//! completion.
 
 use std::collections::BTreeSet;
 
@@ -20,7 +20,7 @@ use crate::fixture::{file, made, matches, running};
 use crate::play::Troupe;
 use crate::support::{Database, START};
 
-/// Opens another edition in place of the one that runs.
+/// Opens an edition that replaces the running one.
 async fn next(database: &Database, tournament: &Tournament, mode: PlanMode) -> Edition {
     let queue = database.queue();
     edition::open(
@@ -32,7 +32,7 @@ async fn next(database: &Database, tournament: &Tournament, mode: PlanMode) -> E
     .unwrap()
 }
 
-/// Who sits where in an edition, as bots, and whether it is as promised.
+/// The tables of an edition, after checking its guarantees.
 async fn tables(database: &Database, tournament: &Tournament, edition: &Edition) -> Vec<[i32; 4]> {
     let entrants = editions::entrants(&database.pool, edition.id).await.unwrap();
     let planned = matches(database, edition.id).await;
@@ -56,7 +56,7 @@ async fn tables(database: &Database, tournament: &Tournament, edition: &Edition)
     tables.collect()
 }
 
-/// How the plan of an edition came to be.
+/// The summary of a plan's history.
 async fn told(database: &Database, edition: &Edition) -> String {
     let stored = editions::lineage_of(&database.pool, edition.id).await.unwrap();
     plan_history::summary(&stored.unwrap())
@@ -75,13 +75,13 @@ async fn enter(
 }
 
 #[tokio::test]
-async fn tables_stay_when_bots_come_and_go() {
+async fn tables_stay_when_bots_join_and_leave() {
     let database = Database::new().await;
     let pool = &database.pool;
     let (cup, first) = running(&database, &file(wojna::game(), ""), 13).await;
     let begun = tables(&database, &cup, &first).await;
     assert_eq!(begun.len(), 13);
-    assert_eq!(told(&database, &first).await, "planned from the beginning: the first plan");
+    assert_eq!(told(&database, &first).await, "new plan: the first plan");
     // The same bots, the same plan.
     let again = next(&database, &cup, PlanMode::Incremental).await;
     assert_eq!(tables(&database, &cup, &again).await, begun);
@@ -91,7 +91,7 @@ async fn tables_stay_when_bots_come_and_go() {
     let grown = tables(&database, &cup, &joined).await;
     assert_eq!((&grown[..13], grown.len()), (&begun[..], 18));
     assert!(grown[13..].iter().all(|table| table.contains(&new.0)));
-    assert_eq!(told(&database, &joined).await, "grown from a plan for 13: 1 joined, 0 left");
+    assert_eq!(told(&database, &joined).await, "extends a plan for 13 bots: 1 joined, 0 left");
     // One leaves.
     let left = bots::list(pool, cup.id).await.unwrap()[4].id;
     bots::withdraw(pool, left, START + Duration::MINUTE).await.unwrap();
@@ -106,16 +106,16 @@ async fn tables_stay_when_bots_come_and_go() {
     // All anew, and exact.
     let fresh = next(&database, &cup, PlanMode::Fresh).await;
     assert_eq!(tables(&database, &cup, &fresh).await.len(), 91);
-    assert_eq!(told(&database, &fresh).await, "planned from the beginning: as it was asked for");
+    assert_eq!(told(&database, &fresh).await, "new plan: an organiser requested it");
 }
 
 #[tokio::test]
-async fn what_cannot_grow_is_planned_anew() {
+async fn a_plan_that_cannot_be_extended_is_made_anew() {
     let database = Database::new().await;
     let (cup, _) = running(&database, &file(wojna::game(), ""), 5).await;
     enter(&database, &cup, None, "new").await;
     let anew = next(&database, &cup, PlanMode::Incremental).await;
-    let reason = "planned from the beginning: the bots before were too few to add one";
+    let reason = "new plan: the earlier plan had too few bots to add one";
     assert_eq!(told(&database, &anew).await, reason);
     // Pairs of 14 cannot meet exactly once, but one may join 13.
     let mut exact = file(wojna::game(), "[schedule]\nmeetings = 1");
@@ -181,7 +181,7 @@ async fn the_next_edition_is_estimated_before_it_starts() {
 }
 
 #[tokio::test]
-async fn the_end_is_forecast_from_what_was_played() {
+async fn the_completion_is_estimated_from_progress() {
     let database = Database::new().await;
     let pool = &database.pool;
     let (_, edition) = running(&database, &file(tricks::game(), ""), 5).await;

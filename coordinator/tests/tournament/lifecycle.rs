@@ -1,4 +1,4 @@
-//! How tournaments and editions begin and end, and what is said when they do not.
+//! Creation, start, cancellation and closing of tournaments, and the errors of each.
 
 use arbiter_coordinator::db::editions::{self, EditionState};
 use arbiter_coordinator::db::lots::{self, LotState};
@@ -13,7 +13,7 @@ use crate::support::test_clock::AtTime as _;
 use crate::support::{Database, START, poll_at_most};
 
 #[tokio::test]
-async fn a_tournament_is_found_by_its_name_and_made_once() {
+async fn a_tournament_name_is_unique() {
     let database = Database::new().await;
     let pool = &database.pool;
     let cup = file(gomoku::game(), "");
@@ -25,7 +25,7 @@ async fn a_tournament_is_found_by_its_name_and_made_once() {
         .await
         .unwrap_err()
         .to_string();
-    assert_eq!(taken, "there is a tournament gomoku-cup already; choose another name");
+    assert_eq!(taken, "a tournament gomoku-cup exists already; choose another name");
     let unknown = lifecycle::find(pool, "chess-cup").await.unwrap_err().to_string();
     let told = "there is no tournament chess-cup; `arbiter tournament list` shows all of them";
     assert_eq!(unknown, told);
@@ -51,7 +51,7 @@ async fn a_seed_is_drawn_if_none_is_given() {
 }
 
 #[tokio::test]
-async fn too_few_bots_are_told_how_many_it_takes() {
+async fn the_error_for_too_few_bots_says_how_many_are_needed() {
     let database = Database::new().await;
     let queue = database.queue();
     let cases = [
@@ -90,8 +90,7 @@ async fn one_edition_runs_unless_it_is_replaced() {
     let (tournament, first) = running(&database, &file(tricks::game(), ""), 5).await;
     assert_eq!((first.number, first.state, first.matches), (1, EditionState::Running, 10));
     let refused = open(&queue, &tournament).await.unwrap_err().to_string();
-    let told =
-        "edition 1 of tricks-cup is still being played; wait for it, or cancel the tournament";
+    let told = "edition 1 of tricks-cup is still running; wait for it, or cancel the tournament";
     assert_eq!(refused, told);
     let refused = close(&queue, tournament.id, START).await.unwrap_err().to_string();
     assert_eq!(refused, told);
@@ -120,7 +119,7 @@ async fn one_edition_runs_unless_it_is_replaced() {
 }
 
 #[tokio::test]
-async fn many_who_start_an_edition_at_once_start_one() {
+async fn concurrent_starts_open_one_edition() {
     let database = Database::new().await;
     let queue = database.queue();
     let tournament = made(&database, &file(gomoku::game(), ""), 6).await;
@@ -132,9 +131,9 @@ async fn many_who_start_an_edition_at_once_start_one() {
     assert_eq!(database.number("SELECT count(*) FROM matches").await, 30);
 }
 
-/// Whoever asked for it may leave: an edition is opened as a whole or not at all.
+/// The client may disconnect: an edition opens as a whole or not at all.
 #[tokio::test]
-async fn an_edition_is_opened_although_nobody_waits_for_it() {
+async fn an_edition_opens_even_if_the_client_disconnects() {
     let database = Database::new().await;
     let queue = database.queue();
     let tournament = made(&database, &file(gomoku::game(), ""), 6).await;
@@ -146,14 +145,14 @@ async fn an_edition_is_opened_although_nobody_waits_for_it() {
 }
 
 #[tokio::test]
-async fn a_cancelled_tournament_takes_its_edition_with_it() {
+async fn cancelling_a_tournament_cancels_its_edition() {
     let database = Database::new().await;
     let queue = database.queue();
     let (tournament, edition) = running(&database, &file(bitwa::game(), ""), 4).await;
     let cancelled = cancel(&queue, tournament.id, START).await.unwrap();
     assert_eq!((cancelled.state, cancelled.ended_at), (TournamentState::Cancelled, Some(START)));
     assert_eq!(queue.lease_at(edition.id, 1, START).await.unwrap(), []);
-    let over = "tournament bitwa-cup was cancelled; make another one";
+    let over = "tournament bitwa-cup was cancelled; create another one";
     let again = cancel(&queue, tournament.id, START).await.unwrap_err().to_string();
     assert_eq!(again, over);
     assert_eq!(open(&queue, &tournament).await.unwrap_err().to_string(), over);
@@ -162,7 +161,7 @@ async fn a_cancelled_tournament_takes_its_edition_with_it() {
 }
 
 #[tokio::test]
-async fn a_closed_tournament_is_over() {
+async fn a_closed_tournament_opens_no_edition() {
     let database = Database::new().await;
     let queue = database.queue();
     let tournament = made(&database, &file(wojna::game(), ""), 4).await;
@@ -174,6 +173,6 @@ async fn a_closed_tournament_is_over() {
     sqlx::query(statement).bind(edition.0).execute(&database.pool).await.unwrap();
     let closed = close(&queue, tournament.id, START).await.unwrap();
     assert_eq!((closed.state, closed.seed), (TournamentState::Closed, tournament.seed));
-    let over = "tournament wojna-cup was closed; make another one";
+    let over = "tournament wojna-cup was closed; create another one";
     assert_eq!(open(&queue, &tournament).await.unwrap_err().to_string(), over);
 }

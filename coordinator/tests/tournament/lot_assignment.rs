@@ -1,4 +1,4 @@
-//! What a worker is told about a lot.
+//! The assignment of lots to workers.
 
 use arbiter_coordinator::db::{bots, versions};
 use arbiter_coordinator::queue::{Dispatcher, Leased, Queue};
@@ -32,7 +32,7 @@ async fn stage(file: &TournamentFile, bots: i32) -> (Database, EditionId, Assign
 }
 
 #[tokio::test]
-async fn a_lot_says_all_that_is_needed_to_play_it() {
+async fn a_lot_contains_everything_needed_to_play_it() {
     let file = file(tricks::game(), "expected = \"1s\"\n[limits]\nmemory = \"1GB\"");
     let (database, edition, assignments) = stage(&file, 20).await;
     let lot = next(&database.queue(), &assignments).await;
@@ -77,9 +77,9 @@ async fn each_match_of_bitwa_has_its_board() {
     }
 }
 
-/// Files go to where their bot sits now.
+/// Files follow their bot to its present seat.
 #[tokio::test]
-async fn seats_begin_with_what_their_bots_left() {
+async fn seats_begin_with_the_files_of_their_bots() {
     let (database, edition, assignments) = stage(&file(gomoku::game(), ""), 2).await;
     let (queue, worker) = (database.queue(), database.worker("w").await);
     let first = next(&queue, &assignments).await;
@@ -102,7 +102,7 @@ async fn seats_begin_with_what_their_bots_left() {
     assert_eq!(now[0], (before[1].0.clone(), Vec::new()));
 }
 
-/// What a bot is called and what it is belongs to the edition: later submissions change nothing.
+/// An edition keeps its names and versions: later submissions do not change it.
 #[tokio::test]
 async fn an_edition_plays_the_versions_it_was_opened_with() {
     let (database, edition, assignments) = stage(&file(wojna::game(), ""), 5).await;
@@ -119,7 +119,7 @@ async fn an_edition_plays_the_versions_it_was_opened_with() {
 }
 
 #[tokio::test]
-async fn lots_that_cannot_be_told_are_not_handed_out() {
+async fn inconsistent_lots_are_not_assigned() {
     let (database, edition, assignments) = stage(&file(tricks::game(), ""), 3).await;
     let unknown = AssignmentBuilder::new(database.pool.clone(), Games::built_in());
     let memory = assignments.state_budget();
@@ -129,12 +129,15 @@ async fn lots_that_cannot_be_told_are_not_handed_out() {
     let mut work = dispatcher.next().await.unwrap().into_work().unwrap();
     work.matches[0].seats.0[1].0 = 77;
     let error = assignments.assign_lot(work.clone(), 1, &memory).await.unwrap_err().to_string();
-    assert_eq!(error, format!("lot {} makes no sense: there is no entrant 77", work.lot.lease.lot));
+    assert_eq!(
+        error,
+        format!("lot {} is inconsistent: there is no entrant 77", work.lot.lease.lot)
+    );
     work.matches[0].seats.0[1].0 = 1;
     work.matches[0].board = Some(3);
     let error = assignments.assign_lot(work.clone(), 1, &memory).await.unwrap_err().to_string();
     assert!(error.ends_with("there is no board 3"), "{error}");
     work.lot.lease.lot.edition = EditionId(edition.0 + 1);
     let error = unknown.assign_lot(work, 1, &memory).await.unwrap_err().to_string();
-    assert!(error.starts_with(&format!("cannot read what edition {}", edition.0 + 1)), "{error}");
+    assert!(error.starts_with(&format!("cannot read edition {}", edition.0 + 1)), "{error}");
 }

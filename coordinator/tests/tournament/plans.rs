@@ -1,4 +1,4 @@
-//! What editions consist of: the official ones, and which matches wait for which.
+//! The plans of editions: official tournaments, and dependencies between matches.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -130,7 +130,7 @@ async fn plans_are_a_function_of_seed_and_bots() {
 
 /// Both matches of a pair of wojna are dealt the same cards.
 #[tokio::test]
-async fn matches_of_a_pair_share_their_deal_where_that_evens_luck() {
+async fn matches_of_a_pair_share_their_deal_if_the_game_says_so() {
     let database = Database::new().await;
     let lines = "params.seats = 2\n[schedule]\nkind = \"round_robin\"\nsides = \"both\"";
     let (_, edition) = running(&database, &file(wojna::game(), lines), 4).await;
@@ -158,7 +158,7 @@ async fn order(database: &Database) -> BTreeSet<(i64, i64)> {
 }
 
 #[tokio::test]
-async fn matches_wait_for_the_matches_whose_files_they_take_up() {
+async fn matches_wait_for_the_matches_whose_files_they_need() {
     for (state, game, lines) in [
         (StateScope::Tournament, gomoku::game(), ""),
         (StateScope::Pairing, gomoku::game(), "state = \"pairing\"\nschedule.legs = 2"),
@@ -199,7 +199,7 @@ async fn matches_wait_for_the_matches_whose_files_they_take_up() {
 
 /// Lots are long enough, and there are enough of them.
 #[tokio::test]
-async fn lots_hold_some_seconds_of_play() {
+async fn lots_last_some_seconds() {
     let database = Database::new().await;
     let mut file = file(tricks::game(), "");
     for (name, expected, lots) in [("short", 1, 64), ("usual", 2500, 130), ("long", 60_000, 780)] {

@@ -263,7 +263,7 @@ async fn files_pass_from_match_to_match() {
 
 /// The same files are stored once, whoever left them.
 #[tokio::test]
-async fn files_are_stored_by_what_is_in_them() {
+async fn equal_files_are_stored_once() {
     let database = Database::new().await;
     let (_, edition) = running(&database, &file(gomoku::game(), ""), 4).await;
     let (queue, worker) = (database.queue(), database.worker("w").await);

@@ -37,17 +37,17 @@ fn every_method_of_ours_has_its_rule() {
         for line in file.lines().filter_map(|line| line.trim().strip_prefix("rpc ")) {
             let method = line.split('(').next().unwrap();
             let rule = rule(&format!("/arbiter.v1.{service}Service/{method}"));
-            let large = rule.largest > LARGEST_OF_CLIENTS;
+            let large = rule.largest > MAX_CLIENT_MESSAGE;
             assert_eq!(large, method == "Work", "{method} takes {} bytes", rule.largest);
             if rule.role.is_none() {
-                assert_eq!(rule.largest, LARGEST_OF_GUESTS, "{method}");
+                assert_eq!(rule.largest, MAX_GUEST_MESSAGE, "{method}");
                 open.push(method);
             }
         }
     }
     open.sort_unstable();
     assert_eq!(open, OPEN);
-    assert_eq!(rule("/no/such").largest, LARGEST_OF_GUESTS);
+    assert_eq!(rule("/no/such").largest, MAX_GUEST_MESSAGE);
     assert_eq!(rule("nothing").role, None);
 }
 
@@ -71,7 +71,7 @@ async fn one_address_takes_no_memory_from_another() {
     };
     let (hostile, honest) = (open(1), open(2));
     let rule = rule("/arbiter.v1.RankingService/GetRanking");
-    let length = u32::try_from(LARGEST_OF_GUESTS).unwrap();
+    let length = u32::try_from(MAX_GUEST_MESSAGE).unwrap();
     let announced = [&[0][..], &length.to_be_bytes()].concat();
     let announce = async |call: &OpenCall| {
         let (memory, reservation) = memory(&budgets, &call.shares());
@@ -79,11 +79,11 @@ async fn one_address_takes_no_memory_from_another() {
         (body.frame().await.unwrap().map(drop).map_err(|status| status.code()), reservation)
     };
     let mut held = Vec::new();
-    for _ in 0..GUESTS / LARGEST_OF_GUESTS {
+    for _ in 0..GUESTS / MAX_GUEST_MESSAGE {
         held.push(announce(&hostile).await);
     }
     let refused = held.iter().filter(|(announced, _)| announced.is_err()).count();
-    assert_eq!(held.len() - refused, SHARE_OF_ADDRESS / LARGEST_OF_GUESTS);
+    assert_eq!(held.len() - refused, SHARE_OF_ADDRESS / MAX_GUEST_MESSAGE);
     assert_eq!(announce(&honest).await.0, Ok(()));
 }
 
@@ -146,7 +146,7 @@ fn open_calls_are_counted() {
     let one = budgets.begin(&keys).unwrap();
     let _two = budgets.begin(&keys).unwrap();
     let refused = budgets.begin(&keys).unwrap_err();
-    assert!(refused.message().contains("no more than 2"), "{refused}");
+    assert!(refused.message().contains("at most 2 are allowed"), "{refused}");
     drop(one);
     assert!(budgets.begin(&keys).is_ok());
     let callers = budgets.callers.lock().unwrap();

@@ -1,5 +1,5 @@
-//! What a session does beside reading and writing messages: renewing leases, taking them back, taking
-//! note of faults, looking whether the worker may still work.
+//! The tasks of a session beside reading and writing messages: they renew and return leases, record
+//! faults, and check whether the worker may still work.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,38 +13,39 @@ use crate::db;
 use crate::queue::Failure;
 use crate::service::{ErrorKind, ServiceError, suspended};
 
-/// What a worker said that is to be noted, however long that takes.
+/// A change of leases that is retried until it is stored.
 #[derive(Debug)]
-pub(super) enum Note {
-    /// These leases are given back.
-    GiveBack(Vec<Lease>),
+pub(super) enum LeaseUpdate {
+    /// These leases are returned.
+    Return(Vec<Lease>),
     /// An attempt has failed.
     Fault(Failure),
 }
 
 impl Session {
-    /// Begins to take note of something.
-    pub(super) fn begin_note(&self, note: Note, tasks: &mut Tasks) {
-        tasks.noting.spawn(tracing::Instrument::in_current_span(self.note(note)));
+    /// Begins an update of leases.
+    pub(super) fn begin_update(&self, update: LeaseUpdate, tasks: &mut Tasks) {
+        tasks.updating.spawn(tracing::Instrument::in_current_span(self.update(update)));
     }
 
-    /// Takes note of something: until it is done, or the lease it is about has run out anyway.
-    pub(super) fn note(&self, note: Note) -> impl Future<Output = ()> + Send + use<> {
-        let (workers, worker) = (self.workers.clone(), self.greeted.worker);
+    /// Stores an update of leases. It retries until the leases have expired anyway.
+    pub(super) fn update(&self, update: LeaseUpdate) -> impl Future<Output = ()> + Send + use<> {
+        let workers = self.workers.clone();
+        let worker = self.admitted.worker;
         let lease = workers.service.lease.unsigned_abs();
         async move {
             let mut backoff = Backoff::new();
-            let noting = async {
+            let storing = async {
                 loop {
-                    let noted = match &note {
-                        Note::GiveBack(leases) => {
+                    let stored = match &update {
+                        LeaseUpdate::Return(leases) => {
                             workers.service.queue.give_back(Some(worker), leases).await.map(
                                 |back| {
-                                    tracing::info!(lots = back.len(), "given back");
+                                    tracing::info!(lots = back.len(), "leases returned");
                                 },
                             )
                         }
-                        Note::Fault(failure) => {
+                        LeaseUpdate::Fault(failure) => {
                             let failed =
                                 workers.service.queue.fail(std::slice::from_ref(failure)).await;
                             failed.map(|failed| {
@@ -55,31 +56,34 @@ impl Session {
                             })
                         }
                     };
-                    let Err(error) = noted else { break };
-                    let rest = backoff.next();
-                    tracing::warn!(%error, rest_ms = rest.as_millis(), "cannot be noted; retrying");
-                    tokio::time::sleep(rest).await;
+                    let Err(error) = stored else { break };
+                    let delay = backoff.next();
+                    let delay_ms = delay.as_millis();
+                    tracing::warn!(%error, delay_ms, "cannot update leases; retrying");
+                    tokio::time::sleep(delay).await;
                 }
             };
-            drop(tokio::time::timeout(lease, noting).await);
+            drop(tokio::time::timeout(lease, storing).await);
             workers.service.dispatcher.news();
         }
     }
 
-    /// Renews leases, and gives those that no longer hold. A database that cannot renew at present
-    /// takes no lease away. The session ends where this coordinator has lost its database: another
-    /// one may have it.
+    /// Renews leases, and returns those that are lost. No lease is lost while the database cannot
+    /// renew. If this coordinator has lost its database the session ends, since another coordinator
+    /// may have it.
     pub(super) fn renewal(
         &self,
         leases: Vec<Lease>,
     ) -> impl Future<Output = Result<Vec<Lease>, End>> + Send + use<> {
-        let (workers, worker, stream) = (self.workers.clone(), self.greeted.worker, self.stream());
+        let workers = self.workers.clone();
+        let worker = self.admitted.worker;
+        let stream = self.stream();
         async move {
             let held = match workers.service.queue.renew(Some(worker), &leases).await {
                 Ok(held) => held,
                 Err(error) if db::is_away(&error) => return Err(ServiceError::from(error).into()),
                 Err(error) => {
-                    tracing::warn!(%error, lots = leases.len(), "leases cannot be renewed");
+                    tracing::warn!(%error, lots = leases.len(), "cannot renew leases");
                     return Ok(Vec::new());
                 }
             };
@@ -88,15 +92,18 @@ impl Session {
         }
     }
 
-    /// Waits until the session is to end, whatever its worker says: its token was revoked, it was
-    /// suspended, it has left, or the coordinator stops. Every so often it is noted that it is there.
-    pub(super) fn ended(&self, each: Duration) -> impl Future<Output = End> + Send + use<> {
-        let (workers, worker) = (self.workers.clone(), self.greeted.worker);
-        let (secret, origin) = (self.secret.clone(), self.origin.clone());
-        let (outbound, token) = (self.outbound.clone(), Arc::clone(&self.token));
+    /// Waits until the session must end: the token was revoked, the worker was suspended or has
+    /// disconnected, or the coordinator stops. Each `interval` it records a sign of life.
+    pub(super) fn ended(&self, interval: Duration) -> impl Future<Output = End> + Send + use<> {
+        let workers = self.workers.clone();
+        let worker = self.admitted.worker;
+        let secret = self.secret.clone();
+        let origin = self.origin.clone();
+        let outbound = self.outbound.clone();
+        let token = Arc::clone(&self.token);
         async move {
             let checking = async {
-                let mut checks = tokio::time::interval(each);
+                let mut checks = tokio::time::interval(interval);
                 loop {
                     checks.tick().await;
                     let caller = workers.service.caller(Some(&secret), &origin).await;
@@ -114,7 +121,7 @@ impl Session {
                 end = checking => end,
                 () = token.ended() => ServiceError::token_ended().into(),
                 reason = workers.service.suspensions.wait(worker) => suspended(&reason).into(),
-                () = outbound.closed() => End::Left,
+                () = outbound.closed() => End::Disconnected,
                 () = workers.service.changes.stopped() => ServiceError::stopping().into(),
             }
         }

@@ -1,4 +1,4 @@
-//! Boards in place of the paths to them.
+//! Replaces the paths of boards with their contents.
 
 use std::io;
 
@@ -20,7 +20,7 @@ pub(super) fn inline(
     let table = table(text)?;
     let name = table.get_ref().get("game").and_then(|name| name.get_ref().as_str());
     let game = name.and_then(|name| games.find(name).ok());
-    // What is wrong with the game is told by those who read the file.
+    // Parsing the file reports errors of the game.
     let Some(game) = game else { return Ok(text.to_owned()) };
     let Some(info) = &game.boards else { return Ok(text.to_owned()) };
     let at = |section: &str, key: &str| {
@@ -35,7 +35,7 @@ pub(super) fn inline(
     let all = one.into_iter().chain(several.map(|board| ("[schedule] boards", board)));
     let mut inlined = text.to_owned();
     let mut boards: Vec<_> = all.filter(|(_, board)| path(info, board).is_some()).collect();
-    // From the back, so that places before stay where they are.
+    // From the back, so that earlier positions stay valid.
     boards.sort_by_key(|(_, board)| std::cmp::Reverse(board.span().start));
     for (key, board) in boards {
         let path = path(info, board).expect("the others were left out");

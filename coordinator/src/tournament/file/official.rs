@@ -1,4 +1,4 @@
-//! What official tournaments are like: the settings of each game that a file leaves out.
+//! The official tournament of each game: the defaults of tournament files.
 
 use arbiter_games::{BoardInfo, ClockRules, Game, PairSeats, Params, ParamsError, ScheduleKind};
 use arbiter_proto::limits::{Bytes, Limits, Ponder};
@@ -21,7 +21,7 @@ pub(super) fn boards(params: &Params) -> Vec<String> {
     named.collect::<Result<_, _>>().expect("a test reads every shipped board")
 }
 
-/// A board as its game writes it.
+/// A board in the notation of its game.
 pub(super) fn board(
     params: &Params,
     boards: &BoardInfo,
@@ -33,7 +33,7 @@ pub(super) fn board(
     Ok(text.expect("a game that reads a board writes it").to_owned())
 }
 
-/// How many boards a list has, as schedules count them; nothing if there are too many.
+/// The number of boards for a schedule; none if there are too many.
 pub(super) fn count(boards: usize) -> Option<Repetitions> {
     i64::try_from(boards).ok().and_then(|count| Repetitions::try_from(count).ok())
 }
@@ -68,8 +68,8 @@ impl TournamentFile {
     }
 }
 
-/// The official parameters of a tournament. They are those of a match, but that episodes have
-/// several rounds.
+/// The official parameters of a tournament: those of a match, with the official number of rounds for
+/// episodes.
 fn params(game: &Game) -> Params {
     let params = Params::official(game);
     let Some(episodes) = &game.episodes else { return params };
@@ -97,7 +97,8 @@ fn schedule(family: ScheduleKind, boards: usize) -> Schedule {
     }
 }
 
-/// What a `[schedule]` of this kind is laid over, boards left out: what is official if the kind is.
+/// The defaults of a `[schedule]` of this kind, without boards: the official values if the official
+/// schedule has the same kind.
 pub(super) fn schedule_keys(official: &Schedule, kind: &str) -> Map<String, Value> {
     let mut keys = object(official);
     if keys.get("kind") != Some(&json!(kind)) {

@@ -1,4 +1,4 @@
-//! From keys to a tournament.
+//! Reads the keys of a tournament file.
 
 use std::fmt::Display;
 
@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
-use super::super::beacon::{LONGEST_NAME, text};
+use super::super::beacon::{MAX_NAME, single_line};
 use super::official::{OFFICIAL, board, boards, count, schedule_keys};
 use super::source::{SECTIONS, Source};
 use super::{FileError, Submissions, TournamentFile, object, validate};
@@ -24,7 +24,7 @@ const KINDS: [(&str, &[&str]); 3] = [
 ];
 
 impl TournamentFile {
-    /// Makes a tournament of what is written.
+    /// Reads a parsed tournament file.
     pub(super) fn read(games: &Games, source: &Source) -> Result<Self, FileError> {
         let known: Vec<_> = TOP.into_iter().chain(SECTIONS).collect();
         if let Some(key) = source.root.keys().find(|key| !known.contains(&key.as_str())) {
@@ -35,8 +35,8 @@ impl TournamentFile {
             );
             return Err(source.blame("", key, &keys));
         }
-        let name = given(source, "name", "every tournament has one")?;
-        let game = given(source, "game", &games.list())?;
+        let name = required(source, "name", "every tournament has one")?;
+        let game = required(source, "game", &games.list())?;
         let game = games.find(&game).map_err(|error| source.blame("", "game", &error))?;
         let official = Self::official(&name, &game);
         let params = params(source, &official)?;
@@ -82,8 +82,8 @@ fn from_value<T: DeserializeOwned>(keys: Map<String, Value>) -> Result<T, serde_
     T::deserialize(Value::Object(keys))
 }
 
-/// A text at the top that must be given; `remedy` says what to write.
-fn given(source: &Source, key: &'static str, remedy: &str) -> Result<String, FileError> {
+/// A required text at the top; `remedy` says what to write.
+fn required(source: &Source, key: &'static str, remedy: &str) -> Result<String, FileError> {
     let missing = || source.blame("", key, &format!("it is missing; {remedy}"));
     top(source, key)?.ok_or_else(missing)
 }
@@ -94,17 +94,18 @@ fn top<T: DeserializeOwned>(source: &Source, key: &'static str) -> Result<Option
     value.transpose().map_err(|error| source.blame("", key, &error))
 }
 
-/// The beacon, which is named once and for all.
+/// The name of the beacon.
 fn beacon(source: &Source) -> Result<Option<String>, FileError> {
     let Some(written) = top::<String>(source, "beacon")? else { return Ok(None) };
-    let named = text(&written, LONGEST_NAME).map_err(|cause| source.blame("", "beacon", &cause))?;
+    let named =
+        single_line(&written, MAX_NAME).map_err(|cause| source.blame("", "beacon", &cause))?;
     Ok(Some(named.to_owned()))
 }
 
-/// Reads what is written in a section, laid over what is official.
+/// Reads a section, merged over the official values.
 ///
-/// What cannot be read is tried key by key, so that the error names the first one that cannot be
-/// read by itself; if all can, it is what they say together.
+/// If that fails, the keys are tried one by one, so that the error names the first wrong one. If each
+/// is right by itself, the error is about the section.
 fn section<T, E: Display>(
     source: &Source,
     name: &'static str,
@@ -114,10 +115,10 @@ fn section<T, E: Display>(
 ) -> Result<T, FileError> {
     let written = source.section(name)?;
     check_keys(source, name, "", &written, known)?;
-    over(source, name, official, &written, read)
+    merge(source, name, official, &written, read)
 }
 
-/// Refuses keys that mean nothing.
+/// Refuses unknown keys.
 fn check_keys(
     source: &Source,
     section: &'static str,
@@ -134,8 +135,8 @@ fn check_keys(
     }
 }
 
-/// Lays `written` over `official` and reads both.
-fn over<T, E: Display>(
+/// Merges `written` over `official` and reads the result.
+fn merge<T, E: Display>(
     source: &Source,
     section: &'static str,
     official: &Map<String, Value>,
@@ -163,12 +164,12 @@ fn params(source: &Source, official: &TournamentFile) -> Result<Params, FileErro
     let known = game.param_keys();
     let written = source.section("params")?;
     check_keys(source, "params", &format!(" of {game}"), &written, &known)?;
-    over(source, "params", &object(&official.params), &written, |keys| {
+    merge(source, "params", &object(&official.params), &written, |keys| {
         Params::read(game, Value::Object(keys))
     })
 }
 
-/// The schedule, and the boards it is played on.
+/// The schedule and its boards.
 fn schedule(
     source: &Source,
     official: &TournamentFile,
@@ -196,11 +197,11 @@ fn schedule(
     if let Some(count) = count(boards.len()).filter(|_| kind == "round_robin") {
         base.insert("boards".to_owned(), json!(count));
     }
-    let schedule = over(source, "schedule", &base, &written, from_value)?;
+    let schedule = merge(source, "schedule", &base, &written, from_value)?;
     Ok((schedule, boards))
 }
 
-/// Whether `[params]` names the one board that all matches are played on.
+/// Whether `[params]` names one board for all matches.
 fn params_have_board(source: &Source, official: &TournamentFile) -> Result<bool, FileError> {
     Ok(source.section("params")?.contains_key(official.board_key()))
 }
@@ -216,7 +217,7 @@ fn board_list(
         return Err(blame(format!("{} has no boards; leave it out", official.game())));
     };
     if params_have_board(source, official)? {
-        let cause = "[params] board names the board of all matches already; keep one of them";
+        let cause = "[params] board already names the board of all matches; keep one of the two";
         return Err(blame(cause.to_owned()));
     }
     let texts = match written {

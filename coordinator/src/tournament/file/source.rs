@@ -1,4 +1,4 @@
-//! A tree of keys and values, and where in the file each of them stands.
+//! The parsed tournament file: a tree of keys and values with the line of each key.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -14,11 +14,10 @@ use super::FileError;
 /// Values longer than this are not repeated in messages, in characters.
 const SHOWN: usize = 48;
 
-/// Where a key stands: its section (nothing at the top), and its name (nothing for the section
-/// itself).
+/// A key: its section (empty at the top) and its name.
 type Key = (&'static str, String);
 
-/// A tournament file, whatever it was written in.
+/// A tournament file, parsed from TOML or JSON.
 #[derive(Debug)]
 pub(super) struct Source {
     pub(super) root: Map<String, Value>,
@@ -26,7 +25,7 @@ pub(super) struct Source {
     lines: BTreeMap<Key, usize>,
 }
 
-/// The sections there are.
+/// All sections.
 pub(super) const SECTIONS: [&str; 7] =
     ["params", "schedule", "clock", "limits", "submissions", "audit", "house"];
 
@@ -52,7 +51,7 @@ impl Source {
         Ok(source)
     }
 
-    /// Takes JSON.
+    /// Reads JSON.
     pub(super) fn of_json(stored: &Value) -> Result<Self, FileError> {
         let root = stored.as_object().cloned().ok_or_else(|| FileError {
             line: None,
@@ -62,7 +61,7 @@ impl Source {
         Ok(Self { root, lines: BTreeMap::new() })
     }
 
-    /// A section, empty if it is left out.
+    /// A section; empty if it is missing.
     pub(super) fn section(&self, name: &'static str) -> Result<Map<String, Value>, FileError> {
         match self.root.get(name) {
             None => Ok(Map::new()),
@@ -71,7 +70,7 @@ impl Source {
         }
     }
 
-    /// What is wrong with a key.
+    /// The error for a key.
     pub(super) fn blame<C: ToString + ?Sized>(
         &self,
         section: &'static str,
@@ -91,7 +90,7 @@ impl Source {
         }
     }
 
-    /// What is wrong with a section as a whole, or with what it leaves out.
+    /// The error for a section as a whole.
     pub(super) fn blame_section<C: ToString + ?Sized>(
         &self,
         section: &'static str,
@@ -105,34 +104,34 @@ impl Source {
     }
 }
 
-/// The keys of a text, each with its place.
+/// Parses TOML with the position of each key.
 pub(super) fn table(text: &str) -> Result<Spanned<DeTable<'_>>, FileError> {
     DeTable::parse(text).map_err(|error| refused(text, &error))
 }
 
-/// What the reader of TOML says.
+/// The error of the TOML parser.
 fn refused(text: &str, error: &toml::de::Error) -> FileError {
     FileError {
         line: error.span().map(|span| line(text, &span)),
         what: "the tournament file".to_owned(),
-        cause: format!("it is no TOML: {}", one_line(error.message())),
+        cause: format!("it is not TOML: {}", one_line(error.message())),
     }
 }
 
-/// The line in which something begins, from 1.
+/// The line of a position, from 1.
 pub(super) fn line(text: &str, place: &Range<usize>) -> usize {
     let before = text.as_bytes().iter().take(place.start);
     1 + before.filter(|byte| **byte == b'\n').count()
 }
 
-/// A value behind its key, if it is short.
+/// A value for a message, if it is short.
 fn shown(value: &Value) -> String {
     let text = value.to_string();
     let short = text.chars().count() <= SHOWN && !value.is_object();
     if short { format!(" = {text}") } else { String::new() }
 }
 
-/// A message without breaks.
+/// A message on one line.
 fn one_line(message: &str) -> String {
     message.split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -1,4 +1,4 @@
-//! `[submissions]`: how bots come, change and go while a tournament lives.
+//! `[submissions]`: the rules by which bots enter, change and leave.
 
 use std::fmt;
 
@@ -12,29 +12,28 @@ use time::format_description::well_known::Rfc3339;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Submissions {
-    /// Whether a player's version is built and tried on a worker before it enters.
+    /// Whether a player's version needs a trial on a worker before it enters.
     pub preflight: bool,
-    /// Versions that enter so soon after the first of them are folded into one edition.
+    /// Changes within this time of the first one are in the same edition.
     pub window: Micros,
-    /// Versions that are taken from an owner within an hour at most; with 0 as many as come.
+    /// Versions of an owner within an hour, at most; 0 means no limit.
     pub per_hour: u32,
-    /// When entry closes; never, if it is not given.
+    /// When entry closes; without it, never.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub closes: Option<Moment>,
-    /// Since when the public sees no newer leaderboard, until the tournament is closed.
+    /// From then until the tournament is closed, the public sees no newer leaderboard.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub freeze: Option<Moment>,
-    /// Whether bots of the same owner are kept from the same table of four as far as can be.
+    /// Whether bots of the same owner sit at different tables of four, if possible.
     pub separate_owners: bool,
-    /// A bot that forfeits more than so many in a hundred of its matches is stood down; with 100
-    /// none is.
+    /// A bot that forfeits more than this percentage of its matches is suspended; 100 suspends none.
     pub stand_down_percent: u8,
-    /// After how many matches at the earliest.
+    /// The number of matches before a bot can be suspended.
     pub stand_down_after: u32,
 }
 
 impl Submissions {
-    /// What official tournaments have.
+    /// The rules of official tournaments.
     pub const OFFICIAL: Self = Self {
         preflight: true,
         window: Micros::from_millis(5000),
@@ -51,7 +50,7 @@ impl Submissions {
     /// The rules of entry in a stored tournament file, without reading the rest of it.
     ///
     /// # Errors
-    /// If they were stored by another program.
+    /// If they are not valid for this release.
     pub fn stored(settings: &Value) -> Result<Self, serde_json::Error> {
         settings.get("submissions").map_or(Ok(Self::OFFICIAL), Self::deserialize)
     }

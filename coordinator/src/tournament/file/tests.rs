@@ -207,7 +207,7 @@ const WRONG: &[(&str, &str, &str)] = &[
     (
         "bitwa",
         "[params]\nboard = \"pole\"\n[schedule]\nboards = \"official\"",
-        "line 6: [schedule] boards = \"official\": [params] board names the board of all matches already; keep one of them",
+        "line 6: [schedule] boards = \"official\": [params] board already names the board of all matches; keep one of the two",
     ),
     (
         "blackjack",
@@ -323,9 +323,9 @@ const WRONG: &[(&str, &str, &str)] = &[
     (
         "gomoku",
         "state = ",
-        "line 3: the tournament file: it is no TOML: string values must be quoted, expected literal string",
+        "line 3: the tournament file: it is not TOML: string values must be quoted, expected literal string",
     ),
-    ("gomoku", "game = \"bitwa\"", "line 3: the tournament file: it is no TOML: duplicate key"),
+    ("gomoku", "game = \"bitwa\"", "line 3: the tournament file: it is not TOML: duplicate key"),
 ];
 
 #[test]

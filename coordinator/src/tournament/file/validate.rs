@@ -1,4 +1,4 @@
-//! What only several keys together can get wrong.
+//! Checks that involve several keys.
 
 use std::ops::RangeInclusive;
 
@@ -11,23 +11,23 @@ use super::source::Source;
 use super::{FileError, TournamentFile};
 
 /// The longest name, in characters.
-const NAME: usize = 64;
-/// With less memory, or less room for files, no program can do anything.
-const LEAST: Bytes = Bytes::megabytes(1);
-/// Descriptors that a program needs to begin with: its three streams, itself and its libraries.
-const DESCRIPTORS: u64 = 8;
-/// How many processes and threads a bot may be allowed: fewer start nothing, more are no limit.
+const MAX_NAME: usize = 64;
+/// The least memory and disk space with which a program can run.
+const MIN_BYTES: Bytes = Bytes::megabytes(1);
+/// Descriptors that a program needs to start: three streams, its file and its libraries.
+const MIN_DESCRIPTORS: u64 = 8;
+/// Processes and threads of a bot: with fewer nothing starts, and more are no limit.
 const PROCESSES: RangeInclusive<u32> = 4..=32_768;
-/// The fewest files with which a sandbox can be furnished.
-const FILES: u64 = 16;
-/// No machine has more processors.
-const CPUS: usize = 1024;
-/// No match takes longer, and no submission waits longer for others.
-const LONGEST: Micros = Micros::from_millis(24 * 3_600_000);
-/// All there is, in a hundred.
-const ALL: u8 = 100;
+/// The fewest files of a sandbox's working directory.
+const MIN_FILES: u64 = 16;
+/// More processors than any machine has.
+const MAX_CPUS: usize = 1024;
+/// The longest time of a match, and the longest window of submissions.
+const MAX_TIME: Micros = Micros::from_millis(24 * 3_600_000);
+/// The largest percentage.
+const MAX_PERCENT: u8 = 100;
 
-/// Looks at the file as a whole.
+/// Checks the file as a whole.
 pub(super) fn validate(
     mut file: TournamentFile,
     source: &Source,
@@ -39,10 +39,10 @@ pub(super) fn validate(
     submissions(&file, source)?;
     beacon(&file, source)?;
     start(&file).map_err(|error| source.blame_section("params", &error))?;
-    if file.expected.is_some_and(|time| time <= Micros::ZERO || time > LONGEST) {
+    if file.expected.is_some_and(|time| time <= Micros::ZERO || time > MAX_TIME) {
         return Err(source.blame("", "expected", "write a time from 1us to 24h, or leave it out"));
     }
-    // One board for all is a parameter like others.
+    // A single board is an ordinary parameter.
     if let [board] = &file.boards[..] {
         let params = file.params.with(file.board_key(), board.as_str());
         file.params = params.expect("the board was read");
@@ -53,15 +53,15 @@ pub(super) fn validate(
 
 fn name(file: &TournamentFile, source: &Source) -> Result<(), FileError> {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
-    let fits = (1..=NAME).contains(&file.name.len()) && file.name.bytes().all(allowed);
+    let fits = (1..=MAX_NAME).contains(&file.name.len()) && file.name.bytes().all(allowed);
     if fits && ![".", ".."].contains(&file.name.as_str()) {
         return Ok(());
     }
-    let cause = format!("use 1 to {NAME} of A-Z a-z 0-9 . _ - but not . or ..");
+    let cause = format!("use 1 to {MAX_NAME} of A-Z a-z 0-9 . _ - but not . or ..");
     Err(source.blame("", "name", &cause))
 }
 
-/// Whether the game can be played in such matches.
+/// Checks that the game can be played in the matches of the schedule.
 fn kind(file: &TournamentFile, source: &Source) -> Result<(), FileError> {
     let game = file.game();
     let is_episodes = matches!(file.schedule, Schedule::Episodes(_));
@@ -85,16 +85,16 @@ fn kind(file: &TournamentFile, source: &Source) -> Result<(), FileError> {
     Err(source.blame("schedule", "kind", &format!("{game}: {cause}")))
 }
 
-/// Whether a table has as many seats, by the parameter of this key, as the schedule seats.
+/// Checks that the parameter of this key has the number of seats of the schedule.
 fn seats(file: &TournamentFile, key: &str, source: &Source) -> Result<(), FileError> {
-    let (due, cause) = match file.schedule {
+    let (expected, cause) = match file.schedule {
         Schedule::Foursomes(_) => (
             foursomes::SEATS,
             "foursomes seat four; write 4, or 2 and [schedule] kind = \"round_robin\"",
         ),
         _ => (2, "a round robin seats two; write 2, or 4 and [schedule] kind = \"foursomes\""),
     };
-    if *file.params.seats().start() == due {
+    if *file.params.seats().start() == expected {
         return Ok(());
     }
     Err(source.blame("params", key, &cause))
@@ -102,10 +102,10 @@ fn seats(file: &TournamentFile, key: &str, source: &Source) -> Result<(), FileEr
 
 fn limits(file: &TournamentFile, source: &Source) -> Result<(), FileError> {
     let limits = &file.limits;
-    let small = |what: &str| format!("{what}; write {LEAST} or more");
+    let small = |what: &str| format!("{what}; write {MIN_BYTES} or more");
     let wrong = [
-        ("memory", limits.memory < LEAST, small("no program runs in so little")),
-        ("disk", limits.disk < LEAST, small("no program fits into so little")),
+        ("memory", limits.memory < MIN_BYTES, small("no program runs in so little")),
+        ("disk", limits.disk < MIN_BYTES, small("no program fits into so little")),
         (
             "processes",
             !PROCESSES.contains(&limits.processes),
@@ -113,18 +113,18 @@ fn limits(file: &TournamentFile, source: &Source) -> Result<(), FileError> {
         ),
         (
             "files",
-            limits.files < FILES,
-            format!("a bot's working directory takes some; write {FILES} or more"),
+            limits.files < MIN_FILES,
+            format!("a bot's working directory takes some; write {MIN_FILES} or more"),
         ),
         (
             "descriptors",
-            limits.descriptors < DESCRIPTORS,
-            format!("no program can be started with so few; write {DESCRIPTORS} or more"),
+            limits.descriptors < MIN_DESCRIPTORS,
+            format!("no program can be started with so few; write {MIN_DESCRIPTORS} or more"),
         ),
         (
             "cpus",
-            !(1..=CPUS).contains(&limits.cpus),
-            format!("a bot runs on 1 to {CPUS} processors"),
+            !(1..=MAX_CPUS).contains(&limits.cpus),
+            format!("a bot runs on 1 to {MAX_CPUS} processors"),
         ),
     ];
     match wrong.into_iter().find(|(_, wrong, _)| *wrong) {
@@ -133,7 +133,7 @@ fn limits(file: &TournamentFile, source: &Source) -> Result<(), FileError> {
     }
 }
 
-/// Whether files can pass from match to match as they are to.
+/// Checks that files can pass from match to match as `state` says.
 fn state(file: &TournamentFile, source: &Source) -> Result<(), FileError> {
     let cause = match (file.state, &file.schedule) {
         (StateScope::None, _)
@@ -157,10 +157,10 @@ fn state(file: &TournamentFile, source: &Source) -> Result<(), FileError> {
 fn submissions(file: &TournamentFile, source: &Source) -> Result<(), FileError> {
     let blame = |key, cause| Err(source.blame("submissions", key, cause));
     let rules = &file.submissions;
-    if rules.window < Micros::ZERO || rules.window > LONGEST {
+    if rules.window < Micros::ZERO || rules.window > MAX_TIME {
         return blame("window", "write a time from 0ms to 24h");
     }
-    if rules.stand_down_percent > ALL {
+    if rules.stand_down_percent > MAX_PERCENT {
         return blame("stand_down_percent", "write 0 to 100; with 100 no bot is stood down");
     }
     if rules.stand_down_after == 0 {
@@ -172,17 +172,17 @@ fn submissions(file: &TournamentFile, source: &Source) -> Result<(), FileError> 
     Ok(())
 }
 
-/// Whether the value of a beacon is published after entry has closed.
+/// Checks that entry closes, if there is a beacon: its value must be published later.
 fn beacon(file: &TournamentFile, source: &Source) -> Result<(), FileError> {
     if file.beacon.is_none() || file.submissions.closes.is_some() {
         return Ok(());
     }
-    let cause = "its value is to be published after entry has closed; write [submissions] closes \
-        = \"…\", a moment before then";
+    let cause = "the value of a beacon must be published after entry has closed; write \
+        [submissions] closes = \"…\", a time before then";
     Err(source.blame("", "beacon", &cause))
 }
 
-/// Whether a match can be started.
+/// Checks that a match can start.
 fn start(file: &TournamentFile) -> Result<(), StartError> {
     let seed = Seed::of_text("any");
     if file.game().episodes.is_some() {

@@ -1,6 +1,6 @@
-//! What bots left for their next matches, on its way to the workers that play these. All of it that
-//! is in memory at a moment has a bound, and what goes over one stream has a smaller one: a worker
-//! that takes nothing of what it is sent holds up no other.
+//! The files that bots left for their next matches, in the assignments of these matches. Their memory
+//! is limited, in total and for each worker stream, so that a worker that receives nothing delays no
+//! other.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,14 +13,14 @@ use crate::db::bot_state;
 use crate::db::matches::Match;
 use crate::queue::{MOST_FILES, Work};
 
-/// Bytes on their way to all workers.
-const OF_ALL: usize = 64 << 20;
-/// Bytes on their way over one stream: two matches of four whose bots leave as much as they may.
-const OF_STREAM: usize = 8 << 20;
+/// Bytes for all workers.
+const MAX_TOTAL: usize = 64 << 20;
+/// Bytes for one stream: two matches of four seats with the largest files.
+const MAX_PER_STREAM: usize = 8 << 20;
 /// The unit in which memory is reserved, in bytes.
 const UNIT: usize = 1 << 10;
 
-/// From what the memory of files is taken.
+/// The memory budget for files, in total and of one stream.
 #[derive(Clone, Debug)]
 pub struct StateBudget {
     all: Arc<Semaphore>,
@@ -29,32 +29,32 @@ pub struct StateBudget {
 
 impl Default for StateBudget {
     fn default() -> Self {
-        Self { all: Arc::new(Semaphore::new(OF_ALL / UNIT)), stream: of_stream() }
+        Self { all: Arc::new(Semaphore::new(MAX_TOTAL / UNIT)), stream: stream_budget() }
     }
 }
 
-fn of_stream() -> Arc<Semaphore> {
-    Arc::new(Semaphore::new(OF_STREAM / UNIT))
+fn stream_budget() -> Arc<Semaphore> {
+    Arc::new(Semaphore::new(MAX_PER_STREAM / UNIT))
 }
 
 impl StateBudget {
-    /// The same memory for another stream.
+    /// The budget of another stream, with the same total.
     #[must_use]
     pub fn for_stream(&self) -> Self {
-        Self { all: Arc::clone(&self.all), stream: of_stream() }
+        Self { all: Arc::clone(&self.all), stream: stream_budget() }
     }
 
-    /// Waits until half of the memory of this stream is free, which is enough for a match of four: who
-    /// takes nothing of what was sent is to lease nothing more.
+    /// Waits until half of this stream's memory is free, which is enough for a match of four seats. A
+    /// worker that receives nothing must lease nothing more.
     pub(crate) async fn wait(&self) {
         // It is never closed.
-        drop(self.stream.acquire_many(units(OF_STREAM / 2)).await);
+        drop(self.stream.acquire_many(units(MAX_PER_STREAM / 2)).await);
     }
 
-    /// Waits for so many bytes, or for all of a stream's, if that is less.
-    async fn take(&self, bytes: usize) -> Option<StateReservation> {
+    /// Reserves this many bytes, or the whole budget of the stream if that is less.
+    async fn reserve(&self, bytes: usize) -> Option<StateReservation> {
         let units = units(bytes);
-        // The stream's first, so that only those who may have it wait for what all share.
+        // The stream's budget comes first, so that a full stream holds nothing of the total.
         let stream = Arc::clone(&self.stream).acquire_many_owned(units).await.ok()?;
         let all = Arc::clone(&self.all).acquire_many_owned(units).await.ok()?;
         Some(StateReservation([stream, all]))
@@ -62,15 +62,15 @@ impl StateBudget {
 }
 
 fn units(bytes: usize) -> u32 {
-    u32::try_from(bytes.min(OF_STREAM).div_ceil(UNIT)).unwrap_or(u32::MAX)
+    u32::try_from(bytes.min(MAX_PER_STREAM).div_ceil(UNIT)).unwrap_or(u32::MAX)
 }
 
-/// Memory that is taken until this is dropped.
+/// Memory that is reserved until this is dropped.
 #[derive(Debug)]
 pub struct StateReservation([OwnedSemaphorePermit; 2]);
 
 impl StateReservation {
-    /// Gives back what is more than so many bytes.
+    /// Frees all but this many bytes.
     fn shrink(&mut self, bytes: usize) {
         let keep = units(bytes) as usize;
         for permit in &mut self.0 {
@@ -79,11 +79,11 @@ impl StateReservation {
     }
 }
 
-/// What seats begin with: compressed tar archives, by match and seat, from 1.
+/// The files that seats begin with: compressed tar archives, by match and seat (from 1).
 #[derive(Debug, Default)]
 pub(super) struct Files {
     archives: HashMap<(MatchNumber, i32), Vec<u8>>,
-    /// Where there are any.
+    /// Their reserved memory, if there are any.
     pub(super) memory: Option<StateReservation>,
 }
 
@@ -93,7 +93,7 @@ impl Files {
         seats_with_files(&work.matches).next().is_some()
     }
 
-    /// Reads what the seats of a lot begin with, once there is memory for it.
+    /// Reads the files that the seats of a lot begin with, once their memory is reserved.
     pub(super) async fn read(
         pool: &PgPool,
         edition: EditionId,
@@ -104,8 +104,8 @@ impl Files {
         if seats == 0 {
             return Ok(Self::default());
         }
-        // Their lengths are not known before they are read.
-        let mut taken = memory.take(seats * MOST_FILES).await;
+        // Their sizes are unknown before they are read.
+        let mut taken = memory.reserve(seats * MOST_FILES).await;
         let begins = bot_state::of_lot(pool, edition, work.lot).await?;
         if let Some(taken) = &mut taken {
             taken.shrink(begins.iter().map(|begin| begin.bytes.len()).sum());
@@ -114,13 +114,13 @@ impl Files {
         Ok(Self { archives: by_seat.collect(), memory: taken })
     }
 
-    /// What this seat, from 1, begins with: nothing, if its bot left nothing.
+    /// The archive of a seat (from 1); empty if its bot left no files.
     pub(super) fn take(&mut self, number: MatchNumber, seat: i32) -> Vec<u8> {
         self.archives.remove(&(number, seat)).unwrap_or_default()
     }
 }
 
-/// The matches whose files seats begin with, one for each such seat.
+/// For each seat that begins with files, the match that left them.
 fn seats_with_files(matches: &[Match]) -> impl Iterator<Item = i64> {
     matches.iter().filter_map(|planned| planned.files_from.as_ref()).flatten().flatten().copied()
 }
@@ -134,26 +134,28 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_stream_that_takes_nothing_leaves_memory_to_others() {
-        let (slow, wait) = (StateBudget::default(), Duration::ZERO);
-        let mut held = [slow.take(4 << 20).await.unwrap(), slow.take(4 << 20).await.unwrap()];
-        assert!(timeout(wait, slow.take(1)).await.is_err());
+    async fn a_stalled_stream_leaves_memory_to_others() {
+        let slow = StateBudget::default();
+        let wait = Duration::ZERO;
+        let mut held = [slow.reserve(4 << 20).await.unwrap(), slow.reserve(4 << 20).await.unwrap()];
+        assert!(timeout(wait, slow.reserve(1)).await.is_err());
         let other = slow.for_stream();
-        let taken = timeout(wait, other.take(4 << 20)).await.unwrap();
+        let reserved = timeout(wait, other.reserve(4 << 20)).await.unwrap();
         held[0].shrink(1000);
-        drop(taken);
-        assert!(timeout(wait, slow.take(3 << 20)).await.is_ok());
+        drop(reserved);
+        assert!(timeout(wait, slow.reserve(3 << 20)).await.is_ok());
     }
 
     #[tokio::test]
-    async fn all_streams_together_have_a_bound() {
-        let (memory, wait) = (StateBudget::default(), Duration::ZERO);
+    async fn all_streams_together_are_limited() {
+        let budget = StateBudget::default();
+        let wait = Duration::ZERO;
         let mut held = Vec::new();
-        for _ in 0..OF_ALL / OF_STREAM {
-            held.push(memory.for_stream().take(usize::MAX).await.unwrap());
+        for _ in 0..MAX_TOTAL / MAX_PER_STREAM {
+            held.push(budget.for_stream().reserve(usize::MAX).await.unwrap());
         }
-        assert!(timeout(wait, memory.for_stream().take(1)).await.is_err());
+        assert!(timeout(wait, budget.for_stream().reserve(1)).await.is_err());
         held.pop();
-        assert!(timeout(wait, memory.for_stream().take(1)).await.is_ok());
+        assert!(timeout(wait, budget.for_stream().reserve(1)).await.is_ok());
     }
 }
