@@ -1,5 +1,4 @@
-//! Makes Rust of the protocol's files, without `protoc`, and keeps their description for those who
-//! ask a running server what it speaks (gRPC reflection).
+//! Generates Rust from the `.proto` files without `protoc`, and their descriptors for gRPC reflection.
 
 use std::error::Error;
 use std::path::PathBuf;
@@ -7,7 +6,7 @@ use std::{env, fs};
 
 use prost::Message as _;
 
-/// The files of the protocol.
+/// The `.proto` files.
 const FILES: [&str; 6] = [
     "arbiter/v1/audit.proto",
     "arbiter/v1/bot.proto",

@@ -169,7 +169,7 @@ impl From<BytesRejection> for Refusal {
 fn answer(status: StatusCode, format: Format, lines: &str) -> Response {
     let headers =
         [(header::CONTENT_TYPE, format.media_type()), (header::CACHE_CONTROL, "no-store")];
-    (status, headers, format.answer(lines)).into_response()
+    (status, headers, format.response(lines)).into_response()
 }
 
 /// Everything but `POST`.

@@ -1,26 +1,26 @@
-//! What the scores of a match can be: the least and the most of every component of a seat's score,
-//! and of its sum over the seats, as exactly as parameters and forfeits determine them.
+//! Bounds of the scores of a match: the minimum and maximum of every component of a seat's score, and
+//! of its sum over the seats, as exactly as parameters and forfeits determine them.
 
 use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::RangeInclusive;
 
-/// The values that a component of a score, or its sum, can have: all from the least to the most.
+/// The possible values of a component of a score, or of its sum.
 pub type Range = RangeInclusive<i64>;
 
-/// What the scores of a match can be, given how many seats there are and which of them forfeited.
+/// The bounds of a match's scores, given the number of seats and which of them forfeited.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bounds {
-    /// Of each seat, seat 1 first, each component of its score.
+    /// The range of each component of each seat's score, seat 1 first.
     pub seats: Vec<Vec<Range>>,
-    /// Of each component, its sum over the seats.
+    /// The range of each component's sum over the seats.
     pub sums: Vec<Range>,
-    /// Of each seat, how many bad answers it can have given at most.
+    /// The maximum number of bad answers of each seat.
     pub bad_answers: Vec<u32>,
 }
 
 impl Bounds {
-    /// The same bounds for each of so many seats, in a game that counts no bad answers.
+    /// The same bounds for each seat, in a game that counts no bad answers.
     pub(crate) fn alike(seats: usize, components: &[Range], sums: &[Range]) -> Self {
         Self {
             seats: vec![components.to_vec(); seats],

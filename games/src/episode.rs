@@ -1,10 +1,9 @@
-//! An episode: several rounds, between which the bots are seated anew.
+//! An episode: several rounds, with new tables drawn between them.
 //!
-//! Every bot starts with the same score and carries it from round to round. Before each round
-//! those drop out who have less than it takes to play on; the others are shuffled and cut into
-//! tables, so that all who are left play the same number of rounds. The plan of a round follows
-//! from the seed and the results so far alone: an episode taken up again with the same results
-//! goes on in the same way.
+//! Every bot starts with the same score and carries it from round to round. Before each round bots
+//! below the minimum score drop out. The others are shuffled and split into tables, so that all
+//! remaining bots play the same number of rounds. The plan of a round depends only on the seed and
+//! the results so far: an episode resumed with the same results continues in the same way.
 
 use alloc::format;
 use alloc::vec;
@@ -15,20 +14,20 @@ use crate::params::Params;
 pub(crate) use crate::rules::{Carried, EpisodeRules};
 use crate::seed::Seed;
 
-/// The stream of an episode's seed that seats the bots of the first round; those after it take
-/// the streams that follow. No match is shuffled from any of them.
+/// The stream of an episode's seed that draws the tables of the first round; later rounds use the
+/// following streams. No match uses any of them.
 const SEATING: u64 = 1 << 32;
 
 /// A table of a round: one match.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TablePlan {
-    /// The round it belongs to, from 1.
+    /// Its round, from 1.
     pub round: u32,
     /// The table's number in its round, from 1.
     pub table: u32,
-    /// Who sits there, seat 1 first: positions in the episode's list of bots.
+    /// Its bots, seat 1 first, by their index in the episode's list.
     pub bots: Vec<usize>,
-    /// What the match is started with.
+    /// The parameters of its match.
     pub params: Params,
 }
 
@@ -37,18 +36,18 @@ pub struct TablePlan {
 pub struct Episode {
     params: Params,
     rounds: u32,
-    /// The least score with which a bot plays on.
-    least: i64,
+    /// The minimum score to play on.
+    min_score: i64,
     seed: Seed,
     bots: Vec<Carried>,
     /// The round being played, from 1.
     round: u32,
-    /// Its tables that are not finished.
+    /// Its unfinished tables.
     tables: Vec<TablePlan>,
 }
 
 impl Episode {
-    /// Seats so many bots for the first round.
+    /// Starts an episode of `bots` bots and draws the tables of the first round.
     pub(crate) fn new(bots: usize, params: &Params, seed: Seed) -> Result<Self, StartError> {
         let game = params.game();
         let Some((rules, info)) = params.episode_rules().zip(game.episodes.as_ref()) else {
@@ -57,7 +56,7 @@ impl Episode {
         let mut episode = Self {
             params: params.clone(),
             rounds: rules.rounds(),
-            least: info.least,
+            min_score: info.min_score,
             seed,
             bots: vec![rules.begin()?; bots],
             round: 1,
@@ -67,14 +66,14 @@ impl Episode {
         Ok(episode)
     }
 
-    /// The tables of this round that are not finished, in any order they may be played; none once
-    /// the episode is over.
+    /// The unfinished tables of this round, which may be played in any order; empty once the episode
+    /// is over.
     pub fn tables(&self) -> &[TablePlan] {
         &self.tables
     }
 
-    /// Takes the result of a table of this round, seat 1 first. After the last one the bots are
-    /// seated for the next round.
+    /// Records the result of a table of this round, seat 1 first. After the last table the next round
+    /// is drawn.
     ///
     /// # Panics
     /// If the table is not one of [`Episode::tables`], or had another number of seats.
@@ -93,17 +92,17 @@ impl Episode {
         }
     }
 
-    /// What each bot has so far; at the end, what the episode brings to the ranking.
+    /// What each bot carries; at the end, what counts for the ranking.
     pub fn bots(&self) -> &[Carried] {
         &self.bots
     }
 
-    /// Whether a bot has what it takes to play on.
+    /// Whether a bot has enough score to play on.
     pub fn plays_on(&self, bot: usize) -> bool {
-        self.bots[bot].score >= self.least
+        self.bots[bot].score >= self.min_score
     }
 
-    /// Shuffles those who play on, and cuts them into tables.
+    /// Shuffles the bots that play on, and splits them into tables.
     fn seat(&self) -> Vec<TablePlan> {
         let mut bots: Vec<_> = (0..self.bots.len()).filter(|bot| self.plays_on(*bot)).collect();
         self.seed.dice(SEATING + u64::from(self.round) - 1).shuffle(&mut bots);
@@ -120,7 +119,7 @@ impl Episode {
 }
 
 impl Params {
-    /// An episode of so many bots at the beginning of its first round.
+    /// An episode of `bots` bots at the beginning of its first round.
     ///
     /// # Errors
     /// If the game is not played in episodes, or not with these parameters.

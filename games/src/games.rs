@@ -14,12 +14,12 @@ use crate::{bitwa, blackjack, gomoku, tricks, wojna};
 #[derive(Clone, Debug)]
 pub struct Games(Arc<[Game]>);
 
-/// A name that is no game's.
+/// A name that no game has.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("there is no game `{name}`; {known}")]
 pub struct UnknownGame {
     name: String,
-    /// Which games there are.
+    /// The list of games.
     known: String,
 }
 
@@ -31,7 +31,7 @@ impl Games {
         Self(games.into())
     }
 
-    /// The same and one more, or one in the place of its namesake.
+    /// The same games with one added, which replaces a game of the same name.
     #[must_use]
     pub fn with(&self, info: GameInfo) -> Self {
         let game = Game::new(info);
@@ -47,13 +47,13 @@ impl Games {
     /// The game of this name.
     ///
     /// # Errors
-    /// If there is none: it tells which there are.
+    /// If there is none. The error lists the games.
     pub fn find(&self, name: &str) -> Result<Game, UnknownGame> {
         let game = self.iter().find(|game| game.name == name);
         game.cloned().ok_or_else(|| UnknownGame { name: name.to_string(), known: self.list() })
     }
 
-    /// Which games there are, as the end of a sentence: "the games are …".
+    /// The list of games as the end of a sentence: "the games are …".
     pub fn list(&self) -> String {
         format!("the games are {}", self.names("and"))
     }

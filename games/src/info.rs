@@ -1,4 +1,4 @@
-//! Games as data: all that there is to know about one.
+//! Descriptors of games: everything about a game as data.
 
 use alloc::borrow::Cow;
 use alloc::format;
@@ -14,53 +14,53 @@ use crate::protocol::{Framing, Protocol};
 use crate::rules::{RULES_VERSION, Rules};
 use crate::value::{ParamsError, Value, Values};
 
-/// The most seats that a table of any game has.
+/// The maximum number of seats of a table in any game.
 pub const MAX_SEATS: u8 = 16;
 
-/// A game: everything about it that the rest of Arbiter asks for.
+/// A game: everything that the rest of Arbiter needs to know about it.
 #[derive(Clone, Debug)]
 pub struct GameInfo {
     /// The name on the command line, in files, records and rows.
     pub name: Text,
-    /// The name for people.
+    /// The name in texts for people.
     pub title: Text,
     /// The version of the rules, in each record. It changes when the same replies to the same seed
     /// would no longer give the same scores.
     pub rules_version: Text,
-    /// The fewest and the most seats of a table: 1 to [`MAX_SEATS`].
+    /// The possible numbers of seats of a table: from 1 to [`MAX_SEATS`].
     pub seats: RangeInclusive<usize>,
-    /// What the components of a score are called, the most important first. They are added over
-    /// matches and compared from the left; more is better.
+    /// The names of the components of a score, the most important first. They are added over matches
+    /// and compared from the left; more is better.
     pub columns: Vec<Text>,
     /// How entrants are ranked beyond their sums.
     pub ranking: Ranking,
     /// The parameters of a match.
     pub params: Vec<ParamInfo>,
-    /// The parameter that says how many seats a table has, if there is one.
+    /// The key of the parameter for the number of seats, if there is one.
     pub seats_param: Option<Text>,
     /// The boards, in games that are played on several.
     pub boards: Option<BoardInfo>,
     /// The episodes, in games that are played in them.
     pub episodes: Option<EpisodeInfo>,
-    /// How bots are spoken to.
+    /// The protocol of bots.
     pub bots: BotInfo,
-    /// What official tournaments are like.
+    /// The settings of official tournaments.
     pub official: Official,
-    /// The values that parameters have at most in trials, which so take less time.
+    /// Maximum values of parameters in trials, which makes trials shorter.
     pub trial: Vec<(Text, u32)>,
-    /// How people play.
+    /// How people play in the playground.
     pub playground: Playground,
-    /// What a match between average bots takes, in milliseconds.
+    /// Expected time of a match between average bots, in milliseconds.
     pub time: Estimate,
-    /// What the compressed record of one takes, in bytes.
+    /// Expected size of the compressed record of a match, in bytes.
     pub record: Estimate,
-    /// How the parameters are read.
+    /// The parser of the parameters.
     pub reader: ParamsReader,
 }
 
 impl GameInfo {
-    /// A game with these parameters, whose defaults are those of its rules. All else is as in most
-    /// games: they are for as many seats as the rules say, and bots write lines.
+    /// A game with these parameters, whose defaults come from its rules. Everything else has the
+    /// common defaults: seats from the rules, and bots that write lines.
     pub fn new<T: Rules + Default + 'static>(
         name: &'static str,
         title: &'static str,
@@ -96,136 +96,133 @@ impl GameInfo {
 /// How entrants are ranked beyond their sums.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ranking {
-    /// Whether means over matches are compared rather than sums: where tables were added as bots
-    /// came and went, or there is a budget of matches, entrants have unequal numbers of matches.
-    /// Where all have the same, it makes no difference.
+    /// Whether means per match are compared instead of sums. It matters where entrants have unequal
+    /// numbers of matches: after bots joined or left, or with a fixed number of matches.
     pub by_mean: bool,
     /// Whether of two entrants with equal sums the one submitted earlier ranks higher.
     pub earlier_wins: bool,
 }
 
-/// A text parameter of which a tournament may have several values: each pair meets on every one.
-/// A value may be given as the path of a file that holds it.
+/// A text parameter with several values in a tournament: each pair meets on every one. A value may be
+/// given as the path of a file that holds it.
 #[derive(Clone, Debug)]
 pub struct BoardInfo {
     /// The key of the parameter.
     pub key: Text,
     /// The names of the boards that come with the game.
     pub shipped: Vec<Text>,
-    /// The names of those of official tournaments.
+    /// The names of the boards of official tournaments.
     pub official: Vec<Text>,
 }
 
-/// Matches that follow one another: what a bot has at the end of one, it has at the beginning of
-/// the next ([`crate::Episode`]).
+/// Episodes: series of matches in which a bot carries its score from one match to the next
+/// ([`crate::Episode`]).
 #[derive(Clone, Debug)]
 pub struct EpisodeInfo {
-    /// The key of the parameter that says how many rounds an episode has. Matches do not have it.
+    /// The key of the parameter for the number of rounds. Matches do not have it.
     pub rounds_param: Text,
-    /// The least first component of a score with which a bot plays on.
-    pub least: i64,
-    /// The column for those who played on to the end, behind those of the score.
+    /// The minimum first component of a score with which a bot plays on.
+    pub min_score: i64,
+    /// The column that counts episodes played to the end, after the columns of the score.
     pub column: Text,
-    /// How many rounds an official episode has.
+    /// The number of rounds of an official episode.
     pub official_rounds: u32,
 }
 
-/// How bots are spoken to.
+/// The protocol of a game's bots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BotInfo {
     /// The protocol of bots whose manifest names none.
     pub protocol: Protocol,
-    /// How answers on standard output end.
+    /// How replies on standard output end.
     pub framing: Framing,
-    /// Whether a client of HTTP can play.
+    /// Whether HTTP clients can play.
     pub http: bool,
 }
 
-/// What official tournaments are like.
+/// The settings of official tournaments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Official {
-    /// Who meets whom.
+    /// The kind of schedule.
     pub schedule: ScheduleKind,
-    /// How much memory a bot has, in megabytes, where it is not as much as usual.
+    /// The memory limit of a bot in megabytes, if it is not the default.
     pub memory_mb: Option<u64>,
-    /// Whether the files that a bot leaves are there again in its next match.
+    /// Whether a bot keeps its files from match to match.
     pub keeps_files: bool,
-    /// Whether both matches of a pair have the same seed when sides are changed, so that what one
-    /// was lucky with in the first is the other's in the second.
+    /// Whether both matches of a pair with changed sides have the same seed, so that luck cancels.
     pub shared_deals: bool,
 }
 
 impl Official {
-    /// Tournaments with nothing out of the ordinary but who meets whom.
+    /// Default settings with this schedule.
     pub const fn of(schedule: ScheduleKind) -> Self {
         Self { schedule, memory_mb: None, keeps_files: false, shared_deals: false }
     }
 }
 
-/// Who meets whom.
+/// The kind of a schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScheduleKind {
     /// Every pair meets, with the seats in this order.
     RoundRobin(PairSeats),
     /// Tables of four.
     Foursomes,
-    /// So many episodes of all bots.
+    /// This many episodes of all bots.
     Episodes(u32),
 }
 
-/// Who has which seat when a pair meets.
+/// How the seats of a pair are chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PairSeats {
     /// Each bot has each seat equally often.
     Balanced,
     /// Each pair meets twice, with the seats changed.
     Both,
-    /// By chance.
+    /// Seats are random.
     Random,
 }
 
-/// How people play, and talk to bots.
+/// How people play, and talk to bots, in the playground.
 #[derive(Clone, Debug, Default)]
 pub struct Playground {
-    /// Parameters of a match with people in it, unless they say otherwise.
+    /// Default parameters of a match with people.
     pub params: Values,
-    /// Whether the end of a round would be gone before a person sees it, so that a match with
-    /// people is slowed down too.
+    /// Whether a match with people is slowed down, so that they see the end of a round.
     pub slow: bool,
-    /// Examples of every line of the protocol, in the order in which a match comes to them.
+    /// Examples of every line of the protocol, in the order of a match.
     pub examples: Vec<ProtocolExample>,
 }
 
-/// A line of the protocol as an example.
+/// An example of a line of the protocol.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProtocolExample {
     /// The line; `\n` in it stands for the end of a line within one protocol unit.
     pub line: Text,
-    /// What it means, and what is due.
+    /// What it means, and the reply.
     pub meaning: Text,
 }
 
 /// A quantity that grows with a parameter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Estimate {
-    /// What there is of it in any match.
+    /// The amount in every match.
     pub base: i64,
-    /// What each unit of a parameter adds.
+    /// The key of a parameter, and the amount that each of its units adds.
     pub per_unit: Option<(Text, i64)>,
 }
 
 impl Estimate {
-    /// As much in every match.
+    /// The same amount in every match.
     pub const fn fixed(base: i64) -> Self {
         Self { base, per_unit: None }
     }
 
-    /// `base`, and `each` more for each unit of the parameter `key`.
+    /// `base`, plus `each` for every unit of the parameter `key`.
     pub const fn per_unit(base: i64, key: &'static str, each: i64) -> Self {
         Self { base, per_unit: Some((Cow::Borrowed(key), each)) }
     }
 
-    /// What it comes to with these values of parameters.
+    /// The amount with these values of parameters.
     pub fn of(&self, values: &Values) -> i64 {
         let Some((key, each)) = &self.per_unit else { return self.base };
         let units = values.get(key).and_then(Value::as_integer);
@@ -234,11 +231,11 @@ impl Estimate {
     }
 }
 
-/// Reads the parameters of a game.
+/// The parser of a game's parameters.
 #[derive(Clone)]
 pub struct ParamsReader(Arc<ReadRules>);
 
-/// Makes rules of parameters, given the parameters that there are.
+/// Makes rules from parameters, given the known parameters.
 type ReadRules = dyn Fn(&[ParamInfo], &Value) -> RulesResult + Send + Sync;
 
 /// The rules with the parameters that were read.
@@ -250,7 +247,7 @@ impl fmt::Debug for ParamsReader {
     }
 }
 
-/// Reads the parameters of a game that has these; what is left out is official.
+/// Reads the parameters of a game. Missing ones have their official values.
 pub fn read_rules<T: Rules + Default>(
     known: &[ParamInfo],
     value: &Value,
@@ -268,13 +265,13 @@ pub fn read_rules<T: Rules + Default>(
 }
 
 impl ParamsReader {
-    /// A reader of parameters that are set one by one, beginning with the official ones.
+    /// A parser that starts with the official parameters and sets the given ones one by one.
     pub fn of<T: Rules + Default + 'static>() -> Self {
         Self(Arc::new(|known, value| Ok(Arc::new(read_rules::<T>(known, value)?))))
     }
 }
 
-/// A game that is known: a cheap handle of its [`GameInfo`]. Games are the same if their names are.
+/// A cheap handle of a [`GameInfo`]. Games are equal if their names are.
 #[derive(Clone)]
 pub struct Game(Arc<GameInfo>);
 
@@ -284,23 +281,23 @@ impl Game {
         Self(Arc::new(info))
     }
 
-    /// The name as typed on the command line.
+    /// The name on the command line.
     pub fn as_str(&self) -> &str {
         &self.name
     }
 
-    /// Whether a bot can speak this protocol at this game.
+    /// Whether bots of this game can use this protocol.
     pub fn speaks(&self, protocol: Protocol) -> bool {
         protocol != Protocol::Http || self.bots.http
     }
 
-    /// What the columns of a ranking are called: those of the score, and that of episodes.
+    /// The names of a ranking's columns: those of the score, and that of episodes.
     pub fn ranking_columns(&self) -> Vec<&str> {
         let episodes = self.episodes.iter().map(|episodes| &episodes.column);
         self.columns.iter().chain(episodes).map(AsRef::as_ref).collect()
     }
 
-    /// The rules with these parameters; what is left out is official.
+    /// The rules with these parameters. Missing ones have their official values.
     pub(crate) fn read(&self, value: &Value) -> RulesResult {
         (self.reader.0)(&self.params, value)
     }

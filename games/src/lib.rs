@@ -1,12 +1,12 @@
 //! The rules of Arbiter's five games, as pure state machines.
 //!
 //! A match is a function of (game, rules version, parameters, seed, replies, time spent). This
-//! crate computes that function and nothing else: it is `no_std`, so neither files nor sockets
-//! nor a clock nor a hash map with a random order can be reached from here. What a game says to
-//! whom, what it expects back and what it makes of it is the [`MatchState`] trait; how words reach a
-//! program and how long it took is the worker's business, and arrives here as arguments.
+//! crate computes that function and nothing else. It is `no_std`, so it cannot use files, sockets, a
+//! clock or a hash map with a random order. The [`MatchState`] trait is a game's side of a match: what
+//! it sends to each seat, what reply it expects, and what follows from the reply. The worker sends
+//! the text and measures the time; this crate gets both as arguments.
 //!
-//! One game, one folder, one [`GameInfo`]; [`Games`] are those that a program knows.
+//! Each game has one folder and one [`GameInfo`]. [`Games`] is the list of games that a program knows.
 
 #![no_std]
 

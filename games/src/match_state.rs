@@ -1,13 +1,13 @@
-//! The seam between the rules and the world: what a game asks for, what it is told.
+//! The interface between the rules of a game and the driver of a match.
 //!
 //! The driver (a referee with real programs, or the verification of a record) repeats:
 //!
-//! 1. [`MatchState::step`] gives the next thing to do.
-//! 2. After a [`Say`] that owes something, [`MatchState::receive_reply`] passes on the answer, or the forfeit
-//!    that stands in its place, with the time charged for it.
+//! 1. [`MatchState::step`] returns the next thing to do.
+//! 2. After a [`Say`] that owes something, the driver calls [`MatchState::receive_reply`] with the
+//!    reply, or with the forfeit in its place, and with the charged time.
 //!
-//! Consequences are the game's alone. A forfeit is ordinary input: each game treats a dead bot in
-//! its own way, and says [`Step::Dismiss`] when the program is to be killed.
+//! The game alone decides the consequences. A forfeit is ordinary input: each game treats a dead bot
+//! in its own way, and returns [`Step::Dismiss`] when the program must be killed.
 
 use alloc::boxed::Box;
 use alloc::string::{String, ToString as _};
@@ -26,24 +26,24 @@ use crate::picture::{Key, Picture};
 pub(crate) use crate::seat::Seat;
 
 crate::string_enum! {
-    /// What a bot did to lose its say. Always scored; never used for a failure of ours. Reports
-    /// count the kinds in this order, and databases number them by it.
+    /// Why a bot forfeited. A forfeit is always scored; infrastructure failures are never forfeits.
+    /// Reports and databases rely on this order.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
     #[serde(rename_all = "lowercase")]
     pub enum Forfeit {
-        /// Its time was up.
+        /// Its time ran out.
         Clock = "clock",
-        /// Its answer breaks the rules of the game or of the protocol.
+        /// Its reply breaks the rules of the game or of the protocol.
         Illegal = "illegal",
         /// It crashed, exited, or closed a pipe.
         Gone = "gone",
-        /// It wrote more than any answer needs.
+        /// It wrote more than any reply needs.
         Flood = "flood",
     }
 }
 
 impl Forfeit {
-    /// The forfeit that an answer comes to, if it is one or breaks the rules.
+    /// The forfeit that follows from a reply: `Illegal` if it breaks the rules.
     pub fn from_reply(taken: &Result<Result<(), Illegal>, Self>) -> Option<Self> {
         match taken {
             Ok(Ok(())) => None,
@@ -53,19 +53,19 @@ impl Forfeit {
     }
 }
 
-/// What a bot owes after hearing something.
+/// The reply that a bot owes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Owes {
-    /// No answer: one that comes all the same is ignored.
+    /// No reply. If the bot sends one anyway, it is ignored.
     #[default]
     Nothing,
-    /// An answer whose content does not matter, as long as its form is right.
+    /// An acknowledgement: its form must be right, its content does not matter.
     Ack,
     /// A decision.
     Move,
 }
 
-/// When a bot is asked that plays at several tables at once, as in tricks.
+/// When to ask a bot that plays at several tables at once, as in tricks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum TurnPolicy {
     /// As soon as one table waits for it.
@@ -78,34 +78,34 @@ pub enum TurnPolicy {
 /// One protocol unit from the referee to one seat.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Say {
-    /// Whom it is for.
+    /// The seat that it is for.
     pub seat: Seat,
-    /// The words: one command, one line, several lines joined by `\n`, or, for programs executed
-    /// once per decision, the arguments joined by single spaces. Without a final newline.
+    /// The text: one command, one line, several lines joined by `\n`, or, for programs executed once
+    /// per decision, the arguments joined by single spaces. Without a final newline.
     pub text: String,
-    /// What is expected back.
+    /// The reply that is expected.
     pub owes: Owes,
-    /// The time for the answer; without meaning where nothing is owed.
+    /// The time for the reply; without meaning if none is owed.
     pub allowance: Allowance,
-    /// Whether this tells the time (`time_left`), so that the words depend on the speed of the
-    /// machine: such words and their answers are left out of the transcript's hash.
+    /// Whether the text tells the time (`time_left`) and so depends on the speed of the machine. The
+    /// transcript's hash leaves out such texts and the replies to them.
     pub tells_time: bool,
 }
 
 impl Say {
-    /// Asks a seat for a decision, for which it has so much time.
+    /// Asks a seat for a decision within a time limit.
     pub fn ask(seat: Seat, text: String, limit: Micros) -> Self {
         let allowance = Allowance::Move(limit);
         Self { seat, text, owes: Owes::Move, allowance, tells_time: false }
     }
 
-    /// Tells a seat something that asks for no answer.
+    /// Tells a seat something that needs no reply.
     pub fn tell(seat: Seat, text: String) -> Self {
         Self { owes: Owes::Nothing, ..Self::ask(seat, text, Micros::ZERO) }
     }
 }
 
-/// An event for people and verification. No seat is told.
+/// An event for people and for verification. It is not sent to any seat.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged, deny_unknown_fields)]
 pub enum Note {
@@ -123,41 +123,41 @@ pub enum Note {
 /// The next thing to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Say this, and if it owes something report back through [`MatchState::receive_reply`].
+    /// Send this. If it owes a reply, pass the reply to [`MatchState::receive_reply`].
     Say(Say),
-    /// Kill this seat's program: it is never spoken to again.
+    /// Kill this seat's program. It gets no more messages.
     Dismiss(Seat),
     /// Put this into the record.
     Note(Note),
-    /// The match is over. Repeated for ever after.
+    /// The match is over. All later steps are the same.
     Over(Vec<SeatResult>),
 }
 
-/// Tie-break keys, the most important first: added component by component over matches, compared
-/// from the left, more is better. Sums of them may need more bits.
+/// The components of a score, the most important first. They are added over matches and compared from
+/// the left; more is better. Sums may need more bits.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Score(pub Vec<i64>);
 
-/// How one seat ends a match.
+/// The result of one seat in a match.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SeatResult {
-    /// What the match brings to the ranking.
+    /// The score that counts for the ranking.
     pub score: Score,
-    /// The forfeit that ended this seat's say, if one did.
+    /// The seat's forfeit, if it forfeited.
     pub forfeit: Option<Forfeit>,
-    /// Answers that were bad without being forfeits (blackjack counts them; elsewhere none).
+    /// Bad replies that are no forfeits. Only blackjack counts them.
     pub bad_answers: u32,
 }
 
 impl SeatResult {
-    /// How a seat ends that gave no bad answer.
+    /// The result of a seat without bad replies.
     pub fn new(score: Vec<i64>, forfeit: Option<Forfeit>) -> Self {
         Self { score: Score(score), forfeit, bad_answers: 0 }
     }
 }
 
-/// An answer that breaks the rules: the reason, in words for the bot's author.
+/// A reply that breaks the rules, with the reason for the bot's author.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{0}")]
 pub struct Illegal(pub String);
@@ -169,40 +169,40 @@ pub struct StartError(pub String);
 
 /// A match in progress.
 pub trait MatchState: Send + fmt::Debug {
-    /// The next thing to do. After a [`Step::Say`] that owes something, [`MatchState::receive_reply`] comes
-    /// first.
+    /// The next thing to do. After a [`Step::Say`] that owes a reply, call
+    /// [`MatchState::receive_reply`] first.
     fn step(&mut self) -> Step;
 
-    /// The answer to the last [`Say`], or the forfeit in its place, and the time charged for it.
+    /// Takes the reply to the last [`Say`], or the forfeit in its place, and the charged time.
     ///
-    /// The text is the answer without its frame (a line's end, the empty line of GTP); bytes that
-    /// are not UTF-8 arrive as U+FFFD, which no game accepts as part of a move.
+    /// The text is the reply without its frame (the end of a line, the empty line of GTP). Bytes that
+    /// are not UTF-8 arrive as U+FFFD, which no game accepts in a move.
     ///
     /// # Errors
-    /// [`Illegal`] if the answer forfeits the seat. The game has taken it into account already.
+    /// [`Illegal`] if the reply forfeits the seat. The game already counts the forfeit.
     fn receive_reply(
         &mut self,
         answer: Result<&str, Forfeit>,
         charged: Micros,
     ) -> Result<(), Illegal>;
 
-    /// What the program of `seat` is told on its command line, after its own arguments.
+    /// The arguments for the command line of the program of `seat`, after its own arguments.
     fn launch_arguments(&self, _seat: Seat) -> Vec<String> {
         Vec::new()
     }
 
-    /// What records of earlier versions say to a program that was gone, if they do.
+    /// The last message that records of earlier versions send to a program that is gone, if any.
     fn legacy_farewell(&self) -> Option<String> {
         None
     }
 
-    /// The match as people see it.
+    /// The match for people.
     fn view(&self) -> &dyn MatchView;
 }
 
-/// A match that can be tried out.
+/// A match that can be copied, to try a reply.
 pub trait Fork {
-    /// A match that stands as this one does: what is tried there is not played here.
+    /// An independent copy of this match.
     fn fork(&self) -> Box<dyn MatchState>;
 }
 
@@ -212,13 +212,13 @@ impl<T: MatchState + Clone + 'static> Fork for T {
     }
 }
 
-/// A match as people see it: what it looks like, and what they may play. Read-only.
+/// A match for people: its picture, and the moves they may play. Read-only.
 pub trait MatchView: Any + fmt::Debug + Fork {
-    /// What the match looks like between bots of these names, seat 1 first, as the player of `viewer`
-    /// sees it; without viewer everything is seen. What is hidden is not in the picture at all.
+    /// The picture of the match between bots of these names, seat 1 first, for the player of `viewer`;
+    /// without a viewer everything is visible. Hidden things are not in the picture at all.
     fn picture(&self, names: &[BotName], viewer: Option<Seat>) -> Picture;
 
-    /// What a picture of this state shows.
+    /// A key of everything that the picture shows: equal keys mean equal pictures.
     fn picture_key(&self) -> Key;
 
     /// The part of the match that this state belongs to, in games that have parts.
@@ -226,34 +226,34 @@ pub trait MatchView: Any + fmt::Debug + Fork {
         None
     }
 
-    /// Whether nothing is answered to this protocol unit: it is the last one of a match.
+    /// Whether this protocol unit is the last one of a match, which needs no reply.
     fn is_farewell(&self, _unit: &str) -> bool {
         false
     }
 
-    /// What the person at `seat` may do. `chosen` is what was chosen before, in moves that take
-    /// several steps.
+    /// The form for the move of the person at `seat`. `chosen` holds the earlier choices of a move that
+    /// takes several steps.
     fn move_form(&self, seat: Seat, chosen: &FormFields) -> MoveForm;
 
-    /// The answer that a form comes to in which no whole answer was chosen.
+    /// The reply that a form without a whole reply stands for.
     ///
     /// # Errors
-    /// What is missing in it, for the person.
+    /// What is missing, for the person.
     fn form_answer(&self, _seat: Seat, _fields: &FormFields) -> Result<String, String> {
         Err("choose a move".to_string())
     }
 
-    /// Warns a person of an answer that the rules take and punish.
+    /// Warns a person of a reply that the rules accept but punish.
     fn warn(&self, _seat: Seat, _answer: &str) -> Result<(), String> {
         Ok(())
     }
 }
 
 impl dyn MatchView {
-    /// The answer that a form comes to.
+    /// The reply that a form stands for.
     ///
     /// # Errors
-    /// If something is missing in it: what, for the person.
+    /// What is missing, for the person.
     pub fn answer(&self, seat: Seat, fields: &FormFields) -> Result<String, String> {
         match fields.get(ANSWER) {
             Some(answer) => Ok(answer.trim().to_string()),
@@ -261,11 +261,11 @@ impl dyn MatchView {
         }
     }
 
-    /// Whether the person at `seat` may answer so: the answer is tried on a copy of the match. Where
-    /// the rules take an answer but punish it, a person is told before and not after.
+    /// Checks the reply of a person at `seat` on a copy of the match. It also refuses replies that the
+    /// rules accept but punish, so that a person is warned first.
     ///
     /// # Errors
-    /// Why not: in the words of the rules, where these have any.
+    /// Why the reply is refused, in the words of the rules where they have any.
     pub fn check(&self, seat: Seat, answer: &str) -> Result<(), String> {
         self.fork()
             .receive_reply(Ok(answer), Micros::ZERO)

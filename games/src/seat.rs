@@ -1,10 +1,10 @@
-//! Places at a table.
+//! Seats of a table.
 
 use core::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// A place at the table, numbered from 1.
+/// A seat of a table, numbered from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Seat(u8);
@@ -13,7 +13,7 @@ impl Seat {
     /// The seat at `index`, counted from 0.
     ///
     /// # Panics
-    /// If there could be no such seat: tables are far smaller than 255 places.
+    /// If `index` is 254 or more: tables are far smaller.
     pub fn from_index(index: usize) -> Self {
         Self(u8::try_from(index + 1).expect("a table has fewer than 255 seats"))
     }

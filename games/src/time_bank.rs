@@ -1,10 +1,10 @@
-//! A bank of time for many answers.
+//! A bank of time for many replies.
 
 use crate::clock::Micros;
 use crate::match_state::Allowance;
 
-/// What is left of a bot's time. It may fall below zero by as much as the margin of the clock
-/// rules, so that the margin is granted once a bank and not once an answer.
+/// A bot's remaining time. It may fall below zero by the margin of the clock rules, so that the margin
+/// is granted once a bank and not once a reply.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TimeBank(Micros);
 
@@ -14,22 +14,22 @@ impl TimeBank {
         Self(time)
     }
 
-    /// What the next answer may take.
+    /// The allowance for the next reply.
     pub(crate) fn allowance(self) -> Allowance {
         Allowance::Bank(self.0)
     }
 
-    /// Takes out what an answer cost.
+    /// Deducts the cost of a reply.
     pub(crate) fn spend(&mut self, cost: Micros) {
         self.0 -= cost;
     }
 
-    /// Puts time in.
+    /// Adds time.
     pub(crate) fn credit(&mut self, time: Micros) {
         self.0 += time;
     }
 
-    /// What `time_left` says: whole milliseconds, rounded down, never negative.
+    /// The number for `time_left`: whole milliseconds, rounded down, never negative.
     pub(crate) fn left_millis(self) -> i64 {
         self.0.floor_millis().max(0)
     }

@@ -1,4 +1,4 @@
-//! What a worker is told to play, as both sides of the wire know it.
+//! The matches that a worker is told to play, as coordinator and worker both use them.
 
 use arbiter_games::{BotName, Game, Params, Seed};
 use blake3::Hash;
@@ -9,24 +9,24 @@ use crate::ids::MatchNumber;
 use crate::settings::Settings;
 use crate::v1;
 
-/// A seat of a match that is handed out.
+/// A seat of an assigned match.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SeatAssignment {
     /// The name of the bot.
     pub bot: BotName,
-    /// The digest of what was submitted: what identifies it.
+    /// The digest of the submitted bundle, which identifies the version.
     pub digest: Hash,
-    /// The digest of the bundle that is run: what its trial built, or the same.
+    /// The digest of the bundle that is run: the one its trial built, or the submitted one.
     pub program: Hash,
-    /// What its directory holds besides at the beginning: a compressed tar archive, or nothing.
+    /// Further files for its directory: a compressed tar archive, or empty.
     pub files: Vec<u8>,
 }
 
 impl SeatAssignment {
-    /// A seat of a bot, without files; the bundle itself is run if `program` is empty.
+    /// A seat without files. If `program` is empty, the submitted bundle is run.
     ///
     /// # Errors
-    /// If the name is no bot's, or a digest has not 32 bytes.
+    /// If the name is not valid, or a digest does not have 32 bytes.
     pub fn new(bot: &str, digest: &[u8], program: &[u8]) -> Result<Self, Meaningless> {
         let hash = |field, bytes: &[u8]| bytes32(field, bytes).map(Hash::from);
         let digest = hash("digest", digest)?;
@@ -35,8 +35,8 @@ impl SeatAssignment {
     }
 }
 
-/// A match that is handed out: with the parameters that are its own, as it is sent, or with all of
-/// them, as it is played.
+/// An assigned match: with only its own parameters, as it is sent, or with all parameters, as it is
+/// played.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MatchAssignment<P = Map<String, Value>> {
     /// Its number in its edition.
@@ -45,12 +45,12 @@ pub struct MatchAssignment<P = Map<String, Value>> {
     pub seed: Seed,
     /// Its parameters.
     pub params: P,
-    /// Who sits where, seat 1 first.
+    /// Its seats, seat 1 first.
     pub seats: Vec<SeatAssignment>,
 }
 
 impl MatchAssignment {
-    /// The same with all parameters: its own, and those of `settings` that they do not replace.
+    /// The match with all parameters: those of `settings`, replaced by its own.
     pub fn complete(
         self,
         game: &Game,
@@ -93,7 +93,7 @@ impl TryFrom<v1::Match> for MatchAssignment {
     }
 }
 
-/// The program is left out of the message where the bundle itself is run.
+/// The message leaves out `program` if the submitted bundle is run.
 impl From<SeatAssignment> for v1::Seat {
     fn from(SeatAssignment { bot, digest, program, files }: SeatAssignment) -> Self {
         let bytes = |hash: Hash| hash.as_bytes().to_vec();
@@ -111,7 +111,7 @@ impl TryFrom<v1::Seat> for SeatAssignment {
     }
 }
 
-/// That a field cannot be read, for this reason.
+/// An error for a field with invalid JSON.
 fn json_error(field: &'static str) -> impl Fn(serde_json::Error) -> Meaningless {
     move |error| Meaningless::Json { field, why: error.to_string() }
 }

@@ -1,6 +1,6 @@
-//! Messages as they are read from streams. What a worker says is looked through before it is read:
-//! an empty part takes two bytes of a message, and fifty times as much in memory. A message whose
-//! parts would take much more memory than what was announced of it is refused.
+//! A codec that limits the memory of decoded messages. Messages from workers are scanned before they
+//! are decoded: an empty part takes two bytes on the wire, and fifty times as much in memory. A
+//! message whose parts would take far more memory than it has bytes is refused.
 
 use std::any::TypeId;
 use std::marker::PhantomData;
@@ -15,14 +15,13 @@ use tonic_prost::ProstCodec;
 
 use crate::v1::{Lease, MatchResult, SeatResult, WorkerMessage};
 
-/// How many times its bytes the parts of a message may take of memory. Results of four seats without
-/// records take seven times as much, those of sixteen eleven times.
-const MOST_GROWTH: usize = 12;
-/// What they may take in the largest messages: those are large by their records.
-const MOST_PARTS: usize = 12 << 20;
+/// How many times its wire size the parts of a message may take in memory. Results of four seats
+/// without records take 7 times as much, results of sixteen seats 11 times.
+const MAX_GROWTH: usize = 12;
+/// The maximum memory of the parts in bytes, for large messages: their size comes from records.
+const MAX_PARTS: usize = 12 << 20;
 
-/// Protocol buffers, as [`ProstCodec`] writes and reads them, but for messages of workers that would
-/// grow.
+/// Protocol buffers like [`ProstCodec`], but messages of workers that would grow too much are refused.
 #[derive(Clone, Debug)]
 pub struct BoundedCodec<T, U>(PhantomData<(T, U)>);
 
@@ -51,7 +50,7 @@ where
     }
 }
 
-/// Reads messages.
+/// The decoder of [`BoundedCodec`].
 #[derive(Debug)]
 pub struct BoundedDecoder<U: Message + Default + Send + 'static>(
     <ProstCodec<U, U> as Codec>::Decoder,
@@ -64,10 +63,10 @@ impl<U: Message + Default + Send + 'static> Decoder for BoundedDecoder<U> {
     fn decode(&mut self, from: &mut DecodeBuf<'_>) -> Result<Option<U>, Status> {
         if TypeId::of::<U>() == TypeId::of::<WorkerMessage>() {
             let (message, length) = (from.chunk(), from.remaining());
-            if message.len() < length || grows(message) {
+            if message.len() < length || grows_too_much(message) {
                 return Err(Status::invalid_argument(
-                    "a message consists of too many small parts: it would take far more memory than \
-                     it has bytes",
+                    "the message has too many small parts: it would take far more memory than it has \
+                     bytes",
                 ));
             }
         }
@@ -80,11 +79,11 @@ impl<U: Message + Default + Send + 'static> Decoder for BoundedDecoder<U> {
 }
 
 /// Whether the parts of a [`WorkerMessage`] would take too much memory.
-fn grows(message: &[u8]) -> bool {
-    parts_of(message) > MOST_PARTS.min(MOST_GROWTH.saturating_mul(message.len()))
+fn grows_too_much(message: &[u8]) -> bool {
+    parts_of(message) > MAX_PARTS.min(MAX_GROWTH.saturating_mul(message.len()))
 }
 
-/// What the repeated parts of a [`WorkerMessage`] will take of memory, in bytes.
+/// The memory of the repeated parts of a [`WorkerMessage`], in bytes.
 fn parts_of(message: &[u8]) -> usize {
     let part = |part, size| move |field, _: &[u8]| if field == part { size } else { 0 };
     sum(message, |field, value| match field {
@@ -98,10 +97,10 @@ fn parts_of(message: &[u8]) -> usize {
     })
 }
 
-/// The same of a field of a [`MatchResult`].
+/// The memory of the repeated parts in a field of a [`MatchResult`].
 fn of_result(field: u32, value: &[u8]) -> usize {
     let score = |field, packed: &[u8]| match field {
-        // In one value each, or all in one.
+        // Packed or unpacked.
         SCORE => size_of::<i64>() * packed.len().max(1),
         _ => 0,
     };
@@ -119,17 +118,17 @@ const SEATS: u32 = 2;
 const SCORE: u32 = 1;
 const LEASES: u32 = 1;
 
-/// Adds up what the fields of a message take, given the number of each and its value if that has
-/// a length. The end of what can be read is the end: what follows is read by nobody.
-fn sum(mut message: &[u8], mut weigh: impl FnMut(u32, &[u8]) -> usize) -> usize {
+/// Adds up the memory of the fields of a message. `memory` gets the number of each field, and its value
+/// if that has a length. The scan ends where decoding would fail.
+fn sum(mut message: &[u8], mut memory: impl FnMut(u32, &[u8]) -> usize) -> usize {
     let mut all: usize = 0;
     while let Some((field, value)) = next(&mut message) {
-        all = all.saturating_add(weigh(field, value));
+        all = all.saturating_add(memory(field, value));
     }
     all
 }
 
-/// Takes a field off a message.
+/// Takes the next field off a message.
 fn next<'a>(message: &mut &'a [u8]) -> Option<(u32, &'a [u8])> {
     if message.is_empty() {
         return None;
@@ -143,7 +142,7 @@ fn next<'a>(message: &mut &'a [u8]) -> Option<(u32, &'a [u8])> {
         WireType::SixtyFourBit => 8,
         WireType::ThirtyTwoBit => 4,
         WireType::LengthDelimited => usize::try_from(decode_varint(message).ok()?).ok()?,
-        // They are read over, which takes nothing.
+        // The decoder skips groups, which takes no memory.
         WireType::StartGroup | WireType::EndGroup => return Some((field, &[])),
     };
     let value = message.get(..length)?;
@@ -165,7 +164,7 @@ mod tests {
         message(Payload::Report(Report { results, ..Report::default() }))
     }
 
-    /// A result as short as there can be one.
+    /// The shortest possible result.
     fn result(number: i64) -> MatchResult {
         let seat = SeatResult { score: vec![1], ..SeatResult::default() };
         let transcript = vec![7; 32];
@@ -174,24 +173,27 @@ mod tests {
 
     #[test]
     fn normal_messages_are_accepted() {
-        assert!(!grows(&report((0..4096).map(result).collect())));
+        assert!(!grows_too_much(&report((0..4096).map(result).collect())));
         let leases = vec![Lease { edition: 1, lot: 1, attempt: 1 }; 4096];
-        assert!(!grows(&message(Payload::RenewLeases(RenewLeases { leases }))));
+        assert!(!grows_too_much(&message(Payload::RenewLeases(RenewLeases { leases }))));
         let large = MatchResult { record: vec![0; 4 << 20], ..result(0) };
-        assert!(!grows(&report(vec![large; 4])));
+        assert!(!grows_too_much(&report(vec![large; 4])));
     }
 
     #[test]
-    fn messages_of_many_empty_parts_are_refused() {
-        assert!(grows(&report(vec![MatchResult::default(); 1000])));
+    fn messages_with_many_empty_parts_are_refused() {
+        assert!(grows_too_much(&report(vec![MatchResult::default(); 1000])));
         let seats = vec![SeatResult::default(); 1000];
-        assert!(grows(&report(vec![MatchResult { seats, ..MatchResult::default() }])));
+        assert!(grows_too_much(&report(vec![MatchResult { seats, ..MatchResult::default() }])));
         let seat = SeatResult { score: vec![1; 2 << 20], ..SeatResult::default() };
-        assert!(grows(&report(vec![MatchResult { seats: vec![seat], ..MatchResult::default() }])));
-        // Groups, and an end in the middle, hide nothing.
+        assert!(grows_too_much(&report(vec![MatchResult {
+            seats: vec![seat],
+            ..MatchResult::default()
+        }])));
+        // Groups, and an end of a group in the middle, hide nothing.
         let mut hidden = vec![0x0b, 0x0c];
         hidden.extend(report(vec![MatchResult::default(); 1000]));
         hidden.push(0x1a);
-        assert!(grows(&hidden));
+        assert!(grows_too_much(&hidden));
     }
 }

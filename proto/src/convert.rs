@@ -1,4 +1,4 @@
-//! From messages to types that can hold nothing else, and back.
+//! Conversions between messages and checked types.
 
 use std::str::FromStr;
 
@@ -8,29 +8,29 @@ use thiserror::Error;
 use crate::ids::{Attempt, EditionId, Lease, LotId, LotNumber};
 use crate::v1;
 
-/// A message that means nothing: what is wrong with it, for whoever wrote the program that sent it.
+/// Why a message is invalid, for the author of the program that sent it.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Meaningless {
-    /// A field must be given.
+    /// A required field is missing.
     #[error("`{0}` is missing")]
     Missing(&'static str),
-    /// A number is not one that the field can have.
+    /// A number is out of range.
     #[error("`{field}` cannot be {value}")]
     Range {
         /// The field.
         field: &'static str,
-        /// What it was.
+        /// Its value.
         value: i64,
     },
-    /// A word is not one that the field can have.
+    /// A word is not one of the allowed words.
     #[error("`{field}` cannot be {value:?}")]
     Word {
         /// The field.
         field: &'static str,
-        /// What it was.
+        /// Its value.
         value: String,
     },
-    /// A text is not the JSON that the field can have.
+    /// A text is not the expected JSON.
     #[error("`{field}`: {why}")]
     Json {
         /// The field.
@@ -43,19 +43,19 @@ pub enum Meaningless {
     Length {
         /// The field.
         field: &'static str,
-        /// How many there were.
+        /// The number of bytes.
         length: usize,
-        /// How many there have to be.
+        /// The required number.
         due: usize,
     },
 }
 
-/// A field that must be given.
+/// A required field.
 pub fn given<T>(field: &'static str, value: Option<T>) -> Result<T, Meaningless> {
     value.ok_or(Meaningless::Missing(field))
 }
 
-/// One of a few words.
+/// A word that must parse as a `T`.
 pub fn word<T: FromStr>(field: &'static str, value: &str) -> Result<T, Meaningless> {
     value.parse().map_err(|_| Meaningless::Word { field, value: value.to_owned() })
 }
@@ -103,7 +103,7 @@ impl From<Option<Forfeit>> for v1::Forfeit {
     }
 }
 
-/// A forfeit, or that there was none.
+/// A forfeit; `None` if there was none.
 pub fn forfeit(value: i32) -> Result<Option<Forfeit>, Meaningless> {
     let range = |_| Meaningless::Range { field: "forfeit", value: value.into() };
     Ok(match v1::Forfeit::try_from(value).map_err(range)? {

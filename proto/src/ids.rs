@@ -1,7 +1,7 @@
-//! Identities: a type for each, so that none can stand in for another.
+//! Identities: one type for each kind, so that they cannot be confused.
 //!
-//! They are numbers given by the database, and signed because its integers are. With the feature
-//! `sqlx` statements take and return them.
+//! The database assigns the numbers; they are signed because its integers are. With the feature `sqlx`
+//! statements take and return these types.
 
 use std::fmt;
 use std::num::ParseIntError;
@@ -10,7 +10,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// Makes a type of a number that identifies a thing.
+/// Declares a type for an identifying number.
 macro_rules! id {
     ($(#[$meaning:meta])* $name:ident($number:ty)) => {
         $(#[$meaning])*
@@ -64,13 +64,13 @@ id! {
     MatchNumber(i64)
 }
 id! {
-    /// A lot's number in its edition: from 0 as planned; the lot that retries match `m` by itself
-    /// is `-1 - m`.
+    /// A lot's number in its edition, from 0 as planned; the lot that retries only match `m` has
+    /// `-1 - m`.
     LotNumber(i64)
 }
 id! {
-    /// Which lease of its lot this is, counted from 1. With the lot it is the fencing token: no two
-    /// leases of a lot have the same.
+    /// The number of a lease among those of its lot, from 1. With the lot it is the fencing token: no
+    /// two leases of a lot have the same number.
     Attempt(i32)
 }
 id! {
@@ -78,7 +78,7 @@ id! {
     WorkerId(i32)
 }
 id! {
-    /// A token that lets somebody in.
+    /// An access token.
     TokenId(i32)
 }
 
@@ -114,9 +114,9 @@ impl fmt::Display for MatchId {
     }
 }
 
-/// A text that names no match.
+/// A text that is not the name of a match.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("`{0}` names no match: write EDITION/NUMBER, such as 3/1207")]
+#[error("`{0}` is not the name of a match: write EDITION/NUMBER, such as 3/1207")]
 pub struct MatchIdError(pub String);
 
 impl FromStr for MatchId {
@@ -131,21 +131,20 @@ impl FromStr for MatchId {
     }
 }
 
-/// A lease of a lot, or of a version that is to be tried: `edition` is [`EditionId::TRIALS`] then;
-/// or of a match that is played once more ([`Lease::shadow`]).
-/// It stays good until the lot is reported, given back, failed or overdue.
+/// A lease of a lot, of a trial (`edition` is [`EditionId::TRIALS`]), or of a shadow match
+/// ([`Lease::shadow`]). It is valid until the lot is reported, given back, failed or overdue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "sqlx", derive(sqlx::FromRow))]
 pub struct Lease {
     /// What is leased.
     #[cfg_attr(feature = "sqlx", sqlx(flatten))]
     pub lot: LotId,
-    /// Which lease of it this is.
+    /// The number of the lease.
     pub attempt: Attempt,
 }
 
 impl EditionId {
-    /// What stands in the place of an edition where a trial is leased: no edition has this number.
+    /// The edition in a lease of a trial. No real edition has this number.
     pub const TRIALS: Self = Self(0);
 }
 
@@ -156,20 +155,20 @@ impl Lease {
         Self { lot: LotId { edition: EditionId::TRIALS, number }, attempt }
     }
 
-    /// The lease of a match that is played once more: the edition is a negative number, which no
-    /// edition has.
+    /// The lease of a shadow match, which is a match that another worker plays again. Its edition is
+    /// the negated number.
     pub fn of_shadow(id: MatchId, attempt: Attempt) -> Self {
         let edition = EditionId(-id.edition.0);
         Self { lot: LotId { edition, number: LotNumber(id.number.0) }, attempt }
     }
 
-    /// The match that is played once more under this lease; nothing if it is a lot's or a trial's.
+    /// The shadow match of this lease; `None` for a lot or a trial.
     pub fn shadow(&self) -> Option<MatchId> {
         let edition = self.lot.edition.0.checked_neg().filter(|edition| *edition > 0)?;
         Some(MatchId { edition: EditionId(edition), number: MatchNumber(self.lot.number.0) })
     }
 
-    /// The version that is tried under this lease; nothing if it is a lot's.
+    /// The version whose trial this lease is for; `None` for a lot.
     pub fn version(&self) -> Option<VersionId> {
         let number = i32::try_from(self.lot.number.0).ok().map(VersionId);
         number.filter(|_| self.lot.edition == EditionId::TRIALS)

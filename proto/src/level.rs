@@ -1,11 +1,11 @@
-//! How much a machine can isolate and measure, in one letter.
+//! Levels of isolation.
 
 use arbiter_games::string_enum;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 string_enum! {
-    /// What holds a bot, best first.
+    /// The level of a sandbox, best first.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
     pub enum Level {
         /// Every guarantee, by namespaces and control groups of version 2.
@@ -28,13 +28,13 @@ string_enum! {
 }
 
 impl Level {
-    /// Whether official matches may be played: everything is guaranteed.
+    /// Whether official matches may be played: all guarantees hold.
     pub fn is_strict(self) -> bool {
         self <= Self::A2
     }
 }
 
-/// A word that names no level.
+/// A text that is not a level.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("`{0}` is no level of the sandbox: they are A, A', A'', B, C and D")]
+#[error("`{0}` is not a level of the sandbox: the levels are A, A', A'', B, C and D")]
 pub struct UnknownLevel(pub String);

@@ -1,7 +1,7 @@
-//! What coordinator, workers and clients say to each other, and the identities they say it with.
+//! The protocol between coordinator, workers and clients, and the identities in it.
 //!
-//! The messages of [`v1`] are generated from `arbiter/v1/*.proto` and know no rules: a number may
-//! be anything. [`convert`] turns them into types that do, at the edge, once.
+//! The messages of [`v1`] are generated from `arbiter/v1/*.proto` and have no invariants: a number may
+//! have any value. [`convert`] turns them into checked types, once, where they are received.
 
 pub mod assignment;
 pub mod codec;
@@ -16,7 +16,7 @@ pub mod trace;
 pub mod trial;
 pub mod tricks_http;
 
-/// The first version of the protocol, as generated.
+/// The generated messages and services of version 1.
 pub mod v1 {
     #![allow(
         clippy::all,
@@ -32,5 +32,5 @@ pub mod v1 {
     tonic::include_proto!("arbiter.v1");
 }
 
-/// The description of the protocol, for gRPC reflection: an encoded `FileDescriptorSet`.
+/// The descriptors of the protocol for gRPC reflection: an encoded `FileDescriptorSet`.
 pub const DESCRIPTION: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/description.bin"));

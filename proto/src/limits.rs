@@ -1,5 +1,5 @@
-//! What a bot may use, and how it is treated between its turns: `[limits]` and `ponder` of a tournament
-//! file.
+//! Resource limits of a bot, and whether it may think between its turns: `[limits]` and `ponder` of a
+//! tournament file.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,7 +12,7 @@ use thiserror::Error;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Bytes(pub u64);
 
-/// Units of an amount as text, in bytes, larger and rounder ones first.
+/// Units with their sizes in bytes, larger ones first.
 const UNITS: [(&str, u64); 7] = [
     ("GiB", 1 << 30),
     ("GB", 1_000_000_000),
@@ -24,12 +24,12 @@ const UNITS: [(&str, u64); 7] = [
 ];
 
 impl Bytes {
-    /// So many millions of bytes.
+    /// An amount in megabytes (10⁶ bytes).
     pub const fn megabytes(number: u64) -> Self {
         Self(number * 1_000_000)
     }
 
-    /// Whole mebibytes, rounded down.
+    /// The amount in whole mebibytes, rounded down.
     pub const fn mebibytes(self) -> u64 {
         self.0 >> 20
     }
@@ -45,7 +45,7 @@ impl fmt::Display for Bytes {
     }
 }
 
-/// A text that is no amount of memory or disk.
+/// A text that is not an amount of memory or disk.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("`{0}` is not an amount: write a whole number and a unit, as in 400MB, 64MiB or 1GB")]
 pub struct BytesError(String);
@@ -76,26 +76,26 @@ impl<'de> Deserialize<'de> for Bytes {
     }
 }
 
-/// The most that all processes of one bot may use together, in one match.
+/// Limits for all processes of one bot together, in one match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
-    /// Memory, with shared memory and what they keep in files.
+    /// Memory, including shared memory and files in memory.
     pub memory: Bytes,
     /// Processes and threads at a time.
     pub processes: u32,
-    /// What files may hold: in the working directory, in `/tmp` and in `/dev/shm`.
+    /// The size of all files in the working directory, in `/tmp` and in `/dev/shm`.
     pub disk: Bytes,
-    /// Files and directories, in the same places.
+    /// The number of files and directories in the same places.
     pub files: u64,
-    /// Descriptors that one process may hold open.
+    /// Open descriptors of one process.
     pub descriptors: u64,
     /// Processors that it may use at a time.
     pub cpus: usize,
 }
 
 impl Limits {
-    /// What official matches are played with. A Java machine alone has some twenty threads.
+    /// The limits of official matches. A Java virtual machine alone has about twenty threads.
     pub const OFFICIAL: Self = Self {
         memory: Bytes::megabytes(400),
         processes: 64,
@@ -105,8 +105,8 @@ impl Limits {
         cpus: 1,
     };
 
-    /// What a version is built with, whatever its tournament allows in matches: compilers are
-    /// larger than what they compile, and what they write lies in memory.
+    /// The limits of builds, whatever the tournament allows in matches: compilers need more than bots,
+    /// and the files they write are in memory.
     pub const BUILD: Self = Self {
         memory: Bytes(2 << 30),
         processes: 256,
@@ -123,7 +123,7 @@ impl Default for Limits {
     }
 }
 
-/// What a bot may do while it owes nothing.
+/// What a bot may do between its turns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Ponder {

@@ -1,11 +1,12 @@
-//! Metrics of a program, declared as a table. The crates that count name `prometheus_client`
-//! themselves.
+//! Macros that declare the metrics of a program as a table. The crates that use them depend on
+//! `prometheus_client` themselves.
 
-/// Declares a struct of metrics, and `register`, which registers them in the order of declaration.
+/// Declares a struct of metrics with a method `register`, which registers them in the order of
+/// declaration.
 ///
-/// A line has a field, its type, how it begins (if not by `Default`), and behind `=>` the name of
-/// the metric, its unit (a variant of `prometheus_client::registry::Unit`) and its help text.
-/// Fields behind `with` are no metrics.
+/// A line has a field, its type, its initial value (if not `Default`), and after `=>` the name of the
+/// metric, its unit (a variant of `prometheus_client::registry::Unit`) and its help text. Fields after
+/// `with` are not metrics.
 ///
 /// ```text
 /// metrics! {
@@ -62,7 +63,7 @@ macro_rules! metrics {
     };
 }
 
-/// Declares sets of labels: structs whose fields are the names of the labels.
+/// Declares label sets: structs whose fields are the labels.
 ///
 /// ```text
 /// labels! {

@@ -1,4 +1,4 @@
-//! What a tournament file says about playing, as it travels with each lot.
+//! The settings of a tournament file that concern play. Each lot carries them.
 
 use arbiter_games::ClockRules;
 use serde::{Deserialize, Serialize};
@@ -6,16 +6,16 @@ use serde_json::{Map, Value};
 
 use crate::limits::{Limits, Ponder};
 
-/// What happens to the files that a bot leaves: `state` of a tournament file.
+/// Whether a bot keeps its files between matches: `state` of a tournament file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum StateScope {
-    /// They are gone after the match.
+    /// Files are deleted after the match.
     #[default]
     None,
-    /// They are there again in the next match against the same opponents.
+    /// The next match against the same opponents gets the files.
     Pairing,
-    /// They are there again in the next match of the edition.
+    /// The next match of the edition gets the files.
     Tournament,
 }
 
@@ -26,18 +26,18 @@ impl StateScope {
     }
 }
 
-/// Everything that all matches of a tournament have in common, as JSON in `Lot.settings`.
+/// The common settings of all matches of a tournament, as JSON in `Lot.settings`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
-    /// The game's parameters, those left out at their defaults. A match may replace some.
+    /// The game's parameters; missing ones have their defaults. A match may replace some.
     pub params: Map<String, Value>,
     /// How time is charged.
     pub clock: ClockRules,
-    /// What a bot may use.
+    /// The resource limits of a bot.
     pub limits: Limits,
-    /// What it may do while it owes nothing.
+    /// What a bot may do between its turns.
     pub ponder: Ponder,
-    /// What happens to its files.
+    /// Whether a bot keeps its files.
     pub state: StateScope,
 }

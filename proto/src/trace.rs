@@ -1,15 +1,15 @@
-//! Traces: what becomes of a submission on its way to the leaderboard, across programs and days.
+//! Traces: they follow a submission to the leaderboard, across programs and days.
 //!
 //! # Theory of operation
 //!
-//! A trace is a tree of *spans*. Each of ours begins and ends in one process, and is exported when
-//! it ends; nobody holds one open for as long as an edition takes, because the process may not live
-//! that long. What comes later is the child of a span that has ended: its *context*, a W3C
-//! `traceparent`, is stored with the version or the edition, and goes to workers and back in the
-//! messages of lots, trials and reports.
+//! A trace is a tree of *spans*. A span begins and ends in one process, and is exported when it ends.
+//! No span stays open for as long as an edition takes, because the process may not live that long.
+//! Later work is a child of a span that has ended: the *context* of that span, a W3C `traceparent`, is
+//! stored with the version or the edition, and goes to workers and back in the messages of lots,
+//! trials and reports.
 //!
-//! Spans go wherever the program's provider of `OpenTelemetry` sends them. Where there is none
-//! ([`turn_on`] was not called) there are no spans: nothing is measured, stored or sent.
+//! The `OpenTelemetry` provider of the program exports the spans. Without a provider ([`turn_on`] was
+//! not called) there are no spans: nothing is measured, stored or sent.
 
 use std::fmt;
 use std::str::FromStr;
@@ -24,35 +24,35 @@ use opentelemetry::trace::{
 use opentelemetry::{Context, KeyValue, Value};
 use thiserror::Error;
 
-/// The name by which our spans are known.
+/// The instrumentation scope of all spans.
 const SCOPE: &str = "arbiter";
-/// The version of `traceparent` that is written, and the only one that is read.
+/// The supported version of `traceparent`.
 const VERSION: &str = "00";
 
 static ON: AtomicBool = AtomicBool::new(false);
 
-/// Says that there is a provider: from now on there are spans.
+/// Turns spans on, once there is a provider.
 pub fn turn_on() {
     ON.store(true, Ordering::Relaxed);
 }
 
-/// Whether there are spans.
+/// Whether spans are on.
 pub fn is_on() -> bool {
     ON.load(Ordering::Relaxed)
 }
 
-/// Where a trace goes on: the span that what comes next is the child of. As text a `traceparent`.
+/// The parent of later spans; as text a `traceparent`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TraceParent(SpanContext);
 
 impl TraceParent {
-    /// The parent that a message carries, if it does and there are spans. One that means nothing is
-    /// none: a trace that breaks off is no reason to refuse what was done.
+    /// The parent in a message, if spans are on. An invalid one counts as none: a broken trace is no
+    /// reason to refuse a message.
     pub fn carried(text: &str) -> Option<Self> {
         if is_on() { text.parse().ok() } else { None }
     }
 
-    /// The trace, as logs name it: 32 hexadecimal digits.
+    /// The trace id for logs: 32 hexadecimal digits.
     pub fn trace_id(&self) -> String {
         self.0.trace_id().to_string()
     }
@@ -65,9 +65,9 @@ impl fmt::Display for TraceParent {
     }
 }
 
-/// A text that is no `traceparent`.
+/// A text that is not a `traceparent`.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("`{0}` is no traceparent of version 00")]
+#[error("`{0}` is not a traceparent of version 00")]
 pub struct NoTraceParent(pub String);
 
 impl FromStr for TraceParent {
@@ -95,8 +95,7 @@ fn read(text: &str) -> Option<TraceParent> {
     context.is_valid().then_some(TraceParent(context))
 }
 
-/// Something that is being done, from [`Span::begin`] until it is dropped; or nothing, where there
-/// are no spans.
+/// A span, from [`Span::begin`] until it is dropped; a no-op if spans are off.
 #[derive(Debug)]
 pub struct Span(Option<BoxedSpan>);
 
@@ -104,17 +103,17 @@ impl Span {
     /// No span.
     pub const NONE: Self = Self(None);
 
-    /// Begins what follows from `parent`, or the first span of a trace.
+    /// Begins a child of `parent`, or the first span of a trace.
     pub fn begin(name: &'static str, parent: Option<&TraceParent>) -> Self {
         Self::build(name, parent, &[], None)
     }
 
-    /// The same, but that there is no span without a parent: what belongs to no trace begins none.
+    /// Begins a child of `parent`; without a parent there is no span.
     pub fn follow(name: &'static str, parent: Option<&TraceParent>) -> Self {
         if parent.is_some() { Self::begin(name, parent) } else { Self::NONE }
     }
 
-    /// The same as [`Self::begin`] with what it follows from besides.
+    /// Begins a child of the first parent, with links to the others.
     pub fn join(name: &'static str, parents: &[TraceParent]) -> Self {
         let (parent, others) = match parents {
             [parent, others @ ..] => (Some(parent), others),
@@ -123,7 +122,7 @@ impl Span {
         Self::build(name, parent, others, None)
     }
 
-    /// The same as [`Self::follow`] for what began some time ago.
+    /// Like [`Self::follow`], with a start time in the past.
     pub fn since(name: &'static str, parent: Option<&TraceParent>, began: SystemTime) -> Self {
         if parent.is_some() { Self::build(name, parent, &[], Some(began)) } else { Self::NONE }
     }
@@ -147,32 +146,32 @@ impl Span {
         Self(Some(builder.start_with_context(&global::tracer(SCOPE), &within)))
     }
 
-    /// Adds something that is known of it.
+    /// Sets an attribute.
     pub fn set(&mut self, key: &'static str, value: impl Into<Value>) {
         if let Some(span) = &mut self.0 {
             span.set_attribute(KeyValue::new(key, value));
         }
     }
 
-    /// Says that it failed, and why.
+    /// Marks the span as failed, with the reason.
     pub fn fail(&mut self, why: impl fmt::Display) {
         if let Some(span) = &mut self.0 {
             span.set_status(Status::error(why.to_string()));
         }
     }
 
-    /// Where its trace goes on.
+    /// The context of the span, for its children.
     pub fn context(&self) -> Option<TraceParent> {
         let context = self.0.as_ref().map(|span| span.span_context().clone());
         context.filter(SpanContext::is_valid).map(TraceParent)
     }
 
-    /// The same as messages carry it: empty where there are no spans.
+    /// The context for a message; empty if spans are off.
     pub fn carried(&self) -> String {
         self.context().map_or_else(String::new, |context| context.to_string())
     }
 
-    /// Its trace, as logs name it.
+    /// Its trace id for logs.
     pub fn trace_id(&self) -> Option<String> {
         self.context().map(|context| context.trace_id())
     }

@@ -1,49 +1,48 @@
-//! What the trial of a version measures.
+//! The measurements of a version's trial.
 
 use serde::{Deserialize, Serialize};
 
-/// What was measured in the matches of a trial, as JSON in `TrialReport.figures`.
+/// The measurements of a trial, as JSON in `TrialReport.measurements`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Measurements {
-    /// How long it took to build, in milliseconds; nothing if there was nothing to build.
+    /// Build time in milliseconds; `None` if there was nothing to build.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub build_ms: Option<u64>,
-    /// Matches that were played to their end.
+    /// The number of matches played to the end.
     pub matches: u32,
-    /// The longest wait for the first answer of a process, which includes its start, in
-    /// microseconds.
+    /// The longest time to the first reply of a process, including its start, in microseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub start_us: Option<u64>,
-    /// How long the other answers took on the wall.
+    /// Wall-clock times of the other replies.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub replies: Option<ReplyTimeSummary>,
-    /// The most memory in use at a time, in bytes, where that is measured.
+    /// Peak memory in bytes, where it is measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory: Option<u64>,
 }
 
-/// How long answers took, in microseconds.
+/// Percentiles of reply times, in microseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReplyTimeSummary {
-    /// How many there were.
+    /// The number of replies.
     pub count: usize,
-    /// Half of them took no longer.
+    /// The median.
     pub p50_us: u64,
-    /// Nine of ten took no longer.
+    /// The 90th percentile.
     pub p90_us: u64,
-    /// Ninety-nine of a hundred took no longer.
+    /// The 99th percentile.
     pub p99_us: u64,
-    /// None took longer.
+    /// The maximum.
     pub max_us: u64,
 }
 
 impl ReplyTimeSummary {
-    /// Of answers that took so long, in microseconds; nothing if there were none.
+    /// The summary of these times in microseconds; `None` if there are none.
     pub fn of(mut times: Vec<u64>) -> Option<Self> {
         times.sort_unstable();
         let count = times.len();
-        // The least of them that so many in a hundred do not exceed.
+        // The smallest time that this percentage of the times does not exceed.
         let part = |hundredths: usize| times[(count * hundredths).div_ceil(100).max(1) - 1];
         let max_us = *times.last()?;
         Some(Self { count, p50_us: part(50), p90_us: part(90), p99_us: part(99), max_us })

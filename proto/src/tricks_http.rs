@@ -1,74 +1,73 @@
-//! Tricks over HTTP: what the bodies of requests say, and how they are answered.
+//! Tricks over HTTP: the bodies of requests and responses.
 //!
-//! Clients of the source's server send what comes easiest to their language, so the body itself
-//! decides what it is, and its headers nothing: an object of JSON, `multipart/form-data`, a
-//! url-encoded form, or lines `name: value`. Answers are lines too, and JSON to whoever asked in
-//! it. The house's server and the referee's seat for clients both speak by this module.
+//! Clients of the original server send whatever is easiest in their language. So the body alone
+//! determines its format, not the headers: a JSON object, `multipart/form-data`, a url-encoded form,
+//! or lines `name: value`. Responses are lines, or JSON if the request was JSON. Both the server of
+//! the house player and the referee's seat for clients use this module.
 
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 use thiserror::Error;
 
-/// Where the game is played.
+/// The path of the server.
 pub const PATH: &str = "/tricks.php";
 
-/// Why a bot that speaks HTTP does not play another game.
+/// The error for an HTTP bot in another game.
 pub const NO_OTHER_GAME: &str = "only tricks is played over http";
-/// The longest body that a request may have, in bytes: of 200 cards, written as wastefully as it
-/// goes, there is room for many times over.
+/// The maximum size of a request body in bytes: many times what 200 cards take.
 pub const LONGEST_BODY: usize = 64 * 1024;
 
-/// The fields that mean something.
+/// The known fields.
 const TOKEN: &str = "token";
 const GAMES: &str = "_games";
 const MOVE: &str = "move";
 
-/// How a client wants to be answered.
+/// The format of a response.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Format {
-    /// In lines.
+    /// Lines `name: value`.
     #[default]
     Lines,
-    /// In an object of JSON.
+    /// A JSON object.
     Json,
 }
 
-/// What a request says. No field is looked into yet.
+/// The fields of a request, not yet validated.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Request {
-    /// Who asks.
+    /// The player's token.
     pub token: Option<String>,
-    /// At how many tables it wants to play.
+    /// The number of tables to play.
     pub games: Option<String>,
-    /// Its cards.
+    /// The cards to play.
     pub cards: Option<String>,
 }
 
-/// Why a body says nothing.
+/// Why a body cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum BodyError {
-    /// It is no text.
+    /// It is not UTF-8.
     #[error("the request is not UTF-8")]
     Encoding,
-    /// It has no form that is known.
+    /// It has no known format.
     #[error("the request has no fields; send token=… as a form, in lines, or as JSON")]
     Shapeless,
-    /// It looked like one of the forms.
-    #[error("the request's {0} is broken off or malformed")]
+    /// It starts like one of the formats.
+    #[error("the request's {0} is malformed or incomplete")]
     Broken(&'static str),
-    /// A field is there more than once.
+    /// A field occurs more than once.
     #[error("{0} is given twice")]
     Doubled(&'static str),
 }
 
 impl Format {
-    /// How the client that sent this body wants to be answered.
+    /// The format for the response to this body.
     pub fn of(body: &[u8]) -> Self {
         if body.trim_ascii_start().starts_with(b"{") { Self::Json } else { Self::Lines }
     }
 
-    /// The media type of answers.
+    /// The media type of responses.
     pub fn media_type(self) -> &'static str {
         match self {
             Self::Lines => "text/plain; charset=utf-8",
@@ -76,8 +75,8 @@ impl Format {
         }
     }
 
-    /// An answer from its lines, each of them `name: value`.
-    pub fn answer(self, lines: &str) -> String {
+    /// A response from its lines, each of them `name: value`.
+    pub fn response(self, lines: &str) -> String {
         match self {
             Self::Lines => format!("{lines}\n"),
             Self::Json => {
@@ -99,7 +98,7 @@ impl Request {
     /// Reads a body.
     ///
     /// # Errors
-    /// If it says nothing, or something twice.
+    /// If the body has no known fields, is malformed, or repeats a field.
     pub fn read(body: &[u8]) -> Result<Self, BodyError> {
         let text = str::from_utf8(body).map_err(|_| BodyError::Encoding)?;
         let text = text.trim_start_matches('\u{feff}').trim_ascii_start();
@@ -116,7 +115,7 @@ impl Request {
         }
     }
 
-    /// The fields that are known; the others do not matter.
+    /// Takes the known fields and ignores the others.
     fn of(fields: Vec<(String, String)>) -> Result<Self, BodyError> {
         let mut request = Self::default();
         for (name, value) in fields {
@@ -144,7 +143,7 @@ fn form(text: &str) -> Result<Vec<(String, String)>, BodyError> {
     decoded.collect()
 }
 
-/// Undoes url-encoding. A percent sign without a number stands for itself.
+/// Decodes url-encoding. A percent sign without two digits stands for itself.
 fn decode(text: &str) -> Result<String, BodyError> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -172,7 +171,7 @@ fn lines(text: &str) -> Vec<(String, String)> {
     fields.map(|(name, value)| (name.trim_ascii().to_owned(), value.to_owned())).collect()
 }
 
-/// The fields of `multipart/form-data`, whose first line is the border between its parts.
+/// The fields of `multipart/form-data`. The first line is the boundary.
 fn multipart(text: &str) -> Result<Vec<(String, String)>, BodyError> {
     let broken = || BodyError::Broken("multipart form");
     let border = text.lines().next().unwrap_or_default().trim_ascii_end();
@@ -206,7 +205,7 @@ fn json(text: &str) -> Result<Vec<(String, String)>, BodyError> {
     Ok(fields.0)
 }
 
-/// All fields of an object, also those that are there twice.
+/// All fields of an object, including duplicates.
 struct Fields(Vec<(String, String)>);
 
 impl<'de> Deserialize<'de> for Fields {
@@ -233,7 +232,7 @@ impl<'de> Deserialize<'de> for Fields {
     }
 }
 
-/// A value as a form would have it: a list of cards is its cards in a row.
+/// A value as text, as in a form: a list of cards is joined by spaces.
 fn plain(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -302,9 +301,9 @@ mod tests {
     #[test]
     fn responses_use_the_same_field_names() {
         let lines = "states: +. .\nscores: 0:1 2:0\nresult: -2";
-        assert_eq!(Format::Lines.answer(lines), format!("{lines}\n"));
+        assert_eq!(Format::Lines.response(lines), format!("{lines}\n"));
         let json = "{\"states\":\"+. .\",\"scores\":\"0:1 2:0\",\"result\":-2}\n";
-        assert_eq!(Format::Json.answer(lines), json);
+        assert_eq!(Format::Json.response(lines), json);
         assert_eq!((Format::of(b"\n{}"), Format::of(b"a=b")), (Format::Json, Format::Lines));
     }
 }

@@ -1,8 +1,8 @@
-//! What was released stays: coordinators, workers and clients of two versions talk to each other
-//! while one of them is upgraded, so no field may change its number or its type, and none may go.
+//! Released messages stay compatible: during an upgrade, coordinators, workers and clients of two
+//! versions talk to each other, so no field may change its number or its type, and none may be removed.
 //!
-//! `proto/released/v1.txt` has a line for everything that a released version says. Something new gets
-//! its line with the release that has it:
+//! `proto/released/v1.txt` has a line for every field, value and method of a released version. New ones
+//! are added at the release:
 //!
 //! ```text
 //! ARBITER_RELEASE=1 cargo test --workspace --test wire
@@ -22,7 +22,7 @@ use prost_types::{
 
 const RELEASED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/released/v1.txt");
 
-/// A field, by its message: the number comes first, since it is what is sent.
+/// A field of a message. The number comes first, since it is what is sent.
 fn field(message: &str, field: &FieldDescriptorProto, oneofs: &[String]) -> String {
     let kind = field.r#type().as_str_name().trim_start_matches("TYPE_").to_lowercase();
     let kind = match field.r#type() {
@@ -68,8 +68,8 @@ fn service(within: &str, described: &ServiceDescriptorProto, lines: &mut BTreeSe
     }
 }
 
-/// Everything that is said now.
-fn now() -> BTreeSet<String> {
+/// All fields, values and methods of the present protocol.
+fn current() -> BTreeSet<String> {
     let set = FileDescriptorSet::decode(arbiter_proto::DESCRIPTION).unwrap();
     let mut lines = BTreeSet::new();
     for file in set.file.iter().filter(|file| file.package().starts_with("arbiter.")) {
@@ -83,18 +83,18 @@ fn now() -> BTreeSet<String> {
 
 #[test]
 fn released_messages_keep_their_meaning() {
-    let now = now();
+    let current = current();
     let before = fs::read_to_string(RELEASED).unwrap_or_default();
     if env::var_os("ARBITER_RELEASE").is_some() {
-        let lines: BTreeSet<_> = before.lines().map(str::to_owned).chain(now.clone()).collect();
+        let lines: BTreeSet<_> = before.lines().map(str::to_owned).chain(current.clone()).collect();
         fs::write(RELEASED, lines.into_iter().collect::<Vec<_>>().join("\n") + "\n").unwrap();
     }
     let before: BTreeSet<_> = before.lines().map(str::to_owned).collect();
     assert!(before.len() > 100, "{RELEASED} has a line for everything");
-    let changed: Vec<_> = before.difference(&now).collect();
+    let changed: Vec<_> = before.difference(&current).collect();
     assert!(
         changed.is_empty(),
-        "an older version would misunderstand this: {changed:#?}\n\
-         give a new field a new number, and keep the old one until nobody sends it"
+        "older versions would misunderstand this: {changed:#?}\n\
+         give a new field a new number, and keep the old field until no version sends it"
     );
 }

@@ -1,31 +1,31 @@
 //! Collusion at tables: which bots score more when a certain other bot sits at the same table.
 //! Pure: no database, no clock.
 //!
-//! A weak bot raises the scores of everybody at its table, and a seat may be better than another.
-//! So every score is compared with what an additive model predicts (`fit`): the bot's own
-//! strength, what each other bot at the table adds to the scores of all others, and the seat. What
-//! remains of a score is its residual.
+//! A weak bot raises the scores of all others at its table, and some seats are better than others. So
+//! every score is compared with the prediction of an additive model (`fit`): the bot's strength, the
+//! effect of each other bot at the table on all scores, and the seat. The difference is the score's
+//! residual.
 //!
 //! **Hypothesis.** For each ordered pair (A, B): A's residuals at tables with B are no greater than
-//! at tables without B. The alternative is that A gains from B beyond what B gives to everybody: B
-//! may lose to A on purpose, or both may play together against the rest of the table.
+//! at tables without B. The alternative is that A gains more from B than all others do: B may lose to
+//! A on purpose, or both may play together against the rest of the table.
 //!
 //! **Test.** The statistic is the sum of A's residuals at tables with B. It is compared with sums
-//! over as many of A's tables drawn by chance, from each stratum (round of an episode) as many as
-//! the pair had there (`permutation`). Each p-value is exact (never too small, whatever the
-//! distribution of A's scores) if A's residuals within a stratum are exchangeable, which they are
-//! if the model holds, its effects are known, and B changes no more than the mean of A's scores.
-//! The effects are estimated from all tables, so that with few bots or few tables p-values are
-//! approximate; the simulations in the tests say how quiet honest fields are, also where one bot
-//! makes all scores at its tables more uncertain. Each table of three or more seats has its own
-//! seed, so each is one observation.
+//! over equally many randomly drawn tables of A, with as many from each stratum (round of an episode)
+//! as the pair had there (`permutation`). Each p-value is exact (never too small, whatever the
+//! distribution of A's scores) if A's residuals within a stratum are exchangeable. They are if the
+//! model holds, its effects are known, and B changes only the mean of A's scores. The effects are
+//! estimated from all tables, so with few bots or few tables p-values are approximate. Simulations in
+//! the tests show how rarely honest bots are flagged, also where one bot makes all scores at its
+//! tables more uncertain. Each table of three or more seats has its own seed, so each is one
+//! observation.
 //!
-//! **Selection.** Benjamini and Hochberg's procedure over all pairs that can be tested (`select`)
-//! keeps the expected share of false discoveries at [`FALSE_DISCOVERIES`]; where no bot colludes,
-//! that is the probability that any pair is flagged.
+//! **Selection.** Benjamini and Hochberg's procedure over all testable pairs (`select`) keeps the
+//! expected share of false discoveries at [`FALSE_DISCOVERIES`]. Where no bot colludes, this is the
+//! probability that any pair is flagged.
 //!
-//! A flagged pair is a reason to read its records and proves nothing: a style that happens to suit
-//! another one looks the same.
+//! A flagged pair is a reason to read its records, not a proof: a style that happens to suit another
+//! style looks the same.
 
 mod fit;
 mod permutation;
@@ -41,22 +41,22 @@ pub use self::tables::{MAX_TABLES, Tables, TooManyTables};
 /// The expected share of honest pairs among those that are flagged.
 pub const FALSE_DISCOVERIES: f64 = 0.05;
 
-/// What a flagged pair means and what it does not, for people.
-pub const CLAIM: &str = "A flagged pair is evidence for a look at the records, not proof: the bot \
-    scores more with the partner at its table than strengths and seats predict, by collusion or \
-    because one style happens to suit the other. Of the pairs that are flagged 5 % are expected to \
-    be chance. A pair that is not flagged is not shown to be honest.";
+/// What a flagged pair means, for people.
+pub const CLAIM: &str = "A flagged pair is a reason to read its records, not a proof: the bot scores \
+    more with the partner at its table than strengths and seats predict. The cause may be collusion, \
+    or one style that suits the other. About 5 % of the flagged pairs are expected to be chance. A \
+    pair that is not flagged is not proved honest.";
 
-/// What was found.
+/// The result of a search.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Collusion {
-    /// The tables that were looked at: those with three seats and more.
+    /// The number of examined tables: those with three or more seats.
     pub tables: usize,
-    /// Ordered pairs that were tested.
+    /// The number of tested ordered pairs.
     pub tested: usize,
-    /// Those that are flagged.
+    /// The number of flagged pairs.
     pub flagged: usize,
-    /// The pairs with the least p-values, the least first: as many as were asked for.
+    /// The pairs with the smallest p-values, the smallest first, up to the requested number.
     pub pairs: Vec<Pair>,
 }
 
@@ -65,28 +65,27 @@ pub struct Collusion {
 pub struct Pair {
     /// The bot whose scores are compared.
     pub bot: Entrant,
-    /// The bot that is at its table, or is not.
+    /// The bot whose presence is tested.
     pub partner: Entrant,
-    /// Tables with both.
+    /// The number of tables with both.
     pub together: usize,
     /// The bot's mean score at tables with the partner.
     pub mean_with: f64,
     /// The bot's mean score at tables without the partner.
     pub mean_without: f64,
-    /// By how much more the bot scores with the partner than strengths and seats predict.
+    /// How much more the bot scores with the partner than strengths and seats predict.
     pub difference: f64,
-    /// The same for the partner at tables with the bot: negative where points pass from one to the
-    /// other.
+    /// The same for the partner at tables with the bot: negative if points pass from one to the other.
     pub partner_difference: f64,
     /// The p-value of the pair.
     pub p: f64,
-    /// The least share of false discoveries at which the pair would be flagged.
+    /// The smallest share of false discoveries at which the pair would be flagged.
     pub q: f64,
     /// Whether `q` is at most [`FALSE_DISCOVERIES`].
     pub flagged: bool,
 }
 
-/// A pair's p-value, as small as it can be stored: there may be millions.
+/// A pair's p-value in few bytes: there may be millions.
 #[derive(Clone, Copy, Debug)]
 struct TestedPair {
     bot: u32,
@@ -99,10 +98,10 @@ fn float(number: usize) -> f64 {
     number as f64
 }
 
-/// Tests all ordered pairs and returns the `most` of them with the least p-values.
+/// Tests all ordered pairs and returns the `limit` pairs with the smallest p-values.
 ///
-/// The same tables, in the same order, and the same seed give the same answer everywhere.
-pub fn analyze(tables: &Tables, seed: Seed, most: usize) -> Collusion {
+/// The same tables in the same order and the same seed always give the same result.
+pub fn analyze(tables: &Tables, seed: Seed, limit: usize) -> Collusion {
     let residuals = fit::residuals(tables);
     let appearances = Appearances::new(tables, &residuals);
     let mut budget = Budget::new(tables.bots(), FALSE_DISCOVERIES);
@@ -128,7 +127,7 @@ pub fn analyze(tables: &Tables, seed: Seed, most: usize) -> Collusion {
             flagged: *q <= FALSE_DISCOVERIES,
         }
     };
-    let pairs = tested.iter().zip(&qs).take(most).map(pair).collect();
+    let pairs = tested.iter().zip(&qs).take(limit).map(pair).collect();
     Collusion { tables: tables.len(), tested: tested.len(), flagged, pairs }
 }
 

@@ -1,4 +1,4 @@
-//! Means with their intervals. They are shown to people and decide nothing.
+//! Means with confidence intervals, for people. They decide nothing.
 
 use super::U256;
 
@@ -7,7 +7,7 @@ use super::U256;
 pub struct Mean {
     /// The mean.
     pub mean: f64,
-    /// Half the width of its 95 % interval; unknown after a single match.
+    /// Half the width of its 95 % interval; `None` after a single match.
     pub margin: Option<f64>,
 }
 
@@ -18,11 +18,11 @@ const STUDENT: [f64; 30] = [
     2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056,
     2.052, 2.048, 2.045, 2.042,
 ];
-/// The same with more degrees of freedom: that of the normal distribution.
+/// The quantile for more degrees of freedom: that of the normal distribution.
 const NORMAL: f64 = 1.960;
 
 impl Mean {
-    /// The mean of so many numbers with this sum and this sum of squares; none of no numbers.
+    /// The mean of `count` numbers with this sum and sum of squares; `None` if `count` is 0.
     #[expect(clippy::cast_precision_loss, reason = "a mean is shown with a few digits")]
     pub fn of(count: i64, sum: i128, squares: U256) -> Option<Self> {
         if count <= 0 {
@@ -31,7 +31,7 @@ impl Mean {
         let n = count as f64;
         let mean = sum as f64 / n;
         let degrees = count - 1;
-        // n Σx² − (Σx)², exact: rounded, little would be left of two numbers that are nearly equal.
+        // n Σx² − (Σx)² must be exact: the two terms are nearly equal, so rounding would destroy it.
         let scatter = match squares.checked_mul(count.unsigned_abs()) {
             Some(product) => product.saturating_sub(U256::square(sum)).to_f64(),
             None => (squares.to_f64() * n - (sum as f64).powi(2)).max(0.0),
@@ -76,7 +76,7 @@ mod tests {
         assert_eq!(mean_of([7; 3]).margin, Some(0.0));
     }
 
-    /// The same numbers, so many times greater, have a margin so many times wider.
+    /// Scaling the scores scales the margin by the same factor.
     #[test]
     fn intervals_of_large_scores_are_right() {
         let great = 2_000_000_000_000_000_000;

@@ -1,8 +1,8 @@
-//! Who is ranked.
+//! Entrants.
 
 use std::fmt;
 
-/// A version's number in its edition, counted from 0, as schedules number their bots.
+/// The number of a version in its edition, from 0. Schedules number their bots in the same way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Entrant(pub i32);
 

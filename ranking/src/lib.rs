@@ -1,9 +1,9 @@
-//! Rankings: sums over matches, put into order. Pure: no database, no clock.
+//! Rankings: sorted sums over matches. Pure: no database, no clock.
 //!
-//! Every tie-break of a game is a sum over matches of small integers, compared from the
-//! left; a ranking is therefore a [`Tally`] for each entrant and a sort. Adding results one by one
-//! as they come, in any order, gives the same as adding all of them at the end. Sums are exact;
-//! only means and their intervals, which decide nothing, are floating-point numbers.
+//! Every tie-break of a game is a sum over matches of small integers, and tie-breaks are compared from
+//! the left. A ranking is therefore a [`Tally`] for each entrant and a sort. The order in which
+//! results are added does not matter. Sums are exact; only means and their intervals, which decide
+//! nothing, are floating-point numbers.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -25,15 +25,15 @@ pub use head_to_head::{HeadToHead, HeadToHeads, PairFilter};
 pub use scored_match::ScoredMatch;
 pub use u256::{ParseU256Error, U256};
 
-/// Sums over the matches of one entrant.
+/// The sums over the matches of one entrant.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Matches.
+    /// The number of matches.
     pub matches: i64,
-    /// The components of the ranking.
+    /// The sums of the components of the ranking.
     pub score: Vec<i128>,
-    /// The squares of the first component, for its interval. They need more bits than the scores:
-    /// 43 squares of 2·10¹⁸ leave an `i128`.
+    /// The sum of the squares of the first component, for its interval. It needs more bits than the
+    /// scores: 43 squares of 2·10¹⁸ overflow an `i128`.
     pub squares: U256,
     /// Forfeits by kind, in the order of [`Forfeit::ALL`].
     pub forfeits: [i64; Forfeit::ALL.len()],
@@ -42,7 +42,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Adds what one match brought.
+    /// Adds one match.
     fn add(&mut self, parts: &[i128], forfeit: Option<Forfeit>, bad_answers: i32) {
         self.matches += 1;
         add_parts(&mut self.score, parts);
@@ -54,7 +54,7 @@ impl Tally {
         self.bad_answers += i64::from(bad_answers);
     }
 
-    /// The sums over these matches and those.
+    /// Adds the sums of other matches.
     pub fn merge(&mut self, other: &Self) {
         self.matches += other.matches;
         add_parts(&mut self.score, &other.score);
@@ -77,12 +77,12 @@ fn add_parts(sum: &mut Vec<i128>, parts: &[i128]) {
         sum.resize(parts.len(), 0);
     }
     for (sum, part) in sum.iter_mut().zip(parts) {
-        // Far from overflow within the bounds that reports are held to: it must not stop a board.
+        // The bounds of reports are far from overflow; a leaderboard must never panic.
         *sum = sum.saturating_add(*part);
     }
 }
 
-/// Sums over the matches of every entrant of a game.
+/// The tallies of all entrants of a game.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tallies {
     game: Game,
@@ -107,43 +107,43 @@ impl Tallies {
         }
     }
 
-    /// How many matches were added.
+    /// The number of added matches.
     pub fn matches(&self) -> i64 {
         self.matches
     }
 
-    /// The sums of each entrant that has played, in order.
+    /// The tally of each entrant that has played, by entrant.
     pub fn by_entrant(&self) -> &BTreeMap<Entrant, Tally> {
         &self.by_entrant
     }
 }
 
-/// Who is to be ranked.
+/// An entrant to rank.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Contestant {
-    /// Its number in the edition.
+    /// The entrant.
     pub entrant: Entrant,
     /// When its version was submitted.
     pub submitted_at: OffsetDateTime,
-    /// Its sums.
+    /// Its tally.
     pub tally: Tally,
 }
 
-/// A place in a ranking.
+/// An entrant with its rank.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RankedContestant {
-    /// From 1. Equals share a place, and the next ones are as far behind as if they did not.
+    /// The rank, from 1. Equal entrants share a rank, and the following ranks are skipped.
     pub rank: usize,
-    /// Whether somebody else has the same place.
+    /// Whether another entrant has the same rank.
     pub tied: bool,
-    /// PairFilter place it is.
+    /// The entrant.
     pub contestant: Contestant,
 }
 
 /// Whether `a` ranks higher (less), lower, or the same.
 fn compare(game: &Game, a: &Contestant, b: &Contestant) -> Ordering {
     let sums = if game.ranking.by_mean {
-        // Both means times both numbers of matches: exact.
+        // Both means multiplied by both numbers of matches: exact.
         let times = |score: &[i128], matches: i64| -> Vec<i128> {
             let matches = i128::from(matches.max(1));
             score.iter().map(|part| part.saturating_mul(matches)).collect()
@@ -157,14 +157,15 @@ fn compare(game: &Game, a: &Contestant, b: &Contestant) -> Ordering {
     if game.ranking.earlier_wins { sums.then_with(earlier) } else { sums }
 }
 
-/// Compares component by component; what is missing is 0, as for an entrant without matches.
+/// Compares component by component. Missing components count as 0: an entrant without matches has
+/// none.
 fn compare_parts(a: &[i128], b: &[i128]) -> Ordering {
     let part = |parts: &[i128], index: usize| parts.get(index).copied().unwrap_or(0);
     let differences = (0..a.len().max(b.len())).map(|index| part(a, index).cmp(&part(b, index)));
     differences.fold(Ordering::Equal, Ordering::then)
 }
 
-/// Ranks contestants by the rules of `game`, the best first; equals by their numbers.
+/// Ranks contestants by the rules of `game`, the best first. Equal ones are ordered by their numbers.
 pub fn rank(game: &Game, mut contestants: Vec<Contestant>) -> Vec<RankedContestant> {
     contestants.sort_by(|a, b| compare(game, a, b).then(a.entrant.cmp(&b.entrant)));
     let same = |a: usize, b: usize| {

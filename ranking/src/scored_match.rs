@@ -1,22 +1,21 @@
-//! What a match brings to a ranking.
+//! A match as input to a ranking.
 
 use arbiter_games::{Forfeit, Game};
 
 use crate::entrant::Entrant;
 
-/// What one match came to.
+/// The entrants and results of one match.
 #[derive(Clone, Copy, Debug)]
 pub struct ScoredMatch<'a> {
     /// The entrants, seat 1 first.
     pub seats: &'a [Entrant],
-    /// Every seat's score in a row, seat 1 first.
+    /// The scores of all seats, concatenated, seat 1 first.
     pub scores: &'a [i64],
-    /// What each seat brought from earlier matches of its episode; nothing where nothing is
-    /// carried.
+    /// The score that each seat carried from earlier matches of its episode; empty if none is carried.
     pub carried: &'a [i64],
-    /// Each seat's forfeit; nothing if nobody forfeited.
+    /// Each seat's forfeit; empty if no seat forfeited.
     pub forfeits: &'a [Option<Forfeit>],
-    /// Each seat's bad answers; nothing if there were none.
+    /// Each seat's bad answers; empty if there were none.
     pub bad_answers: &'a [i32],
 }
 
@@ -27,16 +26,16 @@ impl<'a> ScoredMatch<'a> {
         self.seats.iter().copied().zip(self.scores.chunks_exact(components.max(1)))
     }
 
-    /// What a seat's score adds to the ranking of `game`: its components, and in games with
-    /// episodes those that a bot did not play to the end, counted downwards.
+    /// What a seat's score adds to the ranking of `game`: its components and, in games with episodes,
+    /// -1 if the bot drops out of the episode.
     pub(crate) fn contribution(&self, game: &Game, seat: usize, score: &[i64]) -> Vec<i128> {
         let mut parts: Vec<i128> = score.iter().copied().map(i128::from).collect();
         if let (Some(carried), Some(first)) = (self.carried.get(seat), parts.first_mut()) {
             *first -= i128::from(*carried);
         }
         if let Some(episodes) = &game.episodes {
-            // The bot drops out of the episode, so this is once an episode at most.
-            parts.push(if score.first() < Some(&episodes.least) { -1 } else { 0 });
+            // The bot drops out, so this happens at most once an episode.
+            parts.push(if score.first() < Some(&episodes.min_score) { -1 } else { 0 });
         }
         parts
     }

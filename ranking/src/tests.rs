@@ -220,7 +220,7 @@ proptest! {
         prop_assert_eq!(&merged, whole.by_entrant());
     }
 
-    /// Ranks are 1 for the best and never skip anybody.
+    /// A rank is 1 plus the number of better entrants.
     #[test]
     fn ranks_count_the_better_entrants(sums in prop::collection::vec((0..4i128, 0..3i128), 1..30)) {
         let sums: Vec<_> = sums.into_iter().map(|(a, b)| vec![a, b]).collect();

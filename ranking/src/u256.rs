@@ -1,25 +1,25 @@
-//! Whole numbers of 256 bits, for sums of squares: the square of one score may take 130 bits.
+//! 256-bit unsigned integers for sums of squares: the square of one score may take 130 bits.
 
 use core::fmt;
 use core::str::FromStr;
 
 use thiserror::Error;
 
-/// The digits of a number are read and written in groups of so many.
+/// Numbers are printed in groups of this many digits.
 const DIGITS: usize = 19;
-/// 10 to that power, the greatest that fits.
+/// 10 to that power, the greatest one in a `u64`.
 const GROUP: u64 = 10_u64.pow(19);
 
-/// A whole number from 0 to 2²⁵⁶ − 1. Sums end at the greatest one.
+/// An integer from 0 to 2²⁵⁶ − 1. Sums saturate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct U256 {
     /// The lowest 64 bits first.
     limbs: [u64; 4],
 }
 
-/// A text is no whole number.
+/// A text that is not an unsigned integer.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("{0:?} is no whole number of digits alone")]
+#[error("{0:?} is not a whole number: write digits only")]
 pub struct ParseU256Error(String);
 
 impl U256 {
@@ -47,7 +47,7 @@ impl U256 {
         Self::product(number.unsigned_abs(), number.unsigned_abs())
     }
 
-    /// This times `factor` plus `more`; `None` if that is too great.
+    /// `self * factor + more`; `None` on overflow.
     fn times_plus(self, factor: u64, more: u64) -> Option<Self> {
         let mut carry = more;
         let limbs = self.limbs.map(|limb| {
@@ -58,12 +58,12 @@ impl U256 {
         (carry == 0).then_some(Self { limbs })
     }
 
-    /// The product with a number; `None` if it is too great.
+    /// `self * factor`; `None` on overflow.
     pub fn checked_mul(self, factor: u64) -> Option<Self> {
         self.times_plus(factor, 0)
     }
 
-    /// The sum, or the greatest number if it is less.
+    /// The sum, or [`Self::MAX`] on overflow.
     #[must_use]
     pub fn saturating_add(self, other: Self) -> Self {
         let mut carry = 0;
@@ -131,7 +131,7 @@ impl fmt::Display for U256 {
 impl FromStr for U256 {
     type Err = ParseU256Error;
 
-    /// Reads digits; a number that is too great is the greatest there is.
+    /// Parses decimal digits; too great a number becomes [`Self::MAX`].
     fn from_str(text: &str) -> Result<Self, ParseU256Error> {
         let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
         if text.is_empty() || !digits(text) {

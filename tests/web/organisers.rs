@@ -134,7 +134,7 @@ fn the_collusion_page_shows_the_same_data_as_the_command() {
     assert_eq!((&printed[0]["tables"], &printed[0]["tested"]), (&json!(5), &json!(20)));
     assert_eq!(printed[0]["flagged"], 0, "five tables are too few for evidence");
     let page = browser.page("/t/tables/collusion");
-    assert!(text(&page).contains("evidence for a look at the records, not proof"), "{page}");
+    assert!(text(&page).contains("a reason to read its records, not a proof"), "{page}");
     let found = rows(&page, "collusion");
     assert_eq!((found.len(), printed.len()), (20, 21));
     for (row, pair) in found.iter().zip(&printed[1..]) {

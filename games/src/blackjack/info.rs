@@ -62,7 +62,7 @@ pub fn game() -> Game {
         ranking: Ranking { by_mean: false, earlier_wins: true },
         episodes: Some(EpisodeInfo {
             rounds_param: "rounds".into(),
-            least: ANTE,
+            min_score: ANTE,
             column: "solvent".into(),
             official_rounds: 5,
         }),

@@ -1,13 +1,12 @@
 //! The additive model: score = the bot's strength + what each other bot at the table adds to the
 //! scores of all others + the seat. Fitted by weighted least squares.
 //!
-//! Weights matter. Some bots play with much more chance than others, and some rounds do. Without
-//! weights, chance in the scores of wild bots would get into what is estimated of their companions,
-//! and from there into the residuals of quiet bots at the same tables, where it would look like an
-//! effect of the pair. With weights by variance the residuals of a bot at tables with another one
-//! vary less than by the bot's own chance alone, so errors of estimation make the test more
-//! cautious. Variances are products of one of the bot and one of the stratum, found by fitting
-//! again with those of the last residuals.
+//! The weights are needed because some bots, and some rounds, have a much higher variance than others.
+//! Without weights, the noise of such bots would enter the estimates of the other bots at their tables
+//! and so the residuals of low-variance bots, where it would look like an effect of the pair. With
+//! weights by variance, errors of estimation make the test more cautious. A variance is the product of
+//! one of the bot and one of the stratum; both are found by fitting again with the variances of the
+//! last residuals.
 //!
 //! The normal equations are solved by conjugate gradients (CGLS: Björck, "Numerical Methods for
 //! Least Squares Problems", 1996, section 7.4), which only ask for products with the tables, so
@@ -17,19 +16,19 @@
 use super::float;
 use super::tables::{TableView, Tables};
 
-/// How often the model is fitted: first with equal weights, then with those of the fit before.
+/// The number of fits: the first with equal weights, then each with the weights of the previous fit.
 const FITS: usize = 4;
 
-/// After so many steps a fit is taken as it is. Balanced tables take about ten.
-const MOST_STEPS: usize = 300;
+/// The maximum number of steps of a fit. Balanced tables take about ten.
+const MAX_STEPS: usize = 300;
 
-/// A fit is good when the squared norm of the gradient has fallen to this share.
-const ENOUGH: f64 = 1e-20;
+/// A fit ends when the squared norm of the gradient has fallen to this share.
+const TOLERANCE: f64 = 1e-20;
 
-/// No variance is taken for less than this share of that of all scores together.
-const LEAST_VARIANCE: f64 = 1e-4;
+/// The minimum variance of a bot, as a share of the variance of all scores.
+const MIN_VARIANCE: f64 = 1e-4;
 
-/// What the model does not predict of each score, in the order of the scores.
+/// The residual of each score, in the order of the scores.
 pub(super) fn residuals(tables: &Tables) -> Vec<f64> {
     let mut model = Model::new(tables);
     let mut residuals = Vec::new();
@@ -44,19 +43,19 @@ fn square(vector: &[f64]) -> f64 {
     vector.iter().map(|value| value * value).sum()
 }
 
-/// Effects in a row: of each bot on its own score, of each bot on the others' scores, of each kind
-/// of seat.
+/// The effects are one vector: of each bot on its own score, of each bot on the others' scores, of each
+/// kind of seat.
 struct Model<'a> {
     tables: &'a Tables,
     bots: usize,
-    /// The standard deviation of each bot's scores, in any unit.
+    /// The standard deviation of each bot's scores, up to a common factor.
     spread_of_bots: Vec<f64>,
-    /// That of each stratum, in any other.
+    /// The standard deviation of each stratum, up to a common factor.
     spread_of_strata: Vec<f64>,
 }
 
 impl<'a> Model<'a> {
-    /// A model in which all scores weigh the same.
+    /// A model with equal weights.
     fn new(tables: &'a Tables) -> Self {
         let bots = tables.bots() as usize;
         let strata = usize::from(tables.strata());
@@ -71,9 +70,9 @@ impl<'a> Model<'a> {
         self.gradient(&weighted, &mut gradient);
         let mut direction = gradient.clone();
         let mut norm = square(&gradient);
-        let goal = norm * ENOUGH;
+        let goal = norm * TOLERANCE;
         let mut change = vec![0.0; weighted.len()];
-        for _ in 0..MOST_STEPS {
+        for _ in 0..MAX_STEPS {
             if norm <= goal {
                 break;
             }
@@ -96,8 +95,8 @@ impl<'a> Model<'a> {
         weighted
     }
 
-    /// Estimates spreads from residuals: those of strata with the last ones of bots, then those of
-    /// bots with these.
+    /// Estimates the deviations from residuals: first of the strata with the last ones of the bots,
+    /// then of the bots with the new ones of the strata.
     fn reweigh(&mut self, residuals: &[f64]) {
         if square(residuals) <= 0.0 {
             return;
@@ -121,11 +120,11 @@ impl<'a> Model<'a> {
             *number += 1;
             level += scaled;
         });
-        let least = (LEAST_VARIANCE * level / float(residuals.len())).sqrt();
+        let least = (MIN_VARIANCE * level / float(residuals.len())).sqrt();
         self.spread_of_bots = bots.iter().map(|bot| spread(bot).max(least)).collect();
     }
 
-    /// Goes through all places with the bot and the stratum of each.
+    /// Calls `see` for every score with its index, its bot and its stratum.
     fn each(&self, mut see: impl FnMut(usize, usize, usize)) {
         for TableView { bots, places, stratum, .. } in self.tables.iter() {
             for (place, bot) in places.zip(bots) {
@@ -134,7 +133,7 @@ impl<'a> Model<'a> {
         }
     }
 
-    /// Changes each value by its spread.
+    /// Applies `change` to each value and its deviation.
     fn weigh(&self, values: &mut [f64], change: impl Fn(f64, f64) -> f64) {
         self.each(|place, bot, stratum| {
             let spread = self.spread_of_bots[bot] * self.spread_of_strata[stratum];
@@ -142,17 +141,17 @@ impl<'a> Model<'a> {
         });
     }
 
-    /// The weighted scores that effects come to.
+    /// The weighted scores that these effects predict.
     fn predict(&self, effects: &[f64], scores: &mut [f64]) {
         let (own, rest) = effects.split_at(self.bots);
         let (given, seat) = rest.split_at(self.bots);
         for TableView { bots, places, kind, stratum } in self.tables.iter() {
             let all: f64 = bots.iter().map(|bot| given[*bot as usize]).sum();
-            let loud = self.spread_of_strata[usize::from(stratum)];
+            let stratum_spread = self.spread_of_strata[usize::from(stratum)];
             for (number, (place, bot)) in places.zip(bots).enumerate() {
                 let bot = *bot as usize;
                 let score = own[bot] + all - given[bot] + seat[kind + number];
-                scores[place] = score / (self.spread_of_bots[bot] * loud);
+                scores[place] = score / (self.spread_of_bots[bot] * stratum_spread);
             }
         }
     }
@@ -163,9 +162,10 @@ impl<'a> Model<'a> {
         let (own, rest) = effects.split_at_mut(self.bots);
         let (given, seat) = rest.split_at_mut(self.bots);
         for TableView { bots, places, kind, stratum } in self.tables.iter() {
-            let loud = self.spread_of_strata[usize::from(stratum)];
-            let weighted =
-                |place: usize, bot: u32| scores[place] / (self.spread_of_bots[bot as usize] * loud);
+            let stratum_spread = self.spread_of_strata[usize::from(stratum)];
+            let weighted = |place: usize, bot: u32| {
+                scores[place] / (self.spread_of_bots[bot as usize] * stratum_spread)
+            };
             let each = places.clone().zip(bots);
             let all: f64 = each.map(|(place, bot)| weighted(place, *bot)).sum();
             for (number, (place, bot)) in places.zip(bots).enumerate() {

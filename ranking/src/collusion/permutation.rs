@@ -1,12 +1,12 @@
-//! Permutation tests: how often as many of a bot's tables, drawn by chance, come to as much as its
+//! Permutation tests: how often randomly drawn tables of a bot have as great a sum of residuals as its
 //! tables with a partner.
 //!
-//! Draws go on until [`ENOUGH`] of them reached what was observed, or until there were so many that
-//! more would not matter (Besag and Clifford, "Sequential Monte Carlo p-values", 1991): pairs that
-//! are nothing special cost a few dozen draws. The p-value is ENOUGH / draws in the first case and
+//! Draws continue until [`ENOUGH`] of them have reached the observed sum, or until there are so many
+//! that more would not matter (Besag and Clifford, "Sequential Monte Carlo p-values", 1991). Ordinary
+//! pairs cost a few dozen draws. The p-value is ENOUGH / draws in the first case and
 //! (reached + 1) / (draws + 1) in the second (Phipson and Smyth, "Permutation p-values should never
-//! be zero", 2010); both are never too small. All partners that met a bot equally often share its
-//! draws, since chance means the same for them.
+//! be zero", 2010); neither is ever too small. All partners that met a bot equally often share its
+//! draws, since the same distribution applies to them.
 
 use std::collections::BTreeMap;
 
@@ -15,46 +15,46 @@ use arbiter_games::{Dice, Seed};
 use super::tables::{TableView, Tables};
 use super::{TestedPair, float};
 
-/// So many draws that reach what was observed are enough.
+/// Draws end once this many have reached the observed sum.
 const ENOUGH: u64 = 20;
 
-/// The most draws for a partner.
-const MOST_DRAWS: u64 = 1 << 25;
+/// The maximum number of draws for a partner.
+const MAX_DRAWS: u64 = 1 << 25;
 
-/// So many residuals are drawn in all, about; the draws of bots that are tested after that end at
-/// [`LEAST_DRAWS`], which makes their p-values coarser, and not smaller. A minute of a processor.
-const MOST_DRAWN: u64 = 1 << 33;
+/// The approximate total number of drawn residuals: a minute of processor time. After that, draws end
+/// at [`MIN_DRAWS`], which makes p-values coarser, but not smaller.
+const MAX_DRAWN: u64 = 1 << 33;
 
-/// Draws that there may be for any partner.
-const LEAST_DRAWS: u64 = 1 << 16;
+/// The number of draws that every partner may have.
+const MIN_DRAWS: u64 = 1 << 16;
 
-/// Residuals are rounded to this part of the greatest one, so that sums of them are exact and equal
-/// ones stay equal.
+/// Residuals are rounded to this fraction of the greatest one, so that their sums are exact and equal
+/// residuals stay equal.
 const STEPS: f64 = 16_777_216.0;
 
-/// How many draws there may be.
+/// The budget of draws.
 #[derive(Debug)]
 pub(super) struct Budget {
-    /// For a partner.
-    most: u64,
-    /// Residuals that may still be drawn.
+    /// The maximum number of draws for a partner.
+    max: u64,
+    /// The number of residuals that may still be drawn.
     left: u64,
 }
 
 impl Budget {
-    /// As many draws as let a single one of all pairs of so many bots be selected at a share of
-    /// false discoveries, four times over.
+    /// Four times the draws that are needed to select a single pair of all pairs of `bots` bots at
+    /// this share of false discoveries.
     pub(super) fn new(bots: u32, share: f64) -> Self {
         let pairs = f64::from(bots) * f64::from(bots.saturating_sub(1));
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
         let wanted = (4.0 * pairs / share).ceil() as u64;
-        Self { most: wanted.clamp(ENOUGH, MOST_DRAWS), left: MOST_DRAWN }
+        Self { max: wanted.clamp(ENOUGH, MAX_DRAWS), left: MAX_DRAWN }
     }
 
-    /// The most draws for partners with so many tables.
+    /// The maximum number of draws for partners with this many tables.
     fn draws(&self, tables: u32) -> u64 {
         let affordable = self.left / u64::from(tables.max(1));
-        self.most.min(affordable.max(LEAST_DRAWS))
+        self.max.min(affordable.max(MIN_DRAWS))
     }
 
     fn spend(&mut self, draws: u64, tables: u32) {
@@ -62,20 +62,20 @@ impl Budget {
     }
 }
 
-/// Where each bot sat, and what the model does not predict of its scores.
+/// The tables of each bot and the residuals of its scores.
 #[derive(Debug)]
 pub(super) struct Appearances<'a> {
     tables: &'a Tables,
     residuals: &'a [f64],
-    /// The same, rounded to whole numbers.
+    /// The residuals, rounded to integers.
     rounded: Vec<i32>,
-    /// The tables of all bots, bot after bot, each bot's ordered by stratum.
+    /// The tables of all bots, concatenated, each bot's ordered by stratum.
     of_bots: Vec<u32>,
     /// Where the tables of each bot end.
     ends: Vec<u32>,
 }
 
-/// What a bot scored with and without a partner.
+/// The scores of a bot with and without a partner.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Comparison {
     pub(super) together: usize,
@@ -84,10 +84,10 @@ pub(super) struct Comparison {
     pub(super) difference: f64,
 }
 
-/// What a bot's tables with a partner came to.
+/// The observed tables of a bot with a partner.
 #[derive(Clone, Debug, Default)]
 struct Observed {
-    /// How many there were in each stratum.
+    /// Their number in each stratum.
     tables: Vec<u32>,
     sum: i64,
 }
@@ -124,7 +124,7 @@ impl<'a> Appearances<'a> {
         Self { tables, residuals, rounded, of_bots, ends }
     }
 
-    /// The tables of a bot, and where its score is.
+    /// The tables of a bot, with the index of its score in each.
     fn of(&self, bot: u32) -> impl Iterator<Item = (TableView<'a>, usize)> {
         let end = self.ends[bot as usize] as usize;
         let start = bot.checked_sub(1).map_or(0, |before| self.ends[before as usize] as usize);
@@ -159,7 +159,7 @@ impl<'a> Appearances<'a> {
                 with.sum += residual;
             }
         }
-        // Partners that met the bot equally often, by what their tables came to.
+        // Partners that met the bot equally often, with their sums.
         let mut groups: BTreeMap<Vec<u32>, Vec<(i64, u32)>> = BTreeMap::new();
         for (partner, Observed { tables, sum }) in observed {
             let differs =
@@ -203,11 +203,11 @@ impl<'a> Appearances<'a> {
     }
 }
 
-/// The sum of as many numbers of each stratum as are asked for, drawn by chance.
+/// The sum of `counts[s]` randomly drawn numbers from each stratum s.
 fn draw(strata: &mut [Vec<i64>], counts: &[u32], dice: &mut Dice) -> i64 {
     let mut sum = 0;
     for (numbers, count) in strata.iter_mut().zip(counts) {
-        // A shuffle that ends early: whatever the order was before, each choice is as likely.
+        // A partial shuffle: whatever the order was before, all choices are equally likely.
         for place in 0..*count as usize {
             let other = place + dice.index(numbers.len() - place);
             numbers.swap(place, other);
@@ -217,12 +217,12 @@ fn draw(strata: &mut [Vec<i64>], counts: &[u32], dice: &mut Dice) -> i64 {
     sum
 }
 
-/// The p-values of sums in ascending order, and how many draws that took: at most `most`.
+/// The p-values of sums in ascending order, and the number of draws: at most `most`.
 fn p_values(sums: &[i64], most: u64, mut draw: impl FnMut() -> i64) -> (Vec<f64>, u64) {
     let mut reached = vec![0_u64; sums.len()];
     let mut ps = Vec::with_capacity(sums.len());
     let mut draws = 0;
-    // A smaller sum is reached whenever a greater one is, so they are done in their order.
+    // Whenever a greater sum is reached, a smaller one is too, so they finish in order.
     while ps.len() < sums.len() && draws < most {
         draws += 1;
         let drawn = draw();
@@ -278,9 +278,9 @@ mod tests {
     #[test]
     fn the_budget_of_draws_runs_out() {
         let mut budget = Budget::new(1000, 0.05);
-        assert_eq!(budget.draws(3), MOST_DRAWS);
-        budget.spend(MOST_DRAWN, 1);
-        assert_eq!(budget.draws(3), LEAST_DRAWS);
+        assert_eq!(budget.draws(3), MAX_DRAWS);
+        budget.spend(MAX_DRAWN, 1);
+        assert_eq!(budget.draws(3), MIN_DRAWS);
         assert_eq!(Budget::new(10, 0.05).draws(3), 7200);
     }
 }

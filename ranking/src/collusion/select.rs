@@ -1,4 +1,4 @@
-//! Which p-values are small enough among so many (Benjamini and Hochberg 1995).
+//! Selection of significant p-values among many (Benjamini and Hochberg 1995).
 //!
 //! The procedure controls the share of false discoveries for p-values that are independent or
 //! positively dependent. Those of one bot's partners are slightly negatively dependent, as the
@@ -6,7 +6,7 @@
 
 use super::{TestedPair, float};
 
-/// Sorts pairs by their p-values, and returns the q-value of each: the least share of false
+/// Sorts pairs by their p-values, and returns the q-value of each: the smallest share of false
 /// discoveries at which it would be selected.
 pub(super) fn q_values(tested: &mut [TestedPair]) -> Vec<f64> {
     let order = |one: &TestedPair, other: &TestedPair| {

@@ -1,4 +1,4 @@
-//! The tables that are looked at, as compactly as they can be kept.
+//! The examined tables, in compact form.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -8,32 +8,32 @@ use thiserror::Error;
 
 use crate::ScoredMatch;
 
-/// The most tables that are looked at. A table of four takes about 100 bytes, so the memory for
-/// them stays below 200 MB.
+/// The maximum number of tables. A table of four takes about 100 bytes, so all tables stay below
+/// 200 MB.
 pub const MAX_TABLES: usize = 1_500_000;
 
-/// The fewest seats of a table at which two bots can play together against another one.
-const FEWEST_SEATS: usize = 3;
+/// The minimum number of seats at which two bots can play together against another one.
+const MIN_SEATS: usize = 3;
 
 /// There are more than [`MAX_TABLES`] tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("more than {MAX_TABLES} tables are not looked at")]
+#[error("there are too many tables: at most {MAX_TABLES} can be searched")]
 pub struct TooManyTables;
 
-/// Tables with three seats and more, and the first component of each score.
+/// Tables with three or more seats, and the first component of each score.
 #[derive(Clone, Debug, Default)]
 pub struct Tables {
     /// The number of each entrant that sat at a table, in the order of its first table.
     index: BTreeMap<Entrant, u32>,
     entrants: Vec<Entrant>,
-    /// The bots in all seats, table after table.
+    /// The bots of all seats, table by table.
     seats: Vec<u32>,
-    /// What each of them scored.
+    /// Their scores.
     scores: Vec<f64>,
     rows: Vec<Table>,
     /// The number of the first seat of a stratum and a number of seats among all kinds of seats.
     kinds: BTreeMap<(u16, usize), u32>,
-    /// How many kinds of seats there are.
+    /// The number of kinds of seats.
     kinds_of_seats: u32,
     strata: u16,
 }
@@ -41,23 +41,23 @@ pub struct Tables {
 /// A table.
 #[derive(Clone, Copy, Debug)]
 struct Table {
-    /// Where its seats end.
+    /// The end of its seats in the list of all seats.
     end: u32,
     /// The kind of its first seat; the others follow.
     kind: u32,
     stratum: u16,
 }
 
-/// A table as it is read.
+/// A view of a table.
 #[derive(Clone, Debug)]
 pub(super) struct TableView<'a> {
     /// The bots, seat 1 first.
     pub(super) bots: &'a [u32],
-    /// Where their scores and residuals are.
+    /// The indices of their scores and residuals.
     pub(super) places: Range<usize>,
     /// The kind of the first seat.
     pub(super) kind: usize,
-    /// Only tables of the same stratum are exchanged for one another.
+    /// Tables are only exchanged within a stratum.
     pub(super) stratum: u16,
 }
 
@@ -67,11 +67,11 @@ impl Tables {
         Self::default()
     }
 
-    /// Adds a table. Tables that are played under different conditions, such as the rounds of an
-    /// episode, have different strata, counted from 0. Tables of one or two seats are left out.
+    /// Adds a table. Tables under different conditions, such as the rounds of an episode, have
+    /// different strata, numbered from 0. Tables of one or two seats are left out.
     pub fn add(&mut self, played: &ScoredMatch<'_>, stratum: u16) -> Result<(), TooManyTables> {
         let seats = played.seats.len();
-        if seats < FEWEST_SEATS {
+        if seats < MIN_SEATS {
             return Ok(());
         }
         if self.rows.len() >= MAX_TABLES {
@@ -98,7 +98,7 @@ impl Tables {
         Ok(())
     }
 
-    /// How many tables there are.
+    /// The number of tables.
     pub fn len(&self) -> usize {
         self.rows.len()
     }
@@ -108,7 +108,7 @@ impl Tables {
         self.rows.is_empty()
     }
 
-    /// How many bots sat at them.
+    /// The number of bots at all tables.
     pub(super) fn bots(&self) -> u32 {
         u32::try_from(self.entrants.len()).unwrap_or(u32::MAX)
     }
@@ -118,17 +118,17 @@ impl Tables {
         self.entrants[bot as usize]
     }
 
-    /// How many strata there are.
+    /// The number of strata.
     pub(super) fn strata(&self) -> u16 {
         self.strata
     }
 
-    /// How many kinds of seats there are.
+    /// The number of kinds of seats.
     pub(super) fn kinds_of_seats(&self) -> usize {
         self.kinds_of_seats as usize
     }
 
-    /// What the bots scored, table after table.
+    /// The scores of the bots, table by table.
     pub(super) fn scores(&self) -> &[f64] {
         &self.scores
     }

@@ -58,7 +58,7 @@ enum Node {
 #[derive(Debug)]
 enum Generator {
     SmallDesign(&'static SmallDesign),
-    /// A progression modulo so many of the bots, all or all but one.
+    /// A progression modulo this number: all bots, or all but one.
     Progression(usize),
     Groups(Joined),
     TripledGroups(Joined),

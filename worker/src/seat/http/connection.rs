@@ -113,7 +113,7 @@ impl Connection {
 
     /// Responds to a request.
     pub(super) fn respond(&mut self, status: u16, format: Format, lines: &str, keeps_alive: bool) {
-        let body = format.answer(lines);
+        let body = format.response(lines);
         let connection = if keeps_alive { "keep-alive" } else { "close" };
         let allow = if status == 405 { "Allow: POST\r\n" } else { "" };
         let head = format!(
