@@ -28,7 +28,8 @@ fn bitwa() -> f64 {
         .map(|(_, text)| text.parse().expect("shipped boards are valid"))
         .collect();
     let mut dice = Seed([1; 32]).dice(0);
-    let (mut moves, began) = (0_u64, Instant::now());
+    let mut moves = 0_u64;
+    let began = Instant::now();
     while began.elapsed() < SPAN {
         for board in &boards {
             let mut battle = Battle::new(board);
@@ -63,7 +64,8 @@ fn bitwa() -> f64 {
 fn wojna() -> f64 {
     let mut deal = Deal::new(&Deck::default(), 4, Seed([1; 32]));
     let mut dice = Seed([2; 32]).dice(0);
-    let (mut auctions, began) = (0_u64, Instant::now());
+    let mut auctions = 0_u64;
+    let began = Instant::now();
     while began.elapsed() < SPAN {
         while deal.open() {
             while deal.turn().is_some() {

@@ -1,7 +1,7 @@
-//! Time as the rules see it: whole microseconds, charged by stated rules.
+//! Time as rules use it: whole microseconds, charged by the clock rules.
 //!
-//! Nothing here reads a clock. The referee measures, this module says what the measurement costs;
-//! verification repeats the sum from a record and must find the same.
+//! This module never reads a clock. The referee measures, and this module computes the cost.
+//! Verification repeats the computation from a record and must get the same result.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -13,12 +13,12 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use thiserror::Error;
 
-/// A span of time in microseconds; a bank's may be negative. As text a number with a unit:
+/// A duration in microseconds; the rest of a bank may be negative. As text a number with a unit:
 /// `500ms`, `15min`, `2s`, `250us`, `1h`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Micros(pub i64);
 
-/// Units of a span as text, largest first, in microseconds.
+/// Units with their sizes in microseconds, the largest first.
 const UNITS: [(&str, i64); 5] =
     [("h", 3_600_000_000), ("min", 60_000_000), ("s", 1_000_000), ("ms", 1000), ("us", 1)];
 
@@ -26,7 +26,7 @@ impl Micros {
     /// No time at all.
     pub const ZERO: Self = Self(0);
 
-    /// A span of so many milliseconds.
+    /// A duration in milliseconds.
     pub const fn from_millis(millis: i64) -> Self {
         Self(millis * 1000)
     }
@@ -73,7 +73,7 @@ impl fmt::Display for Micros {
     }
 }
 
-/// A text that is not a span of time.
+/// A text that is not a duration.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("`{0}` is not a duration: write a whole number and a unit, as in 500ms, 2s, 15min or 1h")]
 pub struct MicrosError(pub String);
@@ -104,7 +104,7 @@ impl<'de> Deserialize<'de> for Micros {
     }
 }
 
-/// Reads a value that is written as text, by its `FromStr`.
+/// Deserializes a text by its `FromStr`.
 pub(crate) fn text<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,
@@ -113,12 +113,12 @@ where
     String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
 }
 
-/// How long a bot may take for an answer, before the margin that clock rules add.
+/// How long a bot may take for a reply, without the margin of the clock rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Allowance {
-    /// What is left of a bank; below zero by the part of the margin already used up.
+    /// The rest of a bank; negative by the part of the margin that is already used.
     Bank(Micros),
-    /// A limit for this answer alone.
+    /// A limit for this reply alone.
     Move(Micros),
 }
 
@@ -135,14 +135,14 @@ impl Allowance {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ClockKind {
-    /// The time that passes: the official clock.
+    /// Wall-clock time: the official clock.
     #[default]
     Wall,
-    /// The processor time of the bot's process tree; the wall only limits sleepers.
+    /// The processor time of the bot's process tree; wall-clock time only limits waiting.
     Cpu,
 }
 
-/// Under [`ClockKind::Cpu`], how many times the allowance may pass on the wall.
+/// Under [`ClockKind::Cpu`]: the limit of wall-clock time, as a multiple of the allowance.
 const WALL_BACKSTOP: i64 = 10;
 
 /// How measurements are charged, the same for every game of a tournament.
@@ -151,9 +151,9 @@ const WALL_BACKSTOP: i64 = 10;
 pub struct ClockRules {
     /// Which clock is charged.
     pub kind: ClockKind,
-    /// What the first answer of a process may take before it costs anything.
+    /// Free time for the first reply of a process.
     pub startup: Micros,
-    /// What we grant beyond the allowance for our own scheduling.
+    /// Extra time for delays of the referee's own scheduling.
     pub margin: Micros,
 }
 
@@ -165,7 +165,7 @@ impl ClockRules {
         margin: Micros::from_millis(20),
     };
 
-    /// How long to wait on the wall for an answer; `first` if it is the first of its process.
+    /// The limit of wall-clock time for a reply; `first` if it is the first of its process.
     pub fn wall_limit(&self, allowance: Allowance, first: bool) -> Micros {
         let allowed = (allowance.time() + self.margin).max(Micros::ZERO);
         let startup = if first { self.startup } else { Micros::ZERO };
@@ -175,7 +175,7 @@ impl ClockRules {
         }
     }
 
-    /// What an answer costs that took `spent`; `first` if it is the first of its process.
+    /// The cost of a reply that took `spent`; `first` if it is the first of its process.
     pub fn charge(&self, spent: TimeSpent, allowance: Allowance, first: bool) -> Charge {
         let measured = match self.kind {
             ClockKind::Wall => spent.wall,
@@ -188,7 +188,7 @@ impl ClockRules {
         Charge { cost, late: late.then(|| self.lateness(spent, allowance, cost)) }
     }
 
-    /// Why an answer is late, in words for the bot's author.
+    /// Why a reply is late, in words for the bot's author.
     fn lateness(&self, spent: TimeSpent, allowance: Allowance, cost: Micros) -> String {
         let over = cost - allowance.time();
         if over <= self.margin {
@@ -212,26 +212,26 @@ impl ClockRules {
     }
 }
 
-/// A time in words for people: whole milliseconds, rounded up.
+/// A time as text: whole milliseconds, rounded up.
 fn millis(time: Micros) -> String {
     format!("{} ms", -(-time.0).div_euclid(1000))
 }
 
-/// What an answer took.
+/// The measured time of a reply.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TimeSpent {
-    /// From the request's last byte written to the answer's last byte readable.
+    /// From the last written byte of the request to the last readable byte of the reply.
     pub wall: Micros,
-    /// Processor time of the bot's process tree meanwhile.
+    /// Processor time of the bot's process tree in this span.
     pub cpu: Micros,
 }
 
-/// What an answer costs.
+/// The cost of a reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Charge {
-    /// What the game is told was spent.
+    /// The charged time, which the game gets.
     pub cost: Micros,
-    /// If the answer came too late, why.
+    /// Why the reply is late, if it is.
     pub late: Option<String>,
 }
 

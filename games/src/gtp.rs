@@ -1,4 +1,4 @@
-//! Answers of the GTP-like protocols of wojna and bitwa.
+//! Replies of the GTP-like protocols of wojna and bitwa.
 
 use alloc::format;
 use alloc::string::String;
@@ -9,16 +9,16 @@ use crate::match_state::Illegal;
 /// The last command of a match.
 pub(crate) const FAREWELL: &str = "quit";
 
-/// An answer: `= text`, `=text` or a list after `=`, or `?` with a reason.
+/// A reply: `=` with a text or a list, or `?` with a reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Reply<'a> {
-    /// The command was carried out; the text behind `=`, trimmed.
+    /// The command succeeded; the text after `=`, trimmed.
     Done(&'a str),
-    /// The command is not supported, or failed; the text behind `?`, trimmed.
+    /// The command is unsupported or failed; the text after `?`, trimmed.
     Refused(&'a str),
 }
 
-/// Reads an answer without its final empty line. Blank lines before it are skipped.
+/// Parses a reply without its final empty line. Blank lines before it are skipped.
 ///
 /// # Errors
 /// If it starts with neither `=` nor `?`.
@@ -33,7 +33,7 @@ pub(crate) fn parse_reply(text: &str) -> Result<Reply<'_>, Illegal> {
     }
 }
 
-/// The words of the answer to a request for a move.
+/// The words of the reply to a request for a move.
 ///
 /// # Errors
 /// If it starts with neither `=` nor `?`, or refuses to move.
@@ -44,10 +44,10 @@ pub(crate) fn parse_words(text: &str) -> Result<Vec<&str>, Illegal> {
     }
 }
 
-/// How much of a bot's words is shown back to its author, in characters.
+/// The maximum length of a quote for the bot's author, in characters.
 const SHOWN: usize = 60;
 
-/// A bot's words for a message: escaped, and cut if they are long.
+/// A quote of a reply for a message: escaped, and shortened if it is long.
 pub(crate) fn quote(text: &str) -> String {
     let mut shown: String = text.chars().take(SHOWN).collect();
     if shown.len() < text.len() {

@@ -1,109 +1,108 @@
-//! What a person may play, as data: what is offered, and what a form comes to.
+//! Forms for the moves of people, as data.
 //!
-//! A form comes to an answer in the words of the game's own protocol, the same that a bot would
-//! give.
+//! A filled-in form stands for a reply in the game's own protocol, the same that a bot would send.
 
 use alloc::borrow::ToOwned as _;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-/// The field that holds a whole answer.
+/// The name of the field for a whole reply.
 pub const ANSWER: &str = "answer";
-/// A square that was chosen, in a move of several.
+/// The name of the field for a chosen square, in a move of several squares.
 pub const PICK: &str = "pick";
-/// Which way a move of several steps goes.
+/// The name of the field for the mode of a move of several steps.
 pub const MODE: &str = "mode";
 
-/// What a person may do now.
+/// The form for a person's next move.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MoveForm {
-    /// What to do, in a sentence.
+    /// The task, in a sentence.
     pub task: String,
-    /// What is in the form of the move.
+    /// The fields of the form.
     pub fields: Vec<Field>,
-    /// What lies on the squares of the board, row by row; nothing if none is clicked on.
+    /// The squares of the board, row by row; empty if squares are not clickable.
     pub squares: Vec<SquareField>,
 }
 
-/// A part of the form of a move.
+/// A field of a form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Field {
-    /// Plays an answer.
+    /// A button that sends a reply.
     Answer {
-        /// The answer.
+        /// The reply.
         answer: String,
-        /// What it is called.
+        /// Its label.
         label: String,
     },
-    /// Goes on to the next step of the move, with [`MODE`] set.
+    /// A button for the next step of the move, with [`MODE`] set.
     Step {
         /// The mode.
         mode: String,
-        /// What it is called.
+        /// Its label.
         label: String,
     },
-    /// What was chosen in the steps before.
+    /// A hidden field with an earlier choice.
     Chosen {
-        /// Its field.
+        /// The name of the field.
         name: &'static str,
         /// Its value.
         value: String,
     },
-    /// Begins the move again.
+    /// A button that restarts the move.
     Reset,
-    /// One of several values.
+    /// A choice of one value.
     Choice(Choice),
     /// A whole number.
     Number {
-        /// What it is called.
+        /// Its label.
         label: String,
-        /// Its field.
+        /// The name of the field.
         name: &'static str,
-        /// The most that is possible; the least is 1.
+        /// The maximum; the minimum is 1.
         most: i64,
-        /// What stands in the form.
+        /// The initial value.
         value: i64,
     },
-    /// Sends what was chosen.
+    /// The submit button with its label.
     Send(String),
 }
 
-/// One of several values of a field.
+/// A choice of one value for a field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Choice {
-    /// The field.
+    /// The name of the field.
     pub name: String,
-    /// What is chosen.
+    /// The legend.
     pub legend: String,
     /// The values.
     pub options: Vec<ChoiceOption>,
-    /// The one that holds if none is chosen, from 0.
+    /// The index of the default option.
     pub default: Option<usize>,
-    /// Whether to choose one sends the form.
+    /// Whether choosing an option sends the form.
     pub sends: bool,
 }
 
-/// A value to be chosen.
+/// An option of a choice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChoiceOption {
     /// The value.
     pub value: String,
-    /// What it is called.
+    /// Its label.
     pub label: String,
-    /// The classes of the style sheet if it looks like a card.
+    /// The CSS classes, if it is drawn as a card.
     pub card: Option<String>,
 }
 
-/// What lies on a square of the board.
+/// A square of the board in a form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SquareField {
-    /// Nothing can be done with it.
+    /// It cannot be chosen.
     Taken,
-    /// It was chosen before, in a move of several squares.
+    /// It was chosen in an earlier step.
     Picked {
-        /// Of which colour the stone is.
+        /// The colour of its stone.
         colour: &'static str,
-        /// As which one.
+        /// The number of the step.
         number: usize,
     },
     /// It can be chosen.
@@ -112,45 +111,45 @@ pub enum SquareField {
         name: &'static str,
         /// The value.
         value: String,
-        /// How people call it.
+        /// Its label.
         label: String,
-        /// Whether to choose it sends the form; else the next step follows.
+        /// Whether choosing it sends the form; otherwise the next step follows.
         sends: bool,
     },
 }
 
-/// The squares of a board as they lie over its picture.
+/// The position of a board's squares over its picture.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Grid {
-    /// How many columns there are.
+    /// The number of columns.
     pub columns: usize,
-    /// How many rows there are.
+    /// The number of rows.
     pub rows: usize,
     /// The space above and to the left of them, in widths of a square.
     pub before: f64,
-    /// The space below and to the right of them, likewise.
+    /// The space below and to the right of them, in widths of a square.
     pub behind: f64,
 }
 
-/// The fields of a form, in their order.
+/// The submitted fields of a form, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FormFields(pub Vec<(String, String)>);
 
 impl FormFields {
-    /// The first value under a name.
+    /// The first value of a field.
     pub fn get(&self, name: &str) -> Option<&str> {
         let mut fields = self.0.iter();
         fields.find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 
-    /// All values under a name.
+    /// All values of a field.
     pub fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
         self.0.iter().filter(move |(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 }
 
 impl MoveForm {
-    /// The offer to give one of these answers: each with its name.
+    /// A form with a button for each of these replies; each has a label.
     pub fn of_answers<'a>(
         task: &str,
         answers: impl IntoIterator<Item = (&'a str, &'a str)>,
@@ -161,7 +160,7 @@ impl MoveForm {
     }
 }
 
-/// A field that plays an answer.
+/// A button that sends a reply.
 pub fn answer_field(answer: &str, label: &str) -> Field {
     Field::Answer { answer: answer.to_owned(), label: label.to_owned() }
 }

@@ -7,11 +7,11 @@ use core::str::FromStr;
 use serde::{Deserialize, Deserializer, Serialize};
 use thiserror::Error;
 
-/// The longest name, in bytes.
-const LONGEST: usize = 64;
+/// The maximum length of a name, in bytes.
+const MAX_LENGTH: usize = 64;
 
-/// A bot's name: `[A-Za-z0-9._-]+`, at most 64 characters, neither `.` nor `..`, which are
-/// directories, nor `TIE`, which gomoku's referee sends in a winner's place.
+/// A bot's name: `[A-Za-z0-9._-]+`, at most 64 characters. `.` and `..` are excluded because they are
+/// directories, and `TIE` because gomoku's referee sends it in place of a winner.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(transparent)]
 pub struct BotName(String);
@@ -38,7 +38,7 @@ impl fmt::Display for BotName {
 /// A text that cannot be a bot's name.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
-    "`{0}` cannot be a bot's name: use 1 to {LONGEST} of A-Z a-z 0-9 . _ - but not TIE, . or .."
+    "`{0}` cannot be a bot's name: use 1 to {MAX_LENGTH} of A-Z a-z 0-9 . _ - but not TIE, . or .."
 )]
 pub struct BotNameError(pub String);
 
@@ -47,7 +47,7 @@ impl FromStr for BotName {
 
     fn from_str(text: &str) -> Result<Self, BotNameError> {
         let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
-        let fits = (1..=LONGEST).contains(&text.len()) && text.bytes().all(allowed);
+        let fits = (1..=MAX_LENGTH).contains(&text.len()) && text.bytes().all(allowed);
         if fits && ![".", "..", "TIE"].contains(&text) {
             Ok(Self(text.to_string()))
         } else {

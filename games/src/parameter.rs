@@ -1,5 +1,5 @@
-//! Parameters as data, and how they are read: what is refused is answered with the parameter's key, with what it
-//! accepts, and with an example.
+//! Descriptors of parameters, and how values are read. Every error names the parameter's key and what
+//! it accepts, and gives an example.
 
 use alloc::borrow::Cow;
 use alloc::format;
@@ -12,7 +12,7 @@ use core::str::FromStr;
 use crate::clock::Micros;
 use crate::value::{ParamsError, Value};
 
-/// A text of a descriptor.
+/// A text in a descriptor.
 pub type Text = Cow<'static, str>;
 
 /// A parameter.
@@ -20,15 +20,15 @@ pub type Text = Cow<'static, str>;
 pub struct ParamInfo {
     /// Its key.
     pub key: Text,
-    /// What its values are.
+    /// The kind of its values.
     pub kind: ParamKind,
-    /// What it is where nothing is written; nothing if that follows from other parameters.
+    /// Its default; `None` if the default depends on other parameters.
     pub default: Option<Value>,
-    /// What it means, which values it has and what holds without it, for the command line.
+    /// Its meaning, values and default, for the command line.
     pub help: Text,
 }
 
-/// What the values of a parameter are.
+/// The kind of a parameter's values.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ParamKind {
     /// A whole number within these bounds.
@@ -37,11 +37,11 @@ pub enum ParamKind {
     Number(RangeInclusive<f64>),
     /// True or false.
     Boolean,
-    /// Any text that the game can read.
+    /// A text that the game parses.
     Text,
     /// One of these texts.
     Choice(Vec<Text>),
-    /// A span of time with its unit.
+    /// A duration with its unit.
     Duration,
     /// One whole number for all seats, or one for each.
     PerSeat(RangeInclusive<i64>),
@@ -52,20 +52,20 @@ pub const fn param(key: &'static str, kind: ParamKind, help: &'static str) -> Pa
     ParamInfo { key: Cow::Borrowed(key), kind, default: None, help: Cow::Borrowed(help) }
 }
 
-/// A parameter as it is written. In what is asked of it, `accepts` says what can be written; it ends
-/// with an example, "as in …".
+/// A parameter with the value that was written for it. In its methods `accepts` describes valid values
+/// and ends with an example, "as in …".
 #[derive(Clone, Copy, Debug)]
 pub struct Written<'a> {
-    /// The parameter's name.
+    /// The parameter's key.
     pub key: &'a str,
-    /// What it is to be.
+    /// The written value.
     pub value: &'a Value,
-    /// The parameters that there are.
+    /// The parameters of the game.
     pub(crate) known: &'a [ParamInfo],
 }
 
 impl Written<'_> {
-    /// The error for a key that is none of the game's.
+    /// The error for an unknown key.
     pub fn unknown(&self) -> ParamsError {
         let keys: Vec<_> = self.known.iter().map(|known| format!("`{}`", known.key)).collect();
         let expected = match &keys[..] {
@@ -77,12 +77,12 @@ impl Written<'_> {
         ParamsError::new(format!("unknown field `{}`, {expected}", self.key))
     }
 
-    /// The error for a value that is not possible.
+    /// The error for an impossible value.
     pub fn impossible(&self, why: impl fmt::Display) -> ParamsError {
         ParamsError::new(format!("{} cannot be {}: {why}", self.key, self.value))
     }
 
-    /// Reads a text by its `FromStr`, whose errors name the parameter.
+    /// Parses a text by `FromStr`, whose errors must name the parameter.
     pub fn text<T: FromStr<Err: fmt::Display>>(&self, accepts: &str) -> Result<T, ParamsError> {
         match self.value {
             Value::Text(text) => text.parse().map_err(ParamsError::new),
@@ -96,7 +96,7 @@ impl Written<'_> {
         number.ok_or_else(|| self.impossible(format_args!("write {accepts}")))
     }
 
-    /// Reads a whole number within a range; `why` others are not possible.
+    /// Reads a whole number within a range; `why` explains the range.
     pub fn number_in<T: TryFrom<i64> + PartialOrd>(
         &self,
         range: RangeInclusive<T>,
@@ -107,7 +107,7 @@ impl Written<'_> {
         number.filter(|number| range.contains(number)).ok_or_else(|| self.impossible(why))
     }
 
-    /// Reads a span of time that leaves a bot some; `example` is one that does.
+    /// Reads a duration greater than 0; `example` is a valid one.
     pub fn some_time(&self, example: &str) -> Result<Micros, ParamsError> {
         let time = match self.value {
             Value::Text(text) => text.parse().ok(),

@@ -29,30 +29,30 @@ impl Params {
     /// The official parameters of a game.
     ///
     /// # Panics
-    /// If the descriptor of the game is wrong: every parameter has a default.
+    /// If the descriptor of the game is wrong: every parameter must have a default.
     pub fn official(game: &Game) -> Self {
         let rules = game.read(&Value::Table(Values::new()));
-        let rules = rules.expect("a game reads the parameters that are all left out");
+        let rules = rules.expect("every parameter has a default");
         Self { game: game.clone(), rules }
     }
 
-    /// Reads the parameters of `game`; what is not given is official.
+    /// Reads the parameters of `game`. Missing ones have their official values.
     pub fn read<'de, D: Deserializer<'de>>(game: &Game, from: D) -> Result<Self, D::Error> {
         let rules = game.read(&Value::deserialize(from)?).map_err(D::Error::custom)?;
         Ok(Self { game: game.clone(), rules })
     }
 
-    /// Parameters of `game` that were not read, but made.
+    /// Parameters of `game` from its rules.
     pub fn new(game: &Game, rules: impl Rules + 'static) -> Self {
         Self { game: game.clone(), rules: Arc::new(rules) }
     }
 
-    /// The same with other rules of the same game.
+    /// The same game with other rules.
     pub(crate) fn with_rules(&self, rules: Arc<dyn Rules>) -> Self {
         Self { game: self.game.clone(), rules }
     }
 
-    /// The same with another value under `key`.
+    /// The parameters with another value for `key`.
     pub fn with(&self, key: &str, value: impl Into<Value>) -> Result<Self, ParamsError> {
         let values = self.values().with(key, value);
         Ok(self.with_rules(self.game.read(&Value::Table(values))?))
@@ -63,12 +63,12 @@ impl Params {
         &self.game
     }
 
-    /// The values by their keys, as they are written.
+    /// The values by key.
     pub fn values(&self) -> Values {
         self.rules.values()
     }
 
-    /// How many seats a table has.
+    /// The possible numbers of seats of a table.
     pub fn seats(&self) -> RangeInclusive<usize> {
         self.rules.seats()
     }
@@ -83,12 +83,12 @@ impl Params {
         self.rules.episodes()
     }
 
-    /// How many rounds an episode has; nothing in games without episodes.
+    /// The number of rounds of an episode; `None` in games without episodes.
     pub fn rounds(&self) -> Option<u32> {
         self.rules.episodes().map(EpisodeRules::rounds)
     }
 
-    /// The squares of the board, in games in which people play by clicking on one.
+    /// The squares of the board, in games where people click on squares.
     pub fn grid(&self) -> Option<Grid> {
         self.rules.grid()
     }
@@ -102,8 +102,8 @@ impl Params {
         self.rules.start(names, seed)
     }
 
-    /// The same match where each seat is asked by its [`TurnPolicy`], seat 1 first, by a version of
-    /// the rules: [`Params::rules_version`], or that of the game.
+    /// Starts a match by a version of the rules, with the [`TurnPolicy`] of each seat, seat 1 first. The
+    /// version must be [`Params::rules_version`] or that of the game.
     pub fn start_by(
         &self,
         version: &str,
@@ -123,7 +123,7 @@ impl Params {
         self.rules.start_for(turns, names, seed)
     }
 
-    /// The version of the rules by which such seats play now.
+    /// The version of the rules for seats with these turn policies.
     pub fn rules_version(&self, turns: &[TurnPolicy]) -> &str {
         self.rules.version_for(turns).unwrap_or(&self.game.rules_version)
     }
@@ -138,14 +138,14 @@ impl Params {
         }
         for (index, name) in names.iter().enumerate() {
             if names[..index].contains(name) {
-                return Err(StartError(format!("two bots of one match are called `{name}`")));
+                return Err(StartError(format!("two bots of the match have the name `{name}`")));
             }
         }
         Ok(())
     }
 }
 
-/// How many seats there are, in words: "2", or "1 to 4".
+/// The numbers of seats as text: "2", or "1 to 4".
 pub fn seats_due(seats: &RangeInclusive<usize>) -> String {
     let least = seats.start();
     let most = seats.end();
@@ -158,7 +158,7 @@ impl PartialEq for Params {
     }
 }
 
-/// The name of the game with a capital, and the rules. Names of records are made from it.
+/// The capitalised name of the game, and the rules. The names of record files derive from this text.
 impl fmt::Debug for Params {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut letters = self.game.name.chars();

@@ -1,5 +1,5 @@
-//! What a match looks like, as plain data: boards of shapes, tables of cards and numbers, and what
-//! they say in words. It is drawn elsewhere; classes name the looks of a style sheet.
+//! Pictures of a match as plain data: boards of shapes, tables of cards and numbers, and descriptions
+//! in words. Other crates draw them; `class` fields are CSS classes.
 
 use alloc::borrow::Cow;
 use alloc::string::{String, ToString as _};
@@ -10,16 +10,16 @@ use core::fmt;
 use crate::name::BotName;
 use crate::seat::Seat;
 
-/// A table at a moment.
+/// A picture of a match at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Picture {
-    /// What is going on, in a sentence.
+    /// What happens, in a sentence.
     pub caption: String,
-    /// What is drawn, from top to bottom.
+    /// Its parts, from top to bottom.
     pub parts: Vec<Part>,
 }
 
-/// What a picture shows, as far as it takes to tell two of a match apart.
+/// A key that distinguishes any two pictures of a match.
 pub type Key = [u64; 6];
 
 /// A part of a picture.
@@ -33,41 +33,41 @@ pub enum Part {
     Line {
         /// Its class.
         class: &'static str,
-        /// What it says.
+        /// Its contents.
         items: Vec<Item>,
     },
 }
 
-/// A board, drawn of shapes.
+/// A board made of shapes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BoardPicture {
     /// Its class.
     pub class: &'static str,
-    /// What of the plane is seen: left, top, width and height, as SVG writes them.
+    /// The SVG view box: left, top, width and height.
     pub view: String,
-    /// What it shows, in words.
+    /// A description in words.
     pub description: String,
-    /// What is drawn, one over the other.
+    /// The shapes, later ones on top.
     pub shapes: Vec<Shape>,
 }
 
 /// A shape with its class.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shape {
-    /// What it is.
+    /// The kind.
     pub kind: ShapeKind,
     /// Its class.
     pub class: Cow<'static, str>,
-    /// Where it is, by the names and in the units of SVG.
-    pub place: Vec<(&'static str, Cow<'static, str>)>,
-    /// The words of a text.
+    /// Its SVG attributes.
+    pub attributes: Vec<(&'static str, Cow<'static, str>)>,
+    /// The content of a text.
     pub text: String,
-    /// What is in a group.
+    /// The shapes in a group.
     pub shapes: Vec<Self>,
 }
 
 crate::string_enum! {
-    /// What a shape is, by the names of SVG.
+    /// The kind of a shape, named as in SVG.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum ShapeKind {
         /// A rectangle.
@@ -76,9 +76,9 @@ crate::string_enum! {
         Circle = "circle",
         /// A straight line.
         Line = "line",
-        /// Any line.
+        /// A path.
         Path = "path",
-        /// Words.
+        /// A text.
         Text = "text",
         /// Several shapes.
         Group = "g",
@@ -86,30 +86,31 @@ crate::string_enum! {
 }
 
 impl Shape {
-    /// A shape of this kind, without a place.
+    /// A shape of this kind, without attributes.
     pub fn new(kind: ShapeKind, class: impl Into<Cow<'static, str>>) -> Self {
         let class = class.into();
-        Self { kind, class, place: Vec::new(), text: String::new(), shapes: Vec::new() }
+        Self { kind, class, attributes: Vec::new(), text: String::new(), shapes: Vec::new() }
     }
 
-    /// The same at this place.
+    /// The shape with these attributes.
     #[must_use]
     pub fn with_attributes<const N: usize>(
         mut self,
-        place: [(&'static str, &dyn fmt::Display); N],
+        attributes: [(&'static str, &dyn fmt::Display); N],
     ) -> Self {
-        self.place.extend(place.map(|(name, value)| (name, Cow::Owned(value.to_string()))));
+        self.attributes
+            .extend(attributes.map(|(name, value)| (name, Cow::Owned(value.to_string()))));
         self
     }
 
-    /// The same with these words.
+    /// The shape with this text.
     #[must_use]
     pub fn with_text(mut self, text: impl fmt::Display) -> Self {
         self.text = text.to_string();
         self
     }
 
-    /// The same with these shapes in it.
+    /// The group with these shapes.
     #[must_use]
     pub fn with_shapes(mut self, shapes: Vec<Self>) -> Self {
         self.shapes = shapes;
@@ -122,11 +123,11 @@ impl Shape {
 pub struct TablePicture {
     /// Its classes.
     pub class: &'static str,
-    /// What the columns are called.
+    /// The column headers.
     pub head: Vec<Cell>,
     /// The rows.
     pub rows: Vec<Row>,
-    /// The row below.
+    /// The footer row.
     pub foot: Vec<Cell>,
 }
 
@@ -135,7 +136,7 @@ pub struct TablePicture {
 pub struct Row {
     /// Its class, in tables whose rows differ.
     pub class: Option<&'static str>,
-    /// What is in it.
+    /// Its contents.
     pub cells: Vec<Cell>,
 }
 
@@ -144,44 +145,44 @@ pub struct Row {
 pub struct Cell {
     /// Its class, if it has one.
     pub class: Option<Cow<'static, str>>,
-    /// How many columns it takes.
+    /// The number of columns that it spans.
     pub columns: usize,
-    /// Whether it says what its row is.
+    /// Whether it is the header of its row.
     pub is_head: bool,
-    /// What is in it.
+    /// Its contents.
     pub items: Vec<Item>,
 }
 
-/// What is in a cell or a line.
+/// An item in a cell or a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Item {
-    /// Words.
+    /// A text.
     Text(String),
-    /// Words of less weight.
+    /// A text in small type.
     Small(String),
     /// A sign.
     Sign {
         /// Its class.
         class: &'static str,
-        /// What it means, for those who point at it.
+        /// Its tooltip.
         title: Option<&'static str>,
         /// The sign.
         text: &'static str,
     },
-    /// A card that lies open.
+    /// An open card.
     Card {
-        /// Its classes; perhaps none.
+        /// Its classes, possibly empty.
         class: String,
-        /// What is on it.
+        /// Its text.
         text: String,
     },
-    /// A card that lies face down.
+    /// A card face down.
     FaceDown,
-    /// How much there is of something.
+    /// A meter.
     Meter {
-        /// The most there can be.
+        /// The maximum.
         most: usize,
-        /// How much there is.
+        /// The value.
         value: usize,
         /// What is measured.
         label: String,
@@ -189,24 +190,24 @@ pub enum Item {
 }
 
 impl Item {
-    /// Words.
+    /// A text.
     pub fn text(text: impl fmt::Display) -> Self {
         Self::Text(text.to_string())
     }
 
-    /// A card that lies open, with these classes; perhaps none.
+    /// An open card with these classes, possibly empty.
     pub fn card(text: impl fmt::Display, class: impl fmt::Display) -> Self {
         Self::Card { class: class.to_string(), text: text.to_string() }
     }
 }
 
 impl Cell {
-    /// A cell with these things in it.
+    /// A cell with these items.
     pub fn of(items: Vec<Item>) -> Self {
         Self { class: None, columns: 1, is_head: false, items }
     }
 
-    /// A cell with words.
+    /// A cell with a text.
     pub fn text(text: impl fmt::Display) -> Self {
         Self::of(vec![Item::text(text)])
     }
@@ -221,21 +222,21 @@ impl Cell {
         Self::text(seat).classed(alloc::format!("seat{seat}"))
     }
 
-    /// The same with this class.
+    /// The cell with this class.
     #[must_use]
     pub fn classed(mut self, class: impl Into<Cow<'static, str>>) -> Self {
         self.class = Some(class.into());
         self
     }
 
-    /// The same over so many columns.
+    /// The cell spanning this many columns.
     #[must_use]
     pub fn over(mut self, columns: usize) -> Self {
         self.columns = columns;
         self
     }
 
-    /// The same as the head of its row.
+    /// The cell as the header of its row.
     #[must_use]
     pub fn head(mut self) -> Self {
         self.is_head = true;
@@ -243,7 +244,7 @@ impl Cell {
     }
 }
 
-/// Whether the player of `viewer` may see what `seat` holds; without viewer everything is seen.
+/// Whether `viewer` may see the cards of `seat`; without a viewer everything is visible.
 pub fn sees(viewer: Option<Seat>, seat: Seat) -> bool {
     viewer.is_none_or(|viewer| viewer == seat)
 }

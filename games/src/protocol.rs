@@ -1,23 +1,23 @@
-//! How bots are spoken to.
+//! Protocols of bots.
 
 use serde::{Deserialize, Serialize};
 
 use crate::match_state::TurnPolicy;
 
-/// How a bot is spoken to.
+/// The protocol of a bot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Protocol {
-    /// One process a match, through its standard input and output.
+    /// One process for each match, with standard input and output.
     Stdio,
-    /// One execution a decision: arguments in, standard output back.
+    /// One execution for each decision: arguments in, standard output back.
     Exec,
-    /// A client of a game's HTTP form.
+    /// An HTTP client.
     Http,
 }
 
 impl Protocol {
-    /// When a bot is asked that speaks it.
+    /// The turn policy of bots with this protocol.
     pub fn turn_policy(self) -> TurnPolicy {
         match self {
             Self::Http => TurnPolicy::AllTables,
@@ -26,12 +26,12 @@ impl Protocol {
     }
 }
 
-/// How the answers of a program are told apart.
+/// Where a reply on standard output ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {
-    /// An answer starts with `=` or `?` and ends with an empty line. One that starts otherwise
-    /// ends with its first line, so that it is judged at once and not at the deadline.
+    /// A reply starts with `=` or `?` and ends with an empty line. Any other reply ends with its first
+    /// line, so that it forfeits at once and not at the deadline.
     Gtp,
-    /// An answer is a line.
+    /// A reply is one line.
     Line,
 }

@@ -1,12 +1,12 @@
-//! A bot's words in messages to its author.
+//! Quotes of replies in messages to a bot's author.
 
 use alloc::format;
 use alloc::string::String;
 
-/// How much of a bad answer is quoted, in characters.
+/// The maximum length of a quote, in characters.
 const QUOTED: usize = 24;
 
-/// The start of a text in quotes, with everything unprintable escaped.
+/// The start of a text in quotes, with unprintable characters escaped.
 pub(crate) fn quote(text: &str) -> String {
     let start: String = text.chars().take(QUOTED).collect();
     let more = if start.len() < text.len() { "…" } else { "" };

@@ -1,4 +1,4 @@
-//! What a game does that cannot be written as data.
+//! The rules of a game: its behaviour that cannot be data.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -13,43 +13,43 @@ use crate::parameter::Written;
 use crate::seed::Seed;
 use crate::value::{ParamsError, Values};
 
-/// The version of the rules of the built-in games, written into each record. It grows when the same
-/// replies to the same seed would no longer give the same scores.
+/// The version of the rules of the built-in games, in each record. It changes when the same replies to
+/// the same seed would no longer give the same scores.
 pub const RULES_VERSION: &str = "1";
 
-/// The version of the rules in matches between a bot that is asked for all tables at once and one
-/// that is not ([`TurnPolicy`]). Under [`RULES_VERSION`] both were asked for any.
+/// The version of the rules in matches between bots of different [`TurnPolicy`]. Under
+/// [`RULES_VERSION`] both have [`TurnPolicy::AnyTable`].
 pub const MIXED_TURNS_RULES_VERSION: &str = "2";
 
 /// The rules of a game with the parameters of a match.
 pub trait Rules: Send + Sync + fmt::Debug {
-    /// Sets a parameter to what is written.
+    /// Sets a parameter to the written value.
     fn set(&mut self, written: &Written<'_>) -> Result<(), ParamsError>;
 
-    /// Looks whether the parameters agree with each other, once all are set.
+    /// Checks that the parameters agree with each other, once all are set.
     fn check(&self) -> Result<(), ParamsError> {
         Ok(())
     }
 
-    /// The parameters. Setting them gives the same rules.
+    /// The values of the parameters. Setting them gives equal rules.
     fn values(&self) -> Values;
 
-    /// How many seats a table has.
+    /// The possible numbers of seats of a table.
     fn seats(&self) -> RangeInclusive<usize>;
 
-    /// Starts a match between bots of these names, seat 1 first: as many as there are seats, each
-    /// another one.
+    /// Starts a match between bots of these names, seat 1 first. The caller has checked that their
+    /// number is possible and that they differ.
     ///
     /// # Errors
-    /// If the parameters do not fit so many bots.
+    /// If the parameters are for another number of bots.
     fn start(&self, names: &[BotName], seed: Seed) -> Result<Box<dyn MatchState>, StartError>;
 
-    /// The version of the rules by which such seats play, where it is not the game's.
+    /// The version of the rules for seats with these turn policies, if it is not the game's.
     fn version_for(&self, _turns: &[TurnPolicy]) -> Option<&'static str> {
         None
     }
 
-    /// Starts a match by the version that [`Rules::version_for`] gives.
+    /// Starts a match by the version of [`Rules::version_for`].
     fn start_for(
         &self,
         _turns: &[TurnPolicy],
@@ -59,8 +59,8 @@ pub trait Rules: Send + Sync + fmt::Debug {
         self.start(names, seed)
     }
 
-    /// What the scores can be when these seats forfeited, seat 1 first: as many as there can be.
-    /// Nothing if no match of this game can end so.
+    /// The bounds of the scores when these seats forfeited, seat 1 first; `None` if no match of this
+    /// game can end so.
     fn bounds(&self, forfeited: &[bool]) -> Option<Bounds>;
 
     /// Whether the components of a score, each within its bounds, agree with each other.
@@ -73,7 +73,7 @@ pub trait Rules: Send + Sync + fmt::Debug {
         None
     }
 
-    /// The squares of the board, in games in which people play by clicking on one.
+    /// The squares of the board, in games where people click on squares.
     fn grid(&self) -> Option<Grid> {
         None
     }
@@ -81,24 +81,24 @@ pub trait Rules: Send + Sync + fmt::Debug {
 
 /// The rules of a game's episodes.
 pub trait EpisodeRules {
-    /// How many rounds an episode has.
+    /// The number of rounds of an episode.
     fn rounds(&self) -> u32;
 
-    /// What each bot has when an episode begins.
+    /// What each bot carries when an episode begins.
     ///
     /// # Errors
     /// If the parameters are those of a single table.
     fn begin(&self) -> Result<Carried, StartError>;
 
-    /// The rules of a table at which the seats begin with this, seat 1 first.
+    /// The rules of a table whose seats begin with these carried scores, seat 1 first.
     fn at_table(&self, carried: &[Carried]) -> Arc<dyn Rules>;
 }
 
-/// What a bot carries from match to match of an episode.
+/// What a bot carries from match to match in an episode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Carried {
     /// The first component of its last score.
     pub score: i64,
-    /// How many bad answers it has given so far.
+    /// The number of its bad answers so far.
     pub bad_answers: i64,
 }

@@ -1,9 +1,9 @@
-//! Whether the scores of a match can be what they are reported to be.
+//! Checks whether the reported scores of a match are possible.
 //!
-//! A report comes from a worker, which need not be honest. Each game declares the least and the most
-//! of every component of a seat's score, and of its sum over the seats, as exactly as parameters and
-//! forfeits determine them; [`Params::check`] compares a result with them. What lies within may still
-//! be invented: only the record tells.
+//! A report comes from a worker, which may be dishonest. Each game declares the bounds of every
+//! component of a seat's score, and of its sum over the seats, as exactly as parameters and forfeits
+//! determine them; [`Params::check`] compares a result with them. Scores within the bounds may still
+//! be false: only the record proves them.
 
 use alloc::format;
 use alloc::string::String;
@@ -16,26 +16,26 @@ use crate::bounds::{Bounds, Range};
 use crate::match_state::Forfeit;
 use crate::params::Params;
 
-/// How a match ended, as it is reported and stored.
+/// The result of a match as it is reported and stored.
 #[derive(Clone, Copy, Debug)]
 pub struct MatchScores<'a> {
-    /// How many seats the table had.
+    /// The number of seats.
     pub seats: usize,
-    /// Every seat's score in a row, seat 1 first.
+    /// The scores of all seats, concatenated, seat 1 first.
     pub scores: &'a [i64],
-    /// Each seat's forfeit; nothing if no seat forfeited.
+    /// Each seat's forfeit; empty if no seat forfeited.
     pub forfeits: &'a [Option<Forfeit>],
-    /// Each seat's bad answers; nothing if there were none.
+    /// Each seat's bad answers; empty if there were none.
     pub bad_answers: &'a [i32],
 }
 
-/// Why a result cannot be that of a match.
+/// Why a result is impossible.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{0}")]
 pub struct ImpossibleScore(String);
 
 impl Params {
-    /// What the scores can be when these seats forfeited, seat 1 first; nothing if no match of this
+    /// The bounds of the scores when these seats forfeited, seat 1 first; `None` if no match of this
     /// game can end so.
     pub fn bounds(&self, forfeited: &[bool]) -> Option<Bounds> {
         if !self.seats().contains(&forfeited.len()) {
@@ -44,7 +44,7 @@ impl Params {
         self.rules().bounds(forfeited)
     }
 
-    /// Looks whether a match can have ended so, as far as scores show it.
+    /// Checks whether a match can have these scores.
     pub fn check(&self, ended: &MatchScores<'_>) -> Result<(), ImpossibleScore> {
         let forfeited: Vec<_> = ended.forfeits.iter().map(Option::is_some).collect();
         let forfeited = if forfeited.is_empty() { vec![false; ended.seats] } else { forfeited };
@@ -60,14 +60,15 @@ impl Params {
         self.check_within(&bounds, ended)
     }
 
-    /// The same where the bounds are known that follow from the seats and their forfeits.
+    /// The same with known bounds for the seats and their forfeits.
     pub fn check_within(
         &self,
         bounds: &Bounds,
         ended: &MatchScores<'_>,
     ) -> Result<(), ImpossibleScore> {
         let columns = &self.game().columns;
-        let (found, due) = (ended.scores.len(), columns.len() * bounds.seats.len());
+        let found = ended.scores.len();
+        let due = columns.len() * bounds.seats.len();
         if found != due {
             let error = format!("the scores of all seats have {found} numbers, not {due}");
             return Err(ImpossibleScore(error));
@@ -88,7 +89,8 @@ impl Params {
         for (index, (what, range)) in columns.iter().zip(&bounds.sums).enumerate() {
             let parts = ended.scores.iter().skip(index).step_by(columns.len());
             let value: i128 = parts.copied().map(i128::from).sum();
-            let (least, most) = (*range.start(), *range.end());
+            let least = *range.start();
+            let most = *range.end();
             if !(i128::from(least)..=i128::from(most)).contains(&value) {
                 return Err(ImpossibleScore(format!(
                     "{what} of all seats cannot add up to {value}: from {least} to {most} are possible"
@@ -99,12 +101,13 @@ impl Params {
     }
 }
 
-/// Looks whether a number of a seat is one of those possible.
+/// Checks that a number of a seat is within its range.
 fn within(what: &str, seat: usize, value: i64, range: &Range) -> Result<(), ImpossibleScore> {
     if range.contains(&value) {
         return Ok(());
     }
-    let (least, most) = (*range.start(), *range.end());
+    let least = *range.start();
+    let most = *range.end();
     Err(ImpossibleScore(format!(
         "{what} of seat {seat} cannot be {value}: from {least} to {most} are possible"
     )))

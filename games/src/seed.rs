@@ -1,8 +1,8 @@
-//! Seeds and the only source of chance.
+//! Seeds, and the only source of random numbers.
 //!
-//! A match has one 256-bit seed; everything random in it comes from ChaCha20 keyed with it. A
-//! game that needs independent kinds of chance takes a stream for each, so that more draws of one
-//! kind cannot shift another.
+//! A match has one 256-bit seed. All its random numbers come from ChaCha20 keyed with this seed. A game
+//! takes a separate stream for each kind of random choice, so that more draws of one kind do not shift
+//! another.
 
 use alloc::string::{String, ToString};
 use core::fmt;
@@ -65,27 +65,26 @@ impl<'de> Deserialize<'de> for Seed {
 }
 
 impl Seed {
-    /// The seed that a text stands for: its BLAKE3 hash.
+    /// The seed of a text: its BLAKE3 hash.
     pub fn of_text(text: &str) -> Self {
         Self(*blake3::hash(text.as_bytes()).as_bytes())
     }
 
-    /// The seed of the part of this one that `key` names, such as a match of a tournament: the
-    /// BLAKE3 hash of the key, keyed with this seed.
+    /// The seed of a named part, such as a match of a tournament: the BLAKE3 hash of the key, keyed
+    /// with this seed.
     #[must_use]
     pub fn derive(self, key: &str) -> Self {
         Self(*blake3::keyed_hash(&self.0, key.as_bytes()).as_bytes())
     }
 
-    /// A number that `key` names, every bit of it as random as the seed: the first eight bytes of the
-    /// derived seed, the most important first.
+    /// A uniformly random number for a key: the first eight bytes of the derived seed, big-endian.
     #[must_use]
     pub fn derive_number(self, key: &str) -> u64 {
         let derived = self.derive(key).0;
         u64::from_be_bytes(core::array::from_fn(|index| derived[index]))
     }
 
-    /// The dice of one stream of this seed. Streams are independent of one another.
+    /// The random numbers of one stream of this seed. Streams are independent of each other.
     pub fn dice(self, stream: u64) -> Dice {
         let mut rng = ChaCha20Rng::from_seed(self.0);
         rng.set_stream(stream);
@@ -93,8 +92,8 @@ impl Seed {
     }
 }
 
-/// Chance, reproducible on every machine: the mapping from ChaCha20's words to numbers is fixed
-/// here and part of the rules version.
+/// Random numbers, the same on every machine: the mapping from ChaCha20's words to numbers belongs to
+/// the rules version.
 #[derive(Clone, Debug)]
 pub struct Dice(ChaCha20Rng);
 
@@ -110,14 +109,15 @@ impl Dice {
         let rejected = bound.wrapping_neg() % bound;
         loop {
             let product = u64::from(self.word()) * u64::from(bound);
-            let (high, low) = ((product >> 32) as u32, (product & 0xffff_ffff) as u32);
+            let high = (product >> 32) as u32;
+            let low = (product & 0xffff_ffff) as u32;
             if low >= rejected {
                 return high;
             }
         }
     }
 
-    /// A uniform position in a list of `len` things.
+    /// A uniform index into a list of `len` items.
     ///
     /// # Panics
     /// If `len` is 0, or more than `u32::MAX`.
@@ -144,7 +144,7 @@ impl Dice {
 mod tests {
     use super::*;
 
-    /// The mapping is part of the rules: these numbers may change only with the rules version.
+    /// The mapping belongs to the rules: these numbers may change only with the rules version.
     #[test]
     fn random_numbers_never_change() {
         let mut dice = Seed([7; 32]).dice(0);

@@ -1,8 +1,8 @@
-//! Enums whose variants are written as words: on the command line, in files, in the database.
+//! Enums with a word for each variant, for the command line, files and the database.
 
-/// Declares an enum that has a word for each variant: `ALL` in the order of declaration, `as_str`,
-/// and a `Display` that keeps to width and alignment. `FromStr, Err = E` after the enum adds a
-/// `FromStr` whose error is `E` of the text that names no variant.
+/// Declares an enum with a word for each variant: `ALL` in the order of declaration, `as_str`, and a
+/// `Display` that respects width and alignment. `FromStr, Err = E` after the enum adds a `FromStr`
+/// whose error is `E` with the unknown text.
 ///
 /// ```
 /// arbiter_games::string_enum! {
@@ -40,10 +40,10 @@ macro_rules! string_enum {
         }
 
         impl $name {
-            /// All of them, in the order of their declaration.
+            /// All variants in the order of declaration.
             $visibility const ALL: [Self; [$($word),+].len()] = [$(Self::$variant),+];
 
-            /// The word for it.
+            /// The word of the variant.
             $visibility const fn as_str(self) -> &'static str {
                 match self {
                     $(Self::$variant => $word,)+

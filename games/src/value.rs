@@ -1,5 +1,5 @@
-//! Parameters as plain data: what a tournament file, a record or `--set` says, before a game reads
-//! it, and what a game writes back.
+//! Values of parameters as plain data: from a tournament file, a record or `--set`, before a game reads
+//! them, and as a game writes them.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -14,7 +14,7 @@ use serde::ser::{Serialize, Serializer};
 pub enum Value {
     /// JSON's `null`.
     Null,
-    /// Yes or no.
+    /// True or false.
     Boolean(bool),
     /// A whole number, within `i64` and `u64`.
     Integer(i128),
@@ -28,7 +28,7 @@ pub enum Value {
     Table(Values),
 }
 
-/// Values by key, in the order in which they were written.
+/// Values by key, in written order.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Values(Vec<(String, Value)>);
 
@@ -45,12 +45,12 @@ impl ParamsError {
 }
 
 impl Value {
-    /// A value that is written as text.
+    /// A text value from anything printable.
     pub fn text(value: impl fmt::Display) -> Self {
         Self::Text(value.to_string())
     }
 
-    /// The whole number that this is, if it is one.
+    /// The whole number, if the value is one.
     pub fn as_integer(&self) -> Option<i128> {
         match self {
             Self::Integer(number) => Some(*number),
@@ -58,10 +58,10 @@ impl Value {
         }
     }
 
-    /// The error where this is written in the place of what was expected.
+    /// The error for this value where another kind was expected.
     pub(crate) fn instead_of(&self, expected: &str) -> ParamsError {
         let unexpected = match self {
-            // People write `null`, and know nothing of units.
+            // For people: serde would call it a unit.
             Self::Null => Unexpected::Other("null"),
             Self::Boolean(value) => Unexpected::Bool(*value),
             Self::Integer(number) => match (i64::try_from(*number), u64::try_from(*number)) {
@@ -78,7 +78,7 @@ impl Value {
     }
 }
 
-/// The value as people call it.
+/// The value for messages.
 impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -117,7 +117,7 @@ impl Values {
         Self(Vec::new())
     }
 
-    /// The same with `value` under `key`, in the place of the one that was there.
+    /// The values with `value` under `key`, which replaces an earlier one.
     #[must_use]
     pub fn with(mut self, key: &str, value: impl Into<Value>) -> Self {
         let value = value.into();
@@ -168,7 +168,7 @@ impl<'de> Deserialize<'de> for Value {
     }
 }
 
-/// Takes any value for what it is.
+/// Accepts any value.
 struct AnyValue;
 
 impl<'de> Visitor<'de> for AnyValue {

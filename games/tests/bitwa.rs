@@ -329,7 +329,8 @@ enum Symmetry {
 impl Symmetry {
     /// The square that mirrors (x, y).
     fn image(self, (x, y): (usize, usize), board: &Board) -> (usize, usize) {
-        let (right, bottom) = (board.columns() - 1, board.rows() - 1);
+        let right = board.columns() - 1;
+        let bottom = board.rows() - 1;
         match self {
             Self::LeftRight | Self::UnitsLeftRight => (right - x, y),
             Self::TopBottom => (x, bottom - y),
@@ -391,7 +392,8 @@ fn shipped_boards_are_fit_to_play() {
         assert_eq!(Ok(&board), name.parse().as_ref());
         assert_eq!(board.text().parse().as_ref(), Ok(&board));
         let rows = rows(&board);
-        let (right, bottom) = (board.columns() - 1, board.rows() - 1);
+        let right = board.columns() - 1;
+        let bottom = board.rows() - 1;
         let border = |x, y| x == 0 || y == 0 || x == right || y == bottom;
         for (y, row) in rows.iter().enumerate() {
             for (x, square) in row.iter().enumerate() {
@@ -427,7 +429,8 @@ fn boards_are_read_with_comments_and_any_white_space() {
     let text = "; a comment\n3 2\t4 5\r\n; # another\n#.#\n\n AbC \n";
     let board: Board = text.parse().unwrap();
     assert_eq!(board.text(), "3 2 4 5 #.# AbC");
-    let (sides, rest) = ((board.columns(), board.rows()), (board.rounds(), board.strength()));
+    let sides = (board.columns(), board.rows());
+    let rest = (board.rounds(), board.strength());
     assert_eq!((sides, rest), ((3, 2), (4, 5)));
     let widest = format!("100 100 1000000 1000000{}", format!(" {}", ".".repeat(100)).repeat(100));
     assert!(widest.parse::<Board>().is_ok());
@@ -567,7 +570,8 @@ proptest! {
                 (reply.clone(), Micros(*charged))
             })
         };
-        let (played, again) = (once(), once());
+        let played = once();
+        let again = once();
         prop_assert_eq!(&played.transcript, &again.transcript);
         let found = scores(&played);
         for (one, two) in found[0].iter().zip(&found[1]) {

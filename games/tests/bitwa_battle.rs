@@ -96,7 +96,8 @@ fn own_units_of_any_division_are_in_the_way() {
 #[test]
 fn an_attack_takes_one_point_and_then_the_square() {
     let mut battle = battle(2, "Aa.a");
-    let (enemy, at) = (Seat::from_index(1), Square { x: 1, y: 0 });
+    let enemy = Seat::from_index(1);
+    let at = Square { x: 1, y: 0 };
     battle.carry_out(division('A'), order("0 3 0 1 1 1"));
     assert_eq!(battle.to_string(), "Aa.a\n");
     assert_eq!((battle.strength(at), battle.forces(enemy).units), (1, 2));
@@ -228,7 +229,8 @@ mod document {
     }
 
     fn distance(order: Order, x: i32, y: i32) -> [i32; 3] {
-        let (xd, yd) = (i32::from(order.target.x), i32::from(order.target.y));
+        let xd = i32::from(order.target.x);
+        let yd = i32::from(order.target.y);
         let to = |(a, b): (i32, i32)| (x - a).pow(2) + (y - b).pow(2);
         let px = (xd + order.dx.step(), yd);
         let py = (xd, yd + order.dy.step());
@@ -250,7 +252,8 @@ fn any_board() -> impl Strategy<Value = Board> {
 }
 
 fn any_order(columns: usize, rows: usize) -> impl Strategy<Value = Order> {
-    let (columns, rows) = (u8::try_from(columns).unwrap(), u8::try_from(rows).unwrap());
+    let columns = u8::try_from(columns).unwrap();
+    let rows = u8::try_from(rows).unwrap();
     let sign = || proptest::sample::select(vec![Sign::Minus, Sign::Plus]);
     (any::<bool>(), 0..columns, 0..rows, sign(), sign(), any::<bool>()).prop_map(
         |(attack, x, y, dx, dy, px_first)| Order {
@@ -281,7 +284,8 @@ proptest! {
         board in any_board(),
         orders in proptest::collection::vec((any_order(7, 7), 0usize..4), 1..20),
     ) {
-        let (mut battle, mut field) = (Battle::new(&board), document::Field::new(&board));
+        let mut battle = Battle::new(&board);
+        let mut field = document::Field::new(&board);
         for (order, index) in orders {
             let letter = ['A', 'a', 'B', 'b'][index];
             battle.carry_out(division(letter), order);

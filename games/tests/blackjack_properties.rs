@@ -118,7 +118,8 @@ impl Model {
         let text = answer.unwrap_or_default().trim_ascii().to_ascii_uppercase();
         let words: Vec<_> = text.split([' ', '\t']).filter(|word| !word.is_empty()).collect();
         let fresh = std::mem::replace(&mut self.fresh, false);
-        let (mut acting, mut cards) = (false, 0);
+        let mut acting = false;
+        let mut cards = 0;
         match words[..] {
             ["H"] => (acting, cards) = (true, 1),
             ["S"] => {}
@@ -314,7 +315,8 @@ proptest! {
         }
         for card in Card::all() {
             let found = count(&drawn, card);
-            let (least, most) = (4 * (drawn.len() / 52), 4 * drawn.len().div_ceil(52));
+            let least = 4 * (drawn.len() / 52);
+            let most = 4 * drawn.len().div_ceil(52);
             prop_assert!((least..=most).contains(&found), "{} of {:?}", found, card);
         }
     }
@@ -339,7 +341,8 @@ proptest! {
             let mut replies = plan.4.iter().cycle().cloned();
             dialogue::play(&mut start(&plan), |_| replies.next().unwrap())
         };
-        let (one, other) = (played(), played());
+        let one = played();
+        let other = played();
         prop_assert_eq!(one.transcript, other.transcript);
         prop_assert_eq!(one.standings, other.standings);
     }

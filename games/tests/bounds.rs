@@ -275,7 +275,8 @@ fn bounds_of_tricks_match_all_possible_tables() {
     let mut possible = BTreeSet::from([(0, 0)]);
     for _ in 0..4 {
         let more = |(points, tricks): &(i64, i64)| {
-            let (points, tricks) = (*points, *tricks);
+            let points = *points;
+            let tricks = *tricks;
             (-9..=9).map(move |half: i64| (points + half.signum(), tricks + 2 * half))
         };
         possible = possible.iter().flat_map(more).collect();

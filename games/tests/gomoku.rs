@@ -232,7 +232,8 @@ fn woven(square: Square) -> Colour {
 
 /// Fills the board with the black and the white stones in turn; B takes black.
 fn fill(black: &[Square], white: &[Square]) -> Played {
-    let (mut black, mut white) = (black.iter(), white.iter());
+    let mut black = black.iter();
+    let mut white = white.iter();
     play(&mut start(&Params::default()), |say| {
         let mut stone = |colour| {
             let stones = if colour == B { &mut black } else { &mut white };
@@ -489,7 +490,8 @@ proptest! {
         answers in proptest::collection::vec(any_answer(), 1..40),
     ) {
         let run = || {
-            let (mut squares, mut answers) = (order.iter(), answers.iter().cycle());
+            let mut squares = order.iter();
+            let mut answers = answers.iter().cycle();
             let mut prompts = 0..good;
             play(&mut start(&Params::default()), |say| match prompts.next() {
                 Some(_) => at_once(next_in_order(say, &mut squares, swap)),

@@ -90,7 +90,8 @@ fn descriptors_agree_with_the_parser() {
             let reads = |value: Value| read(game, key, value).is_ok();
             match kind {
                 ParamKind::Integer(bounds) | ParamKind::PerSeat(bounds) => {
-                    let (least, most) = (*bounds.start(), *bounds.end());
+                    let least = *bounds.start();
+                    let most = *bounds.end();
                     assert!(reads(json!(least)) && reads(json!(most)), "{game} {key}");
                     assert!(!reads(json!(least - 1)) && !reads(json!(most + 1)), "{game} {key}");
                 }

@@ -225,7 +225,8 @@ fn equal_turn_policies_are_treated_alike() {
 #[test]
 fn the_rules_version_depends_on_the_turn_policies() {
     let params = GameParams::official(&tricks::game());
-    let (names, seed) = (names(2), Seed::of_text("version"));
+    let names = names(2);
+    let seed = Seed::of_text("version");
     let first_seat = |rules, turns: [TurnPolicy; 2]| {
         let mut game = params.start_by(rules, &names, &turns, seed).map_err(|e| e.to_string())?;
         match game.step() {

@@ -73,7 +73,8 @@ impl View {
 
     /// Ends a trick; `won` is what the referee says.
     fn score(&mut self, won: bool) {
-        let (own, theirs) = (self.own.take().unwrap(), self.theirs.take().unwrap());
+        let own = self.own.take().unwrap();
+        let theirs = self.theirs.take().unwrap();
         let above =
             |card: Card, other: Card| card.suit() == other.suit() && card.rank() > other.rank();
         let trumps = |card: Card, other: Card| {
@@ -127,7 +128,8 @@ impl Views {
         let mut lines = text.lines();
         let states = lines.next().unwrap().strip_prefix("states: ").unwrap();
         let scores = lines.next().unwrap().strip_prefix("scores: ").unwrap();
-        let (states, scores) = (states.split(' '), scores.split(' '));
+        let states = states.split(' ');
+        let scores = scores.split(' ');
         assert_eq!((states.clone().count(), scores.clone().count()), (views.len(), views.len()));
         let mut waiting = Vec::new();
         for (index, ((view, state), score)) in views.iter_mut().zip(states).zip(scores).enumerate()
@@ -344,7 +346,8 @@ proptest! {
             table.play(card);
         }
         let player = table.turn().unwrap();
-        let (own, rest) = (table.tricks(player), TRICKS - table.tricks(player));
+        let own = table.tricks(player);
+        let rest = TRICKS - table.tricks(player);
         let bad = Card::all().nth(bad).filter(|bad| !table.playable().any(|card| card == *bad));
         table.play(bad);
         prop_assert_eq!(table.turn(), None);

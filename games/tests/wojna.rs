@@ -151,7 +151,8 @@ fn the_clock_adds_time_for_moves_and_restarts_each_deal() {
     let json = json!({"deals": 4, "clock": Model::TEXT, "deck": "1-6*3", "seats": 3});
     let mut game = Match::start(&params(json), 3, seed("clock"));
     let mut clocks = [const { Model { spent: Micros::ZERO, moves: 0 } }; 3];
-    let (mut most, mut decks) = (0, 0);
+    let mut most = 0;
+    let mut decks = 0;
     play(&mut game, |say| {
         let clock = &mut clocks[say.seat.index()];
         if say.text.starts_with("setdeck") {

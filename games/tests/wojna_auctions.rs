@@ -331,7 +331,8 @@ fn places_are_shared_by_the_number_of_the_auction() {
 #[test]
 fn deals_are_interrupted_after_two_hundred_auctions_once_in_two_hundred() {
     let mut deal = Deal::new(&Deck::default(), 4, Seed([2; 32]));
-    let (mut chances, mut interruptions) = (0, 0);
+    let mut chances = 0;
+    let mut interruptions = 0;
     for _ in 0..500 {
         while deal.open() {
             chances += u32::from(deal.auction() > 200);

@@ -301,7 +301,8 @@ proptest! {
         let params = params(deals, seats, "1-3*4");
         let played = match_with(&replies, &params, seed);
         check_transcript(&played, 12)?;
-        let (deals, scores) = (i64::from(deals), scores(&played).concat());
+        let deals = i64::from(deals);
+        let scores = scores(&played).concat();
         prop_assert!(scores.iter().all(|score| (0..=48 * deals).contains(score)));
         let due = [72, 84, 84][seats - 2] * deals;
         let sum: i64 = scores.iter().sum();

@@ -62,7 +62,8 @@ impl<U: Message + Default + Send + 'static> Decoder for BoundedDecoder<U> {
 
     fn decode(&mut self, from: &mut DecodeBuf<'_>) -> Result<Option<U>, Status> {
         if TypeId::of::<U>() == TypeId::of::<WorkerMessage>() {
-            let (message, length) = (from.chunk(), from.remaining());
+            let message = from.chunk();
+            let length = from.remaining();
             if message.len() < length || grows_too_much(message) {
                 return Err(Status::invalid_argument(
                     "the message has too many small parts: it would take far more memory than it has \

@@ -60,7 +60,8 @@ impl TraceParent {
 
 impl fmt::Display for TraceParent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (trace, span) = (self.0.trace_id(), self.0.span_id());
+        let trace = self.0.trace_id();
+        let span = self.0.span_id();
         write!(f, "{VERSION}-{trace}-{span}-{:02x}", self.0.trace_flags().to_u8())
     }
 }

@@ -246,7 +246,8 @@ mod tests {
     use super::*;
 
     fn request(token: &str, games: Option<&str>, cards: Option<&str>) -> Request {
-        let (games, cards) = (games.map(str::to_owned), cards.map(str::to_owned));
+        let games = games.map(str::to_owned);
+        let cards = cards.map(str::to_owned);
         Request { token: Some(token.to_owned()), games, cards }
     }
 

@@ -55,7 +55,9 @@ mod tests {
     use super::*;
 
     fn mean_of(scores: impl IntoIterator<Item = i128>) -> Mean {
-        let (mut count, mut sum, mut squares) = (0, 0, U256::default());
+        let mut count = 0;
+        let mut sum = 0;
+        let mut squares = U256::default();
         for score in scores {
             count += 1;
             sum += score;
@@ -81,7 +83,8 @@ mod tests {
     fn intervals_of_large_scores_are_right() {
         let great = 2_000_000_000_000_000_000;
         let scores = || (0..1000).map(|number| [1, -1, 0][number % 3]);
-        let (small, wide) = (mean_of(scores()), mean_of(scores().map(|score| score * great)));
+        let small = mean_of(scores());
+        let wide = mean_of(scores().map(|score| score * great));
         let times = wide.margin.unwrap() / small.margin.unwrap();
         assert!((times / 2e18 - 1.0).abs() < 1e-12, "{times}");
         // Great scores that differ by little have the margin of their differences.

@@ -148,7 +148,8 @@ fn compare(game: &Game, a: &Contestant, b: &Contestant) -> Ordering {
             let matches = i128::from(matches.max(1));
             score.iter().map(|part| part.saturating_mul(matches)).collect()
         };
-        let (one, other) = (&a.tally, &b.tally);
+        let one = &a.tally;
+        let other = &b.tally;
         compare_parts(&times(&other.score, one.matches), &times(&one.score, other.matches))
     } else {
         compare_parts(&b.tally.score, &a.tally.score)

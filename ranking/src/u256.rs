@@ -190,7 +190,8 @@ mod tests {
         /// With numbers whose results fit into 128 bits.
         #[test]
         fn it_agrees_with_u128(a in any::<u64>(), b in any::<u64>(), c in any::<u64>()) {
-            let (x, y) = (u128::from(a) * u128::from(b), u128::from(c));
+            let x = u128::from(a) * u128::from(b);
+            let y = u128::from(c);
             prop_assert_eq!(U256::product(a.into(), b.into()), U256::from(x));
             prop_assert_eq!(U256::from(x.min(y)).saturating_add(U256::from(y)),
                 U256::from(x.min(y) + y));

@@ -43,13 +43,13 @@ fn board(board: &BoardPicture, caption: &str) -> Markup {
 
 /// The element of a shape. Its name and those of its attributes are words of this program.
 fn shape(shape: &Shape) -> Markup {
-    let Shape { kind, class, place, text, shapes } = shape;
+    let Shape { kind, class, attributes, text, shapes } = shape;
     let tag = kind.as_str();
     let class = Some(("class", class)).filter(|(_, class)| !class.is_empty());
-    let place = place.iter().map(|(name, value)| (*name, value));
+    let attributes = attributes.iter().map(|(name, value)| (*name, value));
     html! {
         (PreEscaped("<")) (tag)
-        @for (name, value) in class.into_iter().chain(place) {
+        @for (name, value) in class.into_iter().chain(attributes) {
             " " (name) (PreEscaped("=\"")) (value) (PreEscaped("\""))
         }
         (PreEscaped(">")) (text)

@@ -23,13 +23,15 @@ fn main() {
     let before = high_water();
     for (index, bots) in BOTS.into_iter().enumerate() {
         let began = processor_time();
-        let (mut tables, mut plans) = (0, 0);
+        let mut tables = 0;
+        let mut plans = 0;
         while tables < TABLES {
             tables += stream(bots);
             plans += 1;
         }
         let tenths = tables * 10_000 / (processor_time() - began);
-        let (millions, tenths) = (tenths / 10, tenths % 10);
+        let millions = tenths / 10;
+        let tenths = tenths % 10;
         print!("{bots} bots, {} tables: {millions}.{tenths} million tables/s", tables / plans);
         println!(" (target {TARGET}; {plans} plans)");
         if index == 0 {

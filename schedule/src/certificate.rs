@@ -175,7 +175,8 @@ impl Certificate {
 
 /// A range as text: one number if its ends are equal.
 fn range(numbers: &RangeInclusive<u32>) -> String {
-    let (least, most) = (numbers.start(), numbers.end());
+    let least = numbers.start();
+    let most = numbers.end();
     if least == most { least.to_string() } else { format!("{least} to {most}") }
 }
 

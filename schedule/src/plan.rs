@@ -101,7 +101,8 @@ impl Matches {
         participants: &Participants,
         claim: &Claim,
     ) -> Result<(), CertificateError> {
-        let (bots, seats) = (participants.bots(), self.seats());
+        let bots = participants.bots();
+        let seats = self.seats();
         let bytes = CertificateBuilder::bytes(bots, seats, *claim.meetings.end());
         let mut certificate = if bytes > MAX_PROOF_BYTES {
             CertificateBuilder::without_meetings(bots, seats)

@@ -128,7 +128,10 @@ pub struct Pairings {
 impl Pairings {
     fn new(rules: RoundRobin, names: &[NameKey]) -> Self {
         let circle = (0..=Bot::MAX).take(names.len()).collect();
-        let (pass, round, distance, again) = (0, 0, 0, None);
+        let pass = 0;
+        let round = 0;
+        let distance = 0;
+        let again = None;
         let names = names.to_vec();
         let mut pairings = Self { rules, names, circle, pass, round, distance, again };
         pairings.begin_pass();
@@ -172,7 +175,8 @@ impl Pairings {
     /// Orders the bots anew for each pair of twin passes.
     fn begin_pass(&mut self) {
         if self.pass.is_multiple_of(2) {
-            let (names, twins) = (&self.names, u64::from(self.pass / 2));
+            let names = &self.names;
+            let twins = u64::from(self.pass / 2);
             let place = |bot: &Bot| (mix([PLACES, twins, names[usize::from(*bot)].0]), *bot);
             self.circle.sort_by_cached_key(place);
         }
@@ -188,14 +192,17 @@ impl Pairings {
 
     /// The places of the current pair.
     fn places_of_pair(&self) -> [usize; SEATS] {
-        let (round, k, places) = (self.round, self.distance, self.places());
+        let round = self.round;
+        let k = self.distance;
+        let places = self.places();
         if k == 0 { [places, round] } else { [(round + k) % places, (round + places - k) % places] }
     }
 
     /// The current pair, seat 1 first.
     fn pair(&self) -> [Bot; SEATS] {
         let [one, other] = self.places_of_pair();
-        let (bots, pair) = (self.circle.len(), [self.circle[one], self.circle[other]]);
+        let bots = self.circle.len();
+        let pair = [self.circle[one], self.circle[other]];
         let after = (other + bots - one) % bots;
         let by_chance = match self.rules.sides {
             Sides::Both | Sides::Random => true,
@@ -205,7 +212,8 @@ impl Pairings {
         let swapped = if by_chance {
             let name = |bot: Bot| self.names[usize::from(bot)].0;
             let [one, other] = pair.map(name);
-            let (low, high) = (one.min(other), one.max(other));
+            let low = one.min(other);
+            let high = one.max(other);
             let low_first = mix([SIDES, self.turn(), low, high]) & 1 == 0;
             low_first != (low == one)
         } else {
@@ -250,7 +258,8 @@ impl Iterator for Pairings {
         let seats = self.pair();
         self.advance();
         // The legs of a board are consecutive passes, so that twins share a board where possible.
-        let (board, leg) = (pass / self.rules.legs.get(), pass % self.rules.legs.get());
+        let board = pass / self.rules.legs.get();
+        let leg = pass % self.rules.legs.get();
         let board = u16::try_from(board).expect("there are at most 1000 boards");
         if self.rules.sides == Sides::Both {
             self.again = Some(Pairing { board, leg, seats: [seats[1], seats[0]] });

@@ -101,7 +101,8 @@ fn meetings(certificate: &Certificate) -> (u32, u32) {
 
 /// The same; nothing where all bots are of one owner, so that no pair counts.
 fn spread(certificate: &Certificate) -> Option<(u32, u32)> {
-    let (least, most) = (certificate.meetings.first()?, certificate.meetings.last()?);
+    let least = certificate.meetings.first()?;
+    let most = certificate.meetings.last()?;
     Some((least.0, most.0))
 }
 
@@ -141,7 +142,8 @@ fn a_new_bot_needs_few_tables() {
         let joined = growing.prove();
         assert_eq!((joined.matches - played, meetings(&joined)), (new, meet), "{bots} bots");
         assert_eq!(joined.uneven_pairs(), 0, "{joined}");
-        let (least, most) = (joined.matches_of_bot.start(), joined.matches_of_bot.end());
+        let least = joined.matches_of_bot.start();
+        let most = joined.matches_of_bot.end();
         assert!(each.contains(least) && each.contains(most), "{joined}");
     }
 }
@@ -152,7 +154,8 @@ fn a_new_bot_keeps_all_earlier_tables() {
         let mut growing = Growing::new(LEAST, bots);
         let before = growing.tables();
         growing.join(1);
-        let (after, joined) = (growing.tables(), growing.prove());
+        let after = growing.tables();
+        let joined = growing.prove();
         let times = least_meetings(bots).unwrap();
         assert_eq!(after[..before.len()], before, "{bots} bots");
         let new = &after[before.len()..];
@@ -172,7 +175,8 @@ fn a_leaving_bot_removes_only_its_own_tables() {
         let mut growing = Growing::new(LEAST, bots);
         let before = growing.tables();
         let left = growing.leave(bots / 2);
-        let (after, counted) = (growing.tables(), growing.prove());
+        let after = growing.tables();
+        let counted = growing.prove();
         let stayed: Vec<_> = before.into_iter().filter(|table| !table.contains(&left)).collect();
         assert_eq!(after[..stayed.len()], stayed, "{bots} bots");
         let times = least_meetings(bots).unwrap();
@@ -337,7 +341,8 @@ proptest! {
             let before = growing.tables();
             apply(&mut growing, times, change);
             let tables = growing.tables();
-            let (after, beside) = (multiset(&tables), multiset(&companies(&tables)));
+            let after = multiset(&tables);
+            let beside = multiset(&companies(&tables));
             prop_assert_eq!(&after, &multiset(&growing.tables()));
             let present = growing.lineage.present();
             let stays = |table: &&Table| table.iter().all(|bot| present.contains(bot));

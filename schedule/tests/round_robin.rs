@@ -110,7 +110,8 @@ fn an_unfair_plan_is_detected() {
     let certificate = Certificate::count(9, 2, &[], &seats).unwrap();
     let told = certificate.prove(&claim).unwrap_err().to_string();
     assert_eq!(told, "difference of a bot's seats: 2, not at most 1 as promised");
-    let (first, second) = (seats[0], seats[1]);
+    let first = seats[0];
+    let second = seats[1];
     seats[0] = second;
     let told =
         Certificate::count(9, 2, &[], &seats).unwrap().prove(&claim).unwrap_err().to_string();

@@ -47,7 +47,8 @@ pub struct Battle {
 impl Battle {
     /// The battle before its first move.
     pub fn new(board: &Board) -> Self {
-        let (columns, rows) = (board.columns(), board.rows());
+        let columns = board.columns();
+        let rows = board.rows();
         let cells = Vec::with_capacity(columns * rows);
         let divisions = vec![Vec::new(); Division::COUNT];
         let forces = [Forces::default(); 2];
@@ -129,7 +130,8 @@ impl Battle {
         {
             return from;
         }
-        let (from, destination) = (self.index(from), self.index(to));
+        let from = self.index(from);
+        let destination = self.index(to);
         self.cells[destination] = mem::replace(&mut self.cells[from], Cell::Free);
         to
     }

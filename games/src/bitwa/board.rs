@@ -174,7 +174,8 @@ impl Board {
 
     /// The board as `set_game` announces it, with single spaces.
     pub fn text(&self) -> String {
-        let (columns, rows) = (self.columns(), self.rows());
+        let columns = self.columns();
+        let rows = self.rows();
         let mut text = format!("{columns} {rows} {} {}", self.rounds, self.strength);
         for row in self.ground.chunks(columns) {
             text.push(' ');

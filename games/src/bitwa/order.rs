@@ -66,14 +66,16 @@ impl Order {
         let x = i32::from(square.x) - i32::from(self.target.x);
         let y = i32::from(square.y) - i32::from(self.target.y);
         let from = |dx: i32, dy: i32| (x - dx) * (x - dx) + (y - dy) * (y - dy);
-        let (px, py) = (from(self.dx.step(), 0), from(0, self.dy.step()));
+        let px = from(self.dx.step(), 0);
+        let py = from(0, self.dy.step());
         if self.px_first { [from(0, 0), px, py] } else { [from(0, 0), py, px] }
     }
 }
 
 impl fmt::Display for Order {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (attack, px_first) = (u8::from(self.attack), u8::from(self.px_first));
+        let attack = u8::from(self.attack);
+        let px_first = u8::from(self.px_first);
         let Square { x, y } = self.target;
         write!(f, "{attack} {x} {y} {} {} {px_first}", self.dx.step(), self.dy.step())
     }
@@ -106,7 +108,8 @@ fn target(x: i64, y: i64, board: &Board) -> Result<Square, Illegal> {
         _ => None,
     };
     on_board.ok_or_else(|| {
-        let (columns, rows) = (board.columns(), board.rows());
+        let columns = board.columns();
+        let rows = board.rows();
         Illegal(format!("the target ({x}, {y}) is off the board of {columns} x {rows} squares"))
     })
 }

@@ -115,7 +115,8 @@ impl Match {
 
     fn with_shoe(params: &Params, seats: usize, shoe: Shoe) -> Result<Self, StartError> {
         if !SEATS.contains(&seats) {
-            let (least, most) = (SEATS.start(), SEATS.end());
+            let least = SEATS.start();
+            let most = SEATS.end();
             return Err(StartError(format!("a table has {least} to {most} seats, not {seats}")));
         }
         let chips = params.chips.at_table(seats, "chips")?;

@@ -34,7 +34,8 @@ impl Deck {
     fn ranges(&self) -> Vec<(RangeInclusive<Card>, usize)> {
         let mut ranges: Vec<(RangeInclusive<Card>, usize)> = Vec::new();
         for equal in self.0.chunk_by(|one, other| one == other) {
-            let (card, copies) = (equal[0], equal.len());
+            let card = equal[0];
+            let copies = equal.len();
             match ranges.last_mut() {
                 Some((range, same)) if *same == copies && range.end() + 1 == card => {
                     *range = *range.start()..=card;

@@ -98,7 +98,8 @@ pub(crate) fn golden(file: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/transcripts").join(file);
     let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     let mut game = None;
-    let (mut params, mut seed) = (None, Seed([0; 32]));
+    let mut params = None;
+    let mut seed = Seed([0; 32]);
     let mut body = Vec::new();
     for line in text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
         if let Some(rest) = line.strip_prefix("game ") {

@@ -36,7 +36,8 @@ const WORSE: i64 = 2;
 /// `count` tables of bots 0 to `bots - 1`. Each bot has equally many matches, or one more, and pairs
 /// meet as equally often as the search finds.
 pub(super) fn tables(bots: usize, count: usize, dice: &mut Dice) -> Vec<Table> {
-    let (each, more) = (SEATS * count / bots, SEATS * count % bots);
+    let each = SEATS * count / bots;
+    let more = SEATS * count % bots;
     let mut quotas = vec![each; bots];
     quotas[..more].fill(each + 1);
     dice.shuffle(&mut quotas);
@@ -138,7 +139,8 @@ fn swap(
     (other, other_seat): (usize, usize),
     meetings: &mut MeetingCounts,
 ) -> Option<i64> {
-    let (bot, other_bot) = (tables[one][seat], tables[other][other_seat]);
+    let bot = tables[one][seat];
+    let other_bot = tables[other][other_seat];
     if tables[one].contains(&other_bot) || tables[other].contains(&bot) {
         return None;
     }

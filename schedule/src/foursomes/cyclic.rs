@@ -69,7 +69,8 @@ impl Cyclic {
         let mut pairs: Vec<(usize, usize, usize)> = Vec::new();
         for table in &self.partial {
             let pair = |(one, other): (usize, usize)| {
-                let (one, other) = (table[one], table[other]);
+                let one = table[one];
+                let other = table[other];
                 (distances.between(one, other), one.min(other), one.max(other))
             };
             pairs.extend(PAIRS.map(pair));
@@ -83,7 +84,8 @@ impl Cyclic {
         (1..distances.met.len()).all(|distance| {
             let turned = u32::from(distances.met[distance]);
             let mut without = bots / usize::from(distances.step(distance));
-            let (mut fewest, mut most) = (u32::MAX, 0);
+            let mut fewest = u32::MAX;
+            let mut most = 0;
             while let Some(pair) = pairs.next_if(|pair| pair[0].0 == distance) {
                 let times = u32::try_from(pair.len()).expect("a pair meets at few of them");
                 (fewest, most) = (fewest.min(times), most.max(times));
@@ -199,7 +201,8 @@ impl Distances {
                 break;
             }
             let table = &mut tables[dice.index(tables.len())];
-            let (seat, place) = (dice.index(SEATS), dice.index(self.bots));
+            let seat = dice.index(SEATS);
+            let place = dice.index(self.bots);
             if table.contains(&place) {
                 continue;
             }
@@ -229,7 +232,8 @@ impl Distances {
     /// The difference between the sum of all costs and its lower bound.
     fn excess(&self) -> i64 {
         let distances = 1..self.met.len();
-        let (mut sum, mut steps) = (0, Vec::new());
+        let mut sum = 0;
+        let mut steps = Vec::new();
         for distance in distances.clone() {
             let step = self.step(distance);
             let costs = (0..self.met[distance]).step_by(step.into());

@@ -26,7 +26,8 @@ pub(super) fn tables(bots: usize, count: usize, seed: Seed) -> Option<Vec<Table>
         if games.excess == 0 || count == pool.len() {
             break;
         }
-        let (out, into) = (dice.index(count), count + dice.index(pool.len() - count));
+        let out = dice.index(count);
+        let into = count + dice.index(pool.len() - count);
         if games.exchange(pool[out], pool[into]) <= 0 {
             pool.swap(out, into);
         } else {
@@ -65,8 +66,10 @@ impl Games {
             of[usize::from(*bot)] += 1;
         }
         let sum: u64 = of.iter().map(|games| u64::from(*games).pow(2)).sum();
-        let (seats, bots) = ((SEATS * tables.len()) as u64, bots as u64);
-        let (each, more) = (seats / bots, seats % bots);
+        let seats = (SEATS * tables.len()) as u64;
+        let bots = bots as u64;
+        let each = seats / bots;
+        let more = seats % bots;
         let least = more * (each + 1).pow(2) + (bots - more) * each.pow(2);
         Self { of, excess: i64::try_from(sum - least).expect("a few bots have few matches") }
     }

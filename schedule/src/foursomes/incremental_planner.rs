@@ -316,7 +316,8 @@ impl IncrementalPlanner {
         let mut dice = self.dice();
         self.meetings.bound(0, self.ceiling());
         let mut quotas = vec![0; self.present.len()];
-        let (each, more) = ((SEATS - 1) * count / others.len(), (SEATS - 1) * count % others.len());
+        let each = (SEATS - 1) * count / others.len();
+        let more = (SEATS - 1) * count % others.len();
         let mut given = vec![each; others.len()];
         given[..more].fill(each + 1);
         dice.shuffle(&mut given);

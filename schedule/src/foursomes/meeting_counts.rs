@@ -67,7 +67,8 @@ impl MeetingCounts {
 
     fn index(one: Bot, other: Bot) -> usize {
         let (low, high) = if one < other { (one, other) } else { (other, one) };
-        let (low, high) = (usize::from(low), usize::from(high));
+        let low = usize::from(low);
+        let high = usize::from(high);
         high * (high - 1) / 2 + low
     }
 

@@ -107,7 +107,8 @@ fn count_meetings(bots: usize, tables: &[Table]) -> Certificate {
 /// plus one.
 pub(super) fn bounds(bots: usize, count: u64) -> RangeInclusive<u32> {
     let bots = bots as u64;
-    let (pairs, met) = (bots * (bots - 1) / 2, PAIRS * count);
+    let pairs = bots * (bots - 1) / 2;
+    let met = PAIRS * count;
     let small = |times| u32::try_from(times).expect("less often than in a design");
     small(met / pairs).saturating_sub(1)..=small(met.div_ceil(pairs)) + 1
 }

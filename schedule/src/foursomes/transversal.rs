@@ -86,7 +86,8 @@ impl Ring {
 
     /// Calls `with` for every b with the points of the first four groups in block (a, b).
     pub(super) fn blocks(&self, a: usize, mut with: impl FnMut([usize; SEATS])) {
-        let (whole, part) = (a / self.fields, a % self.fields);
+        let whole = a / self.fields;
+        let part = a % self.fields;
         let wholes = [0, 1, 2, 3].map(|times| times * whole % self.integers);
         let multiple = self.multiples[part];
         let parts = [0, part, multiple, self.sums[multiple * self.fields + part]];
