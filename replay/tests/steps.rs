@@ -135,7 +135,7 @@ fn bitwa_shows_divisions_and_strengths() {
     assert_eq!(first.matches("M0,0h1v1h-1z").count(), 1, "the wall in the corner");
     let second = &steps.drawn[1];
     assert_eq!(second.said.as_deref(), Some("= 1 5 1 -1 1 1"));
-    let caption = "Round 1 of 100: alpha sends A to (5, 1), attacking whom it meets.";
+    let caption = "Round 1 of 100: alpha sends A to (5, 1), attacking enemies on the way.";
     assert_eq!(second.picture.caption, caption);
     assert!(html(&steps, second).contains(r#"<circle class="target" cx="5.5" cy="1.5""#));
     assert_eq!(steps.chapters[1].0, "Round 2");

@@ -1,4 +1,4 @@
-//! Boards: where the walls are, where the units start, how long a game lasts.
+//! Boards: walls, the starting squares of units, and the number of rounds.
 //!
 //! As text a board is the arguments of `set_game`: columns, rows, rounds, strength, and the rows,
 //! with any white space between them. Lines that start with `;` are comments.
@@ -14,11 +14,11 @@ use crate::gtp::{plain_number, quote};
 use crate::match_state::Seat;
 use crate::value::ParamsError;
 
-/// How many columns or rows a board may have.
+/// The possible numbers of columns and rows.
 const SIDE: RangeInclusive<u32> = 1..=100;
-/// How strong the units of a board may be.
+/// The possible strengths of units.
 const STRENGTH: RangeInclusive<u32> = 1..=1_000_000;
-/// How many rounds a game may last.
+/// The possible numbers of rounds.
 pub(super) const ROUNDS: RangeInclusive<u32> = 1..=1_000_000;
 
 /// The name and text of each shipped board: the official eight, then the document's example.
@@ -45,7 +45,7 @@ pub fn official_boards() -> impl ExactSizeIterator<Item = (&'static str, &'stati
     shipped_boards().take(8)
 }
 
-/// A place on a board; (0, 0) is the first character of the first row.
+/// A square of a board; (0, 0) is the first character of the first row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Square {
     /// The column, from 0.
@@ -54,12 +54,12 @@ pub struct Square {
     pub y: u8,
 }
 
-/// A division, known by its letter. Divisions are ordered as they move: A, a, B, b, C, c, …
+/// A division, identified by its letter. Divisions are ordered as they move: A, a, B, b, C, c, …
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Division(u8);
 
 impl Division {
-    /// How many divisions there can be: as many as letters.
+    /// The number of possible divisions: one for each letter.
     pub const COUNT: usize = 52;
 
     /// All divisions, in the order in which they move.
@@ -79,7 +79,7 @@ impl Division {
         char::from(first + self.0 / 2)
     }
 
-    /// Whose division it is: capitals are seat 1's, small letters seat 2's.
+    /// The seat of the division: capital letters belong to seat 1, small letters to seat 2.
     pub fn seat(self) -> Seat {
         Seat::from_index(usize::from(self.0 % 2))
     }
@@ -96,12 +96,12 @@ impl fmt::Display for Division {
     }
 }
 
-/// What a square holds before the first move.
+/// The content of a square before the first move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ground {
-    /// `#`: nobody can ever stand here.
+    /// `#`: no unit can ever stand here.
     Blocked,
-    /// `.`: nobody stands here yet.
+    /// `.`: an empty square.
     Free,
     /// A letter: a unit of this division.
     Unit(Division),
@@ -136,22 +136,22 @@ pub struct Board {
 }
 
 impl Board {
-    /// How many columns the board has.
+    /// The number of columns.
     pub fn columns(&self) -> usize {
         usize::from(self.columns)
     }
 
-    /// How many rows the board has.
+    /// The number of rows.
     pub fn rows(&self) -> usize {
         self.ground.len() / self.columns()
     }
 
-    /// After how many rounds a game ends at the latest.
+    /// The maximum number of rounds of a game.
     pub fn rounds(&self) -> u32 {
         self.rounds
     }
 
-    /// The strength of every unit at first.
+    /// The initial strength of every unit.
     pub fn strength(&self) -> u32 {
         self.strength
     }
@@ -162,12 +162,12 @@ impl Board {
         Self { rounds: rounds.0, ..self }
     }
 
-    /// Whether there is such a square.
+    /// Whether the square is on the board.
     pub fn contains(&self, square: Square) -> bool {
         usize::from(square.x) < self.columns() && usize::from(square.y) < self.rows()
     }
 
-    /// What each square holds, row by row.
+    /// The content of each square, row by row.
     pub fn ground(&self) -> &[Ground] {
         &self.ground
     }
@@ -184,7 +184,7 @@ impl Board {
         text
     }
 
-    /// Reads a board's text, be it a name or not.
+    /// Parses the text of a board.
     fn parse(text: &str) -> Result<Self, ParamsError> {
         let lines = text.lines().filter(|line| !line.starts_with(';'));
         let mut words = lines.flat_map(str::split_ascii_whitespace);
@@ -213,7 +213,7 @@ impl Board {
     }
 }
 
-/// Reads one of the four numbers in front of the rows.
+/// Parses one of the four numbers before the rows.
 fn number(
     name: &str,
     word: Option<&str>,
@@ -236,7 +236,7 @@ fn number(
     })
 }
 
-/// Reads one row and appends it to `ground`.
+/// Parses one row and appends it to `ground`.
 fn read_row(
     row: usize,
     word: &str,
@@ -262,7 +262,7 @@ fn read_row(
 impl FromStr for Board {
     type Err = ParamsError;
 
-    /// Reads the name of a shipped board or the text of any board.
+    /// Parses the name of a shipped board, or the text of any board.
     fn from_str(text: &str) -> Result<Self, ParamsError> {
         if let Some((_, shipped)) = shipped_boards().find(|(name, _)| *name == text) {
             return Self::parse(shipped);
@@ -290,6 +290,6 @@ impl fmt::Display for Board {
     }
 }
 
-/// How many rounds a game lasts at most, in place of what its board says.
+/// A maximum number of rounds that replaces the board's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rounds(pub(super) u32);

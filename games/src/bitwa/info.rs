@@ -1,4 +1,4 @@
-//! Bitwa as data, and its parameters as rules.
+//! The descriptor of bitwa, and its rules from parameters.
 
 use alloc::boxed::Box;
 use alloc::vec;

@@ -1,8 +1,8 @@
 //! Bitwa ("battle"): divisions of units march and fight on a board.
 //!
-//! Two bots: seat 1 has the divisions in capitals, seat 2 those in small letters. The referee
-//! asks for one order per division and round and tells it to both. A killed bot's units stay
-//! where they are, and the game goes on with the other bot alone.
+//! Two bots: seat 1 has the divisions with capital letters, seat 2 those with small letters. The
+//! referee asks for one order per division and round and sends it to both bots. The units of a killed
+//! bot stay where they are, and the other bot plays on alone.
 //!
 //! Source: the rules "Bitwa" of ITPW, KNI TEAM, whose sections are quoted by their titles.
 
@@ -33,17 +33,17 @@ use crate::match_state::{
 };
 use crate::time_bank::TimeBank;
 
-/// How many bots play.
+/// The number of seats.
 const SEATS: usize = 2;
-/// The least official bank: 3 minutes ("Przebieg turnieju": between 3 and 15).
+/// The minimum official bank: 3 minutes ("Przebieg turnieju": between 3 and 15).
 const BANK: Micros = Micros::from_millis(180_000);
 
-/// What is played, and with how much time.
+/// The parameters of a match.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Params {
     /// The board, by name or as text.
     pub board: Board,
-    /// How many rounds a game has at most, if not as many as the board says.
+    /// The maximum number of rounds, if it is not the board's.
     pub rounds: Option<Rounds>,
     /// Each bot's time for the whole game, all commands counted.
     pub bank: Micros,
@@ -56,8 +56,8 @@ impl Default for Params {
     }
 }
 
-/// What the scores of a game can be, whoever forfeits: units are never made or strengthened, and a
-/// game ends when a player has none.
+/// The bounds of the scores of a game, with or without forfeits: units are never added or strengthened,
+/// and a game ends when a player has none.
 pub(crate) fn bounds(params: &Params) -> Bounds {
     let mut forces = [(0, 0); SEATS];
     for ground in params.board.ground() {
@@ -76,7 +76,7 @@ pub(crate) fn bounds(params: &Params) -> Bounds {
     Bounds { seats: vec![seat(0), seat(1)], sums: vec![0..=0; 3], bad_answers: vec![0; SEATS] }
 }
 
-/// Something to be done before the next division is chosen.
+/// A queued command. The next division is chosen once the queue is empty.
 #[derive(Clone, Copy, Debug)]
 enum Task {
     SetGame(Seat),
@@ -87,7 +87,7 @@ enum Task {
 }
 
 impl Task {
-    /// Whom it concerns.
+    /// The seat of the command.
     fn seat(self) -> Seat {
         match self {
             Self::TimeLeft(division) | Self::GenMove(division) => division.seat(),
@@ -101,7 +101,7 @@ impl Task {
 struct Player {
     bank: TimeBank,
     forfeit: Option<Forfeit>,
-    /// Whether it is still spoken to.
+    /// Whether it still gets commands.
     alive: bool,
 }
 
@@ -115,15 +115,15 @@ pub struct Match {
     round: u32,
     /// The division that moved last in this round.
     moved: Option<Division>,
-    /// How many orders were carried out, and the last of them.
+    /// The number of orders that were carried out.
     orders: u64,
     last_order: Option<(Division, Order)>,
     tasks: VecDeque<Task>,
-    /// What was said and is not answered yet.
+    /// The command that still owes a reply.
     asked: Option<Task>,
-    /// Whose program is to be killed next.
+    /// The seat whose program must be killed next.
     dismissed: Option<Seat>,
-    /// Whether the words of farewell have been planned.
+    /// Whether the farewells have been queued.
     closing: bool,
 }
 
@@ -150,12 +150,12 @@ impl Match {
         }
     }
 
-    /// The board as it was set up.
+    /// The initial board.
     pub fn board(&self) -> &Board {
         &self.board
     }
 
-    /// The battle as it stands.
+    /// The present battle.
     pub fn battle(&self) -> &Battle {
         &self.battle
     }
@@ -165,23 +165,23 @@ impl Match {
         self.round
     }
 
-    /// How many orders were carried out.
+    /// The number of orders that were carried out.
     pub fn orders(&self) -> u64 {
         self.orders
     }
 
-    /// The last order that was carried out, and the division that it was for.
+    /// The last order that was carried out, with its division.
     pub fn last_order(&self) -> Option<(Division, Order)> {
         self.last_order
     }
 
-    /// Whether a seat's bot is still spoken to.
+    /// Whether a seat's bot still gets commands.
     pub fn is_alive(&self, seat: Seat) -> bool {
         self.players[seat.index()].alive
     }
 
-    /// The round and the division whose turn comes next, unless the game is over: a player has
-    /// no unit, both are killed, or all rounds are played.
+    /// The next round and division; `None` if the game is over because a player has no units, both bots
+    /// are killed, or all rounds are played.
     fn upcoming(&self) -> Option<(u32, Division)> {
         if self.battle.is_decided() {
             return None;
@@ -197,18 +197,18 @@ impl Match {
         Division::all().find(can_move).map(|division| (round, division))
     }
 
-    /// Whether the result is fixed: what bots do from here on changes nothing.
+    /// Whether the result is final.
     pub fn is_over(&self) -> bool {
         self.upcoming().is_none()
     }
 
-    /// The seats that are still spoken to.
+    /// The seats that still get commands.
     fn living(&self) -> impl Iterator<Item = Seat> + use<> {
         let players = self.players;
         Seat::all(SEATS).filter(move |seat| players[seat.index()].alive)
     }
 
-    /// Plans what is said next, once nothing is left to say.
+    /// Queues the next commands once the queue is empty.
     fn plan(&mut self) {
         if let Some((round, division)) = self.upcoming() {
             if round > self.round {
@@ -221,7 +221,7 @@ impl Match {
         }
     }
 
-    /// Says what a task is about, and remembers it if an answer is due.
+    /// The message of a command. Remembers the command if it owes a reply.
     fn say(&mut self, task: Task) -> Say {
         let seat = task.seat();
         let bank = self.players[seat.index()].bank;
@@ -239,7 +239,7 @@ impl Match {
         Say { seat, text: self.words(task), owes, allowance, tells_time }
     }
 
-    /// The words of a task ("Składnia poleceń").
+    /// The text of a command ("Składnia poleceń").
     fn words(&self, task: Task) -> String {
         match task {
             Task::SetGame(_) => format!("set_game {}", self.board.text()),
@@ -253,7 +253,7 @@ impl Match {
         }
     }
 
-    /// Checks the form of an answer, and carries out the order in it if one was asked for.
+    /// Checks the form of a reply, and carries out its order if one was requested.
     fn take(&mut self, asked: Task, answer: &str) -> Result<(), Illegal> {
         let Task::GenMove(division) = asked else {
             return if self.is_over() { Ok(()) } else { gtp::parse_reply(answer).map(drop) };
@@ -267,7 +267,7 @@ impl Match {
         Ok(())
     }
 
-    /// Kills a bot; its units stay on the board. Once the game is over it is no forfeit.
+    /// Kills a bot; its units stay on the board. After the end of the game this is no forfeit.
     fn kill(&mut self, seat: Seat, forfeit: Forfeit) {
         let counts = !self.is_over();
         let player = &mut self.players[seat.index()];
@@ -277,7 +277,7 @@ impl Match {
         self.tasks.retain(|task| task.seat() != seat);
     }
 
-    /// What the game brings each seat, read off the board ("Przebieg turnieju").
+    /// The result of each seat from the board ("Przebieg turnieju").
     fn standings(&self) -> Vec<SeatResult> {
         let mut standings = vec![];
         for seat in Seat::all(SEATS) {

@@ -1,5 +1,4 @@
-//! Orders of bitwa for people: the target is a square of the board, what breaks ties is set beside
-//! it.
+//! The move form of bitwa: the target is a square of the board; choices beside it break ties.
 
 use alloc::borrow::ToOwned as _;
 use alloc::format;
@@ -11,19 +10,19 @@ use super::board::Division;
 use crate::match_state::Seat;
 use crate::move_form::{self, ChoiceOption, Field, FormFields, MoveForm, SquareField};
 
-/// The field of the target.
+/// The name of the field for the target.
 const TARGET: &str = "at";
 
-/// What belongs to an order besides its target.
+/// A part of an order besides its target.
 struct Choice {
     name: &'static str,
-    /// What it is for.
+    /// Its purpose.
     what: &'static str,
-    /// Its two values, and what they mean; the first one holds if none is chosen.
+    /// Its two values with their meanings; the first is the default.
     values: [(&'static str, &'static str); 2],
 }
 
-/// The choices, in the order of the protocol: those before the target and those behind it.
+/// The choices in the order of the protocol, before and after the target.
 const CHOICES: [Choice; 4] = [
     Choice { name: "a", what: "Enemies on the way", values: [("1", "attack"), ("0", "pass by")] },
     Choice { name: "dx", what: "Among equals, dx", values: [("1", "right"), ("-1", "left")] },
@@ -40,8 +39,8 @@ pub(super) fn move_form(game: &Match, seat: Seat) -> MoveForm {
     MoveForm { task, fields, squares: squares(game) }
 }
 
-/// The division of `seat` that is to be ordered next: the first one with units after the last that
-/// was ordered, or the first of the next round.
+/// The next division of `seat`: the first one with units after the last ordered division, or the first
+/// of the next round.
 fn due(game: &Match, seat: Seat) -> Option<Division> {
     let last = game.last_order().map(|(division, _)| division);
     let can_move =

@@ -1,4 +1,4 @@
-//! What a bot commands: the six numbers of a move, and the distances they define.
+//! Orders of bots: the six numbers of a move, and the distances that they define.
 
 use alloc::format;
 use core::fmt;
@@ -29,20 +29,20 @@ impl Sign {
 /// An order to a division: `A xd yd dx dy p`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Order {
-    /// A: a unit beside an enemy does nothing but attack.
+    /// A: a unit beside an enemy only attacks.
     pub attack: bool,
-    /// (xd, yd): where to go.
+    /// (xd, yd): the target.
     pub target: Square,
     /// dx: on which side of the target the auxiliary point Px lies.
     pub dx: Sign,
     /// dy: on which side of the target the auxiliary point Py lies.
     pub dy: Sign,
-    /// p: Px is the first auxiliary point and Py the second, not the other way round.
+    /// p: whether Px is the first auxiliary point and Py the second, or the reverse.
     pub px_first: bool,
 }
 
 impl Order {
-    /// Reads the words of an answer to `gen_move`.
+    /// Parses the words of a reply to `gen_move`.
     ///
     /// # Errors
     /// If these are not six numbers within their limits, which kills the program ("Uwagi").
@@ -60,8 +60,8 @@ impl Order {
         })
     }
 
-    /// How far a square is from the target, from the first and from the second auxiliary point:
-    /// squared Euclidean distances, compared from the left. No two squares are equally far.
+    /// The distances of a square from the target and from the first and second auxiliary points: squared
+    /// Euclidean distances, compared from the left. No two squares have equal distances.
     pub fn distance(self, square: Square) -> [i32; 3] {
         let x = i32::from(square.x) - i32::from(self.target.x);
         let y = i32::from(square.y) - i32::from(self.target.y);

@@ -1,4 +1,4 @@
-//! Bitwa drawn: the board with its walls, the units with their divisions and strengths.
+//! The picture of bitwa: the board with its walls, and the units with divisions and strengths.
 
 use alloc::format;
 use alloc::string::String;
@@ -103,7 +103,7 @@ fn walls(game: &Match) -> String {
 
 fn unit(square: Square, division: Division, strength: u32, moved: bool, full: u32) -> Shape {
     let Square { x, y } = square;
-    // The bar shows what is left of the strength that every unit has at first, in thousandths.
+    // The bar shows the share of the initial strength that is left.
     let width = 0.8 * f64::from(strength) / f64::from(full.max(1));
     let class = if moved { "unit moved" } else { "unit" };
     let body: [(_, &dyn core::fmt::Display); 5] =
@@ -124,7 +124,7 @@ fn unit(square: Square, division: Division, strength: u32, moved: bool, full: u3
         .with_shapes(parts)
 }
 
-/// What each seat has left, as a table.
+/// The remaining forces of each seat, as a table.
 fn forces(game: &Match, names: &[BotName]) -> TablePicture {
     let row = |seat| {
         let forces = game.battle().forces(seat);
@@ -178,7 +178,7 @@ fn caption(game: &Match, names: &[BotName]) -> String {
         return format!("The battle is set up; it lasts {rounds} rounds at most.");
     };
     let Square { x, y } = order.target;
-    let how = if order.attack { "attacking whom it meets" } else { "passing by" };
+    let how = if order.attack { "attacking enemies on the way" } else { "passing enemies by" };
     let who = name(names, division.seat());
     let over = if game.is_over() { " The battle is over." } else { "" };
     format!("Round {round} of {rounds}: {who} sends {division} to ({x}, {y}), {how}.{over}")

@@ -1,10 +1,10 @@
 //! The bidding of one auction: whose turn it is, what a move costs, and when bidding ends.
 //!
-//! Only numbers of cards matter here; which cards they are is the business of the deal.
+//! Only numbers of cards matter here; the deal knows which cards they are.
 //!
-//! The source ends bidding in three ways. Two of them are one rule: there is at most one seat, the
-//! *closer*, at whose next turn bidding ends. The first to check becomes it, and whoever raises
-//! takes the part over.
+//! The source ends bidding in three ways. Two of them are one rule: at most one seat is the *closer*,
+//! at whose next turn bidding ends. The first seat to check becomes the closer, and each seat that
+//! raises takes over.
 
 use core::fmt;
 
@@ -13,7 +13,7 @@ use crate::match_state::Seat;
 /// The largest table.
 pub const MAX_SEATS: usize = 4;
 
-/// How many cards are put on top of what a check costs.
+/// The number of cards of a raise, on top of the cost of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Raise {
     /// One card.
@@ -27,11 +27,11 @@ pub enum Raise {
 /// What a seat may do at its turn ("Licytacja").
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Move {
-    /// Leaves this auction, and shows nothing.
+    /// Leaves this auction and shows no card.
     Pass,
     /// Matches the largest contribution of the others, or goes all-in.
     Check,
-    /// Matches it, and adds some cards.
+    /// Matches the largest contribution, and adds some cards.
     Raise(Raise),
 }
 
@@ -45,24 +45,24 @@ impl fmt::Display for Move {
     }
 }
 
-/// A raise that a seat cannot pay.
+/// A raise that the seat cannot pay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("raise {raise} costs {cost} cards, and the pile has {pile}")]
 pub struct CannotPay {
-    /// How many cards were to be put on top of a check.
+    /// The number of cards on top of a check.
     pub raise: usize,
-    /// What the whole move costs, in cards.
+    /// The cost of the whole move, in cards.
     pub cost: usize,
-    /// What the seat has, in cards.
+    /// The cards of the seat.
     pub pile: usize,
 }
 
 /// The bidding of one auction.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Auction {
-    /// What each seat has put into the pot in this auction, in cards.
+    /// The cards that each seat has paid into the pot in this auction.
     paid: [usize; MAX_SEATS],
-    /// Who takes part and has not passed.
+    /// The seats that take part and have not passed.
     bidding: [bool; MAX_SEATS],
     /// The seat at whose next turn bidding ends.
     closer: Option<Seat>,
@@ -86,13 +86,12 @@ impl Auction {
         self.bidding[seat.index()]
     }
 
-    /// What `seat` has put into the pot in this auction, in cards.
+    /// The cards that `seat` has paid into the pot in this auction.
     pub(super) fn paid(&self, seat: Seat) -> usize {
         self.paid[seat.index()]
     }
 
-    /// Makes a move of `seat`, whose turn it is and who has `pile` cards, and says how many of
-    /// them it costs.
+    /// Plays a move of `seat`, which has the turn and `pile` cards, and returns its cost in cards.
     pub(super) fn play(
         &mut self,
         seat: Seat,
@@ -121,7 +120,7 @@ impl Auction {
         Ok(cost)
     }
 
-    /// How many cards `seat` lacks to the largest contribution.
+    /// How many cards `seat` needs to match the largest contribution.
     fn missing(&self, seat: Seat) -> usize {
         let largest = self.paid.into_iter().max().unwrap_or(0);
         largest - self.paid[seat.index()]

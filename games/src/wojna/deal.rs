@@ -1,10 +1,10 @@
-//! One deal: piles, pot, auctions and wars, and who leaves when.
+//! One deal: piles, pot, auctions and wars, and when seats leave.
 //!
-//! A deal is driven in a circle, without text and without allocation:
+//! A deal runs in a loop, without text and without allocation:
 //!
-//! 1. [`Deal::open`] begins an auction, or says that the deal is over;
-//! 2. [`Deal::play`] makes a move for the seat [`Deal::turn`] names, until it names none;
-//! 3. [`Deal::settle`] compares the shown cards and gives the pot away.
+//! 1. [`Deal::open`] begins an auction, or returns that the deal is over;
+//! 2. [`Deal::play`] plays a move for the seat of [`Deal::turn`], until there is none;
+//! 3. [`Deal::settle`] compares the shown cards and awards the pot.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -15,26 +15,26 @@ use super::scoring::DealResult;
 use crate::match_state::Seat;
 use crate::seed::{Dice, Seed};
 
-/// How many auctions take place for certain ("Szczegóły").
-const SURE_AUCTIONS: u32 = 200;
-/// Before each further one the deal stops with a probability of one in so many.
+/// The number of auctions before a deal may be interrupted ("Szczegóły").
+const UNINTERRUPTED_AUCTIONS: u32 = 200;
+/// Each later auction is preceded by an interruption with probability 1 / this.
 const INTERRUPTION: u32 = 200;
 
-/// What a seat pays to take part in a regular auction, in cards.
+/// The cards that a seat pays to take part in a regular auction.
 const ANTE: usize = 1;
-/// What a seat pays to take part in a war, in cards, if it has so many.
+/// The cards that a seat pays to take part in a war, if it has them.
 const WAR_ANTE: usize = 2;
 
-/// The stream of chance that decks are shuffled from.
+/// The random stream that shuffles decks.
 const SHUFFLES: u64 = 0;
-/// The stream that says who bids first.
+/// The random stream that chooses the first bidder.
 const FIRST_BIDDERS: u64 = 1;
-/// The stream that says in which order won cards go to the back of a pile.
+/// The random stream for the order in which won cards go to the back of a pile.
 const SPOILS: u64 = 2;
-/// The stream that interrupts deals.
+/// The random stream that interrupts deals.
 const INTERRUPTIONS: u64 = 3;
 
-/// The kinds of chance in a deal.
+/// The random streams of a deal.
 #[derive(Clone, Debug)]
 struct Chance {
     shuffles: Dice,
@@ -43,47 +43,47 @@ struct Chance {
     interruptions: Dice,
 }
 
-/// A seat's place in a deal.
+/// The state of a seat in a deal.
 #[derive(Clone, Debug)]
 struct Player {
-    /// Its cards, face down, the next one in front.
+    /// Its cards, face down, the next one at the front.
     pile: VecDeque<Card>,
     /// Its peeked card in the last auction it took part in.
     peeked: Option<Card>,
-    /// The auction it was left out after, if it was.
+    /// The auction after which it left, if it did.
     left: Option<u32>,
 }
 
-/// What becomes of the pot when bidding has ended.
+/// What happens to the pot after bidding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PotOutcome {
-    /// This seat takes it.
+    /// This seat wins it.
     Won(Seat),
-    /// It is fought for in a war between these seats, by their index.
+    /// These seats, by index, fight a war for it.
     War([bool; MAX_SEATS]),
     /// It stays for the next auction.
     Stays,
 }
 
-/// A deal in progress; one after another with the same cards.
+/// A deal in progress. One value plays many deals with the same cards.
 #[derive(Clone, Debug)]
 pub struct Deal {
     /// All cards, in the order of the last shuffle.
     cards: Vec<Card>,
     chance: Chance,
     players: Vec<Player>,
-    /// The cards to be won, those of earlier auctions included.
+    /// The cards in the pot, including those of earlier auctions.
     pot: Vec<Card>,
-    /// How many auctions have begun.
+    /// The number of auctions that have begun.
     number: u32,
-    /// The last auction begun.
+    /// The last auction that has begun.
     auction: Option<Auction>,
-    /// Who takes part in the next auction, if it is a war.
+    /// The seats in the next auction, if it is a war.
     war: Option<[bool; MAX_SEATS]>,
 }
 
 impl Deal {
-    /// Deals a shuffled deck one by one to so many seats, seat 1 first.
+    /// Deals a shuffled deck card by card to `seats` seats, seat 1 first.
     ///
     /// # Panics
     /// If there are not 2 to 4 seats.
@@ -127,7 +127,7 @@ impl Deal {
         }
     }
 
-    /// Gathers all cards, shuffles them and deals anew.
+    /// Shuffles all cards and deals again.
     pub fn redeal(&mut self) {
         self.pot.clear();
         (self.number, self.auction, self.war) = (0, None, None);
@@ -142,17 +142,17 @@ impl Deal {
         }
     }
 
-    /// How many seats there are.
+    /// The number of seats.
     pub fn seats(&self) -> usize {
         self.players.len()
     }
 
-    /// How many cards there are to be won.
+    /// The number of cards in the pot.
     pub fn pot(&self) -> usize {
         self.pot.len()
     }
 
-    /// How many cards `seat` has in its pile.
+    /// The number of cards in the pile of `seat`.
     pub fn pile(&self, seat: Seat) -> usize {
         self.players[seat.index()].pile.len()
     }
@@ -167,24 +167,24 @@ impl Deal {
         self.auction.and_then(|auction| auction.turn())
     }
 
-    /// What a seat has put into the pot in the last auction, in cards.
+    /// The cards that a seat has paid into the pot in the last auction.
     pub fn paid(&self, seat: Seat) -> usize {
         self.auction.map_or(0, |auction| auction.paid(seat))
     }
 
-    /// The card that `seat` alone sees, or shows in the end, if it takes part in this auction and
-    /// has not passed.
+    /// The peeked card of `seat`, which it shows at the end, if it takes part in this auction and has not
+    /// passed.
     pub fn peeked(&self, seat: Seat) -> Option<Card> {
         let bidding = self.auction.is_some_and(|auction| auction.is_bidding(seat));
         self.players[seat.index()].peeked.filter(|_| bidding)
     }
 
-    /// Whether `seat` has not been left out yet.
+    /// Whether `seat` has not left the deal.
     pub fn is_in(&self, seat: Seat) -> bool {
         self.players[seat.index()].left.is_none()
     }
 
-    /// How the deal ends for `seat`, as things stand.
+    /// The present result of the deal for `seat`.
     pub fn result(&self, seat: Seat) -> DealResult {
         self.players[seat.index()].left.map_or(DealResult::Stayed, DealResult::Left)
     }
@@ -213,9 +213,9 @@ impl Deal {
         true
     }
 
-    /// Whether the deal stops before its next auction.
+    /// Whether the deal is interrupted before its next auction.
     fn is_interrupted(&mut self) -> bool {
-        self.number >= SURE_AUCTIONS && self.chance.interruptions.below(INTERRUPTION) == 0
+        self.number >= UNINTERRUPTED_AUCTIONS && self.chance.interruptions.below(INTERRUPTION) == 0
     }
 
     /// A random one of the seats that have paid.
@@ -231,13 +231,13 @@ impl Deal {
         self.pot.extend(self.players[seat.index()].pile.drain(..cards));
     }
 
-    /// Makes a move for the seat whose turn it is.
+    /// Plays a move for the seat that has the turn.
     ///
     /// # Errors
-    /// If the seat cannot pay it. Nothing has changed then.
+    /// If the seat cannot pay it. Nothing changes then.
     ///
     /// # Panics
-    /// If it is nobody's turn.
+    /// If no seat has the turn.
     pub fn play(&mut self, choice: Move) -> Result<(), CannotPay> {
         let seat = self.turn().expect("a move is made only while there is a turn");
         let pile = self.pile(seat);
@@ -269,7 +269,7 @@ impl Deal {
         }
     }
 
-    /// What becomes of the pot by the cards that are shown.
+    /// What happens to the pot, by the shown cards.
     ///
     /// # Panics
     /// If bidding has not ended.
@@ -287,7 +287,7 @@ impl Deal {
         }
     }
 
-    /// The seats that pass a test.
+    /// The seats for which `test` holds.
     fn seats_where(&self, test: impl Fn(Seat) -> bool) -> [bool; MAX_SEATS] {
         let mut those = [false; MAX_SEATS];
         Seat::all(self.seats()).for_each(|seat| those[seat.index()] = test(seat));
@@ -295,7 +295,7 @@ impl Deal {
     }
 }
 
-/// The only one of these seats, if there is one and no other.
+/// The seat, if there is exactly one.
 fn only(those: [bool; MAX_SEATS]) -> Option<Seat> {
     let mut seats = Seat::all(MAX_SEATS).filter(|seat| those[seat.index()]);
     seats.next().filter(|_| seats.next().is_none())

@@ -1,4 +1,4 @@
-//! Decks: which cards there are.
+//! Decks of cards.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -10,7 +10,7 @@ use crate::value::ParamsError;
 /// A card; the higher number wins.
 pub type Card = u16;
 
-/// The most cards a deck may have.
+/// The maximum number of cards of a deck.
 const MAX_CARDS: usize = 1000;
 
 /// The composition of a deck, in ascending order. As text `1-13*8`: a comma-separated list of
@@ -30,7 +30,7 @@ impl Deck {
         &self.0
     }
 
-    /// The ranges of the shortest text: cards that follow one another and are there equally often.
+    /// The ranges of the shortest text: consecutive cards with equal numbers of copies.
     fn ranges(&self) -> Vec<(RangeInclusive<Card>, usize)> {
         let mut ranges: Vec<(RangeInclusive<Card>, usize)> = Vec::new();
         for equal in self.0.chunk_by(|one, other| one == other) {
@@ -54,7 +54,7 @@ impl Default for Deck {
     }
 }
 
-/// Reads a part of the list: a range, and how many there are of each card.
+/// Parses a part of the list: a range, and the copies of each card.
 fn part(text: &str) -> Option<(RangeInclusive<Card>, usize)> {
     let (range, copies) = text.split_once('*').unwrap_or((text, "1"));
     let (low, high) = range.split_once('-').unwrap_or((range, range));
@@ -63,7 +63,7 @@ fn part(text: &str) -> Option<(RangeInclusive<Card>, usize)> {
     (copies > 0 && !range.is_empty()).then_some((range, usize::from(copies)))
 }
 
-/// Reads a number written in digits alone.
+/// Parses a number of digits only.
 fn number(text: &str) -> Option<u16> {
     let text = text.trim();
     text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten()
@@ -84,7 +84,7 @@ impl FromStr for Deck {
             })?;
             if cards.len() + range.len() * copies > MAX_CARDS {
                 return Err(ParamsError::new(format_args!(
-                    "deck `{text}` has too many cards: {MAX_CARDS} are the most"
+                    "deck `{text}` has too many cards: at most {MAX_CARDS} are possible"
                 )));
             }
             cards.extend(range.flat_map(|card| core::iter::repeat_n(card, copies)));

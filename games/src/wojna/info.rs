@@ -1,4 +1,4 @@
-//! Wojna as data, and its parameters as rules.
+//! The descriptor of wojna, and its rules from parameters.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -21,17 +21,17 @@ use crate::rules::Rules;
 use crate::seed::Seed;
 use crate::value::{ParamsError, Value, Values};
 
-/// The most deals a match may have.
-const MOST_DEALS: u32 = 10_000;
-/// The fewest seats of a table.
-const LEAST_SEATS: usize = 2;
+/// The maximum number of deals of a match.
+const MAX_DEALS: u32 = 10_000;
+/// The minimum number of seats.
+const MIN_SEATS: usize = 2;
 
 /// The game.
 pub fn game() -> Game {
     let params = vec![
         param(
             "deals",
-            ParamKind::Integer(1..=MOST_DEALS.into()),
+            ParamKind::Integer(1..=MAX_DEALS.into()),
             "how many deals a match has, 1 to 10000; default 40",
         ),
         param(
@@ -48,14 +48,14 @@ pub fn game() -> Game {
         ),
         param(
             "seats",
-            ParamKind::Integer(integer(LEAST_SEATS)..=integer(MAX_SEATS)),
+            ParamKind::Integer(integer(MIN_SEATS)..=integer(MAX_SEATS)),
             "how many bots play, 2 to 4; default 4, the only official number",
         ),
     ];
     Game::new(GameInfo {
         ranking: Ranking { by_mean: true, earlier_wins: false },
         seats_param: Some("seats".into()),
-        seats: LEAST_SEATS..=MAX_SEATS,
+        seats: MIN_SEATS..=MAX_SEATS,
         bots: BotInfo { protocol: Protocol::Stdio, framing: Framing::Gtp, http: false },
         official: Official { shared_deals: true, ..Official::of(ScheduleKind::Foursomes) },
         trial: vec![("deals".into(), 2)],
@@ -81,7 +81,7 @@ impl Rules for Params {
             "deals" => {
                 let accepts = "a whole number from 1 to 10000, as in 40";
                 let why = "a match has 1 to 10000 deals, as in 40";
-                self.deals = written.number_in(1..=MOST_DEALS, accepts, why)?;
+                self.deals = written.number_in(1..=MAX_DEALS, accepts, why)?;
             }
             "deck" => {
                 let accepts = "a text of cards v or ranges a-b, with *n for n of each, separated \
@@ -96,7 +96,7 @@ impl Rules for Params {
             "seats" => {
                 let accepts = "a whole number from 2 to 4, as in 4";
                 let why = "a table has 2 to 4 seats, as in 4";
-                self.seats = written.number_in(LEAST_SEATS..=MAX_SEATS, accepts, why)?;
+                self.seats = written.number_in(MIN_SEATS..=MAX_SEATS, accepts, why)?;
             }
             _ => return Err(written.unknown()),
         }

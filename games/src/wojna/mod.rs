@@ -71,7 +71,7 @@ struct Player {
     points: i64,
 }
 
-/// What the match comes to when everything in the queue has been said.
+/// The next step of the match once the queue of commands is empty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     /// The next deal, or the end.
@@ -80,13 +80,13 @@ enum Phase {
     Auction,
     /// The next move of the auction, or the showing of cards.
     Bidding,
-    /// What the shown cards decide.
+    /// The comparison of the shown cards.
     Showdown,
-    /// Nothing: the match is decided.
+    /// Nothing: the match is over.
     Over,
 }
 
-/// What a command is for, and so what is owed.
+/// The purpose of a command, which determines the owed reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Purpose {
     Tell,
@@ -95,7 +95,7 @@ enum Purpose {
     Farewell,
 }
 
-/// A command to be sent, unless its seat is dead by then.
+/// A queued command. It is dropped if its seat is dead when its turn comes.
 #[derive(Clone, Debug)]
 struct Command {
     seat: Seat,
@@ -107,22 +107,22 @@ struct Command {
 #[derive(Clone, Debug)]
 pub struct Match {
     params: Params,
-    /// The composition of the deck, as `setdeck` tells it.
+    /// The composition of the deck for `setdeck`.
     deck: Deck,
     deal: Deal,
-    /// How many deals have begun.
+    /// The number of deals that have begun.
     number: u32,
     players: Vec<Player>,
     phase: Phase,
     queue: VecDeque<Command>,
-    /// Who owes an answer to what.
+    /// The seat that owes a reply, and for what.
     awaited: Option<(Seat, Purpose)>,
-    /// Who has just forfeited, and is to be killed.
+    /// The seat that has just forfeited and must be killed.
     condemned: Option<Seat>,
 }
 
 impl Match {
-    /// Seats so many bots, and shuffles the first deal.
+    /// Starts a match of `seats` bots with a shuffled first deal.
     ///
     /// # Panics
     /// If there are not 2 to 4 seats.
@@ -130,8 +130,8 @@ impl Match {
         Self::with_deal(params, params.deck.clone(), Deal::new(&params.deck, seats, seed))
     }
 
-    /// Starts a match whose first deal has these piles, as [`Deal::stacked`]. They make up the
-    /// deck, and count the seats, instead of the parameters.
+    /// Starts a match whose first deal has these piles, as in [`Deal::stacked`]. The piles replace the
+    /// deck and the number of seats of the parameters.
     ///
     /// # Panics
     /// If there are not 2 to 4 piles, or one is empty.
@@ -159,32 +159,32 @@ impl Match {
         this
     }
 
-    /// The deal as it stands.
+    /// The present deal.
     pub fn deal(&self) -> &Deal {
         &self.deal
     }
 
-    /// How many deals have begun.
+    /// The number of deals that have begun.
     pub fn number(&self) -> u32 {
         self.number
     }
 
-    /// How many deals there are to be.
+    /// The total number of deals.
     pub fn deals(&self) -> u32 {
         self.params.deals
     }
 
-    /// The points of a seat in the deals that were counted.
+    /// The points of a seat in the deals that are over.
     pub fn points(&self, seat: Seat) -> i64 {
         self.players[seat.index()].points
     }
 
-    /// How a seat has forfeited, if it has.
+    /// The forfeit of a seat, if it has forfeited.
     pub fn forfeited(&self, seat: Seat) -> Option<Forfeit> {
         self.players[seat.index()].forfeit
     }
 
-    /// Whether the cards of an auction are shown.
+    /// Whether the cards of the auction are being shown.
     pub fn is_showdown(&self) -> bool {
         self.phase == Phase::Showdown
     }
@@ -201,14 +201,14 @@ impl Match {
         self.queue.push_back(Command { seat, text, purpose });
     }
 
-    /// Tells everybody who is alive, those who are out included.
+    /// Tells all living bots, including those without cards.
     fn announce(&mut self, text: &str) {
         for seat in self.seats() {
             self.say(seat, text.to_string(), Purpose::Tell);
         }
     }
 
-    /// Goes on when everything in the queue has been said ("Komunikacja arbiter — gracz").
+    /// Takes the next step once the queue is empty ("Komunikacja arbiter — gracz").
     fn advance(&mut self) {
         let hopeless = !self.seats().any(|seat| self.is_alive(seat) && self.deal.is_in(seat));
         match self.phase {
@@ -230,8 +230,8 @@ impl Match {
         }
     }
 
-    /// The first deal has been dealt, and its clocks set, from the start: the answer to
-    /// `your_number` counts into it.
+    /// Begins a deal. The first deal is dealt and its clocks are set from the start, so that the reply to
+    /// `your_number` counts as part of it.
     fn begin_deal(&mut self) {
         if self.number > 0 {
             self.deal.redeal();
@@ -295,7 +295,7 @@ impl Match {
         self.phase = Phase::Over;
     }
 
-    /// Takes an answer of `seat`.
+    /// Takes a reply of `seat`.
     fn accept(&mut self, seat: Seat, purpose: Purpose, answer: &str) -> Result<(), Illegal> {
         if purpose != Purpose::AskMove {
             return gtp::parse_reply(answer).map(drop);
@@ -306,8 +306,8 @@ impl Match {
         Ok(())
     }
 
-    /// Takes a seat's say away for the rest of the match. The last one alive is the first of this
-    /// deal and of all to come, without playing them.
+    /// Forfeits a seat for the rest of the match. The last living seat gets the first place of this deal
+    /// and of all later ones, which are not played.
     fn forfeit(&mut self, seat: Seat, forfeit: Forfeit) {
         self.players[seat.index()].forfeit = Some(forfeit);
         self.condemned = Some(seat);
@@ -373,7 +373,7 @@ impl MatchState for Match {
     }
 }
 
-/// A command with a list of numbers behind it.
+/// A command followed by a list of numbers.
 fn with_numbers<N: core::fmt::Display>(mut command: String, numbers: &[N]) -> String {
     for number in numbers {
         write!(command, " {number}").expect("a string takes every text");
@@ -381,7 +381,7 @@ fn with_numbers<N: core::fmt::Display>(mut command: String, numbers: &[N]) -> St
     command
 }
 
-/// Reads the answer to `genmove` ("Komendy do wojny deklarowanej").
+/// Parses the reply to `genmove` ("Komendy do wojny deklarowanej").
 fn read_move(answer: &str) -> Result<Move, Illegal> {
     match gtp::parse_words(answer)?[..] {
         ["pass"] => Ok(Move::Pass),

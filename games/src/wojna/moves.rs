@@ -1,11 +1,11 @@
-//! Bids of wojna for people: those of the five that the rules take now.
+//! The move form of wojna: the bids that are legal now.
 
 use super::Match;
 use crate::clock::Micros;
 use crate::match_state::MatchState as _;
 use crate::move_form::MoveForm;
 
-/// Every bid there is, and its name.
+/// All bids with their labels.
 const BIDS: [(&str, &str); 5] = [
     ("= pass", "Pass"),
     ("= check", "Check"),

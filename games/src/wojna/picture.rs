@@ -1,4 +1,4 @@
-//! Wojna drawn: piles, bids, the cards that are peeked at, and the pot.
+//! The picture of wojna: piles, bids, peeked cards and the pot.
 
 use alloc::borrow::ToOwned as _;
 use alloc::format;
@@ -76,20 +76,20 @@ impl MatchView for Match {
     }
 }
 
-/// How many cards there are in all.
+/// The number of all cards.
 fn cards(game: &Match) -> usize {
     let deal = game.deal();
     deal.pot() + Seat::all(deal.seats()).map(|seat| deal.pile(seat)).sum::<usize>()
 }
 
-/// How many cards a seat has of all there are.
+/// The number of cards of a seat, with a meter.
 fn pile(cards: usize, all: usize, seat: Seat) -> Cell {
     let label = format!("cards of seat {seat}");
     let meter = Item::Meter { most: all, value: cards, label };
     Cell::of(vec![Item::text(format!("{cards} ")), meter]).classed("number")
 }
 
-/// The card that a seat bids with.
+/// The card of a bidding seat.
 fn shown(game: &Match, seat: Seat, viewer: Option<Seat>) -> Vec<Item> {
     let class = if game.is_showdown() { "open" } else { "peeked" };
     let visible = game.is_showdown() || sees(viewer, seat);
@@ -128,7 +128,7 @@ fn caption(game: &Match, names: &[BotName]) -> String {
         return format!("{place}: {} is to bid; {pot} cards are in the pot.", name(names, seat));
     }
     if !game.is_showdown() {
-        // What was paid is forgotten with the auction that it was paid in.
+        // Payments are reset with each auction.
         let bid = Seat::all(deal.seats()).any(|seat| deal.paid(seat) > 0);
         let what =
             if bid { format!("{place}: bidding") } else { format!("Deal {number} of {deals}") };
@@ -145,6 +145,8 @@ fn caption(game: &Match, names: &[BotName]) -> String {
             let fighters: Vec<_> = fighters.map(|seat| name(names, seat)).collect();
             format!("{place}: war between {} for {pot} cards.", fighters.join(" and "))
         }
-        PotOutcome::Stays => format!("{place}: nobody can take the {pot} cards; they stay."),
+        PotOutcome::Stays => {
+            format!("{place}: no seat can take the {pot} cards; they stay in the pot.")
+        }
     }
 }

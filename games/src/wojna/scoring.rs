@@ -1,4 +1,4 @@
-//! What a deal is worth to each seat.
+//! The points of a deal for each seat.
 
 use alloc::vec;
 
@@ -8,25 +8,25 @@ use crate::match_state::Seat;
 use super::Params;
 use super::auction::MAX_SEATS;
 
-/// The points of the places, the last place first ("Szczegóły"). Smaller tables have the upper
-/// places alone.
+/// The points of the places, the last place first ("Szczegóły"). Smaller tables have only the upper
+/// places.
 const PLACES: [i64; MAX_SEATS] = [0, 12, 24, 48];
 /// The points of the first place.
 pub(super) const FIRST_PLACE: i64 = PLACES[MAX_SEATS - 1];
 
-/// How a deal ends for a seat, the worst first.
+/// The result of a deal for a seat, the worst first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum DealResult {
-    /// It had forfeited the match: no points, and the others rank above it.
+    /// The seat forfeited the match: it gets no points, and all others rank above it.
     Forfeited,
-    /// It lost its last card in the auction with this number.
+    /// The seat lost its last card in the auction with this number.
     Left(u32),
-    /// It had cards in the end.
+    /// The seat had cards at the end.
     Stayed,
 }
 
-/// The points of each seat. Seats with the same result share the mean of the places they fill, a
-/// whole number wherever they are.
+/// The points of each seat. Seats with equal results share the mean of their places, which is always a
+/// whole number.
 ///
 /// # Panics
 /// If there are more than 4 seats.
@@ -46,22 +46,22 @@ pub fn points(results: &[DealResult]) -> [i64; MAX_SEATS] {
     points
 }
 
-/// The points of all seats together in a deal that so many seats end without a forfeit.
+/// The sum of the points of a deal that `living` seats end without a forfeit.
 fn shared(living: usize) -> i64 {
     PLACES[MAX_SEATS - living..].iter().sum()
 }
 
-/// What the points of a match can be when these seats forfeited; nothing if all of them did, for a
+/// The bounds of the points of a match when these seats forfeited; `None` if all of them did, since a
 /// match ends when one seat is left.
 ///
-/// A seat that forfeits earns nothing in the deal in which it does, nor in any later one. Those that
-/// do not forfeit rank above it in each of these, and so share the upper places.
+/// A seat gets no points from the deal of its forfeit on. In these deals the seats that do not forfeit
+/// rank above it and share the upper places.
 pub(crate) fn bounds(params: &Params, forfeited: &[bool]) -> Option<Bounds> {
     let deals = i64::from(params.deals);
     let seats = forfeited.len();
     let forfeits = forfeited.iter().filter(|forfeited| **forfeited).count();
     let living = seats.checked_sub(forfeits).filter(|living| *living > 0)?;
-    // The worst for those who do not: the others forfeit in the last deal, and not before.
+    // The worst case for living seats: the others forfeit only in the last deal.
     let least = PLACES[MAX_SEATS - seats] * (deals - 1) + PLACES[MAX_SEATS - living];
     let of_seat = |forfeited: &bool| match forfeited {
         true => 0..=FIRST_PLACE * (deals - 1),

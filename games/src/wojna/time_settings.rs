@@ -1,4 +1,4 @@
-//! The clock of GTP: so much time for the first moves, more with every so many further ones.
+//! The clock of GTP: time for the first moves, and more time after every group of further moves.
 
 use alloc::string::String;
 use core::fmt;
@@ -9,17 +9,17 @@ use crate::match_state::Allowance;
 use crate::time_bank::TimeBank;
 use crate::value::ParamsError;
 
-/// What `time_settings` says ("Zarządzanie czasem"). As text `T/M/t/m`: `T` milliseconds for the
+/// The arguments of `time_settings` ("Zarządzanie czasem"). As text `T/M/t/m`: `T` milliseconds for the
 /// first `M` moves, and `t` more for each further `m` moves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TimeSettings {
-    /// What a bot starts with, in milliseconds; some time.
+    /// The initial time in milliseconds; greater than 0.
     first_millis: u32,
-    /// For how many moves that has to last; at least one.
+    /// The number of moves that it must last for; at least 1.
     first_moves: u32,
-    /// What is added later, in milliseconds.
+    /// The time that is added later, in milliseconds.
     more_millis: u32,
-    /// For how many moves that has to last; at least one.
+    /// The number of moves that it must last for; at least 1.
     more_moves: u32,
 }
 
@@ -66,7 +66,7 @@ impl fmt::Display for TimeSettings {
 }
 
 impl TimeSettings {
-    /// The command that tells them.
+    /// The `time_settings` command.
     pub(super) fn command(self) -> String {
         let Self { first_millis, first_moves, more_millis, more_moves } = self;
         alloc::format!("time_settings {first_millis} {first_moves} {more_millis} {more_moves}")
@@ -78,23 +78,23 @@ impl TimeSettings {
 pub(super) struct SeatClock {
     settings: TimeSettings,
     bank: TimeBank,
-    /// How many moves are to be made before time is added; at least one.
+    /// The number of moves until time is added; at least 1.
     moves: u32,
 }
 
 impl SeatClock {
-    /// A clock that has just been set.
+    /// A clock at its start.
     pub(super) fn set(settings: TimeSettings) -> Self {
         let bank = TimeBank::new(millis(settings.first_millis));
         Self { settings, bank, moves: settings.first_moves }
     }
 
-    /// What the next answer may take.
+    /// The allowance for the next reply.
     pub(super) fn allowance(self) -> Allowance {
         self.bank.allowance()
     }
 
-    /// Takes out what an answer cost.
+    /// Deducts the cost of a reply.
     pub(super) fn spend(&mut self, cost: Micros) {
         self.bank.spend(cost);
     }
@@ -108,7 +108,7 @@ impl SeatClock {
         }
     }
 
-    /// The command that tells what is left.
+    /// The `time_left` command.
     pub(super) fn command(self) -> String {
         alloc::format!("time_left {} {}", self.bank.left_millis(), self.moves)
     }
