@@ -12,8 +12,9 @@ use arbiter_replay::LONGEST_LINE;
 use arbiter_worker::bot::Bot;
 use arbiter_worker::bounded_read::open_regular;
 use arbiter_worker::record::Header;
-use arbiter_worker::replay_seat::{ReplyComparison, SeatReplay, SeatReplayError, TimedReply};
+use arbiter_worker::replay_seat::{ReplyComparison, SeatReplay, SeatReplayError};
 use arbiter_worker::sandbox::{Host, JailConfig, Policy};
+use arbiter_worker::seat::TimedReply;
 use clap::Args;
 use serde_json::{Value, json};
 
