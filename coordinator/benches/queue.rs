@@ -92,7 +92,7 @@ impl Bench {
         counter.join_all().await;
         if counting {
             println!("  the last results are counted {:.2} s later", lag.elapsed().as_secs_f64());
-            let wrong = self.queue.check(edition).await.expect("it can be checked");
+            let wrong = self.queue.verify_standings(edition).await.expect("it can be checked");
             assert!(wrong.is_empty(), "{wrong:?}");
         }
         speed

@@ -1,13 +1,13 @@
-//! A private Postgres: a cluster of our own on a Unix socket, from the system's binaries.
+//! A private Postgres: a cluster on a Unix socket, run with the system's binaries.
 //!
-//! `initdb` makes the cluster the first time; later it is started where it was. It serves nobody
-//! but us: no TCP port, a directory that only its user (and root) can enter, and one role, with a
-//! password that is kept in a file beside the cluster (see `role.rs`). Postgres refuses to run as root; there it runs as `postgres`, or as
-//! `nobody` where there is no such user.
+//! `initdb` creates the cluster the first time. Only this program can connect: there is no TCP port,
+//! the directory is readable by the cluster's user and root alone, and the only role has a password
+//! in a file beside the cluster (see `role.rs`). Postgres refuses to run as root. A root process
+//! runs it as `postgres`, or as `nobody` if there is no such user.
 //!
-//! The server dies with this process, however that ends: the kernel signals it when the *thread*
-//! that started it is gone (`PR_SET_PDEATHSIG` in prctl(2)), so a thread of its own starts it and
-//! waits for it. Killed in the middle, it recovers from its log at the next start.
+//! The server stops with this process, even after SIGKILL: the kernel signals it when the *thread*
+//! that started it ends (`PR_SET_PDEATHSIG` in prctl(2)), so a dedicated thread starts it and waits
+//! for it. After a crash it recovers from its log at the next start.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -29,82 +29,81 @@ use binaries::Binaries;
 use cluster_dir::{ClusterDir, Start};
 use role::{Credentials, ROLE};
 
-/// How long a start may take: recovery after a kill included, and the end of a server that is
-/// still stopping where we start again.
+/// How long a start may take, including crash recovery and the stop of an earlier server.
 const START_LIMIT: Duration = Duration::from_secs(120);
-/// How long a stop may take before the server is told to drop everything.
+/// How long each kind of shutdown may take before a harder one follows.
 const STOP_LIMIT: Duration = Duration::from_secs(30);
-/// How often a start looks whether the server is ready.
-const LOOK: Duration = Duration::from_millis(5);
-/// The superuser of the cluster, which nobody can log in as.
+/// How often a start checks whether the server is ready.
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
+/// The superuser of the cluster. It cannot log in.
 const SUPERUSER: &str = "postgres";
 
 /// Whether what is committed survives a power cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
-    /// It does: for everybody's data.
+    /// It does.
     Synced,
     /// It does not, but everything is faster: for tests.
     Fleeting,
 }
 
-/// Why a private Postgres does not run: what, the cause, and what to do about it.
+/// Why a private Postgres does not run.
 #[derive(Debug, Error)]
 pub enum PostgresError {
     /// There are no binaries.
     #[error(
-        "no PostgreSQL server on this machine: looked for initdb and postgres in {0}; \
-        install one (apt-get install postgresql), or name the directory of its programs in PG_BIN"
+        "PostgreSQL is not installed: no initdb and postgres in {0}; install it (apt-get install \
+        postgresql), or set PG_BIN to the directory of its programs"
     )]
     Missing(String),
-    /// The data were written by another version than the ones installed.
+    /// The data were written by a version that is not installed.
     #[error(
-        "the data in {data} were written by PostgreSQL {written}, and this machine has {installed}: \
-        install version {written} or name its programs in PG_BIN, or use another directory"
+        "the data in {data} were written by PostgreSQL {written}, but {installed} is installed: \
+        install version {written}, set PG_BIN to its programs, or use another directory"
     )]
     Version {
         /// The cluster's directory.
         data: PathBuf,
         /// The version that wrote it.
         written: String,
-        /// The versions there are.
+        /// The installed versions.
         installed: String,
     },
     /// There is no user to run it as.
     #[error("PostgreSQL refuses to run as root, and /etc/passwd has neither postgres nor nobody")]
     NoUser,
-    /// The user that it runs as cannot get to its data.
+    /// The user that it runs as cannot access its data.
     #[error(
-        "PostgreSQL runs as {user} here, who may not pass {closed} on the way to {data}: \
+        "PostgreSQL runs as {user}, who has no access to {data} through {closed}: \
         chmod o+x {closed}, or choose another directory with --data"
     )]
     Closed {
         /// The user's name.
         user: &'static str,
-        /// The directory that is closed.
+        /// The directory without access.
         closed: PathBuf,
-        /// Where the data are to be.
+        /// The directory of the data.
         data: PathBuf,
     },
     /// A file or directory cannot be used.
     #[error("cannot {what} {path}: {cause}")]
     File {
-        /// What was being done.
+        /// The operation.
         what: &'static str,
-        /// With what.
+        /// The file or directory.
         path: PathBuf,
-        /// Why it failed.
+        /// The cause.
         cause: io::Error,
     },
     /// One of its programs failed.
-    #[error("{program} failed ({status}): {said}")]
+    #[error("{program} failed ({status}): {output}")]
     Failed {
         /// The program.
         program: &'static str,
-        /// How it ended.
+        /// Its exit status.
         status: ExitStatus,
-        /// The end of what it said, and where the rest is.
-        said: String,
+        /// The end of its output, and where the rest is.
+        output: String,
     },
     /// It did not become ready.
     #[error("PostgreSQL was not ready within {} s; its log is {log}", START_LIMIT.as_secs())]
@@ -114,13 +113,13 @@ pub enum PostgresError {
     },
 }
 
-/// Says what was being done with a file.
+/// Adds the operation and the path to an I/O error.
 fn file(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> PostgresError {
     let path = path.to_owned();
     move |cause| PostgresError::File { what, path, cause }
 }
 
-/// Begins to run one of the programs of PostgreSQL.
+/// A command for one of the programs of PostgreSQL.
 fn run(program: &Path) -> Command {
     #[expect(clippy::disallowed_methods, reason = "a server of ours, not a bot")]
     Command::new(program)
@@ -135,13 +134,13 @@ pub struct Postgres {
     ended: Mutex<Receiver<io::Result<ExitStatus>>>,
     stopped: bool,
     socket: PathBuf,
-    entrance: Credentials,
-    /// The directory of the socket, where the data's path is too long for one.
+    credentials: Credentials,
+    /// The directory of the socket, if the path of the data is too long for a socket.
     _short: Option<tempfile::TempDir>,
 }
 
 impl Postgres {
-    /// Starts the cluster in `directory`, making it if there is none.
+    /// Starts the cluster in `directory`. Creates it if there is none.
     ///
     /// # Errors
     /// If there are no binaries of the right version, or they fail.
@@ -151,9 +150,9 @@ impl Postgres {
         if !place.cluster.exists() {
             place.create(&binaries, durability)?;
         }
-        let entrance = Credentials::prepare(&place, &binaries, durability)?;
+        let credentials = Credentials::prepare(&place, &binaries, durability)?;
         let (socket, short) = place.socket()?;
-        let (pid, ended) = launch(&place, &binaries, &socket, &entrance, durability)?;
+        let (pid, ended) = launch(&place, &binaries, &socket, &credentials, durability)?;
         Ok(Self {
             directory: directory.to_owned(),
             durability,
@@ -161,42 +160,41 @@ impl Postgres {
             ended: Mutex::new(ended),
             stopped: false,
             socket,
-            entrance,
+            credentials,
             _short: short,
         })
     }
 
-    /// Starts the server again, on the same socket, if it has ended though nobody stopped it;
-    /// whether it had.
+    /// Restarts the server on the same socket, if it has ended unexpectedly. Returns whether it had.
     ///
     /// # Errors
-    /// If it cannot be started; it may be tried again.
-    pub fn revive(&mut self) -> Result<bool, PostgresError> {
+    /// If it cannot be started. The caller may retry.
+    pub fn restart_if_ended(&mut self) -> Result<bool, PostgresError> {
         let ended = self.ended.get_mut().unwrap_or_else(PoisonError::into_inner);
         if matches!(ended.try_recv(), Err(TryRecvError::Empty)) {
             return Ok(false);
         }
         let place = ClusterDir::prepare(&self.directory)?;
         let binaries = Binaries::find(&place.cluster)?;
-        let launched = launch(&place, &binaries, &self.socket, &self.entrance, self.durability);
+        let launched = launch(&place, &binaries, &self.socket, &self.credentials, self.durability);
         let (pid, ended) = launched?;
         self.pid = pid;
         self.ended = Mutex::new(ended);
         Ok(true)
     }
 
-    /// How to reach a database of this cluster.
+    /// The connection options for a database of this cluster.
     pub fn options(&self, database: &str) -> PgConnectOptions {
         PgConnectOptions::new_without_pgpass()
             .socket(&self.socket)
             .username(ROLE)
-            .password(self.entrance.password.text())
+            .password(self.credentials.password.text())
             .database(database)
     }
 
-    /// The address of a database of this cluster, for other programs; with the password.
+    /// The URL of a database of this cluster, with the password, for other programs.
     pub fn url(&self, database: &str) -> String {
-        let (password, socket) = (self.entrance.password.text(), self.socket.display());
+        let (password, socket) = (self.credentials.password.text(), self.socket.display());
         format!("postgres://{ROLE}:{password}@localhost/{database}?host={socket}")
     }
 
@@ -205,13 +203,13 @@ impl Postgres {
         self.pid.as_raw_nonzero().get()
     }
 
-    /// Stops the server cleanly: connections are cut, what is committed is on disk.
+    /// Stops the server cleanly: connections are closed, and all commits are on disk.
     pub fn stop(mut self) {
         self.shut_down();
     }
 
     fn shut_down(&mut self) {
-        // A server that has ended by itself is nobody's id any more.
+        // After the server has ended, its process id may belong to another process.
         let ended = self.ended.get_mut().unwrap_or_else(PoisonError::into_inner);
         if self.stopped || ended.try_recv().is_ok() {
             return;
@@ -234,16 +232,16 @@ fn launch(
     place: &ClusterDir,
     binaries: &Binaries,
     socket: &Path,
-    entrance: &Credentials,
+    credentials: &Credentials,
     durability: Durability,
 ) -> Result<(Pid, Receiver<io::Result<ExitStatus>>), PostgresError> {
     let deadline = Instant::now() + START_LIMIT;
     loop {
-        let (pid, ended) = place.spawn(binaries, socket, entrance, durability)?;
+        let (pid, ended) = place.spawn(binaries, socket, credentials, durability)?;
         match place.wait_ready(pid, &ended, deadline)? {
             Start::Ready => return Ok((pid, ended)),
-            // A server that was killed with our predecessor may take a moment to go.
-            Start::Occupied => thread::sleep(LOOK * 10),
+            // A server that an earlier process started may need a moment to stop.
+            Start::Occupied => thread::sleep(POLL_INTERVAL * 10),
         }
     }
 }

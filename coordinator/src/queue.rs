@@ -1,28 +1,28 @@
-//! The queue: lots of matches are leased to workers, and what they report is counted once.
+//! The queue: lots of matches are leased to workers, and each result is counted once.
 //!
 //! # Why each match counts exactly once
 //!
-//! - A lease is a lot and the number of its attempt. Leasing raises that number in the lot's row,
-//!   so no two leases are the same, and an old one can be told from the one that holds. The row
-//!   says which worker holds it: what another one renews, reports, fails or gives back has no effect.
-//! - Results are written only by a transaction that also moves their lot from leased to reported,
-//!   under the lease that holds. The row's lock lets one such transaction through; nothing ever
-//!   moves a lot back from reported. The first accepted report wins, its repetition finds the lot
-//!   reported under the same attempt, and a late one finds another attempt or another state.
-//! - Sums change only in the transaction that moves lots from reported to counted.
-//! - Whatever is killed in between, each lot is in one state that somebody takes further: leased
-//!   ones expire, delayed ones wake, reported ones are counted.
+//! - A lease is a lot and its attempt number. Leasing increments that number in the lot's row, so
+//!   leases are unique and an old lease differs from the current one. The row also names the holder:
+//!   renewals, reports, faults and returns of other workers have no effect.
+//! - Results are written only by the transaction that moves their lot from leased to reported, under
+//!   the current lease. The row lock admits one such transaction, and no lot ever leaves the state
+//!   reported for an earlier one. So the first accepted report wins. A duplicate finds the lot
+//!   reported under the same attempt; a late report finds another attempt or state.
+//! - Standings change only in the transaction that moves lots from reported to counted.
+//! - After any crash each lot is in a state from which it continues: leased lots expire, delayed lots
+//!   become pending, reported lots are counted.
 //!
-//! A lot is acknowledged after the commit that made it reported. Where the acknowledgement is lost
-//! the worker repeats its report, which is harmless.
+//! A report is acknowledged after the commit. If the acknowledgement is lost, the worker sends the
+//! report again, which is harmless.
 //!
 //! # What makes it fast
 //!
-//! Rows that change are few and small; results go in by `COPY`; many reports share one commit
-//! ([`ReportSender`]); sums are brought up to date four times a second by [`crate::maintenance`], never while a
-//! report is stored, so that bots who meet in many matches do not wait for each other's row.
-//! Leasing and reporting never share a transaction: one that holds reported rows while it looks for
-//! more can wait for another that does the same.
+//! Rows that change are few and small. Results are inserted by `COPY`, and many reports share one
+//! commit ([`ReportSender`]). [`crate::maintenance`] updates standings four times a second, in
+//! transactions of their own, so reports about the same bots do not wait for each other.
+//! Leasing and reporting never share a transaction: two transactions that hold reported rows while
+//! they claim more could wait for each other.
 
 use std::fmt;
 use std::sync::Arc;
@@ -50,7 +50,7 @@ pub(crate) use active_leases::WorkerStream;
 pub use audit_policy::{Audit, Share, ShareError};
 pub use audit_selection::{Selection, is_in_share};
 pub use dispatch::{Allocator, Dispatcher, Task, Work};
-pub(crate) use record_upload::FORGOTTEN;
+pub(crate) use record_upload::UNUSED_AFTER;
 pub use record_upload::{UploadError, UploadedRecords};
 pub use report::{MOST_FILES, Report};
 pub use report_batcher::{ReportBatcher, ReportError, ReportSender};
@@ -63,22 +63,22 @@ use crate::db::results::Played;
 use crate::db::{self, editions, leases, lots, matches, results, standings};
 use crate::metrics::{LeaseOperation, Metrics};
 
-/// How often something is tried again that failed because the database was busy with itself.
-const TRIES: u32 = 5;
-/// The rest before the first of these, doubled for each further one.
-const REST: std::time::Duration = std::time::Duration::from_millis(10);
+/// Maximum number of tries after transient database errors.
+const MAX_TRIES: u32 = 5;
+/// The delay before the first retry. It doubles with each further one.
+const RETRY_DELAY: std::time::Duration = std::time::Duration::from_millis(10);
 
 /// The rules of leasing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LeasePolicy {
-    /// How long a lease holds without being renewed.
+    /// The duration of a lease without renewal.
     pub lease: Duration,
-    /// How failed lots are tried again.
+    /// How failed lots are retried.
     pub retry_policy: Patience,
 }
 
 impl LeasePolicy {
-    /// Leases of a minute; three faults set a match aside.
+    /// Leases last a minute; three faults set a match aside.
     pub const DEFAULT: Self = Self {
         lease: Duration::MINUTE,
         retry_policy: Patience {
@@ -89,33 +89,32 @@ impl LeasePolicy {
     };
 }
 
-/// What a part of a plan consists of. Lots are numbered in the order of their matches, and each
-/// match is in one lot.
+/// A part of an edition's plan. Lots are numbered in the order of their matches, and each match is
+/// in one lot.
 #[derive(Debug)]
 pub struct Plan<M, L, O> {
     /// The matches.
     pub matches: M,
     /// The lots that hold them.
     pub lots: L,
-    /// Which lots wait for which.
+    /// Which lots depend on which.
     pub order: O,
-    /// Whether more may follow.
+    /// Whether more matches may follow.
     pub growing: bool,
 }
 
 /// Why matches cannot be added to an edition, or it cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum PlanError {
-    /// The plan makes no sense.
-    #[error("the plan of edition {0} makes no sense: {1}")]
-    Nonsense(EditionId, String),
+    /// The plan is invalid.
+    #[error("the plan of edition {0} is invalid: {1}")]
+    Invalid(EditionId, String),
     /// The database failed.
     #[error("cannot store the plan of edition {0}: {1}")]
     Database(EditionId, #[source] Error),
 }
 
-/// What is leased, as it is worked on in the background: each edition by itself, the trials and the
-/// shadow matches.
+/// A part of the maintenance work: an edition, all trials, or all shadow matches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Part {
     /// An edition.
@@ -136,12 +135,12 @@ impl fmt::Display for Part {
     }
 }
 
-/// What a round of expiry did.
+/// The result of a round of expiry.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Expired {
-    /// Lots whose leases ran out, and what becomes of them.
+    /// Lots whose leases expired, and their new states.
     pub failed: Vec<Failed>,
-    /// How many rested lots may be leased again.
+    /// How many delayed lots became pending.
     pub woken: u64,
 }
 
@@ -152,18 +151,18 @@ impl Expired {
     }
 }
 
-/// The failures of leases that ran out.
-fn overdue_of(leases: Vec<Lease>) -> Vec<Failure> {
+/// The failures of expired leases.
+fn expiry_failures(leases: Vec<Lease>) -> Vec<Failure> {
     let failure = |lease| Failure {
         lease,
         by: None,
         kind: FaultKind::Expired,
-        reason: "nothing was heard of it within the time of its lease".to_owned(),
+        reason: "the lease expired without a renewal".to_owned(),
     };
     leases.into_iter().map(failure).collect()
 }
 
-/// What came into standings at once.
+/// What was added to standings in one transaction.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Counted {
     lots: usize,
@@ -171,7 +170,7 @@ pub(crate) struct Counted {
 }
 
 impl Counted {
-    /// Whether there may be more.
+    /// Whether there may be more lots to count.
     pub(crate) fn is_full(self) -> bool {
         self.lots == lots::COUNTED
     }
@@ -207,7 +206,7 @@ impl Queue {
         &self.games
     }
 
-    /// What happens here, counted.
+    /// The metrics of this coordinator.
     pub fn metrics(&self) -> &Arc<Metrics> {
         &self.metrics
     }
@@ -215,7 +214,7 @@ impl Queue {
     /// Adds matches to an edition, all or none of them.
     ///
     /// # Errors
-    /// If the edition takes no more matches, or they make no sense.
+    /// If the edition takes no more matches, or they are invalid.
     pub async fn plan<M, L, O>(
         &self,
         edition: EditionId,
@@ -232,92 +231,94 @@ impl Queue {
         db::be_patient(&mut *db).await.map_err(failed)?;
         let matches = matches::copy_in(db, edition, plan.matches).await.map_err(failed)?;
         lots::copy_in(db, edition, plan.lots).await.map_err(failed)?;
-        conclude(db, edition, matches, plan.order, plan.growing).await?;
+        finish_plan(db, edition, matches, plan.order, plan.growing).await?;
         transaction.commit().await.map_err(failed)?;
         Ok(matches)
     }
 
-    /// Lets a planned edition be played; whether it was being planned.
+    /// Starts a planned edition. Returns whether it was being planned.
     ///
     /// # Errors
-    /// If its plan makes no sense, or another edition of its tournament runs.
+    /// If its plan is invalid, or another edition of its tournament runs.
     pub async fn start(&self, edition: EditionId) -> Result<bool, PlanError> {
         let failed = |cause| PlanError::Database(edition, cause);
         let mut transaction = self.pool.begin().await.map_err(failed)?;
-        make_ready(&mut transaction, edition).await?;
+        check_plan(&mut transaction, edition).await?;
         let started = editions::start(&mut *transaction, edition).await.map_err(failed)?;
         transaction.commit().await.map_err(failed)?;
         Ok(started)
     }
 
-    /// Leases at most so many lots of an edition, those with the longest expected play first.
+    /// Leases up to `max` lots of an edition, those with the longest expected time first.
     ///
-    /// There may be fewer although more are pending: a power of two is taken at most. They are
-    /// leased to no worker in particular: any may report them.
-    pub async fn lease(&self, edition: EditionId, most: usize) -> Result<Vec<Leased>> {
-        self.lease_to(edition, &vec![None; most]).await
+    /// There may be fewer although more are pending: at most a power of two is leased. The leases
+    /// have no holder, so any worker may report them.
+    pub async fn lease(&self, edition: EditionId, max: usize) -> Result<Vec<Leased>> {
+        self.lease_to(edition, &vec![None; max]).await
     }
 
-    /// The same, at most one lot for each of these workers.
+    /// The same with at most one lot for each of these holders.
     pub async fn lease_to(
         &self,
         edition: EditionId,
         holders: &[Option<WorkerId>],
     ) -> Result<Vec<Leased>> {
-        again(|| lots::claim(&self.pool, edition, holders, self.lease_policy.lease)).await
+        retry(|| lots::claim(&self.pool, edition, holders, self.lease_policy.lease)).await
     }
 
-    /// Renews those leases that still hold, and returns them. Leases of other workers are left out
-    /// where a worker asks. Nothing here waits for a lock: what another transaction holds at this
-    /// moment counts as held.
+    /// Renews the leases that are still valid, and returns them. A worker renews its own leases only.
+    /// This waits for no lock: a row that another transaction has locked counts as renewed.
     pub async fn renew(&self, by: Option<WorkerId>, leases: &[Lease]) -> Result<Vec<Lease>> {
         let mut held = Vec::new();
         for (kind, some) in leases::by_kind(leases, |lease| *lease) {
             let renew = || leases::renew(&self.pool, kind, by, &some, self.lease_policy.lease);
-            held.extend(again(renew).await?);
+            held.extend(retry(renew).await?);
         }
         self.refuse_others(LeaseOperation::Renewal, by, leases, held.len()).await?;
         Ok(held)
     }
 
-    /// Gives back leases that were not played, without blame, and returns those that still held.
-    /// Where a worker does so, those of other workers are left out.
-    pub async fn give_back(&self, by: Option<WorkerId>, leases: &[Lease]) -> Result<Vec<Lease>> {
+    /// Returns unplayed leases to the queue, which is no fault. Returns those that were still valid.
+    /// A worker returns its own leases only.
+    pub async fn return_leases(
+        &self,
+        by: Option<WorkerId>,
+        leases: &[Lease],
+    ) -> Result<Vec<Lease>> {
         let mut held = Vec::new();
         for (kind, some) in leases::by_kind(leases, |lease| *lease) {
-            held.extend(again(|| leases::give_back(&self.pool, kind, by, &some)).await?);
+            held.extend(retry(|| leases::give_back(&self.pool, kind, by, &some)).await?);
         }
         self.metrics.returned.inc_by(held.len() as u64);
         self.refuse_others(LeaseOperation::Return, by, leases, held.len()).await?;
         Ok(held)
     }
 
-    /// Logs and counts what a worker wanted with leases of others, if it did not get all of them.
+    /// Logs and counts an operation on leases of other workers, if not all leases were granted.
     async fn refuse_others(
         &self,
-        what: LeaseOperation,
+        operation: LeaseOperation,
         by: Option<WorkerId>,
         leases: &[Lease],
         granted: usize,
     ) -> Result<()> {
         let Some(worker) = by.filter(|_| granted < leases.len()) else { return Ok(()) };
         for lease in leases::of_others(&self.pool, worker, leases).await? {
-            self.refuse(what, worker, lease);
+            self.refuse(operation, worker, lease);
         }
         Ok(())
     }
 
-    /// Logs and counts that a worker wanted something with a lease of another one.
-    pub(crate) fn refuse(&self, what: LeaseOperation, worker: WorkerId, lease: Lease) {
-        let wanted = what.as_str();
-        tracing::warn!(%worker, %lease, wanted, "refused: the lease is another worker's");
-        self.metrics.record_refused(what);
+    /// Logs and counts an operation on another worker's lease.
+    pub(crate) fn refuse(&self, operation: LeaseOperation, worker: WorkerId, lease: Lease) {
+        let name = operation.as_str();
+        tracing::warn!(%worker, %lease, operation = name, "refused: the lease is another worker's");
+        self.metrics.record_refused(operation);
     }
 
-    /// Takes note of attempts that failed through no bot's fault, and returns what becomes of
-    /// those lots whose leases still held.
+    /// Records faults, and returns the new states of the lots whose leases were still valid.
     pub async fn fail(&self, failures: &[Failure]) -> Result<Vec<Failed>> {
-        let failed = again(|| async {
+        let failed = retry(|| async {
             let mut transaction = self.pool.begin().await?;
             let patience = &self.lease_policy.retry_policy;
             let failed = leases::fail(&mut transaction, failures, patience).await?;
@@ -334,10 +335,10 @@ impl Queue {
         Ok(failed)
     }
 
-    /// Takes leases of a part away whose deadline has passed, as if they had failed, and wakes lots
-    /// that have rested.
+    /// Expires the overdue leases of a part, which counts as a fault, and makes lots pending whose
+    /// delay has passed.
     pub async fn expire_part(&self, part: Part) -> Result<Expired> {
-        let failed = again(|| async {
+        let failed = retry(|| async {
             let mut transaction = self.pool.begin().await?;
             let overdue = match part {
                 Part::Edition(edition) => lots::expire(&mut *transaction, edition).await?,
@@ -347,21 +348,22 @@ impl Queue {
             if overdue.is_empty() {
                 return Ok(Vec::new());
             }
-            let (overdue, patience) = (overdue_of(overdue), &self.lease_policy.retry_policy);
-            let failed = leases::fail(&mut transaction, &overdue, patience).await?;
+            let failures = expiry_failures(overdue);
+            let retry_policy = &self.lease_policy.retry_policy;
+            let failed = leases::fail(&mut transaction, &failures, retry_policy).await?;
             transaction.commit().await?;
             Ok(failed)
         });
         let failed = failed.await?;
         self.metrics.expired.inc_by(failed.len() as u64);
         let woken = match part {
-            Part::Edition(edition) => again(|| lots::wake(&self.pool, edition)).await?,
+            Part::Edition(edition) => retry(|| lots::wake(&self.pool, edition)).await?,
             Part::Trials | Part::ShadowMatches => 0,
         };
         Ok(Expired { failed, woken })
     }
 
-    /// Takes all leases away whose deadline has passed, and wakes all lots that have rested.
+    /// Expires all overdue leases, and makes all lots pending whose delay has passed.
     pub async fn expire(&self) -> Result<Expired> {
         let mut expired = Expired::default();
         for edition in editions::upkept(&self.pool).await?.into_iter().filter(|one| one.expires) {
@@ -372,9 +374,10 @@ impl Queue {
         Ok(expired)
     }
 
-    /// Gives an edition up: nothing of it is leased or accepted any more. Whether it was not over.
+    /// Cancels an edition: none of its lots is leased or accepted any more. Returns whether it was
+    /// open.
     pub async fn cancel(&self, edition: EditionId, now: OffsetDateTime) -> Result<bool> {
-        again(|| async {
+        retry(|| async {
             let mut transaction = self.pool.begin().await?;
             let open = editions::cancel(&mut *transaction, edition, now).await?;
             if open {
@@ -386,20 +389,20 @@ impl Queue {
         .await
     }
 
-    /// Gives a lot that was set aside another chance; whether it was aside.
+    /// Makes a lot pending that was set aside. Returns whether it was.
     pub async fn requeue(&self, lot: LotId) -> Result<bool> {
         lots::requeue(&self.pool, lot).await
     }
 
-    /// Brings reported matches of an edition into its standings, and returns how many: 0 when all
-    /// are there, or somebody else holds some of them just now.
+    /// Adds reported matches of an edition to its standings, and returns how many. 0 if all are
+    /// counted, or another transaction holds some of them.
     pub async fn count(&self, edition: EditionId) -> Result<i64> {
         Ok(self.count_some(edition, Which::All).await?.matches)
     }
 
-    /// The same, with how many lots they were in.
+    /// The same; also returns the number of their lots.
     pub(crate) async fn count_some(&self, edition: EditionId, which: Which) -> Result<Counted> {
-        let counted = again(|| async {
+        let counted = retry(|| async {
             let mut transaction = self.pool.begin().await?;
             let counted = count(&mut transaction, &self.games, edition, which).await?;
             transaction.commit().await?;
@@ -411,15 +414,15 @@ impl Queue {
         }
     }
 
-    /// Makes an edition complete if every match of it is counted; whether it has just happened.
+    /// Completes an edition if all its matches are counted. Returns whether this call did so.
     pub async fn complete(&self, edition: EditionId, now: OffsetDateTime) -> Result<bool> {
         editions::complete(&self.pool, edition, now).await
     }
 }
 
-/// Ends a plan whose matches and lots are stored, in a transaction of the caller's: adds the order
-/// of its lots, and takes note of how many matches it brought.
-pub(crate) async fn conclude(
+/// Completes a plan whose matches and lots are stored, in the caller's transaction: stores the order
+/// of its lots and its number of matches.
+pub(crate) async fn finish_plan(
     db: &mut PgConnection,
     edition: EditionId,
     matches: u64,
@@ -431,26 +434,26 @@ pub(crate) async fn conclude(
     let grown = editions::grow(&mut *db, edition, matches.cast_signed(), growing);
     if !grown.await.map_err(failed)? {
         let reason = "it takes no more matches".to_owned();
-        return Err(PlanError::Nonsense(edition, reason));
+        return Err(PlanError::Invalid(edition, reason));
     }
     Ok(matches)
 }
 
-/// Looks whether the plan of an edition makes sense, in a transaction of the caller's.
-pub(crate) async fn make_ready(db: &mut PgConnection, edition: EditionId) -> Result<(), PlanError> {
+/// Checks the plan of an edition, in the caller's transaction.
+pub(crate) async fn check_plan(db: &mut PgConnection, edition: EditionId) -> Result<(), PlanError> {
     let failed = |cause| PlanError::Database(edition, cause);
     db::be_patient(&mut *db).await.map_err(failed)?;
     let wrong = lots::misplanned(&mut *db, edition).await.map_err(failed)?;
     let stranger = matches::seats_a_stranger(&mut *db, edition).await.map_err(failed)?;
     let stranger =
-        stranger.map(|number| format!("match {number} seats somebody who is no entrant"));
+        stranger.map(|number| format!("match {number} seats a bot that is not an entrant"));
     match wrong.or(stranger) {
-        Some(reason) => Err(PlanError::Nonsense(edition, reason)),
+        Some(reason) => Err(PlanError::Invalid(edition, reason)),
         None => Ok(()),
     }
 }
 
-/// Counts some lots, in a transaction of the caller's.
+/// Counts some lots, in the caller's transaction.
 async fn count(
     db: &mut PgConnection,
     games: &Games,
@@ -464,7 +467,7 @@ async fn count(
     }
     let game = editions::game(&mut *db, games, edition).await?;
     counted.sort_unstable_by_key(|lot| lot.first);
-    let (firsts, pasts) = joined(&counted);
+    let (firsts, pasts) = merge_ranges(&counted);
     let mut tallies = Tallies::new(&game);
     let mut selection = audit_selection::begin(&mut *db, edition).await?;
     let see = |played: &Played| {
@@ -489,9 +492,8 @@ async fn count(
     Ok(Counted { lots, matches })
 }
 
-/// The matches of lots in order, as ranges of numbers, neighbours joined: the beginnings, and the
-/// ends.
-fn joined(lots: &[CountedLot]) -> (Vec<i64>, Vec<i64>) {
+/// Merges the ranges of matches of ordered lots: the starts, and the exclusive ends.
+fn merge_ranges(lots: &[CountedLot]) -> (Vec<i64>, Vec<i64>) {
     let mut ends: (Vec<i64>, Vec<i64>) = (Vec::new(), Vec::new());
     for lot in lots {
         match ends.1.last_mut() {
@@ -505,28 +507,28 @@ fn joined(lots: &[CountedLot]) -> (Vec<i64>, Vec<i64>) {
     ends
 }
 
-/// Tries again, after a rest, what failed because the database was busy with itself or away.
-pub(crate) async fn again<T, F>(work: impl Fn() -> F) -> Result<T>
+/// Retries work that fails with a transient database error.
+pub(crate) async fn retry<T, F>(work: impl Fn() -> F) -> Result<T>
 where
     F: Future<Output = Result<T>>,
 {
-    let mut rest = REST;
-    for _ in 1..TRIES {
+    let mut delay = RETRY_DELAY;
+    for _ in 1..MAX_TRIES {
         match work().await {
-            Err(error) if db::is_passing(&error) => tokio::time::sleep(rest).await,
+            Err(error) if db::is_passing(&error) => tokio::time::sleep(delay).await,
             done => return done,
         }
-        rest *= 2;
+        delay *= 2;
     }
     work().await
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{CountedLot, joined};
+    use super::{CountedLot, merge_ranges};
 
     #[test]
-    fn neighbours_are_joined() {
+    fn adjacent_ranges_are_merged() {
         let lot = |(first, past)| CountedLot {
             first,
             past,
@@ -535,7 +537,7 @@ mod tests {
             taken: false,
         };
         let lots = [(0, 4), (4, 8), (8, 9), (20, 21)].map(lot);
-        assert_eq!(joined(&lots), (vec![0, 20], vec![9, 21]));
-        assert_eq!(joined(&[]), (Vec::new(), Vec::new()));
+        assert_eq!(merge_ranges(&lots), (vec![0, 20], vec![9, 21]));
+        assert_eq!(merge_ranges(&[]), (Vec::new(), Vec::new()));
     }
 }

@@ -22,7 +22,7 @@ use tokio::sync::Notify;
 
 use crate::database_clock::Clock;
 use crate::db::{deleted_tournaments, partitions, record_objects, records};
-use crate::queue::FORGOTTEN;
+use crate::queue::UNUSED_AFTER;
 use crate::record_store::{RecordStore, StoreError};
 
 /// The longest time between two rounds.
@@ -116,7 +116,7 @@ impl Cleaner {
         }
         let now = self.clock.now();
         if let Some(store) = store {
-            remove_unused_packs(&mut *connection, store, now - FORGOTTEN).await?;
+            remove_unused_packs(&mut *connection, store, now - UNUSED_AFTER).await?;
         }
         let Some(keep) = keep else { return Ok(()) };
         for first in records::old_shelves(&mut *connection, now - *keep).await? {

@@ -48,7 +48,7 @@ use crate::access::token_throttle::{Origin, TokenThrottle};
 use crate::access::{self, Role, Secret};
 use crate::database_clock::Clock;
 use crate::db::tricks_http::{self, Ending, Holder, Stored};
-use crate::queue::again;
+use crate::queue::retry;
 use crate::rate_limit::TokenBucket;
 use rate_limit::{Buckets, price};
 use session::{Session, WrongCount};
@@ -237,7 +237,7 @@ impl TricksServer {
     /// Whose token this is, and its session.
     async fn find(&self, secret: &Secret, from: &Origin) -> Result<Holder, Refusal> {
         let (hash, now) = (secret.hash(), self.clock.now());
-        let found = again(|| tricks_http::find(&self.pool, &hash, now - LIFE, now)).await?;
+        let found = retry(|| tricks_http::find(&self.pool, &hash, now - LIFE, now)).await?;
         match found {
             Some(_) => self.token_throttle.record_valid(secret, Instant::now()),
             None => self.token_throttle.record_invalid(secret, from, Instant::now()),
@@ -263,10 +263,10 @@ impl TricksServer {
             })
             .await?;
         let now = self.clock.now();
-        again(|| tricks_http::begin(&self.pool, id, &stored, now)).await?;
+        retry(|| tricks_http::begin(&self.pool, id, &stored, now)).await?;
         // Now and then, and never in anybody's way.
         if seed.0[0] == 0 {
-            again(|| tricks_http::forget(&self.pool, now - LIFE)).await?;
+            retry(|| tricks_http::forget(&self.pool, now - LIFE)).await?;
         }
         Ok(news)
     }
@@ -346,14 +346,14 @@ impl TricksServer {
     /// What victory tokens are made with.
     async fn key(&self) -> Result<[u8; 32], Error> {
         let drawn = access::draw().map_err(Error::Io)?;
-        let key = || again(|| tricks_http::key(&self.pool, &drawn));
+        let key = || retry(|| tricks_http::key(&self.pool, &drawn));
         self.key.get_or_try_init(key).await.copied()
     }
 
     /// Whose victory a token shows, if it shows one.
     async fn winner(&self, token: &str) -> Result<Option<(String, Victory)>, Error> {
         let Some(victory) = Victory::claimed(token) else { return Ok(None) };
-        let holder = again(|| tricks_http::holder(&self.pool, victory.player)).await?;
+        let holder = retry(|| tricks_http::holder(&self.pool, victory.player)).await?;
         let Some((name, hash)) = holder else { return Ok(None) };
         let made: OffsetDateTime = victory.at;
         let genuine = victory.token(&self.key().await?, &hash) == token && made <= self.clock.now();

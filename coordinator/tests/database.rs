@@ -276,7 +276,7 @@ async fn standings_hold_great_sums() {
     let places = rank(&tricks::game(), contestants);
     assert_eq!(places[0].contestant.entrant, Entrant(1));
     // A wrong sum is found.
-    assert_eq!(database.queue().check(edition).await.unwrap()[0].computed, None);
+    assert_eq!(database.queue().verify_standings(edition).await.unwrap()[0].computed, None);
 }
 
 /// A check tells who differs, and by what.
@@ -288,9 +288,9 @@ async fn a_check_finds_what_was_tampered_with() {
     let lot = queue.lease_at(edition, 1, START).await.unwrap()[0];
     support::report_all(&queue, &[support::report(&lot, worker)]).await;
     // What is reported and not counted yet is no difference.
-    assert_eq!(queue.check(edition).await.unwrap(), []);
+    assert_eq!(queue.verify_standings(edition).await.unwrap(), []);
     queue.count(edition).await.unwrap();
-    assert_eq!(queue.check(edition).await.unwrap(), []);
+    assert_eq!(queue.verify_standings(edition).await.unwrap(), []);
     let meetings = queue.meetings(edition, PairFilter::One(Entrant(0))).await.unwrap();
     assert!(meetings.between(Entrant(0), Entrant(1)).unwrap().matches > 0);
     assert_eq!(meetings.between(Entrant(1), Entrant(2)), None, "which were not asked for");
@@ -300,7 +300,7 @@ async fn a_check_finds_what_was_tampered_with() {
     assert_eq!(among.between(Entrant(0), Entrant(1)), None, "which were not asked for");
     let tamper = "UPDATE standings SET score[1] = score[1] + 1 WHERE entrant = 3";
     sqlx::query(tamper).execute(&database.pool).await.unwrap();
-    let differences = queue.check(edition).await.unwrap();
+    let differences = queue.verify_standings(edition).await.unwrap();
     assert_eq!(differences.len(), 1);
     assert!(differences[0].to_string().starts_with("entrant 3: the standings have ["));
 }

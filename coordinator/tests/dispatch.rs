@@ -69,7 +69,7 @@ async fn those_who_wait_are_served_when_there_is_something() {
     let first = MatchId { edition, number: MatchNumber(0) };
     assert_eq!(held.len(), 1);
     assert_eq!((held[0].worker, &held[0].what), (worker, &What::Matches(first, 1)));
-    queue.give_back(None, &[lot.lease]).await.unwrap();
+    queue.return_leases(None, &[lot.lease]).await.unwrap();
     assert_eq!(active_leases::of_leases(&database.pool, &[(worker, lot.lease)]).await.unwrap(), []);
 }
 
@@ -168,7 +168,7 @@ async fn what_may_be_leased_is_offered() {
     assert_eq!(claimable::look(pool).await.unwrap(), offered, "one is left");
     dispatcher.next().await.unwrap();
     assert_eq!(claimable::look(pool).await.unwrap(), Offers::default());
-    queue.give_back(None, &[one.lease()]).await.unwrap();
+    queue.return_leases(None, &[one.lease()]).await.unwrap();
     assert_eq!(claimable::look(pool).await.unwrap(), offered);
 }
 

@@ -74,7 +74,9 @@ impl Chaos {
                 match self.dice.below(12) {
                     // It vanishes.
                     0 => {}
-                    1 => drop(self.queue.give_back(Some(self.worker), &[lot.lease]).await.unwrap()),
+                    1 => drop(
+                        self.queue.return_leases(Some(self.worker), &[lot.lease]).await.unwrap(),
+                    ),
                     2 => {
                         let failure = Failure {
                             lease: lot.lease,
@@ -152,7 +154,7 @@ async fn let_loose(database: &Database, edition: EditionId, workers: u64, seed: 
                 queue.expire_at(time.now()).await.unwrap();
                 queue.count(edition).await.unwrap();
                 // Whatever is counted at this moment is what the results say.
-                assert_eq!(queue.check(edition).await.unwrap(), []);
+                assert_eq!(queue.verify_standings(edition).await.unwrap(), []);
                 lots::add_up(queue.pool(), edition).await.unwrap();
                 let miscounted = sqlx::query_scalar::<_, i64>(MISCOUNTED);
                 assert_eq!(miscounted.fetch_one(queue.pool()).await.unwrap(), 0);
@@ -203,7 +205,7 @@ async fn finish_and_inspect(database: &Database, edition: EditionId, matches: i6
     assert_eq!(database.number("SELECT sum(matches)::bigint FROM standings").await, 2 * matches);
     let edition_now = editions::get(&database.pool, edition).await.unwrap().unwrap();
     assert_eq!(edition_now.counted, matches);
-    assert_eq!(queue.check(edition).await.unwrap(), []);
+    assert_eq!(queue.verify_standings(edition).await.unwrap(), []);
     let page = results::page(&database.pool, edition, MatchNumber(-1), false).await.unwrap();
     for (number, played) in (0..).map(MatchNumber).zip(&page) {
         assert_eq!((played.number, &played.scores), (number, &result(number).scores));
@@ -294,5 +296,5 @@ async fn two_coordinators_may_count_at_once() {
         tasks.spawn(async move { upkeep.round().await.unwrap().counted });
     }
     assert_eq!(tasks.join_all().await.iter().sum::<i64>(), 4096);
-    assert_eq!(queue.check(edition).await.unwrap(), []);
+    assert_eq!(queue.verify_standings(edition).await.unwrap(), []);
 }

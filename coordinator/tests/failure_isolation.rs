@@ -358,7 +358,7 @@ async fn no_lot_of_a_cancelled_edition_stays_pending() {
     let [lot, _] = *queue.lease(edition, 2).await.unwrap() else { panic!("two lots are pending") };
     let mut replacing = database.pool.begin().await.unwrap();
     assert!(editions::cancel(&mut *replacing, edition, START).await.unwrap());
-    assert_eq!(queue.give_back(None, &[lot.lease]).await.unwrap(), [lot.lease]);
+    assert_eq!(queue.return_leases(None, &[lot.lease]).await.unwrap(), [lot.lease]);
     replacing.commit().await.unwrap();
     let pending = "SELECT count(*) FROM lots WHERE state = 'pending'";
     assert_eq!(database.number(pending).await, 1);
@@ -375,7 +375,7 @@ async fn giving_back_more_often_than_a_small_number_counts_goes_on() {
     run(&database, "UPDATE lots SET attempt = 32767".to_owned()).await;
     for _ in 0..2 {
         let [lot] = *queue.lease(edition, 1).await.unwrap() else { panic!("a lot is pending") };
-        assert_eq!(queue.give_back(None, &[lot.lease]).await.unwrap(), [lot.lease]);
+        assert_eq!(queue.return_leases(None, &[lot.lease]).await.unwrap(), [lot.lease]);
     }
 }
 

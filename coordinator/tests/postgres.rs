@@ -196,7 +196,7 @@ fn a_cluster_that_does_not_start_says_why() {
 #[test]
 fn a_directory_that_cannot_be_made_is_named() {
     let error = Postgres::start(Path::new("/proc/arbiter"), Durability::Fleeting).unwrap_err();
-    assert!(error.to_string().starts_with("cannot make the directory /proc/arbiter"), "{error}");
+    assert!(error.to_string().starts_with("cannot create the directory /proc/arbiter"), "{error}");
 }
 
 #[test]

@@ -87,7 +87,7 @@ async fn of_two_leases_of_a_lot_in_one_batch_the_one_that_holds_counts() {
     let (queue, worker) = (database.queue(), database.worker("w").await);
     let edition = database.running(1, 1).await;
     let old = lease_one(&queue, edition, 0).await.unwrap();
-    queue.give_back(None, &[old.lease]).await.unwrap();
+    queue.return_leases(None, &[old.lease]).await.unwrap();
     let new = lease_one(&queue, edition, 0).await.unwrap();
     let verdicts = report_all(&queue, &[report(&old, worker), report(&new, worker)]).await;
     assert_eq!(verdicts, [Verdict::Late, Verdict::Accepted]);
@@ -153,8 +153,8 @@ async fn what_is_given_back_is_nobodys_fault() {
     for attempt in 1..=9 {
         let lot = lease_one(&queue, edition, 0).await.unwrap();
         assert_eq!(lot.lease.attempt, Attempt(attempt));
-        assert_eq!(queue.give_back(None, &[lot.lease]).await.unwrap(), [lot.lease]);
-        assert_eq!(queue.give_back(None, &[lot.lease]).await.unwrap(), []);
+        assert_eq!(queue.return_leases(None, &[lot.lease]).await.unwrap(), [lot.lease]);
+        assert_eq!(queue.return_leases(None, &[lot.lease]).await.unwrap(), []);
         assert_eq!(report_one(&queue, &report(&lot, worker)).await, Verdict::Late);
     }
     assert_eq!(states(&database, edition).await, [(LotState::Pending, 1)]);
@@ -212,7 +212,7 @@ async fn a_lot_that_fails_goes_on_match_by_match() {
     assert_eq!(report_one(&queue, &report(&again, worker)).await, Verdict::Accepted);
     assert_eq!(queue.count(edition).await.unwrap(), 1);
     assert!(queue.complete(edition, START + Duration::DAY).await.unwrap());
-    assert_eq!(queue.check(edition).await.unwrap(), []);
+    assert_eq!(queue.verify_standings(edition).await.unwrap(), []);
 }
 
 #[tokio::test]
@@ -524,7 +524,7 @@ async fn upkeep_brings_an_edition_to_its_end() {
     report_one(&queue, &report(&last, worker)).await;
     let round = later.round().await.unwrap();
     assert_eq!((round.counted, round.complete), (1, vec![edition]));
-    assert_eq!(queue.check(edition).await.unwrap(), []);
+    assert_eq!(queue.verify_standings(edition).await.unwrap(), []);
 }
 
 /// Statements find rows by their keys however many rows there are.
@@ -570,7 +570,7 @@ async fn no_statement_of_the_queue_reads_a_whole_table() {
     });
     one_session.fail_at(&failures.collect::<Vec<_>>(), START).await.unwrap();
     let back: Vec<_> = back.iter().map(|lot| lot.lease).collect();
-    one_session.give_back(None, &back).await.unwrap();
+    one_session.return_leases(None, &back).await.unwrap();
     one_session.lease_at(edition, 16, START).await.unwrap();
     one_session.expire_at(START + Duration::HOUR).await.unwrap();
     let flush = "SELECT pg_stat_force_next_flush()";

@@ -88,7 +88,7 @@ async fn no_lot_is_read_to_say_how_many_there_are() {
     let queue = database.queue();
     for _ in 0..200 {
         let leased = queue.lease(edition, 1).await.unwrap();
-        queue.give_back(None, &[leased[0].lease]).await.unwrap();
+        queue.return_leases(None, &[leased[0].lease]).await.unwrap();
     }
     queue.lease(edition, 4).await.unwrap();
     lots::add_up(&database.pool, edition).await.unwrap();

@@ -238,7 +238,7 @@ async fn records_are_kept_for_so_long() {
     assert_eq!(files(directory.path()), Vec::<PathBuf>::new());
     assert_eq!(database.number("SELECT count(*) FROM results").await, 16);
     queue.count(edition).await.unwrap();
-    assert_eq!(queue.check(edition).await.unwrap(), []);
+    assert_eq!(queue.verify_standings(edition).await.unwrap(), []);
 }
 
 #[test]

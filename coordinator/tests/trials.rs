@@ -117,7 +117,7 @@ async fn what_passes_enters_and_what_fails_does_not() {
     // A verdict that comes too late changes nothing.
     let third = stage.submit(3).await;
     let old = stage.claim().await.unwrap();
-    assert_eq!(queue.give_back(None, &[old]).await.unwrap(), [old]);
+    assert_eq!(queue.return_leases(None, &[old]).await.unwrap(), [old]);
     let lease = stage.claim().await.unwrap();
     assert_eq!(lease.version(), Some(third));
     assert_eq!(end(stage.outcome(old, Some("late"))).await, Verdict::Late);

@@ -191,7 +191,7 @@ impl Keeper {
         let (stops, mut stopped) = watch::channel(false);
         let task = tokio::spawn(async move {
             while !*stopped.borrow_and_update() {
-                let look = move || (postgres.revive(), postgres);
+                let look = move || (postgres.restart_if_ended(), postgres);
                 let Ok((revived, kept)) = tokio::task::spawn_blocking(look).await else { return };
                 postgres = kept;
                 match revived {

@@ -260,7 +260,9 @@ impl Hall {
 
     /// Starts it again.
     pub(crate) fn restart_postgres(&mut self) {
-        wait_until("a killed Postgres is gone", || self.database.postgres.revive().unwrap());
+        wait_until("a killed Postgres is gone", || {
+            self.database.postgres.restart_if_ended().unwrap()
+        });
     }
 
     /// Expects that everything runs that should.

@@ -1,4 +1,4 @@
-//! Finding the programs of PostgreSQL.
+//! Finds the programs of PostgreSQL.
 
 use std::env;
 use std::fs;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::{PostgresError, file, run};
 
-/// Where distributions put them, one directory a version under each of these.
+/// Where distributions install them, with one subdirectory a version.
 const VERSIONED: [&str; 4] =
     ["/usr/lib/postgresql", "/usr/local/lib/postgresql", "/usr", "/opt/homebrew/opt"];
 
@@ -20,7 +20,7 @@ pub(super) struct Binaries {
 }
 
 impl Binaries {
-    /// The newest programs there are, or those of the version that wrote `cluster`.
+    /// The programs of the version that wrote `cluster`, or the newest ones if there is no cluster.
     pub(super) fn find(cluster: &Path) -> Result<Self, PostgresError> {
         let places = places();
         let mut found: Vec<_> = places.iter().filter_map(|place| Self::at(place)).collect();
@@ -38,15 +38,15 @@ impl Binaries {
         })
     }
 
-    /// The programs in `directory`, if they are there and say their version.
+    /// The programs in `directory`, if they exist and print their version.
     fn at(directory: &Path) -> Option<Self> {
         let initdb = directory.join("initdb").is_file();
         let postgres = directory.join("postgres");
         if !initdb || !postgres.is_file() {
             return None;
         }
-        let said = run(&postgres).arg("--version").output().ok()?;
-        let major = major(&String::from_utf8_lossy(&said.stdout))?;
+        let output = run(&postgres).arg("--version").output().ok()?;
+        let major = major(&String::from_utf8_lossy(&output.stdout))?;
         Some(Self { directory: directory.to_owned(), major })
     }
 
@@ -56,7 +56,7 @@ impl Binaries {
     }
 }
 
-/// The directories to look into: `PG_BIN` alone if it is set.
+/// The directories to search: only `PG_BIN` if it is set.
 fn places() -> Vec<PathBuf> {
     if let Some(named) = env::var_os("PG_BIN") {
         return vec![named.into()];
@@ -73,7 +73,7 @@ fn places() -> Vec<PathBuf> {
     places
 }
 
-/// The directories of programs under one that holds a directory for each version.
+/// The `bin` directories of all versions under a directory.
 fn versions_under(root: &str) -> Vec<PathBuf> {
     let entries = fs::read_dir(root).into_iter().flatten().filter_map(Result::ok);
     let own = |name: &str| !root.ends_with("/usr") || name.starts_with("pgsql");
@@ -92,10 +92,10 @@ fn version_of(cluster: &Path) -> Result<Option<String>, PostgresError> {
     }
 }
 
-/// The major version in what `postgres --version` says, `postgres (PostgreSQL) 15.18 (Debian …)`.
-fn major(said: &str) -> Option<String> {
+/// The major version in the output of `postgres --version`: `postgres (PostgreSQL) 15.18 (Debian …)`.
+fn major(output: &str) -> Option<String> {
     let version =
-        said.split_whitespace().find(|word| word.starts_with(|c: char| c.is_ascii_digit()))?;
+        output.split_whitespace().find(|word| word.starts_with(|c: char| c.is_ascii_digit()))?;
     let digits = version.split(|c: char| !c.is_ascii_digit()).next()?;
     Some(digits.to_owned())
 }

@@ -1,6 +1,6 @@
-//! Where a cluster lives: making it there, and starting its server.
+//! The directory of a cluster: creates the cluster there, and starts its server.
 
-#![expect(unsafe_code, reason = "a step between fork and exec asks the kernel for the last signal")]
+#![expect(unsafe_code, reason = "a step between fork and exec requests the parent-death signal")]
 
 use std::ffi::OsString;
 use std::fs;
@@ -19,19 +19,19 @@ use tempfile::TempDir;
 
 use super::binaries::Binaries;
 use super::role::{self, Credentials};
-use super::{Durability, LOOK, PostgresError, SUPERUSER, file, run};
+use super::{Durability, POLL_INTERVAL, PostgresError, SUPERUSER, file, run};
 
-/// The longest path of a socket (`sun_path` in unix(7), without its final zero).
-const LONGEST_SOCKET: usize = 107;
-/// What Postgres calls its socket: the port is a name here.
+/// Maximum length of a socket's path (`sun_path` in unix(7), without its final zero).
+const MAX_SOCKET_PATH: usize = 107;
+/// The name of Postgres' socket, which contains the port.
 const SOCKET_NAME: &str = ".s.PGSQL.5432";
-/// Nobody but its user enters a cluster; Postgres insists on it.
+/// The mode of a cluster's directory. Postgres requires that only its user has access.
 const PRIVATE: u32 = 0o700;
-/// How much of a program's last words an error repeats, in lines.
-const LAST_WORDS: usize = 3;
+/// How many lines of a program's output an error quotes.
+const QUOTED_LINES: usize = 3;
 
-/// Settings of every cluster. Plans of the queue's statements are made once a session (`jit` would
-/// cost more than they take), and its few hot rows want to be cleaned early and often.
+/// Settings of every cluster. Statements are planned once a session, and `jit` would cost more than
+/// they take. The queue's few hot rows need early and frequent vacuuming.
 const SETTINGS: [&str; 8] = [
     "listen_addresses=",
     "shared_buffers=256MB",
@@ -42,7 +42,7 @@ const SETTINGS: [&str; 8] = [
     "jit=off",
     "max_connections=200",
 ];
-/// What tests add: nothing waits for a disk.
+/// Additional settings of tests, so that no commit waits for the disk.
 pub(super) const FLEETING: [&str; 3] =
     ["fsync=off", "synchronous_commit=off", "full_page_writes=off"];
 
@@ -55,7 +55,7 @@ struct User {
 }
 
 impl User {
-    /// Whom to run as; nobody else if we are not root.
+    /// The user to run as, if this process is root.
     fn find() -> Result<Option<Self>, PostgresError> {
         if !rustix::process::geteuid().is_root() {
             return Ok(None);
@@ -77,7 +77,7 @@ impl User {
         Some(Self { name, uid, gid })
     }
 
-    /// Whether it may pass a directory with these properties.
+    /// Whether the user may traverse a directory with this metadata.
     fn may_pass(self, directory: &fs::Metadata) -> bool {
         let mode = directory.mode();
         let bit = match (directory.uid(), directory.gid()) {
@@ -98,7 +98,7 @@ pub(super) enum Start {
     Occupied,
 }
 
-/// Where a cluster lives, and as whom.
+/// The directory of a cluster, and the user of its server.
 #[derive(Debug)]
 pub(super) struct ClusterDir {
     pub(super) cluster: PathBuf,
@@ -108,21 +108,21 @@ pub(super) struct ClusterDir {
 }
 
 impl ClusterDir {
-    /// Makes the directory around the cluster, if it is not there.
+    /// Creates the parent directory of the cluster, if necessary.
     pub(super) fn prepare(directory: &Path) -> Result<Self, PostgresError> {
-        fs::create_dir_all(directory).map_err(file("make the directory", directory))?;
+        fs::create_dir_all(directory).map_err(file("create the directory", directory))?;
         let directory = fs::canonicalize(directory).map_err(file("find", directory))?;
         let (cluster, log) = (directory.join("postgres"), directory.join("postgres.log"));
         let place = Self { cluster, directory, log, user: User::find()? };
-        place.check_way()?;
+        place.check_access()?;
         Ok(place)
     }
 
-    /// Looks whether the cluster's user can get to it.
-    fn check_way(&self) -> Result<(), PostgresError> {
+    /// Checks whether the cluster's user can access the directory.
+    fn check_access(&self) -> Result<(), PostgresError> {
         let Some(user) = self.user else { return Ok(()) };
         for directory in self.directory.ancestors() {
-            let found = fs::metadata(directory).map_err(file("look at", directory))?;
+            let found = fs::metadata(directory).map_err(file("read the mode of", directory))?;
             if !user.may_pass(&found) {
                 let (closed, data) = (directory.to_owned(), self.directory.clone());
                 return Err(PostgresError::Closed { user: user.name, closed, data });
@@ -131,7 +131,7 @@ impl ClusterDir {
         Ok(())
     }
 
-    /// Makes the cluster. It appears under its name when it is complete, or not at all.
+    /// Creates the cluster. It gets its name once it is complete.
     pub(super) fn create(
         &self,
         binaries: &Binaries,
@@ -141,17 +141,18 @@ impl ClusterDir {
         if fresh.exists() {
             fs::remove_dir_all(&fresh).map_err(file("remove", &fresh))?;
         }
-        self.own_directory(&fresh)?;
+        self.create_private(&fresh)?;
         let mut initdb = self.command(&binaries.path("initdb"));
-        // Who may connect is told at each start: see `role.rs`.
+        // The rules for connections are passed at each start: see `role.rs`.
         initdb.args(["--auth=reject", "--encoding=UTF8", "--locale=C", "--data-checksums"]);
         initdb.args(["--no-sync", "--username", SUPERUSER, "--pgdata"]).arg(&fresh);
         let output = initdb.output().map_err(file("run", &binaries.path("initdb")))?;
         if !output.status.success() {
-            let said = last_words(&String::from_utf8_lossy(&output.stderr));
-            return Err(PostgresError::Failed { program: "initdb", status: output.status, said });
+            let status = output.status;
+            let output = last_lines(&String::from_utf8_lossy(&output.stderr));
+            return Err(PostgresError::Failed { program: "initdb", status, output });
         }
-        // A password is that of the cluster beside it.
+        // An existing password belongs to an earlier cluster.
         let password = role::password_file(&self.directory);
         match fs::remove_file(&password) {
             Err(cause) if cause.kind() != io::ErrorKind::NotFound => {
@@ -159,24 +160,23 @@ impl ClusterDir {
             }
             _ => {}
         }
-        // Whatever initdb wrote must be on disk before the cluster has its name. This waits for what
-        // all programs of the machine wrote, so it is only for data that are to last.
+        // The files of initdb must be on disk before the cluster gets its name. This waits for the
+        // writes of all programs, so it is done for durable data only.
         if durability == Durability::Synced {
             rustix::fs::sync();
         }
         fs::rename(&fresh, &self.cluster).map_err(file("rename", &fresh))
     }
 
-    /// The directory of the socket: the cluster's own, or a temporary one where its path is too
-    /// long for a socket.
+    /// The directory of the socket: the cluster's, or a temporary one if that path is too long.
     pub(super) fn socket(&self) -> Result<(PathBuf, Option<TempDir>), PostgresError> {
-        if self.cluster.join(SOCKET_NAME).as_os_str().as_bytes().len() <= LONGEST_SOCKET {
+        if self.cluster.join(SOCKET_NAME).as_os_str().as_bytes().len() <= MAX_SOCKET_PATH {
             return Ok((self.cluster.clone(), None));
         }
         let tmp = Path::new("/tmp");
-        let made = tempfile::Builder::new().prefix("arbiter-").tempdir_in(tmp);
-        let short = made.map_err(file("make a directory in", tmp))?;
-        self.give(short.path())?;
+        let created = tempfile::Builder::new().prefix("arbiter-").tempdir_in(tmp);
+        let short = created.map_err(file("create a directory in", tmp))?;
+        self.make_private(short.path())?;
         Ok((short.path().to_owned(), Some(short)))
     }
 
@@ -185,7 +185,7 @@ impl ClusterDir {
         &self,
         binaries: &Binaries,
         socket: &Path,
-        entrance: &Credentials,
+        credentials: &Credentials,
         durability: Durability,
     ) -> Result<(Pid, Receiver<io::Result<ExitStatus>>), PostgresError> {
         let program = binaries.path("postgres");
@@ -199,14 +199,14 @@ impl ClusterDir {
             .arg("-k")
             .arg(socket);
         let mut rules = OsString::from("hba_file=");
-        rules.push(&entrance.rules);
+        rules.push(&credentials.rules);
         command.arg("-c").arg(rules);
         let fleeting: &[&str] = if durability == Durability::Fleeting { &FLEETING } else { &[] };
         for setting in SETTINGS.iter().chain(fleeting) {
             command.arg("-c").arg(setting);
         }
-        // SAFETY: the closure makes one system call and touches no memory of the parent's. It runs
-        // after the change of user, which would undo it.
+        // SAFETY: the closure makes one system call and does not access the parent's memory. It runs
+        // after the change of user, which would reset the signal.
         unsafe {
             command.pre_exec(|| Ok(set_parent_process_death_signal(Some(Signal::INT))?));
         }
@@ -214,16 +214,16 @@ impl ClusterDir {
         let (tell_end, ended) = channel();
         thread::spawn(move || match command.spawn() {
             Ok(mut child) => {
-                // Whoever started the server may have gone: then nobody wants to know.
+                // The receiver may be gone.
                 drop(tell_start.send(Ok(child.id())));
                 drop(tell_end.send(child.wait()));
             }
             Err(error) => drop(tell_start.send(Err(error))),
         });
-        let started = started.recv().expect("the thread tells how the start went");
+        let started = started.recv().expect("the thread sends the result of the start");
         let id = started.map_err(file("run", &program))?;
         let id = i32::try_from(id).ok().and_then(Pid::from_raw);
-        Ok((id.expect("the id of a process is a small positive number"), ended))
+        Ok((id.expect("a process id is a small positive number"), ended))
     }
 
     /// Waits until the server takes connections.
@@ -245,11 +245,11 @@ impl ClusterDir {
             if Instant::now() >= deadline {
                 return Err(PostgresError::Slow { log: self.log.clone() });
             }
-            thread::sleep(LOOK);
+            thread::sleep(POLL_INTERVAL);
         }
     }
 
-    /// Whether the server says so in the lines of its `postmaster.pid` that `pg_ctl --wait` reads:
+    /// Whether the server is ready, by the lines of `postmaster.pid` that `pg_ctl --wait` reads, too:
     /// the first is its process id, the eighth its state.
     fn is_ready(&self, pid: Pid) -> bool {
         let text = fs::read_to_string(self.cluster.join("postmaster.pid")).unwrap_or_default();
@@ -258,21 +258,21 @@ impl ClusterDir {
         ours && lines.nth(6).is_some_and(|state| state.trim() == "ready")
     }
 
-    /// Judges a server that ended before it was ready.
+    /// The reason why a server ended before it was ready.
     fn ended_early(&self, status: ExitStatus, deadline: Instant) -> Result<Start, PostgresError> {
         let log = fs::read_to_string(&self.log).unwrap_or_default();
         if is_occupied(&log) && Instant::now() < deadline {
             return Ok(Start::Occupied);
         }
-        let said = format!("{} (all of it: {})", last_words(&log), self.log.display());
-        Err(PostgresError::Failed { program: "postgres", status, said })
+        let output = format!("{} (see {})", last_lines(&log), self.log.display());
+        Err(PostgresError::Failed { program: "postgres", status, output })
     }
 
-    /// A program run as the cluster's user, from a directory that it can enter.
+    /// A command that runs as the cluster's user, in a directory that this user can access.
     pub(super) fn command(&self, program: &Path) -> Command {
         let mut command = run(program);
         command.current_dir("/").stdin(Stdio::null()).env_remove("PGDATA").env("LC_ALL", "C");
-        // A signal typed at the terminal is for us: we then stop the server in order.
+        // Signals from the terminal go to this process alone, which then stops the server cleanly.
         command.process_group(0);
         if let Some(User { uid, gid, .. }) = self.user {
             command.uid(uid).gid(gid);
@@ -280,34 +280,34 @@ impl ClusterDir {
         command
     }
 
-    /// Makes a directory that belongs to the cluster's user alone.
-    fn own_directory(&self, path: &Path) -> Result<(), PostgresError> {
-        fs::create_dir(path).map_err(file("make the directory", path))?;
-        self.give(path)
+    /// Creates a directory that only the cluster's user can access.
+    fn create_private(&self, path: &Path) -> Result<(), PostgresError> {
+        fs::create_dir(path).map_err(file("create the directory", path))?;
+        self.make_private(path)
     }
 
-    /// Gives a directory to the cluster's user alone.
-    fn give(&self, path: &Path) -> Result<(), PostgresError> {
+    /// Gives only the cluster's user access to a directory.
+    fn make_private(&self, path: &Path) -> Result<(), PostgresError> {
         let private = fs::Permissions::from_mode(PRIVATE);
-        fs::set_permissions(path, private).map_err(file("close the directory", path))?;
+        fs::set_permissions(path, private).map_err(file("change the mode of", path))?;
         match self.user {
             Some(User { uid, gid, .. }) => {
-                chown(path, Some(uid), Some(gid)).map_err(file("give away", path))
+                chown(path, Some(uid), Some(gid)).map_err(file("change the owner of", path))
             }
             None => Ok(()),
         }
     }
 }
 
-/// Whether a server says that another one has the data.
-pub(super) fn is_occupied(said: &str) -> bool {
-    said.contains("postmaster.pid") || said.contains("still in use")
+/// Whether the output of a server says that another one uses the data.
+pub(super) fn is_occupied(output: &str) -> bool {
+    output.contains("postmaster.pid") || output.contains("still in use")
 }
 
-/// The last lines that a program said, in one.
-pub(super) fn last_words(text: &str) -> String {
+/// The last lines of a program's output, joined.
+pub(super) fn last_lines(text: &str) -> String {
     let lines: Vec<_> = text.lines().filter(|line| !line.trim().is_empty()).collect();
-    lines[lines.len().saturating_sub(LAST_WORDS)..].join("; ")
+    lines[lines.len().saturating_sub(QUOTED_LINES)..].join("; ")
 }
 
 #[cfg(test)]
@@ -323,8 +323,8 @@ mod tests {
     }
 
     #[test]
-    fn last_words_are_few() {
-        assert_eq!(last_words("a\n\nb\nc\nd\n"), "b; c; d");
-        assert_eq!(last_words(""), "");
+    fn only_the_last_lines_are_quoted() {
+        assert_eq!(last_lines("a\n\nb\nc\nd\n"), "b; c; d");
+        assert_eq!(last_lines(""), "");
     }
 }

@@ -1,10 +1,9 @@
-//! The role that a cluster is used by: it has a password, owns its database and is no superuser.
+//! The role that uses a cluster. It has a password, owns its database, and is not a superuser.
 //!
-//! Programs that run as the same user as the server reach its socket: bots at sandbox level C are
-//! such. So the socket alone lets nobody in. The superuser has no password and is not let in at
-//! all: what only that one may do is done while the server is down, by its programs' single-user
-//! mode. So whoever finds out the password can still start no program through the server
-//! (`COPY … TO PROGRAM`) and read no file of its user's.
+//! Programs of the same user as the server can reach its socket; bots at sandbox level C are such
+//! programs. So connections need the password. The superuser cannot connect at all: its work is done
+//! in Postgres' single-user mode while the server is down. So even with the password, no program can
+//! be started (`COPY … TO PROGRAM`) and no file be read through the server.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Seek as _, Write as _};
@@ -14,30 +13,30 @@ use std::thread;
 use std::time::Instant;
 
 use super::binaries::Binaries;
-use super::cluster_dir::{ClusterDir, FLEETING, is_occupied, last_words};
-use super::{Durability, LOOK, PostgresError, START_LIMIT, file};
+use super::cluster_dir::{ClusterDir, FLEETING, is_occupied, last_lines};
+use super::{Durability, POLL_INTERVAL, PostgresError, START_LIMIT, file};
 use crate::access::Secret;
 
 /// The role.
 pub(super) const ROLE: &str = "arbiter";
-/// The database that every cluster has.
+/// The default database of every cluster.
 const DATABASE: &str = "postgres";
 
-/// Who may connect, and how: in place of what the cluster says (`pg_hba.conf` in PostgreSQL's
-/// documentation).
+/// The rules for connections (`pg_hba.conf` in PostgreSQL's documentation). They replace those of
+/// the cluster.
 const RULES: &str = "# Written by arbiter at each start.\nlocal all arbiter scram-sha-256\n";
 
-/// What makes the role, whether it is there or not. Single-user mode reads a statement a line.
-const MAKE: &str = "DO $$ BEGIN \
+/// Creates the role, if necessary. Single-user mode reads one statement a line.
+const CREATE_ROLE: &str = "DO $$ BEGIN \
     IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'arbiter') THEN CREATE ROLE arbiter; \
     END IF; \
     IF EXISTS (SELECT FROM pg_roles WHERE rolname = 'pg_checkpoint') THEN \
         GRANT pg_checkpoint TO arbiter; \
     END IF; END $$";
 
-/// Gives the role the database and what is in it: clusters of earlier versions belong to the
-/// superuser.
-const GIVE: [&str; 4] = [
+/// Makes the role the owner of the database and its contents. In clusters of earlier versions they
+/// belong to the superuser.
+const CHANGE_OWNERS: [&str; 4] = [
     "ALTER DATABASE postgres OWNER TO arbiter",
     "ALTER SCHEMA public OWNER TO arbiter",
     "GRANT EXECUTE ON FUNCTION pg_switch_wal() TO arbiter",
@@ -56,7 +55,7 @@ const GIVE: [&str; 4] = [
      LOOP EXECUTE statement; END LOOP; END $$",
 ];
 
-/// How the server is entered.
+/// The credentials for the server.
 #[derive(Clone, Debug)]
 pub(super) struct Credentials {
     /// The password of [`ROLE`].
@@ -66,7 +65,7 @@ pub(super) struct Credentials {
 }
 
 impl Credentials {
-    /// The entrance of a cluster whose server does not run, made if it has none.
+    /// The credentials of a cluster whose server does not run. Creates the role if necessary.
     pub(super) fn prepare(
         place: &ClusterDir,
         binaries: &Binaries,
@@ -80,7 +79,7 @@ impl Credentials {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 let password = Secret::draw().map_err(file("draw a password for", &path))?;
                 make_role(place, binaries, durability, &password)?;
-                // It is there when the role has it.
+                // The file is written last, so it always contains the role's password.
                 let text = format!("{}\n", password.text());
                 replace(&path, &text, 0o600, durability).map_err(file("write", &path))?;
                 password
@@ -91,12 +90,12 @@ impl Credentials {
     }
 }
 
-/// The file with the password, for our user alone.
+/// The file with the password. Only this process's user can read it.
 pub(super) fn password_file(directory: &Path) -> PathBuf {
     directory.join("postgres.password")
 }
 
-/// Writes a file that appears whole, or not at all.
+/// Replaces a file atomically.
 fn replace(path: &Path, text: &str, mode: u32, durability: Durability) -> io::Result<()> {
     let fresh = path.with_extension("new");
     match fs::remove_file(&fresh) {
@@ -105,7 +104,7 @@ fn replace(path: &Path, text: &str, mode: u32, durability: Durability) -> io::Re
     }
     let mut options = OpenOptions::new();
     let mut written = options.write(true).create_new(true).mode(mode).open(&fresh)?;
-    // Whatever this process takes from the modes of its files.
+    // Set again: the process's umask may have reduced the mode.
     written.set_permissions(fs::Permissions::from_mode(mode))?;
     written.write_all(text.as_bytes())?;
     if durability == Durability::Synced {
@@ -114,29 +113,29 @@ fn replace(path: &Path, text: &str, mode: u32, durability: Durability) -> io::Re
     fs::rename(&fresh, path)
 }
 
-/// Makes the role, with this password, in a cluster whose server does not run.
+/// Creates the role with this password, in a cluster whose server does not run.
 fn make_role(
     place: &ClusterDir,
     binaries: &Binaries,
     durability: Durability,
     password: &Secret,
 ) -> Result<(), PostgresError> {
-    // What is not kept is a test's, which tries what administrators run.
+    // Only tests use fleeting data; they run statements of administrators.
     let roles = if durability == Durability::Fleeting { "CREATEROLE" } else { "NOCREATEROLE" };
     let role = format!(
         "ALTER ROLE {ROLE} LOGIN CREATEDB NOSUPERUSER {roles} NOREPLICATION PASSWORD '{}'",
         password.text()
     );
-    let statements = [&[MAKE, &*role], &GIVE[..]].concat().join("\n");
+    let statements = [&[CREATE_ROLE, &*role], &CHANGE_OWNERS[..]].concat().join("\n");
     let deadline = Instant::now() + START_LIMIT;
     while !run_alone(place, binaries, durability, &statements, deadline)? {
-        // A server that was killed with our predecessor may take a moment to go.
-        thread::sleep(LOOK * 10);
+        // A server that an earlier process started may need a moment to stop.
+        thread::sleep(POLL_INTERVAL * 10);
     }
     Ok(())
 }
 
-/// Runs statements as the superuser, a line each; not if a server still has the data.
+/// Runs statements as the superuser, one a line. Returns false if a server still uses the data.
 fn run_alone(
     place: &ClusterDir,
     binaries: &Binaries,
@@ -146,7 +145,7 @@ fn run_alone(
 ) -> Result<bool, PostgresError> {
     let program = binaries.path("postgres");
     let mut command = place.command(&program);
-    // Statements hold a password: none of them is to be in a log.
+    // Statements contain a password, so they must not be logged.
     let fixed = ["exit_on_error=on", "log_min_error_statement=panic", "log_statement=none"];
     let scram = "password_encryption=scram-sha-256";
     command.arg("--single").arg("-D").arg(&place.cluster);
@@ -160,15 +159,16 @@ fn run_alone(
     if output.status.success() {
         return Ok(true);
     }
-    let said = String::from_utf8_lossy(&output.stderr);
-    if is_occupied(&said) && Instant::now() < deadline {
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    if is_occupied(&stderr) && Instant::now() < deadline {
         return Ok(false);
     }
-    let (status, said) = (output.status, last_words(&said));
-    Err(PostgresError::Failed { program: "postgres --single", status, said })
+    let status = output.status;
+    let output = last_lines(&stderr);
+    Err(PostgresError::Failed { program: "postgres --single", status, output })
 }
 
-/// A file without a name that holds statements.
+/// An unnamed file with statements.
 fn script(statements: &str) -> io::Result<File> {
     let mut script = tempfile::tempfile()?;
     writeln!(script, "{statements}")?;

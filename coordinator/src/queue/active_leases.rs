@@ -1,17 +1,16 @@
-//! What the workers play that are connected to this coordinator: the leases they were handed, or
-//! renewed, and have not ended. It is for people to look at; whether a lease holds the database
-//! alone knows.
+//! The active leases of the workers that are connected to this coordinator. They are for display
+//! only: the database decides whether a lease is valid.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arbiter_proto::ids::{Lease, WorkerId};
 
-/// A stream of a worker: a worker that comes back opens another one, and the end of the older one
-/// may be noticed after that.
+/// A stream of a worker. A worker that reconnects opens a new one, perhaps before the end of the old
+/// one is noticed.
 pub(crate) type WorkerStream = (WorkerId, i32);
 
-/// Over which stream which leases are held.
+/// The active leases by stream.
 #[derive(Clone, Debug, Default)]
 pub struct ActiveLeases(Arc<Mutex<HashMap<WorkerStream, HashSet<Lease>>>>);
 
@@ -20,13 +19,13 @@ impl ActiveLeases {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A worker has these leases.
-    pub(crate) fn begin(&self, stream: WorkerStream, leases: &[Lease]) {
+    /// Adds leases that a worker got or renewed.
+    pub(crate) fn add(&self, stream: WorkerStream, leases: &[Lease]) {
         self.leases().entry(stream).or_default().extend(leases);
     }
 
-    /// A worker has none of these leases any more.
-    pub(crate) fn end(&self, stream: WorkerStream, leases: &[Lease]) {
+    /// Removes leases that a worker no longer has.
+    pub(crate) fn remove(&self, stream: WorkerStream, leases: &[Lease]) {
         if let Some(held) = self.leases().get_mut(&stream) {
             for lease in leases {
                 held.remove(lease);
@@ -34,17 +33,17 @@ impl ActiveLeases {
         }
     }
 
-    /// The leases that are held over a stream.
+    /// The leases of a stream.
     pub(crate) fn of(&self, stream: WorkerStream) -> Vec<Lease> {
         self.leases().get(&stream).into_iter().flatten().copied().collect()
     }
 
-    /// A worker has left: it will renew what it plays where it comes back.
-    pub(crate) fn leave(&self, stream: WorkerStream) {
+    /// Removes a stream that has ended. Its worker renews its leases when it reconnects.
+    pub(crate) fn remove_stream(&self, stream: WorkerStream) {
         self.leases().remove(&stream);
     }
 
-    /// Which leases the workers have, as far as is known here.
+    /// All active leases, with their workers.
     pub(crate) fn all(&self) -> HashSet<(WorkerId, Lease)> {
         let leases = self.leases();
         let held =
@@ -60,20 +59,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn leases_begin_and_end() {
-        let playing = ActiveLeases::default();
+    fn leases_are_added_and_removed() {
+        let active = ActiveLeases::default();
         let lease = |version| Lease::of_trial(VersionId(version), Attempt(1));
         let (one, other) = (WorkerId(1), WorkerId(2));
-        playing.begin((one, 1), &[lease(1), lease(2)]);
-        playing.begin((other, 1), &[lease(3)]);
-        playing.begin((one, 1), &[lease(2)]);
-        playing.end((one, 1), &[lease(1), lease(9)]);
-        playing.end((WorkerId(7), 1), &[lease(3)]);
-        assert_eq!(playing.all(), HashSet::from([(one, lease(2)), (other, lease(3))]));
-        // It is back before it is noticed that it was gone.
-        playing.begin((other, 2), &[lease(3), lease(4)]);
-        playing.leave((other, 1));
+        active.add((one, 1), &[lease(1), lease(2)]);
+        active.add((other, 1), &[lease(3)]);
+        active.add((one, 1), &[lease(2)]);
+        active.remove((one, 1), &[lease(1), lease(9)]);
+        active.remove((WorkerId(7), 1), &[lease(3)]);
+        assert_eq!(active.all(), HashSet::from([(one, lease(2)), (other, lease(3))]));
+        // The worker reconnects before the end of its old stream is noticed.
+        active.add((other, 2), &[lease(3), lease(4)]);
+        active.remove_stream((other, 1));
         let held = [(one, lease(2)), (other, lease(3)), (other, lease(4))];
-        assert_eq!(playing.all(), HashSet::from(held));
+        assert_eq!(active.all(), HashSet::from(held));
     }
 }

@@ -1,19 +1,18 @@
-//! Hands trials and lots to workers as they ask for something to do.
+//! Dispatches trials and lots to workers that request work.
 //!
-//! Hundreds of workers ask at their own times; the database is asked once for all who wait at a
-//! moment, by one task. Nothing is leased before somebody wants it: a lease that lay about here
-//! would expire without anybody's fault.
+//! Hundreds of workers request work independently. One task, the allocator, claims work from the
+//! database for all workers that wait at a moment. It leases only what a worker waits for: an
+//! unclaimed lease would expire and count as a fault.
 //!
-//! That task has a connection of its own. Where all processors play, each question to the database
-//! and each answer waits for its turn, so there are as few of them as can be. A connection of the
-//! pool is tried before it is lent and looked at afterwards, and as it is another one each time, all
-//! of them prepare the same statements.
+//! The allocator has a connection of its own. On a machine whose processors all play matches, each
+//! round trip to the database is slow, so there are as few as possible. The pool would test a
+//! connection before and after each use, and every connection would prepare the same statements.
 //!
-//! # Why one failure holds up nothing else
+//! # Why a failure delays nothing else
 //!
-//! Trials, shadow matches and the lots of each edition are leased one after the other, in turn. What
-//! fails rests, longer from failure to failure, and the others go on at once. What was leased and
-//! cannot be handed out is given back, until that succeeds.
+//! Trials, shadow matches and the lots of each edition are leased in turn. After a failure that kind
+//! of work waits before it is retried, longer with each failure; the others continue. Leases that
+//! cannot be dispatched are returned, with retries.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::pin::pin;
@@ -25,38 +24,37 @@ use sqlx::{Error, PgConnection, Result};
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::{Instant, sleep_until};
 
-use super::{Leased, Queue, again};
+use super::{Leased, Queue, retry};
 use crate::backoff::BackoffMap;
 use crate::db::claimable::{self, Offers};
 use crate::db::lots;
 use crate::db::matches::{self, Match};
 use crate::db::{self, shadows, trials};
 
-/// Who asks may wait in line; more of them than this wait to stand in it.
-const LINE: usize = 4096;
-/// How often it is looked whether there is something for those who wait, although nobody has said
-/// so: another coordinator may have stored what they wait for.
-const LOOK: Duration = Duration::from_millis(100);
-/// How often the database is asked which matches wait for a second worker, while workers ask for
-/// something to do.
-const SHADOW_LOOK: Duration = Duration::from_millis(500);
-/// How many workers are asked in vain between two such looks: what waits may not be for them.
-const MOST_VAIN: usize = 4;
+/// Maximum number of requests in the channel. Further requests wait.
+const QUEUE_LEN: usize = 4096;
+/// How often the database is polled while workers wait: another coordinator may have stored work.
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
+/// How often the database is queried for shadow matches while workers wait.
+const SHADOW_POLL_INTERVAL: Duration = Duration::from_millis(500);
+/// After this many workers without a shadow match, the next query is awaited: the remaining matches
+/// may not be for them.
+const MAX_MISSES: usize = 4;
 
-/// The time that a shadow match is expected to take, in milliseconds: a guess.
+/// The expected time of a shadow match, in milliseconds: a rough guess.
 const EXPECTED_MS: i32 = 1000;
 
-/// What is leased in one step.
+/// A kind of work that is leased in one step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Offer {
     Trials,
     ShadowMatches,
     Lots(EditionId),
-    /// What is given back.
+    /// Leases to return.
     Returns,
 }
 
-/// Something to play.
+/// A lot to play.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Work {
     /// The lot.
@@ -65,17 +63,17 @@ pub struct Work {
     pub matches: Vec<Match>,
 }
 
-/// Something for a worker's room.
+/// Work for one slot.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Task {
-    /// A version is to be tried.
+    /// A trial of a version.
     Trial(Lease),
-    /// Matches are to be played.
+    /// Matches to play.
     Lot(Work),
 }
 
 impl Task {
-    /// The lease it is done under.
+    /// The lease of this task.
     pub fn lease(&self) -> Lease {
         match self {
             Self::Trial(lease) => *lease,
@@ -83,7 +81,7 @@ impl Task {
         }
     }
 
-    /// The matches, if it is that.
+    /// The lot, if it is one.
     pub fn into_work(self) -> Option<Work> {
         match self {
             Self::Trial(_) => None,
@@ -92,20 +90,20 @@ impl Task {
     }
 }
 
-/// A task, and since when somebody could have had it: since he asked, or since there was something
-/// new after nothing was there.
+/// A task, and the start of the wait for it: when the worker asked, or when work became available,
+/// whichever was later.
 type Given = (Task, Instant);
 
-/// Whom a task goes to.
+/// A request for work.
 #[derive(Debug)]
 struct Waiter {
-    /// The worker that is to hold the lease.
+    /// The future holder of the lease.
     worker: Option<WorkerId>,
     give: oneshot::Sender<Given>,
     since: Instant,
 }
 
-/// Where workers ask.
+/// Sends requests for work to the allocator.
 #[derive(Clone, Debug)]
 pub struct Dispatcher {
     line: mpsc::Sender<Waiter>,
@@ -113,7 +111,7 @@ pub struct Dispatcher {
     news: Arc<Notify>,
 }
 
-/// Somebody who waits for a lot. What was given to them at the moment when they left goes back.
+/// A pending request. A task that arrives when the request is cancelled is returned.
 #[derive(Debug)]
 struct Waiting {
     given: oneshot::Receiver<Given>,
@@ -129,7 +127,7 @@ impl Drop for Waiting {
     }
 }
 
-/// A lease on its way to its worker: it goes back if this is dropped before it is sent.
+/// A lease on its way to its worker. It is returned if this is dropped before it is sent.
 #[derive(Debug)]
 pub(crate) struct Unsent {
     lease: Option<Lease>,
@@ -151,38 +149,37 @@ impl Drop for Unsent {
     }
 }
 
-/// Leases for those who ask.
+/// Leases work for the requests of a [`Dispatcher`].
 #[derive(Debug)]
 pub struct Allocator {
     queue: Queue,
     line: mpsc::Receiver<Waiter>,
-    /// Leases of lots that nobody took.
+    /// Leases whose requests were cancelled.
     returns: mpsc::UnboundedReceiver<Lease>,
-    /// Leases that are to be given back.
+    /// Leases to return.
     unwanted: Vec<Lease>,
-    /// What failed lately.
+    /// Recent failures.
     backoffs: BackoffMap<Offer>,
     news: Arc<Notify>,
     waiting: VecDeque<Waiter>,
-    /// When there was reason to look again after nothing had been there.
+    /// When work may have become available after there was none.
     woken: Instant,
-    /// The edition served last: the next one has its turn first.
+    /// The edition that was served last; the next one comes first now.
     last: Option<EditionId>,
-    /// The workers that reported the matches which wait for a second worker, and when the database
-    /// was asked for them.
+    /// The workers that reported matches which wait for a shadow match, and when they were read.
     first_workers: BTreeSet<WorkerId>,
     first_workers_at: Option<Instant>,
-    /// The worker that was asked last whether it plays one of them: the next one has its turn first.
+    /// The worker that was last considered for a shadow match; the next one comes first now.
     last_worker: Option<WorkerId>,
-    /// Its own connection, once there is one, and as long as nothing fails on it. It may live for
-    /// ever: what its session remembers is a plan for each of our statements.
+    /// The allocator's connection, until a statement fails on it. Its session may last without end:
+    /// it accumulates only one plan a statement.
     own: Option<PgConnection>,
 }
 
 impl Dispatcher {
-    /// A place to ask, and the allocator that is to run beside it.
+    /// A dispatcher, and its allocator, which the caller must run.
     pub fn new(queue: Queue) -> (Self, Allocator) {
-        let (sender, line) = mpsc::channel(LINE);
+        let (sender, line) = mpsc::channel(QUEUE_LEN);
         let (returned, returns) = mpsc::unbounded_channel();
         let news = Arc::new(Notify::new());
         let dispatcher = Self { line: sender, returns: returned, news: Arc::clone(&news) };
@@ -204,14 +201,12 @@ impl Dispatcher {
         (dispatcher, allocator)
     }
 
-    /// Waits for something to try or to play, leased to no worker in particular; nothing once the
-    /// allocator is gone. A caller that stops waiting is given nothing.
+    /// Waits for a task, leased without a holder; `None` once the allocator is gone. Cancel safe.
     pub async fn next(&self) -> Option<Task> {
         self.next_for(None).await.map(|(task, _)| task)
     }
 
-    /// The same for a worker that holds the lease, with the moment since when it could have been
-    /// given.
+    /// The same for a worker that becomes the holder; also returns the start of the wait.
     pub async fn next_for(&self, worker: Option<WorkerId>) -> Option<(Task, Instant)> {
         let (give, given) = oneshot::channel();
         let mut waiting = Waiting { given, dispatcher: self.clone() };
@@ -219,27 +214,27 @@ impl Dispatcher {
         (&mut waiting.given).await.ok()
     }
 
-    /// Holds a lease that was given, so that it goes back unless it is sent.
+    /// Returns the lease unless [`Unsent::release`] is called.
     pub(crate) fn hold(&self, lease: Lease) -> Unsent {
         Unsent { lease: Some(lease), dispatcher: self.clone() }
     }
 
     fn take_back(&self, lease: Lease) {
-        // Where the allocator is gone, the lease runs out.
+        // If the allocator is gone, the lease expires.
         self.returns.send(lease).ok();
         self.news.notify_one();
     }
 
-    /// Says that there may be something new to lease.
+    /// Notifies the allocator that there may be new work.
     pub fn news(&self) {
         self.news.notify_one();
     }
 }
 
 impl Allocator {
-    /// Leases for those who ask, until every [`Dispatcher`] is gone, or until `stop`, for which those
-    /// who ask should have left: what was leased for them is given back before the end. Failures are
-    /// handed over, and what failed is tried again.
+    /// Serves requests until every [`Dispatcher`] is dropped, or until `stop`. Unclaimed leases are
+    /// returned at the end, so requests should be cancelled before `stop`. Calls `failed` for each
+    /// failure; failed work is retried.
     pub async fn run(mut self, stop: impl Future<Output = ()>, mut failed: impl FnMut(Error)) {
         let mut stop = pin!(stop);
         loop {
@@ -255,14 +250,14 @@ impl Allocator {
             let before = self.waiting.len();
             self.serve(&mut failed).await;
             if self.waiting.len() == before && before > 0 {
-                // Nothing there: something new, or somebody new, or a look every now and then.
+                // No work: wait for news, for another request, or until the next poll.
                 tokio::select! {
                     () = self.news.notified() => {}
                     asker = self.line.recv() => match asker {
                         Some(asker) => self.waiting.push_back(asker),
                         None => break,
                     },
-                    () = tokio::time::sleep(LOOK) => {}
+                    () = tokio::time::sleep(POLL_INTERVAL) => {}
                 }
                 self.woken = Instant::now();
             }
@@ -271,7 +266,7 @@ impl Allocator {
         self.take_back(&mut failed).await;
     }
 
-    /// Lets all who ask stand in line; whether anybody may still come.
+    /// Collects all requests. Returns whether more may come.
     async fn gather(&mut self) -> bool {
         self.waiting.retain(|asker| !asker.give.is_closed());
         while self.waiting.is_empty() && self.returns.is_empty() {
@@ -292,7 +287,7 @@ impl Allocator {
         true
     }
 
-    /// Gives back what was leased for those who have left; what fails here is tried again.
+    /// Returns the leases of cancelled requests. Failures are retried.
     async fn take_back(&mut self, failed: &mut impl FnMut(Error)) {
         while let Ok(lease) = self.returns.try_recv() {
             self.unwanted.push(lease);
@@ -300,14 +295,14 @@ impl Allocator {
         if self.unwanted.is_empty() || self.backoffs.is_waiting(Offer::Returns) {
             return;
         }
-        let given_back = self.queue.give_back(None, &self.unwanted).await.map(drop);
+        let given_back = self.queue.return_leases(None, &self.unwanted).await.map(drop);
         if given_back.is_ok() {
             self.unwanted.clear();
         }
         self.note(Offer::Returns, given_back, failed);
     }
 
-    /// Takes note of what came of an offer: what failed rests.
+    /// Records the result of an offer.
     fn note(&mut self, offer: Offer, came: Result<()>, failed: &mut impl FnMut(Error)) {
         if let Err(error) = came {
             self.backoffs.record_failure(offer);
@@ -317,9 +312,9 @@ impl Allocator {
         }
     }
 
-    /// Leases once for those who wait: trials first, since an author waits for each and what passes
-    /// changes what is to be played; then from the first edition in turn that has something. Those
-    /// who come meanwhile come along the next time, and the more they are the less each costs.
+    /// Leases once for the waiting requests: trials first, since authors wait for them and they
+    /// change what is played; then lots of the next edition that has some. Requests that arrive
+    /// meanwhile are served in the next round, together.
     async fn serve(&mut self, failed: &mut impl FnMut(Error)) {
         if self.waiting.is_empty() {
             return;
@@ -348,7 +343,7 @@ impl Allocator {
         }
     }
 
-    /// What there is. If the own connection was cut while no worker asked, that is no failure.
+    /// Reads the available work. A connection that broke while idle is replaced.
     async fn look(&mut self) -> Result<Offers> {
         if let Some(mut own) = self.own.take() {
             match claimable::look(&mut own).await {
@@ -365,7 +360,7 @@ impl Allocator {
         Ok(offers)
     }
 
-    /// Leases what is offered; whether anything was. The own connection stays if nothing failed.
+    /// Leases an offer. Returns whether anything was leased. The connection is dropped on failure.
     async fn lease(&mut self, offer: Offer) -> Result<bool> {
         let own = match self.own.take() {
             Some(own) => own,
@@ -385,7 +380,7 @@ impl Allocator {
         Ok(self.queue.pool().acquire().await?.detach())
     }
 
-    /// Leases trials, as long as there are some.
+    /// Leases trials while there are any.
     async fn lease_trials(&mut self, mut own: PgConnection) -> Result<(PgConnection, bool)> {
         let mut leased = false;
         while let Some(worker) = self.waiting.front().map(|asker| asker.worker) {
@@ -399,7 +394,7 @@ impl Allocator {
         Ok((own, leased))
     }
 
-    /// Leases lots of an edition to all who wait.
+    /// Leases lots of an edition for all waiting requests.
     async fn lease_lots(
         &mut self,
         mut own: PgConnection,
@@ -416,15 +411,15 @@ impl Allocator {
         Ok((self.hand_out(own, edition, lots).await?, true))
     }
 
-    /// Leases matches that other workers have played, before lots: they are few, and the sooner a
-    /// worker is found to differ the less it can do.
+    /// Leases shadow matches, before lots: they are few, and the sooner a dishonest worker is found,
+    /// the less harm it does.
     async fn lease_shadows(&mut self, mut own: PgConnection) -> Result<(PgConnection, bool)> {
         let mut leased = false;
-        if self.first_workers_at.is_none_or(|at| at.elapsed() >= SHADOW_LOOK) {
+        if self.first_workers_at.is_none_or(|at| at.elapsed() >= SHADOW_POLL_INTERVAL) {
             self.first_workers = shadows::waiting(&mut own).await?.into_iter().collect();
             self.first_workers_at = Some(Instant::now());
         }
-        let mut vain = 0;
+        let mut misses = 0;
         for (worker, room) in self.rooms() {
             if self.first_workers.iter().all(|first| *first == worker) {
                 continue;
@@ -433,7 +428,7 @@ impl Allocator {
             let leases =
                 shadows::claim(&mut own, worker, room, self.queue.lease_policy.lease).await?;
             leased |= !leases.is_empty();
-            vain += usize::from(leases.len() < room);
+            misses += usize::from(leases.len() < room);
             self.queue.metrics.record_leases(&leases);
             let mut by_edition: BTreeMap<EditionId, Vec<Leased>> = BTreeMap::new();
             for lease in leases {
@@ -444,7 +439,7 @@ impl Allocator {
             for (edition, lots) in by_edition {
                 own = self.hand_out(own, edition, lots).await?;
             }
-            if vain == MOST_VAIN {
+            if misses == MAX_MISSES {
                 self.first_workers.clear();
                 break;
             }
@@ -452,8 +447,8 @@ impl Allocator {
         Ok((own, leased))
     }
 
-    /// How many tasks each worker waits for, from the one whose turn it is to play a match that
-    /// another one has played; nothing if there are no such matches.
+    /// How many tasks each worker waits for, starting with the next in turn for a shadow match;
+    /// empty if there are no shadow matches.
     fn rooms(&self) -> Vec<(WorkerId, usize)> {
         let mut rooms: BTreeMap<WorkerId, usize> = BTreeMap::new();
         if !self.first_workers.is_empty() {
@@ -467,7 +462,7 @@ impl Allocator {
         rooms
     }
 
-    /// Gives lots to those who wait; what the holder does not want any more is given back.
+    /// Sends lots to their holders. Lots whose requests were cancelled are returned.
     async fn hand_out(
         &mut self,
         mut own: PgConnection,
@@ -481,14 +476,14 @@ impl Allocator {
                     let planned = matches::of_lots(&mut fresh, edition, &lots).await?;
                     Ok((fresh, planned))
                 };
-                again(read).await
+                retry(read).await
             }
             read => read.map(|planned| (own, planned)),
         };
         let (own, planned) = match read {
             Ok(read) => read,
             Err(error) => {
-                // They are leased already, and no worker will ever renew them.
+                // They are leased already, but no worker knows of them.
                 self.unwanted.extend(lots.iter().map(|lot| lot.lease));
                 return Err(error);
             }
@@ -503,8 +498,7 @@ impl Allocator {
         Ok(own)
     }
 
-    /// Gives a task to the worker that holds its lease, where it waits longest and is still there;
-    /// the task, if it is not.
+    /// Sends a task to the oldest open request of its holder. Returns the task if there is none.
     fn give(&mut self, holder: Option<WorkerId>, mut task: Task) -> Option<Task> {
         let mut from = 0;
         while let Some(place) = self.waiting.range(from..).position(|asker| asker.worker == holder)
@@ -520,7 +514,7 @@ impl Allocator {
     }
 }
 
-/// A shadow match in the form of a lot of one match.
+/// A shadow match as a lot of one match.
 fn as_lot(lease: Lease, first: MatchNumber, holder: WorkerId) -> Leased {
     // Its report is compared with the first one, which says how wide the scores are.
     let width = 0;

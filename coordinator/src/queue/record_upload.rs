@@ -1,9 +1,9 @@
-//! Records that are kept outside of the database: stored before the transaction that counts their
-//! matches, so that a record which is named is there.
+//! Uploads records to the record store, before the transaction that stores their results. So a
+//! record that the database refers to exists.
 //!
-//! The records of an edition that were reported together are one object, a *pack*. It is announced
-//! first: whatever happens in between, a pack that no record refers to is known, and taken away after
-//! a while ([`FORGOTTEN`]).
+//! The records of an edition that were reported together form one object, a *pack*. The pack is
+//! announced in the database before the upload. If no record refers to it later, it is removed
+//! after [`UNUSED_AFTER`].
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -11,59 +11,59 @@ use arbiter_proto::ids::{EditionId, Lease, MatchNumber, WorkerId};
 use sqlx::Error;
 use time::{Duration, OffsetDateTime};
 
-use super::{Queue, Report, again};
+use super::{Queue, Report, retry};
 use crate::db::record_objects::{self, PackId};
 use crate::db::records::Slice;
 use crate::record_store::{RecordStore, StoreError};
 
-/// When a pack that was announced and is not used is one that nobody will use: an hour, and a report
-/// is given up after minutes.
-pub(crate) const FORGOTTEN: Duration = Duration::HOUR;
+/// The age at which an unused pack is removed. It will not be used then: storing a report takes
+/// minutes at most.
+pub(crate) const UNUSED_AFTER: Duration = Duration::HOUR;
 
-/// Where the records of some reports are, if they are not in the database.
+/// Where the records of some reports are in the record store.
 #[derive(Clone, Debug, Default)]
 pub struct UploadedRecords(HashMap<(Lease, WorkerId, MatchNumber), Slice>);
 
 impl UploadedRecords {
-    /// Where the record of a match of a report is, if not in the database.
+    /// Where the record of a match is, if it was uploaded.
     pub(super) fn find(&self, report: &Report, number: MatchNumber) -> Option<Slice> {
         self.0.get(&(report.lease, report.worker, number)).copied()
     }
 }
 
-/// Why records cannot be kept.
+/// Why records cannot be uploaded.
 #[derive(Debug, thiserror::Error)]
 pub enum UploadError {
     /// The database failed.
     #[error("cannot announce records: {0}")]
     Database(#[from] Error),
-    /// The store failed.
+    /// The record store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
 impl Queue {
-    /// Keeps the records of reports in a store.
+    /// Uploads the records of reports.
     ///
     /// # Errors
-    /// If the store or the database fails: then the reports are to be repeated.
-    pub async fn keep(
+    /// If the store or the database fails: the workers must send the reports again.
+    pub async fn upload_records(
         &self,
         store: &RecordStore,
         reports: &[Report],
         now: OffsetDateTime,
     ) -> Result<UploadedRecords, UploadError> {
         let mut contents: BTreeMap<EditionId, Vec<u8>> = BTreeMap::new();
-        let mut places = Vec::new();
-        let mut named = HashSet::new();
-        // As they are judged: of each worker the first under a lease that is in form.
-        let kept = reports.iter().filter(|report| report.claim().is_some());
-        for report in kept.filter(|report| named.insert((report.lease, report.worker))) {
+        let mut positions = Vec::new();
+        let mut seen = HashSet::new();
+        // As in `Queue::report`: the first well-formed report of each worker under a lease.
+        let well_formed = reports.iter().filter(|report| report.claim().is_some());
+        for report in well_formed.filter(|report| seen.insert((report.lease, report.worker))) {
             let edition = report.lease.lot.edition;
             for (number, bytes) in &report.records {
                 let pack = contents.entry(edition).or_default();
-                let place = (report.lease, report.worker, *number);
-                places.push((place, size(pack.len()), size(bytes.len())));
+                let key = (report.lease, report.worker, *number);
+                positions.push((key, size(pack.len()), size(bytes.len())));
                 pack.extend_from_slice(bytes);
             }
         }
@@ -71,22 +71,22 @@ impl Queue {
         if editions.is_empty() {
             return Ok(UploadedRecords::default());
         }
-        let begun = again(|| record_objects::begin(&self.pool, &editions, now)).await?;
-        for (edition, pack) in &begun {
+        let announced = retry(|| record_objects::begin(&self.pool, &editions, now)).await?;
+        for (edition, pack) in &announced {
             let content = contents.remove(edition).unwrap_or_default();
             store.put(*edition, *pack, content).await?;
         }
-        let begun: HashMap<EditionId, PackId> = begun.into_iter().collect();
-        let slices = places.into_iter().filter_map(|(place, start, length)| {
-            let (lease, ..) = place;
-            let pack = *begun.get(&lease.lot.edition)?;
-            Some((place, Slice { pack, start, length }))
+        let packs: HashMap<EditionId, PackId> = announced.into_iter().collect();
+        let slices = positions.into_iter().filter_map(|(key, start, length)| {
+            let (lease, ..) = key;
+            let pack = *packs.get(&lease.lot.edition)?;
+            Some((key, Slice { pack, start, length }))
         });
         Ok(UploadedRecords(slices.collect()))
     }
 }
 
-/// A size as the database has it.
+/// A size in the type of the database's column.
 fn size(bytes: usize) -> i32 {
     i32::try_from(bytes).expect("a batch of reports is far smaller than 2 GiB")
 }

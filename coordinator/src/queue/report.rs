@@ -1,4 +1,4 @@
-//! Reports: their form, and the transaction that stores them.
+//! Reports: their validation, and the transaction that stores them.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -8,7 +8,7 @@ use arbiter_proto::level::Level;
 use sqlx::{PgConnection, Result};
 use time::OffsetDateTime;
 
-use super::{Queue, UploadedRecords, again};
+use super::{Queue, UploadedRecords, retry};
 use crate::db::bot_state::{self, Left};
 use crate::db::evidence::{self, Evidence};
 use crate::db::lots::{self, Claim, Verdict};
@@ -17,18 +17,18 @@ use crate::db::records::{self, Record};
 use crate::db::results::{self, MatchResult};
 use crate::metrics::LeaseOperation;
 
-/// The most that a seat may leave for its next match, in bytes as they are sent: 1 MiB. Workers
-/// keep to it, so a report with more is not one of theirs.
+/// Maximum size of the files that a seat leaves for its next match, in bytes as they are sent:
+/// 1 MiB. Our workers observe it, so a larger report is malformed.
 pub const MOST_FILES: usize = 1 << 20;
 
 /// What a worker delivers for a lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
-    /// The lease it was played under.
+    /// The lease.
     pub lease: Lease,
-    /// Who played it.
+    /// The worker.
     pub worker: WorkerId,
-    /// When it came in.
+    /// When it arrived.
     pub at: OffsetDateTime,
     /// The results of all its matches, in order.
     pub results: Vec<MatchResult>,
@@ -36,23 +36,22 @@ pub struct Report {
     pub records: Vec<(MatchNumber, Vec<u8>)>,
     /// The sandbox they were played in.
     pub level: Level,
-    /// What seats, numbered from 1, left for their next matches, in the order of matches and
-    /// seats; nothing for those who left nothing.
+    /// The files that seats, counted from 1, leave for their next matches, in the order of matches
+    /// and seats.
     pub files: Vec<(MatchNumber, u8, Vec<u8>)>,
-    /// Why seats forfeited, in the order of matches and seats.
+    /// The evidence of forfeits, in the order of matches and seats.
     pub evidence: Vec<Evidence>,
 }
 
 impl Report {
-    /// How many bytes of records and files it brings.
+    /// The size of its records and files, in bytes.
     pub(super) fn bytes(&self) -> usize {
         let records = self.records.iter().map(|(_, bytes)| bytes.len());
         records.chain(self.files.iter().map(|(.., bytes)| bytes.len())).sum()
     }
 
-    /// What is claimed about the lot, if the report is in form: consecutive matches with scores of
-    /// the same width, and nothing that no match could have. Whether they are the matches of the
-    /// lot is for the database to say.
+    /// What the report claims about its lot, if it is well-formed: consecutive matches with scores
+    /// of equal length and possible values. The database compares the claim with the lot.
     pub(super) fn claim(&self) -> Option<Claim> {
         let first = self.results.first()?;
         let width = first.scores.len();
@@ -70,14 +69,14 @@ impl Report {
         (in_form && self.evidence_is_in_form()).then_some(claim)
     }
 
-    /// Whether each record is that of another match of the report, and none is empty.
+    /// Whether the records belong to different matches of the report, and none is empty.
     fn records_are_in_form(&self) -> bool {
         let ascending = self.records.is_sorted_by(|(a, _), (b, _)| a < b);
         let ours = |(number, bytes): &(_, Vec<u8>)| self.tells_of(*number) && !bytes.is_empty();
         ascending && self.records.iter().all(ours)
     }
 
-    /// Whether files were left by seats in matches of the report, each once, and are not too many.
+    /// Whether the files belong to different seats in matches of the report, and none is too large.
     fn files_are_in_form(&self) -> bool {
         let ascending = self.files.is_sorted_by(|(a, one, _), (b, other, _)| (a, one) < (b, other));
         let ours = |(number, seat, bytes): &(_, u8, Vec<u8>)| {
@@ -88,7 +87,7 @@ impl Report {
         ascending && self.files.iter().all(ours)
     }
 
-    /// Whether evidence is of seats in matches of the report, once for each.
+    /// Whether the evidence belongs to different seats in matches of the report.
     fn evidence_is_in_form(&self) -> bool {
         let place = |found: &Evidence| (found.number, found.seat);
         let ours = |found: &Evidence| {
@@ -106,7 +105,7 @@ impl Report {
     }
 }
 
-/// Whether a result with so many numbers in its scores is one that a match could have.
+/// Whether a result has scores of this length and possible values.
 fn is_in_form(result: &MatchResult, width: usize) -> bool {
     let of_seats = |length: usize| length == 0 || width.is_multiple_of(length);
     width > 0
@@ -118,19 +117,21 @@ fn is_in_form(result: &MatchResult, width: usize) -> bool {
 }
 
 impl Queue {
-    /// Stores reports, all in one transaction, and says what became of each. Records are not stored
-    /// which are kept elsewhere already. If the database fails nothing is known of any of them, and
-    /// they are to be repeated.
+    /// Stores reports in one transaction, and returns the status of each. Uploaded records are only
+    /// referred to.
+    ///
+    /// # Errors
+    /// If the database fails: all statuses are unknown, and the reports must be sent again.
     pub async fn report(&self, reports: &[Report], kept: &UploadedRecords) -> Result<Vec<Verdict>> {
         let claims: Vec<_> = reports.iter().map(Report::claim).collect();
-        // Of two reports of one worker under one lease the second is judged as if it came later.
-        // Of two workers' reports at most one is the holder's: both are tried.
+        // The second report of a worker under the same lease is handled as if it came later.
+        // Reports of different workers are all tried; at most one is the holder's.
         let mut named = HashSet::new();
         let tried: Vec<_> = (0..reports.len())
             .filter_map(|index| Some((index, claims[index]?)))
             .filter(|(_, claim)| named.insert((claim.lease, claim.worker)))
             .collect();
-        let accepted = again(|| async {
+        let accepted = retry(|| async {
             let mut transaction = self.pool.begin().await?;
             let stored = store(&mut transaction, reports, &tried, kept).await?;
             transaction.commit().await?;
@@ -138,7 +139,7 @@ impl Queue {
         });
         let (accepted, weighing) = accepted.await?;
         for edition in weighing {
-            // The rest, and what fails here, upkeep does: the reports are stored.
+            // The reports are stored. Maintenance does the rest, and what fails here.
             drop(self.check_reuse_once(edition, true).await);
         }
         let others: Vec<_> = (0..reports.len())
@@ -163,8 +164,8 @@ impl Queue {
     }
 }
 
-/// Stores those reports whose leases hold, in a transaction of the caller's, and returns which, and
-/// the editions that have lots to be weighed now.
+/// Stores the reports whose leases are valid, in the caller's transaction. Returns their indices,
+/// and the editions with lots that can now be checked for reuse.
 async fn store(
     db: &mut PgConnection,
     reports: &[Report],
@@ -218,7 +219,7 @@ fn stored<'a>(
     accepted.map(|(index, claim)| (claim.lease.lot.edition, &reports[*index]))
 }
 
-/// Stores the records of accepted reports, or where they are.
+/// Stores the records of accepted reports, or their positions in the record store.
 async fn store_records<'a>(
     db: &mut PgConnection,
     stored: impl Iterator<Item = (EditionId, &'a Report)>,
@@ -248,7 +249,7 @@ async fn store_records<'a>(
     Ok(())
 }
 
-/// What the seats of a report left.
+/// The files that the seats of a report left.
 fn left((edition, report): (EditionId, &Report)) -> impl Iterator<Item = Left<'_>> {
     report.files.iter().map(move |(number, seat, bytes)| Left {
         edition,

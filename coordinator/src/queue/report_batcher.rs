@@ -1,4 +1,4 @@
-//! Many reports, one commit: what costs time is not a report but the disk's promise to keep it.
+//! Stores many reports in one commit: most of the cost of a report is the disk's flush.
 
 use std::collections::BTreeMap;
 use std::pin::pin;
@@ -16,87 +16,87 @@ use crate::db::lots::Verdict;
 use crate::record_store::RecordStore;
 
 /// How long the first report of a batch waits for others.
-const WAIT: Duration = Duration::from_millis(10);
-/// So many lots are enough for a batch.
-const LOTS: usize = 64;
-/// So many may be in one that has to wait until it can be stored.
-const MOST_LOTS: usize = 256;
-/// So many matches are enough, whatever the lots.
-const MATCHES: usize = 16_384;
-/// So many bytes of records are enough: a batch is in memory twice while it is written.
-const BYTES: usize = 32 << 20;
-/// Reports that may wait for their batch before those who bring more must wait too.
-const WAITING: usize = 4096;
-/// Batches stored at the same time: one is written while the next is prepared.
-const FLUSHES: usize = 3;
+const BATCH_WAIT: Duration = Duration::from_millis(10);
+/// A batch is stored once it has this many lots.
+const FULL_LOTS: usize = 64;
+/// Maximum number of lots in a batch that must wait for earlier batches.
+const MAX_LOTS: usize = 256;
+/// Maximum number of matches in a batch.
+const MAX_MATCHES: usize = 16_384;
+/// Maximum size of records in a batch, in bytes: a batch is in memory twice while it is written.
+const MAX_BYTES: usize = 32 << 20;
+/// Maximum number of reports that wait for their batch. Further senders wait.
+const QUEUE_LEN: usize = 4096;
+/// Maximum number of batches that are stored at the same time.
+const MAX_CONCURRENT_BATCHES: usize = 3;
 
-/// A report and who waits for its verdict.
+/// A report, and where its status is sent.
 #[derive(Debug)]
 struct Job {
     report: Report,
-    tell: oneshot::Sender<Result<Verdict, ReportError>>,
+    status: oneshot::Sender<Result<Verdict, ReportError>>,
 }
 
-/// Why nothing is known of a report: it is to be repeated.
+/// Why the status of a report is unknown. The worker must send it again.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum ReportError {
     /// The database failed.
     #[error("cannot store a report: {0}")]
     Database(Arc<Error>),
-    /// Its records cannot be kept.
-    #[error("cannot keep the records of a report: {0}")]
+    /// Its records cannot be stored.
+    #[error("cannot store the records of a report: {0}")]
     Records(Arc<UploadError>),
-    /// The coordinator stops.
-    #[error("the coordinator stops")]
+    /// The coordinator is stopping.
+    #[error("the coordinator is stopping")]
     Stopped,
 }
 
-/// Takes reports, from anywhere.
+/// Sends reports to the batcher.
 #[derive(Clone, Debug)]
 pub struct ReportSender {
     jobs: mpsc::Sender<Job>,
 }
 
-/// Gathers reports and stores them.
+/// Gathers reports into batches and stores them.
 #[derive(Debug)]
 pub struct ReportBatcher {
     queue: Queue,
-    /// Where records are kept, if not in the database.
+    /// The record store, unless records are stored in the database.
     store: Option<RecordStore>,
     jobs: mpsc::Receiver<Job>,
 }
 
 impl ReportSender {
-    /// A reporter for a queue, and the collector that is to run beside it.
+    /// A sender for a queue, and its batcher, which the caller must run.
     pub fn new(queue: Queue) -> (Self, ReportBatcher) {
-        let (sender, jobs) = mpsc::channel(WAITING);
+        let (sender, jobs) = mpsc::channel(QUEUE_LEN);
         (Self { jobs: sender }, ReportBatcher { queue, store: None, jobs })
     }
 
-    /// Stores a report together with others, and says what became of it once that is certain.
+    /// Stores a report together with others, and returns its status after the commit.
     ///
     /// # Errors
-    /// If it is not: then the report is to be repeated.
+    /// If the status is unknown: the worker must send the report again.
     pub async fn report(&self, report: Report) -> Result<Verdict, ReportError> {
-        let place = self.jobs.reserve().await.map_err(|_| ReportError::Stopped)?;
-        let (tell, told) = oneshot::channel();
-        place.send(Job { report, tell });
-        told.await.map_err(|_| ReportError::Stopped)?
+        let permit = self.jobs.reserve().await.map_err(|_| ReportError::Stopped)?;
+        let (sender, status) = oneshot::channel();
+        permit.send(Job { report, status: sender });
+        status.await.map_err(|_| ReportError::Stopped)?
     }
 }
 
 impl ReportBatcher {
-    /// The same, but that records are kept in a store, if there is one.
+    /// Sets the record store.
     #[must_use]
     pub fn with_store(self, store: Option<RecordStore>) -> Self {
         Self { store, ..self }
     }
 
-    /// Stores what is reported, until every [`ReportSender`] is gone or `stop` says so: then no more is
-    /// taken, and what came before is stored.
+    /// Stores reports until all [`ReportSender`]s are dropped or `stop` completes. Reports that were
+    /// sent before are still stored.
     pub async fn run(mut self, stop: impl Future<Output = ()>) {
-        let free = Arc::new(Semaphore::new(FLUSHES));
-        let mut flushes = JoinSet::new();
+        let permits = Arc::new(Semaphore::new(MAX_CONCURRENT_BATCHES));
+        let mut batches = JoinSet::new();
         let mut stop = pin!(stop);
         loop {
             let first = tokio::select! {
@@ -107,104 +107,106 @@ impl ReportBatcher {
                 }
             };
             let Some(first) = first else { break };
-            let (batch, permit) = self.gather(first, Arc::clone(&free)).await;
-            let (queue, store) = (self.queue.clone(), self.store.clone());
-            flushes.spawn(async move {
+            let (batch, permit) = self.gather(first, Arc::clone(&permits)).await;
+            let queue = self.queue.clone();
+            let store = self.store.clone();
+            batches.spawn(async move {
                 flush(&queue, store.as_ref(), batch).await;
                 drop(permit);
             });
-            while flushes.try_join_next().is_some() {}
+            while batches.try_join_next().is_some() {}
         }
-        while flushes.join_next().await.is_some() {}
+        while batches.join_next().await.is_some() {}
     }
 
-    /// A batch that may be stored now: full, or as much as came in time.
+    /// Gathers a batch until it is full or its time is over, and waits for a permit to store it.
     async fn gather(
         &mut self,
         first: Job,
-        free: Arc<Semaphore>,
+        permits: Arc<Semaphore>,
     ) -> (Batch, Option<OwnedSemaphorePermit>) {
-        let deadline = Instant::now() + WAIT;
+        let deadline = Instant::now() + BATCH_WAIT;
         let mut batch = Batch::of(first);
-        while batch.has_room(LOTS) {
+        while batch.has_room(FULL_LOTS) {
             let Ok(Some(job)) = timeout_at(deadline, self.jobs.recv()).await else { break };
             batch.add(job);
         }
-        let mut turn = pin!(free.acquire_owned());
+        let mut acquiring = pin!(permits.acquire_owned());
         loop {
-            // While others are being stored, what comes goes with this one.
+            // Reports that arrive while earlier batches are stored join this one.
             tokio::select! {
                 biased;
-                permit = &mut turn => return (batch, permit.ok()),
-                Some(job) = self.jobs.recv(), if batch.has_room(MOST_LOTS) => batch.add(job),
+                permit = &mut acquiring => return (batch, permit.ok()),
+                Some(job) = self.jobs.recv(), if batch.has_room(MAX_LOTS) => batch.add(job),
             }
         }
     }
 }
 
-/// Reports that are stored together, and who waits for their verdicts.
+/// Reports that are stored together, and where their statuses are sent.
 #[derive(Debug)]
 struct Batch {
     reports: Vec<Report>,
-    tell: Vec<oneshot::Sender<Result<Verdict, ReportError>>>,
+    senders: Vec<oneshot::Sender<Result<Verdict, ReportError>>>,
     matches: usize,
     bytes: usize,
 }
 
 impl Batch {
     fn of(job: Job) -> Self {
-        let mut batch = Self { reports: Vec::new(), tell: Vec::new(), matches: 0, bytes: 0 };
+        let mut batch = Self { reports: Vec::new(), senders: Vec::new(), matches: 0, bytes: 0 };
         batch.add(job);
         batch
     }
 
-    fn add(&mut self, Job { report, tell }: Job) {
+    fn add(&mut self, Job { report, status }: Job) {
         self.matches += report.results.len();
         self.bytes += report.bytes();
         self.reports.push(report);
-        self.tell.push(tell);
+        self.senders.push(status);
     }
 
-    /// Whether more may be added to what should not be more than so many lots.
-    fn has_room(&self, lots: usize) -> bool {
-        self.reports.len() < lots && self.matches < MATCHES && self.bytes < BYTES
+    /// Whether a report may be added to a batch of at most this many lots.
+    fn has_room(&self, max_lots: usize) -> bool {
+        self.reports.len() < max_lots && self.matches < MAX_MATCHES && self.bytes < MAX_BYTES
     }
 }
 
-/// Stores a batch. Where the database refuses it as a whole each report is stored by itself, so
-/// that one that the database cannot take holds up no other.
-async fn flush(queue: &Queue, store: Option<&RecordStore>, Batch { reports, tell, .. }: Batch) {
-    let kept = match store {
-        Some(store) => queue.keep(store, &reports, reports[0].at).await,
+/// Stores a batch. If the database refuses it, each report is stored separately, so that an
+/// invalid report does not affect the others.
+async fn flush(queue: &Queue, store: Option<&RecordStore>, batch: Batch) {
+    let Batch { reports, senders, .. } = batch;
+    let uploaded = match store {
+        Some(store) => queue.upload_records(store, &reports, reports[0].at).await,
         None => Ok(UploadedRecords::default()),
     };
-    let verdicts = match kept {
-        Ok(kept) => store_batch(queue, &reports, &kept).await,
+    let verdicts = match uploaded {
+        Ok(uploaded) => store_batch(queue, &reports, &uploaded).await,
         Err(error) => {
-            tracing::warn!(%error, "cannot keep records; their workers will repeat them");
+            tracing::warn!(%error, "cannot store records; their workers will send them again");
             let error = ReportError::Records(Arc::new(error));
             reports.iter().map(|_| Err(error.clone())).collect()
         }
     };
-    prolong(queue, &reports, &verdicts).await;
-    for (tell, verdict) in tell.into_iter().zip(verdicts) {
-        // A worker that has left will ask again.
-        drop(tell.send(verdict));
+    renew_unstored(queue, &reports, &verdicts).await;
+    for (sender, verdict) in senders.into_iter().zip(verdicts) {
+        // A worker that has disconnected sends its report again.
+        drop(sender.send(verdict));
     }
 }
 
-/// Stores a batch whose records are kept.
+/// Stores a batch whose records are uploaded.
 async fn store_batch(
     queue: &Queue,
     reports: &[Report],
-    kept: &UploadedRecords,
+    uploaded: &UploadedRecords,
 ) -> Vec<Result<Verdict, ReportError>> {
-    match queue.report(reports, kept).await {
+    match queue.report(reports, uploaded).await {
         Ok(verdicts) => verdicts.into_iter().map(Ok).collect(),
         Err(error @ Error::Database(_))
             if reports.len() > 1 && !db::is_away(&error) && !db::is_held(&error) =>
         {
-            singly(queue, reports, kept).await
+            store_separately(queue, reports, uploaded).await
         }
         Err(error) => {
             let error = ReportError::Database(Arc::new(error));
@@ -213,25 +215,25 @@ async fn store_batch(
     }
 }
 
-/// Stores reports one by one. Where two cannot be stored at present it is not the reports' fault: the
-/// others are left for later.
-async fn singly(
+/// Stores reports one by one. After two transient failures the database is the cause, not the
+/// reports, so the others are deferred.
+async fn store_separately(
     queue: &Queue,
     reports: &[Report],
-    kept: &UploadedRecords,
+    uploaded: &UploadedRecords,
 ) -> Vec<Result<Verdict, ReportError>> {
     let mut verdicts = Vec::with_capacity(reports.len());
-    let mut postponed: Vec<Arc<Error>> = Vec::new();
+    let mut transient: Vec<Arc<Error>> = Vec::new();
     for report in reports {
-        if let [_, last, ..] = &*postponed {
+        if let [_, last, ..] = &*transient {
             verdicts.push(Err(ReportError::Database(Arc::clone(last))));
             continue;
         }
-        let stored = queue.report(std::slice::from_ref(report), kept).await;
+        let stored = queue.report(std::slice::from_ref(report), uploaded).await;
         verdicts.push(stored.map(|stored| stored[0]).map_err(|error| {
             let error = Arc::new(error);
             if !db::is_refused(&error) {
-                postponed.push(Arc::clone(&error));
+                transient.push(Arc::clone(&error));
             }
             ReportError::Database(error)
         }));
@@ -239,9 +241,13 @@ async fn singly(
     verdicts
 }
 
-/// Renews the leases of reports that could not be stored. Their workers cannot while a transaction
-/// that tries to store them has locked their lots, and that may have taken long.
-async fn prolong(queue: &Queue, reports: &[Report], verdicts: &[Result<Verdict, ReportError>]) {
+/// Renews the leases of reports that could not be stored. Their workers could not renew them while
+/// the failed transaction had locked their lots, perhaps for long.
+async fn renew_unstored(
+    queue: &Queue,
+    reports: &[Report],
+    verdicts: &[Result<Verdict, ReportError>],
+) {
     let is_lost = |verdict: &&Result<_, ReportError>| match verdict {
         Err(ReportError::Database(error)) => !db::is_refused(error) && !db::is_away(error),
         Err(ReportError::Records(_)) => true,
@@ -252,7 +258,7 @@ async fn prolong(queue: &Queue, reports: &[Report], verdicts: &[Result<Verdict, 
         leases.entry(report.worker).or_default().push(report.lease);
     }
     for (worker, leases) in leases {
-        // If this fails as well the worker renews them, as it does all the time.
+        // If this fails, the worker's next renewal does it.
         drop(queue.renew(Some(worker), &leases).await);
     }
 }

@@ -1,23 +1,24 @@
-//! Lots that may have been played for an earlier edition are looked up before they are leased.
+//! Checks whether lots were played for an earlier edition, before they are leased. Their results are
+//! reused then.
 
 use arbiter_proto::ids::EditionId;
 use sqlx::Result;
 
-use super::{Queue, again};
+use super::{Queue, retry};
 use crate::db::invalidated_matches;
 use crate::db::lots::{self, Weighed};
 
-/// How far along chains lots are weighed at a time: others wait for their turn meanwhile.
-const PASSES: usize = 64;
+/// Maximum number of steps along a chain of lots in one call, so that other editions get their turn.
+const MAX_PASSES: usize = 64;
 
 impl Queue {
-    /// Looks up the lots of an edition that are to be weighed, and those that wait for what is
-    /// found, and so on; returns how many lots were decided. Several may do so at once.
+    /// Checks lots of an edition for reuse, then those that depend on their results, and so on.
+    /// Returns how many lots were decided. Concurrent calls are safe.
     ///
     /// `chained` says whether files pass between its matches.
     pub async fn check_reuse(&self, edition: EditionId, chained: bool) -> Result<u64> {
         let mut decided = 0;
-        for _ in 0..PASSES {
+        for _ in 0..MAX_PASSES {
             let some = self.check_reuse_once(edition, chained).await?;
             if some == 0 {
                 break;
@@ -27,9 +28,9 @@ impl Queue {
         Ok(decided)
     }
 
-    /// Weighs the lots that can be weighed now, and not those that follow from them.
+    /// Checks the lots that can be checked now, without those that depend on them.
     pub(super) async fn check_reuse_once(&self, edition: EditionId, chained: bool) -> Result<u64> {
-        again(|| self.check_reuse_some(edition, chained)).await
+        retry(|| self.check_reuse_some(edition, chained)).await
     }
 
     async fn check_reuse_some(&self, edition: EditionId, chained: bool) -> Result<u64> {
@@ -40,7 +41,7 @@ impl Queue {
         }
         let mut weighed = weighed;
         if weighed.iter().any(|lot| lot.played) {
-            // What is not void when it is looked at stays so until it is taken over.
+            // Prevents an invalidation between this check and the reuse.
             invalidated_matches::hold_off(&mut *transaction, edition).await?;
             lots::leave_void(&mut transaction, edition, &mut weighed).await?;
         }

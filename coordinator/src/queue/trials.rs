@@ -4,21 +4,21 @@ use arbiter_proto::ids::VersionId;
 use sqlx::{PgConnection, Result};
 use time::OffsetDateTime;
 
-use super::{Queue, Verdict, again};
+use super::{Queue, Verdict, retry};
 use crate::db::trials::{self, Outcome};
 use crate::db::{bots, tournaments, versions};
 use crate::metrics::LeaseOperation;
 
 impl Queue {
-    /// Stores what a trial came to, with the bundle that it built, and says what became of the
-    /// report. A version that passed has entered from now on.
+    /// Stores the result of a trial and the bundle that it built, and returns the status of the
+    /// report. A version that passed enters its tournament.
     pub async fn end_trial(
         &self,
         outcome: &Outcome,
         program: &[u8],
         now: OffsetDateTime,
     ) -> Result<Verdict> {
-        again(|| async {
+        retry(|| async {
             let mut transaction = self.pool.begin().await?;
             if let Some(digest) = &outcome.program {
                 versions::store_bundle(&mut *transaction, digest, program).await?;
@@ -40,7 +40,7 @@ impl Queue {
     }
 }
 
-/// Takes note that a version has entered its tournament.
+/// Makes an edition due with a version that has entered.
 async fn enter(db: &mut PgConnection, version: VersionId, now: OffsetDateTime) -> Result<()> {
     if let Some(tournament) = bots::tournament_of(&mut *db, version).await? {
         tournaments::changed(&mut *db, tournament, now).await?;

@@ -1,4 +1,4 @@
-//! Whether standings are what the results say.
+//! Verifies that standings equal the sums of the results.
 
 use std::fmt;
 
@@ -11,14 +11,14 @@ use super::Queue;
 use crate::db::results::{self, Played};
 use crate::db::{self, standings};
 
-/// Where standings and results part.
+/// A difference between standings and results.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StandingDifference {
-    /// Whose sums they are.
+    /// The entrant.
     pub entrant: Entrant,
-    /// As stored; nothing if the standings do not have the entrant.
+    /// The stored sums; `None` if the standings do not have the entrant.
     pub stored: Option<Tally>,
-    /// As computed from the results; nothing if they do not have the entrant.
+    /// The sums of the results; `None` if they do not have the entrant.
     pub computed: Option<Tally>,
 }
 
@@ -35,9 +35,9 @@ impl fmt::Display for StandingDifference {
 }
 
 impl Queue {
-    /// Computes the sums of an edition anew from its results, and returns where the standings
-    /// differ from them: nowhere, if all is well. Results that wait to be counted are left out.
-    pub async fn check(&self, edition: EditionId) -> Result<Vec<StandingDifference>> {
+    /// Recomputes the sums of an edition from its counted results, and returns the differences from
+    /// its standings.
+    pub async fn verify_standings(&self, edition: EditionId) -> Result<Vec<StandingDifference>> {
         let mut transaction = db::snapshot(self.pool()).await?;
         let game = db::editions::game(&mut *transaction, self.games(), edition).await?;
         let mut tallies = Tallies::new(&game);

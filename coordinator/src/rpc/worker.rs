@@ -194,7 +194,7 @@ impl Session {
         tracing::info!("connected");
         let end = self.serve(&mut inbound).await;
         let held = self.workers.service.playing.of(self.stream());
-        self.workers.service.playing.leave(self.stream());
+        self.workers.service.playing.remove_stream(self.stream());
         self.workers.disconnect(self.admitted.worker, self.admitted.stream).await;
         match end {
             End::Disconnected => tracing::info!("disconnected"),
@@ -225,12 +225,12 @@ impl Session {
 
     /// Records that these leases were assigned or renewed over this stream.
     fn begin(&self, leases: &[Lease]) {
-        self.workers.service.playing.begin(self.stream(), leases);
+        self.workers.service.playing.add(self.stream(), leases);
     }
 
     /// Records that these leases have ended.
     fn end(&self, leases: &[Lease]) {
-        self.workers.service.playing.end(self.stream(), leases);
+        self.workers.service.playing.remove(self.stream(), leases);
         let mut checks = self.checks();
         for lease in leases {
             checks.remove(lease);
@@ -362,7 +362,7 @@ impl Session {
         // Other reports may use it when this one is stored.
         let memory = self.memory.take();
         let check = self.checks().remove(&lease);
-        self.workers.service.playing.end(self.stream(), &[lease]);
+        self.workers.service.playing.remove(self.stream(), &[lease]);
         let workers = self.workers.clone();
         let now = workers.service.now();
         let delivery = codec::delivery(self.admitted.worker, lease, report, now);
@@ -379,7 +379,7 @@ impl Session {
     async fn respond(&self, response: ReportResponse) -> Result<(), End> {
         // The lease may have been renewed since the report.
         if let Ok(lease) = lease(response.lease) {
-            self.workers.service.playing.end(self.stream(), &[lease]);
+            self.workers.service.playing.remove(self.stream(), &[lease]);
         }
         self.send(Outgoing::ReportResponse(response)).await
     }

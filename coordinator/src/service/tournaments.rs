@@ -157,7 +157,7 @@ impl Service {
             return Err(ServiceError::permission_denied(error));
         }
         let _permit = self.permit(caller).await?;
-        let differences = self.queue.check(edition.id).await?;
+        let differences = self.queue.verify_standings(edition.id).await?;
         let matches = editions::counted(&self.pool, edition.id).await?;
         let mut differences: Vec<_> = differences.iter().map(ToString::to_string).collect();
         if editions::keeps_void(&mut *self.pool.acquire().await?, edition.id).await? {

@@ -192,11 +192,11 @@ pub(super) async fn open_locked(
         result_reuse::add_plan(db, to, planner.plan()).await?;
     } else {
         let rounds = Rounds::new(&file, names.len(), seed)
-            .map_err(|cause| PlanError::Nonsense(edition, cause.to_string()))?;
+            .map_err(|cause| PlanError::Invalid(edition, cause.to_string()))?;
         db::pause_at_most(&mut *db, db::PAUSE).await?;
         result_reuse::add_plan(db, to, rounds.plan()).await?;
     }
-    crate::queue::make_ready(db, edition).await?;
+    crate::queue::check_plan(db, edition).await?;
     editions::start(&mut *db, edition).await?;
     match before {
         Some(before) if tournament.edition_seed(before.number) == seed => {

@@ -245,7 +245,7 @@ pub async fn plan_next_round(queue: &Queue, edition: EditionId) -> Result<bool, 
     result_reuse::add_plan(&mut transaction, to, rounds.plan()).await.map_err(
         |error| match error {
             PlanError::Database(_, cause) => NextRoundError::Database(edition, cause),
-            PlanError::Nonsense(_, reason) => NextRoundError::Nonsense(edition, reason),
+            PlanError::Invalid(_, reason) => NextRoundError::Nonsense(edition, reason),
         },
     )?;
     transaction.commit().await.map_err(failed)?;

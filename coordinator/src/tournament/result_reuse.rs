@@ -72,7 +72,7 @@ where
         let lots = LotSplitter::new(plan.lots, runs, number);
         lots::copy_in(db, edition, lots).await.map_err(failed)?;
     }
-    crate::queue::conclude(db, edition, matches, plan.order, plan.growing).await
+    crate::queue::finish_plan(db, edition, matches, plan.order, plan.growing).await
 }
 
 /// Copies the results that can be reused, stops the replaced edition, and returns the runs of matches

@@ -9,7 +9,7 @@ use time::format_description::well_known::Rfc3339;
 
 use super::{Mode, TricksServer};
 use crate::db::tricks_http::{self, Record};
-use crate::queue::again;
+use crate::queue::retry;
 
 /// What a browser may do with these pages: show them.
 const POLICY: &str =
@@ -17,7 +17,7 @@ const POLICY: &str =
 
 /// The leaderboard.
 pub(super) async fn records(State(house): State<TricksServer>) -> Response {
-    match again(|| tricks_http::records(&house.pool)).await {
+    match retry(|| tricks_http::records(&house.pool)).await {
         Ok(records) => {
             let shown = html! {
                 @if house.mode == Mode::Test { p { "Test mode: there are no victory tokens." } }

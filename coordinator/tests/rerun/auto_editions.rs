@@ -176,7 +176,7 @@ async fn matches_in_play_are_waited_for_and_reused() {
             let due = if held.contains(&lot.lease) { Verdict::Accepted } else { Verdict::Late };
             assert_eq!(verdict, due, "{told}");
         }
-        field.queue.give_back(None, &[back[0].lease]).await.unwrap();
+        field.queue.return_leases(None, &[back[0].lease]).await.unwrap();
         field.queue.expire_at(field.now + Duration::minutes(2)).await.unwrap();
         field.tend(&second).await;
         assert_eq!(matches(&field, &second, LotState::CheckingReuse).await, 0, "{told}");

@@ -214,7 +214,7 @@ impl Field {
                 let (pool, id) = (&self.database.pool, edition.id);
                 let state = editions::get(pool, id).await.unwrap().unwrap().state;
                 assert_eq!(state, EditionState::Complete);
-                assert_eq!(self.queue.check(id).await.unwrap(), []);
+                assert_eq!(self.queue.verify_standings(id).await.unwrap(), []);
                 return;
             }
         }

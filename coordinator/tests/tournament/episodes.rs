@@ -128,7 +128,7 @@ async fn a_round_waits_for_all_matches_of_the_round_before() {
     let held = queue.lease_at(edition.id, 1, START).await.unwrap();
     play_round(&queue, edition.id, worker, 100).await;
     assert!(!plan_next_round(&queue, edition.id).await.unwrap());
-    queue.give_back(None, &[held[0].lease]).await.unwrap();
+    queue.return_leases(None, &[held[0].lease]).await.unwrap();
     play_round(&queue, edition.id, worker, 100).await;
     assert!(plan_next_round(&queue, edition.id).await.unwrap());
     assert_eq!(planned(&database, edition.id).await, (8, true));

@@ -94,7 +94,7 @@ impl Troupe {
                 _ => self.kept.push(played(&self.told(work).await)),
             }
         }
-        self.queue.give_back(None, &back).await.unwrap();
+        self.queue.return_leases(None, &back).await.unwrap();
     }
 
     /// What the dispatcher makes of leases.
@@ -220,7 +220,7 @@ async fn staged(
     Troupe::new(&database, edition.id, chaos).await.play().await;
     let ended = editions::get(&database.pool, edition.id).await.unwrap().unwrap();
     assert_eq!(ended.state, EditionState::Complete);
-    assert_eq!(database.queue().check(edition.id).await.unwrap(), []);
+    assert_eq!(database.queue().verify_standings(edition.id).await.unwrap(), []);
     let results = all(&database, edition.id).await;
     assert_eq!(ended.matches, i64::try_from(results.len()).unwrap());
     (database, edition.id, results)

@@ -39,7 +39,7 @@ impl Session {
                 loop {
                     let stored = match &update {
                         LeaseUpdate::Return(leases) => {
-                            workers.service.queue.give_back(Some(worker), leases).await.map(
+                            workers.service.queue.return_leases(Some(worker), leases).await.map(
                                 |back| {
                                     tracing::info!(lots = back.len(), "leases returned");
                                 },
@@ -87,7 +87,7 @@ impl Session {
                     return Ok(Vec::new());
                 }
             };
-            workers.service.playing.begin(stream, &held);
+            workers.service.playing.add(stream, &held);
             Ok(leases.into_iter().filter(|lease| !held.contains(lease)).collect())
         }
     }
