@@ -1,14 +1,13 @@
-//! Leaderboards, kept in memory as they are asked for.
+//! An in-memory cache of leaderboards.
 //!
-//! Ranking ten thousand bots takes longer than a page may. The standings of an edition change only
-//! together with its count of matches, so a board is good as long as that count stands, which is
-//! one row to look up.
+//! Ranking ten thousand bots is too slow for a page. The standings of an edition change only together
+//! with its count of matches, so a leaderboard is current while that count, a single row, is the
+//! same.
 //!
-//! While matches go on the count moves four times a second. So the board of a running edition that
-//! somebody looks at has a keeper, who makes it anew beside those who look until nobody has looked
-//! for a while: they are shown what there is, and only the first of them waits. However slow the
-//! database is at it (others may hold snapshots open that make it read every row as it once was), a
-//! look is not. A complete edition is never shown otherwise than complete.
+//! During an edition the count changes four times a second. So a background task refreshes the
+//! leaderboard of a running edition while it is being requested. Requests get the latest one and do
+//! not wait, except for the first, even if the database is slow (open snapshots of others can make it
+//! read many row versions). The leaderboard of a complete edition is always final.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -26,31 +25,30 @@ use crate::db::editions::{self, Edition, EditionState};
 use crate::db::entrants::Roster;
 use crate::db::{self, standings};
 
-/// How long a keeper rests before it looks whether a board is still good: so old, and as old as it
-/// takes to make one, is the oldest that is shown.
-const REST: Duration = Duration::from_millis(500);
-/// How long a board is kept good after somebody looked at it.
-const INTEREST: Duration = Duration::from_secs(60);
-/// Leaderboards that are kept.
-const KEPT: usize = 64;
-/// Complete editions whose ranks are kept, which is little of each.
-const KEPT_RANKS: usize = 512;
+/// The pause between two refreshes. A leaderboard is at most this old plus the time of a refresh.
+const REFRESH_INTERVAL: Duration = Duration::from_millis(500);
+/// How long a leaderboard is refreshed after the last request.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
+/// Maximum number of cached leaderboards.
+const MAX_LEADERBOARDS: usize = 64;
+/// Maximum number of complete editions with cached ranks, which are small.
+const MAX_RANKS: usize = 512;
 
-/// The rank of each entrant of a complete edition, entrant 0 first, and whether somebody shares it.
+/// The rank of each entrant of a complete edition, entrant 0 first, and whether it is shared.
 pub type Ranks = Vec<(usize, bool)>;
 
-/// A leaderboard as it was at a moment.
+/// A leaderboard at a point in time.
 #[derive(Debug)]
 pub struct Leaderboard {
     /// The game.
     pub game: Game,
-    /// How many matches are in it.
+    /// The number of counted matches.
     pub counted: i64,
-    /// The places, the best first.
+    /// The places, best first.
     pub places: Vec<RankedContestant>,
-    /// Who takes part.
+    /// The entrants.
     pub roster: Arc<Roster>,
-    /// Where each entrant stands in `places`.
+    /// The index of each entrant in `places`.
     positions: HashMap<Entrant, usize>,
 }
 
@@ -60,15 +58,15 @@ impl Leaderboard {
         self.positions.get(&entrant).and_then(|position| self.places.get(*position))
     }
 
-    /// Ranks an edition as its standings are now. Who takes part is taken from an earlier board of
-    /// it, where there is one.
+    /// Ranks an edition by its current standings. The entrants are copied from an earlier leaderboard
+    /// if there is one.
     async fn read(
         pool: &PgPool,
         games: &Games,
         id: EditionId,
         earlier: Option<&Self>,
     ) -> Result<Self> {
-        // Count and standings fit together.
+        // A snapshot, so that count and standings are consistent.
         let mut transaction = db::snapshot(pool).await?;
         let counted = editions::counted(&mut *transaction, id).await?;
         let (game, roster, contestants) = if let Some(earlier) = earlier {
@@ -94,17 +92,17 @@ impl Leaderboard {
     }
 }
 
-/// What is kept of one edition.
+/// The cache entry of one edition.
 #[derive(Debug)]
 struct Slot {
     edition: EditionId,
     games: Games,
     board: Mutex<Option<Arc<Leaderboard>>>,
-    /// Held while a board is made, so that it is made once for all who wait for it.
+    /// Held while a leaderboard is computed, so that it is computed once for all waiting requests.
     making: tokio::sync::Mutex<()>,
-    /// When somebody last looked.
+    /// The time of the last request.
     looked: Mutex<Instant>,
-    /// The keeper, if there is one or was.
+    /// The background task, if one was started.
     keeper: Mutex<Option<AbortHandle>>,
 }
 
@@ -124,23 +122,23 @@ impl Slot {
         self.board.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Takes note that somebody looks.
+    /// Records a request.
     fn look(&self) {
         *self.looked.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
     }
 
-    /// Whether somebody looked not long ago.
+    /// Whether there was a request recently.
     fn is_of_interest(&self) -> bool {
-        self.looked.lock().unwrap_or_else(PoisonError::into_inner).elapsed() < INTEREST
+        self.looked.lock().unwrap_or_else(PoisonError::into_inner).elapsed() < IDLE_TIMEOUT
     }
 
-    /// Whether the board has a keeper.
+    /// Whether a background task refreshes the leaderboard.
     fn is_kept(&self) -> bool {
         let keeper = self.keeper.lock().unwrap_or_else(PoisonError::into_inner);
         keeper.as_ref().is_some_and(|keeper| !keeper.is_finished())
     }
 
-    /// A board with at least so many matches; made, unless there is one.
+    /// The leaderboard with at least this many matches. Computes it if necessary.
     async fn make(&self, pool: &PgPool, counted: i64) -> Result<Arc<Leaderboard>> {
         let _making = self.making.lock().await;
         let earlier = self.board();
@@ -154,10 +152,10 @@ impl Slot {
         Ok(board)
     }
 
-    /// Keeps the board of a running edition good, as long as somebody looks at it.
+    /// Refreshes the leaderboard of a running edition while it is being requested.
     async fn keep(&self, pool: &PgPool) -> Result<()> {
         while self.is_of_interest() {
-            tokio::time::sleep(REST).await;
+            tokio::time::sleep(REFRESH_INTERVAL).await;
             let edition = editions::get(pool, self.edition).await?.ok_or(Error::RowNotFound)?;
             if edition.state != EditionState::Running {
                 break;
@@ -168,27 +166,27 @@ impl Slot {
     }
 }
 
-/// The boards of a database.
+/// The cached leaderboards of a database.
 #[derive(Clone, Debug)]
 pub struct LeaderboardCache {
     pool: PgPool,
     games: Games,
     slots: Cache<EditionId, Slot>,
-    /// Of complete editions.
+    /// The ranks of complete editions.
     ranks: Cache<EditionId, Ranks>,
-    /// They end with the last of the boards.
+    /// The background tasks. They end when the last clone of the cache is dropped.
     keepers: Arc<Mutex<JoinSet<()>>>,
 }
 
 impl LeaderboardCache {
-    /// No board kept yet; all are of these games.
+    /// An empty cache.
     pub fn new(pool: PgPool, games: Games) -> Self {
-        let slots = Cache::new(KEPT);
-        let ranks = Cache::new(KEPT_RANKS);
+        let slots = Cache::new(MAX_LEADERBOARDS);
+        let ranks = Cache::new(MAX_RANKS);
         Self { pool, games, slots, ranks, keepers: Arc::default() }
     }
 
-    /// The board of an edition.
+    /// The leaderboard of an edition.
     pub async fn get(&self, edition: &Edition) -> Result<Arc<Leaderboard>> {
         let slot =
             self.slots.get_or_insert_with(edition.id, || Slot::new(edition.id, self.games.clone()));
@@ -206,7 +204,7 @@ impl LeaderboardCache {
         Ok(board)
     }
 
-    /// Who had which rank in these complete editions: a bot may have been in hundreds.
+    /// The ranks in these complete editions.
     pub async fn ranks(
         &self,
         game: &Game,
@@ -234,7 +232,7 @@ impl LeaderboardCache {
         Ok(found)
     }
 
-    /// Gives a slot a keeper, unless it has one.
+    /// Starts the background task of an entry, unless it runs.
     fn keep(&self, slot: &Arc<Slot>) {
         let mut keepers = self.keepers.lock().unwrap_or_else(PoisonError::into_inner);
         if slot.is_kept() {
@@ -242,7 +240,7 @@ impl LeaderboardCache {
         }
         while keepers.try_join_next().is_some() {}
         let (kept, pool) = (Arc::clone(slot), self.pool.clone());
-        // Where the database fails, the next who looks is told so.
+        // After a failure the next request reports it.
         let keeper = keepers.spawn(async move { drop(kept.keep(&pool).await) });
         *slot.keeper.lock().unwrap_or_else(PoisonError::into_inner) = Some(keeper);
     }

@@ -1,21 +1,22 @@
-//! Tricks over HTTP: players send cards with whatever speaks HTTP, and play against the house.
+//! Tricks over HTTP: players send cards with any HTTP client, and play against the server's bot, the
+//! house.
 //!
 //! # Theory of operation
 //!
-//! `POST /tricks.php` is the game as its source has it: a request with a token begins a session of
-//! some tables, requests with a token and cards go on with it, and each answer tells what has
-//! happened since. [`arbiter_proto::tricks_http`] reads the requests, `session` plays, and between two
-//! requests a session is a row of the database: any coordinator can answer the next one, and a
-//! restart is not noticed. A request is answered after what it did is stored. What it did is stored
-//! if nothing else happened to the session meanwhile, so two requests at once cannot both play.
+//! `POST /tricks.php` follows the original game: a request with a token starts a session of some
+//! tables, a request with a token and cards continues it, and each response reports the events since
+//! the last one. [`arbiter_proto::tricks_http`] parses the requests, and `session` plays. Between two
+//! requests a session is a row of the database, so any coordinator can handle the next one, and
+//! restarts do no harm. A request is stored before its response is sent, and only if the session has
+//! not changed meanwhile: of two concurrent requests one is refused.
 //!
-//! Wrong tokens are counted as everywhere ([`crate::access::token_throttle`]). The requests of one token are
-//! answered one by one (see `rate_limit`); thinking is done on threads for it, no more at a time than
-//! there are processors, so that a request waits only for the thoughts of those before it.
+//! Invalid tokens are limited ([`crate::access::token_throttle`]). The requests of one token are
+//! handled one by one (see `rate_limit`). The bot computes its cards on separate threads, at most one
+//! for each processor.
 //!
-//! A request that says nothing sensible is answered with a line `error: …` and has changed nothing.
-//! A session that ends well enough earns a victory token (see `victory_token`), unless the server is in
-//! [test mode](Mode::Test); `GET /tricks` shows everybody's records.
+//! The response to an invalid request is a line `error: …`; the session does not change. A session
+//! with a good result earns a victory token (see `victory_token`), except in
+//! [test mode](Mode::Test). `GET /tricks` shows the leaderboard.
 
 mod pages;
 #[path = "../../bots/tricks/house/player.rs"]
@@ -54,15 +55,15 @@ use rate_limit::{Buckets, price};
 use session::{Session, WrongCount};
 use victory_token::Victory;
 
-/// How many tables a session has if the request does not say, and at most.
-const TABLES: usize = 3;
-const MOST_TABLES: usize = 200;
+/// The default and maximum number of tables of a session.
+const DEFAULT_TABLES: usize = 3;
+const MAX_TABLES: usize = 200;
 
-/// How long a session is kept, from its beginning.
-const LIFE: time::Duration = time::Duration::days(1);
+/// How long a session is stored after its start.
+const SESSION_LIFETIME: time::Duration = time::Duration::days(1);
 
 /// How long the body of a request may take to arrive.
-const ARRIVAL: Duration = Duration::from_secs(20);
+const BODY_TIMEOUT: Duration = Duration::from_secs(20);
 
 string_enum! {
     /// Whether victories count.
@@ -77,12 +78,12 @@ string_enum! {
     FromStr, Err = ModeError
 }
 
-/// A text that is no [`Mode`].
+/// A text that is not a [`Mode`].
 #[derive(Clone, Debug, PartialEq, Eq, ThisError)]
-#[error("`{0}` is no mode of tricks: write official, or test for no victory tokens")]
+#[error("`{0}` is not a mode of tricks: write official, or test for no victory tokens")]
 pub struct ModeError(String);
 
-/// The pages of the game on a database, in a mode; `token_throttle` counts wrong tokens.
+/// The routes of the game, for a database and a mode.
 pub fn router(pool: PgPool, clock: Clock, token_throttle: TokenThrottle, mode: Mode) -> Router {
     let minds = thread::available_parallelism().map_or(1, NonZeroUsize::get);
     let house = TricksServer {
@@ -102,7 +103,7 @@ pub fn router(pool: PgPool, clock: Clock, token_throttle: TokenThrottle, mode: M
         .with_state(house)
 }
 
-/// What all requests share.
+/// The state shared by all requests.
 #[derive(Clone, Debug)]
 struct TricksServer {
     pool: PgPool,
@@ -110,18 +111,18 @@ struct TricksServer {
     token_throttle: TokenThrottle,
     mode: Mode,
     buckets: Buckets,
-    /// One for each thread that may think.
+    /// One permit for each thread on which the bot may compute.
     minds: Arc<Semaphore>,
-    /// What victory tokens are made with, once it was needed.
+    /// The key of victory tokens, once it was read.
     key: Arc<OnceCell<[u8; 32]>>,
 }
 
-/// Why a request is not done, in the words of its answer.
+/// The refusal of a request, with the text of its response.
 #[derive(Debug)]
 struct Refusal {
     status: StatusCode,
     words: String,
-    /// After how long it may be tried again.
+    /// The delay after which the client may retry.
     rest: Option<Duration>,
 }
 
@@ -130,7 +131,7 @@ impl Refusal {
         Self { status, words: words.into(), rest: None }
     }
 
-    /// Too much came, and more may come after a rest.
+    /// A refusal by a rate limit.
     fn later(what: &str, rest: Duration) -> Self {
         let words = format!("too many {what}; wait {} s", rest.as_secs() + 1);
         Self { status: StatusCode::TOO_MANY_REQUESTS, words, rest: Some(rest) }
@@ -149,7 +150,7 @@ impl Refusal {
 impl From<Error> for Refusal {
     fn from(error: Error) -> Self {
         tracing::warn!(%error, "a request of tricks failed");
-        let words = "the database does not answer; nothing has changed, try again";
+        let words = "the database does not respond; nothing has changed, try again";
         Self::new(StatusCode::SERVICE_UNAVAILABLE, words)
     }
 }
@@ -172,7 +173,7 @@ fn answer(status: StatusCode, format: Format, lines: &str) -> Response {
     (status, headers, format.response(lines)).into_response()
 }
 
-/// Everything but `POST`.
+/// Refuses all methods except `POST`.
 async fn wrong_method() -> Response {
     let words = "tricks is played with POST requests; send token=… as a form";
     let refusal = Refusal::new(StatusCode::METHOD_NOT_ALLOWED, words);
@@ -181,7 +182,7 @@ async fn wrong_method() -> Response {
     response
 }
 
-/// Answers a request.
+/// Handles a request.
 async fn play(State(house): State<TricksServer>, from: Origin, request: Request) -> Response {
     let body = match receive(request).await {
         Ok(body) => body,
@@ -196,7 +197,7 @@ async fn play(State(house): State<TricksServer>, from: Origin, request: Request)
 
 /// Waits for the body of a request.
 async fn receive(request: Request) -> Result<Bytes, Refusal> {
-    match tokio::time::timeout(ARRIVAL, Bytes::from_request(request, &())).await {
+    match tokio::time::timeout(BODY_TIMEOUT, Bytes::from_request(request, &())).await {
         Ok(received) => Ok(received?),
         Err(_) => {
             Err(Refusal::new(StatusCode::REQUEST_TIMEOUT, "the request did not arrive in time"))
@@ -204,18 +205,18 @@ async fn receive(request: Request) -> Result<Bytes, Refusal> {
     }
 }
 
-/// How many tables a request asks for.
+/// The number of tables that a request asks for.
 fn tables(games: Option<&str>) -> Result<usize, Refusal> {
-    let Some(games) = games else { return Ok(TABLES) };
-    let number = games.parse().ok().filter(|number| (1..=MOST_TABLES).contains(number));
+    let Some(games) = games else { return Ok(DEFAULT_TABLES) };
+    let number = games.parse().ok().filter(|number| (1..=MAX_TABLES).contains(number));
     number.ok_or_else(|| {
-        let words = format!("_games is a number from 1 to {MOST_TABLES}");
+        let words = format!("_games is a number from 1 to {MAX_TABLES}");
         Refusal::new(StatusCode::BAD_REQUEST, words)
     })
 }
 
 impl TricksServer {
-    /// Does what a request says, and gives the lines of its answer.
+    /// Executes a request, and returns the lines of its response.
     async fn answer(&self, body: &[u8], from: &Origin) -> Result<String, Refusal> {
         let Wish { token, games, cards } = Wish::read(body)
             .map_err(|error| Refusal::new(StatusCode::BAD_REQUEST, error.to_string()))?;
@@ -223,7 +224,7 @@ impl TricksServer {
             Refusal::new(StatusCode::UNAUTHORIZED, "token is missing; send token=…")
         })?;
         let mut bucket = self.buckets.turn_of(secret.hash(), Instant::now()).await;
-        // Not before its turn: it is known then what came of the same token a moment ago.
+        // Checked in its turn: by then the result of the token's last request is known.
         self.token_throttle
             .check(&secret, from, Instant::now())
             .map_err(|rest| Refusal::later("tokens from there are not known here", rest))?;
@@ -234,10 +235,11 @@ impl TricksServer {
         }
     }
 
-    /// Whose token this is, and its session.
+    /// The holder of a token, with the session.
     async fn find(&self, secret: &Secret, from: &Origin) -> Result<Holder, Refusal> {
         let (hash, now) = (secret.hash(), self.clock.now());
-        let found = retry(|| tricks_http::find(&self.pool, &hash, now - LIFE, now)).await?;
+        let found =
+            retry(|| tricks_http::find(&self.pool, &hash, now - SESSION_LIFETIME, now)).await?;
         match found {
             Some(_) => self.token_throttle.record_valid(secret, Instant::now()),
             None => self.token_throttle.record_invalid(secret, from, Instant::now()),
@@ -247,7 +249,7 @@ impl TricksServer {
         })
     }
 
-    /// Begins a session; one that was not finished is forgotten.
+    /// Starts a session. It replaces an unfinished one.
     async fn begin(
         &self,
         id: TokenId,
@@ -264,9 +266,9 @@ impl TricksServer {
             .await?;
         let now = self.clock.now();
         retry(|| tricks_http::begin(&self.pool, id, &stored, now)).await?;
-        // Now and then, and never in anybody's way.
+        // Sometimes old sessions are deleted.
         if seed.0[0] == 0 {
-            retry(|| tricks_http::forget(&self.pool, now - LIFE)).await?;
+            retry(|| tricks_http::forget(&self.pool, now - SESSION_LIFETIME)).await?;
         }
         Ok(news)
     }
@@ -300,13 +302,13 @@ impl TricksServer {
         let (kept, news) = if session.is_over() {
             self.end((holder.id, &holder.first), &session, &stored, news).await?
         } else {
-            // Said twice it would be refused: whether it was done the first time is not known.
+            // Not retried: a repetition would be refused, and the result of the first try is unknown.
             (tricks_http::go_on(&self.pool, holder.id, &stored).await?, news)
         };
         if kept { Ok(news) } else { Err(conflict("another request played meanwhile")) }
     }
 
-    /// Ends a session: whether that was kept, and what is said.
+    /// Ends a session. Returns whether it was stored, and the text of the response.
     async fn end(
         &self,
         (id, first): (TokenId, &[u8]),
@@ -329,7 +331,7 @@ impl TricksServer {
         Ok((kept, news))
     }
 
-    /// Thinks apart from what answers requests, when it is this one's turn.
+    /// Computes on a separate thread, once there is a permit.
     async fn think<T: Send + 'static>(
         &self,
         thought: impl FnOnce() -> T + Send + 'static,
@@ -343,14 +345,14 @@ impl TricksServer {
         thinking.await.map_err(|error| Refusal::from(Error::Io(error.into())))
     }
 
-    /// What victory tokens are made with.
+    /// The key of victory tokens.
     async fn key(&self) -> Result<[u8; 32], Error> {
         let drawn = access::draw().map_err(Error::Io)?;
         let key = || retry(|| tricks_http::key(&self.pool, &drawn));
         self.key.get_or_try_init(key).await.copied()
     }
 
-    /// Whose victory a token shows, if it shows one.
+    /// The winner and the victory that a token proves, if it is genuine.
     async fn winner(&self, token: &str) -> Result<Option<(String, Victory)>, Error> {
         let Some(victory) = Victory::claimed(token) else { return Ok(None) };
         let holder = retry(|| tricks_http::holder(&self.pool, victory.player)).await?;
@@ -361,7 +363,7 @@ impl TricksServer {
     }
 }
 
-/// Takes the price of a request.
+/// Takes the price of a request from the rate limit.
 fn pay(bucket: &mut TokenBucket, tables: usize) -> Result<(), Refusal> {
     let taken = bucket.try_take(price(tables), Instant::now());
     taken.map_err(|rest| Refusal::later("requests", rest))

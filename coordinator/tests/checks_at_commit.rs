@@ -91,7 +91,7 @@ async fn a_bundle_that_arrives_after_the_deadline_does_not_enter() {
 }
 
 #[tokio::test]
-async fn many_streams_of_an_owner_bring_no_more_than_one_after_the_other() {
+async fn concurrent_submissions_obey_the_owners_limit() {
     for (rules, most) in [("per_hour = 100", 8), ("per_hour = 3\npreflight = false", 3)] {
         let server = Server::start().await;
         tournament(&server, rules).await;
@@ -114,7 +114,7 @@ async fn many_streams_of_an_owner_bring_no_more_than_one_after_the_other() {
 }
 
 #[tokio::test]
-async fn a_revoked_token_ends_its_stream_and_nothing_of_it_counts_from_then_on() {
+async fn a_revoked_token_ends_its_stream_and_its_reports_are_refused() {
     let server = Server::start().await;
     server.tournament("cup").await;
     server.edition("cup").await;

@@ -39,7 +39,7 @@ async fn ask(connection: &mut PgConnection, query: &str) -> i64 {
 }
 
 #[tokio::test]
-async fn the_autoscaler_counts_what_waits_or_is_played() {
+async fn the_autoscaler_counts_pending_and_leased_lots() {
     let database = Database::new().await;
     let (queue, worker) = (database.queue(), database.worker("w").await);
     let query = autoscaler_query();
@@ -72,7 +72,7 @@ async fn the_autoscaler_counts_what_waits_or_is_played() {
 }
 
 #[tokio::test]
-async fn a_restored_database_takes_no_report_of_the_former_one() {
+async fn a_restored_database_refuses_reports_of_earlier_leases() {
     let database = Database::new().await;
     let (queue, worker) = (database.queue(), database.worker("w").await);
     let edition = database.running(4, 4).await;

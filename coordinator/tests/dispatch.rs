@@ -26,7 +26,7 @@ fn dispatcher(queue: &Queue) -> (Dispatcher, JoinSet<()>) {
 }
 
 #[tokio::test]
-async fn each_lot_goes_to_one_of_those_who_ask() {
+async fn each_lot_goes_to_one_waiting_worker() {
     let database = Database::new().await;
     let edition = database.running(400, 2).await;
     let queue = database.queue();
@@ -50,7 +50,7 @@ async fn each_lot_goes_to_one_of_those_who_ask() {
 
 /// Somebody asks before there is anything; the news brings it to them.
 #[tokio::test]
-async fn those_who_wait_are_served_when_there_is_something() {
+async fn waiting_workers_are_served_when_work_arrives() {
     let database = Database::new().await;
     let edition = database.edition(5).await;
     let queue = database.queue();
@@ -75,7 +75,7 @@ async fn those_who_wait_are_served_when_there_is_something() {
 
 /// A worker that went away while it waited costs nobody a lease.
 #[tokio::test]
-async fn those_who_left_are_given_nothing() {
+async fn cancelled_requests_get_no_lot() {
     let database = Database::new().await;
     let edition = database.edition(5).await;
     let queue = database.queue();
@@ -99,7 +99,7 @@ async fn those_who_left_are_given_nothing() {
 /// What was leased for somebody at the moment when they left is leased again at once, and is
 /// nobody's fault.
 #[tokio::test]
-async fn what_nobody_took_goes_back() {
+async fn unclaimed_leases_are_returned() {
     let database = Database::new().await;
     let edition = database.edition(5).await;
     let queue = database.queue();
@@ -154,7 +154,7 @@ async fn editions_take_turns() {
 
 /// What is pending in a running edition is offered, and what others have leased is not.
 #[tokio::test]
-async fn what_may_be_leased_is_offered() {
+async fn claimable_work_is_offered() {
     let database = Database::new().await;
     let (pool, queue) = (&database.pool, database.queue());
     let edition = database.edition(5).await;
@@ -175,7 +175,7 @@ async fn what_may_be_leased_is_offered() {
 /// The plan of the look is kept. Made while nothing is pending, it must still not be one that reads
 /// whatever is pending once there are millions of lots.
 #[tokio::test]
-async fn looking_finds_one_lot_of_each_edition() {
+async fn one_lot_of_each_edition_is_offered() {
     let database = Database::new().await;
     database.running(2000, 1).await;
     let over = "UPDATE lots SET state = 'cancelled'";
@@ -209,7 +209,7 @@ const READS: &str = "AS lot (first_match, count, place)";
 
 /// The connection for leasing is cut while nobody asks: whoever asks next notices nothing.
 #[tokio::test]
-async fn a_connection_that_was_cut_is_replaced() {
+async fn a_broken_connection_is_replaced() {
     let database = Database::new().await;
     database.running(2, 1).await;
     let (dispatcher, _running) = dispatcher(&database.queue());
@@ -221,7 +221,7 @@ async fn a_connection_that_was_cut_is_replaced() {
 
 /// It is cut between the lease and the reading of its matches: the lease is not lost.
 #[tokio::test]
-async fn what_is_leased_is_handed_out_over_another_connection() {
+async fn leased_lots_are_read_over_a_new_connection() {
     let database = Database::new().await;
     database.running(1, 1).await;
     let mut locked = database.pool.begin().await.unwrap();

@@ -232,7 +232,7 @@ async fn single_matches_count_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn matches_of_great_lots_count_once() {
+async fn matches_of_large_lots_count_once() {
     let database = Database::new().await;
     let edition = database.running(3000, 20).await;
     let accepted = let_loose(&database, edition, 6, "great").await;

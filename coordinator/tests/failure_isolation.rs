@@ -78,7 +78,7 @@ async fn verdict(worker: &mut Worker) -> ReportResponse {
 }
 
 #[tokio::test]
-async fn a_report_is_postponed_as_long_as_it_could_be_stored_later() {
+async fn a_report_is_deferred_while_it_might_be_stored_later() {
     let server = Server::start().await;
     server.tournament("cup").await;
     server.edition("cup").await;
@@ -118,7 +118,7 @@ async fn a_report_that_can_never_be_stored_is_refused_with_the_reason() {
 }
 
 #[tokio::test]
-async fn renewal_waits_for_no_lock_and_counts_what_is_locked_as_held() {
+async fn renewal_waits_for_no_lock_and_renews_locked_leases() {
     let database = Database::new().await;
     let queue = database.queue();
     let edition = database.running(3, 1).await;
@@ -178,7 +178,7 @@ async fn a_session_renews_while_one_of_its_reports_waits_for_a_lock() {
 }
 
 #[tokio::test]
-async fn no_clock_of_a_host_decides_when_a_lease_ends() {
+async fn no_host_clock_decides_when_a_lease_expires() {
     let database = Database::new().await;
     let (queue, worker) = (database.queue(), database.worker("w").await);
     let edition = database.running(2, 1).await;
@@ -229,7 +229,7 @@ async fn leases_survive_a_step_of_the_database_clock() {
 }
 
 #[tokio::test]
-async fn an_edition_that_cannot_be_leased_holds_up_no_other() {
+async fn an_edition_that_cannot_be_leased_delays_no_other() {
     let database = Database::new().await;
     let bad = running(&database, "bad").await;
     let good = running(&database, "good").await;
@@ -253,7 +253,7 @@ async fn an_edition_that_cannot_be_leased_holds_up_no_other() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_handed_out_at_present_is_given_back_and_is_no_fault() {
+async fn leases_that_cannot_be_dispatched_are_returned_without_a_fault() {
     let server = Server::start().await;
     server.tournament("cup").await;
     server.edition("cup").await;
@@ -272,7 +272,7 @@ async fn what_cannot_be_handed_out_at_present_is_given_back_and_is_no_fault() {
 }
 
 #[tokio::test]
-async fn an_edition_whose_upkeep_fails_holds_up_no_other() {
+async fn an_edition_whose_maintenance_fails_delays_no_other() {
     let database = Database::new().await;
     let (queue, worker) = (database.queue(), database.worker("w").await);
     let bad = running(&database, "bad").await;
@@ -326,7 +326,7 @@ async fn a_change_is_kept_until_an_edition_can_be_opened() {
 }
 
 #[tokio::test]
-async fn a_new_leader_ends_what_a_stopped_one_was_opening() {
+async fn a_new_leader_cancels_openings_of_the_former_one() {
     let database = Database::new().await;
     let cup = database.tournament("cup", gomoku::game()).await;
     // It has locked the tournament, computes in the server for as long as it likes, and is stopped.
@@ -368,7 +368,7 @@ async fn no_lot_of_a_cancelled_edition_stays_pending() {
 }
 
 #[tokio::test]
-async fn giving_back_more_often_than_a_small_number_counts_goes_on() {
+async fn a_lot_can_be_returned_more_than_32767_times() {
     let database = Database::new().await;
     let queue: Queue = database.queue();
     let edition = database.running(1, 1).await;

@@ -141,7 +141,7 @@ fn end(complete: bool, bots: usize, stood_down: &[&str]) -> End {
 }
 
 #[tokio::test]
-async fn a_bot_that_faults_everywhere_holds_up_no_edition() {
+async fn a_bot_with_faults_everywhere_delays_no_edition() {
     for (rules, bots, workers) in [("", 3, 2), ("", 4, 3), ("", 5, 1), ("rerun = \"manual\"", 4, 2)]
     {
         let cup = Cup::new(rules, bots, workers).await;
@@ -170,7 +170,7 @@ async fn a_bot_that_faults_everywhere_holds_up_no_edition() {
 }
 
 #[tokio::test]
-async fn two_such_bots_hold_up_no_edition() {
+async fn two_such_bots_delay_no_edition() {
     let cup = Cup::new("", 6, 3).await;
     let mut ended = cup.play(|_, bots| bots.contains(&1) || bots.contains(&4)).await;
     ended.stood_down.sort_unstable();
@@ -178,7 +178,7 @@ async fn two_such_bots_hold_up_no_edition() {
 }
 
 #[tokio::test]
-async fn a_broken_worker_stands_nobody_down() {
+async fn a_broken_worker_suspends_no_bot() {
     let cup = Cup::new("", 4, 3).await;
     assert_eq!(cup.play(|worker, _| worker == 0).await, end(true, 4, &[]));
     // Alone it plays nothing, and that is the worker's affair.
@@ -229,7 +229,7 @@ fn blamed(bots: i32, workers: i32, fails: impl Fn(i32, i32, i32) -> bool) -> Vec
 }
 
 #[test]
-fn a_bot_that_fails_everywhere_is_blamed() {
+fn faults_on_all_workers_are_attributed_to_the_bot() {
     for workers in 2..4 {
         for bots in 3..8 {
             assert_eq!(blamed(bots, workers, |_, one, _| one == 0), [0], "{bots}, {workers}");
@@ -239,14 +239,14 @@ fn a_bot_that_fails_everywhere_is_blamed() {
 }
 
 #[test]
-fn two_such_bots_are_both_blamed() {
+fn faults_are_attributed_to_both_of_two_such_bots() {
     for bots in 4..8 {
         assert_eq!(blamed(bots, 3, |_, one, _| one < 2), [0, 1], "{bots}");
     }
 }
 
 #[test]
-fn a_broken_worker_blames_no_bot() {
+fn faults_of_a_broken_worker_are_attributed_to_no_bot() {
     for workers in 1..4 {
         for broken in 1..=workers {
             assert_eq!(blamed(6, workers, |worker, _, _| worker < broken), [0; 0]);
@@ -264,6 +264,6 @@ fn workers_that_play_a_bot_well_clear_it() {
 
 /// Two bots that only meet each other cannot be told apart.
 #[test]
-fn the_only_pair_is_not_blamed() {
+fn faults_of_the_only_pair_are_attributed_to_no_bot() {
     assert_eq!(blamed(2, 3, |_, _, _| true), [0; 0]);
 }

@@ -172,7 +172,7 @@ fn forget_peak() {
 }
 
 #[tokio::test]
-async fn nothing_is_taken_in_before_it_is_known_who_sends_it() {
+async fn no_message_is_read_before_authentication() {
     let server = Server::start().await;
     server.answers().await;
     let mut calls = JoinSet::new();
@@ -200,7 +200,7 @@ async fn nothing_is_taken_in_before_it_is_known_who_sends_it() {
 }
 
 #[tokio::test]
-async fn players_send_no_more_than_a_bundle() {
+async fn players_cannot_send_more_than_a_bundle() {
     let server = Server::start().await;
     server.tournament().await;
     let channel = server.channel().await;
@@ -223,7 +223,7 @@ async fn players_send_no_more_than_a_bundle() {
 }
 
 #[tokio::test]
-async fn idle_connections_keep_nobody_out_and_end() {
+async fn idle_connections_are_closed_and_lock_out_no_client() {
     let server = Server::start().await;
     server.answers().await;
     let mut idle = Vec::new();
@@ -247,7 +247,7 @@ async fn idle_connections_keep_nobody_out_and_end() {
 }
 
 #[tokio::test]
-async fn an_edition_is_read_once_for_all_who_watch_it() {
+async fn an_edition_is_read_once_for_all_watchers() {
     const WATCHERS: usize = 3000;
     let server = Server::start().await;
     server.tournament().await;
@@ -289,7 +289,7 @@ async fn an_edition_is_read_once_for_all_who_watch_it() {
 }
 
 #[tokio::test]
-async fn one_address_has_so_many_calls() {
+async fn calls_from_one_address_are_limited() {
     let server = Server::start().await;
     server.tournament().await;
     let mut channels = Vec::new();

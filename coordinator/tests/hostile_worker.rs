@@ -56,7 +56,7 @@ async fn number(server: &Server, statement: &'static str) -> i64 {
 /// Everything that one can do with a lease, done by others: by a worker with another token, and by
 /// one with the same token and another name.
 #[tokio::test]
-async fn a_lease_is_its_holders_alone() {
+async fn only_the_holder_can_use_a_lease() {
     let server = Server::start().await;
     server.tournament("cup").await;
     server.edition("cup").await;
@@ -143,7 +143,7 @@ fn points(result: &mut MatchResult, first: i64, second: i64) {
 }
 
 #[tokio::test]
-async fn scores_that_no_match_has_are_never_stored() {
+async fn impossible_scores_are_never_stored() {
     let mut lease_policy = LeasePolicy::DEFAULT;
     lease_policy.retry_policy.faults = i16::MAX;
     (lease_policy.retry_policy.rest, lease_policy.retry_policy.longest_rest) =
@@ -186,7 +186,7 @@ async fn scores_that_no_match_has_are_never_stored() {
 }
 
 #[tokio::test]
-async fn a_workers_name_belongs_to_its_token() {
+async fn a_worker_name_belongs_to_its_token() {
     let server = Server::start().await;
     let (client, stranger) = stranger(&server).await;
     let _honest = Worker::new(&server, "honest").await;
@@ -250,7 +250,7 @@ async fn fetched(client: &WorkerServiceClient<Link>, digest: &[u8]) -> Result<Ve
 }
 
 #[tokio::test]
-async fn bundles_are_for_those_who_have_them_leased() {
+async fn bundles_are_sent_only_to_workers_that_lease_them() {
     let server = Server::start().await;
     let digests = tournament(&server).await;
     server.edition("cup").await;
@@ -299,7 +299,7 @@ fn trial_report(trial: &Trial, passed: bool, program: &[u8]) -> Report {
 }
 
 #[tokio::test]
-async fn a_trial_is_its_holders_alone() {
+async fn only_the_holder_can_report_a_trial() {
     let server = Server::start().await;
     let house = tournament(&server).await;
     server.submit(Role::Player, "cup", "mine", false, b"a new bot").await.unwrap();
@@ -337,7 +337,7 @@ async fn a_trial_is_its_holders_alone() {
 
 /// Lots with files take memory until they are sent. What waits for it goes back in time.
 #[tokio::test]
-async fn a_worker_that_takes_nothing_of_what_it_is_sent_holds_up_no_other() {
+async fn a_worker_that_does_not_read_delays_no_other() {
     /// Bots that leave as much as they may, and meet twice.
     const BOTS: usize = 8;
     const PAIRS: usize = BOTS * (BOTS - 1) / 2;

@@ -87,7 +87,7 @@ fn leader(candidates: &[Candidate]) -> Option<usize> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whoever_is_lost_another_one_leads() {
+async fn another_coordinator_leads_after_the_leader_is_lost() {
     let database = Database::new().await;
     let (terms, mut tasks, mut candidates) = (Terms::default(), JoinSet::new(), Vec::new());
     for _ in 0..3 {
@@ -118,7 +118,7 @@ async fn whoever_is_lost_another_one_leads() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_leader_that_says_nothing_is_none_any_more() {
+async fn a_silent_leader_loses_its_session() {
     let database = Database::new().await;
     let mut asleep = PgConnection::connect_with(&database.options()).await.unwrap();
     db::end_when_silent(&mut asleep, Duration::from_secs(2)).await.unwrap();

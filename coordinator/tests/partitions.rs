@@ -80,7 +80,7 @@ async fn rows(pool: &PgPool, edition: EditionId) -> Vec<(String, i64)> {
 }
 
 #[tokio::test]
-async fn what_is_dropped_is_gone_and_nothing_else_is() {
+async fn only_the_deleted_tournament_loses_its_data() {
     let database = Database::new().await;
     let pool = &database.pool;
     let (old, edition) = tournament(&database, "old", b"notes").await;
@@ -125,7 +125,7 @@ async fn what_is_dropped_is_gone_and_nothing_else_is() {
 
 /// A long transaction holds up the clearing, and the clearing holds up nobody.
 #[tokio::test]
-async fn nobody_waits_for_what_is_dropped() {
+async fn deleting_a_tournament_blocks_no_other() {
     let database = Database::new().await;
     let pool = &database.pool;
     let (old, edition) = tournament(&database, "old", b"notes").await;
@@ -157,7 +157,7 @@ async fn nobody_waits_for_what_is_dropped() {
 
 /// Whoever clears away may be killed between any two statements.
 #[tokio::test]
-async fn clearing_goes_on_where_it_stopped() {
+async fn an_interrupted_cleanup_continues() {
     let database = Database::new().await;
     let pool = &database.pool;
     let (old, edition) = tournament(&database, "old", b"notes").await;
@@ -181,7 +181,7 @@ async fn clearing_goes_on_where_it_stopped() {
 
 /// The thirty-third tournament has no shelf, and is dropped all the same.
 #[tokio::test]
-async fn tournaments_without_a_shelf_are_cleared_row_by_row() {
+async fn tournaments_without_a_partition_are_deleted_row_by_row() {
     let database = Database::new().await;
     let pool = &database.pool;
     for number in 0..32 {
@@ -204,7 +204,7 @@ async fn tournaments_without_a_shelf_are_cleared_row_by_row() {
 
 /// A shelf that is full is followed by another.
 #[tokio::test]
-async fn a_tournament_may_have_several_shelves() {
+async fn a_tournament_may_have_several_partitions() {
     let database = Database::new().await;
     let pool = &database.pool;
     let (id, first) = tournament(&database, "cup", b"notes").await;
@@ -220,7 +220,7 @@ async fn a_tournament_may_have_several_shelves() {
 
 /// Statements of the queue look into one shelf, whatever there is.
 #[tokio::test]
-async fn statements_look_into_one_shelf() {
+async fn statements_read_one_partition() {
     let database = Database::new().await;
     let pool = &database.pool;
     for number in 0..8 {

@@ -19,7 +19,7 @@ async fn ask(postgres: &Postgres, statement: &'static str) -> i32 {
 }
 
 #[tokio::test]
-async fn it_goes_on_where_it_was() {
+async fn a_restarted_cluster_keeps_its_data() {
     let data = tempfile::tempdir().unwrap();
     let postgres = Postgres::start(data.path(), Durability::Synced).unwrap();
     ask(&postgres, "WITH made AS (SELECT 1) SELECT 1 FROM made").await;
@@ -35,7 +35,7 @@ async fn it_goes_on_where_it_was() {
 /// Whoever reaches the socket gets nowhere without the password, and with it not beyond the
 /// database: bots at sandbox level C run as the server's user.
 #[tokio::test]
-async fn the_socket_alone_lets_nobody_in() {
+async fn connections_need_the_password() {
     let data = tempfile::tempdir().unwrap();
     // A fleeting one lets its role make others, for tests of what administrators run.
     let postgres = Postgres::start(data.path(), Durability::Synced).unwrap();
@@ -72,7 +72,7 @@ async fn the_socket_alone_lets_nobody_in() {
 
 /// A cluster of an earlier version trusts its socket, and all in it is the superuser's.
 #[tokio::test]
-async fn a_cluster_that_trusted_its_socket_is_taken_over() {
+async fn a_cluster_that_trusted_its_socket_is_migrated() {
     let data = tempfile::tempdir().unwrap();
     Postgres::start(data.path(), Durability::Fleeting).unwrap().stop();
     let (cluster, kept) = (data.path().join("postgres"), data.path().join("postgres.password"));
@@ -138,7 +138,7 @@ fn alone(data: &Path, statements: &str) {
 }
 
 #[tokio::test]
-async fn it_recovers_from_being_killed() {
+async fn a_killed_cluster_recovers() {
     let data = tempfile::tempdir().unwrap();
     let postgres = Postgres::start(data.path(), Durability::Synced).unwrap();
     let mut connection = PgConnection::connect(&postgres.url("postgres")).await.unwrap();
@@ -152,7 +152,7 @@ async fn it_recovers_from_being_killed() {
 }
 
 #[tokio::test]
-async fn durability_is_as_asked() {
+async fn durability_is_as_configured() {
     for (durability, fsync) in [(Durability::Synced, 1), (Durability::Fleeting, 0)] {
         let data = tempfile::tempdir().unwrap();
         let postgres = Postgres::start(data.path(), durability).unwrap();
@@ -185,7 +185,7 @@ fn data_of_another_version_are_refused_with_a_remedy() {
 }
 
 #[test]
-fn a_cluster_that_does_not_start_says_why() {
+fn a_failed_start_names_its_cause() {
     let data = tempfile::tempdir().unwrap();
     Postgres::start(data.path(), Durability::Fleeting).unwrap().stop();
     fs::remove_file(data.path().join("postgres/global/pg_control")).unwrap();
@@ -194,13 +194,13 @@ fn a_cluster_that_does_not_start_says_why() {
 }
 
 #[test]
-fn a_directory_that_cannot_be_made_is_named() {
+fn an_error_names_the_directory_that_cannot_be_created() {
     let error = Postgres::start(Path::new("/proc/arbiter"), Durability::Fleeting).unwrap_err();
     assert!(error.to_string().starts_with("cannot create the directory /proc/arbiter"), "{error}");
 }
 
 #[test]
-fn a_directory_that_its_user_cannot_reach_is_named() {
+fn an_error_names_the_directory_without_access() {
     let closed = tempfile::tempdir().unwrap();
     fs::set_permissions(closed.path(), fs::Permissions::from_mode(0o700)).unwrap();
     let started = Postgres::start(&closed.path().join("data"), Durability::Fleeting);

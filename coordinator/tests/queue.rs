@@ -46,7 +46,7 @@ async fn the_longest_lots_come_first() {
 }
 
 #[tokio::test]
-async fn a_repeated_report_is_silent_and_changes_nothing() {
+async fn a_duplicate_report_is_acknowledged_without_effect() {
     let database = Database::new().await;
     let (queue, worker) = (database.queue(), database.worker("w").await);
     let edition = database.running(4, 4).await;
@@ -82,7 +82,7 @@ async fn two_reports_of_a_lot_in_one_batch_count_once() {
 
 /// A worker that had a lot twice and comes back with both reports.
 #[tokio::test]
-async fn of_two_leases_of_a_lot_in_one_batch_the_one_that_holds_counts() {
+async fn of_two_leases_of_a_lot_in_one_batch_the_valid_one_counts() {
     let database = Database::new().await;
     let (queue, worker) = (database.queue(), database.worker("w").await);
     let edition = database.running(1, 1).await;
@@ -94,7 +94,7 @@ async fn of_two_leases_of_a_lot_in_one_batch_the_one_that_holds_counts() {
 }
 
 #[tokio::test]
-async fn leases_expire_when_their_time_is_up() {
+async fn leases_expire_at_their_deadline() {
     let database = Database::new().await;
     let (queue, worker) = (database.queue(), database.worker("w").await);
     let edition = database.running(1, 1).await;
@@ -120,7 +120,7 @@ async fn leases_expire_when_their_time_is_up() {
 }
 
 #[tokio::test]
-async fn a_report_is_taken_while_nobody_else_has_the_lot() {
+async fn an_overdue_lease_may_report_until_it_is_expired() {
     let database = Database::new().await;
     let (queue, worker) = (database.queue(), database.worker("w").await);
     let edition = database.running(1, 1).await;
@@ -131,7 +131,7 @@ async fn a_report_is_taken_while_nobody_else_has_the_lot() {
 }
 
 #[tokio::test]
-async fn renewed_leases_hold_longer() {
+async fn renewed_leases_expire_later() {
     let database = Database::new().await;
     let queue = database.queue();
     let edition = database.running(3, 1).await;
@@ -146,7 +146,7 @@ async fn renewed_leases_hold_longer() {
 }
 
 #[tokio::test]
-async fn what_is_given_back_is_nobodys_fault() {
+async fn returned_leases_count_as_no_fault() {
     let database = Database::new().await;
     let (queue, worker) = (database.queue(), database.worker("w").await);
     let edition = database.running(1, 1).await;
@@ -162,7 +162,7 @@ async fn what_is_given_back_is_nobodys_fault() {
 
 /// One bad match does not hold up its lot: the others are played one by one, and it is set aside.
 #[tokio::test]
-async fn a_lot_that_fails_goes_on_match_by_match() {
+async fn a_failed_lot_continues_match_by_match() {
     let database = Database::new().await;
     let (queue, worker) = (database.queue(), database.worker("w").await);
     let edition = database.running(4, 4).await;
@@ -216,7 +216,7 @@ async fn a_lot_that_fails_goes_on_match_by_match() {
 }
 
 #[tokio::test]
-async fn rests_grow_with_each_fault() {
+async fn delays_grow_with_each_fault() {
     let database = Database::new().await;
     let queue = database.queue();
     let edition = database.running(1, 1).await;
@@ -238,7 +238,7 @@ async fn rests_grow_with_each_fault() {
 }
 
 #[tokio::test]
-async fn malformed_reports_are_refused_and_hold_up_nobody() {
+async fn malformed_reports_are_refused_and_delay_no_other() {
     let database = Database::new().await;
     let (queue, worker) = (database.queue(), database.worker("w").await);
     let edition = database.running(40, 2).await;
@@ -316,7 +316,7 @@ async fn nothing_of_a_cancelled_edition_is_leased_or_accepted() {
 
 /// Leasing and cancelling at the same moment: whoever comes second sees what the first did.
 #[tokio::test]
-async fn cancelling_waits_for_nobody_and_misses_nothing() {
+async fn cancelling_waits_for_no_lock_and_misses_no_lot() {
     let database = Database::new().await;
     let queue = database.queue();
     let edition = database.running(2000, 1).await;
@@ -406,7 +406,7 @@ async fn an_edition_may_grow_until_its_plan_is_final() {
 }
 
 #[tokio::test]
-async fn plans_that_make_no_sense_are_refused() {
+async fn invalid_plans_are_refused() {
     let fault = async |plan: AnyPlan| {
         let database = Database::new().await;
         let edition = database.edition(5).await;
@@ -438,7 +438,7 @@ async fn plans_that_make_no_sense_are_refused() {
 }
 
 #[tokio::test]
-async fn a_plan_is_stored_whole_or_not_at_all() {
+async fn a_plan_is_stored_atomically() {
     let database = Database::new().await;
     let edition = database.edition(5).await;
     let queue = database.queue();
@@ -454,7 +454,7 @@ async fn a_plan_is_stored_whole_or_not_at_all() {
 }
 
 #[tokio::test]
-async fn reports_are_gathered_and_each_gets_its_verdict() {
+async fn batched_reports_get_their_own_statuses() {
     let database = Database::new().await;
     let (queue, worker) = (database.queue(), database.worker("w").await);
     let edition = database.running(1024, 1).await;
@@ -477,7 +477,7 @@ async fn reports_are_gathered_and_each_gets_its_verdict() {
 
 /// A report that the database cannot take fails by itself.
 #[tokio::test]
-async fn a_poisonous_report_spoils_no_other() {
+async fn an_unstorable_report_affects_no_other() {
     let database = Database::new().await;
     let (queue, worker) = (database.queue(), database.worker("w").await);
     let edition = database.running(16, 1).await;
@@ -505,7 +505,7 @@ async fn a_poisonous_report_spoils_no_other() {
 }
 
 #[tokio::test]
-async fn upkeep_brings_an_edition_to_its_end() {
+async fn maintenance_completes_an_edition() {
     let database = Database::new().await;
     let (queue, worker) = (database.queue(), database.worker("w").await);
     let edition = database.running(16, 1).await;

@@ -20,7 +20,7 @@ use support::{Database, until};
 use tokio::task::JoinSet;
 
 #[tokio::test]
-async fn workers_go_on_while_readers_hold_all_their_connections() {
+async fn workers_continue_while_readers_hold_all_their_connections() {
     let server = Server::start().await;
     server.tournament("cup").await;
     server.edition("cup").await;
@@ -48,7 +48,7 @@ async fn workers_go_on_while_readers_hold_all_their_connections() {
 }
 
 #[tokio::test]
-async fn the_lot_of_a_match_is_found_among_thousands_by_a_few_looks() {
+async fn the_lot_of_a_match_is_found_by_index() {
     let database = Database::new().await;
     let queue = database.queue();
     let edition = database.running(9_000, 3).await;
@@ -82,7 +82,7 @@ async fn the_lot_of_a_match_is_found_among_thousands_by_a_few_looks() {
 }
 
 #[tokio::test]
-async fn no_lot_is_read_to_say_how_many_there_are() {
+async fn counting_lots_reads_no_lot() {
     let database = Database::new().await;
     let edition = database.running(9_000, 1).await;
     let queue = database.queue();
@@ -102,7 +102,7 @@ async fn no_lot_is_read_to_say_how_many_there_are() {
 }
 
 #[tokio::test]
-async fn a_bundle_comes_whole_whoever_else_fetches_it() {
+async fn concurrent_downloads_get_whole_bundles() {
     let server = Server::start_with(LeasePolicy::DEFAULT).await;
     server.tournament("cup").await;
     // Of several pieces, and not a whole number of them.
@@ -154,7 +154,7 @@ async fn rows_read(transaction: &mut PgConnection, tables: &str) -> i64 {
 }
 
 #[tokio::test]
-async fn a_page_of_matches_reads_what_it_shows_however_far_in() {
+async fn a_page_of_matches_reads_only_its_rows() {
     let database = Database::new().await;
     let edition = database.running(30_000, 1_000).await;
     let played_all = "

@@ -146,14 +146,14 @@ async fn goes_round(store: &RecordStore) {
 }
 
 #[tokio::test]
-async fn records_are_kept_in_a_directory() {
+async fn records_are_stored_in_a_directory() {
     let (directory, store) = directory();
     goes_round(&store).await;
     assert_eq!(files(directory.path()), Vec::<PathBuf>::new());
 }
 
 #[tokio::test]
-async fn records_are_kept_in_a_server_that_speaks_s3() {
+async fn records_are_stored_in_an_s3_server() {
     let Ok(address) = env::var("ARBITER_TRY_S3") else {
         println!("left out: no server that speaks S3; scripts/try-store.sh starts one");
         return;
@@ -196,7 +196,7 @@ async fn refuses(
 }
 
 #[tokio::test]
-async fn reports_wait_for_a_store_that_fails() {
+async fn reports_wait_while_the_store_fails() {
     let (directory, store) = directory();
     let records = directory.path().join("records");
     // Something else is where the directory was: nothing can be written there.
@@ -211,7 +211,7 @@ async fn reports_wait_for_a_store_that_fails() {
 
 /// Records go so long after the end of their tournament; everything else stays.
 #[tokio::test]
-async fn records_are_kept_for_so_long() {
+async fn records_are_deleted_after_their_retention_time() {
     let (directory, store) = directory();
     let database = Database::new().await;
     let pool = &database.pool;
@@ -242,7 +242,7 @@ async fn records_are_kept_for_so_long() {
 }
 
 #[test]
-fn an_address_says_what_it_should_be() {
+fn an_invalid_address_is_explained() {
     for address in ["records", "http://x/y", "s3://", "file://relative"] {
         let error = RecordStore::open(address).unwrap_err().to_string();
         assert!(error.contains("write s3://BUCKET/PREFIX or file:///DIRECTORY"), "{error}");

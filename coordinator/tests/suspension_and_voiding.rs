@@ -94,7 +94,7 @@ async fn round(database: &Database, now: fn() -> OffsetDateTime) -> Vec<String> 
 }
 
 #[tokio::test]
-async fn a_bot_that_forfeits_too_much_is_stood_down() {
+async fn a_bot_that_forfeits_too_much_is_suspended() {
     let database = Database::new().await;
     let pool = &database.pool;
     let rules = "stand_down_percent = 50\nstand_down_after = 4\n";
@@ -126,7 +126,7 @@ async fn a_bot_that_forfeits_too_much_is_stood_down() {
 }
 
 #[tokio::test]
-async fn who_is_reinstated_is_not_stood_down_again_for_the_same() {
+async fn a_reinstated_bot_is_not_suspended_again_for_the_same_forfeits() {
     let database = Database::new().await;
     let pool = &database.pool;
     let rules = "stand_down_percent = 20\nstand_down_after = 1\n";
@@ -146,7 +146,7 @@ async fn who_is_reinstated_is_not_stood_down_again_for_the_same() {
 }
 
 #[tokio::test]
-async fn few_forfeits_or_few_matches_stand_nobody_down() {
+async fn few_forfeits_or_few_matches_suspend_no_bot() {
     for rules in [
         "stand_down_percent = 100\nstand_down_after = 1\n",
         "stand_down_percent = 50\nstand_down_after = 9\n",
@@ -164,7 +164,7 @@ async fn few_forfeits_or_few_matches_stand_nobody_down() {
 }
 
 #[tokio::test]
-async fn evidence_is_kept_with_its_match() {
+async fn evidence_is_stored_with_its_match() {
     let database = Database::new().await;
     let (tournament, _) = made(&database, "", 3).await;
     let edition = open(&database.queue(), &tournament).await;
@@ -223,7 +223,7 @@ async fn matches_are_void_by_worker_and_by_time() {
 }
 
 #[tokio::test]
-async fn the_preview_is_the_board_without_void_matches() {
+async fn the_preview_is_the_leaderboard_without_void_matches() {
     let database = Database::new().await;
     let (tournament, _) = made(&database, "", 3).await;
     let edition = open(&database.queue(), &tournament).await;
@@ -256,7 +256,7 @@ async fn the_preview_is_the_board_without_void_matches() {
 }
 
 #[tokio::test]
-async fn void_matches_are_void_once() {
+async fn matches_are_declared_void_once() {
     let database = Database::new().await;
     let (tournament, _) = made(&database, "", 3).await;
     let edition = open(&database.queue(), &tournament).await;

@@ -87,7 +87,7 @@ impl Stage {
 }
 
 #[tokio::test]
-async fn what_passes_enters_and_what_fails_does_not() {
+async fn a_version_enters_only_if_its_trial_passes() {
     let stage = Stage::new().await;
     let (pool, queue) = (&stage.database.pool, stage.queue());
     let first = stage.submit(1).await;
@@ -150,7 +150,7 @@ async fn listed_versions(stage: &Stage) -> Vec<(i32, TrialState)> {
 }
 
 #[tokio::test]
-async fn a_fault_is_never_the_bots() {
+async fn a_fault_never_fails_a_trial() {
     let stage = Stage::new().await;
     let (pool, queue) = (&stage.database.pool, stage.queue());
     let version = stage.submit(1).await;
@@ -191,7 +191,7 @@ async fn a_fault_is_never_the_bots() {
 }
 
 #[tokio::test]
-async fn the_oldest_comes_first_and_those_who_left_do_not() {
+async fn the_oldest_trial_comes_first_and_cancelled_requests_get_none() {
     let stage = Stage::new().await;
     let pool = &stage.database.pool;
     let (one, two) = (stage.submit(1).await, stage.submit(2).await);

@@ -231,7 +231,7 @@ async fn two_hundred_tables_survive_restarts() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_wrong_is_said_and_changes_nothing() {
+async fn an_invalid_request_is_explained_and_changes_nothing() {
     let database = Database::new().await;
     let secret = player(&database, "Ada").await;
     let worker = access::create(&database.pool, Role::Worker, "w", START).await.unwrap().1;
@@ -296,7 +296,7 @@ async fn offers_of_another_protocol_are_ignored() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_ends_its_side_after_the_request_is_answered() {
+async fn a_client_that_half_closes_gets_a_response() {
     let database = Database::new().await;
     let secret = player(&database, "Ada").await;
     let server = Server::start(&database, Mode::Official).await;
@@ -316,7 +316,7 @@ async fn who_ends_its_side_after_the_request_is_answered() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn sessions_end_with_their_day() {
+async fn sessions_expire_after_a_day() {
     let database = Database::new().await;
     let secret = player(&database, "Ada").await;
     let token = typed(&secret);
@@ -473,7 +473,7 @@ fn no_request_breaks_the_server_or_a_session() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_slow_disturb_nobody() {
+async fn slow_clients_delay_no_other() {
     let database = Database::new().await;
     let secret = player(&database, "Ada").await;
     let server = Server::start(&database, Mode::Official).await;
@@ -491,7 +491,7 @@ async fn the_slow_disturb_nobody() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn those_who_hammer_are_told_to_wait() {
+async fn too_many_requests_are_refused() {
     let database = Database::new().await;
     let secret = player(&database, "Ada").await;
     let server = Server::start(&database, Mode::Official).await;
@@ -510,7 +510,7 @@ async fn those_who_hammer_are_told_to_wait() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_tries_too_many_tokens_has_to_wait() {
+async fn too_many_invalid_tokens_are_refused() {
     let database = Database::new().await;
     let server = Server::start(&database, Mode::Official).await;
     let begin =

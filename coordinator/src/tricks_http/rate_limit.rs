@@ -1,5 +1,4 @@
-//! How much a token may ask: the requests of one are answered one after another, and a player who
-//! hammers is told to wait.
+//! Rate limits by token. The requests of one token are handled one by one, and too many are refused.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex as ShortMutex, PoisonError};
@@ -9,29 +8,29 @@ use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use crate::rate_limit::{Rate, TokenBucket};
 
-/// How many tables a token may have answered in one go: three whole sessions of 200, each with some
-/// 30 requests; and a thousand more a second.
+/// Tables by token: at once three whole sessions of 200 tables with some 30 requests each, then a
+/// thousand tables a second.
 const TABLES: Rate = Rate { burst: 20_000, interval: Duration::from_millis(1) };
 /// What a request costs besides its tables, in tables.
 const REQUEST: u32 = 2;
-/// So many buckets are kept before the full ones are looked for and thrown away.
-const KEPT: usize = 4096;
+/// The number of buckets at which full ones are removed.
+const MAX_BUCKETS: usize = 4096;
 
 /// The price of a request for so many tables.
 pub(super) fn price(tables: usize) -> u32 {
     u32::try_from(tables).unwrap_or(u32::MAX).saturating_add(REQUEST)
 }
 
-/// What is kept of a token.
+/// The hash of a token.
 type Hash = [u8; 32];
 
-/// The buckets of all tokens that have asked lately. Who is unknown has one too, so that nobody is
-/// looked for in the database before it is their turn.
+/// The buckets of recent tokens, unknown ones included, so that a token is not looked up before its
+/// turn.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Buckets(Arc<ShortMutex<HashMap<Hash, Arc<Mutex<TokenBucket>>>>>);
 
 impl Buckets {
-    /// Waits until a token's other requests are answered, and gives its bucket.
+    /// Waits until the token's earlier requests are done, and returns its bucket.
     pub(super) async fn turn_of(&self, token: Hash, now: Instant) -> OwnedMutexGuard<TokenBucket> {
         let bucket = self.bucket(token, now);
         bucket.lock_owned().await
@@ -39,8 +38,8 @@ impl Buckets {
 
     fn bucket(&self, token: Hash, now: Instant) -> Arc<Mutex<TokenBucket>> {
         let mut buckets = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if buckets.len() >= KEPT && !buckets.contains_key(&token) {
-            // One that is in use or not full yet is needed; a full one is like a new one.
+        if buckets.len() >= MAX_BUCKETS && !buckets.contains_key(&token) {
+            // An unused full bucket is equal to a new one, so it can be removed.
             buckets.retain(|_, shared| match shared.try_lock() {
                 Ok(mut bucket) => !bucket.is_full(now) || Arc::strong_count(shared) > 1,
                 Err(_) => true,
@@ -56,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bucket_empties_and_fills() {
+    fn a_bucket_empties_and_refills() {
         let start = Instant::now();
         let mut bucket = TokenBucket::full(TABLES, start);
         let mut sessions = 0;
@@ -72,11 +71,11 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn full_buckets_are_forgotten() {
+    async fn full_buckets_are_removed() {
         let (start, buckets) = (Instant::now(), Buckets::default());
         let mut held = buckets.turn_of([1; 32], start).await;
         held.try_take(price(1000), start).unwrap();
-        for token in 0..KEPT {
+        for token in 0..MAX_BUCKETS {
             let mut hash = [0; 32];
             hash[..8].copy_from_slice(&token.to_be_bytes());
             drop(buckets.turn_of(hash, start).await);

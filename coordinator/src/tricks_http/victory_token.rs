@@ -1,15 +1,14 @@
-//! Victory tokens: who won, by how much and when, and a proof that we say so.
+//! Victory tokens: the winner, the result and the time, with a proof.
 //!
-//! A token is letters and digits: eight hexadecimal digits for the player, two for the result, ten
-//! for the second, and 32 of a keyed hash over the player's secret token (of which we only know a
-//! hash ourselves), the result and the time. Nobody without our key can make one, and nobody can
-//! take another's for its own.
+//! A token consists of hexadecimal digits: eight for the player, two for the result, ten for the time
+//! in seconds, and 32 of a keyed hash over the hash of the player's secret token, the result and the
+//! time. It cannot be forged without the server's key, nor used by another player.
 
 use arbiter_proto::ids::TokenId;
 use time::OffsetDateTime;
 
-/// A result from which on a session is a victory.
-pub(super) const ENOUGH: i32 = 35;
+/// The minimum result of a victory.
+pub(super) const MIN_RESULT: i32 = 35;
 
 /// The lengths of its parts, in hexadecimal digits.
 const PLAYER: usize = 8;
@@ -29,9 +28,9 @@ pub(super) struct Victory {
 }
 
 impl Victory {
-    /// The victory of a session that ended so, if it is one.
+    /// The victory of a session with this result, if it is one.
     pub(super) fn of(player: TokenId, result: i32, at: OffsetDateTime) -> Option<Self> {
-        let result = u8::try_from(result).ok().filter(|_| result >= ENOUGH)?;
+        let result = u8::try_from(result).ok().filter(|_| result >= MIN_RESULT)?;
         Some(Self { player, result, at: at.replace_nanosecond(0).unwrap_or(at) })
     }
 
@@ -44,7 +43,7 @@ impl Victory {
         format!("{claim}{}", &hasher.finalize().to_hex()[..PROOF])
     }
 
-    /// What a token claims; whether it is true, [`Victory::token`] shows.
+    /// Parses a token without checking its proof; compare [`Victory::token`].
     pub(super) fn claimed(token: &str) -> Option<Self> {
         let digits = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
         if token.len() != PLAYER + RESULT + TIME + PROOF || !token.bytes().all(digits) {
@@ -68,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tokens_are_read_and_cannot_be_changed() {
+    fn tokens_are_parsed_and_cannot_be_forged() {
         let at = datetime!(2026-01-01 12:00:00.5 UTC);
         let (key, hash) = ([7; 32], [8; 32]);
         let victory = Victory::of(TokenId(41), 200, at).unwrap();
