@@ -1,4 +1,4 @@
-"""Asks the program whether it knows the command lines and variables in deploy/ and its manual.
+"""Checks that the program knows the command lines and variables in deploy/ and the manual.
 
 python3 scripts/deploy-commands.py PROGRAM MANIFEST…, from the top of the repository. A command is
 run with a last word `--help`: it does nothing, but only after it has read what stands before.
@@ -17,20 +17,20 @@ program, manifests = sys.argv[1], sys.argv[2:]
 
 
 def of_dockerfile(text):
-    """What images start, and how they are asked for their health."""
+    """The commands of images, and their health checks."""
     for kind, words in re.findall(r"(HEALTHCHECK|^CMD|^ *CMD)[^\[]*(\[.*\])", text, re.MULTILINE):
         words = json.loads(words)
         yield words[1:] if words[0] == "arbiter" else words
 
 
 def of_units(text):
-    """What units start; their users' own options are not there yet."""
+    """The commands of units, without options from their environment files."""
     for line in re.findall(r"^ExecStart=(.*)$", text, re.MULTILINE):
         yield [word for word in line.split()[1:] if not word.startswith("$")]
 
 
 def of_manifest(thing):
-    """What containers are started with, and probes that run a program."""
+    """The commands of containers, and probes that run a program."""
     if isinstance(thing, list):
         for part in thing:
             yield from of_manifest(part)
@@ -45,10 +45,10 @@ def of_manifest(thing):
 
 
 def of_manual(text):
-    """Commands in the manual, but for the dots that stand for something else."""
+    """Commands in the manual, without ellipses."""
     for block in re.findall(r"^```sh\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
         for line in block.replace("\\\n", " ").splitlines():
-            # What is in brackets is a command of its own.
+            # Text in brackets is a separate command.
             line = re.sub(r"\$\(cat [^)]*\)", "TEXT", line)
             begin, end = r"(?:^|&& |\| |-- )arbiter ", r"(?=&&|\||\)|>|$)"
             for part in re.findall(begin + "(.*?)" + end, line):
@@ -56,7 +56,7 @@ def of_manual(text):
 
 
 def commands():
-    """Where each command stands, and its words after `arbiter`."""
+    """Each command's location, and its words after `arbiter`."""
     def read(name):
         return pathlib.Path(name).read_text(encoding="utf-8")
 
@@ -74,7 +74,7 @@ def commands():
 
 
 def run(words):
-    """What the program says about a command."""
+    """The program's output for a command."""
     return subprocess.run(
         [program, *words, "--help"], capture_output=True, text=True, check=False, timeout=60
     )
@@ -89,7 +89,7 @@ def variables():
 
 
 def main():
-    """Says what the program does not know."""
+    """Prints what the program does not know."""
     seen, wrong = 0, 0
     for where, words in commands():
         seen += 1

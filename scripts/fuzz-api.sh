@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Lets a fuzzer that reads the interface's description (schemathesis) ask a running coordinator
-# everything the description allows, and much that it does not, as the public and as an
-# administrator: no answer may be a failure of ours, nor anything that the description does not say.
-# Takes about two minutes; what it found is left in the build directory, below `fuzz-api`.
-# Further words: the program (target/debug/arbiter).
+# Fuzzes the API of a running coordinator with schemathesis, from its OpenAPI description, with valid
+# and invalid requests, without a token and as an administrator. No response may be a server error or
+# differ from the description. Takes about two minutes. Reports are in the build directory, below
+# `fuzz-api`.
+# Argument: the program (default: target/debug/arbiter).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/prepare.sh
@@ -12,7 +12,7 @@ install_missing
 
 built=$(realpath "${CARGO_TARGET_DIR:-target}")
 arbiter=$(realpath "${1:-$built/debug/arbiter}")
-[ -x "$arbiter" ] || { echo "error: $arbiter is missing; cargo build makes it" >&2; exit 2; }
+[ -x "$arbiter" ] || { echo "error: $arbiter is missing; run cargo build" >&2; exit 2; }
 tools=$built/fuzz-api-tools
 wanted='schemathesis==4.32.5'
 if [ "$(cat "$tools/wanted" 2>/dev/null)" != "$wanted" ]; then
@@ -26,7 +26,7 @@ rm -rf "$reports"
 mkdir -p "$reports"
 
 scratch=$(mktemp -d)
-# Where we are root, Postgres runs as somebody else, who has to get there.
+# As root, Postgres runs as another user, who must have access.
 chmod a+x "$scratch"
 server=
 leave() {
@@ -68,7 +68,7 @@ EOF
 "$arbiter" tournament start cup
 "$arbiter" tournament watch cup >/dev/null
 
-# What there is to be found; without this most answers would be 404.
+# Data to request; without it most responses would be 404.
 edition=$("$arbiter" tournament show cup --json |
     python3 -c 'import json, sys; print(json.load(sys.stdin)["editions"][0]["id"])')
 cat >"$scratch/known.toml" <<EOF
@@ -86,8 +86,7 @@ parameters = { "path.edition" = 1 }
 EOF
 : >"$scratch/unknown.toml"
 
-# What a list of a played tournament cannot tell is no fault: 409 where there is no record or no
-# edition, 429 where too much is asked for at once.
+# Not errors: 409 if there is no record or edition, 429 for too many requests.
 cat >"$scratch/checks.toml" <<EOF
 [cache]
 enabled = false

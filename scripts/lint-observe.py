@@ -1,4 +1,4 @@
-"""Checks what promtool does not see in deploy/observe, from the top of the repository.
+"""Checks in deploy/observe what promtool does not. Run it at the top of the repository.
 
 The dashboard's queries are given to promtool as rules; panels have different numbers and do not
 overlap; every alert's runbook is a section of the manual.
@@ -22,7 +22,7 @@ def read(path):
 
 
 def sections(path):
-    """The addresses of the sections of a page, as they are made of their titles."""
+    """The anchors of a page's sections, made from their titles."""
     titles = re.findall(r"^#+ (.*)$", read(path), re.MULTILINE)
     return {re.sub(r"[^a-z0-9 -]", "", title.lower()).replace(" ", "-") for title in titles}
 
@@ -39,7 +39,7 @@ def check_queries(queries):
 
 
 def check_dashboard():
-    """What is wrong with the dashboard."""
+    """Mistakes in the dashboard."""
     panels = json.loads(read(OBSERVE / "grafana.json"))["panels"]
     wrong, taken = [], set()
     if len({panel["id"] for panel in panels}) != len(panels):
@@ -57,7 +57,7 @@ def check_dashboard():
 
 
 def check_alerts():
-    """What is wrong with the alerts."""
+    """Mistakes in the alerts."""
     wrong = []
     for group in yaml.safe_load(read(OBSERVE / "alerts.yaml"))["groups"]:
         for rule in group["rules"]:
@@ -70,7 +70,7 @@ def check_alerts():
 
 
 def main():
-    """Says what is wrong."""
+    """Prints all mistakes."""
     wrong = check_dashboard() + check_alerts()
     for line in wrong:
         print(line, file=sys.stderr)

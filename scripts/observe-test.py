@@ -1,4 +1,4 @@
-"""Plays a tournament under the eyes of a real Prometheus, and asks it what operators ask.
+"""Plays a tournament while a real Prometheus collects metrics, and runs operators' queries.
 
 python3 scripts/observe-test.py PROGRAM, from the top of the repository, with `prometheus` and
 `promtool` on the PATH. Every query of the dashboard has to return numbers, every series that an
@@ -21,9 +21,9 @@ import urllib.request
 
 PROGRAM = sys.argv[1]
 OBSERVE = pathlib.Path("deploy/observe")
-# However busy the machine is.
+# Long enough for a busy machine.
 SOON = 300
-# How often Prometheus looks: an edition is over within a second.
+# The scrape interval: an edition is over within a second.
 LOOK = "200ms"
 
 TOURNAMENT = """
@@ -40,7 +40,7 @@ window = "1s"
 bots = ["{bots}/house", "{bots}/center", "{rascal}"]
 """
 
-# Series of coordinators that say the same as a statement.
+# Series of coordinators, and statements with the same value.
 EQUAL = {
     "sum(arbiter_matches_counted_total)": "SELECT count(*) FROM results",
     "sum(arbiter_faults_total)": "SELECT count(*) FROM faults",
@@ -93,7 +93,7 @@ def fetch(address):
 
 
 class Site:
-    """Everything on this machine, and what watches it."""
+    """All services on this machine, and Prometheus."""
 
     def __init__(self, directory):
         self.directory = directory
@@ -114,7 +114,7 @@ class Site:
             raise
 
     def watch(self, log):
-        """Starts a Prometheus that looks often, and waits until it does for the first time: it may
+        """Starts a Prometheus with a short scrape interval, and waits for the first scrape: it may
         be ready seconds before."""
         config = self.directory / "prometheus.yaml"
         rules = (OBSERVE / "alerts.yaml").resolve()
@@ -132,7 +132,7 @@ class Site:
         wait("Prometheus looks", lambda: self.value("up") == 1)
 
     def ask(self, path, **words):
-        """What Prometheus answers."""
+        """The response of Prometheus."""
         query = urllib.parse.urlencode(words)
         answer = fetch(f"http://{self.watcher}/api/v1/{path}?{query}")
         return json.loads(answer)["data"] if answer else None
@@ -170,7 +170,7 @@ class Site:
         return float(done.stdout)
 
     def stop(self):
-        """Ends what was started here."""
+        """Ends all services."""
         started = [one for one in (self.prometheus, self.up) if one]
         for one in started:
             one.terminate()
@@ -222,7 +222,7 @@ def check_dashboard(site, since):
             query = target["expr"].replace("$__rate_interval", "1m")
 
             def answered(query=query):
-                # A rate is that of something which happened between two looks.
+                # A rate needs an increase between two scrapes.
                 fetch(f"http://{site.pages}/")
                 return site.had_numbers(query, since)
 
@@ -253,7 +253,7 @@ def check_alerts(site, since):
 
 
 def check_counters(site):
-    """Counters are exactly what SQL counts, once Prometheus has looked after the last of it."""
+    """Counters equal what SQL counts, once Prometheus has scraped the last change."""
     wrong = 0
     for query, statement in EQUAL.items():
         due = site.sql(statement)
@@ -287,9 +287,9 @@ def check_text(text):
 
 
 def main():
-    """Says what does not hold."""
+    """Prints all mistakes."""
     with tempfile.TemporaryDirectory() as directory:
-        # Where we are root, Postgres runs as somebody else, who has to get there.
+        # As root, Postgres runs as another user, who must have access.
         os.chmod(directory, 0o711)
         since = time.time()
         site = Site(pathlib.Path(directory))

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Plays a tournament under the eyes of a real Prometheus, and asks it everything that the dashboard
-# and the alerts in deploy/observe ask. Takes half a minute. Further words: the program
-# (target/debug/arbiter).
+# Plays a tournament while a real Prometheus collects metrics, and runs every query of the dashboard
+# and the alerts in deploy/observe. Takes half a minute. Argument: the program (default:
+# target/debug/arbiter).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/prepare.sh

@@ -1,6 +1,5 @@
-# Sourced by ./test behind prepare.sh: fetches what the tests in a browser need, as far as it is to
-# be had here. Where it is not, those tests say that they are left out; with ARBITER_BROWSER set
-# they fail instead.
+# Sourced by ./test after prepare.sh: installs what the browser tests need, if possible. Otherwise
+# those tests are skipped with a message; with ARBITER_BROWSER set they fail.
 # shellcheck shell=bash
 
 missing=()
@@ -9,11 +8,11 @@ command -v chromium >/dev/null 2>&1 || command -v google-chrome >/dev/null 2>&1 
 need chromedriver chromium-driver
 if [ ${#missing[@]} -gt 0 ]; then
     missing+=(fonts-dejavu-core)
-    (install_missing) || echo "left out: tests in a browser, for want of ${missing[*]}" >&2
+    (install_missing) || echo "skipped: browser tests (missing: ${missing[*]})" >&2
 fi
 
-# An accessibility linter, in the version that the pages pass. It is run within pages, and no part
-# of what is built.
+# An accessibility linter, in the version that the pages pass. It runs in pages and is not part of
+# the build.
 axe=${CARGO_TARGET_DIR:-target}/axe
 axe_version=4.14.1
 if [ "$(cat "$axe/version" 2>/dev/null)" != "$axe_version" ]; then
@@ -26,7 +25,7 @@ if [ "$(cat "$axe/version" 2>/dev/null)" != "$axe_version" ]; then
         "axe-core@$axe_version"; then
         echo "$axe_version" >"$axe/version"
     else
-        echo "left out: the accessibility linter, which npm did not fetch" >&2
+        echo "skipped: the accessibility linter (npm could not fetch it)" >&2
     fi
 fi
 missing=()

@@ -1,8 +1,8 @@
-# Sourced by ./demo and ./test: installs what is missing where that is allowed, and otherwise
-# says exactly what to install. Needs Rust (https://rustup.rs) and nothing else beforehand.
+# Sourced by ./demo and ./test: installs missing packages if allowed, and otherwise says exactly what
+# to install. Only Rust (https://rustup.rs) must be installed before.
 # shellcheck shell=bash
 
-# need PROGRAM PACKAGE…: remembers the packages if the program is not there.
+# need PROGRAM PACKAGE…: adds the packages to the list if the program is missing.
 missing=()
 need() {
     command -v "$1" >/dev/null 2>&1 || missing+=("${@:2}")

@@ -1,4 +1,4 @@
-"""Plays many tiny matches through real parts, and says what that does to memory, tables and delays.
+"""Plays many tiny matches with real services, and reports memory, table sizes and delays.
 
 python3 scripts/soak.py [--arbiter PROGRAM] [--matches N] [--bots N] [--slots N] [--keep DIR]
 
@@ -39,7 +39,7 @@ def arguments():
 
 
 class Postgres:
-    """A cluster of its own below `folder`, run by somebody who may."""
+    """A private cluster below `folder`, run by an ordinary user."""
 
     def __init__(self, folder):
         self.folder = folder / "postgres"
@@ -93,13 +93,13 @@ def resident(process):
 
 
 def bots(folder, count):
-    """Small bots that play by the rules, badly."""
+    """Small bots that play legal moves, badly."""
     for number in range(count):
         bot = folder / f"bot{number:03}"
         shutil.copytree(ROOT / "bots/rascal", bot)
         manifest = (bot / "bot.toml").read_text()
         (bot / "bot.toml").write_text(manifest.replace('"rascal"', f'"bot{number:03}"'))
-        # Each is another program: the same files would be one version.
+        # Each is a different program: equal files would be one version.
         (bot / "number").write_text(f"{number}\n")
         yield bot
 
@@ -125,7 +125,7 @@ bots = {json.dumps([str(name) for name in names])}
 
 
 class Parts:
-    """The programs that run meanwhile, and how they are told to do something."""
+    """The running programs, and commands to them."""
 
     def __init__(self, program, folder, slots):
         self.program, self.folder = program, folder
@@ -154,7 +154,7 @@ class Parts:
             )
 
     def address(self, log, what):
-        """Where the coordinator says that it serves."""
+        """The address that the coordinator logs."""
         said = re.search(rf'"{what}":"([0-9.:]+)"', log.read_text())
         return said and f"http://{said.group(1)}"
 
@@ -173,7 +173,7 @@ class Parts:
 
 
 def look(parts, started):
-    """How things are."""
+    """The current measurements."""
     sizes = parts.postgres.ask(
         "SELECT relname, pg_total_relation_size(relid), n_live_tup, n_dead_tup "
         "FROM pg_stat_user_tables WHERE pg_total_relation_size(relid) > 1000000"
@@ -192,7 +192,7 @@ def look(parts, started):
 
 
 def hand_out(parts):
-    """How many workers waited no longer for their lot than so many seconds, for a few of these."""
+    """How many lots were handed out within so many seconds, for several limits."""
     address = parts.address(parts.folder / "coordinator.log", "http")
     request = urllib.request.Request(f"{address}/metrics")
     request.add_header("Authorization", f"Bearer {parts.environment['ARBITER_TOKEN']}")
@@ -203,7 +203,7 @@ def hand_out(parts):
 
 
 def grew(looks, key):
-    """How much memory a program took more at the end than at a quarter of the way, in megabytes."""
+    """How much more memory a program used at the end than after a quarter, in megabytes."""
     early = [each[key] for each in looks if each["counted"] >= looks[-1]["counted"] / 4]
     return looks[-1][key] - early[0], max(16.0, early[0] / 10)
 
@@ -244,7 +244,7 @@ def main():
         wrong.append(f"tournament check: {checked.stdout}{checked.stderr}")
     for part in ("coordinator", "worker"):
         more, allowed = grew(looks, f"{part}_mb")
-        print(f"{part}: {more:+.1f} MB since a quarter of the way (allowed {allowed:.0f})")
+        print(f"{part}: {more:+.1f} MB since the first quarter (allowed {allowed:.0f})")
         if more > allowed:
             wrong.append(f"the {part}'s memory grew by {more:.0f} MB")
     waits = hand_out(parts)

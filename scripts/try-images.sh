@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Tries deploy/Dockerfile and deploy/compose.yaml without a container engine: makes what the images
-# are made of, Debian with the packages that the file names, and starts the worker in a container
-# with the rights that compose.yaml leaves it. Takes three minutes and 1.5 GB; for root, on Debian.
-# Further words: the program to put into it (target/debug/arbiter).
+# Tests deploy/Dockerfile and deploy/compose.yaml without a container engine: builds the contents of
+# the images (Debian with the packages of the Dockerfile), and starts the worker in a container with
+# the capabilities of compose.yaml. Takes three minutes and 1.5 GB; for root, on Debian.
+# Argument: the program to install (default: target/debug/arbiter).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/prepare.sh
@@ -19,7 +19,7 @@ leave() {
 }
 trap leave EXIT
 
-# packages STAGE: what the stage of the Dockerfile installs.
+# packages STAGE: the packages that the stage of the Dockerfile installs.
 packages() {
     sed -n "/^FROM .* AS $1\$/,/^FROM /p" deploy/Dockerfile |
         sed -n '/apt-get install/,/&& rm/p' |
@@ -48,7 +48,7 @@ install -m 755 deploy/container/start "$root/usr/local/bin/arbiter-start"
 
 echo "base: $(packages base)"
 add "$(packages base)"
-# The secret has been read if what is wrong with it is told.
+# The secret was read if the error is about its contents.
 echo 'mysql://secret' >"$root/tmp/url"
 said=$(chroot "$root" env -i PATH="$PATH" ARBITER_DATABASE_URL_FILE=/tmp/url \
     arbiter-start coordinator 2>&1) && exit 1
@@ -60,7 +60,7 @@ umount "$root/proc"
 cp -r bots "$root/opt/bots"
 rm -f "$root"/opt/bots/*/*/bot
 
-# contain WORD…: runs a command as compose.yaml runs a worker.
+# contain WORD…: runs a command like compose.yaml runs a worker.
 contain() {
     python3 - "$scratch/bundle" "$@" <<'END'
 import json, pathlib, re, subprocess, sys

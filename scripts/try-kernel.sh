@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# Tries the sandbox in a machine of its own: boots Debian's kernel with the unified control-group
-# hierarchy, which many containers and rented machines do not have, and runs there `arbiter doctor`,
-# the sandbox tests and two tournaments at --sandbox strict. The log ends with the level that held.
-# To be run by hand, and by scripts/nightly; for root, on Debian. Takes 5 GB. Where there is no KVM,
-# or none that works, the processor is emulated, which takes half an hour.
-# Further words: the program (by default it is built: cargo build --release), and the program of the
-# sandbox tests (cargo test -p arbiter-worker --test sandbox --no-run says where it is).
-# Variables: KERNEL, a package of Debian (linux-image-cloud-amd64); ACCEL, how the processor is run
-# (kvm or tcg; by default tried); PATIENCE, when the machine is given up, in seconds (5400); TESTS,
-# parts of the names of the sandbox tests to run (all).
+# Tests the sandbox in a virtual machine: boots Debian's kernel with control groups v2, which many
+# containers and rented machines do not have, and runs `arbiter doctor`, the sandbox tests and two
+# tournaments with --sandbox strict. The log ends with the level of the sandbox.
+# Run it by hand or by scripts/nightly; for root, on Debian. Takes 5 GB. Without a working KVM the
+# processor is emulated, which takes half an hour.
+# Arguments: the program (default: built by cargo build --release), and the program of the sandbox
+# tests (cargo test -p arbiter-worker --test sandbox --no-run prints its path).
+# Variables: KERNEL, a Debian package (default: linux-image-cloud-amd64); ACCEL, kvm or tcg (default:
+# detected); PATIENCE, the time limit in seconds (default: 5400); TESTS, parts of the names of the
+# sandbox tests to run (default: all).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/prepare.sh
@@ -39,10 +39,10 @@ trap 'rm -rf --one-file-system "$scratch"' EXIT
 
 echo "packages: $kernel"
 mkdir "$scratch/packages"
-# Whoever apt runs its downloads as has to get there.
+# The user of apt's downloads must have access.
 chmod 755 "$scratch"
 chmod 777 "$scratch/packages"
-# The name without a version stands for the newest.
+# The name without a version is the newest one.
 newest=$(apt-cache depends "$kernel" | sed -n '/linux-image-[0-9]/s/.*Depends: //p' | head -n 1)
 (cd "$scratch/packages" && apt-get download -qq "${newest:-$kernel}" busybox-static)
 for package in "$scratch"/packages/*.deb; do
@@ -52,7 +52,7 @@ image=$(echo "$scratch"/kernel/boot/vmlinuz-*)
 version=${image##*/vmlinuz-}
 
 echo "root: Debian $release"
-# What bots, Postgres and the tests need; compilers, as some attacks are written in C.
+# The packages for bots, Postgres and tests; compilers, because some attacks are written in C.
 debootstrap --variant=minbase \
     --include=gcc,iproute2,kmod,libc6-dev,perl,postgresql,procps,python3 \
     "$release" "$root" >"$scratch/log" || {
@@ -61,16 +61,16 @@ debootstrap --variant=minbase \
 }
 install -m 755 "$arbiter" "$root/usr/local/bin/arbiter"
 install -m 755 "$tests" "$root/usr/local/bin/sandbox-tests"
-# The tests look for their programs where they were built.
+# The tests expect their programs where they were built.
 mkdir -p "$root$PWD/worker/tests" "$root/opt"
 cp -r worker/tests/attacks worker/tests/programs "$root$PWD/worker/tests"
 cp -r bots deploy/tournaments "$root/opt"
 mkdir "$root/opt/deploy"
 mv "$root/opt/tournaments" "$root/opt/deploy"
 find "$root/opt/bots" -type f -name bot -delete
-# Without the house's bots, which need Rust to be built.
+# Without the house bots, whose build needs Rust.
 sed -i '/house",$/d' "$root"/opt/deploy/tournaments/quick/*.toml
-# Answers take longer where the processor is emulated.
+# Replies take longer with an emulated processor.
 sed -i '/^\[schedule\]/i [params]\nmove_limit = "20s"\n' \
     "$root"/opt/deploy/tournaments/quick/{gomoku,tricks}.toml
 cp -r "$scratch/kernel/lib/modules" "$root/usr/lib"
@@ -80,7 +80,7 @@ echo "${TESTS:-}" >"$root/etc/tests"
 
 cat >"$root/run-everything" <<'END'
 #!/bin/bash
-# The machine's first process: what systemd would set up, and then all that is to be tried.
+# Init of the virtual machine: does what systemd would, and then runs all tests.
 set -o pipefail
 mount -t proc proc /proc
 mount -t sysfs sys /sys
@@ -103,7 +103,7 @@ try() {
 }
 failed=0
 
-# edition T: what the names of the matches of its newest edition begin with.
+# edition T: the prefix of the match ids of its newest edition.
 edition() {
     arbiter tournament show "$1" --json |
         python3 -c 'import json, sys; print(json.load(sys.stdin)["editions"][0]["id"])'
@@ -152,7 +152,7 @@ try sandbox-tests $(cat /etc/tests)
 try tournaments
 step "level"
 [ "$failed" -eq 0 ] || echo "something failed: see above"
-# What a match says is what its bots were held by.
+# The sandbox level that a match recorded.
 level=$(sed -n 's/.*"level":"\([^"]*\)".*/\1/p' /tmp/matches | sort -u)
 echo "level: ${level:-none}"
 sync
@@ -164,7 +164,7 @@ chmod 755 "$root/run-everything"
 echo "disk"
 truncate -s 3G "$scratch/disk"
 mkfs.ext4 -q -d "$root" -E root_owner=0:0 "$scratch/disk"
-# What the kernel needs to find the disk, and somebody who loads it.
+# The modules that the kernel needs to find the disk, and a program to load them.
 first=$scratch/first
 mkdir -p "$first/bin" "$first/new"
 cp "$scratch/kernel/bin/busybox" "$first/bin"
@@ -185,7 +185,7 @@ END
 chmod 755 "$first/init"
 (cd "$first" && find . | cpio -o -H newc --quiet | gzip >"$scratch/initrd")
 
-# machine ACCEL WORD…: runs a machine with this processor and further options.
+# machine ACCEL WORD…: runs a virtual machine with this accelerator and further options.
 machine() {
     qemu-system-x86_64 -machine "q35,accel=$1" -cpu max -nodefaults -no-user-config \
         -display none -serial stdio -nic none -no-reboot -kernel "$image" "${@:2}" </dev/null
@@ -193,14 +193,14 @@ machine() {
 export -f machine
 export image
 
-# A KVM inside of another one may be there, and do nothing.
+# Nested KVM may exist but not work.
 accel=${ACCEL:-}
 if [ -z "$accel" ]; then
     accel=tcg
     [ ! -w /dev/kvm ] || ! timeout 60 bash -c 'machine kvm -m 512M \
         -append "console=ttyS0 panic=-1" 2>/dev/null | grep -qm 1 "Linux version"' || accel=kvm
 fi
-# Deadlines of the tests are for real processors.
+# The deadlines of the tests are for real processors.
 slower=1
 [ "$accel" = kvm ] || slower=8
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Keeps records in a real server that speaks S3 (coordinator/tests/record_store.rs): moto, from PyPI, in an
+# Stores records in a real S3 server (coordinator/tests/record_store.rs): moto, from PyPI, in an
 # environment below target/.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -19,7 +19,7 @@ server=$!
 trap 'kill "$server" 2>/dev/null || true; wait "$server" || true' EXIT
 export AWS_ACCESS_KEY_ID=arbiter AWS_SECRET_ACCESS_KEY=arbiter AWS_REGION=us-east-1
 export AWS_ENDPOINT_URL=http://127.0.0.1:$port AWS_ALLOW_HTTP=true
-# The server's first answer takes a second; then the bucket is made.
+# Wait for the server's first response (a second), then create the bucket.
 until curl --silent --fail --output /dev/null --request PUT "$AWS_ENDPOINT_URL/arbiter"; do
     kill -0 "$server" || { cat "$log" >&2; exit 1; }
     sleep 0.2
@@ -27,5 +27,5 @@ done
 ARBITER_TRY_S3=s3://arbiter/some/records cargo test --workspace --test record_store
 puts=$(grep -c 'PUT /arbiter/some/records/' "$log")
 gets=$(grep -c 'GET /arbiter/some/records/' "$log")
-echo "the server was asked: $puts packs put, $gets records read"
+echo "requests to the server: $puts record objects written, $gets records read"
 [ "$puts" -gt 0 ] && [ "$gets" -gt 0 ]

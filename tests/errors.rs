@@ -76,18 +76,18 @@ fn in_layers(bots: &Bots, words: &[&str]) -> Output {
     command.args(words).output().unwrap()
 }
 
-/// The level that the doctor gives a machine.
+/// The level that the doctor reports.
 fn level(doctor: &Output) -> String {
     let found = String::from_utf8_lossy(&doctor.stdout);
     let first = found.lines().next().and_then(|row| row.split_whitespace().last());
     first.unwrap().to_owned()
 }
 
-/// What the doctor says in layers upon layers; nothing if these make no difference here.
+/// The doctor's output with TMPDIR on an overlay; none if that makes no difference here.
 fn doctor_in_layers(bots: &Bots, arbiter: &str) -> Option<Output> {
     let plain = level(&run(&["doctor"]));
     if ["C", "D"].contains(&&*plain) || !in_layers(bots, &["true"]).status.success() {
-        eprintln!("left out: there are no walls here, or nothing may be mounted");
+        eprintln!("skipped: no namespaces here, or mounts are not allowed");
         return None;
     }
     Some(in_layers(bots, &[arbiter, "doctor"]))
@@ -103,9 +103,9 @@ fn the_doctor_finds_what_no_bot_could_be_seated_on() {
     let Some(doctor) = doctor_in_layers(&bots, arbiter) else { return };
     let found = String::from_utf8_lossy(&doctor.stdout);
     assert_eq!(doctor.status.code(), Some(1), "{found}{}", String::from_utf8_lossy(&doctor.stderr));
-    assert!(found.contains("cannot lay the bot's directory over its program"), "{found}");
+    assert!(found.contains("cannot mount the bot's directory over its program"), "{found}");
     assert!(found.contains("TMPDIR"), "{found}");
-    // Without Landlock there is no fence either.
+    // Landlock may be missing as well.
     if level(&doctor) == "C" {
         let played = in_layers(&bots, &[arbiter, "play", "gomoku", &good, &good]);
         assert_eq!(played.status.code(), Some(0), "{}", String::from_utf8_lossy(&played.stderr));
@@ -120,7 +120,7 @@ fn up_runs_no_bots_without_namespaces_unless_told_to() {
     let arbiter = arbiter.get_program().to_str().unwrap();
     let Some(doctor) = doctor_in_layers(&bots, arbiter) else { return };
     if level(&doctor) != "C" {
-        eprintln!("left out: there is no fence here");
+        eprintln!("skipped: no Landlock here");
         return;
     }
     let data = tempfile::tempdir().unwrap();
@@ -131,7 +131,7 @@ fn up_runs_no_bots_without_namespaces_unless_told_to() {
     let up = in_layers(&bots, &[&up[..], &ports].concat());
     let said = String::from_utf8_lossy(&up.stderr);
     assert_eq!(up.status.code(), Some(3), "{said}");
-    for part in ["level C only", "cannot lay the bot's directory", "--sandbox landlock"] {
+    for part in ["level C only", "cannot mount the bot's directory", "--sandbox landlock"] {
         assert!(said.contains(part), "{part}: {said}");
     }
 }

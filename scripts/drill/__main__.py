@@ -1,25 +1,25 @@
-"""A fault drill: tournaments are played while everything that can fail does.
+"""A fault drill: plays tournaments while everything that can fail fails.
 
     python3 scripts/drill [--arbiter PROGRAM] [--matches N] [--faults N] [--kinds A,B] [--seed TEXT]
                           [--small] [--keep DIR] [--list]
 
-The drill starts a private Postgres, two coordinators over it, and three workers that know both.
-They play tournaments of all five games between bots that read no clock. Meanwhile faults happen, of
-kinds and at moments that are drawn from the seed: programs are killed and stopped, networks cut,
-disks filled, tables locked, clocks set wrong, rows damaged. One fault follows another as soon as
-play has gone on; some begin while another one lasts. The same tournaments are played first without
-any fault, by one coordinator and one worker.
+The drill starts a private Postgres, two coordinators with it, and three workers that know both.
+They play tournaments of all five games between bots that read no clock. Meanwhile faults happen.
+The seed determines their kinds and times: programs are killed and stopped, networks cut, disks
+filled, tables locked, clocks set wrong, rows damaged. The next fault starts as soon as play
+continues; some start during another one. Before that, one coordinator and one worker play the same
+tournaments without faults.
 
-The drill is good (exit code 0) if, a minute after the last fault and once the remaining matches can
-have been played, every edition is complete, each match counted once, nothing was set aside or
-suspended, no report is left, no program ended by itself, and the leaderboards are those of the
-undisturbed run. After each fault, play must go on within a minute. Otherwise the exit code is 1,
-and each thing that is wrong is named.
+The drill passes (exit code 0) if, a minute after the last fault and once the remaining matches can
+have been played, every edition is complete, each match is counted once, nothing was set aside or
+suspended, no report is left, no program ended by itself, and the leaderboards equal those of the
+undisturbed run. After each fault, play must continue within a minute. Otherwise the exit code is 1,
+and every error is listed.
 
 It needs Linux, Postgres 14 or newer, setpriv, cc, python3 3.11 and perl. Root is needed for kinds
-that mount file systems (--list says which); they are left out otherwise. Everything is below a
-temporary folder and in a mount namespace of its own, and is gone when the drill is. A drill that is
-killed by SIGKILL leaves that folder, but no process and no mount.
+that mount file systems (--list says which); they are skipped otherwise. Everything is in a
+temporary directory and a separate mount namespace, and is removed at the end. A drill that is
+killed by SIGKILL leaves that directory, but no process and no mount.
 
 Examples:
     python3 scripts/drill                                  # 300 faults, one to two hours
@@ -71,7 +71,7 @@ def arguments():
 
 
 def chosen(wanted):
-    """The kinds that are wanted."""
+    """The selected kinds."""
     if not wanted.kinds:
         return [kind for kind in faults.KINDS.values() if kind.small or not wanted.small]
     names = wanted.kinds.split(",")
@@ -82,12 +82,12 @@ def chosen(wanted):
 
 
 def prepare_process():
-    """Takes care that nothing outlives this process; whether it may mount file systems."""
-    # Programs that lose their parent become children of this one.
+    """Ensures that nothing outlives this process. Returns whether it may mount file systems."""
+    # Orphans become children of this process.
     LIBC.prctl(SUBREAPER, 1, 0, 0, 0)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda number, _: sys.exit(128 + number))
-    # What is mounted here is mounted for nobody else, and gone with the last of these processes.
+    # Mounts here are private, and go away with the last of these processes.
     if os.geteuid() != 0 or LIBC.unshare(NEW_MOUNTS) != 0:
         return False
     command = ["mount", "--make-rprivate", "/"]
@@ -95,13 +95,13 @@ def prepare_process():
 
 
 def deafen():
-    """Nothing interrupts the end: a second Ctrl-C leaves nothing behind either."""
+    """Ignores signals during the clean-up, so that a second Ctrl-C leaves nothing behind."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
 
 
 def play_undisturbed(wanted, folder, contests):
-    """The leaderboards without any fault, and seconds a match."""
+    """The leaderboards without faults, and the seconds for a match."""
     parts = programs.Parts(
         wanted.arbiter, folder / "undisturbed", False, 1, 1, 2, wanted.lease, None
     )
@@ -128,7 +128,7 @@ def play_undisturbed(wanted, folder, contests):
 
 
 def end(parts, logs):
-    """Ends all parts and removes what they cannot remove themselves any more."""
+    """Ends all parts and removes what they left."""
     parts.close()
     if logs:
         logs.mkdir(parents=True, exist_ok=True)
@@ -148,7 +148,7 @@ def end(parts, logs):
 
 
 def disturb(wanted, folder, contests, may_mount, boards, pace):
-    """The drill itself: what is wrong in the end."""
+    """Runs the drill, and returns the errors."""
     megabytes = 1024 if wanted.small else 8192
     parts = programs.Parts(
         wanted.arbiter, folder / "drill", may_mount, 2, 3, 2, wanted.lease, megabytes
@@ -157,15 +157,15 @@ def disturb(wanted, folder, contests, may_mount, boards, pace):
     try:
         parts.begin(contests, 1)
         course = drill.Drill(parts, contests, wanted.seed, wanted.small, pace)
-        programs.wait(lambda: course.sampler.latest, "the database is not seen", 30)
+        programs.wait(lambda: course.sampler.latest, "cannot reach the database", 30)
         missing = faults.missing(course)
         for name, why in missing.items():
-            course.say(f"left out: {name} {why}")
+            course.say(f"skipped: {name} {why}")
         kinds = [kind for kind in chosen(wanted) if kind.name not in missing]
         count = wanted.faults or (len(kinds) if wanted.small else 300)
         course.run(drill.plan(wanted.seed, kinds, count))
         took = course.finish()
-        course.say(f"waited {took:.1f} s for what was still to be played")
+        course.say(f"waited {took:.1f} s for the remaining matches")
         wrong = course.failures + checks.check_all(course, boards)
         counted = parts.postgres.ask(checks.FAULTS)
         results = parts.postgres.one("SELECT count(*) FROM results WHERE source_edition IS NULL")
@@ -176,7 +176,7 @@ def disturb(wanted, folder, contests, may_mount, boards, pace):
         took = course.elapsed()
         print(f"\n{results} matches were played for {editions} editions in {took:.0f} s")
         if parts.early_ends:
-            print(f"coordinators that could not start and were started again: {parts.early_ends}")
+            print(f"coordinators that failed to start and were restarted: {parts.early_ends}")
         return wrong
     finally:
         deafen()
@@ -195,7 +195,7 @@ def main():
         return
     wanted.arbiter = wanted.arbiter.resolve()
     if not wanted.arbiter.exists():
-        sys.exit(f"error: there is no {wanted.arbiter}; build it, or name another with --arbiter")
+        sys.exit(f"error: {wanted.arbiter} does not exist; build it, or use --arbiter")
     chosen(wanted)
     wanted.seed = wanted.seed or str(random.SystemRandom().randrange(1 << 32))
     wanted.lease = wanted.lease or ("10s" if wanted.small else "20s")
@@ -206,7 +206,7 @@ def main():
     folder = pathlib.Path(tempfile.mkdtemp(prefix="arbiter-drill-"))
     folder.chmod(0o755)
     try:
-        # Another build in the middle must not change what is started again.
+        # A build during the drill must not change the program.
         wanted.arbiter = pathlib.Path(shutil.copy(wanted.arbiter, folder / "arbiter"))
         print(f"about {matches} matches, --seed {wanted.seed}", flush=True)
         contests = tournaments.Tournaments(folder, wanted.seed, 4 if wanted.small else 8, matches)
@@ -217,7 +217,7 @@ def main():
         shutil.rmtree(folder, ignore_errors=True)
     for each in wrong:
         print(f"error: {each}", file=sys.stderr)
-    print("all is well" if not wrong else f"{len(wrong)} things are wrong (--seed {wanted.seed})")
+    print("passed" if not wrong else f"failed: {len(wrong)} errors (--seed {wanted.seed})")
     sys.exit(1 if wrong else 0)
 
 

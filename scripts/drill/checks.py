@@ -1,4 +1,4 @@
-"""What must hold when all faults are over, and the table that tells it."""
+"""The checks after all faults, and the summary table."""
 
 import collections
 import itertools
@@ -8,7 +8,7 @@ import statistics
 NEWEST = """(SELECT DISTINCT ON (tournament) * FROM editions
     ORDER BY tournament, number DESC) AS e JOIN tournaments t ON t.id = e.tournament"""
 
-# What is wrong, and a statement that lists it; nothing must be listed.
+# Descriptions of errors, and statements that list them; they must list nothing.
 EXACT = [
     (
         "matches without a result (lost), or results without a match",
@@ -34,7 +34,7 @@ EXACT = [
         OR e.matches <> (SELECT count(*) FROM matches m WHERE m.edition = e.id)""",
     ),
     (
-        "bots in whose sums there are not just their matches",
+        "bots whose standings do not count exactly their matches",
         f"""SELECT t.name, count(*) FROM entrants n JOIN {NEWEST} ON e.id = n.edition
         LEFT JOIN standings s ON s.edition = n.edition AND s.entrant = n.entrant
         WHERE s.matches IS DISTINCT FROM (SELECT nullif(count(*), 0) FROM matches m
@@ -49,7 +49,7 @@ EXACT = [
     ),
 ]
 
-# The same, for what a fault of ours must never bring about.
+# The same, for what infrastructure faults must never cause.
 UNDESERVED = [
     (
         "lots that were set aside",
@@ -78,7 +78,7 @@ UNDESERVED = [
         "SELECT w.name, s.reason FROM suspensions s JOIN workers w ON w.id = s.worker",
     ),
     (
-        "second looks at matches that disagreed",
+        "match audits that disagreed",
         """SELECT kind, state, count(*), min(reason) FROM match_audits
         WHERE state IN ('disagreed', 'unreadable', 'absent') GROUP BY 1, 2""",
     ),
@@ -86,7 +86,7 @@ UNDESERVED = [
 
 
 def state(postgres):
-    """Of each tournament's newest edition: its state, and what is still to come.
+    """For each tournament's newest edition: its state, and the remaining matches.
 
     A version on trial, or an edition that is due, counts as something still to come.
     """
@@ -100,7 +100,7 @@ def state(postgres):
 
 
 def unfinished(postgres):
-    """Tournaments that are not complete, and how far they are."""
+    """Tournaments that are not complete, and their progress."""
     return {
         name: f"edition {what}, {counted} of {planned} matches counted, {due} changes due"
         for name, what, planned, counted, due in state(postgres)
@@ -109,7 +109,7 @@ def unfinished(postgres):
 
 
 def stuck_lots(postgres, name):
-    """What the lots are doing that are not counted."""
+    """The states of lots that are not counted."""
     rows = postgres.ask(f"""
         SELECT l.state, count(*), max(l.not_before) - now() FROM lots l
         JOIN {NEWEST} ON e.id = l.edition AND t.name = '{name}'
@@ -142,7 +142,7 @@ def compare(name, calm, disturbed):
 
 
 def check_all(d, boards):
-    """Everything that is wrong at the end."""
+    """All errors at the end."""
     wrong, postgres = [], d.parts.postgres
     late = unfinished(postgres)
     for name, how in late.items():
@@ -160,7 +160,7 @@ def check_all(d, boards):
 
 
 def check_left(parts):
-    """What programs that have ended must not leave."""
+    """What ended programs must not leave."""
     for worker in parts.workers:
         for path in worker.reports():
             yield f"{worker.name} has a report left: {path.relative_to(worker.spool)}"
@@ -173,8 +173,8 @@ def check_left(parts):
 
 
 def table(events, faults):
-    """The table for people."""
-    lines = ["", f"{'':30}  play went on after its end  longest pause"]
+    """The summary table."""
+    lines = ["", f"{'':30}  play resumed after its end  longest pause"]
     lines += [f"{'kind':24} {'times':>5}  median      worst           in play       faults  aside"]
     kinds = collections.defaultdict(list)
     for event in events:

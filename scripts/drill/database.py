@@ -1,4 +1,4 @@
-"""A private Postgres on a disk of its own, and sessions in it that can be held open."""
+"""A private Postgres on a separate disk, and sessions that can be held open."""
 
 import os
 import pathlib
@@ -15,7 +15,7 @@ CONNECTIONS = 60
 
 
 class DatabaseError(Exception):
-    """Postgres refused a statement, or is not there."""
+    """Postgres refused a statement, or is not reachable."""
 
 
 class Session:
@@ -35,7 +35,7 @@ class Session:
             raise DatabaseError(str(error)) from error
 
     def ask(self, statement):
-        """The rows of the last answer, as lists of texts."""
+        """The rows of the last result, as lists of texts."""
         text = statement.encode() + b"\0"
         try:
             self.socket.sendall(b"Q" + struct.pack("!I", len(text) + 4) + text)
@@ -58,7 +58,7 @@ class Session:
             elif kind == b"E":
                 fields = dict((part[:1], part[1:]) for part in body.split(b"\0") if part)
                 error = fields.get(b"M", b"?").decode(errors="replace")
-                # A session that is ended gets no further message.
+                # A terminated session gets no further message.
                 if fields.get(b"S") in (b"FATAL", b"PANIC"):
                     raise DatabaseError(error)
             elif kind == b"Z":
@@ -91,7 +91,7 @@ class Session:
 
 
 def children(parent):
-    """The processes that a process started and that still run."""
+    """The live descendants of a process."""
     found = []
     for entry in pathlib.Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -105,7 +105,7 @@ def children(parent):
 
 
 class Disk:
-    """A file system of its own in a file, where this user may mount one; else a plain folder."""
+    """A file system in a file if this user may mount one, else a plain directory."""
 
     def __init__(self, folder, megabytes, may_mount):
         self.at = folder / "disk"
@@ -130,7 +130,7 @@ class Disk:
 
 
 def fill(path):
-    """Takes up all room that is left in a file system."""
+    """Fills a file system."""
     with open(path, "ab") as file:
         piece = 64 << 20
         while piece >= 512:
@@ -169,7 +169,7 @@ class Cluster:
         session.close()
 
     def start(self):
-        """Starts the server and waits until it answers."""
+        """Starts the server and waits until it responds."""
         settings = {
             "unix_socket_directories": self.folder,
             "listen_addresses": "127.0.0.1",
@@ -192,7 +192,7 @@ class Cluster:
             time.sleep(0.1)
 
     def stop(self, how):
-        """Ends the server: SIGINT in order, SIGQUIT as a crash does."""
+        """Ends the server: SIGINT in order, SIGQUIT like a crash."""
         self.process.send_signal(how)
         try:
             self.process.wait(60)
@@ -205,7 +205,7 @@ class Cluster:
         return Session(self.folder / f".s.PGSQL.{self.port}", user, database, timeout)
 
     def ask(self, statement, database=USER):
-        """Asks once, in a session of its own."""
+        """Runs a query in a new session."""
         session = self.session(database=database)
         try:
             return session.ask(statement)

@@ -160,7 +160,7 @@ class Drill:
                 patience -= time.monotonic() - last
             last = time.monotonic()
             yield 0.2
-        self.fail(f"{', '.join(others)} did not go on while {victim} was poisoned")
+        self.fail(f"{', '.join(others)} stalled while {victim} was poisoned")
 
     def try_to_ask(self, statement):
         """Asks, unless a fault of the database lasts; whether it was done."""
@@ -221,13 +221,13 @@ class Drill:
         """Waits until all editions are complete: a minute longer than it takes to play them."""
         began, rest = time.monotonic(), self._rest()
         until = began + SOON + 2 * rest * self.pace
-        self.say(f"all faults are over; {rest} matches to go")
+        self.say(f"all faults are over; {rest} matches remain")
         while time.monotonic() < until:
             self.parts.look()
             # The last submission may open an edition only now.
             if self._rest() > rest:
                 until = time.monotonic() + SOON + 2 * self._rest() * self.pace
-                self.say(f"another edition has opened; {self._rest()} matches to go")
+                self.say(f"another edition has opened; {self._rest()} matches remain")
             rest = self._rest()
             try:
                 if not checks.unfinished(self.parts.postgres):
@@ -285,7 +285,7 @@ class Drill:
         except StopIteration:
             pass
         except DatabaseError as error:
-            self.fail(f"{fault.kind.name}: the drill itself could not go on: {error}")
+            self.fail(f"{fault.kind.name}: the drill failed: {error}")
         finally:
             self.current = None
         fault.ended, fault.at_end = time.monotonic(), self.sampler.latest

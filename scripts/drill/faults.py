@@ -1,8 +1,8 @@
 """The kinds of faults.
 
-Each kind is a generator: it does something, yields how many seconds to wait, and undoes it. What is
-undone in a `finally` is undone even if the drill ends in the middle. `d` is the drill, `r` draws
-arguments from the seed. Two faults of one group never happen at the same time.
+Each kind is a generator: it causes the fault, yields how many seconds to wait, and undoes it. A
+`finally` undoes it even if the drill is interrupted. `d` is the drill, `r` draws arguments from the
+seed. Two faults of one group never happen at the same time.
 """
 
 import dataclasses
@@ -41,18 +41,18 @@ def kind(group, small=False):
 
 
 def missing(d):
-    """The kinds that cannot be had here, and why."""
+    """The kinds that are impossible here, and why."""
     none = {}
     if not d.parts.may_mount:
         for name in ("full-disk", "frozen-disk", "full-spool"):
-            none[name] = "needs root, who may mount file systems"
+            none[name] = "needs root, to mount file systems"
     if not d.parts.shim:
         none["clock-step"] = "needs cc"
     return none
 
 
 def seconds(d, r, least, most):
-    """A duration: a short one more often than a long one, and in the small form the shortest."""
+    """A duration: short ones are more frequent; the small drill uses the shortest."""
     return least if d.small else round(least + (most - least) * r.random() ** 2, 1)
 
 
@@ -66,7 +66,7 @@ def restart_after(d, program, rest):
 
 @kind("coordinator", small=True)
 def kill_leader(d, r):
-    """kill -9 of the coordinator that leads; it is started again after a moment."""
+    """kill -9 of the leading coordinator; it is restarted after a moment."""
     victim = d.parts.leader() or r.choice(d.parts.coordinators)
     d.note(victim=victim.name)
     victim.kill()
@@ -95,7 +95,7 @@ def kill_both_coordinators(d, r):
 
 @kind("coordinator")
 def restart_coordinator(d, r):
-    """SIGTERM of a coordinator, as an upgrade does it, and a new start."""
+    """SIGTERM of a coordinator and a restart, as in an upgrade."""
     victim = r.choice(d.parts.coordinators)
     d.note(victim=victim.name)
     yield from end_and_start(d, victim, [signal.SIGTERM])
@@ -114,7 +114,7 @@ def end_and_start(d, victim, signals):
         d.fail(f"{victim.name} did not end within 90 s of {signals[-1].name}")
         victim.kill()
     elif victim.process.returncode < 0:
-        d.fail(f"{victim.name} was ended by signal {-victim.process.returncode}")
+        d.fail(f"{victim.name} was killed by signal {-victim.process.returncode}")
     victim.start()
 
 
@@ -137,7 +137,7 @@ def stop_coordinator(d, r):
 
 @kind("coordinator")
 def stop_leader_long(d, r):
-    """SIGSTOP of the coordinator that leads for 30 s."""
+    """SIGSTOP of the leading coordinator for 30 s."""
     victim = d.parts.leader() or r.choice(d.parts.coordinators)
     d.note(victim=victim.name, seconds=30)
     yield from stopped(victim, 30)
@@ -161,7 +161,7 @@ def clock_step(d, r):
 
 @kind("worker", small=True)
 def kill_worker(d, r):
-    """kill -9 of a worker; it is started again with the same spool."""
+    """kill -9 of a worker; it is restarted with the same spool."""
     victim = r.choice(d.parts.workers)
     d.note(victim=victim.name)
     victim.kill()
@@ -170,7 +170,7 @@ def kill_worker(d, r):
 
 @kind("worker")
 def stop_worker(d, r):
-    """SIGSTOP of a worker for 2 to 40 s: sometimes longer than its leases hold."""
+    """SIGSTOP of a worker for 2 to 40 s: sometimes longer than its leases last."""
     victim, length = r.choice(d.parts.workers), seconds(d, r, 2, 40)
     d.note(victim=victim.name, seconds=length)
     yield from stopped(victim, length)
@@ -178,7 +178,7 @@ def stop_worker(d, r):
 
 @kind("worker", small=True)
 def drain_worker(d, r):
-    """SIGTERM of a worker, which ends its matches first, and a new start."""
+    """SIGTERM of a worker, which finishes its matches first, and a restart."""
     victim = r.choice(d.parts.workers)
     d.note(victim=victim.name)
     yield from end_and_start(d, victim, [signal.SIGTERM])
@@ -186,7 +186,7 @@ def drain_worker(d, r):
 
 @kind("worker")
 def interrupt_worker_twice(d, r):
-    """SIGINT of a worker, and again: it gives its matches back."""
+    """SIGINT of a worker, twice: it returns its matches."""
     victim = r.choice(d.parts.workers)
     d.note(victim=victim.name)
     yield from end_and_start(d, victim, [signal.SIGINT, signal.SIGINT])
@@ -229,7 +229,7 @@ def cut_worker(d, r):
 
 @kind("network")
 def silent_worker(d, r):
-    """A black hole between a worker and both coordinators for 20 s: no byte, no end."""
+    """A black hole between a worker and both coordinators for 20 s: no data, no close."""
     victim = r.choice(d.parts.workers)
     d.note(victim=victim.name, seconds=20)
     yield from links_in(network.HOLE, victim.links, 20)
@@ -274,7 +274,7 @@ def slow_database(d, r):
 
 @kind("database")
 def restart_postgres(d, r):
-    """Fast shutdown of Postgres, and a new start after a moment."""
+    """Fast shutdown of Postgres, and a restart after a moment."""
     d.parts.postgres.stop(signal.SIGINT)
     yield seconds(d, r, 0, 8)
     d.parts.postgres.start()
@@ -367,7 +367,7 @@ def read_only(d, r):
 
 @kind("database")
 def no_connections(d, r):
-    """Others take all connections of Postgres for 5 to 20 s."""
+    """Other clients take all connections of Postgres for 5 to 20 s."""
     length, taken = seconds(d, r, 5, 20), []
     d.note(seconds=length)
     deadline = time.monotonic() + length
@@ -387,7 +387,7 @@ def no_connections(d, r):
 
 
 def in_transaction(d, statement, length):
-    """Holds what a statement locks, in a transaction that is never committed."""
+    """Holds the locks of a statement, in a transaction that is never committed."""
     session = d.parts.postgres.session()
     try:
         session.ask("BEGIN; SET LOCAL lock_timeout = '10s'")
@@ -416,7 +416,7 @@ def lock_lots(d, r):
 
 @kind("database")
 def full_disk(d, r):
-    """The disk of Postgres is full for 5 to 25 s. If Postgres ends it is started again."""
+    """The disk of Postgres is full for 5 to 25 s. If Postgres exits, it is restarted."""
     length, postgres = seconds(d, r, 5, 25), d.parts.postgres
     d.note(seconds=length)
     postgres.disk.fill()
@@ -432,7 +432,7 @@ def full_disk(d, r):
 
 @kind("database")
 def frozen_disk(d, r):
-    """fsfreeze: no write to the disk of Postgres ends for 3 to 15 s."""
+    """fsfreeze: no write to the disk of Postgres completes for 3 to 15 s."""
     length, disk = seconds(d, r, 3, 15), d.parts.postgres.disk.at
     d.note(seconds=length)
     # It thaws even if this program is killed.
@@ -468,7 +468,7 @@ def poisoned(d, victim, poison, antidote, length):
 
 
 def trigger(d, r, table, event, condition):
-    """A trigger that fails for one tournament: what makes it and what drops it."""
+    """A trigger that fails for one tournament: the statements to create and to drop it."""
     victim = r.choice(d.tournaments.names)
     condition = condition.format(victim=victim)
     poison = f"""
@@ -500,7 +500,7 @@ def poison_counting(d, r):
 
 @kind("poison")
 def poison_planning(d, r):
-    """Opening an edition of one tournament fails, and one is due."""
+    """Opening an edition of one tournament fails while one is due."""
     condition = "NEW.tournament = (SELECT id FROM tournaments WHERE name = '{victim}')"
     poison = trigger(d, r, "editions", "INSERT", condition)
     d.submit_later(poison[0])
@@ -516,7 +516,7 @@ def poison_leasing(d, r):
 
 @kind("poison")
 def poison_match(d, r):
-    """A planned match names bots that do not exist, as after a damaged page."""
+    """A planned match has bots that do not exist, as after a damaged page."""
     found = d.parts.postgres.ask("""
         SELECT m.edition, m.number, m.seats::text, t.name FROM lots l
         JOIN matches m ON m.edition = l.edition AND m.number = l.first_match

@@ -1,4 +1,4 @@
-//! The attacks, and the submission that each is made of.
+//! The attacks, and their submissions.
 
 use std::fs::{self, Permissions};
 use std::io::{Cursor, Write as _};
@@ -9,21 +9,21 @@ use std::process::Command;
 use zip::ZipWriter;
 use zip::write::SimpleFileOptions;
 
-/// Set to `all`, this makes the test run every program of the folder.
+/// If `all`, the test runs every program of the directory.
 const CHOICE: &str = "ARBITER_ATTACKS";
-/// Where the hostile programs are.
+/// The directory of the hostile programs.
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/worker/tests/attacks");
-/// A program that takes seconds to die, for which an honest match has to wait.
+/// A program that takes seconds to die. An honest match must wait for it.
 const SLOW_DEATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/attacks/slow_death.c");
-/// What shares the folder with them.
+/// Files in the directory that are no attacks.
 const NO_ATTACKS: [&str; 3] = ["attack.py", "honest.py", "rival.py"];
-/// Programs whose output goes to the referee; that of the others goes to their standard error,
-/// since the first line of it would end the match.
+/// Programs whose output goes to the referee. That of others goes to standard error: its first line
+/// would end the match.
 const TALKING: [&str; 2] = ["reopening.py", "stdout_flood.py"];
-/// A program for which another process in its jail is a breach: here that is its shell.
+/// A program that reports other processes in its jail as a breach. Here that is its shell.
 pub(crate) const ALONE: &str = "proc_walk.py";
 
-/// What is run unless all programs are: every class of attacks, by what it is aimed at.
+/// The programs that run by default: every class of attacks, by target.
 const CHOSEN: [&str; 44] = [
     // Memory of its own, shared, in files without a name, in the kernel.
     "memory_alone.py",
@@ -60,7 +60,7 @@ const CHOSEN: [&str; 44] = [
     "again_processes.py",
     "again_text_busy.py",
     "again_text_busy_ring.py",
-    // Frozen, deaf, slow to die.
+    // Programs that do not read, stop, or die slowly.
     "deaf.py",
     "exit_race.c",
     "stop_self.py",
@@ -78,7 +78,7 @@ const CHOSEN: [&str; 44] = [
     "stdout_flood.py",
 ];
 
-/// Builds that do what they should not: scripts for `sh`.
+/// Hostile builds: scripts for `sh`.
 const BUILDS: [(&str, &str); 4] = [
     ("a build that leaves a daemon", "sleep 1000 & (setsid sleep 1000 >&- 2>&- &)"),
     ("a build that fills the disk", "cat /dev/zero > big"),
@@ -86,7 +86,7 @@ const BUILDS: [(&str, &str); 4] = [
     ("a build that writes without end", "exec yes"),
 ];
 
-/// Archives that are not what they seem.
+/// Hostile archives.
 const ARCHIVES: [(&str, Archive); 4] = [
     ("an archive with a huge bot.toml", huge_manifest),
     ("an archive that is a bomb", bomb),
@@ -94,8 +94,7 @@ const ARCHIVES: [(&str, Archive); 4] = [
     ("an archive whose names climb", climbing_names),
 ];
 
-/// What these attacks begin with, so that every way to attack has been used when memory is first
-/// looked at.
+/// The first attacks: one of each kind, before memory is measured.
 const WARM_UP: [&str; 5] = [
     "stdout_flood.py",
     "again_text_busy.py",
@@ -121,7 +120,7 @@ enum Kind {
     Archive(Archive),
 }
 
-/// What is submitted.
+/// A submission.
 pub(crate) enum Submission {
     /// A directory, to a tournament of this game.
     Directory(&'static str, PathBuf),
@@ -129,14 +128,14 @@ pub(crate) enum Submission {
     Archive(Vec<u8>),
 }
 
-/// What a bot could try to reach: a secret file, the worker, and a port of this machine.
+/// Targets of attacks: a secret file, the worker, and a port of this machine.
 pub(crate) struct Targets {
     pub(crate) secret: PathBuf,
     pub(crate) worker: i32,
     pub(crate) port: u16,
 }
 
-/// The attacks to be made, and those to begin with.
+/// The attacks to make, and the warm-up.
 pub(crate) fn chosen() -> (Vec<Attack>, Vec<Attack>) {
     let programs = match std::env::var(CHOICE).as_deref() {
         Err(_) => CHOSEN.map(str::to_owned).to_vec(),
@@ -173,7 +172,7 @@ fn programs() -> Vec<String> {
 }
 
 impl Attack {
-    /// Makes the submission, in `directory` if it is one.
+    /// Creates the submission; `directory` is for a program or build.
     pub(crate) fn submission(&self, directory: PathBuf, targets: &Targets) -> Submission {
         let (game, manifest) = match &self.kind {
             Kind::Archive(make) => return Submission::Archive(make()),
@@ -191,7 +190,7 @@ impl Attack {
         Submission::Directory(game, directory)
     }
 
-    /// Puts the program into a directory; the game that it is submitted to, and its manifest.
+    /// Writes the program into a directory. Returns the game to submit it to, and its manifest.
     fn program(
         &self,
         source: &Path,
@@ -204,7 +203,7 @@ impl Attack {
         let heading = text.lines().next().unwrap();
         if heading.ends_with("ends: again") || heading.ends_with("ends: as a forfeit") {
             let program = directory.join("program");
-            // What a decision is about is not for attack.py.
+            // Hide the arguments of a decision from attack.py.
             let text = format!("#!/usr/bin/python3\nimport sys\ndel sys.argv[1:]\n{text}");
             fs::write(&program, text).unwrap();
             fs::set_permissions(&program, Permissions::from_mode(0o755)).unwrap();
@@ -219,10 +218,10 @@ impl Attack {
         };
         let Targets { secret, worker, port } = targets;
         let silence = if TALKING.contains(&name) { "" } else { ">&2" };
-        // The shell stays, and holds the output open that the program does not have.
+        // The shell stays alive, and keeps the output open that the program does not use.
         let script = format!("{program} {} {worker} {port} {silence}; exit", secret.display());
         let run = format!("run = {:?}\n", ["sh", "-c", &script]);
-        if heading.contains("with a door") {
+        if heading.contains("with a listener") {
             return ("tricks", format!("{run}protocol = \"http\"\n"));
         }
         ("gomoku", run)
@@ -249,14 +248,14 @@ fn zipped<'a>(files: impl IntoIterator<Item = (String, &'a [u8])>) -> Vec<u8> {
 /// A manifest of an honest bot.
 const MANIFEST: &str = "name = \"attack\"\nrun = [\"true\"]\n";
 
-/// A manifest that is longer than any may be, of text that compresses less well than a bomb.
+/// A manifest that is too long, of text that compresses less than a bomb.
 fn huge_manifest() -> Vec<u8> {
     let lines = (0..200_000).map(|number| format!("k{number} = [[[{number}]], \"a\"]\n"));
     let manifest: String = std::iter::once(MANIFEST.to_owned()).chain(lines).collect();
     zipped([("bot.toml".to_owned(), manifest.as_bytes())])
 }
 
-/// Many bytes that compress as well as bytes can.
+/// Many bytes that compress extremely well.
 fn bomb() -> Vec<u8> {
     let zeros = vec![0; 100 << 20];
     zipped([("bot.toml".to_owned(), MANIFEST.as_bytes()), ("data".to_owned(), &zeros)])

@@ -1,4 +1,4 @@
-//! What an attack could leave behind, and what it could make a service keep in memory.
+//! Counts what an attack could leave on the machine and in the memory of services.
 
 use std::fmt;
 use std::fs;
@@ -10,22 +10,22 @@ use rustix::process::Pid;
 
 use crate::support::machine::{descendants, groups};
 
-/// How long it may take until nothing is left, on a busy machine.
+/// The time limit until nothing is left, on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Between two looks at the machine.
-const LOOK: Duration = Duration::from_millis(20);
-/// The number of equal looks after which the machine is at rest.
-const REST: u32 = 25;
+/// The interval between two counts.
+const INTERVAL: Duration = Duration::from_millis(20);
+/// The number of equal counts after which the machine is idle.
+const STABLE_COUNTS: u32 = 25;
 /// How much more memory a worker may have than before, in KiB, where a tenth of it is less. It has 4
 /// MiB, and had 0.2 MiB more at most.
 const WORKER_SLACK: u64 = 1 << 10;
 /// The same of a coordinator. It has 7 MiB. What its allocator keeps between pieces that are in use
 /// differs after each upload of an archive: it had 1.7 MiB more at most.
 const COORDINATOR_SLACK: u64 = 4 << 10;
-/// The files of Postgres in the data directory: it adds to them with every submission.
+/// The Postgres files in the data directory: they grow with every submission.
 const POSTGRES: &str = "postgres";
 
-/// Everything that belongs to a worker at one moment.
+/// Everything that belongs to a worker at one time.
 #[derive(Debug)]
 pub(crate) struct Census {
     /// The processes below it, by their names.
@@ -39,7 +39,7 @@ pub(crate) struct Census {
     descriptors: usize,
 }
 
-/// Two counts of the same are equal, even if the things have other names: jails come and go.
+/// Compares counts, not names: jails come and go.
 impl PartialEq for Census {
     fn eq(&self, other: &Self) -> bool {
         self.processes == other.processes
@@ -51,7 +51,7 @@ impl PartialEq for Census {
 }
 
 impl Census {
-    /// Counts what the worker has now, in these directories.
+    /// Counts what the worker has now, and the files in these directories.
     fn take(worker: Pid, places: &[PathBuf]) -> Self {
         let worker = worker.as_raw_nonzero().get();
         let folder = Path::new("/sys/fs/cgroup");
@@ -60,7 +60,7 @@ impl Census {
             let listed = fs::read_to_string(group.join("cgroup.procs")).ok()?;
             Some(listed.lines().filter_map(|pid| pid.parse().ok()).collect::<Vec<i32>>())
         });
-        // A process whose parents are gone is no descendant, but it is in its group.
+        // Orphans are no descendants, but they are in the control group.
         let mut pids: Vec<_> = members.flatten().chain(descendants(worker)).collect();
         pids.sort_unstable();
         pids.dedup();
@@ -74,15 +74,14 @@ impl Census {
         Self { processes, groups, mounts, files, descriptors }
     }
 
-    /// Counts when nothing comes or goes any more: a jail that was used is replaced in its own
-    /// time.
+    /// Counts when the counts are stable: the launcher replaces a used jail asynchronously.
     pub(crate) fn at_rest(worker: Pid, places: &[PathBuf]) -> Self {
         let deadline = Instant::now() + PATIENCE;
         let mut last = Self::take(worker, places);
         let mut equal = 0;
-        while equal < REST {
-            assert!(Instant::now() < deadline, "the worker does not come to rest: {last:#?}");
-            thread::sleep(LOOK);
+        while equal < STABLE_COUNTS {
+            assert!(Instant::now() < deadline, "the worker does not become idle: {last:#?}");
+            thread::sleep(INTERVAL);
             let now = Self::take(worker, places);
             equal = if now == last { equal + 1 } else { 0 };
             last = now;
@@ -90,8 +89,7 @@ impl Census {
         last
     }
 
-    /// Waits until the worker has again what it had then: what the kernel takes down it takes down
-    /// in its own time.
+    /// Waits until the worker has what it had before: the kernel removes some things asynchronously.
     pub(crate) fn expect(&self, attack: &str, worker: Pid, places: &[PathBuf]) {
         wait_for(attack, || {
             let now = Self::take(worker, places);
@@ -100,7 +98,7 @@ impl Census {
     }
 }
 
-/// The name of a process; a dead one's until its parent has asked for its end.
+/// The name of a process; also of a zombie.
 fn name(pid: i32) -> String {
     fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default().trim().to_owned()
 }
@@ -111,7 +109,7 @@ fn mounts(pid: i32) -> usize {
     listed.unwrap_or_default().lines().count()
 }
 
-/// Everything below a directory, but for the files of Postgres. Links are not followed.
+/// Everything below a directory, except for the Postgres files. Does not follow links.
 fn below(place: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut rest = vec![place.to_owned()];
@@ -127,7 +125,7 @@ fn below(place: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// The memory that processes have to themselves, in KiB.
+/// The anonymous memory of processes, in KiB.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Memory {
     pub(crate) worker: u64,
@@ -139,7 +137,7 @@ impl Memory {
         Self { worker: anonymous(worker), coordinator: anonymous(coordinator) }
     }
 
-    /// The most of both.
+    /// The maximum of both.
     pub(crate) fn max(self, other: Self) -> Self {
         Self {
             worker: self.worker.max(other.worker),
@@ -147,7 +145,7 @@ impl Memory {
         }
     }
 
-    /// Waits until these processes have no more memory than then, and a tenth.
+    /// Waits until these processes have at most a tenth more memory than before.
     pub(crate) fn expect(self, attack: &str, worker: Pid, coordinator: Pid) -> Self {
         let mut now = self;
         wait_for(attack, || {
@@ -169,7 +167,7 @@ impl fmt::Display for Memory {
     }
 }
 
-/// The memory of a process that no file stands behind, in KiB.
+/// The anonymous memory of a process, in KiB.
 fn anonymous(pid: Pid) -> u64 {
     let path = format!("/proc/{}/status", pid.as_raw_nonzero());
     let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
@@ -177,12 +175,11 @@ fn anonymous(pid: Pid) -> u64 {
     line.trim().trim_end_matches(" kB").parse().unwrap()
 }
 
-/// Waits until a look finds nothing wrong; names the attack and the last finding if that takes too
-/// long.
+/// Polls until `look` returns no error. Panics with the attack and the last error after the time limit.
 fn wait_for(attack: &str, mut look: impl FnMut() -> Result<(), String>) {
     let deadline = Instant::now() + PATIENCE;
     while let Err(finding) = look() {
         assert!(Instant::now() < deadline, "after {attack}: {finding}");
-        thread::sleep(LOOK);
+        thread::sleep(INTERVAL);
     }
 }

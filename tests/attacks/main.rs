@@ -1,7 +1,6 @@
-//! Attacks on a running `arbiter up`, one after the other: hostile programs, builds and archives
-//! are submitted, and tried by its worker in the strictest sandbox that the machine has. After each
-//! an honest match is played, nothing is left on the machine, and worker and coordinator have no
-//! more memory than before.
+//! Attacks a running `arbiter up`: submits hostile programs, builds and archives, one after another.
+//! Its worker tries them in the strictest sandbox that works here. After each attack an honest match is
+//! played, nothing is left on the machine, and worker and coordinator use no more memory than before.
 //!
 //! `ARBITER_ATTACKS=all` runs every program of `worker/tests/attacks`, which takes some minutes
 //! more.
@@ -30,16 +29,16 @@ use support::up::Up;
 use support::{Bots, files, run};
 use tempfile::TempDir;
 
-/// The games that attacks are submitted to, with short matches. Attacks that never end take the
-/// time for a start and a move; the honest bots, which are programs in C, need next to none of it.
+/// The games that attacks are submitted to, with short matches. Attacks that never end take the time
+/// limits of a start and a move. The honest bots are C programs and need almost no time.
 const GAMES: [(&str, &str); 3] = [
     ("gomoku", "move_limit = \"2s\""),
     ("blackjack", "hands = 2\nmove_limit = \"5s\""),
     ("tricks", "tables = 2\nmove_limit = \"2s\""),
 ];
 
-/// The policy of the strictest sandbox that can be had here, and the level that it gives; none if
-/// there are no walls, without which an attack may fill the disk of this machine.
+/// The strictest sandbox policy that works here, and its level; none without namespaces: then an
+/// attack could fill the disk of this machine.
 fn strictest_sandbox() -> Option<(&'static str, String)> {
     let printed = run(&["doctor", "--json"]).stdout;
     let row: Value = serde_json::from_slice(printed.split(|byte| *byte == b'\n').next()?).unwrap();
@@ -55,10 +54,10 @@ fn strictest_sandbox() -> Option<(&'static str, String)> {
 struct Site {
     up: Up,
     worker: Pid,
-    /// Where its temporary files and its data are.
+    /// The directories of its temporary files and its data.
     places: [PathBuf; 2],
     temporary: TempDir,
-    /// What is submitted to it.
+    /// The submitted bots.
     bots: Bots,
     player: String,
     browser: Browser,
@@ -100,7 +99,7 @@ impl Site {
         told
     }
 
-    /// Uploads an archive and waits for the end of its trial: what its page says.
+    /// Uploads an archive and waits for the end of its trial. Returns the text of its page.
     fn upload(&self, archive: &[u8]) -> String {
         let page = "/t/gomoku/submit";
         let parts = [
@@ -115,8 +114,8 @@ impl Site {
         text(&self.browser.page(address))
     }
 
-    /// Makes an attack and waits until its trial has ended: what is told of it.
-    fn make(&mut self, attack: &Attack) -> String {
+    /// Makes an attack and waits for the end of its trial. Returns the verdict.
+    fn attack(&mut self, attack: &Attack) -> String {
         self.submissions += 1;
         let log = format!("{}-{}", self.submissions, attack.name);
         let directory = self.bots.path().join(format!("attack{}", self.submissions));
@@ -141,8 +140,8 @@ impl Site {
         }
     }
 
-    /// Has a new version of an honest bot built and tried, in two matches: it must pass. There is
-    /// one slot, so that slot is free and plays.
+    /// Submits a new version of an honest bot, which must pass its trial of two matches. There is only
+    /// one slot, so this shows that it is free.
     fn play_honestly(&mut self, attack: &str) {
         self.submissions += 1;
         let directory = self.bots.path().join("honest");
@@ -161,7 +160,7 @@ impl Site {
         Memory::of(self.worker, self.up.coordinator())
     }
 
-    /// Ends it: no temporary file is left.
+    /// Stops it, and checks that no temporary file is left.
     fn close(self) {
         self.up.close();
         let left = files(self.temporary.path());
@@ -172,7 +171,7 @@ impl Site {
 #[test]
 fn attacks_leave_nothing_behind() {
     let Some((sandbox, level)) = strictest_sandbox() else {
-        println!("left out: there are no namespaces here for the walls of a sandbox");
+        println!("skipped: there are no namespaces here");
         return;
     };
     println!("sandbox: {sandbox}, level {level}");
@@ -181,7 +180,7 @@ fn attacks_leave_nothing_behind() {
     let (attacks, first) = attack::chosen();
     let mut memory = site.memory();
     for attack in &first {
-        site.make(attack);
+        site.attack(attack);
         site.play_honestly(&attack.name);
         memory = memory.max(site.memory());
     }
@@ -189,7 +188,7 @@ fn attacks_leave_nothing_behind() {
     println!("before: {memory}, {census:#?}");
     for attack in &attacks {
         println!("{:?} {}:", started.elapsed(), attack.name);
-        let verdict = site.make(attack);
+        let verdict = site.attack(attack);
         println!("  {verdict}");
         site.play_honestly(&attack.name);
         census.expect(&attack.name, site.worker, &site.places);

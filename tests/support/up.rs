@@ -26,12 +26,12 @@ pub(crate) struct Up {
 }
 
 impl Up {
-    /// Starts it with so many slots, without walls for its bots.
+    /// Starts it with so many slots, without a sandbox for its bots.
     pub(crate) fn start(slots: u32) -> Self {
         Self::run(arbiter(), slots, "off")
     }
 
-    /// Starts it with one slot, without walls for its bots, and with this in its environment.
+    /// Starts it with one slot, without a sandbox for its bots, and with this in its environment.
     pub(crate) fn start_with(name: &str, value: &str) -> Self {
         let mut command = arbiter();
         command.env(name, value);
@@ -47,7 +47,7 @@ impl Up {
         Self::run(command, 1, sandbox)
     }
 
-    /// Starts it with one slot, without walls for its bots, and with at most so many open files.
+    /// Starts it with one slot, without a sandbox for its bots, and with at most so many open files.
     pub(crate) fn start_with_files(files: u32) -> Self {
         let program = arbiter();
         let mut command = Command::new("sh");

@@ -1,9 +1,9 @@
-//! Files that a bot leaves, from match to match.
+//! Saves the files that a bot leaves, and restores them in its next match.
 //!
-//! They are carried between a directory of the worker and the jail's, through a descriptor of the
-//! latter: regular files and directories and nothing else, no link followed. Only what differs from
-//! the bot's own files is kept, so that it means the same on every machine: with walls that lies
-//! apart from them, without walls it is told by comparing.
+//! Files are copied between a directory of the worker and the jail's, through a descriptor of the
+//! latter: only regular files and directories, following no links. Only changes to the bot's original
+//! files are saved, so that they mean the same on every machine. With namespaces the changes are in a
+//! separate directory. Without, they are found by comparing.
 
 use std::ffi::{CStr, OsStr};
 use std::fs::{self, File, Permissions};
@@ -23,51 +23,51 @@ use super::workdir::BotSource;
 use crate::bounded_read::open_regular;
 use crate::fault::{Context as _, Fault};
 
-/// Directories further down than this are not kept.
+/// Deeper directories are not saved.
 pub(crate) const MAX_STATE_DEPTH: usize = 16;
 
-/// What has a longer path than this, in bytes, is not kept either: with a worker's own directories
-/// in front it may be more than the system takes.
-const LONGEST: usize = 1024;
+/// Files with a longer path, in bytes, are not saved: with the path of the worker's own directory in
+/// front, it may exceed the system's limit.
+const MAX_PATH_LENGTH: usize = 1024;
 
-/// What files take room by, in bytes.
+/// The unit of disk space, in bytes.
 const PAGE: usize = 4096;
 
 /// How much of a file is in memory at a time, in bytes: whole pages.
-const PIECE: usize = 16 * PAGE;
+const CHUNK: usize = 16 * PAGE;
 
-/// No more of what is not kept is paths.
+/// The maximum number of skipped files that are listed.
 const MAX_LISTED: usize = 10;
 
-/// What was there and is not kept: what is neither a file nor a directory, cannot be read, changes
-/// while it is read, is too deep, or more than may be.
+/// Files that were not saved: those that are neither a file nor a directory, cannot be read, change
+/// while they are read, are too deep, or exceed the limits.
 #[derive(Debug, Default)]
 pub struct SkippedFiles {
-    /// Some of it, sorted.
+    /// The first ones, sorted.
     pub paths: Vec<PathBuf>,
-    /// How much more there is.
+    /// The number of further ones.
     pub omitted: usize,
 }
 
-/// Puts what was kept at `from` into the jail directory `to`, whose user is `user`.
+/// Restores the files saved in `from` into the jail directory `to`, as the user `user`.
 pub(super) fn restore(
     from: &Path,
     to: &OwnedFd,
     user: Option<u32>,
     limits: &Limits,
 ) -> Result<(), Fault> {
-    let mut room = Room { bytes: limits.disk.0, files: limits.files };
-    put(from, to, user, &mut room).fault("cannot bring back a bot's files")
+    let mut quota = Quota { bytes: limits.disk.0, files: limits.files };
+    restore_dir(from, to, user, &mut quota).fault("cannot restore a bot's files")
 }
 
-/// What may still be brought back.
-struct Room {
+/// What may still be restored.
+struct Quota {
     bytes: u64,
     files: u64,
 }
 
-impl Room {
-    /// Takes the room of a file of this length, or of a directory; whether there was enough.
+impl Quota {
+    /// Takes the space of a file of this length, or of a directory. Returns whether there was enough.
     fn take(&mut self, length: u64) -> bool {
         let bytes = self.bytes.checked_sub(length.next_multiple_of(PAGE as u64));
         let (Some(bytes), Some(files)) = (bytes, self.files.checked_sub(1)) else { return false };
@@ -76,17 +76,17 @@ impl Room {
     }
 }
 
-fn put(from: &Path, to: &OwnedFd, user: Option<u32>, room: &mut Room) -> io::Result<()> {
+fn restore_dir(from: &Path, to: &OwnedFd, user: Option<u32>, quota: &mut Quota) -> io::Result<()> {
     for entry in fs::read_dir(from)? {
         let entry = entry?;
         let (name, found) = (entry.file_name(), entry.metadata()?);
         let length = if found.is_file() { found.len() } else { 0 };
-        // A bot leaves no more than fits: the worker that reported the rest made it up, and a fault
-        // would speak against the bot.
-        if !(found.is_dir() || found.is_file()) || !room.take(length) {
+        // A bot never saves more than fits: the worker that reported the rest made it up. Skip it: a
+        // fault would count against the bot.
+        if !(found.is_dir() || found.is_file()) || !quota.take(length) {
             continue;
         }
-        make_way(to, &name, user, found.is_dir())?;
+        remove_conflict(to, &name, user, found.is_dir())?;
         if found.is_dir() {
             let mode = Mode::from_raw_mode(0o755);
             match syscalls::with_fs_user(user, || rustix::fs::mkdirat(to, &name, mode)) {
@@ -95,7 +95,7 @@ fn put(from: &Path, to: &OwnedFd, user: Option<u32>, room: &mut Room) -> io::Res
             }
             let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             let inner = rustix::fs::openat(to, &name, flags, Mode::empty())?;
-            put(&entry.path(), &inner, user, room)?;
+            restore_dir(&entry.path(), &inner, user, quota)?;
         } else {
             let kept = open_regular(&entry.path())?;
             let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
@@ -107,26 +107,31 @@ fn put(from: &Path, to: &OwnedFd, user: Option<u32>, room: &mut Room) -> io::Res
     Ok(())
 }
 
-/// Copies what is left to read into a new file, and tells its length. Where there is nothing but
-/// zeros for a page, it gets a hole: what took no room takes none when it comes back.
+/// Copies the rest of `from` into a new file, and returns its length. Pages of zeros become holes, so
+/// that the copy takes no more space than the original.
 fn copy(from: &mut impl Read, to: &File) -> io::Result<u64> {
-    let (mut length, mut piece) = (0, Vec::with_capacity(PIECE));
-    while from.by_ref().take(PIECE as u64).read_to_end(&mut piece)? > 0 {
-        for (page, at) in piece.chunks(PAGE).zip((length..).step_by(PAGE)) {
+    let (mut length, mut chunk) = (0, Vec::with_capacity(CHUNK));
+    while from.by_ref().take(CHUNK as u64).read_to_end(&mut chunk)? > 0 {
+        for (page, at) in chunk.chunks(PAGE).zip((length..).step_by(PAGE)) {
             if page.iter().any(|byte| *byte != 0) {
                 to.write_all_at(page, at)?;
             }
         }
-        length += piece.len() as u64;
-        piece.clear();
+        length += chunk.len() as u64;
+        chunk.clear();
     }
     to.set_len(length)?;
     Ok(length)
 }
 
-/// Removes what stands in the way of something kept: the bot put it where a file of another kind,
-/// or with other contents, is among its own.
-fn make_way(to: &OwnedFd, name: &OsStr, user: Option<u32>, directory: bool) -> io::Result<()> {
+/// Removes what conflicts with a saved file: the bot replaced an original file by one of another kind
+/// or with other contents.
+fn remove_conflict(
+    to: &OwnedFd,
+    name: &OsStr,
+    user: Option<u32>,
+    directory: bool,
+) -> io::Result<()> {
     let Ok(found) = rustix::fs::statat(to, name, AtFlags::SYMLINK_NOFOLLOW) else { return Ok(()) };
     match FileType::from_raw_mode(found.st_mode) {
         FileType::Directory if directory => Ok(()),
@@ -135,42 +140,43 @@ fn make_way(to: &OwnedFd, name: &OsStr, user: Option<u32>, directory: bool) -> i
     }
 }
 
-/// Takes what is in the jail directory `from` out to `to`, in place of what was kept there; what
-/// cannot be kept. Where the bot's own files are in `from` too, as they came from `among`, they stay.
+/// Saves the jail directory `from` in `to`, replacing what was saved before. Returns what was skipped.
+/// If `from` also contains the original files, pass their source as `originals`; unchanged ones are not
+/// saved.
 pub(super) fn capture(
     from: &OwnedFd,
     to: &Path,
     limits: &Limits,
-    among: Option<&BotSource>,
+    originals: Option<&BotSource>,
 ) -> Result<SkippedFiles, Fault> {
     let take = || {
         let fresh = to.with_extension("new");
         remove_tree(&fresh)?;
         fs::create_dir(&fresh)?;
         let (bytes, files) = (limits.disk.0, limits.files);
-        let mut taking = Taking { among, bytes, files, skipped: SkippedFiles::default() };
-        taking.copy(from.as_fd(), Path::new(""), &fresh, MAX_STATE_DEPTH)?;
-        // Between these two steps nothing is kept; a worker that dies there loses a state, and
-        // never mixes two.
+        let mut capture = Capture { originals, bytes, files, skipped: SkippedFiles::default() };
+        capture.copy(from.as_fd(), Path::new(""), &fresh, MAX_STATE_DEPTH)?;
+        // Between these two steps nothing is saved. A worker that dies there loses a state, but never
+        // mixes two.
         remove_tree(to)?;
         fs::rename(&fresh, to)?;
-        taking.skipped.paths.sort();
-        Ok(taking.skipped)
+        capture.skipped.paths.sort();
+        Ok(capture.skipped)
     };
     let taken: io::Result<_> = take();
-    taken.fault("cannot keep a bot's files")
+    taken.fault("cannot save a bot's files")
 }
 
-/// What is being taken out, and what may still be kept.
-struct Taking<'a> {
-    among: Option<&'a BotSource>,
+/// A capture in progress, and what may still be saved.
+struct Capture<'a> {
+    originals: Option<&'a BotSource>,
     bytes: u64,
     files: u64,
     skipped: SkippedFiles,
 }
 
-impl Taking<'_> {
-    /// Copies what can be read; what the bot locked itself out of is not kept.
+impl Capture<'_> {
+    /// Copies a directory. Files that the bot made unreadable are skipped.
     fn copy(&mut self, from: impl AsFd, below: &Path, to: &Path, depth: usize) -> io::Result<()> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let opened = rustix::fs::openat(from, ".", flags, Mode::empty());
@@ -198,7 +204,7 @@ impl Taking<'_> {
         Ok(())
     }
 
-    /// Copies what is called `name` in the directory `from`; whether it could be.
+    /// Copies the entry `name` of the directory `from`. Returns whether that was possible.
     fn entry(
         &mut self,
         from: &OwnedFd,
@@ -207,13 +213,13 @@ impl Taking<'_> {
         target: &Path,
         depth: usize,
     ) -> io::Result<bool> {
-        if self.files == 0 || path.as_os_str().len() > LONGEST {
+        if self.files == 0 || path.as_os_str().len() > MAX_PATH_LENGTH {
             return Ok(false);
         }
         let found = rustix::fs::statat(from, name, AtFlags::SYMLINK_NOFOLLOW);
         let Ok(found) = found else { return Ok(false) };
         let open = |flags: OFlags| {
-            // A FIFO, if one were there, would make us wait for who writes to it.
+            // Without NONBLOCK, opening a FIFO would wait for a writer.
             let flags = flags | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
             rustix::fs::openat(from, name, flags, Mode::empty())
         };
@@ -223,13 +229,13 @@ impl Taking<'_> {
                 Err(_) => Ok(false),
             },
             FileType::RegularFile => match open(OFlags::RDONLY).map(File::from) {
-                // Something else may have taken its place.
+                // Another file may have replaced it meanwhile.
                 Ok(file) if file.metadata().is_ok_and(|it| it.is_file()) => {
                     self.file(file, path, target, found.st_mode & 0o111 != 0)
                 }
                 _ => Ok(false),
             },
-            // It stands for something that was removed from under it.
+            // An overlay whiteout: it marks a deleted original file.
             FileType::CharacterDevice => Ok(found.st_rdev == 0),
             _ => Ok(false),
         }
@@ -251,87 +257,97 @@ impl Taking<'_> {
         target: &Path,
         depth: usize,
     ) -> io::Result<bool> {
-        if made(fs::create_dir(target))?.is_none() {
+        if unless_exists(fs::create_dir(target))?.is_none() {
             return Ok(false);
         }
         self.files -= 1;
         self.copy(from, path, target, depth)?;
-        let own = self.original(path).is_some_and(|own| own.is_dir());
-        if own && fs::read_dir(target)?.next().is_none() {
+        let original = self.original(path).is_some_and(|original| original.is_dir());
+        if original && fs::read_dir(target)?.next().is_none() {
             fs::remove_dir(target)?;
             self.files += 1;
         }
         Ok(true)
     }
 
-    fn file(&mut self, mut file: File, path: &Path, target: &Path, runs: bool) -> io::Result<bool> {
-        // A file with holes may be longer than all that fits.
+    fn file(
+        &mut self,
+        mut file: File,
+        path: &Path,
+        target: &Path,
+        is_executable: bool,
+    ) -> io::Result<bool> {
+        // A sparse file may be longer than the limit.
         if file.metadata()?.len() > self.bytes {
             return Ok(false);
         }
-        if self.original(path).is_some_and(|own| is(&own, &file, runs)) {
+        if self.original(path).is_some_and(|original| is_same_file(&original, &file, is_executable))
+        {
             return Ok(true);
         }
         file.rewind()?;
-        let Some(kept) = made(File::create_new(target))? else { return Ok(false) };
+        let Some(kept) = unless_exists(File::create_new(target))? else { return Ok(false) };
         let length = copy(&mut (&file).take(self.bytes + 1), &kept)?;
-        // It takes whole pages when it comes back, whatever it is full of.
+        // When restored, it takes whole pages.
         let Some(left) = self.bytes.checked_sub(length.next_multiple_of(PAGE as u64)) else {
             return fs::remove_file(target).map(|()| false);
         };
         (self.bytes, self.files) = (left, self.files - 1);
-        // At level C linkers may not make a program what it is.
-        let runs = runs || self.among.is_some() && is_program(&file)?;
-        let mode = if runs { 0o755 } else { 0o644 };
+        // At level C, linkers cannot set the mode of a program.
+        let is_executable = is_executable || self.originals.is_some() && is_program(&file)?;
+        let mode = if is_executable { 0o755 } else { 0o644 };
         kept.set_permissions(Permissions::from_mode(mode)).map(|()| true)
     }
 
-    /// Where the bot's own file of this path would be.
+    /// The path of the bot's original file for this path.
     fn original(&self, path: &Path) -> Option<PathBuf> {
-        match self.among? {
-            BotSource::Directory(own) => Some(own.join(path)),
-            BotSource::File(own) => {
-                (own.file_name() == Some(path.as_os_str())).then(|| own.clone())
+        match self.originals? {
+            BotSource::Directory(original) => Some(original.join(path)),
+            BotSource::File(original) => {
+                (original.file_name() == Some(path.as_os_str())).then(|| original.clone())
             }
         }
     }
 }
 
-/// What was made, unless something of its name is there already: where a bot's process lives on (at
-/// level C it may) and renames what is read, a name comes twice.
-fn made<T>(made: io::Result<T>) -> io::Result<Option<T>> {
+/// The result, or none if the name exists already. A live process of the bot (possible at level C) may
+/// rename files while they are read, so that a name comes twice.
+fn unless_exists<T>(made: io::Result<T>) -> io::Result<Option<T>> {
     match made {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(None),
         made => made.map(Some),
     }
 }
 
-/// Whether the kernel could execute this file.
+/// Whether the kernel can execute this file.
 fn is_program(file: &File) -> io::Result<bool> {
     let mut magic = [0; 4];
     let read = file.read_at(&mut magic, 0)?;
     Ok(magic[..read].starts_with(b"\x7FELF") || magic[..read].starts_with(b"#!"))
 }
 
-/// Whether `path` is a regular file with the contents of `file`, which may be executed or not.
-fn is(path: &Path, file: &File, runs: bool) -> bool {
+/// Whether `path` is a regular file with the contents of `file` and the same executable bit.
+fn is_same_file(path: &Path, file: &File, is_executable: bool) -> bool {
     let Ok(found) = fs::symlink_metadata(path) else { return false };
     let executable = found.permissions().mode() & 0o111 != 0;
     let same_length = file.metadata().is_ok_and(|other| other.len() == found.len());
-    found.is_file() && executable == runs && same_length && is_same(path, file).unwrap_or(false)
+    found.is_file()
+        && executable == is_executable
+        && same_length
+        && has_same_contents(path, file).unwrap_or(false)
 }
 
-/// Whether what is at `path` is what is left to read of `file`. A piece of each is in memory.
-fn is_same(path: &Path, file: &File) -> io::Result<bool> {
-    let mut own = BufReader::with_capacity(PIECE, open_regular(path)?);
-    let mut other = BufReader::with_capacity(PIECE, file);
+/// Whether the contents of `path` equal the rest of `file`. It keeps one chunk of each in memory.
+fn has_same_contents(path: &Path, file: &File) -> io::Result<bool> {
+    let mut original = BufReader::with_capacity(CHUNK, open_regular(path)?);
+    let mut other = BufReader::with_capacity(CHUNK, file);
     loop {
-        let (one, two) = (own.fill_buf()?, other.fill_buf()?);
+        let (one, two) = (original.fill_buf()?, other.fill_buf()?);
         let length = one.len().min(two.len());
         if length == 0 || one[..length] != two[..length] {
             return Ok(one.is_empty() && two.is_empty());
         }
-        own.consume(length);
+        original.consume(length);
         other.consume(length);
     }
 }
@@ -342,7 +358,7 @@ mod tests {
 
     use super::*;
 
-    /// Renames, removes and makes files and directories until it is told to stop.
+    /// Renames, removes and creates files and directories until `stop`.
     fn stir(directory: &Path, stop: &AtomicBool) {
         let name = |number: usize| directory.join(format!("{number}"));
         for round in (0..).take_while(|_| !stop.load(Ordering::Relaxed)) {
@@ -355,9 +371,9 @@ mod tests {
         }
     }
 
-    /// Where a process of the bot lives on, it cannot void a match by what it does to its files.
+    /// A live process of the bot cannot cause a fault by changing its files.
     #[test]
-    fn files_that_change_while_they_are_kept_are_no_fault() {
+    fn files_that_change_during_capture_are_no_fault() {
         let scratch = tempfile::tempdir().unwrap();
         let (from, to) = (scratch.path().join("from"), scratch.path().join("to"));
         fs::create_dir(&from).unwrap();

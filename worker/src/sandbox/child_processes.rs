@@ -151,7 +151,7 @@ fn start(
         stdout: child.stdout.take().expect("a piped stdout").into(),
         stderr: child.stderr.take().expect("a piped stderr").into(),
     };
-    Process::child(pid, pipes).map_err(|error| {
+    Process::from_child(pid, pipes).map_err(|error| {
         syscalls::signal_group(pid, libc::SIGKILL);
         syscalls::wait_for(pid);
         StartError::Fault(Fault::new("cannot observe a bot's process", error))

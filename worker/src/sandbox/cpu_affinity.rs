@@ -1,15 +1,14 @@
-//! Which processors belong to which slot.
+//! Assigns processors to slots, and gives referees priority over bots.
 
 use rustix::thread::CpuSet;
 
 use super::syscalls;
 
-/// The processors of slot number `slot` (from 0) where there are so many `slots`: all slots have
-/// as many, and no two share one. Where there are fewer processors than slots nothing can be
-/// promised, and every slot has all of them: the list is empty, which means any.
+/// The processors of slot number `slot` (from 0) of `slots`. All slots get the same number, and no two
+/// share one. If there are fewer processors than slots, the list is empty: every slot may use any.
 ///
-/// What is left over stays with the referees. On a machine whose processors are all given away a
-/// referee still runs when its bot answers: see [`RefereePriority`].
+/// Remaining processors are left to the referees. Even if none remain, a referee runs as soon as its
+/// bot replies: see [`RefereePriority`].
 pub fn slot_cores(slot: usize, slots: usize) -> Vec<usize> {
     share(&allowed(), slot, slots)
 }
@@ -25,37 +24,36 @@ fn share(cores: &[usize], slot: usize, slots: usize) -> Vec<usize> {
     if each == 0 { Vec::new() } else { cores.chunks(each).nth(slot).unwrap_or_default().to_vec() }
 }
 
-/// While this lives its thread stays on the processors of its slot, and there goes before every
-/// bot: an answer is looked at when it comes, and not when some bot that spins has had its turn,
-/// which is up to three milliseconds later.
+/// While it exists, its thread stays on the processors of its slot and runs before every bot there. So
+/// the referee sees a reply at once, not after a spinning bot's time slice of up to three milliseconds.
 ///
-/// A slot that owns no processors gets nothing of the kind: a bot that keeps its referee busy would
-/// take from its neighbours. To go first takes a right that root has, and containers may lack;
-/// without it the kernel still prefers a thread that slept to one that spins, most of the time.
+/// A slot without its own processors does not get this: a bot that keeps its referee busy would slow
+/// down its neighbours. The priority needs a privilege that root has and containers may lack. Without
+/// it, the kernel still prefers a thread that slept to a spinning one most of the time.
 #[derive(Debug)]
 pub struct RefereePriority {
     before: CpuSet,
 }
 
 impl RefereePriority {
-    /// Gives the calling thread precedence on `cores`, as far as that may be.
+    /// Gives the calling thread priority on `cores`, as far as that is allowed.
     pub fn take(cores: &[usize]) -> Option<Self> {
         let before = rustix::thread::sched_getaffinity(None).ok().filter(|_| !cores.is_empty())?;
         rustix::thread::sched_setaffinity(None, &syscalls::cpu_set(cores)).ok()?;
-        // What else may not be is done without.
+        // Without the privilege, go on without the priority.
         drop(syscalls::set_realtime(true));
         Some(Self { before })
     }
 
-    /// Whether this process may put its threads before others.
-    pub(super) fn may_go_first() -> bool {
+    /// Whether this process may raise the priority of its threads.
+    pub(super) fn is_allowed() -> bool {
         syscalls::set_realtime(true).and_then(|()| syscalls::set_realtime(false)).is_ok()
     }
 }
 
 impl Drop for RefereePriority {
     fn drop(&mut self) {
-        // Who may go first may go later, and where it was before.
+        // Lowering the priority and moving back are always allowed.
         drop(syscalls::set_realtime(false));
         let _moved_back = rustix::thread::sched_setaffinity(None, &self.before);
     }
@@ -66,13 +64,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn precedence_is_given_back() {
+    fn priority_is_given_back() {
         let before = allowed();
         let first = RefereePriority::take(&before[..1]).unwrap();
         assert_eq!(allowed(), before[..1]);
         drop(first);
         assert_eq!(allowed(), before);
-        assert!(RefereePriority::take(&[]).is_none(), "nobody owns every processor");
+        assert!(RefereePriority::take(&[]).is_none(), "a slot without processors gets none");
     }
 
     #[test]

@@ -127,7 +127,7 @@ fn machine() -> Vec<DoctorRow> {
     ));
     rows.push(present_or_missing(
         "referee priority",
-        RefereePriority::may_go_first().then(|| "allowed".to_owned()),
+        RefereePriority::is_allowed().then(|| "allowed".to_owned()),
         "a spinning bot can delay a referee on the same processor by up to three milliseconds",
         "run the worker as root, or with the capability SYS_NICE",
     ));

@@ -1,4 +1,4 @@
-//! What holds a bot on this machine, and what does not: proved, named and told.
+//! The guarantees of the sandbox on this machine, and the report of them.
 
 use std::fmt;
 
@@ -7,27 +7,27 @@ pub use arbiter_proto::level::Level;
 use serde::{Deserialize, Serialize};
 
 string_enum! {
-    /// Something that a bot cannot do.
+    /// Something that the sandbox prevents a bot from doing.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
     #[serde(rename_all = "lowercase")]
     pub enum Guarantee {
-        /// Read or change a file that is not its own.
+        /// Read or change foreign files.
         Files = "files",
         /// Reach the network, or a socket of another process.
         Network = "network",
-        /// See, signal or inspect a process that is not its own.
+        /// See, signal or inspect foreign processes.
         Others = "others",
-        /// Gain rights, or use dangerous parts of the kernel.
+        /// Gain privileges, or use dangerous parts of the kernel.
         Kernel = "kernel",
-        /// Start more processes than it may.
+        /// Start more processes than its limit.
         Processes = "processes",
-        /// Use more memory than it may, in however many processes.
+        /// Use more memory than its limit, in any number of processes.
         Memory = "memory",
         /// Fill the disk, by size or by number of files.
         Disk = "disk",
-        /// Hide processor time from its account.
+        /// Hide processor time.
         Cpu = "cpu",
-        /// Run while it owes nothing.
+        /// Run while it owes no reply.
         Freeze = "freeze",
         /// Outlive its match.
         Kill = "kill",
@@ -35,7 +35,7 @@ string_enum! {
 }
 
 impl Guarantee {
-    /// Whether a jail without this one is no jail with walls at all.
+    /// Whether it is about isolation. Without such a guarantee, the level is C at best.
     pub(super) fn is_isolation(self) -> bool {
         !matches!(self, Self::Memory | Self::Cpu | Self::Freeze)
     }
@@ -74,15 +74,15 @@ impl Guarantee {
 }
 
 string_enum! {
-    /// How far a guarantee holds.
+    /// How well a guarantee holds.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
     #[serde(rename_all = "snake_case")]
     pub enum Enforcement {
-        /// An attack on it was made and failed.
+        /// Attacks on it failed.
         Enforced = "enforced",
-        /// Something is done for it, and can be evaded.
+        /// It is enforced in part, and can be evaded.
         BestEffort = "best effort",
-        /// Nothing is done for it.
+        /// It is not enforced.
         None = "none",
     }
 }
@@ -90,42 +90,42 @@ string_enum! {
 /// One guarantee on this machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
-    /// Which.
+    /// The guarantee.
     pub guarantee: Guarantee,
-    /// How far it holds.
+    /// How well it holds.
     pub state: Enforcement,
-    /// What it rests on.
+    /// The mechanism that provides it.
     pub by: String,
-    /// What the attacks on it met, or why none was made.
+    /// The results of the attacks on it, or why there were none.
     pub evidence: String,
 }
 
-/// What this machine guarantees, kept with every match.
+/// The guarantees of this machine, stored with every match.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SandboxReport {
-    /// All in one word.
+    /// The level that the findings amount to.
     pub level: Level,
     /// The kernel's release.
     pub kernel: String,
-    /// Every guarantee.
+    /// One finding for each guarantee.
     pub findings: Vec<Finding>,
-    /// Why nothing better could be had, and what is out of the ordinary.
+    /// Why the level is not better, and other warnings.
     pub warnings: Vec<String>,
 }
 
 impl SandboxReport {
-    /// What was found, without a warning.
+    /// A report without warnings.
     pub(super) fn new(level: Level, findings: Vec<Finding>) -> Self {
         Self { level, kernel: kernel(), findings, warnings: Vec::new() }
     }
 
-    /// How far `guarantee` holds.
+    /// How well `guarantee` holds.
     pub fn state(&self, guarantee: Guarantee) -> Enforcement {
         let found = self.findings.iter().find(|finding| finding.guarantee == guarantee);
         found.map_or(Enforcement::None, |finding| finding.state)
     }
 
-    /// What is lost, in words, if anything is.
+    /// What is lost, as texts.
     pub fn losses(&self) -> Vec<&'static str> {
         let lost = |finding: &&Finding| finding.state != Enforcement::Enforced;
         self.findings.iter().filter(lost).map(|finding| finding.guarantee.loss()).collect()

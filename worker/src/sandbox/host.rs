@@ -151,20 +151,20 @@ impl Host {
 
     /// Whether bots that speak HTTP can be seated. It opens a jail with a listener to find out.
     pub(super) fn supports_http_bots(&self) -> bool {
-        let Isolation::Namespaces(walls) = &self.isolation else {
+        let Isolation::Namespaces(factory) = &self.isolation else {
             return matches!(self.isolation, Isolation::None);
         };
         let (config, group) = (JailConfig::default(), self.groups.create(&TEST_LIMITS));
         let jail = group.and_then(|group| {
-            Jail::open_in_namespaces(walls, None, &config, group, NetworkAccess::Loopback)
+            Jail::open_in_namespaces(factory, None, &config, group, NetworkAccess::Loopback)
         });
         jail.is_ok_and(|mut jail| jail.listener().is_ok() && jail.close().is_ok())
     }
 
     /// Removes copies of the files of `source`. No jail may use them any more.
     pub fn remove_copies(&self, source: &BotSource) {
-        if let Isolation::Namespaces(walls) = &self.isolation {
-            walls.store.remove_copies(source);
+        if let Isolation::Namespaces(factory) = &self.isolation {
+            factory.store.remove_copies(source);
         }
     }
 
@@ -208,14 +208,15 @@ impl Host {
             if separate_users && !root {
                 continue;
             }
-            let proved = JailFactory::start(separate_users).map(Arc::new).and_then(|walls| {
-                let report = test_namespaces(&walls, groups).map_err(|fault| fault.to_string())?;
-                Ok((walls, report))
+            let tested = JailFactory::start(separate_users).map(Arc::new).and_then(|factory| {
+                let report =
+                    test_namespaces(&factory, groups).map_err(|fault| fault.to_string())?;
+                Ok((factory, report))
             });
-            match proved {
-                Ok((walls, mut report)) if report.level <= Level::B => {
+            match tested {
+                Ok((factory, mut report)) if report.level <= Level::B => {
                     report.warnings.append(warnings);
-                    let (isolation, groups) = (Isolation::Namespaces(walls), groups.clone());
+                    let (isolation, groups) = (Isolation::Namespaces(factory), groups.clone());
                     return Some(Self { isolation, groups, report });
                 }
                 Ok((_, report)) => warn(warnings, failed_guarantees(&report)),
@@ -260,8 +261,8 @@ fn warn(warnings: &mut Vec<String>, new: Vec<String>) {
 
 /// The isolation guarantees that failed, for a warning.
 fn failed_guarantees(report: &SandboxReport) -> Vec<String> {
-    let walls = report.findings.iter().filter(|finding| finding.guarantee.is_isolation());
-    let broken = walls.filter(|finding| finding.state != Enforcement::Enforced);
+    let isolation = report.findings.iter().filter(|finding| finding.guarantee.is_isolation());
+    let broken = isolation.filter(|finding| finding.state != Enforcement::Enforced);
     broken.map(|finding| format!("{}: {}", finding.guarantee, finding.evidence)).collect()
 }
 
@@ -295,7 +296,7 @@ fn with_plan<T>(act: impl FnOnce(AttackPlan) -> Result<T, Fault>) -> Result<T, F
 /// process. The jail is built like a bot's, with an empty program. If the kernel, or the file system
 /// of temporary files, cannot mount an overlay over that, no bot could be seated.
 fn test_namespaces(
-    walls: &Arc<JailFactory>,
+    factory: &Arc<JailFactory>,
     groups: &CgroupParents,
 ) -> Result<SandboxReport, Fault> {
     let config = JailConfig { limits: TEST_LIMITS, ..JailConfig::default() };
@@ -303,13 +304,13 @@ fn test_namespaces(
     let program = BotSource::Directory(files.path().to_owned());
     let (workdir, group) = (Workdir::new(&program)?, groups.create(&TEST_LIMITS)?);
     let mut jail =
-        Jail::open_in_namespaces(walls, Some(workdir), &config, group, NetworkAccess::None)?;
+        Jail::open_in_namespaces(factory, Some(workdir), &config, group, NetworkAccess::None)?;
     let mut attacker = with_plan(|plan| jail.run_self_test(plan))?;
     let results = read_results(&mut attacker)?;
     let mut findings = findings_of(&results, |guarantee| mechanism(guarantee, groups));
     findings.extend(test_freeze(&mut jail, groups)?);
     findings.push(test_kill(jail, &mut attacker, Enforcement::Enforced, "process namespace"));
-    walls.store.remove_copies(&program);
+    factory.store.remove_copies(&program);
     let level = level_from(&findings, groups);
     Ok(SandboxReport::new(level, findings))
 }
@@ -348,9 +349,9 @@ fn test_landlock(groups: &CgroupParents) -> Result<Vec<Finding>, Fault> {
 /// Why Landlock does not isolate enough, if so. Bots always see other processes with Landlock. But a
 /// worker that bots can end, trace or slow down would fault whenever they like.
 fn landlock_breach(findings: &[Finding], results: &[AttackResult]) -> Option<String> {
-    let walls = [Guarantee::Files, Guarantee::Network, Guarantee::Kernel];
+    let required = [Guarantee::Files, Guarantee::Network, Guarantee::Kernel];
     let broken = findings.iter().find(|finding| {
-        walls.contains(&finding.guarantee) && finding.state != Enforcement::Enforced
+        required.contains(&finding.guarantee) && finding.state != Enforcement::Enforced
     });
     if let Some(finding) = broken {
         return Some(finding.evidence.clone());

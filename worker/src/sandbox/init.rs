@@ -16,7 +16,7 @@ use rustix::thread::{CapabilitySet, CapabilitySets};
 use super::ipc::{self, InitRequest, InitResponse, JailSetup};
 use super::limits::{Bytes, GRACE, Limits, MAX_ADDRESS_SPACE};
 use super::proc_monitor::{self, ProcMonitor};
-use super::process::notice;
+use super::process::encode_notice;
 use super::seccomp::MissingFeatures;
 use super::syscalls;
 use super::{loopback, root_fs, seccomp, self_test};
@@ -250,7 +250,7 @@ impl Init {
         let stdin = rest.first().map_or(self.null.as_fd(), AsFd::as_fd);
         let streams = [stdin, stdout.as_fd(), stderr.as_fd()];
         let environment = &self.environment;
-        match (syscalls::Launch { argv: &argv, environment, streams, user: self.user }).start() {
+        match (syscalls::Command { argv: &argv, environment, streams, user: self.user }).start() {
             Ok(pid) => {
                 self.running.push(RunningProgram { pid, notice: notice.into(), is_bot: true });
                 InitResponse::Started(pid)
@@ -361,7 +361,7 @@ impl Init {
             if let Some(index) = found {
                 let mut running = self.running.swap_remove(index);
                 // The worker may have closed the pipe.
-                drop(running.notice.write_all(&notice(ended.exit, ended.used)));
+                drop(running.notice.write_all(&encode_notice(ended.exit, ended.used)));
             }
         }
     }

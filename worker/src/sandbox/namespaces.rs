@@ -160,7 +160,7 @@ impl LauncherProcess {
                     user: factory.separate_users.then_some(FIRST_UID + user),
                     was_used: AtomicBool::new(false),
                     is_unresponsive: AtomicBool::new(false),
-                    _walls: Arc::clone(factory),
+                    _factory: Arc::clone(factory),
                 })
             }
             Some((LauncherResponse::Failed(why), _)) => Err(Fault::new(what, why)),
@@ -196,7 +196,7 @@ pub(super) struct NamespaceJail {
     /// would be taken for that of another request.
     is_unresponsive: AtomicBool,
     /// The launcher outlives its jails.
-    _walls: Arc<JailFactory>,
+    _factory: Arc<JailFactory>,
 }
 
 impl NamespaceJail {
@@ -290,7 +290,7 @@ impl NamespaceJail {
             Ok(Some(InitResponse::NotStarted(number))) => {
                 Err(StartError::refused(&argv[0], io::Error::from_raw_os_error(number)))
             }
-            Ok(None) => Err(StartError::Dead),
+            Ok(None) => Err(StartError::JailGone),
             Ok(other) => {
                 let response = format!("unexpected response: {other:?}");
                 Err(StartError::Fault(Fault::new("cannot start a bot", response)))

@@ -14,7 +14,7 @@ use super::polling::poll_until;
 use super::syscalls::{self, Ended};
 use crate::fault::Fault;
 
-/// Pipes of a bot never block the referee.
+/// Pipes of a bot must never block the referee.
 const NON_BLOCKING: rustix::fs::OFlags = rustix::fs::OFlags::NONBLOCK;
 
 /// Where a program's standard input comes from.
@@ -22,28 +22,28 @@ const NON_BLOCKING: rustix::fs::OFlags = rustix::fs::OFlags::NONBLOCK;
 pub enum Stdin {
     /// From the referee.
     Pipe,
-    /// From nowhere: `/dev/null`.
+    /// From `/dev/null`.
     Null,
 }
 
-/// Why a program did not start, before it is known whose doing that is.
+/// Why a program did not start, before it is known who caused that.
 #[derive(Debug)]
 pub(super) enum StartError {
-    /// The system refused it.
+    /// The system refused to start it.
     Refused {
-        /// What was to be started.
+        /// The program.
         program: String,
-        /// Why it was not.
+        /// The system's error.
         error: io::Error,
     },
-    /// The jail is gone with its first process.
-    Dead,
-    /// Something of ours failed.
+    /// The jail's init is gone.
+    JailGone,
+    /// An operation of ours failed.
     Fault(Fault),
 }
 
 impl StartError {
-    /// The system refused to start `program`.
+    /// A refusal to start `program`.
     pub(super) fn refused(program: &str, error: io::Error) -> Self {
         Self::Refused { program: program.to_owned(), error }
     }
@@ -59,8 +59,7 @@ pub enum Exit {
 }
 
 impl Exit {
-    /// What is told of a program that ended so, if it did, when processes of it were killed for a
-    /// `cause`.
+    /// Describes the end of a program, if it ended, after processes of it were killed for `cause`.
     pub(crate) fn by(cause: &str, exit: Option<Self>) -> String {
         match exit {
             Some(Self::Signal(libc::SIGKILL)) => cause.to_owned(),
@@ -104,19 +103,19 @@ impl fmt::Display for Exit {
     }
 }
 
-/// How the end of a program is learnt.
+/// How we learn of the end of a program.
 #[derive(Debug)]
 enum ExitSource {
-    /// It is our child: a descriptor of it, and its number.
+    /// It is our child: its pidfd and pid.
     Child(OwnedFd, libc::pid_t),
-    /// The first process of its jail tells, or is gone itself.
+    /// The jail's init writes a notice to this pipe, or closes it when it ends.
     Notice(File),
 }
 
 /// A running program and our ends of its pipes, which never block.
 #[derive(Debug)]
 pub struct Process {
-    watch: ExitSource,
+    exit_source: ExitSource,
     exit: Option<Exit>,
     /// Its standard input, while we hold it open.
     pub stdin: Option<File>,
@@ -135,51 +134,51 @@ pub(super) struct Pipes {
 }
 
 impl Process {
-    /// Takes over our child `pid` and its pipes.
-    pub(super) fn child(pid: libc::pid_t, pipes: Pipes) -> io::Result<Self> {
+    /// Wraps our child `pid` and its pipes.
+    pub(super) fn from_child(pid: libc::pid_t, pipes: Pipes) -> io::Result<Self> {
         let number = Pid::from_raw(pid).ok_or(io::ErrorKind::InvalidInput)?;
         let pidfd = rustix::process::pidfd_open(number, PidfdFlags::empty())?;
-        Self::watched(ExitSource::Child(pidfd, pid), pipes)
+        Self::with_exit_source(ExitSource::Child(pidfd, pid), pipes)
     }
 
-    /// Takes over a program whose end is told through `notice`.
+    /// Wraps a program whose exit arrives through the pipe `notice`.
     pub(super) fn with_notice(notice: OwnedFd, pipes: Pipes) -> io::Result<Self> {
         rustix::fs::fcntl_setfl(&notice, NON_BLOCKING)?;
-        Self::watched(ExitSource::Notice(notice.into()), pipes)
+        Self::with_exit_source(ExitSource::Notice(notice.into()), pipes)
     }
 
-    fn watched(watch: ExitSource, pipes: Pipes) -> io::Result<Self> {
+    fn with_exit_source(exit_source: ExitSource, pipes: Pipes) -> io::Result<Self> {
         let Pipes { stdin, stdout, stderr } = pipes;
         for pipe in stdin.iter().chain([&stdout, &stderr]) {
             rustix::fs::fcntl_setfl(pipe, NON_BLOCKING)?;
         }
         let (stdin, stderr) = (stdin.map(File::from), Some(stderr.into()));
-        Ok(Self { watch, exit: None, stdin, stdout: stdout.into(), stderr })
+        Ok(Self { exit_source, exit: None, stdin, stdout: stdout.into(), stderr })
     }
 
-    /// The number of our child, if it is one.
+    /// The pid of our child, if it is one.
     pub(super) fn pid(&self) -> Option<libc::pid_t> {
-        match self.watch {
+        match self.exit_source {
             ExitSource::Child(_, pid) => Some(pid),
             ExitSource::Notice(_) => None,
         }
     }
 
-    /// Becomes readable when the program has ended.
+    /// A descriptor that becomes readable when the program has ended.
     pub fn exit_fd(&self) -> BorrowedFd<'_> {
-        match &self.watch {
+        match &self.exit_source {
             ExitSource::Child(pidfd, _) => pidfd.as_fd(),
             ExitSource::Notice(notice) => notice.as_fd(),
         }
     }
 
-    /// How the program ended, once that was reaped.
+    /// How the program ended, once it is reaped.
     pub fn exit(&self) -> Option<Exit> {
         self.exit
     }
 
-    /// Waits a while for the program, which was killed, and reaps it: the processor time of it and
-    /// of the children it waited for; none if it does not end.
+    /// Waits for the killed program and reaps it. Returns the processor time of it and of the children
+    /// that it waited for; none if it does not end.
     pub(super) fn wait(&mut self) -> Option<Micros> {
         let ended = poll_until(GRACE, || Ok(self.has_ended())).is_ok_and(|ended| ended);
         ended.then(|| self.reap().map_or(Micros::ZERO, |(_, used)| used))
@@ -190,24 +189,24 @@ impl Process {
         rustix::event::poll(&mut ended, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
     }
 
-    /// Reaps the program if it has ended and was not reaped before: how it ended, and the
-    /// processor time of it and of the children it waited for.
+    /// Reaps the program if it has ended and was not reaped. Returns how it ended, and the processor time
+    /// of it and of the children that it waited for.
     pub(super) fn reap(&mut self) -> Option<(Exit, Micros)> {
         if self.exit.is_some() || !self.has_ended() {
             return None;
         }
-        let found = match &mut self.watch {
+        let found = match &mut self.exit_source {
             ExitSource::Child(_, pid) => {
-                // Before the number is free again: what it left in its group goes with it.
+                // Kill its process group before the pid is free again.
                 syscalls::signal_group(*pid, libc::SIGKILL);
                 let Ended { exit, used, .. } = syscalls::reap(*pid)?;
                 (exit, used)
             }
             ExitSource::Notice(notice) => {
-                let mut bytes = [0; NOTICE];
+                let mut bytes = [0; NOTICE_LENGTH];
                 match notice.read_exact(&mut bytes) {
-                    Ok(()) => from_notice(bytes),
-                    // The jail is gone as a whole, killed.
+                    Ok(()) => parse_notice(bytes),
+                    // The jail was killed as a whole.
                     Err(_) => (Exit::Signal(libc::SIGKILL), Micros::ZERO),
                 }
             }
@@ -217,12 +216,12 @@ impl Process {
     }
 }
 
-/// How long a notice is, in bytes.
-const NOTICE: usize = 16;
+/// The length of a notice, in bytes.
+const NOTICE_LENGTH: usize = 16;
 
-/// The end of a program, as the first process of a jail tells it: four bytes whether it was a
-/// signal, four bytes the code or the signal, eight bytes processor time, in the machine's order.
-pub(super) fn notice(exit: Exit, used: Micros) -> [u8; NOTICE] {
+/// The end of a program as init writes it, in native byte order: four bytes (1 for a signal, else 0),
+/// four bytes exit code or signal, eight bytes processor time in microseconds.
+pub(super) fn encode_notice(exit: Exit, used: Micros) -> [u8; NOTICE_LENGTH] {
     let (kind, number) = match exit {
         Exit::Code(code) => (0_i32, code),
         Exit::Signal(signal) => (1, signal),
@@ -231,8 +230,8 @@ pub(super) fn notice(exit: Exit, used: Micros) -> [u8; NOTICE] {
     parts.try_into().expect("four, four and eight are sixteen")
 }
 
-/// How a program ended, and the processor time it used, as a notice tells it.
-fn from_notice(bytes: [u8; NOTICE]) -> (Exit, Micros) {
+/// Parses a notice: how a program ended, and its processor time.
+fn parse_notice(bytes: [u8; NOTICE_LENGTH]) -> (Exit, Micros) {
     let word = |at: usize| {
         let word = bytes[at..at + 4].first_chunk().expect("four of sixteen bytes");
         i32::from_ne_bytes(*word)
@@ -247,10 +246,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_notice_arrives_as_it_was_sent() {
+    fn a_notice_is_parsed_as_it_was_encoded() {
         for exit in [Exit::Code(3), Exit::Signal(9), Exit::Code(255)] {
             let used = Micros(0x1234_5678_9ABC);
-            assert_eq!(from_notice(notice(exit, used)), (exit, used));
+            assert_eq!(parse_notice(encode_notice(exit, used)), (exit, used));
         }
     }
 }

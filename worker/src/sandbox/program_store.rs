@@ -1,7 +1,7 @@
-//! Copies of bots' files, one for each bot, from which its jails are furnished.
+//! Copies of bots' files, one for each bot, which its jails mount.
 //!
-//! The copy is readable whoever may read the original, belongs to the user who builds jails, and
-//! is shown to bots read-only; what a bot changes is a change to its own directory.
+//! A copy is readable for bots even if the original is not, and belongs to the user who builds jails.
+//! Jails mount it read-only, with a bot's changes in a separate directory.
 
 use std::collections::HashMap;
 use std::fs::{self, Permissions};
@@ -19,112 +19,112 @@ use crate::fault::{Context as _, Fault};
 #[derive(Debug)]
 pub(super) struct ProgramStore {
     directory: ScratchDir,
-    /// The user whom copies belong to, if not this process's.
+    /// The owner of the copies, if not this process's user.
     owner: Option<u32>,
-    /// The copy of each source, with what the source looked like.
+    /// The fingerprint and the copy's name of each source.
     copies: Mutex<HashMap<PathBuf, (blake3::Hash, String)>>,
 }
 
 impl ProgramStore {
-    /// An empty store.
+    /// Creates an empty store.
     pub(super) fn new(owner: Option<u32>) -> io::Result<Self> {
         let store = Self { directory: ScratchDir::new()?, owner, copies: Mutex::default() };
         fs::create_dir(store.path())?;
-        store.hand_over(&store.path(), 0o755)?;
+        store.chown(&store.path(), 0o755)?;
         Ok(store)
     }
 
-    /// The directory with the copies. The one around it is for this process's user alone.
+    /// The directory with the copies. Its parent is accessible to this process's user only.
     pub(super) fn path(&self) -> PathBuf {
         self.directory.path().join("programs")
     }
 
-    /// The name of the copy of `source`, made if there is none of what the source is now.
+    /// The name of the copy of `source`. Copies it if it is new or has changed.
     pub(super) fn copy(&self, source: &BotSource) -> Result<String, Fault> {
-        let look = appearance(source).fault("cannot read a bot's files")?;
+        let fingerprint = fingerprint(source).fault("cannot read a bot's files")?;
         let mut copies = self.copies.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((known, name)) = copies.get(source.path())
-            && *known == look
+            && *known == fingerprint
         {
             return Ok(name.clone());
         }
-        // An old copy stays: a jail may be using it.
-        let name = look.to_hex()[..32].to_owned();
+        // The old copy stays: a jail may use it.
+        let name = fingerprint.to_hex()[..32].to_owned();
         let path = self.path().join(&name);
         if !path.exists() {
-            // It has its name when it is whole: half a copy would be taken for the bot.
+            // Rename it only when complete: a partial copy would be taken for the bot.
             let unfinished = path.with_extension("new");
             let copy = || {
                 fs::create_dir(&unfinished)?;
                 source.copy_into(&unfinished)?;
-                self.hand_over_all(&unfinished)?;
+                self.chown_tree(&unfinished)?;
                 fs::rename(&unfinished, &path)
             };
             let copied = copy();
             if copied.is_err() {
-                // The first failure is the one that matters.
+                // The first error is the one that matters.
                 drop(remove_tree(&unfinished));
             }
             copied.fault("cannot copy a bot's files")?;
         }
-        copies.insert(source.path().to_owned(), (look, name.clone()));
+        copies.insert(source.path().to_owned(), (fingerprint, name.clone()));
         Ok(name)
     }
 
-    /// Removes the copies of `source`; no jail uses one any more.
+    /// Removes the copies of `source`. No jail may use one any more.
     pub(super) fn remove_copies(&self, source: &BotSource) {
         let mut copies = self.copies.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, name)) = copies.remove(source.path()) {
-            // What cannot be removed now goes with the whole store.
+            // If that fails, it is removed with the whole store.
             drop(remove_tree(&self.path().join(name)));
         }
     }
 
-    /// Gives everything below `path` to the owner. Bots may add to directories, in their own
-    /// copies, but not change files.
-    fn hand_over_all(&self, path: &Path) -> io::Result<()> {
+    /// Gives everything below `path` to the owner. Bots may add to directories, in their own overlay,
+    /// but not change files.
+    fn chown_tree(&self, path: &Path) -> io::Result<()> {
         for entry in fs::read_dir(path)? {
             let entry = entry?;
-            let (path, found) = (entry.path(), entry.metadata()?);
-            if found.is_dir() {
-                self.hand_over_all(&path)?;
-            } else if found.is_file() {
-                let runs = found.permissions().mode() & 0o111 != 0;
-                self.hand_over(&path, if runs { 0o755 } else { 0o644 })?;
+            let (path, metadata) = (entry.path(), entry.metadata()?);
+            if metadata.is_dir() {
+                self.chown_tree(&path)?;
+            } else if metadata.is_file() {
+                let is_executable = metadata.permissions().mode() & 0o111 != 0;
+                self.chown(&path, if is_executable { 0o755 } else { 0o644 })?;
             }
         }
-        self.hand_over(path, 0o777)
+        self.chown(path, 0o777)
     }
 
-    fn hand_over(&self, path: &Path, mode: u32) -> io::Result<()> {
+    fn chown(&self, path: &Path, mode: u32) -> io::Result<()> {
         fs::set_permissions(path, Permissions::from_mode(mode))?;
         lchown(path, self.owner, self.owner)
     }
 }
 
-/// What tells whether a source was changed: names, sizes, modes and times of all its files.
-fn appearance(source: &BotSource) -> io::Result<blake3::Hash> {
+/// A fingerprint of a source that changes with it: names, sizes, modes and times of all its files.
+fn fingerprint(source: &BotSource) -> io::Result<blake3::Hash> {
     let mut hasher = blake3::Hasher::new();
     hasher.update(source.path().as_os_str().as_encoded_bytes());
-    look_at(source.path(), &mut hasher)?;
+    hash_metadata(source.path(), &mut hasher)?;
     Ok(hasher.finalize())
 }
 
-fn look_at(path: &Path, hasher: &mut blake3::Hasher) -> io::Result<()> {
-    let found = fs::symlink_metadata(path)?;
-    let size = i64::try_from(found.size()).unwrap_or(i64::MAX);
-    let inode = i64::try_from(found.ino()).unwrap_or(i64::MAX);
-    for number in [found.mode().into(), size, inode, found.mtime(), found.mtime_nsec()] {
+fn hash_metadata(path: &Path, hasher: &mut blake3::Hasher) -> io::Result<()> {
+    let metadata = fs::symlink_metadata(path)?;
+    let size = i64::try_from(metadata.size()).unwrap_or(i64::MAX);
+    let inode = i64::try_from(metadata.ino()).unwrap_or(i64::MAX);
+    for number in [metadata.mode().into(), size, inode, metadata.mtime(), metadata.mtime_nsec()] {
         hasher.update(&number.to_le_bytes());
     }
-    if found.is_dir() {
+    if metadata.is_dir() {
         let mut entries: Vec<_> = fs::read_dir(path)?.collect::<Result<_, _>>()?;
         entries.sort_by_key(fs::DirEntry::file_name);
         for entry in entries {
             let name = entry.file_name();
             hasher.update(&(name.len() as u64).to_le_bytes());
             hasher.update(name.as_encoded_bytes());
-            look_at(&entry.path(), hasher)?;
+            hash_metadata(&entry.path(), hasher)?;
         }
     }
     Ok(())

@@ -1,12 +1,12 @@
-//! The file system that a bot sees.
+//! The root file system of a bot.
 //!
-//! The launcher builds it once, without what differs between bots, and lives in it; each jail's
-//! first process begins with a copy of those mounts, which it can add to but not take from, and
-//! adds the bot's own: working directory, `/tmp`, `/dev/shm` and `/proc`.
+//! The launcher builds the part that all bots share once, and lives in it. Each jail's init starts with
+//! a copy of those mounts, which it can add to but not remove from. It adds the bot's own working
+//! directory, `/tmp`, `/dev/shm` and `/proc`.
 //!
-//! All that a bot can write is in one file system in memory, so that one limit holds for all of
-//! it. Its working directory shows the bot's files from the store; what it changes there is a
-//! change to its own copy.
+//! Everything that a bot can write is in one file system in memory, so that one limit holds for all of
+//! it. Its working directory is an overlay over the bot's files in the store: changes go to a separate
+//! directory.
 
 use std::ffi::CString;
 use std::fs::{self, DirBuilder, File};
@@ -21,21 +21,20 @@ use rustix::mount::{MountFlags, MountPropagationFlags, UnmountFlags};
 use super::limits::Limits;
 use super::{proc_masks, syscalls};
 
-/// The working directory of a bot, in its own file system.
+/// The working directory of a bot.
 pub(super) const WORK: &str = "/work";
 
-/// The store of programs; covered in a jail.
+/// The store of programs; hidden in a jail.
 const STORE: &str = "/store";
 
-/// The jail's own file system in memory; covered in a jail.
+/// The jail's own file system in memory; hidden in a jail.
 const BOX: &str = "/box";
 
-/// What covers.
+/// The directory to hide others with.
 const EMPTY: &str = "/empty";
 
-/// Directories with a system's programs; links are copied as links. Of Nix and Guix the stores
-/// alone: beside them lie sockets of daemons that run builds, and a socket can be connected to on a
-/// read-only mount.
+/// Directories with the system's programs; links are copied as links. Of Nix and Guix only the stores:
+/// beside them are sockets of build daemons, and sockets on a read-only mount can be connected to.
 const SYSTEM: [&str; 9] =
     ["usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32", "nix/store", "gnu/store"];
 
@@ -43,11 +42,11 @@ const SYSTEM: [&str; 9] =
 const SETTINGS: [&str; 7] =
     ["alternatives", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "localtime", "mono", "ssl/certs"];
 
-/// Directories of a jail's file system that are not the bot's: its root, the three places that
-/// are shown, and three of the overlay.
-const OWN_FILES: u64 = 7;
+/// Inodes of a jail's file system that are not the bot's: its root, the three mounted directories, and
+/// three of the overlay.
+const SYSTEM_INODES: u64 = 7;
 
-/// Devices that do no harm.
+/// Harmless devices.
 const DEVICES: [&str; 5] = ["null", "zero", "full", "random", "urandom"];
 
 /// Links in `/dev` that programs expect.
@@ -66,7 +65,7 @@ const FILES: [(&str, &str); 4] = [
     ("etc/hosts", "127.0.0.1 localhost\n"),
 ];
 
-/// Says which step failed.
+/// Adds the failed step to an error.
 trait Step<T> {
     fn step(self, what: &str) -> io::Result<T>;
 }
@@ -77,13 +76,13 @@ impl<T, E: Into<io::Error>> Step<T> for Result<T, E> {
     }
 }
 
-/// Opens the store of programs, which may lie where only the worker's user finds it.
+/// Opens the store of programs, whose path may be accessible to the worker's user only.
 pub(super) fn open_store(store: &Path) -> io::Result<OwnedFd> {
     let directory = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     Ok(rustix::fs::open(store, directory, Mode::empty())?)
 }
 
-/// Builds the launcher's root, with the store of programs, and moves into it.
+/// Builds the launcher's root, with the store of programs, and makes it the root.
 pub(super) fn build(store: &OwnedFd) -> io::Result<()> {
     let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
     rustix::mount::mount_change("/", private).step("cannot make mounts private")?;
@@ -106,24 +105,24 @@ pub(super) fn build(store: &OwnedFd) -> io::Result<()> {
     }
     for name in DEVICES {
         let target = stage.join("dev").join(name);
-        File::create(&target).step("cannot make a device")?;
+        File::create(&target).step("cannot create a device")?;
         rustix::mount::mount_bind(Path::new("/dev").join(name), target).step(name)?;
     }
     for (target, name) in LINKS {
         symlink(target, stage.join(name)).step(name)?;
     }
     symlink("/tmp", stage.join("var/tmp")).step("/var/tmp")?;
-    proc_masks::create(stage).step("cannot cover what /proc tells of the machine")?;
+    proc_masks::create(stage).step("cannot mask /proc")?;
     let source = format!("/proc/self/fd/{}", store.as_raw_fd());
-    rustix::mount::mount_bind(source, stage.join("store")).step("cannot show the store")?;
+    rustix::mount::mount_bind(source, stage.join("store")).step("cannot mount the store")?;
     make_read_only(&stage.join("store"), false)?;
-    // A new /proc may be mounted in a jail only where one can be seen already.
+    // A jail may mount a new /proc only if it sees one already.
     rustix::mount::mount_bind_recursive("/proc", stage.join("proc")).step("/proc")?;
-    enter(stage)
+    pivot_into(stage)
 }
 
-/// Makes `stage` the root, and lets go of the old one.
-fn enter(stage: &Path) -> io::Result<()> {
+/// Makes `stage` the root, and detaches the old one.
+fn pivot_into(stage: &Path) -> io::Result<()> {
     std::env::set_current_dir(stage)?;
     rustix::process::pivot_root(".", ".").step("cannot change the root")?;
     rustix::mount::unmount(".", UnmountFlags::DETACH).step("cannot leave the old root")?;
@@ -131,7 +130,7 @@ fn enter(stage: &Path) -> io::Result<()> {
     make_read_only(Path::new("/"), false)
 }
 
-/// Shows the Java settings of Debian, where the runtime's own are links to.
+/// Mounts Debian's Java settings, which the runtime's own settings link to.
 fn bind_java_settings(etc: &Path) -> io::Result<()> {
     let Ok(entries) = fs::read_dir("/etc") else { return Ok(()) };
     for entry in entries.flatten() {
@@ -142,7 +141,7 @@ fn bind_java_settings(etc: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Shows `from/name` as `to/name`, read-only, if it exists.
+/// Bind-mounts `from/name` read-only at `to/name`, if it exists.
 fn bind_read_only(from: &Path, to: &Path, name: &str) -> io::Result<()> {
     let (source, target) = (from.join(name), to.join(name));
     let Ok(found) = fs::symlink_metadata(&source) else { return Ok(()) };
@@ -163,16 +162,17 @@ fn make_read_only(path: &Path, all: bool) -> io::Result<()> {
     syscalls::make_read_only(&text, all).step("cannot make a mount read-only")
 }
 
-/// Furnishes a jail with the program `program` of the store, for the user `owner`; the directory of
-/// what the bot will have written, if that is asked for.
+/// Mounts the bot's part of a jail: its program from the store, and what it may write as the user
+/// `owner`. Returns the directory with the bot's changes if `saves_state`.
 pub(super) fn mount_jail(
     program: Option<&str>,
     limits: &Limits,
     owner: u32,
-    keeps_files: bool,
+    saves_state: bool,
 ) -> io::Result<Option<OwnedFd>> {
     let flags = MountFlags::NOSUID | MountFlags::NODEV;
-    let options = format!("mode=755,size={},nr_inodes={}", limits.disk.0, limits.files + OWN_FILES);
+    let options =
+        format!("mode=755,size={},nr_inodes={}", limits.disk.0, limits.files + SYSTEM_INODES);
     let options = CString::new(options).expect("no zero byte");
     rustix::mount::mount("box", BOX, "tmpfs", flags, options.as_c_str())
         .step("cannot mount a file system for the bot")?;
@@ -194,26 +194,26 @@ pub(super) fn mount_jail(
         let layers = CString::new(layers)?;
         let flags = MountFlags::NOSUID | MountFlags::NODEV;
         rustix::mount::mount("work", WORK, "overlay", flags, layers.as_c_str())
-            .step("cannot lay the bot's directory over its program")?;
+            .step("cannot mount the bot's directory over its program")?;
     } else {
         rustix::mount::mount_bind("/box/work", WORK).step(WORK)?;
     }
     rustix::mount::mount_bind("/box/tmp", "/tmp").step("/tmp")?;
     rustix::mount::mount_bind("/box/shm", "/dev/shm").step("/dev/shm")?;
-    for covered in [BOX, STORE] {
-        rustix::mount::mount_bind(EMPTY, covered).step(covered)?;
+    for hidden in [BOX, STORE] {
+        rustix::mount::mount_bind(EMPTY, hidden).step(hidden)?;
     }
-    Ok(keeps_files.then_some(work))
+    Ok(saves_state.then_some(work))
 }
 
-/// Mounts the jail's own `/proc`, or hides the machine's where that may not be.
+/// Mounts the jail's own `/proc`, or hides the machine's if that is not allowed.
 pub(super) fn mount_proc() -> io::Result<()> {
-    // User namespaces within the jail are closed twice, by a limit and by the filter; the limit
-    // can be written here only, where the old /proc is still to be seen.
+    // User namespaces in the jail are prevented twice: by a limit and by the seccomp filter. The
+    // limit can be written only here, while the old /proc is still visible.
     drop(fs::write("/proc/sys/user/max_user_namespaces", "0"));
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC | MountFlags::RDONLY;
     if rustix::mount::mount("proc", "/proc", "proc", flags, c"hidepid=invisible").is_err() {
         return rustix::mount::mount_bind(EMPTY, "/proc").step("/proc");
     }
-    proc_masks::apply().step("cannot cover what /proc tells of the machine")
+    proc_masks::apply().step("cannot mask /proc")
 }

@@ -1,9 +1,9 @@
-//! Temporary directories that do not outlive the process that made them, however it ends.
+//! Temporary directories that are removed even if the process that created them is killed.
 //!
-//! A directory is removed when its owner is done with it. A process that is killed cannot do that;
-//! but while it lives it holds a lock on each of its directories, which the kernel takes from it at
-//! its end. So a directory that can be locked is nobody's any more, and whoever starts next
-//! removes it. Files that are not finished yet are held in the same way.
+//! A process removes its directories when it no longer needs them. While it lives, it has a lock on
+//! each of them. If it is killed, the kernel releases the locks. So a directory that can be locked has
+//! no owner any more, and the next process that starts removes it. Locks protect unfinished files in
+//! the same way.
 
 use std::ffi::{CString, OsStr};
 use std::fs::{self, File};
@@ -18,24 +18,24 @@ use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags};
 use super::namespaces::{FIRST_UID, UID_COUNT};
 use super::tree_removal;
 
-/// How the name of every directory of ours begins; letters and digits follow.
+/// The prefix of every directory's name; letters and digits follow.
 const PREFIX: &str = "arbiter-scratch-";
 
-/// How often a new directory is made when another process takes it for an old one.
+/// How often to create another directory if a different process removes the new one as stale.
 const ATTEMPTS: usize = 16;
 
-/// A temporary directory, removed when this is dropped or its process has ended.
+/// A temporary directory, removed on drop or after its process has ended.
 #[derive(Debug)]
 pub struct ScratchDir {
     path: PathBuf,
-    /// Whether there is nothing to be removed any more.
+    /// Whether it is removed already.
     removed: bool,
     /// The directory itself, locked.
     lock: File,
 }
 
 impl ScratchDir {
-    /// A new, empty directory among the system's temporary files, for this user alone.
+    /// Creates an empty directory among the system's temporary files, for this user only.
     pub fn new() -> io::Result<Self> {
         for _ in 0..ATTEMPTS {
             let path = tempfile::Builder::new().prefix(PREFIX).tempdir()?.keep();
@@ -43,25 +43,24 @@ impl ScratchDir {
                 return Ok(Self { path, removed: false, lock });
             }
         }
-        Err(io::Error::other("every new directory was removed by somebody else"))
+        Err(io::Error::other("every new directory was removed by another process"))
     }
 
-    /// Where it is.
+    /// Its path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Removes it, with everything in it.
+    /// Removes it with its contents.
     pub fn remove(&mut self) -> io::Result<()> {
         if !self.removed {
-            remove_held(&self.lock, &self.path)?;
+            remove_locked(&self.lock, &self.path)?;
             self.removed = true;
         }
         Ok(())
     }
 
-    /// Removes what processes of this user left behind that were killed. What cannot be removed
-    /// stays.
+    /// Removes the directories that killed processes of this user left, as far as possible.
     pub fn sweep() {
         let place = tempfile::env::temp_dir();
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -71,7 +70,7 @@ impl ScratchDir {
             let name = entry.file_name();
             let rest = name.to_str().and_then(|name| name.strip_prefix(PREFIX));
             if rest.is_some_and(|rest| rest.bytes().all(|c| c.is_ascii_alphanumeric())) {
-                drop(remove_if_left(directory.as_fd(), &name, &entry.path()));
+                drop(remove_if_stale(directory.as_fd(), &name, &entry.path()));
             }
         }
     }
@@ -80,43 +79,43 @@ impl ScratchDir {
 impl Drop for ScratchDir {
     fn drop(&mut self) {
         if !self.removed {
-            drop(remove_held(&self.lock, &self.path));
+            drop(remove_locked(&self.lock, &self.path));
         }
     }
 }
 
-/// Whether a directory of this user's belongs to `user`: him, or a bot of his. Into another user's
-/// directories nobody is sent to remove things, least of all root.
+/// Whether `user` is this process's user or one of its bots'. Directories of other users are never
+/// removed, especially not by root.
 fn is_ours(user: u32) -> bool {
     let own = rustix::process::geteuid();
     user == own.as_raw() || own.is_root() && (FIRST_UID..=FIRST_UID + UID_COUNT).contains(&user)
 }
 
-/// Removes a directory that no process holds.
-fn remove_if_left(parent: BorrowedFd<'_>, name: &OsStr, path: &Path) -> io::Result<()> {
-    // Another user's directory is not to be opened with this user's rights, which changes its mode.
+/// Removes a directory that no process has locked.
+fn remove_if_stale(parent: BorrowedFd<'_>, name: &OsStr, path: &Path) -> io::Result<()> {
+    // Do not open another user's directory with this user's privileges: that changes its mode.
     let found = rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW)?;
     if !is_ours(found.st_uid) {
         return Ok(());
     }
-    // A bot may have locked itself out, and us.
+    // A bot may have removed the permissions for itself and for us.
     let directory = tree_removal::open_directory(parent, &CString::new(name.as_bytes())?)?;
     match lock(directory.into(), path)? {
-        Some(held) if is_ours(held.metadata()?.uid()) => remove_held(&held, path),
+        Some(locked) if is_ours(locked.metadata()?.uid()) => remove_locked(&locked, path),
         _ => Ok(()),
     }
 }
 
-/// Removes a directory through the descriptor that it is held by. Its parent is not a bot's.
-fn remove_held(held: &File, path: &Path) -> io::Result<()> {
-    tree_removal::empty(held.as_fd())?;
+/// Removes a locked directory through its descriptor. Bots cannot change its parent.
+fn remove_locked(locked: &File, path: &Path) -> io::Result<()> {
+    tree_removal::empty_dir(locked.as_fd())?;
     fs::remove_dir(path)
 }
 
-/// Locks the file or directory at `path` for as long as the result lives; none if another process
-/// holds it, or has removed it.
+/// Locks the file or directory at `path` for the lifetime of the result; none if another process has
+/// locked or removed it.
 pub(crate) fn try_lock_path(path: &Path) -> io::Result<Option<File>> {
-    // Nobody is to make us wait for the other end of a pipe, or to lead us elsewhere.
+    // Do not wait for the other end of a FIFO, and do not follow links.
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     match rustix::fs::open(path, flags, Mode::empty()) {
         Err(rustix::io::Errno::NOENT) => Ok(None),
@@ -124,15 +123,15 @@ pub(crate) fn try_lock_path(path: &Path) -> io::Result<Option<File>> {
     }
 }
 
-/// Locks what was opened at `path`, if it is still there.
+/// Locks the file opened at `path`, if it is still there.
 fn lock(file: File, path: &Path) -> io::Result<Option<File>> {
     match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
         Err(rustix::io::Errno::WOULDBLOCK) => return Ok(None),
         other => other?,
     }
-    // The process that held it before may have removed it.
-    let (held, there) = (file.metadata()?, fs::symlink_metadata(path));
-    let same = there.is_ok_and(|there| (there.dev(), there.ino()) == (held.dev(), held.ino()));
+    // The process that had the lock before may have removed it.
+    let (locked, there) = (file.metadata()?, fs::symlink_metadata(path));
+    let same = there.is_ok_and(|there| (there.dev(), there.ino()) == (locked.dev(), locked.ino()));
     Ok(same.then_some(file))
 }
 
@@ -141,23 +140,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_somebody_holds_is_not_swept() {
-        let mut held = ScratchDir::new().unwrap();
-        fs::write(held.path().join("file"), "x").unwrap();
+    fn locked_directories_are_not_swept() {
+        let mut locked = ScratchDir::new().unwrap();
+        fs::write(locked.path().join("file"), "x").unwrap();
         ScratchDir::sweep();
-        assert!(held.path().join("file").exists());
-        let path = held.path().to_owned();
-        held.remove().unwrap();
+        assert!(locked.path().join("file").exists());
+        let path = locked.path().to_owned();
+        locked.remove().unwrap();
         assert!(!path.exists());
     }
 
     #[test]
-    fn what_nobody_holds_is_swept() {
+    fn unlocked_directories_are_swept() {
         let left = tempfile::Builder::new().prefix(PREFIX).tempdir().unwrap().keep();
         let other = tempfile::Builder::new().prefix("arbiter-scratch-my.").tempdir().unwrap();
         fs::write(left.join("file"), "x").unwrap();
         ScratchDir::sweep();
         assert!(!left.exists());
-        assert!(other.path().exists(), "this name is none of ours");
+        assert!(other.path().exists(), "this name is not ours");
     }
 }

@@ -1,4 +1,4 @@
-//! System calls that neither the standard library nor `rustix` offers, each in a safe form.
+//! Safe wrappers of system calls that neither the standard library nor `rustix` offers.
 
 #![expect(
     unsafe_code,
@@ -28,26 +28,26 @@ const NAMESPACES: c_int = libc::CLONE_NEWUSER
     | libc::CLONE_NEWUTS
     | libc::CLONE_NEWCGROUP;
 
-/// The stack of a starting program, in units of 16 bytes, besides room for its arguments: the
-/// search along `PATH` builds each name on it.
-const STACK: usize = 64 * 1024 / 16;
+/// The stack of a child between clone and exec, in units of 16 bytes, without its arguments: the search
+/// along `PATH` builds each name on it.
+const CHILD_STACK: usize = 64 * 1024 / 16;
 
-/// Which side of a fork one is on.
+/// The side of a fork.
 #[derive(Debug)]
 pub(super) enum Fork {
-    /// The new process.
+    /// The child.
     Child,
-    /// The old one: the child's number and a descriptor of it.
+    /// The parent: the child's pid and pidfd.
     Parent(libc::pid_t, OwnedFd),
 }
 
-/// Turns the result of a system call into ours.
+/// Converts the result of a system call.
 pub(super) fn check(result: impl Into<i64>) -> io::Result<i64> {
     let result = result.into();
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
 
-/// These processors as a set; all there can be if there are none.
+/// A set of these processors; all if `cores` is empty.
 pub(super) fn cpu_set(cores: &[usize]) -> CpuSet {
     let mut set = CpuSet::new();
     for core in (0..CpuSet::MAX_CPU).filter(|core| cores.is_empty() || cores.contains(core)) {
@@ -56,15 +56,15 @@ pub(super) fn cpu_set(cores: &[usize]) -> CpuSet {
     set
 }
 
-/// Forks the single-threaded caller; the child begins in new namespaces of every kind.
+/// Forks the single-threaded caller; the child starts in new namespaces of every kind.
 pub(super) fn fork_into_namespaces() -> io::Result<Fork> {
     let mut pidfd: RawFd = -1;
-    // SAFETY: an all-zero value of this plain structure asks for nothing.
+    // SAFETY: an all-zero value is valid for this plain structure.
     let mut arguments: libc::clone_args = unsafe { mem::zeroed() };
     arguments.flags = u64::from((NAMESPACES | libc::CLONE_PIDFD).cast_unsigned());
     arguments.pidfd = ptr::from_mut(&mut pidfd).addr() as u64;
     arguments.exit_signal = u64::from(libc::SIGCHLD.cast_unsigned());
-    // SAFETY: the caller has no other thread, so its copy is whole: no lock is held by a thread
+    // SAFETY: the caller has no other thread, so its copy is complete: no lock is held by a thread
     // that is missing in the child. Memory is not shared, and the pointer outlives the call.
     let pid = check(unsafe {
         libc::syscall(libc::SYS_clone3, &raw mut arguments, size_of_val(&arguments))
@@ -73,96 +73,95 @@ pub(super) fn fork_into_namespaces() -> io::Result<Fork> {
         return Ok(Fork::Child);
     }
     let pid = libc::pid_t::try_from(pid).expect("the kernel counts processes in a pid_t");
-    // SAFETY: the kernel opened this descriptor for us just now.
+    // SAFETY: the kernel has just opened this descriptor for us.
     Ok(Fork::Parent(pid, unsafe { OwnedFd::from_raw_fd(pidfd) }))
 }
 
-/// Forks the single-threaded caller: the child's number, or zero in the child.
+/// Forks the single-threaded caller. Returns the child's pid, or zero in the child.
 pub(super) fn fork() -> io::Result<libc::pid_t> {
-    // SAFETY: the caller has no other thread, so its copy is whole.
+    // SAFETY: the caller has no other thread, so its copy is complete.
     let pid = unsafe { libc::fork() };
     check(pid).and(Ok(pid))
 }
 
-/// Becomes `user`, with the group of the same number and no right at all.
+/// Becomes `user`, with the group of the same number and no other groups.
 ///
-/// Bare system calls change the calling thread alone, and take none of the locks with which the C
-/// library would tell other threads: this may be called between fork and exec. Allocates nothing.
+/// Bare system calls change the calling thread only. They take none of the locks with which the C
+/// library synchronises threads, so this may be called between fork and exec. Allocates nothing.
 pub(super) fn become_user(user: u32) -> io::Result<()> {
     rustix::thread::set_thread_groups(&[])?;
     set_user(user)
 }
 
-/// Becomes `user`, with the group of the same number, and stays in other groups.
+/// Becomes `user`, with the group of the same number, and keeps other groups.
 pub(super) fn set_user(user: u32) -> io::Result<()> {
     let (uid, gid) = (Uid::from_raw(user), Gid::from_raw(user));
     rustix::thread::set_thread_res_gid(gid, gid, gid)?;
     Ok(rustix::thread::set_thread_res_uid(uid, uid, uid)?)
 }
 
-/// Does something with files as `user`, if that is another than this process's; no other thread
-/// is meant.
+/// Calls `act`, which accesses files, as `user` if given. Other threads are not affected.
 pub(super) fn with_fs_user<T>(user: Option<u32>, act: impl FnOnce() -> T) -> T {
     let Some(user) = user else { return act() };
-    // SAFETY: no pointers, and both hold for the calling thread alone. They cannot fail for the
-    // root user, who alone has bots of other users.
+    // SAFETY: no pointers, and both affect the calling thread only. They cannot fail for root, and
+    // only root has bots with other users.
     let (old_user, old_group) = unsafe { (libc::setfsuid(user), libc::setfsgid(user)) };
-    let done = act();
-    // SAFETY: as above; the numbers are those that were found.
+    let result = act();
+    // SAFETY: as above; these are the previous values.
     unsafe {
         libc::setfsuid(old_user.cast_unsigned());
         libc::setfsgid(old_group.cast_unsigned());
     }
-    done
+    result
 }
 
-/// Sets a limit for good, of the calling process. Allocates nothing.
+/// Sets both limits of the calling process. Allocates nothing.
 pub(super) fn set_limit(resource: Resource, most: u64) -> io::Result<()> {
     let both = Rlimit { current: Some(most), maximum: Some(most) };
     Ok(rustix::process::setrlimit(resource, both)?)
 }
 
-/// `fchmodat2`, which has the same number everywhere.
+/// `fchmodat2`. The number is the same on all architectures.
 const FCHMODAT2: libc::c_long = 452;
 
-/// Changes the mode of a file that is open as a mere place (`O_PATH`), through no name. Before Linux
-/// 6.6 there is no such call.
-pub(super) fn chmod_path_fd(place: BorrowedFd<'_>, mode: u32) -> io::Result<()> {
-    let (place, flags) = (place.as_raw_fd(), libc::AT_EMPTY_PATH);
-    // SAFETY: the name is an empty string that lives as long as the program.
-    check(unsafe { libc::syscall(FCHMODAT2, place, c"".as_ptr(), mode, flags) }).map(drop)
+/// Changes the mode of a file that is open as a path (`O_PATH`), without a name. The call exists since
+/// Linux 6.6.
+pub(super) fn chmod_path_fd(path_fd: BorrowedFd<'_>, mode: u32) -> io::Result<()> {
+    let (path_fd, flags) = (path_fd.as_raw_fd(), libc::AT_EMPTY_PATH);
+    // SAFETY: the name is a static empty string.
+    check(unsafe { libc::syscall(FCHMODAT2, path_fd, c"".as_ptr(), mode, flags) }).map(drop)
 }
 
-/// The processor time of children that ended and were waited for, and of theirs.
+/// The processor time of reaped children and of the children that they reaped.
 pub(super) fn cpu_time_of_ended_children() -> Micros {
-    // SAFETY: an all-zero rusage is a valid value of that plain structure, and the call fills it.
+    // SAFETY: an all-zero value is valid for this plain structure, and the call fills it.
     let usage = unsafe {
         let mut usage: libc::rusage = mem::zeroed();
         libc::getrusage(libc::RUSAGE_CHILDREN, &raw mut usage);
         usage
     };
-    time_of(&usage)
+    cpu_time_of(&usage)
 }
 
-/// The processor time in a usage, in programs and in the kernel.
-fn time_of(usage: &libc::rusage) -> Micros {
+/// The processor time of a usage, in user and kernel mode.
+fn cpu_time_of(usage: &libc::rusage) -> Micros {
     let micros = |time: libc::timeval| Micros(time.tv_sec * 1_000_000 + time.tv_usec);
     micros(usage.ru_utime) + micros(usage.ru_stime)
 }
 
 /// A program to be started.
 #[derive(Debug)]
-pub(super) struct Launch<'a> {
+pub(super) struct Command<'a> {
     pub(super) argv: &'a [CString],
     pub(super) environment: &'a [CString],
     /// Its standard streams.
     pub(super) streams: [BorrowedFd<'a>; 3],
-    /// The user and group it is to be, if another than the caller.
+    /// The user and group of the program, if not the caller's.
     pub(super) user: Option<libc::uid_t>,
 }
 
-/// What the starting child sees of its parent's memory, and where it leaves its error.
-struct Handover {
+/// The part of the parent's memory that the child uses before exec, and where it stores its error.
+struct ExecArguments {
     argv: Vec<*const c_char>,
     environment: Vec<*const c_char>,
     streams: [RawFd; 3],
@@ -170,51 +169,51 @@ struct Handover {
     error: c_int,
 }
 
-impl Launch<'_> {
-    /// Starts it: searches `PATH` of the caller for a name without a slash.
+impl Command<'_> {
+    /// Starts the program. A name without a slash is searched in the caller's `PATH`.
     ///
     /// # Errors
-    /// Whatever `execve` or a step before it said.
+    /// The error of `execve` or of a step before it.
     pub(super) fn start(&self) -> io::Result<libc::pid_t> {
         let pointers = |strings: &[CString]| {
             let all = strings.iter().map(|string| string.as_ptr());
             all.chain([ptr::null()]).collect::<Vec<_>>()
         };
-        let mut handover = Handover {
+        let mut arguments = ExecArguments {
             argv: pointers(self.argv),
             environment: pointers(self.environment),
             streams: self.streams.map(|stream| stream.as_raw_fd()),
             user: self.user,
             error: 0,
         };
-        let mut stack = vec![0_u128; STACK + self.argv.len()];
+        let mut stack = vec![0_u128; CHILD_STACK + self.argv.len()];
         let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
-        // SAFETY: the child shares our memory while we stand still, until it runs the program or
-        // exits. It uses a stack of its own, allocates nothing and changes only `error`.
+        // SAFETY: the child shares our memory while we are suspended, until it executes the program or
+        // exits. It has its own stack, allocates nothing and changes only `error`.
         let pid = unsafe {
             libc::clone(
-                run,
+                child_main,
                 stack.as_mut_ptr_range().end.cast(),
                 flags,
-                ptr::from_mut(&mut handover).cast(),
+                ptr::from_mut(&mut arguments).cast(),
             )
         };
         let pid = check(pid).and(Ok(pid))?;
-        if handover.error == 0 {
+        if arguments.error == 0 {
             return Ok(pid);
         }
-        // It exited; nobody else is to find it.
+        // It has exited. Reap it here, so that nothing else does.
         wait_for(pid);
-        Err(io::Error::from_raw_os_error(handover.error))
+        Err(io::Error::from_raw_os_error(arguments.error))
     }
 }
 
 /// The child between clone and exec.
-extern "C" fn run(handover: *mut c_void) -> c_int {
-    // SAFETY: the parent passed exactly this, and stands still.
-    let handover = unsafe { &mut *handover.cast::<Handover>() };
+extern "C" fn child_main(arguments: *mut c_void) -> c_int {
+    // SAFETY: the parent passed exactly this, and is suspended.
+    let arguments = unsafe { &mut *arguments.cast::<ExecArguments>() };
     // SAFETY: system calls on arguments that the parent keeps alive.
-    handover.error = match unsafe { become_program(handover) } {
+    arguments.error = match unsafe { exec(arguments) } {
         Err(error) => error,
         Ok(never) => match never {},
     };
@@ -222,50 +221,50 @@ extern "C" fn run(handover: *mut c_void) -> c_int {
     unsafe { libc::_exit(127) }
 }
 
-/// Takes every step to the program; returns only the number of an error.
+/// Takes all steps to the program. Returns only after an error, with its `errno`.
 ///
 /// # Safety
-/// Only for a child that shares its parent's memory while the parent stands still.
-unsafe fn become_program(handover: &Handover) -> Result<Infallible, c_int> {
+/// Only for a child that shares its parent's memory while the parent is suspended.
+unsafe fn exec(arguments: &ExecArguments) -> Result<Infallible, c_int> {
     let code = |error: io::Error| error.raw_os_error().unwrap_or(libc::EINVAL);
     let step = |result: i64| check(result).map_err(code);
     let none = 0_u64;
-    // SAFETY: as of this function.
+    // SAFETY: required by this function.
     unsafe {
         libc::signal(libc::SIGPIPE, libc::SIG_DFL);
         libc::signal(libc::SIGCHLD, libc::SIG_DFL);
         let set = &raw const none;
         step(libc::syscall(libc::SYS_rt_sigprocmask, libc::SIG_SETMASK, set, 0, 8))?;
         step(libc::setsid().into())?;
-        for (stream, number) in handover.streams.into_iter().zip(0..) {
+        for (stream, number) in arguments.streams.into_iter().zip(0..) {
             step(libc::dup2(stream, number).into())?;
         }
-        if let Some(user) = handover.user {
+        if let Some(user) = arguments.user {
             become_user(user).map_err(code)?;
         }
         let header = [0x2008_0522_u32, 0];
         let nothing = [0_u32; 6];
         step(libc::syscall(libc::SYS_capset, header.as_ptr(), nothing.as_ptr()))?;
         step(libc::syscall(libc::SYS_close_range, 3, u32::MAX, 0))?;
-        let argv = handover.argv.as_ptr();
-        libc::execvpe(*argv, argv, handover.environment.as_ptr());
+        let argv = arguments.argv.as_ptr();
+        libc::execvpe(*argv, argv, arguments.environment.as_ptr());
     }
     Err(code(io::Error::last_os_error()))
 }
 
-/// Gives signals the meaning they have for a new program; what the caller ignores or blocks
-/// would otherwise stay so in everything it starts.
+/// Sets signal dispositions for a new program. Otherwise it would inherit what the caller ignores or
+/// blocks.
 pub(super) fn reset_signals(child_ended: libc::sighandler_t) {
-    // SAFETY: sets dispositions, with no handler of ours.
+    // SAFETY: sets dispositions without handlers.
     unsafe {
         libc::signal(libc::SIGPIPE, libc::SIG_IGN);
         libc::signal(libc::SIGCHLD, child_ended);
     }
 }
 
-/// A descriptor that is readable when a child has ended; the signal itself is blocked.
+/// A descriptor that becomes readable when a child has ended; `SIGCHLD` is blocked.
 pub(super) fn child_exit_fd() -> io::Result<OwnedFd> {
-    // SAFETY: both calls work on a set in this frame; the descriptor is new.
+    // SAFETY: both calls use a set in this frame; the descriptor is new.
     unsafe {
         let mut set = mem::zeroed();
         libc::sigemptyset(&raw mut set);
@@ -283,11 +282,11 @@ pub(super) fn child_exit_fd() -> io::Result<OwnedFd> {
 pub(super) struct Ended {
     pub(super) pid: libc::pid_t,
     pub(super) exit: Exit,
-    /// Processor time of it and of the children that it waited for.
+    /// The processor time of it and of the children that it waited for.
     pub(super) used: Micros,
 }
 
-/// Reaps any child that ended, if one did.
+/// Reaps a child that has ended, if there is one.
 pub(super) fn reap_any() -> Option<Ended> {
     wait4(-1, libc::WNOHANG)
 }
@@ -297,7 +296,7 @@ pub(super) fn wait_for(pid: libc::pid_t) -> Option<Ended> {
     wait4(pid, 0)
 }
 
-/// Whether the child `pid` has ended, which is not reaped by that.
+/// Whether the child `pid` has ended. Does not reap it.
 pub(super) fn has_ended(pid: libc::pid_t) -> bool {
     let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
     let child = Pid::from_raw(pid).map(WaitId::Pid);
@@ -311,7 +310,7 @@ pub(super) fn reap(pid: libc::pid_t) -> Option<Ended> {
 
 fn wait4(which: libc::pid_t, options: c_int) -> Option<Ended> {
     let mut status = 0;
-    // SAFETY: an all-zero rusage is a valid value of that plain structure.
+    // SAFETY: an all-zero value is valid for this plain structure.
     let mut usage: libc::rusage = unsafe { mem::zeroed() };
     let pid = loop {
         // SAFETY: both pointers are to live values of this frame.
@@ -328,25 +327,24 @@ fn wait4(which: libc::pid_t, options: c_int) -> Option<Ended> {
     } else {
         Exit::Code(libc::WEXITSTATUS(status))
     };
-    Some(Ended { pid, exit, used: time_of(&usage) })
+    Some(Ended { pid, exit, used: cpu_time_of(&usage) })
 }
 
-/// Sends a signal to every process that the caller may reach, itself excepted: from the first
-/// process of a namespace, all that live in it.
+/// Sends a signal to every process that the caller may signal, except itself: from init of a PID
+/// namespace, to all in that namespace.
 pub(super) fn signal_all(signal: c_int) {
-    // SAFETY: a system call without pointers.
+    // SAFETY: no pointers.
     unsafe { libc::kill(-1, signal) };
 }
 
-/// Sends a signal to the process group that `pid` leads, a child that was not reaped yet.
+/// Sends a signal to the process group of `pid`, an unreaped child that leads it.
 pub(super) fn signal_group(pid: libc::pid_t, signal: c_int) {
-    // SAFETY: a system call without pointers; the child was not reaped, so its number cannot have
-    // been given to another process.
+    // SAFETY: no pointers. The child was not reaped, so no other process has its pid.
     unsafe { libc::kill(-pid, signal) };
 }
 
-/// Makes the mount at `path`, and those below it if `all`, read-only, without devices and
-/// without programs that change the user.
+/// Makes the mount at `path`, and those below it if `all`, read-only, without devices and without
+/// set-user-ID programs.
 pub(super) fn make_read_only(path: &CStr, all: bool) -> io::Result<()> {
     let attributes = libc::mount_attr {
         attr_set: libc::MOUNT_ATTR_RDONLY | libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV,
@@ -355,7 +353,7 @@ pub(super) fn make_read_only(path: &CStr, all: bool) -> io::Result<()> {
         userns_fd: 0,
     };
     let flags = if all { libc::AT_RECURSIVE } else { 0 };
-    // SAFETY: both pointers live through the call.
+    // SAFETY: both pointers outlive the call.
     check(unsafe {
         libc::syscall(
             libc::SYS_mount_setattr,
@@ -369,23 +367,23 @@ pub(super) fn make_read_only(path: &CStr, all: bool) -> io::Result<()> {
     .map(drop)
 }
 
-/// Puts `program` in the way of every system call of the caller and of all that it starts.
+/// Installs a seccomp filter for the caller and everything that it starts.
 pub(super) fn install_filter(program: &[libc::sock_filter]) -> io::Result<()> {
     let program = libc::sock_fprog {
         len: u16::try_from(program.len()).expect("a filter is short"),
         filter: program.as_ptr().cast_mut(),
     };
-    // SAFETY: the kernel copies the program before the call returns, and changes nothing.
+    // SAFETY: the kernel copies the program before the call returns, and does not change it.
     check(unsafe {
         libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, 0, &raw const program)
     })
     .map(drop)
 }
 
-/// Closes every descriptor but the standard ones and `kept`, which is none of those.
+/// Closes every descriptor except the standard ones and `kept`, which is not one of those.
 pub(super) fn close_all_but(kept: RawFd) -> io::Result<()> {
     let kept = u32::try_from(kept).expect("an open descriptor is not negative");
-    // SAFETY: the caller is a fresh copy of a process and uses none of that one's descriptors.
+    // SAFETY: the caller is a fresh fork and uses none of the other descriptors.
     unsafe {
         if kept > 3 {
             check(libc::syscall(libc::SYS_close_range, 3, kept - 1, 0))?;
@@ -394,17 +392,17 @@ pub(super) fn close_all_but(kept: RawFd) -> io::Result<()> {
     }
 }
 
-/// Leaves the user and mount namespaces of the caller, who has no other thread.
+/// Moves the single-threaded caller into new user and mount namespaces.
 pub(super) fn unshare_user_and_mount() -> io::Result<()> {
     // SAFETY: no pointers; descriptors stay shared.
     check(unsafe { libc::unshare(libc::CLONE_NEWUSER | libc::CLONE_NEWNS) }).map(drop)
 }
 
-/// Has the calling thread run as soon as it can, before every thread that has no such priority, or
-/// lets it take its turn again. What it starts takes its turn in any case.
+/// Gives the calling thread real-time priority, or takes it away. Processes that it starts do not
+/// inherit the priority.
 pub(super) fn set_realtime(yes: bool) -> io::Result<()> {
     let (policy, priority) = if yes { (libc::SCHED_RR, 1) } else { (libc::SCHED_OTHER, 0) };
-    // SAFETY: an all-zero value of this plain structure is valid, and outlives the call.
+    // SAFETY: an all-zero value is valid for this plain structure, and outlives the call.
     unsafe {
         let mut how: libc::sched_param = mem::zeroed();
         how.sched_priority = priority;
@@ -413,9 +411,10 @@ pub(super) fn set_realtime(yes: bool) -> io::Result<()> {
     }
 }
 
-/// Lets a thread run on any processor, after every other that wants to: whether it does, or is gone.
+/// Lets a thread run on any processor, with the lowest priority. Returns whether that worked or the
+/// thread is gone.
 pub(super) fn deprioritize(thread: libc::pid_t) -> bool {
-    // SAFETY: an all-zero value of this plain structure is valid, and outlives the call.
+    // SAFETY: an all-zero value is valid for this plain structure, and outlives the call.
     let put = check(unsafe {
         let how: libc::sched_param = mem::zeroed();
         let policy = libc::SCHED_IDLE;
@@ -425,7 +424,7 @@ pub(super) fn deprioritize(thread: libc::pid_t) -> bool {
     put.map_or_else(|error| error.raw_os_error() == Some(libc::ESRCH), |_| true)
 }
 
-/// Leaves the time namespace of the caller, to be entered by its children.
+/// Creates a new time namespace, which the caller's children enter.
 pub(super) fn unshare_time() -> io::Result<()> {
     // SAFETY: no pointers.
     check(unsafe { libc::unshare(libc::CLONE_NEWTIME) }).map(drop)
@@ -434,15 +433,15 @@ pub(super) fn unshare_time() -> io::Result<()> {
 /// Brings up the loopback of the caller's network namespace.
 pub(super) fn bring_up_loopback() -> io::Result<()> {
     // SAFETY: the socket is opened here and closed on every way out; the request is a live value
-    // of this frame, all-zero but for the name and the flags.
+    // of this frame, all-zero except for the name and the flags.
     unsafe {
         let flags = libc::SOCK_DGRAM | libc::SOCK_CLOEXEC;
         let socket = libc::socket(libc::AF_INET, flags, 0);
         check(socket)?;
         let socket = OwnedFd::from_raw_fd(socket);
         let mut request: libc::ifreq = mem::zeroed();
-        for (place, byte) in request.ifr_name.iter_mut().zip(*b"lo") {
-            *place = byte.cast_signed();
+        for (target, byte) in request.ifr_name.iter_mut().zip(*b"lo") {
+            *target = byte.cast_signed();
         }
         let flags = libc::c_short::try_from(libc::IFF_UP | libc::IFF_RUNNING);
         request.ifr_ifru.ifru_flags = flags.expect("two of the low bits");
@@ -450,7 +449,7 @@ pub(super) fn bring_up_loopback() -> io::Result<()> {
     }
 }
 
-/// Ends the process at once, running nothing that a copy of another's memory holds.
+/// Ends the process at once, without destructors or exit handlers of the forked copy.
 pub(super) fn exit(code: c_int) -> ! {
     // SAFETY: ends the process.
     unsafe { libc::_exit(code) }
@@ -460,8 +459,8 @@ pub(super) fn exit(code: c_int) -> ! {
 pub(super) fn cpu_time(pid: libc::pid_t) -> Micros {
     let mut clock = 0;
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: both calls write to live values of this frame; a process that is gone is an error
-    // that they report.
+    // SAFETY: both calls write to live values of this frame, and report an error if the process is
+    // gone.
     let known = unsafe {
         libc::clock_getcpuclockid(pid, &raw mut clock) == 0
             && libc::clock_gettime(clock, &raw mut time) == 0
@@ -469,12 +468,12 @@ pub(super) fn cpu_time(pid: libc::pid_t) -> Micros {
     if known { Micros(time.tv_sec * 1_000_000 + time.tv_nsec / 1000) } else { Micros::ZERO }
 }
 
-/// Lets what is freed go back to the machine. By itself the C library keeps more and more of it, up
-/// to 64 MB, once something large was freed: what one loud bot cost, its worker would never give back.
+/// Lets freed memory return to the system. By default the C library keeps more and more of it, up to
+/// 64 MB, once a large block was freed: a worker would never return what one loud bot cost.
 pub(super) fn limit_retained_memory() {
     #[cfg(target_env = "gnu")]
-    // SAFETY: it sets a number of the allocator's, and no other thread runs yet. The number is the
-    // one it begins with; what is set stays as it is.
+    // SAFETY: it sets a number of the allocator before other threads run. The number is the default;
+    // setting it only disables its dynamic growth.
     unsafe {
         libc::mallopt(libc::M_MMAP_THRESHOLD, 128 << 10);
     }

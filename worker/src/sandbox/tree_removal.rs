@@ -1,9 +1,8 @@
-//! Removing directories that a bot wrote, while a process of it may still be alive.
+//! Removes directories that a bot wrote, even while a process of the bot is alive.
 //!
-//! A path can be made to lead elsewhere between two looks at it: a process that survived exchanges
-//! a directory for a link. So nothing here is named by more than a directory that is open and one
-//! name in it, and no link is followed. A directory that is open stays the one that was looked at,
-//! wherever it is moved meanwhile.
+//! Between two accesses to a path, a live process may redirect it: it may replace a directory by a
+//! symbolic link. So this module names everything by an open directory and one name in it, and follows
+//! no links. An open directory stays the same, wherever it is moved.
 
 use std::ffi::{CStr, CString, OsStr};
 use std::io;
@@ -17,16 +16,16 @@ use rustix::io::Errno;
 
 use super::syscalls;
 
-/// How long a directory may take. One that still grows after that has a live process in it.
-const LIMIT: Duration = Duration::from_secs(120);
+/// The time limit for one directory. If it still grows after that, a live process writes to it.
+const TIME_LIMIT: Duration = Duration::from_secs(120);
 
-/// Makes a directory that is there and empty.
+/// Creates an empty directory, and removes what was there before.
 pub(crate) fn recreate_dir(directory: &Path) -> io::Result<()> {
     remove_tree(directory)?;
     std::fs::create_dir_all(directory)
 }
 
-/// Removes the directory, file or link at `path`; whether there was one.
+/// Removes the directory, file or link at `path`. Returns whether there was one.
 ///
 /// # Errors
 /// If something in it cannot be removed, or another file system is mounted in it.
@@ -41,7 +40,7 @@ pub(crate) fn remove_tree(path: &Path) -> io::Result<bool> {
     }
 }
 
-/// Removes what is called `name` in the directory `parent`; whether there was something.
+/// Removes `name` in the directory `parent`. Returns whether it existed.
 pub(super) fn remove_at(parent: BorrowedFd<'_>, name: &OsStr) -> io::Result<bool> {
     match rustix::fs::unlinkat(parent, name, AtFlags::empty()) {
         Ok(()) => return Ok(true),
@@ -50,40 +49,39 @@ pub(super) fn remove_at(parent: BorrowedFd<'_>, name: &OsStr) -> io::Result<bool
         Err(error) => return Err(error.into()),
     }
     let directory = open_directory(parent, &CString::new(name.as_bytes())?)?;
-    empty(directory.as_fd())?;
+    empty_dir(directory.as_fd())?;
     rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR)?;
     Ok(true)
 }
 
-/// Removes everything in the directory `top`, however deep it is and whatever modes its owner gave
-/// it: directories are moved to its top before they are emptied, so that neither the stack nor
-/// descriptors nor the length of a path can run out.
-pub(super) fn empty(top: BorrowedFd<'_>) -> io::Result<()> {
+/// Removes everything in the directory `top`, of any depth and with any modes. It moves directories to
+/// `top` before it empties them, so that neither stack nor descriptors nor path length can run out.
+pub(super) fn empty_dir(top: BorrowedFd<'_>) -> io::Result<()> {
     make_accessible(top)?;
     let mut numbers = 0_u64..;
-    let deadline = Instant::now() + LIMIT;
+    let deadline = Instant::now() + TIME_LIMIT;
     loop {
         let mut found = false;
-        for name in names(top)? {
+        for name in entries(top)? {
             let name = name?;
             found = true;
-            if is_unlinked(top, &name)? {
+            if unlink_file(top, &name)? {
                 continue;
             }
-            let Some(inner) = gone(open_directory(top, &name))? else { continue };
-            for below in names(inner.as_fd())? {
+            let Some(inner) = if_unchanged(open_directory(top, &name))? else { continue };
+            for below in entries(inner.as_fd())? {
                 let below = below?;
-                if !is_unlinked(inner.as_fd(), &below)? {
-                    lift(inner.as_fd(), &below, top, &mut numbers)?;
+                if !unlink_file(inner.as_fd(), &below)? {
+                    move_to_top(inner.as_fd(), &below, top, &mut numbers)?;
                 }
             }
             match rustix::fs::unlinkat(top, &name, AtFlags::REMOVEDIR) {
-                // Something was put there meanwhile: it is met in the next round.
+                // Something was added meanwhile: the next round removes it.
                 Ok(()) | Err(Errno::NOENT | Errno::NOTEMPTY | Errno::EXIST | Errno::NOTDIR) => {}
                 Err(error) => return Err(error.into()),
             }
             if Instant::now() > deadline {
-                let cause = "it grows while it is removed: a process of a bot is alive in it";
+                let cause = "it grows while it is removed: a live process of a bot writes to it";
                 return Err(io::Error::new(io::ErrorKind::TimedOut, cause));
             }
         }
@@ -93,18 +91,18 @@ pub(super) fn empty(top: BorrowedFd<'_>) -> io::Result<()> {
     }
 }
 
-/// Opens the directory `name` of `parent` and lets its owner read, change and pass it.
+/// Opens the directory `name` of `parent` and gives its owner all permissions.
 ///
 /// # Errors
-/// If it is no directory, or the root of another file system.
+/// If it is not a directory, or the root of another file system.
 pub(super) fn open_directory(parent: BorrowedFd<'_>, name: &CStr) -> io::Result<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK;
     let directory = match open_beneath(parent, name, flags) {
-        // Its owner is this process's user and may not read it. It is opened without being read,
-        // which pins it: the mode that is changed is its own.
+        // The owner is this process's user, but without read permission. Opening it as a path pins
+        // it, so that the mode of this directory is changed and no other's.
         Err(Errno::ACCESS) => {
             let pinned = open_beneath(parent, name, OFlags::PATH)?;
-            syscalls::chmod_path_fd(pinned.as_fd(), OWNER)?;
+            syscalls::chmod_path_fd(pinned.as_fd(), OWNER_ACCESS)?;
             open_beneath(parent, name, flags)?
         }
         other => other?,
@@ -113,13 +111,13 @@ pub(super) fn open_directory(parent: BorrowedFd<'_>, name: &CStr) -> io::Result<
     Ok(directory)
 }
 
-/// What an owner needs in order to empty a directory.
-const OWNER: u32 = 0o700;
+/// The permissions that the owner needs to empty a directory.
+const OWNER_ACCESS: u32 = 0o700;
 
 fn make_accessible(directory: BorrowedFd<'_>) -> io::Result<()> {
     let mode = rustix::fs::fstat(directory)?.st_mode;
-    if mode & OWNER != OWNER {
-        rustix::fs::fchmod(directory, Mode::from_raw_mode(OWNER))?;
+    if mode & OWNER_ACCESS != OWNER_ACCESS {
+        rustix::fs::fchmod(directory, Mode::from_raw_mode(OWNER_ACCESS))?;
     }
     Ok(())
 }
@@ -128,7 +126,7 @@ fn open_beneath(parent: BorrowedFd<'_>, name: &CStr, flags: OFlags) -> Result<Ow
     let flags = flags | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_XDEV | ResolveFlags::NO_SYMLINKS;
     match rustix::fs::openat2(parent, name, flags, Mode::empty(), resolve) {
-        // Containers may refuse the call. Then a mount of the same file system is not noticed.
+        // Containers may refuse the call. Then a mount of the same file system is not detected.
         Err(Errno::NOSYS | Errno::PERM) => {
             let opened = rustix::fs::openat(parent, name, flags, Mode::empty())?;
             let here = rustix::fs::fstat(&opened)?.st_dev == rustix::fs::fstat(parent)?.st_dev;
@@ -138,8 +136,8 @@ fn open_beneath(parent: BorrowedFd<'_>, name: &CStr, flags: OFlags) -> Result<Ow
     }
 }
 
-/// Unlinks what is called `name`, unless it is a directory; whether nothing of that name is left.
-fn is_unlinked(parent: BorrowedFd<'_>, name: &CStr) -> io::Result<bool> {
+/// Unlinks `name`, unless it is a directory. Returns whether `name` no longer exists.
+fn unlink_file(parent: BorrowedFd<'_>, name: &CStr) -> io::Result<bool> {
     match rustix::fs::unlinkat(parent, name, AtFlags::empty()) {
         Ok(()) | Err(Errno::NOENT) => Ok(true),
         Err(Errno::ISDIR) => Ok(false),
@@ -147,8 +145,8 @@ fn is_unlinked(parent: BorrowedFd<'_>, name: &CStr) -> io::Result<bool> {
     }
 }
 
-/// Nothing where something else took a directory's place, or it went away.
-fn gone<T>(opened: io::Result<T>) -> io::Result<Option<T>> {
+/// Returns none if a directory was replaced or removed meanwhile.
+fn if_unchanged<T>(opened: io::Result<T>) -> io::Result<Option<T>> {
     let changed = [Errno::NOENT, Errno::NOTDIR, Errno::LOOP].map(Errno::raw_os_error);
     match opened {
         Err(error) if error.raw_os_error().is_some_and(|code| changed.contains(&code)) => Ok(None),
@@ -156,20 +154,20 @@ fn gone<T>(opened: io::Result<T>) -> io::Result<Option<T>> {
     }
 }
 
-/// Moves the directory `name` of `parent` to `top`, under a number that is free there.
-fn lift(
+/// Moves the directory `name` of `parent` to `top`, under an unused number.
+fn move_to_top(
     parent: BorrowedFd<'_>,
     name: &CStr,
     top: BorrowedFd<'_>,
     numbers: &mut impl Iterator<Item = u64>,
 ) -> io::Result<()> {
-    // To be moved, a directory must be writable itself: its parent is an entry of it.
-    if gone(open_directory(parent, name))?.is_none() {
+    // A directory must be writable to be moved: its `..` entry changes.
+    if if_unchanged(open_directory(parent, name))?.is_none() {
         return Ok(());
     }
     for number in numbers {
         match rustix::fs::renameat(parent, name, top, number.to_string()) {
-            // It was removed, or it is moved into the place of something that is removed too.
+            // It was removed meanwhile, or moved over something that is removed as well.
             Ok(()) | Err(Errno::NOENT) => return Ok(()),
             Err(Errno::EXIST | Errno::NOTEMPTY | Errno::NOTDIR | Errno::ISDIR) => {}
             Err(error) => return Err(error.into()),
@@ -179,7 +177,7 @@ fn lift(
 }
 
 /// The entries of a directory.
-fn names(directory: BorrowedFd<'_>) -> io::Result<impl Iterator<Item = io::Result<CString>>> {
+fn entries(directory: BorrowedFd<'_>) -> io::Result<impl Iterator<Item = io::Result<CString>>> {
     let entries = Dir::read_from(directory)?;
     let names = entries.map(|entry| Ok(entry?.file_name().to_owned()));
     let inner = |name: &io::Result<CString>| {
@@ -200,11 +198,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn deep_and_locked_directories_are_removed() {
+    fn deep_and_unreadable_directories_are_removed() {
         let root = tempfile::tempdir().unwrap();
         let home = root.path().join("home");
         fs::create_dir(&home).unwrap();
-        // Deeper than a path may be long: built from below, by lifting like the removal itself.
+        // Longer than the maximum length of a path: built bottom-up, by moving.
         for level in 0..3000 {
             let next = root.path().join("next");
             fs::create_dir(&next).unwrap();
@@ -239,10 +237,9 @@ mod tests {
         assert!(victim.join("directory").exists());
     }
 
-    /// A process that survived exchanges directories for links to what is not its own, for as long
-    /// as the removal takes.
+    /// A live process swaps directories for links to foreign files during the whole removal.
     #[test]
-    fn what_is_exchanged_for_a_link_leads_nowhere() {
+    fn swapping_directories_for_links_redirects_nothing() {
         let root = tempfile::tempdir().unwrap();
         let (victim, home) = (root.path().join("victim"), root.path().join("home"));
         fs::create_dir_all(victim.join("inner")).unwrap();

@@ -1,4 +1,4 @@
-# ends: by itself, with a door
+# ends: by itself, with a listener
 # Keeps bytes in connections that its servers never accept.
 import socket
 from attack import breach, done, say

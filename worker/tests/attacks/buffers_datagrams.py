@@ -1,4 +1,4 @@
-# ends: by itself, with a door
+# ends: by itself, with a listener
 # Keeps datagrams in sockets that nobody reads from.
 import socket
 from attack import breach, done, say

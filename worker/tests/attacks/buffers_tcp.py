@@ -1,4 +1,4 @@
-# ends: by itself, with a door
+# ends: by itself, with a listener
 # Keeps bytes in connections to servers of its own that read nothing.
 import os, socket, time
 from attack import breach, done, say

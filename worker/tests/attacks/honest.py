@@ -8,7 +8,7 @@ for place in ("/tmp", "/dev/shm"):
     try:
         assert os.listdir(place) == [], os.listdir(place)
     except PermissionError:
-        # Without walls these are the machine's.
+        # Without namespaces these are the machine's.
         pass
 for line in sys.stdin:
     print(sum(map(int, line.split())), flush=True)

@@ -1,4 +1,4 @@
-# ends: by itself, with a door
+# ends: by itself, with a listener
 # Opens streams of protocols whose buffers nothing bounds, and keeps memory in options of sockets.
 import socket
 from attack import done, refused, say

@@ -8,14 +8,14 @@ for place in ("/tmp", "/dev/shm", "."):
     try:
         open(f"{place}/arbiter-test-rival", "w").write("the rival's secret")
     except OSError:
-        # There are no such places without walls.
+        # They do not exist without namespaces.
         pass
 try:
     listener = socket.socket(socket.AF_UNIX)
     listener.bind("\0arbiter-test-rival")
     listener.listen()
 except OSError:
-    # Without walls there are no such sockets, and pairs take no name.
+    # Without namespaces there are no such sockets, and pairs cannot be named.
     try:
         pair = socket.socketpair()
         pair[0].bind("\0arbiter-test-rival")

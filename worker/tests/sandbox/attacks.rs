@@ -1,11 +1,10 @@
-//! Every program in `tests/attacks`: it is contained, nobody else notices, and nothing is left.
+//! Runs every program in `tests/attacks`: it is contained, affects no other bot, and leaves nothing.
 //!
-//! How a program is to end stands in its first line. In every case it must not have written a
-//! line that begins with `breach`, and the next match in its place is played as if nothing had
-//! been.
+//! The first line of a program says how it must end. It must never write a line that starts with
+//! `breach`, and the next match in its place must be played normally.
 //!
 //! A program that ends `again` or `as a forfeit` is executed for each of several decisions. What it
-//! leaves behind is its own loss, and never a fault.
+//! leaves may make it forfeit, but is never a fault.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
@@ -20,22 +19,22 @@ use super::Test;
 use super::guarantees::stop;
 use super::lab::{Lab, Network, PATIENCE, Seen, slower};
 
-/// How long a program that never ends is let run.
+/// How long a program that never ends may run.
 const DEADLINE: Duration = Duration::from_millis(600);
 
-/// How long it may take until nothing is left of a jail. Fifty milliseconds are promised, and are
-/// found in the middle of several measurements; a busy machine is given more for a single one.
+/// The time limit for closing a jail. The guarantee is a median of fifty milliseconds; a single
+/// measurement on a busy machine may take longer.
 const CLOSING: Duration = Duration::from_secs(2);
 
-/// What shares the directory with the attacks.
+/// Files in the directory that are no attacks.
 const NO_ATTACKS: [&str; 3] = ["attack.py", "honest.py", "rival.py"];
 
-/// How a program ends that was refused memory.
+/// The exit code of a program whose allocation failed.
 const REFUSED: i32 = 9;
 
-/// Programs that use what a fence does not keep from them: the disk without end, the machine's own
-/// directories and processes by name.
-const NEED_WALLS: [&str; 16] = [
+/// Programs that Landlock cannot contain: they fill the disk, or use the machine's own directories and
+/// processes by name.
+const NEED_NAMESPACES: [&str; 16] = [
     "access_times.py",
     "again_text_busy.py",
     "again_text_busy_backlog.py",
@@ -54,25 +53,24 @@ const NEED_WALLS: [&str; 16] = [
     "unlinked_files.py",
 ];
 
-/// Programs whose memory is in no map, where only control groups count it.
+/// Programs with unmapped memory, which only control groups count.
 const NEED_GROUPS: [&str; 2] = ["buffers_pipes.py", "buffers_unix.py"];
 
-/// Programs that change the mode of a file by its path, which is refused to bots that are the worker's
-/// own user.
-const NEED_MODES: [&str; 1] = ["again_locked.py"];
+/// Programs that change the mode of a file by path, which bots with the worker's user may not.
+const NEED_CHMOD: [&str; 1] = ["again_locked.py"];
 
-/// Programs that start as many processes as they may.
-const NEED_A_COUNT: [&str; 2] = ["fork_count.py", "zombies.py"];
+/// Programs that start as many processes as allowed.
+const NEED_PROCESS_LIMIT: [&str; 2] = ["fork_count.py", "zombies.py"];
 
-/// How much processor time the program that hides it burns at least.
+/// The minimum processor time of the program that tries to hide it.
 const LAUNDERED: Micros = Micros::from_millis(180);
 
-/// Attacks whose output, errors, processes and refusals the worker has to deal with.
+/// Attacks with much output, many errors, processes and refusals for the worker.
 const LOUD: [&str; 4] = ["stdout_flood.py", "stderr_flood.py", "zombies.py", "again_text_busy.py"];
 
-/// Growth that shows nothing, in bytes: floods of output are kept in pieces of 64 KiB, between which
-/// the allocator leaves some. A process with nothing but a slot has little more than a megabyte, so
-/// that a tenth of it is two such pieces.
+/// Growth that is not significant, in bytes: floods of output are stored in chunks of 64 KiB, between
+/// which the allocator leaves gaps. A process with a single slot has little more than a megabyte, so a
+/// tenth of it is two such chunks.
 const GRAIN: u64 = 256 << 10;
 
 /// How often a program is executed that leaves something behind.
@@ -94,17 +92,17 @@ pub(crate) fn all() -> Vec<Test> {
     [first].into_iter().chain(attacks).chain([last]).collect()
 }
 
-/// Runs the attacks that a worker hears most of, and notes the memory that it has learnt to need.
+/// Runs the loudest attacks, and records the memory that the worker needs afterwards.
 fn note_memory(lab: &Lab) {
     for name in LOUD.into_iter().chain(LOUD) {
         attack(lab, name);
     }
-    lab.settled_memory.set(Lab::memory()).expect("it is noted once");
+    lab.settled_memory.set(Lab::memory()).expect("it is recorded once");
 }
 
 fn compare_memory(lab: &Lab) {
     let Some(before) = lab.settled_memory.get().copied() else {
-        println!("  skipped: it was not noted before");
+        println!("  skipped: it was not recorded before");
         return;
     };
     let after = Lab::memory();
@@ -122,7 +120,7 @@ fn attack(lab: &Lab, name: &str) {
     let text = fs::read_to_string(folder.join(name)).unwrap();
     let end = text.lines().next().unwrap();
     let end = end.split_once("ends: ").unwrap().1.trim_end_matches(" */");
-    let (end, network) = match end.strip_suffix(", with a door") {
+    let (end, network) = match end.strip_suffix(", with a listener") {
         Some(end) => (end, Network::Loopback),
         None => (end, Network::None),
     };
@@ -146,29 +144,32 @@ fn attack(lab: &Lab, name: &str) {
     lab.assert_unharmed(&before);
 }
 
-/// What this machine does not have and the attack needs.
+/// What the attack needs and this machine lacks.
 fn missing(lab: &Lab, name: &str, end: &str, network: Network) -> Option<&'static str> {
-    let has_walls = lab.holds(Guarantee::Disk);
+    let has_namespaces = lab.holds(Guarantee::Disk);
     let counts_memory = lab.holds(Guarantee::Memory);
-    if !has_walls && (network == Network::Loopback || NEED_WALLS.contains(&name)) {
-        Some("there are no walls here")
-    } else if NEED_MODES.contains(&name) && !has_walls && !rustix::process::geteuid().is_root() {
-        Some("bots are the worker's user here")
-    } else if NEED_A_COUNT.contains(&name) && !lab.holds(Guarantee::Processes) {
+    if !has_namespaces && (network == Network::Loopback || NEED_NAMESPACES.contains(&name)) {
+        Some("there are no namespaces here")
+    } else if NEED_CHMOD.contains(&name) && !has_namespaces && !rustix::process::geteuid().is_root()
+    {
+        Some("bots run as the worker's user here")
+    } else if NEED_PROCESS_LIMIT.contains(&name) && !lab.holds(Guarantee::Processes) {
         Some("processes are not counted here")
     } else if NEED_GROUPS.contains(&name) && !counts_memory {
         Some("no control group counts memory here")
-    } else if end == "of memory" && !counts_memory && !has_walls {
-        Some("the memory of a whole tree is not looked at here")
+    } else if end == "of memory" && !counts_memory && !has_namespaces {
+        Some("the memory of a process tree is not measured here")
     } else {
         None
     }
 }
 
-/// Executes a script for several decisions: each is answered or forfeited, and those after the
-/// first are forfeited if it `loses`.
+/// Executes a script for several decisions. Each is answered or forfeited; if `loses`, all after the
+/// first are forfeited.
 fn execute(lab: &Lab, source: &BotSource, name: &str, loses: bool) {
-    let BotSource::Directory(directory) = source else { unreachable!("a lab's program has one") };
+    let BotSource::Directory(directory) = source else {
+        unreachable!("a lab's program is a directory")
+    };
     let script = fs::read_to_string(directory.join(name)).unwrap();
     let program = directory.join("program");
     fs::write(&program, format!("#!/usr/bin/python3\n{script}")).unwrap();
@@ -198,7 +199,7 @@ fn check_end(lab: &Lab, end: &str, seen: &Seen) {
             assert!(seen.output.lines().any(|line| line == "done"), "{tail}");
         }
         "of memory" => {
-            // It may have been a child that was killed, or a request that was refused.
+            // A child was killed, or an allocation failed.
             let killed = seen.cause.as_ref().is_some_and(|cause| cause.contains("400 MB"));
             assert!(killed || seen.exit == Some(Exit::Code(REFUSED)), "{tail}");
         }
@@ -209,11 +210,11 @@ fn check_end(lab: &Lab, end: &str, seen: &Seen) {
             let counted = seen.cpu >= LAUNDERED || !lab.holds(Guarantee::Cpu);
             assert!(counted, "{:?}: {tail}", seen.cpu);
         }
-        other => panic!("no end of a program: {other}"),
+        other => panic!("unknown end of a program: {other}"),
     }
 }
 
-/// The end of what a program said, and how it ended.
+/// The last output of a program, and how it ended.
 fn tail(seen: &Seen) -> String {
     let breaches = seen.output.lines().filter(|line| line.starts_with("breach"));
     let breaches: Vec<_> = breaches.take(5).collect();

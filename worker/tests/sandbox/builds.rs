@@ -20,7 +20,7 @@ use super::lab::{Lab, command, slower};
 /// A bot that always stands, in some language: executed once for each decision.
 struct Program {
     language: &'static str,
-    /// Without it where jails look for programs the language is left out.
+    /// The test is skipped if this tool is not in the bots' PATH.
     tool: &'static str,
     file: &'static str,
     text: &'static str,
@@ -144,11 +144,11 @@ fn tried(lab: &Lab, directory: &Path) -> TrialOutcome {
 
 fn language(lab: &Lab, program: &Program) {
     if !lab.holds(Guarantee::Disk) {
-        println!("  skipped: its runtime looks around more than a fence allows");
+        println!("  skipped: its runtime reads more than Landlock allows");
         return;
     }
     if !is_visible(program.tool) || command(program.tool).arg("--version").output().is_err() {
-        println!("  skipped: no {} where jails look for programs", program.tool);
+        println!("  skipped: {} is not in the bots' PATH", program.tool);
         return;
     }
     let before = lab.settled_census();
@@ -156,7 +156,7 @@ fn language(lab: &Lab, program: &Program) {
     let tried = tried(lab, directory.path());
     assert_eq!(tried.failure, None, "{}", tried.log);
     assert_eq!(tried.measurements.matches, 2);
-    // What was built is a bundle of its own that plays without being built again.
+    // The result is a bundle that plays without another build.
     let built = tried.program.unwrap();
     let again = tempfile::tempdir().unwrap();
     bundle::unpack(built.bytes(), again.path()).unwrap();
@@ -167,10 +167,10 @@ fn language(lab: &Lab, program: &Program) {
     println!("  {:?}", tried.measurements);
 }
 
-/// What became of a hostile build, and the bot's directory.
+/// Checks the result of a hostile build, and the bot's directory.
 type Check = fn(&BuildOutcome, &Path);
 
-/// What a build does that it should not, its script for `sh`, and what is to come of it.
+/// What a hostile build does, its script for `sh`, and the check of the result.
 const HOSTILE: [(&str, &str, Check); 12] = [
     ("loops", "while :; do :; done", |built, _| {
         fails(built, &format!("took longer than {}s", time().as_secs()));
@@ -241,13 +241,13 @@ fn fails(built: &BuildOutcome, says: &str) {
     assert!(why.contains(says), "{why}: {}", built.log);
 }
 
-/// How long a hostile build may take.
+/// The time limit of a hostile build.
 fn time() -> Duration {
     Duration::from_secs(2) * slower()
 }
 
-/// Whether a bot can remove a directory that came with its program: a layer in memory takes note of
-/// that in an attribute, which file systems in memory have since Linux 6.6.
+/// Whether a bot can remove a directory of its program: overlayfs marks that with an extended
+/// attribute, which tmpfs has since Linux 6.6.
 fn removes_directories() -> bool {
     let release = rustix::system::uname().release().to_string_lossy().into_owned();
     let mut numbers = release.split('.').map(|number| number.parse().unwrap_or(0));
@@ -256,7 +256,7 @@ fn removes_directories() -> bool {
 
 fn hostile(lab: &Lab, script: &str, check: Check) {
     if !lab.holds(Guarantee::Disk) {
-        println!("  skipped: a fence holds no builds");
+        println!("  skipped: Landlock cannot contain builds");
         return;
     }
     if script.contains("rm -r data") && !removes_directories() {

@@ -1,5 +1,5 @@
-//! How much two bots at one table can tell each other by what no wall divides: a measurement, and
-//! no test. It is made when its name is given:
+//! Measures covert channels: how much two bots of a match can signal each other through what the
+//! sandbox does not separate. It is no test, and runs only by name:
 //! `cargo test -p arbiter-worker --test sandbox -- measure`.
 
 use std::path::Path;
@@ -18,37 +18,37 @@ const TURN: Micros = Micros::from_millis(20_000);
 /// How many turns are measured.
 const TURNS: u64 = 200;
 
-/// Ways of telling, as the programs name them, and how many bits each is asked to carry a turn.
+/// The channels, by the program's names, and how many bits each transmits a turn.
 const WAYS: [(&str, usize); 5] =
     [("cache", 1024), ("maps", 1024), ("numbers", 8), ("events", 128), ("processes", 5)];
 
-/// Ways that go through files of `/proc`, of which nothing can be read without walls.
+/// Channels through files of `/proc`, which cannot be read without namespaces.
 const NEED_PROC: [&str; 2] = ["maps", "events"];
 
 pub(crate) fn all() -> Vec<Test> {
     let ways = WAYS.into_iter();
     let test = |(way, bits)| -> Test {
-        (format!("measure what {way} tell"), Box::new(move |lab| measure(lab, way, bits)))
+        (format!("measure the channel {way}"), Box::new(move |lab| measure(lab, way, bits)))
     };
     ways.map(test).collect()
 }
 
-/// A large file of the system that no process has in its map: the compiler, which does not run.
+/// A large system file that no process maps: the compiler, which does not run.
 fn idle_file() -> String {
     let told = command("cc").arg("-print-prog-name=cc1").output().unwrap();
     let path = String::from_utf8(told.stdout).unwrap().trim().to_owned();
     if path.starts_with("/usr") { path } else { "/usr/bin/python3".to_owned() }
 }
 
-/// Lets one bot send `bits` each turn to another that shares its processor and is stopped
-/// meanwhile, and prints what of it arrives.
+/// Lets one bot send `bits` each turn to another, which shares its processor and is stopped meanwhile,
+/// and prints how many arrive.
 fn measure(lab: &Lab, way: &str, bits: usize) {
     if !cfg!(target_arch = "x86_64") {
-        println!("  skipped: it is written for another machine");
+        println!("  skipped: it is written for another architecture");
         return;
     }
     if NEED_PROC.contains(&way) && !lab.holds(Guarantee::Disk) {
-        println!("  skipped: nothing of /proc can be read here");
+        println!("  skipped: /proc cannot be read here");
         return;
     }
     let directory = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! What a jail promises to honest callers.
+//! The guarantees of a jail to honest callers.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -19,25 +19,25 @@ use arbiter_worker::seat::{ExecSeat, Framing, SeatDriver, StdioSeat, StopSignal}
 use super::Test;
 use super::lab::{Lab, command, converse, descendants, groups, listen, start};
 
-/// Within this a jail is to be closed.
+/// The time limit for closing a jail.
 const CLOSING: Duration = Duration::from_millis(50);
 
-/// How many jails are open at once in the test of that.
+/// How many jails are open at once.
 const MANY: usize = 200;
 
 /// How many jails come one after the other.
 const SUCCESSION: usize = 200;
 
-/// How long a bot thinks on its opponent's time, if it can.
+/// How long a bot may try to think on its opponent's time.
 const REST: Duration = Duration::from_millis(200);
 
-/// What a stopped bot may seem to have used.
+/// The processor time that a stopped bot may seem to use.
 const NOTHING: Micros = Micros::from_millis(2);
 
-/// The same where clocks of processes tell, which are late by a tick each.
+/// The same for clocks of processes, which lag by a tick each.
 const A_FEW_TICKS: Micros = Micros::from_millis(30);
 
-/// The argument of this test's program as a worker that is to be killed.
+/// The argument of this test's program as a worker that will be killed.
 pub(crate) const KILLED: &str = "--worker-to-be-killed";
 
 /// A bot that spins between its answers.
@@ -49,26 +49,26 @@ threading.Thread(target=spin, daemon=True).start()
 for line in sys.stdin: print('ok', flush=True)
 ";
 
-/// A promise, and the function that tries it.
+/// A guarantee, and its test.
 type Promise = (&'static str, fn(&Lab));
 
 const PROMISES: [Promise; 16] = [
-    ("a bot rests while it owes nothing", rests),
-    ("a bot may think on if that is allowed", thinks_on),
-    ("one execution after the other in one jail", executes),
-    ("what is left of an execution dies with it", leaves_nothing_running),
-    ("files are kept from match to match", keeps_files),
-    ("files with holes come back with holes", keeps_holes),
-    ("files that fit into no jail keep none from being opened", brings_back_what_fits),
-    ("files are fresh otherwise", forgets_files),
-    ("a bot that sends descriptors without end keeps no jail from being built", hands_over),
-    ("a door has room for sixteen connections at once", door_has_room),
-    ("limits are those of the terms", obeys_terms),
+    ("a bot is stopped while it owes no reply", rests),
+    ("a bot may ponder if that is allowed", thinks_on),
+    ("a jail runs one execution after another", executes),
+    ("processes of an execution die with it", leaves_nothing_running),
+    ("files are saved from match to match", keeps_files),
+    ("sparse files stay sparse", keeps_holes),
+    ("saved files that are too large do not prevent a jail", brings_back_what_fits),
+    ("files are not saved otherwise", forgets_files),
+    ("a bot that sends many descriptors cannot prevent jails", hands_over),
+    ("a listener accepts sixteen connections at once", door_has_room),
+    ("limits of the configuration are enforced", obeys_terms),
     ("a jail runs on its own processors", stays_on_its_cores),
-    ("a bot's clocks do not tell how long the machine is up", hides_uptime),
+    ("a bot's clocks hide the machine's uptime", hides_uptime),
     ("closing takes less than fifty milliseconds", closes_quickly),
-    ("many jails at once and one after the other", leaks_nothing),
-    ("a worker that is killed takes its bots with it", dies_with_its_worker),
+    ("many jails at once and in succession leak nothing", leaks_nothing),
+    ("bots die with a killed worker", dies_with_its_worker),
 ];
 
 pub(crate) fn all() -> Vec<Test> {
@@ -114,7 +114,7 @@ fn used_between_answers(lab: &Lab, ponder: Ponder) -> Micros {
 
 fn rests(lab: &Lab) {
     let used = used_between_answers(lab, Ponder::Freeze);
-    // Between waking and answering it spins for as long as its two threads take to take turns.
+    // After it resumes, it spins until its two threads have taken turns.
     assert!(used < Micros::from_millis(60), "{used}");
     let (_directory, source) = source(&[("bot.py", PONDERER)]);
     let mut jail = lab.jail(&source, &JailConfig::default());
@@ -196,7 +196,7 @@ fn keeps_files(lab: &Lab) {
     fs::remove_dir_all(kept).unwrap();
 }
 
-/// A bot that leaves files which are larger than the room they take.
+/// A bot that leaves sparse files.
 const HOLLOW: &str = "
 import os
 print(sum(os.stat(f'h{n}').st_size for n in range(900) if os.path.exists(f'h{n}')))
@@ -208,7 +208,7 @@ open('full', 'wb').write(b'x' * (4 << 20))
 print(used)
 ";
 
-/// What a bot leaves fits into its next jail, and takes no more room there.
+/// Saved files fit into the next jail, and take no more space there.
 fn keeps_holes(lab: &Lab) {
     let (directory, source) = source(&[("bot.py", HOLLOW)]);
     let kept = directory.path().with_extension("kept");
@@ -226,7 +226,7 @@ fn keeps_holes(lab: &Lab) {
     fs::remove_dir_all(kept).unwrap();
 }
 
-/// No bot has left these: another worker made them up.
+/// These files come from no bot: another worker made them up.
 fn brings_back_what_fits(lab: &Lab) {
     let (directory, source) = source(&[("bot.py", COUNTER)]);
     let kept = directory.path().with_extension("kept");
@@ -244,7 +244,7 @@ fn brings_back_what_fits(lab: &Lab) {
     fs::remove_dir_all(kept).unwrap();
 }
 
-/// A bot that leaves as many descriptors as it can in sockets that no process reads.
+/// A bot that leaves as many descriptors in flight in sockets as it can.
 const SENDER: &str = "
 import array, socket, sys
 rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array('i', [0] * 253))]
@@ -259,8 +259,8 @@ except OSError:
 for line in sys.stdin: print(sent, flush=True)
 ";
 
-/// The kernel counts descriptors in sockets for each user, and bots share one where the worker is
-/// an ordinary user.
+/// The kernel counts descriptors in flight for each user, and bots share one if the worker is an
+/// ordinary user.
 fn hands_over(lab: &Lab) {
     let (_directory, source) = source(&[("bot.py", SENDER)]);
     let mut other = lab.jail(&source, &JailConfig::default());
@@ -284,10 +284,10 @@ held = [socket.create_connection(('127.0.0.1', 8080)) for _ in range(16)]
 print(len(held), flush=True)
 ";
 
-/// The worker takes none of them here, so each needs a place where it can wait.
+/// The worker accepts none of them here, so all must fit into the backlog.
 fn door_has_room(lab: &Lab) {
     if !lab.holds(Guarantee::Disk) {
-        println!("  skipped: there are no walls here");
+        println!("  skipped: there are no namespaces here");
         return;
     }
     let (_directory, source) = source(&[("bot.py", CALLER)]);
@@ -308,7 +308,7 @@ fn forgets_files(lab: &Lab) {
         jail.close().unwrap();
     }
     assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
-    // What its author changes is seen in the next match.
+    // Changes of its author are visible in the next match.
     fs::write(directory.path().join("bot.py"), "print('changed')").unwrap();
     let mut jail = lab.jail(&source, &JailConfig::default());
     let mut process = start(&mut jail, &["python3", "bot.py"], Stdin::Null);
@@ -353,7 +353,7 @@ print('processes', count(fork))
     );
     let words = seen.output.lines().filter_map(|line| line.split_once(' '));
     let found: BTreeMap<_, u64> = words.map(|(word, n)| (word, n.parse().unwrap())).collect();
-    // Kernels differ by one in what they count of the overlay's own.
+    // Kernels differ by one in their count of overlayfs's own inodes.
     let files = (80..=101).contains(&found["files"]);
     assert!(files || !lab.holds(Guarantee::Disk), "{found:?}");
     assert!((30..40).contains(&found["descriptors"]), "{found:?}");
@@ -371,7 +371,7 @@ fn stays_on_its_cores(lab: &Lab) {
 
 fn hides_uptime(lab: &Lab) {
     if !lab.holds(Guarantee::Disk) || !Path::new("/proc/self/ns/time").exists() {
-        println!("  skipped: there are no walls here, or the kernel knows one time");
+        println!("  skipped: there are no namespaces here, or the kernel knows one time");
         return;
     }
     let text =
@@ -425,7 +425,10 @@ fn leaks_nothing(lab: &Lab) {
     }
     println!("  {SUCCESSION} more after {:?}", started.elapsed());
     lab.assert_nothing_left(&before);
-    assert!(lab.holds(Guarantee::Kill) || !lab.holds(Guarantee::Disk), "walls hold what they kill");
+    assert!(
+        lab.holds(Guarantee::Kill) || !lab.holds(Guarantee::Disk),
+        "namespaces kill everything in them"
+    );
 }
 
 /// Another worker, which opens a jail with a bot that spins, and waits to be killed.

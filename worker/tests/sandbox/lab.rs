@@ -1,5 +1,5 @@
-//! A machine with jails on it, things in it that bots must not reach, and a count of all that a
-//! jail could leave behind.
+//! The test bench: a host with jails, targets that bots must not reach, and counts of everything that a
+//! jail could leave.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -24,19 +24,19 @@ use tempfile::TempDir;
 /// Long enough for any honest program on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Set, this makes the tests run with a fence in place of walls.
+/// If set, the tests run with Landlock instead of namespaces.
 const LANDLOCK: &str = "ARBITER_TEST_LANDLOCK";
 
-/// The control groups that are used: `v1` for those of version 1 alone, `none` for none.
+/// The control groups to use: `v1` for version 1 only, `none` for none.
 const GROUPS: &str = "ARBITER_TEST_GROUPS";
 
-/// By how many times all deadlines are longer, for machines whose processors are emulated.
+/// The factor by which all deadlines are longer, for emulated processors.
 const SLOWER: &str = "ARBITER_TEST_SLOWER";
 
-/// How much of a program's output is kept, in bytes.
-const KEPT: usize = 1 << 20;
+/// How much of a program's output is stored, in bytes.
+const MAX_OUTPUT: usize = 1 << 20;
 
-/// What a jail could leave behind, and what it could disturb.
+/// Counts of what a jail could leave.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Census {
     processes: usize,
@@ -48,41 +48,41 @@ pub(crate) struct Census {
     launcher_mounts: usize,
 }
 
-/// The machine.
+/// The test bench.
 pub(crate) struct Lab {
     pub(crate) host: Host,
     pub(crate) opened: Instant,
-    /// Where everything temporary is.
+    /// The directory of all temporary files.
     directory: TempDir,
     pub(crate) secret: PathBuf,
     listener: TcpListener,
     _abstract_socket: UnixListener,
     _path_sockets: (UnixListener, UnixDatagram),
-    /// A bot that sits in another jail all the time, with things that others look for.
+    /// A bot in another jail during all tests, with targets for the others.
     rival: Mutex<Option<(Jail, Process)>>,
-    /// The worker's memory once it has done everything before, in bytes.
+    /// The worker's memory after its first load, in bytes.
     pub(crate) settled_memory: OnceLock<u64>,
 }
 
-/// What of the world a jail lets in.
+/// The network of a jail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Network {
-    /// Nothing.
+    /// None.
     None,
-    /// The door of a bot that speaks HTTP.
+    /// The loopback listener for a bot that speaks HTTP.
     Loopback,
 }
 
-/// What became of a program.
+/// The result of running a program.
 #[derive(Debug)]
 pub(crate) struct Seen {
     pub(crate) output: String,
-    /// How it ended; it was killed at its deadline if it did not.
+    /// How it ended; none if it was killed at its deadline.
     pub(crate) exit: Option<Exit>,
     pub(crate) cause: Option<String>,
     pub(crate) cpu: Micros,
     pub(crate) memory: Option<Bytes>,
-    /// How long it took until nothing was left.
+    /// How long closing the jail took.
     pub(crate) closing: Duration,
 }
 
@@ -96,7 +96,7 @@ impl Lab {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let name = SocketAddr::from_abstract_name("arbiter-test-worker");
         let socket = UnixListener::bind_addr(&name.unwrap());
-        // Another run of this test may have it; any listener will do.
+        // Another run of this test may use the name; any listener will do.
         let fallback = || UnixListener::bind(directory.path().join("socket")).unwrap();
         let abstract_socket = socket.unwrap_or_else(|_| fallback());
         let path_sockets = (
@@ -111,8 +111,8 @@ impl Lab {
             Some("none") => CgroupHierarchies::None,
             Some(other) => panic!("{GROUPS}={other}: v1 or none"),
         };
-        let walls = || Host::prepare_with_hierarchies(Policy::Auto, hierarchies);
-        let host = if landlock { Host::prepare_landlock() } else { walls() }.unwrap();
+        let prepare = || Host::prepare_with_hierarchies(Policy::Auto, hierarchies);
+        let host = if landlock { Host::prepare_landlock() } else { prepare() }.unwrap();
         let rival = Mutex::new(None);
         let lab = Self {
             host,
@@ -133,7 +133,7 @@ impl Lab {
         lab
     }
 
-    /// Asks whether the rival is well, and takes everything down.
+    /// Checks that the rival is alive, and closes everything.
     pub(crate) fn close(self) {
         let (jail, mut process) = self.rival.lock().unwrap().take().unwrap();
         assert_eq!(converse(&mut process, "still there?"), "alive");
@@ -144,19 +144,19 @@ impl Lab {
         self.host.report().state(guarantee) == Enforcement::Enforced
     }
 
-    /// Whether there is a freezer of the old kind that we may use and the jails do not.
-    pub(crate) fn has_a_freezer_to_spare(&self) -> bool {
+    /// Whether there is a v1 freezer that we may use and jails do not.
+    pub(crate) fn has_spare_v1_freezer(&self) -> bool {
         let other = self.stops_by("control group v2") || self.stops_by("signals");
         other && access("/sys/fs/cgroup/freezer", Access::WRITE_OK).is_ok()
     }
 
-    /// Whether this is what jails are stopped by.
+    /// Whether jails are stopped by this mechanism.
     pub(crate) fn stops_by(&self, mechanism: &str) -> bool {
         let mut findings = self.host.report().findings.iter();
         findings.any(|it| it.guarantee == Guarantee::Freeze && it.by == mechanism)
     }
 
-    /// The attacks' program `name`, compiled if it is C, in a directory with what it needs.
+    /// The attack `name`, compiled if it is C, in a directory with what it needs.
     pub(crate) fn program(&self, name: &str) -> BotSource {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/attacks");
         let target = self.directory.path().join(format!("program-{name}"));
@@ -179,7 +179,7 @@ impl Lab {
         Jail::open(&self.host, Workdir::new(source).unwrap(), terms).unwrap()
     }
 
-    /// Runs `argv` in a jail of its own, and tells it what it might attack.
+    /// Runs `argv` in a new jail, with targets as arguments.
     pub(crate) fn run(
         &self,
         source: &BotSource,
@@ -190,7 +190,7 @@ impl Lab {
         self.run_with(source, argv, terms, deadline, Network::None)
     }
 
-    /// The same in a jail with this network; nobody is behind it.
+    /// The same in a jail with this network. Nothing accepts its connections.
     pub(crate) fn run_with(
         &self,
         source: &BotSource,
@@ -224,7 +224,7 @@ impl Lab {
         Seen { output, exit, cause, cpu, memory, closing }
     }
 
-    /// Plays what could be the next match in the same place.
+    /// Plays an honest match in the same place.
     pub(crate) fn next_match(&self) {
         let source = self.program("honest.py");
         let mut jail = self.jail(&source, &JailConfig::default());
@@ -236,8 +236,7 @@ impl Lab {
         jail.close().unwrap();
     }
 
-    /// Counts what is there when nothing comes or goes any more: a jail that was taken is replaced
-    /// in its own time.
+    /// Counts when the counts are stable: the launcher replaces a used jail asynchronously.
     pub(crate) fn settled_census(&self) -> Census {
         let mut last = self.census();
         loop {
@@ -250,7 +249,7 @@ impl Lab {
         }
     }
 
-    /// Counts what is there now.
+    /// Counts now.
     pub(crate) fn census(&self) -> Census {
         let own = std::process::id();
         let processes = descendants(own);
@@ -274,7 +273,7 @@ impl Lab {
         }
     }
 
-    /// Counts mounts here that could be a jail's: others may mount what they like meanwhile.
+    /// Counts mounts that could be a jail's; other processes may mount something meanwhile.
     fn mounts(&self) -> usize {
         let text = fs::read_to_string("/proc/self/mounts").unwrap();
         let own = self.directory.path().display().to_string();
@@ -285,7 +284,7 @@ impl Lab {
         text.lines().filter(ours).count()
     }
 
-    /// The memory that this worker and its launcher have to themselves, in bytes.
+    /// The anonymous memory of this worker and its launcher, in bytes.
     pub(crate) fn memory() -> u64 {
         let own = std::process::id();
         let launcher = parents().into_iter().find(|(_, parent)| *parent == own);
@@ -304,7 +303,7 @@ impl Lab {
         self.assert_nothing_left(before);
     }
 
-    /// Waits until the machine is as it was: what the kernel takes down it takes down in time.
+    /// Waits until the counts are as before: the kernel removes some things asynchronously.
     pub(crate) fn assert_nothing_left(&self, before: &Census) {
         let started = Instant::now();
         while self.census() != *before && started.elapsed() < Duration::from_secs(2) {
@@ -314,7 +313,7 @@ impl Lab {
     }
 }
 
-/// A process's children, theirs, and so on.
+/// All descendants of a process.
 pub(crate) fn descendants(ancestor: u32) -> BTreeSet<u32> {
     let parents = parents();
     let mut found = BTreeSet::new();
@@ -341,7 +340,7 @@ pub(crate) fn parents() -> BTreeMap<u32, u32> {
     pids.filter_map(|pid| Some((pid, parent(pid)?))).collect()
 }
 
-/// Control groups that a worker made.
+/// The control groups of a worker.
 pub(crate) fn groups(worker: u32) -> Vec<PathBuf> {
     let prefix = format!("arbiter-{worker}-");
     let mut found = Vec::new();
@@ -371,13 +370,13 @@ pub(crate) fn start(jail: &mut Jail, argv: &[&str], stdin: Stdin) -> Process {
     jail.start(&argv, stdin).unwrap().unwrap()
 }
 
-/// Says a line to a program, and returns the line that it answers.
+/// Sends a line to a program, and returns the line that it replies.
 pub(crate) fn converse(process: &mut Process, line: &str) -> String {
     writeln!(process.stdin.as_mut().unwrap(), "{line}").unwrap();
-    let mut answer = Vec::new();
+    let mut reply = Vec::new();
     let started = Instant::now();
-    while !answer.ends_with(b"\n") {
-        assert!(started.elapsed() < PATIENCE * slower(), "no answer to {line}");
+    while !reply.ends_with(b"\n") {
+        assert!(started.elapsed() < PATIENCE * slower(), "no reply to {line}");
         let mut ready = [
             PollFd::new(&process.stdout, PollFlags::IN),
             PollFd::from_borrowed_fd(process.exit_fd(), PollFlags::IN),
@@ -385,15 +384,15 @@ pub(crate) fn converse(process: &mut Process, line: &str) -> String {
         rustix::event::poll(&mut ready, Some(&Timespec { tv_sec: 1, tv_nsec: 0 })).unwrap();
         let mut byte = [0];
         match process.stdout.read(&mut byte) {
-            Ok(0) => panic!("it closed its output after {:?}", String::from_utf8_lossy(&answer)),
-            Ok(_) => answer.push(byte[0]),
+            Ok(0) => panic!("it closed its output after {:?}", String::from_utf8_lossy(&reply)),
+            Ok(_) => reply.push(byte[0]),
             Err(error) => assert_eq!(error.kind(), ErrorKind::WouldBlock),
         }
     }
-    String::from_utf8_lossy(&answer).trim_end().to_owned()
+    String::from_utf8_lossy(&reply).trim_end().to_owned()
 }
 
-/// By how many times deadlines are longer here.
+/// The factor by which deadlines are longer.
 pub(crate) fn slower() -> u32 {
     let Ok(text) = std::env::var(SLOWER) else { return 1 };
     text.parse().unwrap_or_else(|_| panic!("{SLOWER}={text}: a whole number"))
@@ -421,16 +420,16 @@ pub(crate) fn listen(process: &mut Process, deadline: Duration) -> String {
         let mut idle = true;
         if let Ok(count @ 1..) = process.stdout.read(&mut buffer) {
             output.extend_from_slice(&buffer[..count]);
-            output.truncate(KEPT);
+            output.truncate(MAX_OUTPUT);
             idle = false;
         }
         if let Some(stderr) = &mut process.stderr {
             match stderr.read(&mut buffer) {
                 Ok(0) => process.stderr = None,
                 Ok(count) => {
-                    // A traceback tells what a test could not.
+                    // A traceback helps to explain a failure.
                     output.extend_from_slice(&buffer[..count]);
-                    output.truncate(KEPT);
+                    output.truncate(MAX_OUTPUT);
                     idle = false;
                 }
                 Err(_) => {}

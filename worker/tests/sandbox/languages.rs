@@ -1,4 +1,4 @@
-//! Legitimate programs of every language still run, with threads and other processes.
+//! Honest programs of many languages run, with threads and child processes.
 
 use std::fs;
 use std::time::Duration;
@@ -11,14 +11,14 @@ use super::lab::{Lab, PATIENCE, command};
 /// A program in some language.
 struct Program {
     language: &'static str,
-    /// Without it on the machine the language is left out.
+    /// The test is skipped if this tool is missing.
     tool: &'static str,
     file: &'static str,
     text: &'static str,
     build: &'static [&'static str],
     run: &'static [&'static str],
-    /// Whether its runtime looks around more than a fence allows.
-    needs_walls: bool,
+    /// Whether its runtime reads more than Landlock allows.
+    needs_namespaces: bool,
 }
 
 const PROGRAMS: [Program; 7] = [
@@ -29,7 +29,7 @@ const PROGRAMS: [Program; 7] = [
         text: include_str!("../programs/main.py"),
         build: &[],
         run: &["python3", "main.py"],
-        needs_walls: true,
+        needs_namespaces: true,
     },
     Program {
         language: "C with threads",
@@ -38,7 +38,7 @@ const PROGRAMS: [Program; 7] = [
         text: include_str!("../programs/main.c"),
         build: &["cc", "-O1", "-pthread", "-o", "main", "main.c"],
         run: &["./main"],
-        needs_walls: false,
+        needs_namespaces: false,
     },
     Program {
         language: "Rust with threads and subprocesses",
@@ -47,7 +47,7 @@ const PROGRAMS: [Program; 7] = [
         text: include_str!("../programs/threads.rs"),
         build: &["rustc", "--edition", "2024", "-o", "main", "main.rs"],
         run: &["./main"],
-        needs_walls: false,
+        needs_namespaces: false,
     },
     Program {
         language: "Java",
@@ -56,7 +56,7 @@ const PROGRAMS: [Program; 7] = [
         text: include_str!("../programs/Main.java"),
         build: &[],
         run: &["java", "Main.java"],
-        needs_walls: true,
+        needs_namespaces: true,
     },
     Program {
         language: "JavaScript",
@@ -65,7 +65,7 @@ const PROGRAMS: [Program; 7] = [
         text: include_str!("../programs/main.js"),
         build: &[],
         run: &["node", "main.js"],
-        needs_walls: true,
+        needs_namespaces: true,
     },
     Program {
         language: "Perl",
@@ -74,7 +74,7 @@ const PROGRAMS: [Program; 7] = [
         text: "my $n = `echo 42`; print $n;",
         build: &[],
         run: &["perl", "main.pl"],
-        needs_walls: false,
+        needs_namespaces: false,
     },
     Program {
         language: "a shell script without a first line",
@@ -83,7 +83,7 @@ const PROGRAMS: [Program; 7] = [
         text: "echo $((6 * 7))\n",
         build: &["chmod", "+x", "main"],
         run: &["./main"],
-        needs_walls: false,
+        needs_namespaces: false,
     },
 ];
 
@@ -97,12 +97,12 @@ pub(crate) fn all() -> Vec<Test> {
 }
 
 fn run(lab: &Lab, program: &Program) {
-    if !lab.holds(Guarantee::Disk) && program.needs_walls {
-        println!("  skipped: it needs /proc or /dev/shm, which a fence does not give");
+    if !lab.holds(Guarantee::Disk) && program.needs_namespaces {
+        println!("  skipped: it needs /proc or /dev/shm, which Landlock does not give");
         return;
     }
     if command(program.tool).arg("--version").output().is_err() {
-        println!("  skipped: no {} here", program.tool);
+        println!("  skipped: {} is missing", program.tool);
         return;
     }
     let directory = tempfile::tempdir().unwrap();

@@ -1,7 +1,7 @@
-//! Hostile and honest programs in real jails, and what is left of them.
+//! Runs hostile and honest programs in real jails, and checks what they leave.
 //!
-//! This test has a `main` of its own, since a program that opens jails must be able to become its
-//! own launcher before anything else happens. Arguments choose tests by parts of their names.
+//! This test has its own `main`, because a program that opens jails must be able to start as its
+//! launcher before anything else. Arguments select tests by parts of their names.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -1,4 +1,4 @@
-//! A bot that runs out of memory forfeits, with evidence, and nobody else.
+//! Only a bot that runs out of memory forfeits, with evidence.
 
 use std::fs;
 use std::os::fd::OwnedFd;
@@ -15,11 +15,11 @@ use super::lab::{Lab, slower};
 /// Long enough for any answer on a busy machine.
 const PATIENCE: Micros = Micros::from_millis(30_000);
 
-/// What is told of a bot that was killed.
+/// The evidence of a bot that was killed.
 const EVIDENCE: &str = "killed for using more than its 64 MB of memory (peak ";
 
-/// Eats shared memory, which no limit of a single process counts: itself, or in a child that it
-/// waits for.
+/// Allocates shared memory, which per-process limits do not count: itself, or in a child that it waits
+/// for.
 const GLUTTON: &str = "
 import mmap, os, sys
 def eat():
@@ -52,8 +52,8 @@ pub(crate) fn all() -> Vec<Test> {
     ]
 }
 
-/// Whether the memory of a tree is looked at, at least.
-fn is_looked_at(lab: &Lab) -> bool {
+/// Whether the memory of a process tree is at least polled.
+fn is_measured(lab: &Lab) -> bool {
     lab.holds(Guarantee::Memory) || lab.holds(Guarantee::Disk)
 }
 
@@ -92,8 +92,8 @@ fn evidence(answer: TimedReply) -> String {
 }
 
 fn stdio(lab: &Lab) {
-    if !is_looked_at(lab) {
-        println!("  skipped: the memory of a whole tree is not looked at here");
+    if !is_measured(lab) {
+        println!("  skipped: the memory of a process tree is not measured here");
         return;
     }
     for word in ["eat", "child"] {
@@ -103,20 +103,20 @@ fn stdio(lab: &Lab) {
         with_glutton(lab, seat, |seat| {
             assert_eq!(seat.ask("well", PATIENCE).unwrap().reply.unwrap(), b"ok");
             let detail = evidence(seat.ask(word, PATIENCE).unwrap());
-            // A child's death is told as one where it alone was killed, be it before or after its
-            // parent left. So is that of a bot whose end is not seen in time, on a slow processor.
+            // If only a child was killed, the evidence says so, whether before or after the parent
+            // ended. On a slow processor, that also happens if the bot's own end is seen late.
             let alone = detail.starts_with(EVIDENCE);
             let may_be_part = word == "child" || slower() > 1;
             assert!(alone || may_be_part && detail.contains("a process of it was "), "{detail}");
             let after = seat.ask("well", PATIENCE).unwrap().reply.unwrap_err();
-            assert_eq!(after.forfeit, Forfeit::Gone, "nothing of it plays on: {after:?}");
+            assert_eq!(after.forfeit, Forfeit::Gone, "it plays no more: {after:?}");
         });
     }
 }
 
 fn executed(lab: &Lab) {
-    if !is_looked_at(lab) {
-        println!("  skipped: the memory of a whole tree is not looked at here");
+    if !is_measured(lab) {
+        println!("  skipped: the memory of a process tree is not measured here");
         return;
     }
     with_glutton(

@@ -127,7 +127,7 @@ impl Held {
     /// Holds the helper of the bot that was started last, once it is there; nothing where the jails
     /// use the freezer themselves, or there is none.
     fn helper(lab: &Lab) -> Option<Self> {
-        if !lab.has_a_freezer_to_spare() {
+        if !lab.has_spare_v1_freezer() {
             println!("  skipped: there is no freezer that the jails do not use");
             return None;
         }
@@ -328,7 +328,7 @@ fn silenced(lab: &Lab) {
     let status = fs::read_to_string(format!("/proc/{first}/status")).unwrap();
     let inside = status.lines().find_map(|line| line.strip_prefix("NSpid:")).unwrap();
     if !inside.ends_with("\t1") || inside.split_whitespace().count() < 2 {
-        println!("  skipped: there are no walls here");
+        println!("  skipped: there are no namespaces here");
         return;
     }
     let stopped = command("kill").args(["-STOP", &first.to_string()]).status().unwrap();
