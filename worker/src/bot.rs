@@ -1,4 +1,4 @@
-//! Bots on disk: what is run, how it is spoken to, and the digest that identifies it.
+//! Bots on disk: command, protocol and digest.
 //!
 //! A bot is a directory with a `bot.toml`, a directory with a KotH `meta` file, or an executable
 //! file.
@@ -22,7 +22,7 @@ use crate::sandbox::{BotSource, search_path};
 
 pub(crate) use manifest::BOT_TOML;
 
-/// A bot as submitted.
+/// A bot that can be run.
 #[derive(Clone, Debug)]
 pub struct Bot {
     /// Its name.
@@ -31,35 +31,35 @@ pub struct Bot {
     pub source: BotSource,
     /// The program and its arguments; never empty.
     pub run: Vec<String>,
-    /// How it is spoken to, if the manifest says.
+    /// Its protocol, if the manifest names one.
     pub protocol: Option<Protocol>,
-    /// Whether its standard error is kept with records.
+    /// Whether records include its standard error.
     pub stderr: bool,
-    /// What identifies it: the digest of its files.
+    /// The digest of its files, which identifies it.
     pub digest: String,
 }
 
-/// Who takes a seat: a bot, one that was submitted and cannot play, or a person.
+/// The occupant of a seat.
 #[derive(Clone, Debug)]
 pub enum Contestant {
     /// A bot.
     Bot(Arc<Bot>),
-    /// None: it forfeits what it is asked.
+    /// A submission that cannot play. It forfeits every request.
     Unplayable {
-        /// What identifies it.
+        /// The digest that identifies it.
         digest: String,
         /// Why it cannot play, for its author.
         reason: String,
     },
-    /// A person, who is seated by the [company](crate::match_runner::MatchHooks) of a match.
+    /// A person. [`MatchHooks`](crate::match_runner::MatchHooks) provides the driver.
     Person,
 }
 
-/// What stands in records where a bot has a digest.
+/// What records have in place of a person's digest.
 const PERSON: &str = "person";
 
 impl Contestant {
-    /// What identifies it.
+    /// The digest that identifies it.
     pub fn digest(&self) -> &str {
         match self {
             Self::Bot(bot) => &bot.digest,
@@ -68,7 +68,7 @@ impl Contestant {
         }
     }
 
-    /// How it is spoken to in `game`; one that speaks otherwise, and so not at all, by default.
+    /// Its protocol in `game`. The game's default if it names none, or one that the game lacks.
     pub fn protocol(&self, game: &Game) -> Protocol {
         let named = match self {
             Self::Bot(bot) => bot.protocol,
@@ -78,7 +78,7 @@ impl Contestant {
         spoken.unwrap_or(game.bots.protocol)
     }
 
-    /// The same by the digest of what was submitted, where what is run was built from that.
+    /// The same with the digest of the submission, if the program was built from it.
     #[must_use]
     pub(crate) fn with_digest(&self, digest: blake3::Hash) -> Self {
         let digest = digest.to_string();
@@ -90,7 +90,7 @@ impl Contestant {
         }
     }
 
-    /// Whether its standard error is kept with records.
+    /// Whether records include its standard error.
     pub fn shows_stderr(&self) -> bool {
         matches!(self, Self::Bot(bot) if bot.stderr)
     }
@@ -102,7 +102,7 @@ impl From<Arc<Bot>> for Contestant {
     }
 }
 
-/// Why a path is no bot: one line that names the thing, the cause and the remedy.
+/// Why a path is not a bot: one line with file, cause and remedy.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{path}: {cause}", path = .path.display())]
 pub struct BotError {
@@ -115,7 +115,7 @@ impl BotError {
         Self { path: path.to_owned(), cause: cause.into() }
     }
 
-    /// The same for somebody who knows the bot's files but not where they are on this machine.
+    /// The message with the path relative to the bot's directory.
     pub(crate) fn within(&self, directory: &Path) -> String {
         match self.path.strip_prefix(directory) {
             Ok(path) if !path.as_os_str().is_empty() => {
@@ -127,8 +127,8 @@ impl BotError {
 }
 
 impl Bot {
-    /// Reads the bot at `path`, building it first if its manifest says how and its program is
-    /// missing or older than its sources.
+    /// Loads the bot at `path`. Builds it first if its manifest has a build command and its program
+    /// is missing or older than its sources.
     pub fn load(path: &Path) -> Result<Self, BotError> {
         let found = fs::metadata(path).map_err(|error| BotError::new(path, error.to_string()))?;
         if !found.is_dir() {
@@ -146,8 +146,8 @@ impl Bot {
         Ok(Self { name, source: BotSource::Directory(path), run, protocol, stderr, digest })
     }
 
-    /// Reads the bot that was unpacked into the directory `path` from the bundle with this digest,
-    /// and built there if its manifest says how.
+    /// Loads the bot in the directory `path`, unpacked from the bundle with this digest and already
+    /// built.
     pub fn unpacked(path: &Path, digest: blake3::Hash) -> Result<Self, BotError> {
         let path = absolute(path)?;
         let manifest::Manifest { name, run, protocol, stderr, build: _ } = manifest::read(&path)?;
@@ -156,13 +156,13 @@ impl Bot {
         Ok(Self { name, source, run, protocol, stderr, digest })
     }
 
-    /// How the bot in the directory `path` is built, if it is.
+    /// The build command of the bot in the directory `path`.
     pub(crate) fn build_of(path: &Path) -> Result<Option<Vec<String>>, BotError> {
         Ok(manifest::read(path)?.build)
     }
 
-    /// What [`Bot::load`] would have to run first to build the bot at `path`, for people; nothing
-    /// if it is built, or there is no bot to build.
+    /// The build command that [`Bot::load`] would run for the bot at `path`. `None` if it is built
+    /// or has no build.
     pub fn build_due(path: &Path) -> Option<String> {
         let manifest = manifest::read(path).ok()?;
         let build = manifest.build?;
@@ -192,8 +192,8 @@ impl Bot {
 }
 
 impl Bot {
-    /// The same bot from a copy of its files in the empty directory `to`, so that all matches of a
-    /// run play the files of which this is the digest.
+    /// Copies the bot's files to the new directory `to`, so that all matches of a run use the files
+    /// of this digest.
     pub fn snapshot(mut self, to: &Path) -> Result<Self, BotError> {
         let failed = |error: io::Error| BotError::new(to, error.to_string());
         fs::create_dir(to).and_then(|()| self.source.copy_into(to)).map_err(failed)?;
@@ -217,7 +217,7 @@ fn check_program(directory: &Path, program: &str) -> Result<(), BotError> {
     };
     let outside = Path::new(program).components().any(|part| part == Component::ParentDir);
     if outside {
-        let cause = format!("its program {program} lies outside; a bot has its own directory only");
+        let cause = format!("its program {program} lies outside; put it in the bot's directory");
         return Err(BotError::new(directory, cause));
     }
     if program.contains('/') {
@@ -246,23 +246,24 @@ fn check_program(directory: &Path, program: &str) -> Result<(), BotError> {
     Err(BotError::new(directory, cause))
 }
 
-/// Builds a bot whose program is missing or out of date. One process builds at a time: the others
-/// wait, and then find it built.
+/// Builds a bot whose program is missing or out of date. A lock lets one process build at a time;
+/// the others wait and find it built.
 fn build_if_stale(directory: &Path, program: &str, build: &[String]) -> Result<(), BotError> {
-    let failed = |error: io::Error| BotError::new(directory, format!("cannot be locked: {error}"));
+    let failed = |error: io::Error| BotError::new(directory, format!("cannot lock it: {error}"));
     let lock = fs::File::open(directory).map_err(failed)?;
     lock.lock().map_err(failed)?;
     if is_stale(directory, program) { run_build(directory, build) } else { Ok(()) }
 }
 
-/// Checks that no link leads out of the bot's directory: what it points to is not submitted.
+/// Checks that no link leads out of the bot's directory, because its target is not submitted.
 fn check_links(directory: &Path) -> Result<(), BotError> {
     let failed = |error: io::Error| BotError::new(directory, error.to_string());
     let mut files = Vec::new();
     list(directory, &mut files).map_err(failed)?;
     for link in files.iter().filter(|file| file.is_symlink()) {
         if !fs::canonicalize(link).is_ok_and(|target| target.starts_with(directory)) {
-            let cause = "a link that leads nowhere in the bot's directory; put the file there";
+            let cause =
+                "this link does not lead to a file in the bot's directory; put the file there";
             return Err(BotError::new(link, cause));
         }
     }
@@ -277,7 +278,7 @@ fn is_stale(directory: &Path, program: &str) -> bool {
     newest(directory).is_ok_and(|newest| newest > built)
 }
 
-/// The latest time any file in `directory` was changed.
+/// The latest modification time of the files in `directory`.
 fn newest(directory: &Path) -> io::Result<SystemTime> {
     let mut newest = SystemTime::UNIX_EPOCH;
     for entry in fs::read_dir(directory)? {
@@ -290,13 +291,13 @@ fn newest(directory: &Path) -> io::Result<SystemTime> {
     Ok(newest)
 }
 
-/// How much of a failed build's output is shown, in lines from its end.
+/// Number of shown lines from the end of a failed build's output.
 const BUILD_LINES: usize = 12;
 
 /// Runs a manifest's `build` in the bot's directory.
 #[expect(
     clippy::disallowed_methods,
-    reason = "the organiser of a local match builds a bot of his own, with his own tools"
+    reason = "a local run builds the user's own bot with the user's tools"
 )]
 fn run_build(directory: &Path, build: &[String]) -> Result<(), BotError> {
     let shown = build.join(" ");
@@ -316,9 +317,8 @@ fn run_build(directory: &Path, build: &[String]) -> Result<(), BotError> {
     Err(BotError::new(directory, format!("cannot build: {shown}: {}\n{end}", output.status)))
 }
 
-/// The digest of a directory: BLAKE3 over its files in the order of their paths, each as the
-/// path and the contents with their lengths in front (eight bytes, little endian), and whether
-/// it may be executed (one byte).
+/// The digest of a directory: BLAKE3 over its files sorted by path. For each file: path and
+/// contents, each after its length (eight bytes, little endian), and one byte for executable.
 fn digest(directory: &Path) -> io::Result<String> {
     let mut files = Vec::new();
     list(directory, &mut files)?;
@@ -346,7 +346,7 @@ fn digest(directory: &Path) -> io::Result<String> {
     Ok(hasher.finalize().to_string())
 }
 
-/// Every file below `directory`.
+/// Lists all files below `directory`.
 fn list(directory: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
     for entry in fs::read_dir(directory)? {
         let entry = entry?;

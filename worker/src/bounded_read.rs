@@ -1,9 +1,8 @@
-//! Reads files that strangers wrote, with a limit on the bytes.
+//! Reads untrusted files with a size limit.
 //!
-//! A file in a bundle, a bot's directory or a build's output may be a FIFO that never delivers, a
-//! device that never ends, or longer than the memory of this machine. Every file of that kind which
-//! our own processes read goes through here: only regular files are opened, and no more bytes than
-//! the caller's limit are read.
+//! A file in a bundle, a bot's directory or a build's output may be a FIFO without a writer, an
+//! endless device, or larger than the memory of this machine. Arbiter reads all such files through
+//! this module, which opens only regular files and reads no more than the caller's limit.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _};
@@ -13,19 +12,19 @@ use std::path::{Path, PathBuf};
 use arbiter_proto::limits::Bytes;
 use rustix::fs::OFlags;
 
-/// Opens a regular file for reading. Links are followed.
+/// Opens a regular file for reading. Follows links.
 ///
 /// # Errors
-/// [`io::ErrorKind::InvalidInput`] if it is a FIFO, a socket, a device or a directory, none of
-/// which is opened or waited for; else what the system says.
+/// [`io::ErrorKind::InvalidInput`] for a FIFO, socket, device or directory, without opening it;
+/// otherwise the error of the system.
 pub fn open_regular(path: &Path) -> io::Result<File> {
     let irregular =
         || io::Error::new(io::ErrorKind::InvalidInput, "not a regular file; put a file there");
-    // Opening a device may already do something.
+    // Opening a device may have side effects.
     if !fs::metadata(path)?.is_file() {
         return Err(irregular());
     }
-    // A FIFO that took its place meanwhile does not block.
+    // If a FIFO has replaced it meanwhile, opening does not block.
     let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();
     let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
     if file.metadata()?.is_file() { Ok(file) } else { Err(irregular()) }
@@ -34,12 +33,12 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
 /// Reads a regular file of at most `most` bytes.
 ///
 /// # Errors
-/// [`io::ErrorKind::FileTooLarge`] if it is longer, whatever its length says; and what
-/// [`open_regular`] refuses.
+/// [`io::ErrorKind::FileTooLarge`] if it is larger, even if its reported size is smaller; and the
+/// errors of [`open_regular`].
 pub fn read_at_most(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let file = open_regular(path)?;
     let too_large = || {
-        let error = format!("larger than {}, the most that is read of it", Bytes(most));
+        let error = format!("larger than the limit of {}", Bytes(most));
         io::Error::new(io::ErrorKind::FileTooLarge, error)
     };
     let length = file.metadata()?.len();
@@ -51,24 +50,25 @@ pub fn read_at_most(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     if bytes.len() as u64 > most { Err(too_large()) } else { Ok(bytes) }
 }
 
-/// Reads a regular file of at most `most` bytes that holds text.
+/// Reads a text file of at most `most` bytes.
 ///
 /// # Errors
-/// [`io::ErrorKind::InvalidData`] if it is not UTF-8; and what [`read_at_most`] refuses.
+/// [`io::ErrorKind::InvalidData`] if it is not UTF-8; and the errors of [`read_at_most`].
 pub fn read_text_at_most(path: &Path, most: u64) -> io::Result<String> {
     String::from_utf8(read_at_most(path, most)?)
         .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.utf8_error()))
 }
 
-/// The path of `name` in `directory`, which must not lead out of it through links.
+/// The real path of `name` in `directory`. Links must not lead outside.
 ///
 /// # Errors
-/// [`io::ErrorKind::NotFound`] if it is not there, [`io::ErrorKind::InvalidInput`] if it leads out.
+/// [`io::ErrorKind::NotFound`] if it does not exist, [`io::ErrorKind::InvalidInput`] if it leads
+/// outside.
 pub fn within(directory: &Path, name: &str) -> io::Result<PathBuf> {
-    // A link to nowhere is there, and is no file.
+    // A dangling link exists, but is not a file.
     let found = fs::symlink_metadata(directory.join(name))?;
     let leads_out = || {
-        let error = "a link that leads nowhere in the bot's directory; put the file there";
+        let error = "this link does not lead to a file in the bot's directory; put the file there";
         io::Error::new(io::ErrorKind::InvalidInput, error)
     };
     let real = fs::canonicalize(directory.join(name));
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn what_never_ends_is_not_opened() {
+    fn devices_and_fifos_are_not_opened() {
         let place = tempfile::tempdir().unwrap();
         let fifo = place.path().join("fifo");
         mknodat(CWD, &fifo, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
@@ -110,12 +110,12 @@ mod tests {
             let error = read_at_most(path, 64).unwrap_err();
             assert_eq!(error.kind(), io::ErrorKind::InvalidInput, "{}: {error}", path.display());
         }
-        // The length of these is said to be 0.
+        // These report a size of 0.
         assert!(read_at_most(Path::new("/proc/self/smaps"), 64).is_err());
     }
 
     #[test]
-    fn links_stay_within() {
+    fn links_must_stay_inside() {
         let place = tempfile::tempdir().unwrap();
         let inside = place.path().join("inside");
         fs::create_dir(&inside).unwrap();

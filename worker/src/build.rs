@@ -1,9 +1,9 @@
 //! Builds of submitted bots, in a sandbox.
 //!
-//! A bot is built as its manifest says, in a jail of its own: without a network, with the limits
-//! of [`Limits::BUILD`], and within [`MAX_TIME`]. What the build wrote takes its place among the
-//! files it was made of; whatever it left running is gone. A build that fails is its author's
-//! fault, a jail that cannot be had is ours.
+//! A build runs the command of the manifest in its own jail, without a network, with the limits of
+//! [`Limits::BUILD`] and within [`MAX_TIME`]. Its output files are added to the sources, and its
+//! remaining processes are killed. A failed build is the author's fault; a jail that does not open
+//! is a fault of the system.
 
 use std::fs;
 use std::io;
@@ -21,20 +21,20 @@ use crate::sandbox::{
 use crate::seat::StopSignal;
 use crate::seat::pipes::{self, Buffer, Drained, For, Tail, micros};
 
-/// How long a build may take.
+/// Time limit of a build.
 pub const MAX_TIME: Duration = Duration::from_secs(300);
 
-/// What a build may write to its standard output and error, in bytes; the last 64 KiB are kept.
+/// Maximum standard output and error of a build, in bytes. The log keeps the last 64 KiB.
 pub const MAX_OUTPUT_LEN: usize = 16 << 20;
 
-/// How builds are held.
+/// Limits and processors of a build.
 #[derive(Clone, Debug)]
 pub struct BuildOptions {
-    /// What a build may use.
+    /// Resource limits.
     pub limits: Limits,
-    /// How long it may take.
+    /// Time limit.
     pub time: Duration,
-    /// The processors it runs on, by number; any if there are none.
+    /// Processors by number. Empty: any.
     pub cores: Vec<usize>,
 }
 
@@ -44,19 +44,18 @@ impl Default for BuildOptions {
     }
 }
 
-/// What became of a build.
+/// The outcome of a build.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BuildOutcome {
-    /// The end of what it wrote to its standard output and error.
+    /// The end of its standard output and error.
     pub log: String,
-    /// How long it took.
+    /// Its duration.
     pub time: Duration,
-    /// Why it failed, if it did: one line for the bot's author.
+    /// Why it failed, in one line for the bot's author.
     pub failure: Option<String>,
 }
 
-/// Builds the bot whose files are in the directory `tree`, if it is to be built; nothing if it is
-/// not.
+/// Builds the bot in the directory `tree`. Returns `None` if its manifest has no build command.
 pub fn build(
     host: &Host,
     stop: &StopSignal,
@@ -69,20 +68,20 @@ pub fn build(
         Err(error) => return Ok(Err(error)),
     };
     let parent = tree.parent().unwrap_or(tree);
-    let kept = tempfile::tempdir_in(parent).fault("cannot make a directory for a build")?;
+    let kept = tempfile::tempdir_in(parent).fault("cannot create a directory for a build")?;
     let written = kept.path().join("written");
     let source = BotSource::Directory(tree.to_owned());
     let built = in_jail(host, stop, &source, &written, &argv, rules);
     host.remove_copies(&source);
     let built = built?;
     if built.failure.is_none() {
-        merge(&written, tree).fault("cannot take over what a build wrote")?;
+        merge(&written, tree).fault("cannot move the output of a build")?;
     }
     kept.close().fault("cannot remove the directory of a build")?;
     Ok(Ok(Some(built)))
 }
 
-/// Runs the build, and leaves what it wrote in the directory `written`.
+/// Runs the build. Its output files are in the directory `written` afterwards.
 fn in_jail(
     host: &Host,
     stop: &StopSignal,
@@ -110,7 +109,7 @@ fn in_jail(
     Ok(BuildOutcome { log: before + &text + &after, time, failure })
 }
 
-/// What is said below what a build wrote, if something that it made is no part of the bot.
+/// A note at the end of the log about output files that were left out.
 fn told(SkippedFiles { paths, omitted }: &SkippedFiles) -> String {
     if paths.is_empty() {
         return String::new();
@@ -126,7 +125,7 @@ fn told(SkippedFiles { paths, omitted }: &SkippedFiles) -> String {
     )
 }
 
-/// Runs the build to its end: why it failed, if it did.
+/// Runs the build to its end. Returns why it failed, if it did.
 fn run(
     jail: &mut Jail,
     stop: &StopSignal,
@@ -152,14 +151,15 @@ fn run(
     })
 }
 
-/// Takes in what a build writes until it has ended; why it is to be ended, if it is.
+/// Reads the output until the build exits. Returns why it has to be killed, if it has.
 fn listen(
     process: &mut Process,
     stop: &StopSignal,
     limit: Micros,
     log: &mut Tail,
 ) -> Result<Option<String>, Fault> {
-    let (start, mut buffer) = (Instant::now(), Buffer::new());
+    let start = Instant::now();
+    let mut buffer = Buffer::new();
     let mut what = For::Output;
     loop {
         let ready = pipes::wait(process, what, stop, start, limit)?;
@@ -187,8 +187,7 @@ fn listen(
     }
 }
 
-/// Moves everything below `from` to its place below `to`. There may be links in the way, which are
-/// replaced and never followed.
+/// Moves everything below `from` to the same path below `to`. Replaces links and never follows them.
 fn merge(from: &Path, to: &Path) -> io::Result<()> {
     for entry in fs::read_dir(from)? {
         let entry = entry?;

@@ -1,13 +1,11 @@
 //! Bundles: a bot's files as they are submitted, stored, fetched and unpacked again.
 //!
-//! A bundle is a tar archive compressed by Zstandard. It is canonical: the entries stand in the
-//! order of their names, without times or owners, files have mode 644 or 755, and links lead to
-//! places within. So the same files give the same bytes, and the BLAKE3 digest of the bytes is
-//! what identifies a version.
+//! A bundle is a tar archive compressed with Zstandard. It is canonical: entries are sorted by name,
+//! without times or owners, files have mode 644 or 755, and links stay inside. So the same files
+//! give the same bytes, and the BLAKE3 digest of the bytes identifies a version.
 //!
-//! Whoever unpacks one was not there when it was made. [`unpack`] takes nothing on trust: it reads
-//! no further than the caps allow, writes nowhere but below the given directory, and makes nothing
-//! but directories, files and links that stay within.
+//! Bundles are untrusted. [`unpack`] reads no more than the limits allow, writes only below the
+//! given directory, and creates only directories, files and links that stay inside.
 
 mod archive;
 mod bot_state;
@@ -23,29 +21,29 @@ use thiserror::Error;
 use crate::bot::manifest::{self, Manifest};
 use crate::bot::{BOT_TOML, Bot};
 use crate::sandbox::{BotSource, recreate_dir};
-use archive::{Caps, Content, Data, Item};
+use archive::{ArchiveEntry, ArchiveLimits, Content, Data};
 
 pub use bot_state::{MAX_STATE, MAX_STATE_UNPACKED, pack_state, unpack_state};
 pub use submission::Submission;
 
-/// The largest bundle, in bytes as it is submitted.
+/// Maximum size of a bundle as submitted, in bytes.
 pub const MAX_BUNDLE: usize = 64 << 20;
 
-/// What a bundle may be unpacked to, in bytes as a tar archive.
+/// Maximum size of an unpacked bundle, in bytes as a tar archive.
 pub const MAX_UNPACKED: u64 = 256 << 20;
 
-/// How many files, directories and links a bundle may hold.
+/// Maximum number of files, directories and links in a bundle.
 pub const MAX_ENTRIES: usize = 10_000;
 
-/// How hard a bundle is compressed: it is packed once and fetched by every worker.
-const EFFORT: i32 = 9;
+/// Zstandard level of bundles: each is packed once and fetched by every worker.
+const ZSTD_LEVEL: i32 = 9;
 
-/// What is no part of a submission, wherever it is.
-const LEFT_OUT: [&str; 6] = [".git", ".hg", ".jj", ".svn", "__pycache__", ".DS_Store"];
+/// Names that are left out of a submission in every directory.
+const IGNORED_NAMES: [&str; 6] = [".git", ".hg", ".jj", ".svn", "__pycache__", ".DS_Store"];
 
-/// What a bundle may be.
-const CAPS: Caps =
-    Caps { packed: MAX_BUNDLE, unpacked: MAX_UNPACKED, entries: MAX_ENTRIES, links: true };
+/// Limits of a bundle.
+const LIMITS: ArchiveLimits =
+    ArchiveLimits { packed: MAX_BUNDLE, unpacked: MAX_UNPACKED, entries: MAX_ENTRIES, links: true };
 
 /// A bot as it is submitted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,18 +52,18 @@ pub struct Bundle {
     digest: blake3::Hash,
 }
 
-/// Why there is no bundle, or none that can be used.
+/// Why a bundle cannot be packed or unpacked.
 #[derive(Debug, Error)]
 pub enum BundleError {
-    /// The files or the bytes are such that no worker would play them: their author's to mend.
+    /// The files or bytes are invalid on every worker. Their author has to fix them.
     #[error("{0}")]
     Invalid(String),
-    /// Something of this machine failed.
+    /// An operation of this machine failed.
     #[error("{what}: {error}")]
     System {
-        /// What was being done, naming the thing.
+        /// The file or operation.
         what: String,
-        /// Why it failed.
+        /// The cause.
         error: io::Error,
     },
 }
@@ -82,56 +80,56 @@ impl BundleError {
 }
 
 impl Bundle {
-    /// Packs a bot, which was loaded and so can be run: nothing of it is to be built any more. One
-    /// that is a single file becomes a directory with a manifest.
+    /// Packs a loaded bot, which needs no build. A bot of a single file becomes a directory with a
+    /// manifest.
     ///
     /// # Errors
-    /// [`BundleError::Invalid`] if it has too many or too large files, or links that lead out.
+    /// [`BundleError::Invalid`] if it exceeds a limit or has links that lead outside.
     pub fn of(bot: &Bot) -> Result<Self, BundleError> {
-        let mut items = match &bot.source {
-            BotSource::Directory(path) => archive::gather(path, &CAPS, &[])?,
+        let mut entries = match &bot.source {
+            BotSource::Directory(path) => archive::list_entries(path, &LIMITS, &[])?,
             BotSource::File(path) => single(bot, path)?,
         };
-        for Item { path, content } in &mut items {
+        for ArchiveEntry { path, content } in &mut entries {
             if let Content::File { data, .. } = content
                 && path == Path::new(BOT_TOML)
             {
-                let read = data.read_at_most(manifest::MOST_MANIFEST);
+                let read = data.read_at_most(manifest::MAX_MANIFEST);
                 let text = read.map_err(BundleError::system(path))?;
                 *data = Data::Bytes(manifest::once_built(&text).map_or(text, Into::into));
             }
         }
-        Self::pack(&items)
+        Self::pack(&entries)
     }
 
-    /// Packs the files of a bot that is to be built where it is tried, as they are in a directory;
-    /// what version control and interpreters keep for themselves is left out.
+    /// Packs the sources in a directory, without files of version control and interpreters. The
+    /// trial builds them.
     ///
     /// # Errors
-    /// [`BundleError::Invalid`] if they are too many or too large, or have links that lead out.
+    /// [`BundleError::Invalid`] if they exceed a limit or have links that lead outside.
     pub(crate) fn of_source(path: &Path) -> Result<Self, BundleError> {
-        Self::pack(&archive::gather(path, &CAPS, &LEFT_OUT)?)
+        Self::pack(&archive::list_entries(path, &LIMITS, &IGNORED_NAMES)?)
     }
 
-    fn pack(items: &[Item]) -> Result<Self, BundleError> {
-        let bytes = archive::write(items, EFFORT, &CAPS)?;
+    fn pack(entries: &[ArchiveEntry]) -> Result<Self, BundleError> {
+        let bytes = archive::write(entries, ZSTD_LEVEL, &LIMITS)?;
         let digest = blake3::hash(&bytes);
         Ok(Self { bytes, digest })
     }
 
-    /// What is submitted.
+    /// The packed bytes.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// The BLAKE3 hash of the bytes: what identifies the version.
+    /// The BLAKE3 hash of the bytes, which identifies the version.
     pub fn digest(&self) -> blake3::Hash {
         self.digest
     }
 }
 
-/// The items of a bot that is a single file.
-fn single(bot: &Bot, path: &Path) -> Result<Vec<Item>, BundleError> {
+/// The entries of a bot that is a single file.
+fn single(bot: &Bot, path: &Path) -> Result<Vec<ArchiveEntry>, BundleError> {
     let name = Path::new(path.file_name().unwrap_or_default()).to_owned();
     if name == Path::new(BOT_TOML) {
         return Err(BundleError::invalid(format!(
@@ -145,32 +143,32 @@ fn single(bot: &Bot, path: &Path) -> Result<Vec<Item>, BundleError> {
     let manifest = manifest.to_toml();
     let size = fs::metadata(path).map_err(BundleError::system(path))?.len();
     let program = Data::At(path.to_owned(), size);
-    let mut items = vec![
-        Item {
+    let mut entries = vec![
+        ArchiveEntry {
             path: BOT_TOML.into(),
             content: Content::File { data: Data::Bytes(manifest.into()), runs: false },
         },
-        Item { path: name, content: Content::File { data: program, runs: true } },
+        ArchiveEntry { path: name, content: Content::File { data: program, runs: true } },
     ];
-    items.sort_by(|a, b| a.path.cmp(&b.path));
-    Ok(items)
+    entries.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok(entries)
 }
 
-/// Unpacks a bundle into the directory `to`, which is there and empty. After an error it is not
-/// empty any more. What was submitted as it is, by a browser, may be any archive that
-/// [`Submission::read`] takes, with the same result as if that had packed it.
+/// Unpacks a bundle into the empty directory `to`. After an error files may remain there. A browser
+/// submits archives unchanged: `bytes` may be any archive that [`Submission::read`] accepts, with
+/// the same result as if it had packed it.
 ///
 /// # Errors
-/// [`BundleError::Invalid`] if the bytes are no bundle, or one that would do harm.
+/// [`BundleError::Invalid`] if the bytes are not a valid bundle.
 pub fn unpack(bytes: &[u8], to: &Path) -> Result<(), BundleError> {
-    let form = submission::Form::of_bytes(bytes);
-    if form == submission::Form::TarZst {
-        extract::extract(bytes, to, &CAPS)?;
+    let format = submission::ArchiveFormat::detect(bytes);
+    if format == submission::ArchiveFormat::TarZst {
+        extract::extract(bytes, to, &LIMITS)?;
         if submission::top(to).map_err(BundleError::system(to))? == to {
             return Ok(());
         }
         recreate_dir(to).map_err(BundleError::system(to))?;
     }
-    let packed = submission::pack_anew(bytes, form, to)?;
-    extract::extract(packed.bytes(), to, &CAPS)
+    let packed = submission::repack(bytes, format, to)?;
+    extract::extract(packed.bytes(), to, &LIMITS)
 }

@@ -1,7 +1,7 @@
-//! The way to a coordinator: its address, the token that lets somebody in, certificates.
+//! Connections to a coordinator: address, token and certificates.
 //!
-//! Workers and the client commands go the same way: [`ConnectOptions::channel`] gives the connection, and
-//! [`ConnectOptions::bearer`] what puts the token into every call made over it.
+//! Workers and client commands share this module. [`ConnectOptions::channel`] opens the connection,
+//! and [`ConnectOptions::bearer`] adds the token to every call.
 //!
 //! ```ignore
 //! let access = ConnectOptions::new("http://127.0.0.1:7001");
@@ -22,32 +22,31 @@ use tonic::{Request, Status};
 use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_client::HealthClient;
 
-/// How long a connection may take to be made, and a peer to show that it still lives.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// Timeout of connecting, and of a keep-alive response.
+const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How often an idle peer is asked whether it still lives: a cut network tells nobody.
-const PULSE: Duration = Duration::from_secs(5);
+/// Interval of keep-alive pings, which detect a broken network.
+const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(5);
 
-/// How often a peer may hang up on us before that is its last word.
-const TRIES: u32 = 8;
+/// Number of attempts before a peer that closes connections counts as incompatible.
+const MAX_ATTEMPTS: u32 = 8;
 
-/// The name by which we introduce ourselves.
+/// The user agent.
 const AGENT: &str = concat!("arbiter/", env!("CARGO_PKG_VERSION"));
 
-/// Where a coordinator is, and what is shown to be let in.
+/// Address and credentials of a coordinator.
 #[derive(Clone, Default)]
 pub struct ConnectOptions {
-    /// `http://HOST:PORT`, or `https://…` for TLS; several with commas between them are coordinators
-    /// of the same database, of which any will do.
+    /// `http://HOST:PORT`, or `https://…` for TLS. Several coordinators of one database are separated
+    /// by commas.
     pub server: String,
     /// The token, if there is one.
     pub token: Option<String>,
-    /// A file with the certificates of those who may vouch for the server, as PEM; the system's
-    /// if there is none.
+    /// PEM file of trusted authorities. `None`: those of the system.
     pub ca: Option<PathBuf>,
-    /// A file with our own certificate, as PEM, where the server asks for one.
+    /// PEM file of the client certificate, if the server requires one.
     pub cert: Option<PathBuf>,
-    /// The file with its key, as PEM.
+    /// PEM file of its key.
     pub key: Option<PathBuf>,
 }
 
@@ -65,33 +64,33 @@ impl fmt::Debug for ConnectOptions {
     }
 }
 
-/// Why there is no connection.
+/// Why a connection failed.
 #[derive(Debug, Error)]
 pub enum ConnectError {
-    /// What was given means nothing; no repetition helps.
+    /// An option is invalid. A retry does not help.
     #[error("{what}: {cause}")]
     InvalidOption {
-        /// What was given.
+        /// The option or its value.
         what: String,
-        /// What is wrong with it, and the remedy.
+        /// Cause and remedy.
         cause: String,
     },
-    /// Nobody answers.
+    /// The server is not reachable.
     #[error("{server}: {cause}; is the coordinator running there?")]
     Unreachable {
-        /// Who was called.
+        /// The address.
         server: String,
-        /// What happened.
+        /// The cause.
         cause: String,
     },
-    /// Somebody answers, but one of us does not want to talk to the other.
+    /// The server is reachable, but protocol or certificates do not match.
     #[error("{server}: {cause}; {remedy}")]
     Incompatible {
-        /// Who was called.
+        /// The address.
         server: String,
-        /// What happened.
+        /// The cause.
         cause: String,
-        /// What may help.
+        /// The remedy.
         remedy: &'static str,
     },
 }
@@ -103,25 +102,25 @@ impl ConnectError {
 }
 
 impl ConnectOptions {
-    /// ConnectOptions to a server without a token, by the system's certificates.
+    /// Options for a server, without a token and with the system's authorities.
     pub fn new(server: impl Into<String>) -> Self {
         Self { server: server.into(), ..Self::default() }
     }
 
-    /// The way to each of the coordinators, in the order in which they were given.
+    /// Options for each coordinator, in order.
     pub fn each(&self) -> impl Iterator<Item = Self> {
         let servers = self.server.split(',').map(str::trim);
         servers.map(|server| Self { server: server.to_owned(), ..self.clone() })
     }
 
-    /// A connection to the first coordinator that answers, which repairs itself: what is called
-    /// while it is broken fails, and what is called later finds it mended.
+    /// Connects to the first reachable coordinator. The channel reconnects by itself: calls fail
+    /// while it is broken, and later calls succeed again.
     pub async fn channel(&self) -> Result<Channel, ConnectError> {
         let mut failed = None;
         for one in self.each() {
             match one.channel_to_one().await {
                 Ok(channel) => return Ok(channel),
-                // Somebody who answers wrongly is more to the point than somebody who does not.
+                // An incompatible server is a better explanation than an unreachable one.
                 Err(ConnectError::Unreachable { .. }) if failed.is_some() => {}
                 Err(error) => failed = Some(error),
             }
@@ -133,14 +132,14 @@ impl ConnectOptions {
         let channel = self.connect_lazy()?;
         let server = || self.server.clone();
         let mut cause = String::new();
-        // Whoever is connected is not let in yet: a server that asks for certificates looks at them
-        // afterwards, and one of another kind hangs up once it has heard us. What it says then may
-        // get lost with the connection.
-        for _ in 0..TRIES {
+        // A connection proves little: a server checks client certificates afterwards, and one of
+        // another protocol closes the connection after the first data. Its error message may get
+        // lost with the connection.
+        for _ in 0..MAX_ATTEMPTS {
             let question = HealthCheckRequest::default();
             let status = match HealthClient::new(channel.clone()).check(question).await {
                 Err(status) if status.source().is_some() => status,
-                // Any answer is one.
+                // Any response proves that the coordinator is there.
                 _ => return Ok(channel),
             };
             cause = root_cause(&status);
@@ -152,8 +151,8 @@ impl ConnectOptions {
             }
         }
         let server = server();
-        Err(match (self.is_secret(), &self.cert) {
-            // Something on the way may take connections for a coordinator that is not there.
+        Err(match (self.uses_tls(), &self.cert) {
+            // A proxy may accept connections for a coordinator that is down.
             (false, _) => {
                 ConnectError::Unreachable { server, cause: format!("{cause}; {OTHER_PROTOCOL}") }
             }
@@ -164,28 +163,28 @@ impl ConnectOptions {
         })
     }
 
-    fn is_secret(&self) -> bool {
+    fn uses_tls(&self) -> bool {
         self.server.starts_with("https://")
     }
 
-    /// A connection to the only coordinator, made when it is first used.
+    /// A channel to a single coordinator that connects at its first use.
     ///
     /// # Errors
-    /// [`ConnectError::InvalidOption`] alone.
+    /// Only [`ConnectError::InvalidOption`].
     pub fn connect_lazy(&self) -> Result<Channel, ConnectError> {
         self.endpoint().map(|endpoint| endpoint.connect_lazy())
     }
 
-    /// Whether everything that was given means something.
+    /// Validates all options.
     ///
     /// # Errors
-    /// [`ConnectError::InvalidOption`] alone.
+    /// Only [`ConnectError::InvalidOption`].
     pub fn check(&self) -> Result<(), ConnectError> {
         self.each().try_for_each(|one| one.endpoint().map(drop))?;
         self.bearer().map(drop)
     }
 
-    /// What puts the token into every call.
+    /// An interceptor that adds the token to every call.
     pub fn bearer(&self) -> Result<BearerToken, ConnectError> {
         let header = |token: &String| {
             let mut value: MetadataValue<Ascii> = format!("Bearer {token}").parse().ok()?;
@@ -201,20 +200,20 @@ impl ConnectOptions {
     fn endpoint(&self) -> Result<Endpoint, ConnectError> {
         let server = &self.server;
         let remedy = "write http://HOST:PORT, or https://HOST:PORT for TLS";
-        let malformed = || ConnectError::invalid_option(server, format!("no address; {remedy}"));
-        let secret = self.is_secret();
-        if !secret && !server.starts_with("http://") {
-            return Err(malformed());
+        let no_address = || ConnectError::invalid_option(server, format!("no address; {remedy}"));
+        let uses_tls = self.uses_tls();
+        if !uses_tls && !server.starts_with("http://") {
+            return Err(no_address());
         }
         let endpoint = Endpoint::from_shared(server.clone())
             .and_then(|endpoint| endpoint.user_agent(AGENT))
-            .map_err(|_| malformed())?
-            .connect_timeout(PATIENCE)
-            .http2_keep_alive_interval(PULSE)
-            .keep_alive_timeout(PATIENCE)
+            .map_err(|_| no_address())?
+            .connect_timeout(TIMEOUT)
+            .http2_keep_alive_interval(KEEP_ALIVE_INTERVAL)
+            .keep_alive_timeout(TIMEOUT)
             .keep_alive_while_idle(true)
             .http2_adaptive_window(true);
-        if secret {
+        if uses_tls {
             let unfit = |error: tonic::transport::Error| {
                 ConnectError::invalid_option("the certificates", root_cause(&error))
             };
@@ -228,7 +227,7 @@ impl ConnectOptions {
     }
 
     fn tls(&self) -> Result<ClientTlsConfig, ConnectError> {
-        let tls = ClientTlsConfig::new().timeout(PATIENCE);
+        let tls = ClientTlsConfig::new().timeout(TIMEOUT);
         let tls = match &self.ca {
             Some(path) => tls.ca_certificate(Certificate::from_pem(read(path, CERTIFICATE)?)),
             None => tls.with_native_roots(),
@@ -247,21 +246,21 @@ impl ConnectOptions {
     }
 }
 
-/// What PEM calls what we read from it.
+/// Labels of PEM blocks.
 const CERTIFICATE: &str = "CERTIFICATE";
 const KEY: &str = "PRIVATE KEY";
 
-/// A file in PEM that holds something of this kind.
+/// Reads a PEM file that contains a block of this kind.
 fn read(path: &Path, kind: &str) -> Result<String, ConnectError> {
     let unfit = |cause| ConnectError::invalid_option(path.display().to_string(), cause);
     let text = fs::read_to_string(path).map_err(|error| unfit(error.to_string()))?;
     if text.contains(&format!("{kind}-----")) {
         return Ok(text);
     }
-    Err(unfit(format!("there is no {kind} in it; it is to hold PEM")))
+    Err(unfit(format!("no {kind} found; expected a PEM file")))
 }
 
-/// What is at the bottom of an error: those above say no more than that there was one.
+/// The innermost source of an error. The outer ones only say that there was an error.
 pub fn root_cause(error: &(dyn std::error::Error + 'static)) -> String {
     let mut cause = error;
     while let Some(deeper) = cause.source() {
@@ -270,19 +269,19 @@ pub fn root_cause(error: &(dyn std::error::Error + 'static)) -> String {
     cause.to_string()
 }
 
-/// Whether a call failed on a connection that had been made.
+/// Whether a call failed after its connection was established.
 fn was_connected(status: &Status) -> bool {
     let causes = std::iter::successors(status.source(), |error| (*error).source());
     !causes.into_iter().any(<dyn std::error::Error>::is::<tonic::ConnectError>)
 }
 
 const OTHER_PROTOCOL: &str =
-    "write https:// if it has a certificate, and name the port of its --grpc, not of its pages";
+    "write https:// if it has a certificate, and use the port of --grpc, not of the web interface";
 const NO_CERTIFICATE: &str = "give a certificate that it accepts with --cert and --key";
 const OTHER_CERTIFICATE: &str = "it does not accept the certificate given with --cert";
 
-/// What is said when two do not fit together, and what helps. The first that is found counts.
-const MISFITS: [(&str, &str); 7] = [
+/// Fragments of error messages with their remedies. The first match counts.
+const REMEDIES: [(&str, &str); 7] = [
     ("certificate not valid for name", "call it by a name that is in its certificate"),
     ("certificate expired", "its operator has to renew its certificate"),
     ("invalid peer certificate", "name the authority that signed its certificate with --ca"),
@@ -293,13 +292,13 @@ const MISFITS: [(&str, &str); 7] = [
     ("frame with invalid size", OTHER_PROTOCOL),
 ];
 
-/// What helps where a connection failed for this reason, if it will fail again in the same way.
+/// The remedy for a cause that a retry does not fix.
 pub(crate) fn remedy(cause: &str) -> Option<&'static str> {
-    let found = MISFITS.iter().find(|(words, _)| cause.contains(words));
+    let found = REMEDIES.iter().find(|(words, _)| cause.contains(words));
     found.map(|(_, remedy)| *remedy)
 }
 
-/// Puts a token into every call, if there is one.
+/// Adds a token to every call, if there is one.
 #[derive(Clone, Debug)]
 pub struct BearerToken(Option<MetadataValue<Ascii>>);
 
@@ -317,7 +316,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_means_nothing_is_said_at_once() {
+    fn invalid_options_are_refused() {
         let said = |access: &ConnectOptions| access.endpoint().unwrap_err().to_string();
         for server in ["", "localhost:7001", "ftp://x", "http://", "https://a b"] {
             let said = said(&ConnectOptions::new(server));

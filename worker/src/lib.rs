@@ -1,8 +1,8 @@
-//! Plays matches between real programs: referee, seats, clocks, sandbox, records; for one's own
-//! pleasure or, as a worker, for a coordinator.
+//! Plays matches between programs, locally or as a worker of a coordinator: referee, seats, clocks,
+//! sandbox, records.
 //!
-//! The rules are in `arbiter_games`; this crate brings their words to programs and the answers
-//! back. It knows no game by name, except where a protocol's frame depends on it.
+//! The rules are in `arbiter_games`. This crate sends their requests to programs and returns the
+//! replies. It knows no game by name, except where a protocol's framing depends on it.
 
 mod backoff;
 pub mod bot;

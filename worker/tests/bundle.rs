@@ -85,7 +85,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..Default::default() })]
 
     #[test]
-    fn what_is_packed_comes_out_again(
+    fn packing_and_unpacking_restores_the_files(
         files in btree_map(
             "[a-zA-Z0-9._ ąé-]{0,20}/?[a-z]{1,120}",
             (vec(any::<u8>(), 0..2000), prop::sample::select(vec![0o600_u32, 0o755, 0o444])),
@@ -111,7 +111,7 @@ proptest! {
     }
 
     #[test]
-    fn bytes_of_any_kind_do_no_harm(bytes in vec(any::<u8>(), 0..400), compressed in any::<bool>()) {
+    fn arbitrary_bytes_are_refused_without_a_panic(bytes in vec(any::<u8>(), 0..400), compressed in any::<bool>()) {
         let bytes = if compressed { zstd::encode_all(&bytes[..], 1).unwrap() } else { bytes };
         let out = tempfile::tempdir().unwrap();
         let unpacked = bundle::unpack(&bytes, out.path());
@@ -144,16 +144,16 @@ fn a_single_file_becomes_a_directory() {
 }
 
 #[test]
-fn links_that_lead_out_are_not_packed() {
+fn links_that_lead_outside_are_not_packed() {
     let directory = bot(&BTreeMap::new());
     let bot = Bot::load(directory.path()).unwrap_err().to_string();
-    assert!(bot.contains("leads nowhere"), "{bot}");
+    assert!(bot.contains("does not lead"), "{bot}");
     fs::create_dir(directory.path().join("files")).unwrap();
     let bot = Bot::load(directory.path()).unwrap();
     // It leads to a place within, but not anywhere else.
     symlink(directory.path().join("run"), directory.path().join("absolute")).unwrap();
     let error = Bundle::of(&bot).unwrap_err().to_string();
-    assert!(error.starts_with("absolute: a link that leads nowhere"), "{error}");
+    assert!(error.starts_with("absolute: this link does not lead"), "{error}");
 }
 
 /// An archive of entries that no honest packer makes.
@@ -195,10 +195,10 @@ impl Forged {
 }
 
 #[test]
-fn nothing_is_written_outside() {
+fn nothing_is_written_outside_the_directory() {
     for path in ["../evil", "/tmp/evil", "a/../../evil", "a/..", ".."] {
         let said = refused(&Forged::new().file(path).bytes());
-        assert!(said.contains("no path within"), "{path}: {said}");
+        assert!(said.contains("not a valid path"), "{path}: {said}");
     }
     for (path, target) in [
         ("a", ""),
@@ -209,21 +209,21 @@ fn nothing_is_written_outside() {
         ("a", "gone"),
     ] {
         let said = refused(&Forged::new().link(path, target).bytes());
-        assert!(said.contains("leads nowhere"), "{path} -> {target}: {said}");
+        assert!(said.contains("does not lead"), "{path} -> {target}: {said}");
     }
     // By its words the second link stays within; through the first one it does not.
     let chain = Forged::new().directory("a/b").link("a/b/x", "../..").link("y", "a/b/x/../..");
-    assert!(refused(&chain.bytes()).contains("leads nowhere"));
+    assert!(refused(&chain.bytes()).contains("does not lead"));
     let through = Forged::new().directory("a").link("l", "a").file("l/evil");
-    assert!(refused(&through.bytes()).contains("twice"));
+    assert!(refused(&through.bytes()).contains("duplicate"));
     let through = Forged::new().directory("a").link("l", "a").link("l/evil", "../a");
-    assert!(refused(&through.bytes()).contains("twice"));
+    assert!(refused(&through.bytes()).contains("duplicate"));
     let replaced = Forged::new().link("a", "b").file("b").file("a");
-    assert!(refused(&replaced.bytes()).contains("twice"));
+    assert!(refused(&replaced.bytes()).contains("duplicate"));
 }
 
 #[test]
-fn only_files_directories_and_links_are_made() {
+fn only_files_directories_and_links_are_unpacked() {
     let kinds = [
         EntryType::Char,
         EntryType::Block,
@@ -234,12 +234,12 @@ fn only_files_directories_and_links_are_made() {
     ];
     for kind in kinds {
         let said = refused(&Forged::new().file("b").entry(kind, "a", "b", b"").bytes());
-        assert!(said.contains("neither a file nor"), "{kind:?}: {said}");
+        assert!(said.contains("not a file, directory or link"), "{kind:?}: {said}");
     }
 }
 
 #[test]
-fn too_much_is_not_unpacked() {
+fn archives_beyond_the_limits_are_refused() {
     let mut many = Forged::new();
     for number in 0..=bundle::MAX_ENTRIES {
         many = many.link(&format!("l{number}"), "l0");
@@ -259,7 +259,7 @@ fn too_much_is_not_unpacked() {
     assert!(refused(&file).contains("1000 times its size"));
 
     let long = Forged::new().entry(EntryType::GNULongName, "././@LongLink", "", &[b'a'; 5000]);
-    assert!(refused(&long.file("a").bytes()).contains("no path"));
+    assert!(refused(&long.file("a").bytes()).contains("not a valid path"));
     for broken in [&b""[..], b"no archive", &Forged::new().file("a").bytes()[..40]] {
         let directory = tempfile::tempdir().unwrap();
         let unpacked = bundle::unpack(broken, directory.path());
@@ -268,7 +268,7 @@ fn too_much_is_not_unpacked() {
 }
 
 #[test]
-fn modes_are_what_they_should_be() {
+fn files_have_mode_644_or_755() {
     let directory = tempfile::tempdir().unwrap();
     bundle::unpack(&Forged::new().file("runs").bytes(), directory.path()).unwrap();
     let mode = fs::metadata(directory.path().join("runs")).unwrap().permissions().mode();
@@ -276,7 +276,7 @@ fn modes_are_what_they_should_be() {
 }
 
 #[test]
-fn files_that_a_bot_left_travel() {
+fn bot_state_is_packed_and_unpacked() {
     let (directory, out) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     assert_eq!(bundle::pack_state(directory.path()).unwrap(), b"");
     bundle::unpack_state(b"", out.path()).unwrap();
@@ -291,7 +291,7 @@ fn files_that_a_bot_left_travel() {
     let most = usize::try_from(MAX_STATE_UNPACKED).unwrap();
     write(&directory.path().join("long"), &vec![0; most], 0o644);
     let error = bundle::pack_state(directory.path()).unwrap_err().to_string();
-    assert!(error.contains("larger than 8 MiB"), "{error}");
+    assert!(error.contains("exceed 8 MiB"), "{error}");
     let link = Forged::new().file("b").link("a", "b").bytes();
     assert!(matches!(bundle::unpack_state(&link, out.path()), Err(BundleError::Invalid(_))));
 }

@@ -141,7 +141,7 @@ fn part(line: impl Fn(usize) -> String) -> Vec<u8> {
 }
 
 #[test]
-fn manifests_are_small() {
+fn large_manifests_are_refused() {
     let toml = part(|number| format!("k = [[[{number}]], \"a\"]\n"));
     for name in ["bot.toml", "meta"] {
         let long = Parts::new(zst).long(EntryType::Regular, name, MANIFEST, &toml);
@@ -152,13 +152,13 @@ fn manifests_are_small() {
 }
 
 #[test]
-fn headers_are_small() {
+fn large_headers_are_refused() {
     let name = part(|number| format!("{number:x}/"));
     // Our own form is compressed by Zstandard and has no PAX headers; others write them.
     let expected: [(EntryType, &str, &str); 4] = [
-        (EntryType::XHeader, "neither a file", "larger than 64 KiB"),
-        (EntryType::XGlobalHeader, "neither a file", "small can play"),
-        (EntryType::GNULongName, "no path", "no path"),
+        (EntryType::XHeader, "not a file", "larger than 64 KiB"),
+        (EntryType::XGlobalHeader, "not a file", "small can play"),
+        (EntryType::GNULongName, "path is too long", "path is too long"),
         (EntryType::GNULongLink, "small can play", "small can play"),
     ];
     for (kind, ours, theirs) in expected {
@@ -171,7 +171,7 @@ fn headers_are_small() {
 }
 
 #[test]
-fn much_data_is_packed_in_little_memory() {
+fn large_data_is_packed_in_little_memory() {
     let data = part(|number| format!("{number:x}"));
     // In a directory of its own it is packed anew.
     let long = Parts::new(zst).long(EntryType::Regular, "bot/data", b"", &data);
@@ -181,7 +181,7 @@ fn much_data_is_packed_in_little_memory() {
 }
 
 #[test]
-fn manifests_that_are_no_files_are_not_read() {
+fn manifests_that_are_not_files_are_refused() {
     let place = tempfile::tempdir().unwrap();
     let refused = |what: &str| {
         let error = Bot::load(place.path()).unwrap_err().to_string();

@@ -59,7 +59,7 @@ fn gomoku(_seat: u8, words: &str) -> String {
 }
 
 #[test]
-fn the_margin_is_granted_and_no_more() {
+fn a_reply_within_the_margin_counts_and_a_later_one_does_not() {
     let params = Params::official(&gomoku::game());
     let clock = ClockRules::OFFICIAL;
     let at = |millis: i64| {
@@ -110,7 +110,7 @@ fn a_processor_clock_forgives_waiting_up_to_ten_times() {
 }
 
 #[test]
-fn an_illegal_answer_is_reported_with_the_reason() {
+fn an_illegal_reply_is_reported_with_the_reason() {
     let params = Params::official(&gomoku::game());
     let (standings, forfeits) = play(&params, ClockRules::OFFICIAL, |seat, words| {
         let words =

@@ -111,7 +111,7 @@ enum Expected {
 }
 
 #[test]
-fn line_bots_get_what_they_deserve() {
+fn line_bots_forfeit_for_protocol_errors() {
     use Expected::{Forfeit as Fails, TimedReply};
     let slow = [PATIENCE, SHORT];
     let calm = [PATIENCE, PATIENCE];
@@ -178,7 +178,7 @@ fn after_a_rival(mode: &str) -> (Forfeit, String) {
 }
 
 #[test]
-fn what_comes_unasked_is_an_answer_to_no_question() {
+fn unrequested_output_is_a_forfeit() {
     for mode in ["early", "late-twice"] {
         let due = "wrote 15 bytes without being asked: \"(7,7)(7,8)(8,8)\"";
         assert_eq!(after_a_rival(mode), (Forfeit::Illegal, due.to_owned()), "{mode}");
@@ -186,13 +186,13 @@ fn what_comes_unasked_is_an_answer_to_no_question() {
 }
 
 #[test]
-fn a_closed_input_is_a_pipe_closed() {
+fn a_bot_that_closes_its_input_forfeits() {
     let due = "closed its standard input, but is still running";
     assert_eq!(after_a_rival("close-stdin"), (Forfeit::Gone, due.to_owned()));
 }
 
 #[test]
-fn gtp_bots_get_what_they_deserve() {
+fn gtp_bots_forfeit_for_protocol_errors() {
     use Expected::{Forfeit as Fails, TimedReply};
     let slow = [PATIENCE, SHORT];
     let calm = [PATIENCE, PATIENCE];
@@ -214,7 +214,7 @@ fn gtp_bots_get_what_they_deserve() {
 }
 
 #[test]
-fn sixteen_megabytes_are_too_many() {
+fn more_than_16_mib_of_output_is_a_flood() {
     let (stop, _writer) = stop();
     let argv = argv("flood-lines", 0);
     let mut seat = StdioSeat::start(jail(), &argv, Framing::Gtp, ClockKind::Wall, stop).unwrap();
@@ -232,7 +232,7 @@ fn sixteen_megabytes_are_too_many() {
 }
 
 #[test]
-fn a_bot_that_reads_nothing_is_told_so() {
+fn a_bot_that_does_not_read_its_input_loses_on_time() {
     let (stop, _writer) = stop();
     let mut seat =
         StdioSeat::start(jail(), &argv("deaf", 0), Framing::Line, ClockKind::Wall, stop).unwrap();
@@ -259,7 +259,7 @@ fn the_end_of_standard_error_is_kept() {
 }
 
 #[test]
-fn processor_time_is_charged_to_the_answer_that_burnt_it() {
+fn processor_time_is_charged_to_the_reply_that_used_it() {
     let (stop, _writer) = stop();
     let mut seat =
         StdioSeat::start(jail(), &argv("spin", 1), Framing::Line, ClockKind::Wall, stop).unwrap();
@@ -273,7 +273,7 @@ fn processor_time_is_charged_to_the_answer_that_burnt_it() {
 }
 
 #[test]
-fn a_program_that_cannot_start_is_its_authors_fault() {
+fn a_program_that_cannot_start_forfeits() {
     let (stop, _writer) = stop();
     let argv = vec!["./no-such-program".to_owned()];
     let mut seat = StdioSeat::start(jail(), &argv, Framing::Line, ClockKind::Wall, stop).unwrap();
@@ -284,7 +284,7 @@ fn a_program_that_cannot_start_is_its_authors_fault() {
 }
 
 #[test]
-fn a_stop_abandons_the_match() {
+fn a_stop_signal_abandons_the_match() {
     let (stop, writer) = stop();
     let mut seat =
         StdioSeat::start(jail(), &argv("silent", 0), Framing::Line, ClockKind::Wall, stop).unwrap();
@@ -303,7 +303,7 @@ fn decision(mode: &str, limit: Micros) -> TimedReply {
 }
 
 #[test]
-fn executed_bots_get_what_they_deserve() {
+fn executed_bots_forfeit_for_protocol_errors() {
     let heard = |mode| decision(mode, PATIENCE).reply.map_err(|failure| failure.forfeit);
     assert_eq!(heard("honest"), Ok(b"S".to_vec()));
     assert_eq!(heard("crlf"), Ok(b"S".to_vec()), "the whole output is trimmed");
@@ -327,7 +327,7 @@ fn executed_bots_get_what_they_deserve() {
 }
 
 #[test]
-fn programs_that_were_just_written_can_be_run_at_once() {
+fn a_program_can_run_right_after_it_is_written() {
     let start_many = || {
         for _ in 0..60 {
             let answer = decision("honest", PATIENCE);

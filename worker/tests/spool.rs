@@ -34,7 +34,7 @@ fn names(directory: &Path) -> Vec<String> {
 }
 
 #[test]
-fn reports_outlive_their_worker() {
+fn reports_survive_a_restart_of_the_worker() {
     let directory = tempfile::tempdir().unwrap();
     let (one, two) = (lease(5, 1), lease(-8, 12));
     let spool = Spool::open(directory.path()).unwrap();
@@ -67,7 +67,7 @@ fn a_directory_has_one_worker() {
 }
 
 #[test]
-fn what_is_no_whole_report_is_set_aside() {
+fn damaged_and_foreign_files_are_set_aside() {
     let directory = tempfile::tempdir().unwrap();
     let whole = lease(1, 1);
     let spool = Spool::open(directory.path()).unwrap();

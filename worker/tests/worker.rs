@@ -70,7 +70,7 @@ async fn a_lot_is_played_reported_and_acknowledged() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_report_survives_its_line_and_its_worker() {
+async fn a_report_survives_its_connection_and_its_worker() {
     let mut coordinator = Coordinator::start().await;
     let place = Place::new();
     let digest = coordinator.serve(b"no bundle");
@@ -170,7 +170,7 @@ async fn a_report_waits_until_the_spool_can_be_written() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_lot_outlives_the_line_on_which_it_came() {
+async fn a_lot_survives_the_connection_it_came_on() {
     let mut coordinator = Coordinator::start().await;
     let place = Place::new();
     let waiting = format!("until [ -e {}/go ]; do sleep 0.01; done", place.path().display());
@@ -192,7 +192,7 @@ async fn a_lot_outlives_the_line_on_which_it_came() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_lost_lease_stops_its_match_alone() {
+async fn a_lost_lease_stops_only_its_match() {
     let mut coordinator = Coordinator::start().await;
     let place = Place::new();
     let silent = coordinator.submit(&place.bot("silent", SILENT));
@@ -217,7 +217,7 @@ async fn a_lost_lease_stops_its_match_alone() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_ours_to_answer_for_is_a_fault() {
+async fn system_errors_are_faults() {
     let mut coordinator = Coordinator::start().await;
     let place = Place::new();
     let digest = coordinator.serve(b"no bundle");
@@ -251,7 +251,7 @@ async fn what_is_ours_to_answer_for_is_a_fault() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_bundle_that_cannot_play_loses() {
+async fn an_unplayable_bundle_forfeits() {
     let mut coordinator = Coordinator::start().await;
     let place = Place::new();
     let archive = |files: &[(&str, &str)]| {
@@ -304,7 +304,7 @@ fn counting(most: u32) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn files_that_a_bot_leaves_travel() {
+async fn bot_state_goes_into_the_report() {
     let mut coordinator = Coordinator::start().await;
     let place = Place::new();
     let digest = coordinator.submit(&place.bot("counting", &counting(0)));
@@ -335,7 +335,7 @@ async fn files_that_a_bot_leaves_travel() {
 
 /// A fault would follow the bot from worker to worker, as if it were to blame.
 #[tokio::test(flavor = "multi_thread")]
-async fn files_that_another_worker_made_up_are_no_fault() {
+async fn forged_bot_state_is_not_a_fault() {
     let mut coordinator = Coordinator::start().await;
     let place = Place::new();
     let bot = place.bot("counting", &counting(0));
@@ -359,7 +359,7 @@ async fn files_that_another_worker_made_up_are_no_fault() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn refusals_end_the_worker() {
+async fn a_refusal_ends_the_worker() {
     let coordinator = Coordinator::start_for(Some("secret")).await;
     let place = Place::new();
     let worker = place.work(&coordinator, 1);
@@ -374,7 +374,7 @@ async fn refusals_end_the_worker() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_coordinator_that_comes_late_is_found() {
+async fn a_worker_connects_to_a_coordinator_that_starts_later() {
     let mut coordinator = Coordinator::start().await;
     coordinator.refuse(Status::unavailable("not yet"));
     let place = Place::new();
@@ -395,7 +395,7 @@ async fn a_coordinator_that_comes_late_is_found() {
 /// As when its database is full: it welcomes workers, and has to send them away over what they say
 /// next. Each time they stay away for longer.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_coordinator_that_only_welcomes_is_left_alone() {
+async fn a_coordinator_that_only_welcomes_is_retried_slowly() {
     let mut coordinator = Coordinator::start().await;
     let place = Place::new();
     let worker = place.work(&coordinator, 1);
@@ -410,7 +410,7 @@ async fn a_coordinator_that_only_welcomes_is_left_alone() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn draining_lets_lots_end_and_takes_no_more() {
+async fn draining_finishes_lots_and_takes_no_new_ones() {
     let mut coordinator = Coordinator::start().await;
     let place = Place::new();
     let waiting = format!("until [ -e {}/go ]; do sleep 0.01; done", place.path().display());
@@ -450,7 +450,7 @@ async fn started(line: &mut Line, coordinator: &Coordinator, digest: &[u8]) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_does_not_end_in_time_is_given_back() {
+async fn lots_that_exceed_the_drain_time_are_given_back() {
     let mut coordinator = Coordinator::start().await;
     let place = Place::new();
     let digest = coordinator.submit(&place.bot("silent", SILENT));
@@ -490,7 +490,7 @@ async fn process(words: &str) -> u32 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_worker_none_of_whose_slots_can_play_recovers() {
+async fn a_worker_without_a_usable_slot_recovers() {
     if !Path::new(FREEZER).join("tasks").exists() {
         println!("skipped: there is no freezer that keeps a process from dying");
         return;

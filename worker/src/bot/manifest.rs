@@ -1,4 +1,4 @@
-//! The two forms of a bot's manifest.
+//! The two formats of a bot's manifest.
 
 use std::io;
 use std::path::Path;
@@ -11,17 +11,17 @@ use arbiter_games::Protocol;
 use super::BotError;
 use crate::bounded_read::{read_text_at_most, within};
 
-/// Our own form.
+/// Arbiter's format.
 pub(crate) const BOT_TOML: &str = "bot.toml";
 
-/// The form of the KotH challenges: four lines, name, command, arguments, and `0` or `1` for
+/// The format of KotH challenges: four lines with name, command, arguments, and `0` or `1` for
 /// standard error.
 const META: &str = "meta";
 
-/// The largest manifest, in bytes. Parsing TOML takes many times the memory of its text.
-pub(crate) const MOST_MANIFEST: u64 = 64 << 10;
+/// Maximum size of a manifest, in bytes. Parsing TOML takes many times the memory of its text.
+pub(crate) const MAX_MANIFEST: u64 = 64 << 10;
 
-/// What a manifest says.
+/// The contents of a manifest.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Manifest {
@@ -36,24 +36,23 @@ pub(crate) struct Manifest {
 }
 
 impl Manifest {
-    /// The text of a `bot.toml` that says this.
+    /// Formats it as a `bot.toml`.
     pub(crate) fn to_toml(&self) -> String {
         toml::to_string(self).expect("names and lists of texts can be written as TOML")
     }
 }
 
-/// What takes the place of the `bot.toml` with this text once the bot is built: the same without
-/// `build`. Nothing if it stays as it is.
+/// The `bot.toml` of a built bot: this text without `build`. `None` if it has no `build`.
 pub(crate) fn once_built(text: &[u8]) -> Option<String> {
     let mut manifest = parse_toml(str::from_utf8(text).ok()?).ok()?;
     manifest.build.take()?;
     Some(manifest.to_toml())
 }
 
-/// Reads the manifest of the bot in `directory`; its commands are not empty.
+/// Reads the manifest of the bot in `directory`, and checks that its commands are not empty.
 pub(crate) fn read(directory: &Path) -> Result<Manifest, BotError> {
     let text = |name: &str| {
-        let read = within(directory, name).and_then(|path| read_text_at_most(&path, MOST_MANIFEST));
+        let read = within(directory, name).and_then(|path| read_text_at_most(&path, MAX_MANIFEST));
         match read {
             Ok(text) => Ok(Some(text)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -69,7 +68,7 @@ pub(crate) fn read(directory: &Path) -> Result<Manifest, BotError> {
     } else if let Some(text) = text(META)? {
         (META, parse_meta(&text))
     } else {
-        let cause = format!("no bot: it has neither a {BOT_TOML} nor a {META} file");
+        let cause = format!("not a bot: it has neither a {BOT_TOML} nor a {META} file");
         return Err(BotError::new(directory, cause));
     };
     let manifest = parsed.map_err(|cause| BotError::new(&directory.join(name), cause))?;
@@ -94,20 +93,20 @@ fn parse_meta(text: &str) -> Result<Manifest, String> {
     let (&[name, command, arguments, stderr], rest) =
         lines.split_first_chunk().ok_or_else(|| {
             let found = lines.len();
-            format!("four lines are due (name, command, arguments, 0 or 1), not {found}")
+            format!("expected four lines (name, command, arguments, 0 or 1), found {found}")
         })?;
     if rest.iter().any(|line| !line.is_empty()) {
-        return Err("something follows the fourth line; remove it".to_owned());
+        return Err("unexpected text after the fourth line; remove it".to_owned());
     }
     let words = |line: &str, which: &str| {
-        shlex::split(line).ok_or_else(|| format!("the {which} have an open quote"))
+        shlex::split(line).ok_or_else(|| format!("the {which} have an unclosed quote"))
     };
     let mut run = words(command, "command's words")?;
     run.extend(words(arguments, "arguments")?);
     let stderr = match stderr {
         "0" => false,
         "1" => true,
-        other => return Err(format!("line 4 is 0 or 1 for standard error, not `{other}`")),
+        other => return Err(format!("line 4 must be 0 or 1 for standard error, not `{other}`")),
     };
     let name = name.parse().map_err(|error| format!("line 1: {error}"))?;
     Ok(Manifest { name, run, build: None, protocol: None, stderr })
@@ -141,7 +140,7 @@ mod tests {
 
     #[test]
     fn hostile_toml_is_refused() {
-        let length = usize::try_from(MOST_MANIFEST).unwrap();
+        let length = usize::try_from(MAX_MANIFEST).unwrap();
         let repeated = |part: &str| part.repeat(length / part.len());
         let keys: Vec<_> = (0..length / 8).map(|number| format!("k{number:x}=1\n")).collect();
         let keys = keys.concat();

@@ -11,25 +11,24 @@ use tar::{Builder, EntryType, Header};
 use super::BundleError;
 use crate::bounded_read::{open_regular, read_at_most};
 
-/// The longest path of an entry, and of what a link says, in bytes.
-pub(super) const LONGEST_PATH: usize = 1024;
+/// Maximum length of an entry's path and of a link's target, in bytes.
+pub(super) const MAX_PATH_LEN: usize = 1024;
 
-/// The longest name of a file, in bytes: what file systems allow.
-pub(super) const LONGEST_NAME: usize = 255;
+/// Maximum length of a file name, in bytes: the limit of file systems.
+pub(super) const MAX_NAME_LEN: usize = 255;
 
-/// What is unpacked may be so many times as large as what is packed: no program is like that, and
-/// bombs are.
-const MOST_RATIO: u64 = 1000;
+/// Maximum ratio of unpacked to packed size, against archive bombs. Programs stay far below it.
+const MAX_RATIO: u64 = 1000;
 
-/// Up to this size nobody asks, in bytes.
-const ANY_RATIO: u64 = 32 << 20;
+/// The ratio does not apply up to this unpacked size, in bytes.
+const RATIO_FREE_SIZE: u64 = 32 << 20;
 
-/// What an archive may be.
+/// Limits of an archive.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Caps {
+pub(super) struct ArchiveLimits {
     /// Bytes, compressed.
     pub(super) packed: usize,
-    /// Bytes as a tar archive, which has 512 or more for each entry besides what is in it.
+    /// Bytes as a tar archive, which adds 512 or more per entry.
     pub(super) unpacked: u64,
     /// Files, directories and links.
     pub(super) entries: usize,
@@ -37,55 +36,54 @@ pub(super) struct Caps {
     pub(super) links: bool,
 }
 
-impl Caps {
+impl ArchiveLimits {
     pub(super) fn too_large(&self) -> BundleError {
         let most = self.unpacked >> 20;
         BundleError::invalid(format!(
-            "its files are larger than {most} MiB together; leave out what it does not need to run"
+            "its files exceed {most} MiB in total; remove files that it does not need to run"
         ))
     }
 
-    /// What an archive of so many bytes may be unpacked to.
+    /// Maximum unpacked size of an archive of `packed` bytes.
     pub(super) fn room(&self, packed: usize) -> u64 {
-        self.unpacked.min(ANY_RATIO.max((packed as u64).saturating_mul(MOST_RATIO)))
+        self.unpacked.min(RATIO_FREE_SIZE.max((packed as u64).saturating_mul(MAX_RATIO)))
     }
 
-    /// What is said of an archive of so many bytes that is larger when it is unpacked.
+    /// The error for an archive of `packed` bytes that unpacks to more.
     pub(super) fn too_large_for(&self, packed: usize) -> BundleError {
         if self.room(packed) == self.unpacked {
             return self.too_large();
         }
         BundleError::invalid(format!(
-            "it unpacks to more than {MOST_RATIO} times its size; leave out files that are empty \
-             but for their length"
+            "it unpacks to more than {MAX_RATIO} times its size; remove sparse files"
         ))
     }
 
     pub(super) fn too_many(&self) -> BundleError {
         let most = self.entries;
         BundleError::invalid(format!(
-            "it has more than {most} files and directories; leave out what it does not need to run"
+            "it has more than {most} files and directories; remove those that it does not need to run"
         ))
     }
 
     pub(super) fn too_large_packed(&self) -> BundleError {
         let most = self.packed >> 20;
         BundleError::invalid(format!(
-            "it is larger than {most} MiB, compressed; leave out what it does not need to run"
+            "it is larger than {most} MiB compressed; remove files that it does not need to run"
         ))
     }
 }
 
-/// Something to be packed.
+/// An entry to pack.
 #[derive(Debug)]
-pub(super) struct Item {
-    /// Where it is, from the top of the archive.
+pub(super) struct ArchiveEntry {
+    /// Path relative to the top of the archive.
     pub(super) path: PathBuf,
-    /// What it is.
+    /// Kind and contents.
     pub(super) content: Content,
 }
 
-/// What an entry is.
+/// Kind and contents of an entry.
 #[derive(Debug)]
 pub(super) enum Content {
     Directory,
@@ -93,13 +91,11 @@ pub(super) enum Content {
     Link(PathBuf),
 }
 
-/// What a file holds.
+/// The contents of a file.
 #[derive(Debug)]
 pub(super) enum Data {
-    /// These bytes.
     Bytes(Vec<u8>),
-    /// What is in the file at this path, of so many bytes. It is read when it is packed, so that no
-    /// more than a piece of it is in memory.
+    /// A file and its size in bytes. It is read in pieces while it is packed, to save memory.
     At(PathBuf, u64),
 }
 
@@ -118,7 +114,7 @@ impl Data {
         })
     }
 
-    /// All of it, if it is no more than so many bytes.
+    /// Reads all of it, at most `most` bytes.
     pub(super) fn read_at_most(&self, most: u64) -> io::Result<Vec<u8>> {
         match self {
             Self::Bytes(bytes) => Ok(bytes.clone()),
@@ -127,25 +123,28 @@ impl Data {
     }
 }
 
-/// Everything below `root` in the order of names, a directory before what is in it, but for what has
-/// one of the names in `without`, wherever it is. Sockets, devices and FIFOs are no part of a program
-/// and are left out.
-pub(super) fn gather(root: &Path, caps: &Caps, without: &[&str]) -> Result<Vec<Item>, BundleError> {
+/// Lists everything below `root` sorted by name, a directory before its contents. Skips the names in
+/// `without` in every directory, and sockets, devices and FIFOs.
+pub(super) fn list_entries(
+    root: &Path,
+    limits: &ArchiveLimits,
+    without: &[&str],
+) -> Result<Vec<ArchiveEntry>, BundleError> {
     let root = fs::canonicalize(root).map_err(BundleError::system(root))?;
-    let mut gatherer = Gatherer { root: &root, caps, without, items: Vec::new(), bytes: 0 };
-    gatherer.enter(&root)?;
-    Ok(gatherer.items)
+    let mut lister = EntryLister { root: &root, limits, without, entries: Vec::new(), bytes: 0 };
+    lister.enter(&root)?;
+    Ok(lister.entries)
 }
 
-struct Gatherer<'a> {
+struct EntryLister<'a> {
     root: &'a Path,
-    caps: &'a Caps,
+    limits: &'a ArchiveLimits,
     without: &'a [&'a str],
-    items: Vec<Item>,
+    entries: Vec<ArchiveEntry>,
     bytes: u64,
 }
 
-impl Gatherer<'_> {
+impl EntryLister<'_> {
     fn enter(&mut self, directory: &Path) -> Result<(), BundleError> {
         let list = || fs::read_dir(directory)?.collect::<io::Result<Vec<_>>>();
         let mut entries = list().map_err(BundleError::system(directory))?;
@@ -163,13 +162,13 @@ impl Gatherer<'_> {
             } else if kind.is_file() {
                 let found = entry.metadata().map_err(failed())?;
                 self.bytes += found.len();
-                if self.bytes > self.caps.unpacked {
-                    return Err(self.caps.too_large());
+                if self.bytes > self.limits.unpacked {
+                    return Err(self.limits.too_large());
                 }
                 let runs = found.permissions().mode() & 0o111 != 0;
                 let data = Data::At(place.clone(), found.len());
                 self.push(&place, Content::File { data, runs })?;
-            } else if kind.is_symlink() && self.caps.links {
+            } else if kind.is_symlink() && self.limits.links {
                 let target = fs::read_link(&place).map_err(failed())?;
                 self.push(&place, Content::Link(target))?;
             }
@@ -178,26 +177,26 @@ impl Gatherer<'_> {
     }
 
     fn push(&mut self, place: &Path, content: Content) -> Result<(), BundleError> {
-        if self.items.len() == self.caps.entries {
-            return Err(self.caps.too_many());
+        if self.entries.len() == self.limits.entries {
+            return Err(self.limits.too_many());
         }
         let path = place.strip_prefix(self.root).unwrap_or(place).to_owned();
-        if path.as_os_str().len() > LONGEST_PATH {
-            return Err(BundleError::invalid(format!("{}: its path is too long", path.display())));
+        if path.as_os_str().len() > MAX_PATH_LEN {
+            return Err(BundleError::invalid(format!("{}: the path is too long", path.display())));
         }
         if let Content::Link(target) = &content {
             let real = fs::canonicalize(place).is_ok_and(|real| real.starts_with(self.root));
             if !real || !stays_within(&path, target) {
-                return Err(leads_out(&path));
+                return Err(leads_outside(&path));
             }
         }
-        self.items.push(Item { path, content });
+        self.entries.push(ArchiveEntry { path, content });
         Ok(())
     }
 }
 
-/// Whether a link at `path` that says `target` leads to a place below the top, as far as its words
-/// tell; a link on its way may still lead elsewhere.
+/// Whether the text of a link at `path` to `target` stays below the top. Other links on its path may
+/// still lead outside.
 pub(super) fn stays_within(path: &Path, target: &Path) -> bool {
     let mut depth = path.components().count() - 1;
     for part in target.components() {
@@ -208,18 +207,18 @@ pub(super) fn stays_within(path: &Path, target: &Path) -> bool {
             Component::ParentDir | Component::RootDir | Component::Prefix(_) => return false,
         }
     }
-    target.as_os_str().len() <= LONGEST_PATH
+    target.as_os_str().len() <= MAX_PATH_LEN
 }
 
-pub(super) fn leads_out(path: &Path) -> BundleError {
+pub(super) fn leads_outside(path: &Path) -> BundleError {
     BundleError::invalid(format!(
-        "{}: a link that leads nowhere in the bot's directory; put the file there, or link it by a \
-         relative path",
+        "{}: this link does not lead to a file in the bot's directory; put the file there, or \
+         use a relative link",
         path.display()
     ))
 }
 
-/// Takes so many bytes and no more. There is no room left once there were more.
+/// A writer with a size limit. `room` becomes `None` once the limit is exceeded.
 struct Capped<'a, W> {
     inner: W,
     room: &'a Cell<Option<u64>>,
@@ -239,42 +238,49 @@ impl<W: Write> Write for Capped<'_, W> {
     }
 }
 
-/// The compressed archive of `items`. No more than that is in memory, and a piece of one file.
-pub(super) fn write(items: &[Item], effort: i32, caps: &Caps) -> Result<Vec<u8>, BundleError> {
-    let packed = Cell::new(Some(caps.packed as u64));
-    let unpacked = Cell::new(Some(caps.unpacked));
-    let written = compress(items, effort, &packed, &unpacked);
+/// Packs and compresses `entries`. Memory holds only the result and a piece of one file.
+pub(super) fn write(
+    entries: &[ArchiveEntry],
+    level: i32,
+    limits: &ArchiveLimits,
+) -> Result<Vec<u8>, BundleError> {
+    let packed = Cell::new(Some(limits.packed as u64));
+    let unpacked = Cell::new(Some(limits.unpacked));
+    let written = compress(entries, level, &packed, &unpacked);
     if unpacked.get().is_none() {
-        return Err(caps.too_large());
+        return Err(limits.too_large());
     }
     if packed.get().is_none() {
-        return Err(caps.too_large_packed());
+        return Err(limits.too_large_packed());
     }
     let bytes = written?;
-    if caps.unpacked - unpacked.get().unwrap_or_default() > caps.room(bytes.len()) {
-        return Err(caps.too_large_for(bytes.len()));
+    if limits.unpacked - unpacked.get().unwrap_or_default() > limits.room(bytes.len()) {
+        return Err(limits.too_large_for(bytes.len()));
     }
     Ok(bytes)
 }
 
 fn compress(
-    items: &[Item],
-    effort: i32,
+    entries: &[ArchiveEntry],
+    level: i32,
     packed: &Cell<Option<u64>>,
     unpacked: &Cell<Option<u64>>,
 ) -> Result<Vec<u8>, BundleError> {
     let failed = || BundleError::system(Path::new("cannot make an archive"));
     let bytes = Capped { inner: Vec::new(), room: packed };
-    let encoder = zstd::Encoder::new(bytes, effort).map_err(failed())?;
+    let encoder = zstd::Encoder::new(bytes, level).map_err(failed())?;
     let mut builder = Builder::new(Capped { inner: encoder, room: unpacked });
-    for item in items {
-        append(&mut builder, item).map_err(BundleError::system(&item.path))?;
+    for entry in entries {
+        append(&mut builder, entry).map_err(BundleError::system(&entry.path))?;
     }
     let encoder = builder.into_inner().map_err(failed())?.inner;
     Ok(encoder.finish().map_err(failed())?.inner)
 }
 
-fn append(builder: &mut Builder<impl Write>, Item { path, content }: &Item) -> io::Result<()> {
+fn append(
+    builder: &mut Builder<impl Write>,
+    ArchiveEntry { path, content }: &ArchiveEntry,
+) -> io::Result<()> {
     let mut header = Header::new_gnu();
     header.set_mtime(0);
     header.set_uid(0);
@@ -294,7 +300,7 @@ fn append(builder: &mut Builder<impl Write>, Item { path, content }: &Item) -> i
             builder.append_data(&mut header, path, &mut contents)?;
             match contents.limit() {
                 0 => Ok(()),
-                _ => Err(io::Error::other("it became shorter while it was read; try again")),
+                _ => Err(io::Error::other("the file became shorter while it was read; try again")),
             }
         }
         Content::Link(target) => {
@@ -311,32 +317,34 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_compressed_in_pieces_is_the_same_as_at_once() {
+    fn compressing_in_pieces_and_at_once_gives_the_same_bytes() {
         let place = tempfile::tempdir().unwrap();
         let noise = arbiter_games::Seed::of_text("noise");
         let noise: Vec<_> = (0..200).map(|part| noise.derive(&format!("{part}"))).collect();
         let noise = format!("{noise:?}").repeat(40).into_bytes();
         let mut whole = Builder::new(Vec::new());
-        let mut items = Vec::new();
+        let mut entries = Vec::new();
         for (name, bytes) in
             [("a", &noise[..]), ("b", &vec![0; 700_000]), ("c", &noise[9..]), ("d", b"")]
         {
             fs::write(place.path().join(name), bytes).unwrap();
             let data = Data::At(place.path().join(name), bytes.len() as u64);
-            let item = Item { path: name.into(), content: Content::File { data, runs: false } };
-            append(&mut whole, &item).unwrap();
-            items.push(item);
+            let entry =
+                ArchiveEntry { path: name.into(), content: Content::File { data, runs: false } };
+            append(&mut whole, &entry).unwrap();
+            entries.push(entry);
         }
         let whole = whole.into_inner().unwrap();
-        let caps = Caps { packed: 64 << 20, unpacked: 64 << 20, entries: 9, links: false };
-        for effort in [3, 9] {
-            let mut encoder = zstd::Encoder::new(Vec::new(), effort).unwrap();
+        let limits =
+            ArchiveLimits { packed: 64 << 20, unpacked: 64 << 20, entries: 9, links: false };
+        for level in [3, 9] {
+            let mut encoder = zstd::Encoder::new(Vec::new(), level).unwrap();
             encoder.write_all(&whole).unwrap();
-            assert_eq!(write(&items, effort, &caps).unwrap(), encoder.finish().unwrap());
+            assert_eq!(write(&entries, level, &limits).unwrap(), encoder.finish().unwrap());
         }
-        let small = Caps { unpacked: 1 << 20, ..caps };
-        assert!(write(&items, 3, &small).unwrap_err().to_string().contains("larger than 1 MiB"));
-        let small = Caps { packed: 1000, ..caps };
-        assert!(write(&items, 3, &small).unwrap_err().to_string().contains("compressed"));
+        let small = ArchiveLimits { unpacked: 1 << 20, ..limits };
+        assert!(write(&entries, 3, &small).unwrap_err().to_string().contains("exceed 1 MiB"));
+        let small = ArchiveLimits { packed: 1000, ..limits };
+        assert!(write(&entries, 3, &small).unwrap_err().to_string().contains("compressed"));
     }
 }

@@ -1,37 +1,36 @@
-//! The files that a bot left, on their way to its next match.
+//! Bot state: the files that a bot leaves for its next match.
 //!
-//! They travel as an archive of the same form as a bundle, without links and far smaller. There is
-//! no such thing as half a state: a bot that leaves more than fits is left with nothing, and begins
-//! its next match as if it were the first. That is its own loss, the same on every machine.
+//! State is packed like a bundle, but smaller and without links. State is never truncated: a bot
+//! whose files exceed a limit starts its next match without files, on every machine alike.
 
 use std::path::Path;
 
-use super::archive::{self, Caps};
+use super::archive::{self, ArchiveLimits};
 use super::{BundleError, extract};
 
-/// The most that a bot may leave, in bytes as it travels.
+/// Maximum size of packed state, in bytes.
 pub const MAX_STATE: usize = 1 << 20;
 
-/// The most that a bot may leave, in bytes as a tar archive.
+/// Maximum size of unpacked state, in bytes as a tar archive.
 pub const MAX_STATE_UNPACKED: u64 = 8 << 20;
 
-/// What is left may be.
-const CAPS: Caps =
-    Caps { packed: MAX_STATE, unpacked: MAX_STATE_UNPACKED, entries: 4096, links: false };
+/// Limits of state.
+const LIMITS: ArchiveLimits =
+    ArchiveLimits { packed: MAX_STATE, unpacked: MAX_STATE_UNPACKED, entries: 4096, links: false };
 
-/// How hard it is compressed: once a match, and read once.
-const EFFORT: i32 = 3;
+/// Zstandard level of state: it is packed after each match and read once.
+const ZSTD_LEVEL: i32 = 3;
 
-/// Packs what is in `directory`; nothing if nothing is.
+/// Packs the files in `directory`. Empty bytes if there are none.
 ///
 /// # Errors
-/// [`BundleError::Invalid`] if it does not fit: then none of it is kept.
+/// [`BundleError::Invalid`] if they exceed a limit.
 pub fn pack_state(directory: &Path) -> Result<Vec<u8>, BundleError> {
-    let items = archive::gather(directory, &CAPS, &[])?;
-    if items.is_empty() { Ok(Vec::new()) } else { archive::write(&items, EFFORT, &CAPS) }
+    let entries = archive::list_entries(directory, &LIMITS, &[])?;
+    if entries.is_empty() { Ok(Vec::new()) } else { archive::write(&entries, ZSTD_LEVEL, &LIMITS) }
 }
 
-/// Unpacks what was left into `directory`, which is there and empty.
+/// Unpacks state into the empty directory `directory`.
 pub fn unpack_state(bytes: &[u8], directory: &Path) -> Result<(), BundleError> {
-    if bytes.is_empty() { Ok(()) } else { extract::extract(bytes, directory, &CAPS) }
+    if bytes.is_empty() { Ok(()) } else { extract::extract(bytes, directory, &LIMITS) }
 }

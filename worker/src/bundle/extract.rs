@@ -1,9 +1,9 @@
-//! Archives of strangers, unpacked.
+//! Unpacks untrusted archives.
 //!
-//! Only what [`super::archive`] writes is read: regular files, directories and symbolic links, long
-//! names in the way of GNU tar, no other extension. Where something may be written follows from
-//! what was unpacked before and from nothing that is on disk: links are made last, so that no
-//! entry can be written through one, and are then followed to see where they really lead.
+//! It reads only what [`super::archive`] writes: regular files, directories, symbolic links and long
+//! names in the GNU format. It tracks what it has created and never trusts the disk. It creates
+//! links last, so that no entry is written through one, and then follows them to verify that they
+//! stay inside.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -17,58 +17,57 @@ use std::path::{Component, Path, PathBuf};
 use tar::{Archive, Entry, EntryType, PaxExtensions};
 
 use super::BundleError;
-use super::archive::{Caps, LONGEST_NAME, LONGEST_PATH, leads_out, stays_within};
+use super::archive::{ArchiveLimits, MAX_NAME_LEN, MAX_PATH_LEN, leads_outside, stays_within};
 
-/// The logarithm of the most memory that reading may take, in bytes: we ourselves never ask for
-/// more.
-const WINDOW: u32 = 25;
+/// Binary logarithm of the largest decompression window, in bytes. Our own archives need no more.
+const MAX_WINDOW_LOG: u32 = 25;
 
-/// The largest PAX header of an entry, in bytes: a path, a link and some attributes.
-const LONGEST_PAX: u64 = 64 << 10;
+/// Maximum size of an entry's PAX header, in bytes: a path, a link and some attributes.
+const MAX_PAX_LEN: u64 = 64 << 10;
 
-/// How much is copied at a time, in bytes.
+/// Size of a copy step, in bytes.
 const CHUNK: usize = 64 << 10;
 
-/// Unpacks `bytes` into the directory `to`, which is empty.
-pub(super) fn extract(bytes: &[u8], to: &Path, caps: &Caps) -> Result<(), BundleError> {
-    if bytes.len() > caps.packed {
-        return Err(caps.too_large_packed());
+/// Unpacks `bytes` into the empty directory `to`.
+pub(super) fn extract(bytes: &[u8], to: &Path, limits: &ArchiveLimits) -> Result<(), BundleError> {
+    if bytes.len() > limits.packed {
+        return Err(limits.too_large_packed());
     }
-    unpack(bytes.len(), to, caps, |unpacking| unpacking.tar(decoder(bytes)?, false))
+    unpack(bytes.len(), to, limits, |unpacker| unpacker.tar(decoder(bytes)?, false))
 }
 
-/// Unpacks an archive of `packed` bytes, which `read` reads, into the directory `to`, which is empty.
+/// Unpacks an archive of `packed` bytes, read by `read`, into the empty directory `to`.
 pub(super) fn unpack(
     packed: usize,
     to: &Path,
-    caps: &Caps,
-    read: impl FnOnce(&mut Unpacking<'_>) -> Result<(), BundleError>,
+    limits: &ArchiveLimits,
+    read: impl FnOnce(&mut Unpacker<'_>) -> Result<(), BundleError>,
 ) -> Result<(), BundleError> {
-    let room = Cell::new(Some(caps.room(packed)));
-    let (made, links) = (BTreeMap::new(), Vec::new());
-    let mut unpacking = Unpacking { to, caps, packed, room: &room, made, links };
-    let done = read(&mut unpacking);
+    let room = Cell::new(Some(limits.room(packed)));
+    let made = BTreeMap::new();
+    let mut unpacker = Unpacker { to, limits, packed, room: &room, made, links: Vec::new() };
+    let done = read(&mut unpacker);
     if room.get().is_none() {
-        return Err(caps.too_large_for(packed));
+        return Err(limits.too_large_for(packed));
     }
     done?;
-    unpacking.link()
+    unpacker.link()
 }
 
-/// What was compressed by Zstandard.
+/// A decoder of Zstandard.
 pub(super) fn decoder(bytes: &[u8]) -> Result<impl Read, BundleError> {
-    let mut decoder = zstd::Decoder::with_buffer(bytes).map_err(no_archive)?;
-    decoder.window_log_max(WINDOW).map_err(no_archive)?;
+    let mut decoder = zstd::Decoder::with_buffer(bytes).map_err(invalid_archive)?;
+    decoder.window_log_max(MAX_WINDOW_LOG).map_err(invalid_archive)?;
     Ok(decoder)
 }
 
-/// What is said of bytes that cannot be read.
-#[expect(clippy::needless_pass_by_value, reason = "the form that `map_err` takes")]
-pub(super) fn no_archive(error: io::Error) -> BundleError {
-    BundleError::invalid(format!("it is no tar archive compressed by Zstandard: {error}"))
+/// The error for bytes that are not an archive.
+#[expect(clippy::needless_pass_by_value, reason = "the format that `map_err` takes")]
+pub(super) fn invalid_archive(error: io::Error) -> BundleError {
+    BundleError::invalid(format!("not a tar archive compressed with Zstandard: {error}"))
 }
 
-/// Reads so much and no more. There is no room left once there was more.
+/// A reader with a size limit. `room` becomes `None` once the limit is exceeded.
 pub(super) struct Capped<'a, R> {
     pub(super) inner: R,
     pub(super) room: &'a Cell<Option<u64>>,
@@ -82,33 +81,33 @@ impl<R: Read> Read for Capped<'_, R> {
     }
 }
 
-/// What an entry became.
+/// The kind of a created entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Made {
+enum CreatedKind {
     Directory,
     Other,
 }
 
-/// What an entry is to become.
+/// The kind of an entry to create.
 #[derive(Debug)]
 pub(super) enum Kind {
     Directory,
-    /// A file of so many bytes, which may be executed or not.
+    /// A file of `size` bytes, executable or not.
     File {
         size: u64,
         runs: bool,
     },
-    /// A link that says this.
+    /// A link with its target.
     Link(Vec<u8>),
-    /// Something that has no place in a bundle.
+    /// Anything else, which a bundle must not contain.
     Other,
 }
 
-/// What headers before an entry say about it.
+/// Data about an entry from the headers before it.
 #[derive(Debug, Default)]
 struct Extended {
     path: Option<Vec<u8>>,
-    /// What it links to.
+    /// The link's target.
     target: Option<Vec<u8>>,
     /// Its size in bytes.
     size: Option<u64>,
@@ -117,16 +116,16 @@ struct Extended {
 impl Extended {
     /// Reads a PAX header.
     fn pax(&mut self, entry: &mut Entry<'_, impl Read>) -> Result<(), BundleError> {
-        if entry.size() > LONGEST_PAX {
-            let most = LONGEST_PAX >> 10;
+        if entry.size() > MAX_PAX_LEN {
+            let most = MAX_PAX_LEN >> 10;
             return Err(BundleError::invalid(format!(
-                "a header of it is larger than {most} KiB; pack it without extended attributes"
+                "one of its headers is larger than {most} KiB; pack it without extended attributes"
             )));
         }
         let mut header = Vec::new();
-        entry.read_to_end(&mut header).map_err(no_archive)?;
+        entry.read_to_end(&mut header).map_err(invalid_archive)?;
         for extension in PaxExtensions::new(&header) {
-            let extension = extension.map_err(no_archive)?;
+            let extension = extension.map_err(invalid_archive)?;
             let value = extension.value_bytes();
             match extension.key_bytes() {
                 b"path" => self.path = Some(value.to_vec()),
@@ -143,40 +142,38 @@ impl Extended {
 }
 
 /// An archive being unpacked.
-pub(super) struct Unpacking<'a> {
+pub(super) struct Unpacker<'a> {
     to: &'a Path,
-    caps: &'a Caps,
-    /// How large the archive itself is, in bytes.
+    limits: &'a ArchiveLimits,
+    /// Size of the packed archive, in bytes.
     packed: usize,
     pub(super) room: &'a Cell<Option<u64>>,
-    made: BTreeMap<PathBuf, Made>,
+    made: BTreeMap<PathBuf, CreatedKind>,
     links: Vec<(PathBuf, PathBuf)>,
 }
 
-impl Unpacking<'_> {
-    /// Sees to it that there is room for so many bytes more.
+impl Unpacker<'_> {
+    /// Checks that `size` more bytes are within the limit.
     fn check_room(&self, size: u64) -> Result<(), BundleError> {
         match self.room.get() {
             Some(room) if size <= room => Ok(()),
-            _ if size > self.caps.unpacked => Err(self.caps.too_large()),
-            _ => Err(self.caps.too_large_for(self.packed)),
+            _ if size > self.limits.unpacked => Err(self.limits.too_large()),
+            _ => Err(self.limits.too_large_for(self.packed)),
         }
     }
 
-    /// Unpacks a tar archive: one of our own form, or one of those that others write, which may
-    /// have PAX headers too.
+    /// Unpacks a tar archive. `pax`: accept PAX headers, which other programs write.
     ///
-    /// The headers that extend an entry are read here and not by the library, which reads them
-    /// whole however long they are.
+    /// Extension headers are read here, because the library reads them without a size limit.
     pub(super) fn tar(&mut self, inner: impl Read, pax: bool) -> Result<(), BundleError> {
         let mut archive = Archive::new(Capped { inner, room: self.room });
         let mut extended = Extended::default();
-        for entry in archive.entries().map_err(no_archive)?.raw(true) {
-            let mut entry = entry.map_err(no_archive)?;
+        for entry in archive.entries().map_err(invalid_archive)?.raw(true) {
+            let mut entry = entry.map_err(invalid_archive)?;
             match entry.header().entry_type() {
                 EntryType::GNULongName => extended.path = Some(self.long(&mut entry)?),
                 EntryType::GNULongLink => extended.target = Some(self.long(&mut entry)?),
-                // What version control says about the archive as a whole.
+                // Written by version control systems.
                 EntryType::XGlobalHeader if pax => self.check_room(entry.size())?,
                 EntryType::XHeader if pax => {
                     self.check_room(entry.size())?;
@@ -198,7 +195,7 @@ impl Unpacking<'_> {
         let kind = match entry.header().entry_type() {
             EntryType::Directory => Kind::Directory,
             EntryType::Regular => {
-                let runs = entry.header().mode().map_err(no_archive)? & 0o111 != 0;
+                let runs = entry.header().mode().map_err(invalid_archive)? & 0o111 != 0;
                 Kind::File { size: entry.size(), runs }
             }
             EntryType::Symlink => {
@@ -209,12 +206,12 @@ impl Unpacking<'_> {
         };
         self.check_room(entry.size())?;
         if extended.size.is_some_and(|size| size != entry.size()) {
-            return Err(BundleError::invalid("an entry of it has two sizes; pack it anew"));
+            return Err(BundleError::invalid("one of its entries has two sizes; pack it again"));
         }
         self.one(path, kind, entry)
     }
 
-    /// Unpacks one entry, whose contents are read from `contents`.
+    /// Unpacks one entry with its contents.
     pub(super) fn one(
         &mut self,
         path: Vec<u8>,
@@ -234,61 +231,61 @@ impl Unpacking<'_> {
                 self.claim(&path)?;
                 self.file(contents, &path, size, runs)
             }
-            Kind::Link(target) if self.caps.links => {
+            Kind::Link(target) if self.limits.links => {
                 self.claim(&path)?;
                 let target = PathBuf::from(OsString::from_vec(target));
                 if is_no_path(&target) || !stays_within(&path, &target) {
-                    return Err(leads_out(&path));
+                    return Err(leads_outside(&path));
                 }
                 self.links.push((path, target));
                 Ok(())
             }
             Kind::Link(_) | Kind::Other => {
-                let why = "neither a file nor a directory nor a link; leave it out";
+                let why = "not a file, directory or link; remove it";
                 Err(BundleError::invalid(format!("{}: {why}", path.display())))
             }
         }
     }
 
-    /// The long name that an entry of its own gives to the next one.
+    /// Reads the long name of the next entry.
     fn long<R: Read>(&self, entry: &mut Entry<'_, R>) -> Result<Vec<u8>, BundleError> {
         self.check_room(entry.size())?;
         let mut name = Vec::new();
-        let most = LONGEST_PATH as u64 + 1;
-        entry.by_ref().take(most).read_to_end(&mut name).map_err(no_archive)?;
+        let most = MAX_PATH_LEN as u64 + 1;
+        entry.by_ref().take(most).read_to_end(&mut name).map_err(invalid_archive)?;
         if name.last() == Some(&0) {
             name.pop();
         }
         Ok(name)
     }
 
-    /// Makes a directory and those above it, where they are not there yet.
+    /// Creates a directory and its parents if necessary.
     fn directory(&mut self, path: &Path) -> Result<(), BundleError> {
         match self.made.get(path) {
             _ if path.as_os_str().is_empty() => return Ok(()),
-            Some(Made::Directory) => return Ok(()),
-            Some(Made::Other) => return Err(twice(path)),
+            Some(CreatedKind::Directory) => return Ok(()),
+            Some(CreatedKind::Other) => return Err(duplicate_entry(path)),
             None => {}
         }
         if let Some(parent) = path.parent() {
             self.directory(parent)?;
         }
-        self.count(path, Made::Directory)?;
+        self.count(path, CreatedKind::Directory)?;
         let place = self.to.join(path);
-        fs::create_dir(&place).map_err(unless_unfit(&place, path))
+        fs::create_dir(&place).map_err(create_error(&place, path))
     }
 
-    /// Takes a path that nothing has yet.
+    /// Reserves a path that no entry has yet.
     fn claim(&mut self, path: &Path) -> Result<(), BundleError> {
         if self.made.contains_key(path) {
-            return Err(twice(path));
+            return Err(duplicate_entry(path));
         }
-        self.count(path, Made::Other)
+        self.count(path, CreatedKind::Other)
     }
 
-    fn count(&mut self, path: &Path, made: Made) -> Result<(), BundleError> {
-        if self.made.len() == self.caps.entries {
-            return Err(self.caps.too_many());
+    fn count(&mut self, path: &Path, made: CreatedKind) -> Result<(), BundleError> {
+        if self.made.len() == self.limits.entries {
+            return Err(self.limits.too_many());
         }
         self.made.insert(path.to_owned(), made);
         Ok(())
@@ -302,16 +299,17 @@ impl Unpacking<'_> {
         runs: bool,
     ) -> Result<(), BundleError> {
         let place = self.to.join(path);
-        let failed = || unless_unfit(&place, path);
+        let failed = || create_error(&place, path);
         let mut options = OpenOptions::new();
         options.write(true).create_new(true).mode(if runs { 0o755 } else { 0o644 });
         let mut file = options.open(&place).map_err(failed())?;
-        let (mut buffer, mut left) = (vec![0; CHUNK], size);
+        let mut buffer = vec![0; CHUNK];
+        let mut left = size;
         while left > 0 {
             let most = usize::try_from(left).map_or(CHUNK, |left| left.min(CHUNK));
-            let count = contents.read(&mut buffer[..most]).map_err(no_archive)?;
+            let count = contents.read(&mut buffer[..most]).map_err(invalid_archive)?;
             if count == 0 {
-                return Err(no_archive(io::ErrorKind::UnexpectedEof.into()));
+                return Err(invalid_archive(io::ErrorKind::UnexpectedEof.into()));
             }
             file.write_all(&buffer[..count]).map_err(failed())?;
             left = left.saturating_sub(count as u64);
@@ -319,55 +317,61 @@ impl Unpacking<'_> {
         Ok(())
     }
 
-    /// Makes the links, and follows each.
+    /// Creates the links, and verifies where each leads.
     fn link(&self) -> Result<(), BundleError> {
         for (path, target) in &self.links {
             let place = self.to.join(path);
-            symlink(target, &place).map_err(unless_unfit(&place, path))?;
+            symlink(target, &place).map_err(create_error(&place, path))?;
         }
         let top = fs::canonicalize(self.to).map_err(BundleError::system(self.to))?;
         for (path, _) in &self.links {
             let real = fs::canonicalize(self.to.join(path));
             if !real.is_ok_and(|real| real.starts_with(&top)) {
-                return Err(leads_out(path));
+                return Err(leads_outside(path));
             }
         }
         Ok(())
     }
 }
 
-/// A path from the top, of plain names only; empty for the top itself.
+/// A path relative to the top, of plain names only. Empty for the top itself.
 fn place(bytes: Vec<u8>) -> Result<PathBuf, BundleError> {
     let path = PathBuf::from(OsString::from_vec(bytes));
     let mut plain = PathBuf::new();
     for part in path.components() {
         match part {
-            Component::Normal(name) if name.len() <= LONGEST_NAME => plain.push(name),
+            Component::Normal(name) if name.len() <= MAX_NAME_LEN => plain.push(name),
             Component::CurDir => {}
             _ => {
-                return Err(BundleError::invalid(format!("{}: no path within it", path.display())));
+                return Err(BundleError::invalid(format!(
+                    "{}: not a valid path inside the archive",
+                    path.display()
+                )));
             }
         }
     }
     let bytes = plain.as_os_str().as_encoded_bytes();
-    if bytes.len() > LONGEST_PATH || bytes.contains(&0) {
-        return Err(BundleError::invalid(format!("{}: no path for a file", plain.display())));
+    if bytes.len() > MAX_PATH_LEN || bytes.contains(&0) {
+        return Err(BundleError::invalid(format!(
+            "{}: the path is too long or contains a NUL byte",
+            plain.display()
+        )));
     }
     Ok(plain)
 }
 
-fn twice(path: &Path) -> BundleError {
-    BundleError::invalid(format!("{}: it is in there twice", path.display()))
+fn duplicate_entry(path: &Path) -> BundleError {
+    BundleError::invalid(format!("{}: duplicate entry; pack it again", path.display()))
 }
 
-/// Whether a link's target is none that a file system could hold.
+/// Whether no file system accepts this link target.
 fn is_no_path(target: &Path) -> bool {
     target.as_os_str().is_empty() || target.as_os_str().as_bytes().contains(&0)
 }
 
-/// What it means that `place` cannot be made: what no file system takes is the archive's fault,
-/// anything else is ours.
-fn unless_unfit(place: &Path, path: &Path) -> impl Fn(io::Error) -> BundleError {
+/// The error when `place` cannot be created: a name that file systems reject is the archive's
+/// fault, anything else the machine's.
+fn create_error(place: &Path, path: &Path) -> impl Fn(io::Error) -> BundleError {
     let (place, path) = (place.to_owned(), path.to_owned());
     move |error| match error.kind() {
         io::ErrorKind::NotFound

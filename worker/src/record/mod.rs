@@ -1,4 +1,4 @@
-//! Records as they are written while a match is played. Their format, and their verification, are
+//! Writes records while a match is played. Their format and verification are
 //! in [`arbiter_replay`].
 
 mod recorder;

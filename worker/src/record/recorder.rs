@@ -1,4 +1,4 @@
-//! Writing a record while its match is played.
+//! Writes a record while its match is played.
 
 use std::fs::{self, File};
 use std::io::BufWriter;
@@ -12,23 +12,23 @@ use crate::fault::{Context as _, Fault};
 use crate::referee::{EventSink, MatchEvent};
 use crate::sandbox;
 
-/// What is told about a record that cannot be written.
+/// The fault of a failed write.
 const FAILED: &str = "cannot write a record";
 
-/// How the name of a record begins that is not complete.
+/// File name prefix of incomplete records.
 const PREFIX: &str = ".record-";
 
-/// A record being written. It appears under its name when it is complete, or not at all.
+/// An incomplete record. It gets its final name when it is complete.
 #[derive(Debug)]
 pub struct Recorder {
     path: PathBuf,
     writer: Writer<BufWriter<NamedTempFile>>,
-    /// Tells that somebody is at work on it.
+    /// Marks the file as in use.
     _lock: File,
 }
 
 impl Recorder {
-    /// Begins a record that will appear at `path`, whose directory exists.
+    /// Creates a record for `path`, whose directory exists.
     pub fn create(path: PathBuf, header: &Header) -> Result<Self, Fault> {
         let directory = path.parent().unwrap_or(Path::new("."));
         let file = tempfile::Builder::new()
@@ -42,13 +42,13 @@ impl Recorder {
         Ok(Self { path, writer, _lock: lock })
     }
 
-    /// Removes the beginnings of records in `directory` whose writers were killed.
+    /// Removes incomplete records in `directory` whose writers were killed.
     pub fn sweep(directory: &Path) {
         for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
             let name = entry.file_name();
             let begun = name.to_str().is_some_and(|name| name.starts_with(PREFIX));
             if begun && let Ok(Some(_lock)) = sandbox::try_lock_path(&entry.path()) {
-                // What cannot be removed is in nobody's way: it is no record by its name.
+                // A file that cannot be removed does no harm: its name is not that of a record.
                 drop(fs::remove_file(entry.path()));
             }
         }
@@ -60,7 +60,7 @@ impl Recorder {
         self.event(&Line::Stderr { seat, text, dropped })
     }
 
-    /// Closes the record with the result, and gives it its name.
+    /// Completes the record with the results, and gives it its final name.
     pub fn finish(self, standings: &[SeatResult], transcript: TranscriptHash) -> Result<(), Fault> {
         let file = self.writer.finish(standings, transcript).fault(FAILED)?;
         let file = file.into_inner().fault(FAILED)?;
