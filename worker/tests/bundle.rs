@@ -1,4 +1,4 @@
-//! Bundles: what is packed comes out again, and what is packed to do harm does none.
+//! Bundles: packing and unpacking restores the files, and hostile archives are refused.
 
 #![expect(clippy::unwrap_used, reason = "a test that fails is what unwrap is for")]
 

@@ -1,6 +1,5 @@
-//! Bundles that are small and ask for much memory: each is refused, or unpacked, by a process that
-//! may have little. They are unpacked in a child of this program, which runs itself under a limit
-//! on its address space: a blow-up ends the child.
+//! Small bundles that would need much memory: each is refused or unpacked in little memory. This
+//! program unpacks them in a child of itself with a limited address space.
 
 #![expect(clippy::unwrap_used, reason = "a test that fails is what unwrap is for")]
 

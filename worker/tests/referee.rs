@@ -1,4 +1,4 @@
-//! The referee between functions: what comes in time, what comes late, and what is reported.
+//! The referee with seats in memory: replies in time, late replies, and reported events.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -1,5 +1,5 @@
-//! Every way to misbehave, against real processes: each has the right forfeit or the right
-//! tolerance, with evidence that its author understands.
+//! Misbehaving bots in real processes: each is tolerated or forfeits as documented, with evidence
+//! for its author.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -1,4 +1,4 @@
-//! The spool: what is in it outlives its worker, and what is damaged harms nobody.
+//! The spool: its reports survive the worker, and damaged files are set aside.
 
 #![expect(clippy::unwrap_used, reason = "a test that fails is what unwrap is for")]
 

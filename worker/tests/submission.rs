@@ -1,5 +1,4 @@
-//! Submissions: the same files in any form are the same bundle, and archives that are made to do
-//! harm do none.
+//! Submissions: the same files in any format give the same bundle, and hostile archives are refused.
 
 #![expect(clippy::unwrap_used, reason = "a test that fails is what unwrap is for")]
 

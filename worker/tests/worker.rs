@@ -1,4 +1,4 @@
-//! Workers against a coordinator that says what each test has it say.
+//! A worker against a scripted coordinator.
 
 mod support;
 
