@@ -1,8 +1,8 @@
 //! The gRPC services `arbiter.v1` for workers and clients, on top of the use cases of
 //! [`crate::service`].
 //!
-//! The caller is identified once, before a message is read (`admission`). A use case refuses a caller
-//! whose role is not sufficient.
+//! The caller is identified once, before a message is read (`admission`). A use case refuses a
+//! caller whose role is not sufficient.
 
 mod admission;
 mod clients;

@@ -236,8 +236,8 @@ impl Service {
         self.clock.now()
     }
 
-    /// Records a change in the audit log, in the transaction of the change. A subject begins with the
-    /// name of its tournament; [`change`] makes the detail.
+    /// Records a change in the audit log, in the transaction of the change. A subject begins with
+    /// the name of its tournament; [`change`] makes the detail.
     async fn record_change(
         &self,
         db: impl PgExecutor<'_>,

@@ -3,8 +3,8 @@
 //!
 //! # Theory of operation
 //!
-//! [`rule`] gives the role and the largest message of each method. A call without a sufficient token
-//! is refused before a byte of its body is read. The services check the role again.
+//! [`rule`] gives the role and the largest message of each method. A call without a sufficient
+//! token is refused before a byte of its body is read. The services check the role again.
 //!
 //! Each message begins with its length. Before it is read, its bytes are reserved from the
 //! [`Budgets`] of its kind of caller. They are freed when the next message of the stream begins, or
@@ -95,8 +95,8 @@ struct Rule {
     lasts: bool,
 }
 
-/// The rule of a method by its path. An unknown method needs no token and may send little: its caller
-/// gets an error that there is no such method.
+/// The rule of a method by its path. An unknown method needs no token and may send little: its
+/// caller gets an error that there is no such method.
 fn rule(path: &str) -> Rule {
     let guest = Rule { role: None, largest: MAX_GUEST_MESSAGE, rests: false, lasts: false };
     let needs = |role| Rule { role: Some(role), largest: MAX_CLIENT_MESSAGE, ..guest };
@@ -297,8 +297,8 @@ impl Admission {
     }
 }
 
-/// Admits or refuses a call. It adds the [`Caller`] to the request's extensions for the use case, and
-/// the [`Origin`], the [`ConnectionInfo`] and the [`Reservation`] for the session of a worker.
+/// Admits or refuses a call. It adds the [`Caller`] to the request's extensions for the use case,
+/// and the [`Origin`], the [`ConnectionInfo`] and the [`Reservation`] for the session of a worker.
 pub(super) async fn admit_call(
     State(admission): State<Admission>,
     mut request: Request,
@@ -462,7 +462,8 @@ impl LimitedBody {
     fn reserve(&self, length: usize) -> Result<Option<Reserving>, Status> {
         let largest = self.rule.largest;
         if length > largest {
-            let (length, largest) = (Amount(length as u64), Amount(largest as u64));
+            let length = Amount(length as u64);
+            let largest = Amount(largest as u64);
             return Err(Status::resource_exhausted(format!(
                 "a message of {length} is too large: this call takes at most {largest} at a time"
             )));

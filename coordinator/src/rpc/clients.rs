@@ -28,8 +28,8 @@ pub(super) fn split_request<T>(request: Request<T>) -> (Caller, T) {
     (extensions.remove().unwrap_or_default(), message)
 }
 
-/// Implements a gRPC service by the use cases of the same names: first those with one response, then
-/// those with a stream of responses, then handwritten methods.
+/// Implements a gRPC service by the use cases of the same names: first those with one response,
+/// then those with a stream of responses, then handwritten methods.
 macro_rules! serve {
     (
         $service:ident {

@@ -100,7 +100,8 @@ impl Tls {
     /// Adds TLS to a server.
     fn apply(&self, server: TonicServer) -> Result<TonicServer, ServeError> {
         server.tls_config(self.config()?).map_err(|error| {
-            let (certificate, key) = (self.certificate.clone(), self.key.clone());
+            let certificate = self.certificate.clone();
+            let key = self.key.clone();
             ServeError::Unfit { certificate, key, cause: causes(&error) }
         })
     }

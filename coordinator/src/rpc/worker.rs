@@ -3,11 +3,11 @@
 //! # Theory of operation
 //!
 //! A session is one stream. It asks the dispatcher once for each free slot of the worker, and sends
-//! the lots that it gets. It stores any number of reports at a time and responds to each, renews and
-//! returns leases, and records faults. It remembers nothing about a lease: a worker that reconnects,
-//! or connects to another coordinator, renews and reports as before. A lot that can no longer be
-//! sent is returned at once. A lot that was in transit when the stream broke expires and is leased
-//! again.
+//! the lots that it gets. It stores any number of reports at a time and responds to each, renews
+//! and returns leases, and records faults. It remembers nothing about a lease: a worker that
+//! reconnects, or connects to another coordinator, renews and reports as before. A lot that can no
+//! longer be sent is returned at once. A lot that was in transit when the stream broke expires and
+//! is leased again.
 //!
 //! The task of a session only reads and writes messages. Renewing, storing and all other work with
 //! the database runs in separate tasks (`worker/lease_tasks.rs`), so that one that waits for a lock
@@ -384,8 +384,8 @@ impl Session {
         self.send(Outgoing::ReportResponse(response)).await
     }
 
-    /// Renews leases as soon as the renewal before has ended. Each message names all leases, so only
-    /// the latest one has to wait.
+    /// Renews leases as soon as the renewal before has ended. Each message names all leases, so
+    /// only the latest one has to wait.
     fn renew(&self, leases: Vec<Lease>, tasks: &mut Tasks) {
         if tasks.renewing.is_empty() {
             tasks.renewing.spawn(self.renewal(leases).in_current_span());
@@ -422,8 +422,8 @@ impl Session {
     }
 }
 
-/// Whether a message was refused while its sender still listens: it is too large, has too many parts
-/// or arrived too slowly.
+/// Whether a message was refused while its sender still listens: it is too large, has too many
+/// parts or arrived too slowly.
 fn is_refusal(status: &Status) -> bool {
     let codes = [Code::DeadlineExceeded, Code::InvalidArgument, Code::ResourceExhausted];
     codes.contains(&status.code())

@@ -15,9 +15,10 @@ impl Service {
     pub(crate) async fn list_audit_entries(
         &self,
         caller: &Caller,
-        ListAuditEntriesRequest { tournament, actor: who, since_us, before, limit }: ListAuditEntriesRequest,
+        request: ListAuditEntriesRequest,
     ) -> Result<ListAuditEntriesResponse> {
         caller.require(Role::Organiser)?;
+        let ListAuditEntriesRequest { tournament, actor: who, since_us, before, limit } = request;
         let wanted = Wanted {
             tournament: Some(tournament).filter(|name| !name.is_empty()),
             who: Some(who).filter(|name| !name.is_empty()),

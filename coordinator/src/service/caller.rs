@@ -105,7 +105,8 @@ impl Service {
         self.admits(secret, origin)?;
         let found = self.find_token(secret, origin).await?;
         if let Some(token) = found.as_ref().filter(|token| token.role.covers(Role::Organiser)) {
-            let (id, now) = (token.id, self.now());
+            let id = token.id;
+            let now = self.now();
             let subject = format!("{id} {} {}", token.role, token.name);
             audit_log::write(&self.pool, Some(id), "token login", &subject, None, now).await?;
         }

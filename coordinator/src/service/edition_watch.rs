@@ -1,5 +1,5 @@
-//! Streams of an edition's progress. Each edition is read once for all its subscribers, whether they
-//! are one or ten thousand.
+//! Streams of an edition's progress. Each edition is read once for all its subscribers, whether
+//! they are one or ten thousand.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -174,8 +174,8 @@ impl Service {
     }
 }
 
-/// Forwards the changes of an edition to one subscriber until the subscriber leaves or the edition is
-/// over.
+/// Forwards the changes of an edition to one subscriber until the subscriber leaves or the edition
+/// is over.
 async fn forward_changes(
     mut states: watch::Receiver<WatchState>,
     sender: mpsc::Sender<Result<Edition>>,

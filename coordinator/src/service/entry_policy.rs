@@ -53,9 +53,9 @@ pub(super) fn check_version_entry(
 }
 
 impl Service {
-    /// Refuses that a bot leaves or returns too late, by [`check_entry`]. Organisers may still change
-    /// players' bots, but not house bots of a tournament with a beacon: once they know its value,
-    /// each house bot would let them choose between two plans.
+    /// Refuses that a bot leaves or returns too late, by [`check_entry`]. Organisers may still
+    /// change players' bots, but not house bots of a tournament with a beacon: once they know its
+    /// value, each house bot would let them choose between two plans.
     pub(super) async fn check_bot_entry(
         &self,
         who: &Principal,
@@ -68,7 +68,8 @@ impl Service {
         if !self.is_of_organisers(bot).await? {
             return Ok(());
         }
-        let (name, bot) = (&tournament.name, &bot.name);
+        let name = &tournament.name;
+        let bot = &bot.name;
         Err(ServiceError::failed_precondition(format!(
             "{bot} is a house bot, and entry to {name} closed at {}: since then the value of the \
              beacon may be known, so house bots cannot be withdrawn or reinstated until {name} is \

@@ -125,7 +125,8 @@ impl Service {
             let Plan::Matches(planned) = next.matches()? else {
                 return Ok(not_counted((0, next.summary()), (bots, 0, 0), EPISODES.to_owned()));
             };
-            let (claim, seats) = (planned.claim(), planned.seats());
+            let claim = planned.claim();
+            let seats = planned.seats();
             let counted = Certificate::count(field.bots(), seats, field.owners(), planned);
             let certificate = counted.map_err(|broken| impossible(&broken))?;
             let broken = certificate.prove(&claim).err();
@@ -160,7 +161,8 @@ impl Service {
         seen?.map_err(|broken| impossible(&broken))?;
         let certificate = counter.finish();
         let broken = certificate.prove(&claim).err();
-        let (edition, plan) = (edition.number, guarantees.plan);
+        let edition = edition.number;
+        let plan = guarantees.plan;
         Ok(CheckedCertificate { edition, plan, certificate, broken }.message())
     }
 
@@ -228,8 +230,8 @@ impl CheckedCertificate {
     }
 }
 
-/// The certificate of a plan whose balance is not counted: it only states the plan and the origin of
-/// the seed. `size` is bots, seats and matches, as far as they are known.
+/// The certificate of a plan whose balance is not counted: it only states the plan and the origin
+/// of the seed. `size` is bots, seats and matches, as far as they are known.
 fn not_counted(
     (edition, plan): (i32, Option<String>),
     size: (usize, usize, u64),

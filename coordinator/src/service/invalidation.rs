@@ -51,14 +51,16 @@ impl Service {
                     "all these matches are void already, or there are none; nothing was changed",
                 ));
             }
-            let (reason, now) = (request.reason.as_str(), self.now());
+            let reason = request.reason.as_str();
+            let now = self.now();
             let applied = invalidation::apply(&mut *db, tournament.id, &found, who.id, reason, now);
             applied.await?;
             let detail = json!({
                 "worker": request.worker, "from_us": request.from_us, "to_us": request.to_us,
                 "named": request.matches.len(), "matches": found.len(), "reason": reason,
             });
-            let (action, subject) = ("tournament void", &tournament.name);
+            let action = "tournament void";
+            let subject = &tournament.name;
             self.record_change(&mut *db, who, action, subject, Some(&detail)).await?;
             transaction.commit().await?;
             self.changes.notify();

@@ -22,8 +22,8 @@ use crate::leaderboard_cache::Leaderboard;
 const DEFAULT_PLACES: u32 = 100;
 /// Places on a page, at most.
 const MAX_PLACES: u32 = 1000;
-/// Matches of the largest edition whose head-to-head results are counted on request: the query reads
-/// them all.
+/// Matches of the largest edition whose head-to-head results are counted on request: the query
+/// reads them all.
 const MAX_HEAD_TO_HEAD: i64 = 5_000_000;
 
 impl Service {

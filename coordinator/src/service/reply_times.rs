@@ -1,4 +1,4 @@
-//! Reply times over the wire: read from records when somebody asks, and kept.
+//! Reply times of bots: read from records on request, and cached.
 
 use std::sync::Arc;
 use std::time::Duration;

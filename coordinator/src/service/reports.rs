@@ -85,7 +85,8 @@ impl WorkerService {
         arrived: Instant,
         mut span: Span,
     ) -> Result<ReportResponse> {
-        let (worker, lease) = (report.worker, report.lease);
+        let worker = report.worker;
+        let lease = report.lease;
         let refuse = |reason| Box::pin(self.refuse(worker, lease, reason, arrived));
         if !is_checked {
             match Box::pin(self.check_report(&report)).await {
@@ -144,7 +145,8 @@ impl WorkerService {
         arrived: Instant,
         mut span: Span,
     ) -> Result<ReportResponse> {
-        let (worker, lease) = (outcome.worker, outcome.lease);
+        let worker = outcome.worker;
+        let lease = outcome.lease;
         // Errors of tracing are ignored: a trace may have a gap.
         let parent = span.context();
         if let (None, Some(parent)) = (&outcome.verdict, &parent) {

@@ -28,8 +28,8 @@ const MAX_HEADER: u64 = 1 << 20;
 const PAGE: u32 = 1000;
 
 impl Service {
-    /// The published inputs from which anybody can derive the matches of an edition. They exist once
-    /// its tournament is over.
+    /// The published inputs from which anybody can derive the matches of an edition. They exist
+    /// once its tournament is over.
     pub(super) async fn edition_source(
         &self,
         tournament: &Tournament,
@@ -207,8 +207,8 @@ impl StoredPlan {
         }
     }
 
-    /// Compares each stored match with the derived one. Returns the number of derived matches and the
-    /// differences.
+    /// Compares each stored match with the derived one. Returns the number of derived matches and
+    /// the differences.
     fn compare(
         mut self,
         file: &TournamentFile,
@@ -271,11 +271,13 @@ impl StoredPlan {
             let found = deal_seed(seed, stored.deal);
             let from_seed = deal_seed(seed, expected.deal);
             differences.push(format!(
-                "match {id}: its seed in the stored plan is {found}, and the published seed gives {from_seed}"
+                "match {id}: its seed in the stored plan is {found}, and the published seed gives \
+                 {from_seed}"
             ));
         } else if stored != expected {
             differences.push(format!(
-                "match {id}: the stored plan has {stored:?}, and the published seed gives {expected:?}"
+                "match {id}: the stored plan has {stored:?}, and the published seed gives \
+                 {expected:?}"
             ));
         }
         self.planned.pop_front();

@@ -15,7 +15,8 @@ impl WorkerService {
         report: Report,
         arrived: Instant,
     ) -> Result<ReportResponse> {
-        let (worker, lease) = (report.worker, report.lease);
+        let worker = report.worker;
+        let lease = report.lease;
         let compared =
             shadow_play::judge(&self.service.pool, &self.assignments, &report, self.service.now())
                 .await;

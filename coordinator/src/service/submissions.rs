@@ -1,7 +1,7 @@
 //! Submissions: received, stored, and sent to their trial.
 //!
-//! Here a bundle is only bytes. They go piece by piece from the network to a temporary file, then to
-//! the database, and from there to workers. Nothing in this crate can read an archive: only a
+//! Here a bundle is only bytes. They go piece by piece from the network to a temporary file, then
+//! to the database, and from there to workers. Nothing in this crate can read an archive: only a
 //! worker's sandbox unpacks one.
 
 use std::fs::File;
@@ -110,8 +110,8 @@ impl Service {
         Ok(found)
     }
 
-    /// Stores a bundle as the next version of a bot, which is created if it is new. A bundle that is
-    /// equal to the newest version's makes no new version.
+    /// Stores a bundle as the next version of a bot, which is created if it is new. A bundle that
+    /// is equal to the newest version's makes no new version.
     async fn store_version(
         &self,
         who: &Principal,

@@ -1,5 +1,5 @@
-//! A short-lived cache of tournaments whose edition runs: the progress of an edition is a count over
-//! all its lots, and many clients poll it.
+//! A short-lived cache of tournaments whose edition runs: the progress of an edition is a count
+//! over all its lots, and many clients poll it.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -122,7 +122,8 @@ impl Service {
         let found = self.tournament(name).await?;
         let mut transaction = self.pool.begin().await?;
         let before = audit_state(&mut transaction, &found).await?;
-        let (id, now) = (found.id, self.now());
+        let id = found.id;
+        let now = self.now();
         let (ended, action) = match ending {
             Ending::Cancel => {
                 (lifecycle::cancel(&mut transaction, id, now).await?, "tournament cancel")

@@ -13,7 +13,8 @@ use crate::db::trials::TrialState;
 use crate::db::{bots, trials};
 
 impl Service {
-    /// Streams the state of a version's trial: the present state, then every change until it is over.
+    /// Streams the state of a version's trial: the present state, then every change until it is
+    /// over.
     pub(crate) async fn watch_trial(
         &self,
         caller: &Caller,
@@ -66,7 +67,8 @@ impl Service {
         let version = self.version(&bot, number).await?.version;
         let mut transaction = self.pool.begin().await?;
         if !trials::retry(&mut *transaction, version.id).await? {
-            let (name, number) = (&bot.name, version.number);
+            let name = &bot.name;
+            let number = version.number;
             let error = format!("the trial of {name} version {number} is not set aside");
             return Err(ServiceError::failed_precondition(error));
         }

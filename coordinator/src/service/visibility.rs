@@ -1,8 +1,9 @@
 //! Frozen leaderboards. A tournament file may name a freeze time. From then until the tournament is
 //! over, only organisers see newer leaderboards and match results.
 //!
-//! Results of an edition are visible if it ended by the freeze. The progress of later editions stays
-//! visible, and owners still see how their own bots forfeited, so that they can fix them in time.
+//! Results of an edition are visible if it ended by the freeze. The progress of later editions
+//! stays visible, and owners still see how their own bots forfeited, so that they can fix them in
+//! time.
 
 use arbiter_proto::ids::EditionId;
 use arbiter_proto::v1::MatchStatus;

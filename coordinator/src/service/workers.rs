@@ -1,5 +1,5 @@
-//! The use cases of workers: register, take lots and trials, fetch bundles, renew and return leases,
-//! report.
+//! The use cases of workers: register, take lots and trials, fetch bundles, renew and return
+//! leases, report.
 //!
 //! `rpc` keeps the stream of a worker, and nothing here remembers leases. A worker that reconnects,
 //! or connects to another coordinator, continues as before.
@@ -83,7 +83,8 @@ impl WorkerService {
     /// Admits a worker with this token. From then on its name belongs to the token.
     pub(crate) async fn admit(&self, token: TokenId, hello: &Hello) -> Result<AdmittedWorker> {
         check_hello(hello)?;
-        let (pool, now) = (self.service.queue.pool(), self.service.now());
+        let pool = self.service.queue.pool();
+        let now = self.service.now();
         let Hello { name, build, sandbox, .. } = hello;
         let Some(worker) = workers::greet(pool, token, name, sandbox, build, now).await? else {
             tracing::warn!(%token, name, "worker refused: its name belongs to another token");

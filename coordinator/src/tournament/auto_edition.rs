@@ -2,8 +2,9 @@
 //!
 //! Each change adds a row to `edition_triggers`. The window of the tournament begins with the first
 //! row. At its end an edition opens that includes all changes so far, and replaces a running one.
-//! The row of the tournament is locked and checked again, so several coordinators may do this at the
-//! same time. A change that comes too late for an edition keeps its row and triggers the next one.
+//! The row of the tournament is locked and checked again, so several coordinators may do this at
+//! the same time. A change that comes too late for an edition keeps its row and triggers the next
+//! one.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -94,7 +95,8 @@ impl EditionOpener {
             looking = Backoff::new();
             for tournament in changed {
                 if openings.is_ready(tournament) {
-                    let (queue, now) = (self.queue.clone(), self.clock.now());
+                    let queue = self.queue.clone();
+                    let now = self.clock.now();
                     let turn = Arc::clone(&free).acquire_owned();
                     openings.spawn(tournament, async move {
                         let _turn = turn.await;
@@ -107,7 +109,8 @@ impl EditionOpener {
 
     /// Opens all editions that are due now.
     pub async fn open_all_due(&self) -> Result<Vec<OpenOutcome>, OpenError> {
-        let (mut outcomes, mut failed) = (Vec::new(), None);
+        let mut outcomes = Vec::new();
+        let mut failed = None;
         for tournament in edition_triggers::tournaments(self.queue.pool()).await? {
             match open_due(&self.queue, tournament, self.clock.now()).await {
                 Ok(outcome) => outcomes.extend(outcome),
@@ -154,7 +157,8 @@ pub async fn open_due(
     tournament: TournamentId,
     now: OffsetDateTime,
 ) -> Result<Option<OpenOutcome>, OpenError> {
-    let (queue, runtime) = (queue.clone(), Handle::current());
+    let queue = queue.clone();
+    let runtime = Handle::current();
     let work = move || runtime.block_on(open_due_here(&queue, tournament, now));
     tokio::task::spawn_blocking(work).await.map_err(|_| OpenError::Stopped)?
 }
@@ -199,8 +203,8 @@ async fn open_due_here(
         Err(error) => {
             transaction.rollback().await?;
             let mut transaction = queue.pool().begin().await?;
-            let told = error.to_string();
-            tournaments::trouble(&mut *transaction, id, Some(&told)).await?;
+            let reason = error.to_string();
+            tournaments::trouble(&mut *transaction, id, Some(&reason)).await?;
             edition_triggers::forget(&mut *transaction, &changes).await?;
             transaction.commit().await?;
             Ok(Some(OpenOutcome::Failed(tournament.name, error)))

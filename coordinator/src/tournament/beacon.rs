@@ -63,10 +63,12 @@ pub(super) fn single_line(written: &str, max: usize) -> Result<&str, String> {
 }
 
 /// The one spelling of a value: ASCII letters in lower case and digits, without a leading `0x` and
-/// leading zeros. With two spellings of the same value, an organiser could choose between two seeds.
+/// leading zeros. With two spellings of the same value, an organiser could choose between two
+/// seeds.
 ///
 /// # Errors
-/// Which character is refused, its position and the remedy. White space around the value is ignored.
+/// Which character is refused, its position and the remedy. White space around the value is
+/// ignored.
 pub fn canonical(written: &str) -> Result<String, String> {
     let value = single_line(written, MAX_VALUE)?;
     let refused = (1..).zip(value.chars()).find(|(_, c)| !c.is_ascii_alphanumeric());
@@ -148,7 +150,8 @@ pub async fn set_value(
     now: OffsetDateTime,
 ) -> Result<(Tournament, Option<Edition>), BeaconError> {
     let value = canonical(value).map_err(BeaconError::Value)?;
-    let (queue, runtime) = (queue.clone(), Handle::current());
+    let queue = queue.clone();
+    let runtime = Handle::current();
     // On a separate thread, since the plan of an edition is computed while it is stored.
     let work = move || runtime.block_on(set_value_here(&queue, tournament, &value, who, now));
     tokio::task::spawn_blocking(work).await.map_err(|_| BeaconError::Stopped)?

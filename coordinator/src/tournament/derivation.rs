@@ -1,5 +1,5 @@
-//! Derives the matches of an edition from published data. The coordinator checks its stored plan this
-//! way, and so can anybody with an export.
+//! Derives the matches of an edition from published data. The coordinator checks its stored plan
+//! this way, and so can anybody with an export.
 //!
 //! A plan is a function of the tournament file, the edition's seed and its ordered bots; for
 //! foursomes also of the plan's history, and for later rounds of episodes of the results.
@@ -156,8 +156,8 @@ impl EditionSource {
         })
     }
 
-    /// Passes the derived matches of the edition to `visit`, in order. `visit` returns the result of
-    /// a match, from which later rounds of episodes follow. Without all results of a round, the
+    /// Passes the derived matches of the edition to `visit`, in order. `visit` returns the result
+    /// of a match, from which later rounds of episodes follow. Without all results of a round, the
     /// derivation ends.
     ///
     /// # Errors

@@ -1,9 +1,9 @@
 //! Opens an edition: fixes the newest versions, plans their schedule, and stores the matches that
 //! earlier editions have not played.
 //!
-//! All of it is one transaction: after a crash an edition is there as a whole or not at all. It runs
-//! on a separate thread, because plans are computed while they are stored, and it continues if the
-//! client disconnects.
+//! All of it is one transaction: after a crash an edition is there as a whole or not at all. It
+//! runs on a separate thread, because plans are computed while they are stored, and it continues if
+//! the client disconnects.
 
 use arbiter_games::Games;
 use arbiter_proto::ids::{EditionId, MatchNumber, TokenId, TournamentId, VersionId};
@@ -94,7 +94,8 @@ pub async fn open(
     request: OpenRequest,
     now: OffsetDateTime,
 ) -> Result<Edition, OpenError> {
-    let (queue, runtime) = (queue.clone(), Handle::current());
+    let queue = queue.clone();
+    let runtime = Handle::current();
     let work = move || runtime.block_on(open_here(&queue, request, now));
     tokio::task::spawn_blocking(work).await.map_err(|_| OpenError::Stopped)?
 }
@@ -113,7 +114,8 @@ async fn open_here(
     let before = editions::playing(&mut *db, tournament.id).await?;
     let newest = editions::of_tournament(&mut *db, tournament.id).await?.into_iter().next();
     if let (IfRunning::Refuse, Some(before)) = (if_running, &before) {
-        let (name, number) = (tournament.name, before.number);
+        let name = tournament.name;
+        let number = before.number;
         return Err(LifecycleError::Runs { name, number }.into());
     }
     let opened = open_locked(db, queue.games(), &tournament, before.as_ref(), mode, now).await?;
@@ -148,8 +150,8 @@ pub(crate) fn audit_state(edition: &Edition) -> Value {
     json!({"edition": number, "state": state.as_str(), "matches": matches, "counted": counted})
 }
 
-/// Plans an edition and starts it in place of the running one, in the transaction of the caller, who
-/// has locked the tournament.
+/// Plans an edition and starts it in place of the running one, in the transaction of the caller,
+/// who has locked the tournament.
 pub(super) async fn open_locked(
     db: &mut PgConnection,
     games: &Games,
@@ -210,8 +212,8 @@ pub(super) async fn open_locked(
     Ok(editions::get(&mut *db, edition).await?.ok_or(Error::RowNotFound)?)
 }
 
-/// Begins the trace span of an edition. It continues the traces of the versions that it is the first
-/// to include, and the trace of the replaced edition ends.
+/// Begins the trace span of an edition. It continues the traces of the versions that it is the
+/// first to include, and the trace of the replaced edition ends.
 async fn trace(
     db: &mut PgConnection,
     entered: &[VersionId],

@@ -1,9 +1,9 @@
 //! Episodes: each round is planned from the results of the rounds before.
 //!
 //! The first round of all episodes is planned when the edition opens. When every planned match is
-//! counted, the next round of all episodes is planned. It follows only from the tournament's seed and
-//! the results, so any coordinator may plan it, and may retry after a crash. All episodes wait for
-//! each other, so that match numbers do not depend on how fast each is played.
+//! counted, the next round of all episodes is planned. It follows only from the tournament's seed
+//! and the results, so any coordinator may plan it, and may retry after a crash. All episodes wait
+//! for each other, so that match numbers do not depend on how fast each is played.
 
 use std::cmp::Reverse;
 
@@ -49,8 +49,9 @@ pub(super) enum RoundsError {
 #[derive(Debug)]
 pub(super) struct Rounds {
     episodes: Vec<Episode>,
-    /// The tables of the round, each with its episode, in the order of their matches. Tables with the
-    /// same number of seats are adjacent, since all matches of a lot have the same number of scores.
+    /// The tables of the round, each with its episode, in the order of their matches. Tables with
+    /// the same number of seats are adjacent, since all matches of a lot have the same number of
+    /// scores.
     tables: Vec<(usize, TablePlan)>,
     /// The round, from 1.
     round: u32,
@@ -153,8 +154,8 @@ impl Rounds {
         })
     }
 
-    /// The parameters in which a table differs from all matches. A list with one value for each seat
-    /// equals a common value if all its items do.
+    /// The parameters in which a table differs from all matches. A list with one value for each
+    /// seat equals a common value if all its items do.
     fn table_params(&self, params: Map<String, Value>) -> Option<Value> {
         let same = |value: &Value, common: &Value| match value {
             Value::Array(each) => each.iter().all(|one| one == common),

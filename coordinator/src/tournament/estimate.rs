@@ -25,8 +25,8 @@ use crate::db::{bots, editions};
 
 /// The shortest sample of progress that gives a rate.
 const MIN_SAMPLE: Duration = Duration::seconds(15);
-/// The size of a match in the database without its record and its lot, with indexes, in bytes: about
-/// 120 for the match and 170 for the result, measured over 200 000 matches.
+/// The size of a match in the database without its record and its lot, with indexes, in bytes:
+/// about 120 for the match and 170 for the result, measured over 200 000 matches.
 const MATCH_BYTES: f64 = 290.0;
 /// The size of a lot, in bytes: about 150, and the same again for dead rows of its updates.
 const LOT_BYTES: f64 = 300.0;
@@ -158,7 +158,8 @@ impl NextEdition {
         let means = estimates::means(&mut *db, self.tournament.id).await?;
         let (matches, to_play) = match self.matches()? {
             Plan::Matches(plan) => {
-                let (total, known) = (plan.total(), self.known(db).await?);
+                let total = plan.total();
+                let known = self.known(db).await?;
                 let new = self.unknown(plan, known);
                 // If files pass, a changed match changes the matches after it.
                 let alone = self.file.state == StateScope::None || new == 0;
@@ -303,8 +304,8 @@ mod tests {
         Pace { played, before: 100, before_at: NOW - Duration::seconds(seconds) }
     }
 
-    fn seconds(forecast: Option<CompletionEstimate>) -> Option<i64> {
-        forecast.map(|forecast| (forecast.eta - NOW).whole_seconds())
+    fn seconds(estimate: Option<CompletionEstimate>) -> Option<i64> {
+        estimate.map(|estimate| (estimate.eta - NOW).whole_seconds())
     }
 
     #[test]

@@ -2,9 +2,9 @@
 //! and it is stored as JSON with the same meaning.
 //!
 //! Only `name` and `game` are required: the other keys default to the official tournament of the
-//! game. Either form is parsed to a tree with the line of each key (`source`). Each section is merged
-//! over the official values (`official`) and read as a whole. If that fails, the keys are tried one
-//! by one, so that the error names the wrong one.
+//! game. Either form is parsed to a tree with the line of each key (`source`). Each section is
+//! merged over the official values (`official`) and read as a whole. If that fails, the keys are
+//! tried one by one, so that the error names the wrong one.
 
 use arbiter_games::{ClockRules, Game, Games, Micros, Params, Seed};
 use arbiter_proto::limits::{Limits, Ponder};
@@ -166,8 +166,8 @@ impl TournamentFile {
     }
 }
 
-/// The parameters of a match: those of the tournament without the number of rounds, since a match of
-/// an episode is one round.
+/// The parameters of a match: those of the tournament without the number of rounds, since a match
+/// of an episode is one round.
 pub(super) fn of_match(params: &Params) -> Map<String, Value> {
     let mut keys = object(params);
     if let Some(episodes) = &params.game().episodes {

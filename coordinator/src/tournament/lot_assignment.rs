@@ -114,8 +114,8 @@ impl AssignmentBuilder {
         self.state_budget.for_stream()
     }
 
-    /// The assignment of a lot. Waits for memory for the files that its matches begin with. The lease
-    /// ends `lease_ms` milliseconds from now.
+    /// The assignment of a lot. Waits for memory for the files that its matches begin with. The
+    /// lease ends `lease_ms` milliseconds from now.
     pub async fn assign_lot(
         &self,
         work: Work,
@@ -151,8 +151,8 @@ impl AssignmentBuilder {
         }
     }
 
-    /// The report check of a lot that another coordinator assigned, or this one before a restart. The
-    /// lot has `count` matches from `first` on. `None` if there are no such matches, or their
+    /// The report check of a lot that another coordinator assigned, or this one before a restart.
+    /// The lot has `count` matches from `first` on. `None` if there are no such matches, or their
     /// tournament was deleted.
     pub async fn lot_check(
         &self,

@@ -2,10 +2,10 @@
 //! the tables of earlier plans.
 //!
 //! The history of an edition follows from that of the edition before and from the entered bots. If
-//! the same bots were together in an earlier step, their plan is used again. Otherwise the bots that
-//! left and joined make one more step. A new plan is made instead if it is requested or better: if
-//! there are so few bots that one more would meet others too often, or if the extended plan has as
-//! many new matches as a new plan, or has grown to twice its size.
+//! the same bots were together in an earlier step, their plan is used again. Otherwise the bots
+//! that left and joined make one more step. A new plan is made instead if it is requested or
+//! better: if there are so few bots that one more would meet others too often, or if the extended
+//! plan has as many new matches as a new plan, or has grown to twice its size.
 
 use std::collections::{HashMap, HashSet};
 
@@ -228,8 +228,8 @@ impl HistoryPlanner<'_> {
         Ok(PlannedField { field, history: Some(history) })
     }
 
-    /// Whether a new bot can meet the others as often as the first bots meet, so that no pair of them
-    /// meets more than once more.
+    /// Whether a new bot can meet the others as often as the first bots meet, so that no pair of
+    /// them meets more than once more.
     fn has_room(&self, began: usize, others: usize) -> bool {
         let Ok(base) = self.extent.plan(began, self.seed) else { return false };
         let meetings = (6 * base.matches()).div_ceil((began * (began - 1) / 2) as u64);

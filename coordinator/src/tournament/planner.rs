@@ -48,7 +48,8 @@ impl<'a> Planner<'a> {
         seed: Seed,
     ) -> Result<Option<Self>, ScheduleError> {
         let Some(matches) = listed(file, field, names, seed)? else { return Ok(None) };
-        let (total, width) = (matches.total(), width(file, matches.seats()));
+        let total = matches.total();
+        let width = width(file, matches.seats());
         Ok(Some(Self { file, field, names, seed, total, width }))
     }
 

@@ -2,8 +2,8 @@
 //!
 //! The database copies the results in bulk. Then the planned lots are split: matches with a reused
 //! result are in lots that are already reported, matches that are still being played for the
-//! replaced edition are in lots that wait for a reuse check, and only the others may be leased. Only
-//! the bounds of such runs are in memory.
+//! replaced edition are in lots that wait for a reuse check, and only the others may be leased.
+//! Only the bounds of such runs are in memory.
 //!
 //! # Why no match is played twice
 //!
@@ -75,9 +75,9 @@ where
     crate::queue::finish_plan(db, edition, matches, plan.order, plan.growing).await
 }
 
-/// Copies the results that can be reused, stops the replaced edition, and returns the runs of matches
-/// that need no lease. The lots of the replaced edition are changed later: workers would wait for
-/// their locks.
+/// Copies the results that can be reused, stops the replaced edition, and returns the runs of
+/// matches that need no lease. The lots of the replaced edition are changed later: workers would
+/// wait for their locks.
 async fn reuse_results(db: &mut PgConnection, to: PlanTarget) -> Result<Vec<Run>, sqlx::Error> {
     let PlanTarget { edition, chained, first, replaces } = to;
     let possible = !chained && result_reuse::is_possible(&mut *db, edition).await?;
@@ -129,7 +129,8 @@ impl<L: Iterator<Item = NewLot>> LotSplitter<L> {
     /// The next piece, with the number of the planned lot.
     fn piece(&mut self) -> Option<Entering> {
         let lot = self.rest.take().or_else(|| self.lots.next())?;
-        let (first, past) = (lot.first.0, lot.first.0 + i64::from(lot.count));
+        let first = lot.first.0;
+        let past = lot.first.0 + i64::from(lot.count);
         while self.runs.next_if(|run| run.past <= first).is_some() {}
         let (end, state) = match self.runs.peek() {
             Some(run) if run.first <= first => {

@@ -18,8 +18,8 @@ pub(super) type Predecessors = Vec<Option<i64>>;
 pub(super) enum StateDependencies {
     /// The last match of each bot.
     Bots(Vec<Option<i64>>),
-    /// The last match of each pair, and how many are still to come. A pair is removed after its last
-    /// match.
+    /// The last match of each pair, and how many are still to come. A pair is removed after its
+    /// last match.
     Pairs { meetings: u32, open: HashMap<[Bot; 2], (i64, u32)> },
 }
 

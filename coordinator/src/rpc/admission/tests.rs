@@ -69,7 +69,8 @@ async fn one_address_takes_no_memory_from_another() {
         let key = Key::Address(Some(IpAddr::from([10, 0, 0, address])));
         budgets.begin(&[Most { key, calls: 9999, bytes: SHARE_OF_ADDRESS }]).unwrap()
     };
-    let (hostile, honest) = (open(1), open(2));
+    let hostile = open(1);
+    let honest = open(2);
     let rule = rule("/arbiter.v1.RankingService/GetRanking");
     let length = u32::try_from(MAX_GUEST_MESSAGE).unwrap();
     let announced = [&[0][..], &length.to_be_bytes()].concat();

@@ -122,7 +122,8 @@ impl Session {
         Ok(())
     }
 
-    /// Builds the message of a lot in a separate task, since it has to read data or wait for memory.
+    /// Builds the message of a lot in a separate task, since it has to read data or wait for
+    /// memory.
     fn prepare_lot(&self, work: Work, since: Instant, tasks: &mut Tasks) {
         let workers = self.workers.clone();
         let budget = self.state_budget.clone();
@@ -212,8 +213,8 @@ impl Session {
         self.request_work(tasks);
     }
 
-    /// Sends a message that holds memory until the worker has received it. If the worker is too slow,
-    /// its connection is closed, which frees the memory of all its messages.
+    /// Sends a message that holds memory until the worker has received it. If the worker is too
+    /// slow, its connection is closed, which frees the memory of all its messages.
     async fn send_large(
         &self,
         payload: Outgoing,

@@ -1,5 +1,5 @@
-//! The queue of messages to a worker. A large message holds reserved memory until it is sent, and the
-//! worker must receive it within a time limit.
+//! The queue of messages to a worker. A large message holds reserved memory until it is sent, and
+//! the worker must receive it within a time limit.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};

@@ -68,8 +68,8 @@ impl TournamentFile {
     }
 }
 
-/// The official parameters of a tournament: those of a match, with the official number of rounds for
-/// episodes.
+/// The official parameters of a tournament: those of a match, with the official number of rounds
+/// for episodes.
 fn params(game: &Game) -> Params {
     let params = Params::official(game);
     let Some(episodes) = &game.episodes else { return params };

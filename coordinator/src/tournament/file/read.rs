@@ -104,8 +104,8 @@ fn beacon(source: &Source) -> Result<Option<String>, FileError> {
 
 /// Reads a section, merged over the official values.
 ///
-/// If that fails, the keys are tried one by one, so that the error names the first wrong one. If each
-/// is right by itself, the error is about the section.
+/// If that fails, the keys are tried one by one, so that the error names the first wrong one. If
+/// each is right by itself, the error is about the section.
 fn section<T, E: Display>(
     source: &Source,
     name: &'static str,

@@ -26,7 +26,8 @@ pub struct Submissions {
     pub freeze: Option<Moment>,
     /// Whether bots of the same owner sit at different tables of four, if possible.
     pub separate_owners: bool,
-    /// A bot that forfeits more than this percentage of its matches is suspended; 100 suspends none.
+    /// A bot that forfeits more than this percentage of its matches is suspended; 100 suspends
+    /// none.
     pub stand_down_percent: u8,
     /// The number of matches before a bot can be suspended.
     pub stand_down_after: u32,

@@ -268,7 +268,7 @@ const WRONG: &[(&str, &str, &str)] = &[
     (
         "gomoku",
         "[submissions]\nstand_down_percent = 101",
-        "line 4: [submissions] stand_down_percent = 101: write 0 to 100; with 100 no bot is stood down",
+        "line 4: [submissions] stand_down_percent = 101: write 0 to 100; with 100 no bot is suspended",
     ),
     (
         "gomoku",

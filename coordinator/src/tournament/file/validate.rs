@@ -161,7 +161,7 @@ fn submissions(file: &TournamentFile, source: &Source) -> Result<(), FileError> 
         return blame("window", "write a time from 0ms to 24h");
     }
     if rules.stand_down_percent > MAX_PERCENT {
-        return blame("stand_down_percent", "write 0 to 100; with 100 no bot is stood down");
+        return blame("stand_down_percent", "write 0 to 100; with 100 no bot is suspended");
     }
     if rules.stand_down_after == 0 {
         return blame("stand_down_after", "write 1 or more: nothing is known before");

@@ -1,6 +1,6 @@
-//! The files that bots left for their next matches, in the assignments of these matches. Their memory
-//! is limited, in total and for each worker stream, so that a worker that receives nothing delays no
-//! other.
+//! The files that bots left for their next matches, in the assignments of these matches. Their
+//! memory is limited, in total and for each worker stream, so that a worker that receives nothing
+//! delays no other.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -44,8 +44,8 @@ impl StateBudget {
         Self { all: Arc::clone(&self.all), stream: stream_budget() }
     }
 
-    /// Waits until half of this stream's memory is free, which is enough for a match of four seats. A
-    /// worker that receives nothing must lease nothing more.
+    /// Waits until half of this stream's memory is free, which is enough for a match of four seats.
+    /// A worker that receives nothing must lease nothing more.
     pub(crate) async fn wait(&self) {
         // It is never closed.
         drop(self.stream.acquire_many(units(MAX_PER_STREAM / 2)).await);
