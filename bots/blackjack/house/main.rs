@@ -1,15 +1,15 @@
-//! House, a bot for blackjack: it reckons its chances from the cards it does not see.
+//! House, a bot for blackjack: it computes its chances from the unseen cards.
 //!
-//! Three things in these rules are worth more than any table of when to draw:
+//! Three facts about these rules are worth more than any table of when to draw:
 //!
-//! * The stake may be raised after the cards are seen, as far as the chips go. A chance of winning
-//!   of p is worth a stake of (2p - 1) of all one has (Kelly); below one half it is worth nothing.
-//!   So a few strong hands pay for the antes of all weak ones, and it draws in hope of one.
+//! * The stake may be raised after the cards are seen, up to all chips. With a probability p of winning
+//!   the best stake is (2p - 1) of all chips (Kelly); below one half it is nothing. So a few strong
+//!   hands pay for the antes of all weak ones.
 //! * Equal scores lose: 17 wins only against a dealer who goes bust, 20 not against 20.
-//! * All cards of all bots lie open: what is not in view is in the shoe, or under the dealer's
-//!   hidden card, and every order of it is equally likely.
+//! * The cards of all bots are open: the unseen cards are in the shoe or the dealer's hidden card, and
+//!   all their orders are equally likely.
 //!
-//! It never doubles down: to draw a card and to bet once it is seen is the same, but wiser.
+//! It never doubles down: drawing a card and betting after seeing it is better.
 
 use std::env;
 
@@ -17,7 +17,7 @@ use std::env;
 const BEST: usize = 21;
 /// The score at which the dealer stands.
 const DEALER_STANDS: usize = 17;
-/// From this hard score on a card is not worth reckoning: almost all would bust.
+/// From this hard score on it never draws: almost all cards would bust.
 const ENOUGH: usize = 19;
 /// The part of Kelly's stake that it bets: a little less brings almost as much, and loses less.
 const BOLDNESS: f64 = 0.9;

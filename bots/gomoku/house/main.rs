@@ -1,6 +1,6 @@
 //! House, a bot for gomoku: it searches, first for a win by fours alone, then in general.
 //!
-//! Everything rests on *windows*: five squares in a row. A window is alive for a colour as long as
+//! The search is based on *windows*: five squares in a row. A window is alive for a colour as long as
 //! it has no stone of the other one, and the position keeps, for each square and colour, how many
 //! living windows with 1, 2, 3 and 4 stones run through it. So the squares that complete a row of
 //! five (a living window of 4) or make a four (one of 3) are read off at once, and the number of
@@ -12,9 +12,9 @@
 //! number of stones put in thought, never by the clock, so that the same game is played on every
 //! machine.
 //!
-//! In this Swap2 whoever answers the opening has the next stone whatever colour it takes: house
-//! takes the one that its search likes better. The seed turns the board and chooses between its
-//! own openings.
+//! In this Swap2 the bot that responds to the opening places the next stone, whatever colour it takes:
+//! house takes the colour that its search prefers. The seed turns the board and chooses among its own
+//! openings.
 
 use std::env;
 use std::io::{self, BufRead, Write};
@@ -87,12 +87,12 @@ struct Ways(u32);
 impl Ways {
     const BITS: usize = 5;
 
-    /// One window of so many stones; dead and empty windows do not count.
+    /// One window with this many stones; dead and empty windows do not count.
     fn one(stones: usize) -> u32 {
         if stones == 0 { 0 } else { 1 << (Self::BITS * (stones - 1)) }
     }
 
-    /// The number of windows of so many stones, 1 to 5.
+    /// The number of windows with this many stones, 1 to 5.
     fn of(self, stones: usize) -> u32 {
         self.0 >> (Self::BITS * (stones - 1)) & ((1 << Self::BITS) - 1)
     }

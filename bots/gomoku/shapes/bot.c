@@ -142,7 +142,7 @@ static Stone better_colour(const Board *board, unsigned long seed)
     return black >= white ? BLACK : WHITE;
 }
 
-/* Two black stones in corners, where they help nobody, and a white one half-way to the centre. */
+/* Two black stones in corners, where they are useless, and a white one half-way to the centre. */
 static void open_game(unsigned long seed)
 {
     Square first = turned((Square){0, 0}, seed), second = turned((Square){14, 14}, seed);

@@ -1,8 +1,8 @@
 """Caller, a bot for wojna: raises with a high card, calls with a middling one, passes with a low
 one.
 
-It looks at nothing but its own card and at whether anybody has raised: it does not know what a
-call costs, how much there is to win, or who is left.
+It only uses its own card and whether another bot has raised. It does not know what a call costs,
+how many cards are in the pot, or which bots are left.
 """
 
 import sys
@@ -20,7 +20,7 @@ class Player:
         self.seat = 1
 
     def new_auction(self, piles):
-        """Everybody has put a card in and sees the next one."""
+        """Every bot has put a card in and sees its next one."""
         self.played = self.raised = False
         self.pile = piles[self.seat - 1]
 

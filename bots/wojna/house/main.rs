@@ -1,13 +1,13 @@
-//! House, the strongest of the example bots for wojna: it learns what the moves of the others mean.
+//! House, the strongest example bot for wojna: it learns how its opponents play.
 //!
-//! It counts, for each opponent, how often it passes, checks or raises, and which cards it shows in
-//! the end, both by how many cards the auction costs and by whether it has raised. So it knows soon
-//! whom a raise frightens, and whose raise to believe. For each of its moves it then imagines all
-//! replies with their chances, and who wins the pot; and it judges the piles afterwards not by
-//! cards but by points, as if the places were drawn one by one, larger piles first more often. A
-//! card is worth more to a small pile than to a large one, which keeps it from gambling.
+//! For each opponent it counts how often it passes, checks or raises, and which cards it shows, by the
+//! price of the auction and by whether it has raised. So it soon knows which opponents give way to a
+//! raise, and which raises to believe. For each of its moves it then evaluates all replies with their
+//! probabilities and the winner of the pot. It values the resulting piles not by cards but by expected
+//! points, as if the places were drawn one by one with larger piles favoured. A card is worth more to
+//! a small pile than to a large one, which makes it cautious.
 //!
-//! There is no chance in its play and no clock: a decision looks at a few hundred cases.
+//! Its play uses no random numbers and no clock: a decision examines a few hundred cases.
 
 use std::io::{self, BufRead, Write};
 
@@ -15,17 +15,16 @@ use std::io::{self, BufRead, Write};
 const SEATS: usize = 4;
 /// The points of the places, the last place first.
 const PLACES: [f64; SEATS] = [0.0, 12.0, 24.0, 48.0];
-/// Cards are sorted into so many classes of the same size: those of the official deck.
+/// The number of equal classes of cards: one for each value of the official deck.
 const CLASSES: usize = 13;
-/// The price of an auction in cards, the first card not counted, falls into classes too: these are
-/// the lowest prices of each.
+/// The lowest price of each price class. A price is the cards of an auction without the first one.
 const PRICES: [u32; 7] = [0, 1, 2, 3, 5, 8, 13];
 
-/// How many auctions the expectations weigh that an unknown opponent meets.
+/// The weight of the prior expectation of an opponent, in auctions.
 const EXPECTATION: f64 = 5.0;
-/// What it costs in points to part with a card, whatever comes of it.
+/// The fixed cost of each paid card, in points.
 const CAUTION: f64 = 0.1;
-/// How likely an opponent is to win at the least, however high our card.
+/// The minimum probability that an opponent wins, however high our card.
 const LUCK: f64 = 0.02;
 /// How much better than other moves a raise must be, in points.
 const RELUCTANCE: f64 = 0.1;
@@ -155,9 +154,9 @@ struct Table {
     /// The class of our card.
     class: usize,
     pot: u32,
-    /// What everybody paid to take part in this auction, in cards.
+    /// The cards that every bot paid to take part in this auction.
     ante: u32,
-    /// Whether anybody has made a move in this auction.
+    /// Whether a bot has made a move in this auction.
     opened: bool,
     seats: Vec<Seat>,
 }

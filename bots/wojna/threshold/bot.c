@@ -1,9 +1,9 @@
-/* Threshold, a bot for wojna: reckons its chance and compares it with the price.
+/* Threshold, a bot for wojna: compares its chance with the price.
  *
- * It takes the card of everybody still bidding for any card of the deck, and that of the last
- * raiser for one of the upper half. With a good chance to be the highest it raises by three; else
- * it stays in if the pot, times the chance, is clearly worth more than what it has to pay. It
- * knows nothing of its opponents, and does not bluff.
+ * It assumes that each bidding opponent has a random card of the deck, and the last raiser a random
+ * card of the upper half. With a good chance to have the highest card it raises by three. Otherwise
+ * it stays in if the pot, times the chance, is clearly worth more than the price. It does not learn
+ * about its opponents, and does not bluff.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -52,7 +52,7 @@ static int seat_index(char **text)
     return index < 0 || index >= SEATS ? 0 : index;
 }
 
-/* A new deal: everybody is in it, and no pot is left from before. */
+/* A new deal: all bots are in it, and the pot is empty. */
 static void set_deck(char *text)
 {
     deck_size = number(&text);

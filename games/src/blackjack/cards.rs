@@ -1,4 +1,4 @@
-//! Cards, what they are worth, and the shoe they are drawn from.
+//! Cards, their values, and the shoe that they are drawn from.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -9,14 +9,14 @@ use crate::seed::Dice;
 const LETTERS: [char; 13] = ['A', '2', '3', '4', '5', '6', '7', '8', '9', 'T', 'J', 'Q', 'K'];
 /// The letter of a card that lies face down.
 const HIDDEN: char = '#';
-/// How many cards of each letter a deck has: suits mean nothing in this game.
+/// The number of cards of each letter in a deck: suits do not matter in this game.
 const SUITS: usize = 4;
 /// The best score a hand can have.
 pub const BEST: u32 = 21;
-/// What an ace gives up when it is lowered from 11 to 1.
+/// The difference when an ace is lowered from 11 to 1.
 const LOWERED: u32 = 10;
 
-/// A card, known by its letter alone.
+/// A card, identified by its letter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Card(u8);
 
@@ -36,7 +36,7 @@ impl Card {
         LETTERS[usize::from(self.0)]
     }
 
-    /// What the card counts; an ace at its highest.
+    /// The value of the card; 11 for an ace.
     fn value(self) -> u32 {
         match self.0 {
             0 => 11,
@@ -53,9 +53,9 @@ impl Card {
 /// A card as it lies on the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Face {
-    /// For everybody to see.
+    /// Face up.
     Up(Card),
-    /// Hidden.
+    /// Face down.
     Down,
 }
 
@@ -80,11 +80,11 @@ pub fn score(hand: &[Card]) -> u32 {
     score
 }
 
-/// One shuffled deck, replaced by a freshly shuffled one when a draw finds it empty ("Rules
-/// concerning cards and decks"): in the middle of a hand too, and nobody is told.
+/// One shuffled deck. A draw from an empty deck replaces it by a freshly shuffled one ("Rules concerning
+/// cards and decks"), also in the middle of a hand, without a message to the bots.
 #[derive(Clone, Debug)]
 pub struct Shoe {
-    /// The next card is the last.
+    /// The deck; the next card is the last one.
     cards: Vec<Card>,
     dice: Dice,
 }

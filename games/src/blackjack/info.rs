@@ -1,4 +1,4 @@
-//! Blackjack as data, and its parameters as rules.
+//! The descriptor of blackjack, and its rules from parameters.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -25,9 +25,9 @@ use crate::rules::Rules;
 use crate::seed::Seed;
 use crate::value::{ParamsError, Value, Values};
 
-/// The most chips or bad answers a bot may start an episode with: whatever comes to them then, the
-/// next match can be started with.
-const MOST_START: i64 = 1_000_000_000_000;
+/// The maximum chips or bad answers of a bot at the start of an episode. It is low enough that all later
+/// matches can start with what results.
+const MAX_START: i64 = 1_000_000_000_000;
 
 /// The game.
 pub fn game() -> Game {
@@ -152,9 +152,9 @@ fn of(numbers: impl Iterator<Item = i64>) -> PerSeat {
 
 /// The number that all bots start with.
 fn start(numbers: &PerSeat, what: &str) -> Result<i64, StartError> {
-    numbers.for_all().filter(|number| *number <= MOST_START).ok_or_else(|| {
+    numbers.for_all().filter(|number| *number <= MAX_START).ok_or_else(|| {
         StartError(format!(
-            "{what} = {numbers}: in an episode it is one number for all bots, {MOST_START} at most"
+            "{what} = {numbers}: in an episode it is one number for all bots, {MAX_START} at most"
         ))
     })
 }

@@ -2,13 +2,13 @@
 //!
 //! A match is one round: some hands at the same table with one shoe. A bot is executed once for
 //! each decision and sees the dealer's open card and the cards of all bots; equal scores lose. A
-//! bad answer, or none, is standing; nobody is ever thrown out of a match.
+//! bad answer, or none, counts as standing; no bot ever forfeits a match.
 //!
-//! An episode ([`crate::Episode`]) is a number of rounds between which the bots are seated anew. [`Table`] has the
-//! rules of a hand, [`Situation`] and [`Action`] are the words of the protocol.
+//! An episode ([`crate::Episode`]) is a series of rounds with new tables in each. [`Table`] has the
+//! rules of a hand; [`Situation`] and [`Action`] are the protocol.
 //!
-//! Source: the challenge "Blackjack KotH", whose sections are quoted by their English titles, and
-//! where it is silent the behaviour of its judge.
+//! Source: the challenge "Blackjack KotH", whose sections are quoted by their English titles; where it
+//! is silent, the behaviour of its judge.
 
 mod cards;
 mod info;
@@ -40,12 +40,12 @@ const SHOE: u64 = 1;
 /// How many bad answers end a bot's say in an episode: from then on it always stands.
 const MAX_BAD_ANSWERS: i64 = 15;
 
-/// How well a bot answers.
+/// The bad answers of a bot.
 #[derive(Clone, Copy, Debug)]
 struct BadAnswers {
-    /// Bad answers given earlier in the episode.
+    /// Bad answers in earlier matches of the episode.
     before: i64,
-    /// Bad answers given in this match.
+    /// Bad answers in this match.
     here: u32,
 }
 
@@ -55,8 +55,8 @@ impl BadAnswers {
     }
 }
 
-/// What the chips of a round can be; nothing if a bot forfeited, for a bad answer is standing, or if
-/// the parameters are for a table of another size.
+/// The bounds of the chips of a round; `None` if a bot forfeited, since bad answers only stand, or if the
+/// parameters are for a table of another size.
 pub(crate) fn bounds(params: &Params, forfeited: &[bool]) -> Option<Bounds> {
     if forfeited.contains(&true) {
         return None;
@@ -69,7 +69,7 @@ pub(crate) fn bounds(params: &Params, forfeited: &[bool]) -> Option<Bounds> {
     for (chips, before) in chips.into_iter().zip(before) {
         let is_asked = before < MAX_BAD_ANSWERS;
         seats.push([table::chips_after(chips, hands, is_asked)].to_vec());
-        // Each ends the hand for the bot.
+        // Each bad answer ends the hand for the bot.
         let most = (MAX_BAD_ANSWERS - before).clamp(0, hands.into());
         let most = if chips < ANTE { 0 } else { most };
         bad_answers.push(u32::try_from(most).expect("a round has at most 100 hands"));
@@ -85,25 +85,25 @@ pub struct Match {
     table: Table,
     bad_answers: Vec<BadAnswers>,
     move_limit: Micros,
-    /// How many hands have been dealt.
+    /// The number of dealt hands.
     dealt: u32,
-    /// How many hands there are to be.
+    /// The total number of hands.
     hands: u32,
     /// Whether a hand is being played.
     in_hand: bool,
 }
 
 impl Match {
-    /// Opens a table of so many seats, with a shoe shuffled from `seed`.
+    /// Opens a table of `seats` seats, with a shoe shuffled from `seed`.
     ///
     /// # Errors
-    /// If a table has not so many seats, or a parameter was given for another number of them.
+    /// If this number of seats is not possible, or a parameter is for another number.
     pub fn start(params: &Params, seats: usize, seed: Seed) -> Result<Self, StartError> {
         Self::with_shoe(params, seats, Shoe::new(seed.dice(SHOE)))
     }
 
-    /// Opens a table like [`Match::start`], but deals `cards` first, in this order; the decks
-    /// after them are shuffled from `seed`.
+    /// Like [`Match::start`], but deals `cards` first, in this order; the following decks are shuffled
+    /// from `seed`.
     pub fn stacked(
         params: &Params,
         seats: usize,
@@ -131,17 +131,17 @@ impl Match {
         })
     }
 
-    /// The table as it stands.
+    /// The present table.
     pub fn table(&self) -> &Table {
         &self.table
     }
 
-    /// How many hands have been dealt.
+    /// The number of dealt hands.
     pub fn dealt(&self) -> u32 {
         self.dealt
     }
 
-    /// How many hands there are to be, if anybody can pay for them.
+    /// The total number of hands, if a player can pay for them.
     pub fn hands(&self) -> u32 {
         self.hands
     }
@@ -151,12 +151,12 @@ impl Match {
         self.in_hand
     }
 
-    /// How many bad answers a seat has given in this match.
+    /// The number of bad answers of a seat in this match.
     pub fn bad_answers(&self, seat: Seat) -> u32 {
         self.bad_answers[seat.index()].here
     }
 
-    /// Deals the next hand, if there is one and anybody can pay for it.
+    /// Deals the next hand, if there is one and a player can pay for it.
     fn deal(&mut self) {
         self.in_hand = self.dealt < self.hands && self.table.deal();
         self.dealt += u32::from(self.in_hand);
@@ -206,7 +206,7 @@ impl MatchState for Match {
         self
     }
 
-    /// A bad answer is standing, and is counted.
+    /// A bad answer counts as standing, and is counted.
     fn receive_reply(
         &mut self,
         answer: Result<&str, Forfeit>,

@@ -1,4 +1,4 @@
-//! Actions of blackjack for people.
+//! The move form of blackjack.
 
 use alloc::borrow::ToOwned as _;
 use alloc::format;
@@ -10,13 +10,13 @@ use super::{Action, Match};
 use crate::match_state::Seat;
 use crate::move_form::{Field, FormFields, MoveForm, answer_field};
 
-/// The field of a bet.
+/// The name of the field for a bet.
 const BET: &str = "bet";
 
 pub(super) fn move_form(game: &Match, seat: Seat) -> MoveForm {
     let player = &game.table().players()[seat.index()];
     let stake = player.stake();
-    let most = player.most_bet();
+    let most = player.max_bet();
     let mut fields = vec![answer_field("H", "Hit"), answer_field("S", "Stand")];
     fields.extend(player.can_double().then(|| answer_field("D", "Double down")));
     if most > 0 {
@@ -32,7 +32,7 @@ pub(super) fn answer(fields: &FormFields) -> Result<String, String> {
     Ok(format!("B {}", bet.trim()))
 }
 
-/// What is not possible is standing by the rules; a person is told instead.
+/// Warns of an impossible action, which would count as standing.
 pub(super) fn warn(game: &Match, seat: Seat, answer: &str) -> Result<(), String> {
     let player = &game.table().players()[seat.index()];
     match answer.parse() {
@@ -41,8 +41,8 @@ pub(super) fn warn(game: &Match, seat: Seat, answer: &str) -> Result<(), String>
                  first action of a hand"
                 .to_owned())
         }
-        Ok(Action::Bet(chips)) if !(1..=player.most_bet()).contains(&chips) => {
-            match player.most_bet() {
+        Ok(Action::Bet(chips)) if !(1..=player.max_bet()).contains(&chips) => {
+            match player.max_bet() {
                 0 => Err("there is nothing left to bet".to_owned()),
                 most => Err(format!("a bet is 1 to {most} chips, not {chips}")),
             }

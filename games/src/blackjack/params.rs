@@ -12,25 +12,25 @@ use crate::match_state::StartError;
 use crate::parameter::Written;
 use crate::value::{ParamsError, Value};
 
-/// How many bots a table has.
+/// The possible numbers of seats.
 pub const SEATS: RangeInclusive<usize> = 1..=4;
-/// The most rounds that an episode has.
+/// The maximum number of rounds of an episode.
 pub(super) const MAX_ROUNDS: u32 = 1000;
-/// The most hands that a round has.
+/// The maximum number of hands of a round.
 pub(super) const MAX_HANDS: u32 = 100;
 
-/// What is played, with how many chips and how much time.
+/// The parameters of a match and of an episode.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Params {
-    /// How many rounds an episode has. A match is one round, whatever is written here.
+    /// The number of rounds of an episode. A match is always one round.
     pub rounds: Count,
-    /// How many hands a round has ("A round").
+    /// The number of hands of a round ("A round").
     pub hands: Count,
-    /// What each bot starts with, in chips.
+    /// The chips of each bot at the start.
     pub chips: PerSeat,
-    /// How many bad answers each bot has given earlier in the episode.
+    /// The bad answers of each bot earlier in the episode.
     pub bad_answers: PerSeat,
-    /// The time for a decision.
+    /// The time limit for a decision.
     pub move_limit: Micros,
 }
 
@@ -46,7 +46,7 @@ impl Default for Params {
     }
 }
 
-/// A number of a list.
+/// A number in a list.
 fn whole_number(value: &Value) -> Result<i64, ParamsError> {
     match value {
         Value::Integer(number) => i64::try_from(*number).map_err(|_| {
@@ -56,7 +56,7 @@ fn whole_number(value: &Value) -> Result<i64, ParamsError> {
     }
 }
 
-/// How often something is played.
+/// A number of repetitions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Count(pub(super) u32);
 
@@ -158,7 +158,7 @@ impl PerSeat {
         }
     }
 
-    /// The numbers as they are written.
+    /// The numbers as a parameter value.
     pub(super) fn value(&self) -> Value {
         match &self.0 {
             Numbers::Same(number) => Value::from(*number),
@@ -168,10 +168,10 @@ impl PerSeat {
         }
     }
 
-    /// The numbers at a table of so many seats, seat 1 first.
+    /// The numbers at a table of `seats` seats, seat 1 first.
     ///
     /// # Errors
-    /// If they were given for a table of another size; `what` they count is named then.
+    /// If they are for a table of another size. `what` names them in the error.
     pub(crate) fn at_table(&self, seats: usize, what: &str) -> Result<Vec<i64>, StartError> {
         match &self.0 {
             Numbers::Same(number) => Ok(vec![*number; seats]),

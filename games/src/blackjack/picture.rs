@@ -1,4 +1,4 @@
-//! Blackjack drawn: the dealer's cards, the players' cards, stakes and chips.
+//! The picture of blackjack: the cards of dealer and players, stakes and chips.
 
 use alloc::borrow::ToOwned as _;
 use alloc::format;

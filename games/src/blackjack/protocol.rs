@@ -1,4 +1,4 @@
-//! The programmer's interface: the five arguments of a decision, and the answers to them.
+//! The protocol: the five arguments of a decision, and the replies.
 
 use alloc::format;
 use alloc::string::String;
@@ -10,20 +10,19 @@ use crate::blackjack::cards::{self, Card, Face};
 use crate::gtp;
 use crate::match_state::Illegal;
 
-/// The longest bet, in decimal digits.
+/// The maximum length of a bet, in decimal digits.
 const MAX_DIGITS: usize = 18;
 
-/// What a bot is told when it is asked; as text the five arguments of its command line ("INPUT
-/// SPECIFICATION").
+/// The situation of a decision; as text the five arguments of the command line ("INPUT SPECIFICATION").
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Situation {
-    /// Its own cards in the order dealt.
+    /// Its own cards in dealt order.
     pub hand: Vec<Card>,
-    /// The dealer's two cards, then the cards of all bots in the order dealt.
+    /// The dealer's two cards, then the cards of all bots in dealt order.
     pub visible: Vec<Face>,
-    /// The chips it has bet in this hand, the ante included.
+    /// The chips that it has bet in this hand, including the ante.
     pub stake: i64,
-    /// The chips it has left.
+    /// Its remaining chips.
     pub chips: i64,
 }
 
@@ -37,12 +36,12 @@ impl fmt::Display for Situation {
     }
 }
 
-/// What a bot may do ("OUTPUT SPECIFICATION").
+/// An action of a bot ("OUTPUT SPECIFICATION").
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// `H`: draw a card.
     Hit,
-    /// `S`: draw no more.
+    /// `S`: draw no more cards.
     Stand,
     /// `D`: double the stake, draw one card and stand; only as the first action of a hand.
     DoubleDown,
@@ -66,7 +65,7 @@ impl FromStr for Action {
     }
 }
 
-/// The absolute value of the number in `B n`: a bet is the absolute value of its argument.
+/// The bet of `B n`: the absolute value of n.
 fn amount(answer: &str) -> Option<i64> {
     let argument = answer.strip_prefix(['B', 'b'])?;
     let number = argument.strip_prefix([' ', '\t'])?.trim_start_matches([' ', '\t']);

@@ -1,7 +1,7 @@
 //! A table: the dealer, up to four players, and the chips that move between them.
 //!
-//! A hand is dealt, played in turns, and settled. All chips are somewhere: a player's, at stake,
-//! or the house's; nothing here makes or loses one.
+//! A hand is dealt, played in turns, and settled. Every chip belongs to a player, to a stake or to the
+//! house; the number of chips never changes.
 
 use alloc::vec::Vec;
 use core::mem;
@@ -11,18 +11,18 @@ use crate::blackjack::cards::{self, BEST, Card, Face, Shoe};
 use crate::blackjack::protocol::{Action, Situation};
 use crate::match_state::Seat;
 
-/// What a hand costs each player, in chips ("Betting and chips").
+/// The chips that each player pays for a hand ("Betting and chips").
 pub const ANTE: i64 = 10;
-/// The score at which the dealer stands ("Dealer"), with soft hands too.
+/// The score at which the dealer stands ("Dealer"), also with soft hands.
 const DEALER_STANDS: u32 = 17;
-/// How many bets a player may make in a hand.
+/// The maximum number of bets of a player in a hand.
 const MAX_BETS: u32 = 100;
-/// The most a player may stake in a hand, in chips: far above anything that official games reach,
-/// and low enough that no number of hands can overflow.
+/// The maximum stake in a hand, in chips: far above what official games reach, and low enough that no
+/// number of hands can overflow.
 const MAX_STAKE: i64 = 1_000_000_000_000;
 
-/// The chips that a player can have after so many hands. One that is not asked any more stakes its
-/// antes and no more.
+/// The bounds of a player's chips after `hands` hands. A player that is no longer asked stakes only its
+/// antes.
 pub(super) fn chips_after(chips: i64, hands: u32, is_asked: bool) -> RangeInclusive<i64> {
     if chips < ANTE {
         return chips..=chips;
@@ -30,7 +30,7 @@ pub(super) fn chips_after(chips: i64, hands: u32, is_asked: bool) -> RangeInclus
     let stake = if is_asked { MAX_STAKE } else { ANTE };
     let won = (0..hands).fold(chips, |most, _| most + most.min(stake));
     let lost = if is_asked {
-        // It can stake anything, so that what is left before the last hand is an ante or more.
+        // It can choose any stake, so that an ante or more is left before the last hand.
         chips.min(i64::from(hands) * stake)
     } else {
         ANTE * (chips / ANTE).min(hands.into())
@@ -42,14 +42,14 @@ pub(super) fn chips_after(chips: i64, hands: u32, is_asked: bool) -> RangeInclus
 #[derive(Clone, Debug)]
 pub struct Player {
     chips: i64,
-    /// Nothing in a hand it sits out.
+    /// 0 in a hand that it sits out.
     stake: i64,
     hand: Vec<Card>,
     /// Whether it has neither stood nor gone bust.
     acting: bool,
     /// Whether it has not acted yet in this hand.
     fresh: bool,
-    /// How often it has bet in this hand.
+    /// The number of its bets in this hand.
     bets: u32,
 }
 
@@ -58,17 +58,17 @@ impl Player {
         Self { chips, stake: 0, hand: Vec::new(), acting: false, fresh: true, bets: 0 }
     }
 
-    /// The chips it has, without its stake.
+    /// Its chips without the stake.
     pub fn chips(&self) -> i64 {
         self.chips
     }
 
-    /// The chips it has staked in this hand.
+    /// Its stake in this hand, in chips.
     pub fn stake(&self) -> i64 {
         self.stake
     }
 
-    /// Its cards in the order dealt.
+    /// Its cards in dealt order.
     pub fn hand(&self) -> &[Card] {
         &self.hand
     }
@@ -78,13 +78,13 @@ impl Player {
         self.acting
     }
 
-    /// Whether it can double down: as its first action, with the chips for it.
+    /// Whether it can double down: only as its first action, and with enough chips.
     pub fn can_double(&self) -> bool {
         self.acting && self.fresh && self.can_raise(self.stake)
     }
 
-    /// The most it can bet now, in chips; nothing if it cannot bet.
-    pub fn most_bet(&self) -> i64 {
+    /// Its maximum bet now, in chips; 0 if it cannot bet.
+    pub fn max_bet(&self) -> i64 {
         let most = if self.bets < MAX_BETS { self.chips.min(MAX_STAKE - self.stake) } else { 0 };
         most.max(0)
     }
@@ -99,7 +99,7 @@ impl Player {
         (1..=self.chips).contains(&chips) && chips <= MAX_STAKE - self.stake
     }
 
-    /// Moves chips to the stake; nothing happens unless it has so many.
+    /// Moves chips to the stake, if it has enough.
     fn raise(&mut self, chips: i64) -> bool {
         let possible = self.can_raise(chips);
         if possible {
@@ -116,7 +116,7 @@ impl Player {
         possible
     }
 
-    /// Whether its hand beats the dealer's: equal scores lose.
+    /// Whether its hand beats the dealer's; equal scores lose.
     fn beats(&self, dealer: u32) -> bool {
         let score = cards::score(&self.hand);
         score <= BEST && score > dealer
@@ -127,19 +127,19 @@ impl Player {
 #[derive(Clone, Debug)]
 pub struct Table {
     players: Vec<Player>,
-    /// The dealer's cards in the order drawn.
+    /// The dealer's cards in drawn order.
     dealer: Vec<Card>,
-    /// The players' cards in the order dealt.
+    /// The players' cards in dealt order.
     dealt: Vec<Card>,
     shoe: Shoe,
-    /// What the house has won.
+    /// The winnings of the house.
     house: i64,
-    /// The index of the seat whose turn is the next, if its player still acts.
+    /// The index of the next seat, if its player still acts.
     next: usize,
 }
 
 impl Table {
-    /// A table whose players have so many chips, seat 1 first.
+    /// A table whose players have these chips, seat 1 first.
     pub fn new(chips: &[i64], shoe: Shoe) -> Self {
         let players = chips.iter().copied().map(Player::new).collect();
         Self { players, dealer: Vec::new(), dealt: Vec::new(), shoe, house: 0, next: 0 }
@@ -156,13 +156,13 @@ impl Table {
         &self.dealer
     }
 
-    /// What the house has won since the table was opened, in chips.
+    /// The winnings of the house since the table was opened, in chips.
     pub fn house(&self) -> i64 {
         self.house
     }
 
-    /// Takes the antes and deals two cards to each player and to the dealer, one at a time.
-    /// Whoever cannot pay sits out; if nobody can, there is no hand: this is `false`.
+    /// Takes the antes and deals two cards to each player and to the dealer, one at a time. Players who
+    /// cannot pay sit out. Returns `false`, without a hand, if no player can pay.
     pub fn deal(&mut self) -> bool {
         self.players.iter_mut().for_each(Player::sit_in);
         (self.next, self.dealer, self.dealt) = (0, Vec::new(), Vec::new());
@@ -180,7 +180,7 @@ impl Table {
         true
     }
 
-    /// Whose turn it is: one action each in the order of the seats, over and over, while anybody
+    /// The seat with the turn: one action each in the order of the seats, again and again, while a player
     /// has neither stood nor gone bust.
     pub fn turn(&self) -> Option<Seat> {
         let seats = self.players.len();
@@ -188,7 +188,7 @@ impl Table {
         order.find(|index| self.players[*index].acting).map(Seat::from_index)
     }
 
-    /// What the player of `seat` sees.
+    /// The situation as the player of `seat` sees it.
     pub fn situation(&self, seat: Seat) -> Situation {
         let player = &self.players[seat.index()];
         let dealer = self.dealer.first().copied().map(Face::Up).into_iter().chain([Face::Down]);
@@ -200,12 +200,12 @@ impl Table {
         }
     }
 
-    /// Carries out the action of the player whose turn it is. What is not possible is standing.
+    /// Carries out the action of the player with the turn. An impossible action counts as standing.
     ///
     /// # Panics
-    /// If it is nobody's turn.
+    /// If no player has the turn.
     pub fn act(&mut self, action: Action) {
-        let index = self.turn().expect("actions are for those whose turn it is").index();
+        let index = self.turn().expect("a player has the turn").index();
         self.next = index + 1;
         let player = &mut self.players[index];
         let first = mem::take(&mut player.fresh);
@@ -231,8 +231,8 @@ impl Table {
         player.acting &= cards::score(&player.hand) <= BEST;
     }
 
-    /// Turns the dealer's hidden card, lets the dealer draw, and pays the winners twice their
-    /// stake ("Betting and chips"). A dealer who is bust counts nothing.
+    /// Reveals the dealer's hidden card, lets the dealer draw, and pays the winners twice their stake
+    /// ("Betting and chips"). A bust dealer has score 0.
     pub fn settle(&mut self) {
         while cards::score(&self.dealer) < DEALER_STANDS {
             self.dealer.push(self.shoe.draw());

@@ -1,4 +1,4 @@
-//! The board: squares, stones, and the rows they stand in.
+//! The board: squares, stones and rows.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -8,21 +8,21 @@ use thiserror::Error;
 
 /// The length of the board's side, in squares.
 pub const SIDE: u8 = 15;
-/// How many squares the board has.
+/// The number of squares.
 pub const SQUARES: usize = SIDE as usize * SIDE as usize;
-/// How many stones in a row win.
+/// The number of stones in a winning row.
 pub const ROW: usize = 5;
-/// How many characters a stone takes besides its square, with the comma to the next one.
+/// The number of characters of a stone besides its square, including the comma.
 const STONE_WIDTH: usize = "(,\"B\"),".len();
-/// The directions of rows; the opposite ones belong to the same rows.
+/// The directions of rows, without their opposites.
 const DIRECTIONS: [(i8, i8); 4] = [(1, 0), (0, 1), (1, 1), (1, -1)];
 
 /// The colour of a stone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Colour {
-    /// Places the first stone of the game phase.
+    /// The colour that begins the game phase.
     Black,
-    /// The other one.
+    /// The other colour.
     White,
 }
 
@@ -48,24 +48,24 @@ impl fmt::Display for Colour {
 }
 
 crate::string_enum! {
-    /// What a row of more than five stones of one colour is worth.
+    /// The rule for rows of more than five stones of one colour.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
     pub enum Overline {
-        /// It wins as a row of five does.
+        /// Such a row wins like a row of five.
         #[default]
         Wins = "wins",
-        /// Nothing: only a row of exactly five wins.
+        /// Only a row of exactly five wins.
         Ignored = "ignored",
     }
     FromStr, Err = OverlineError
 }
 
-/// A text that is no rule for overlines.
+/// A text that names no rule for overlines.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("overline cannot be `{0}`: rows of more than five are `wins` or `ignored`, as in wins")]
 pub struct OverlineError(String);
 
-/// A square of the board; in order of (X,Y), as the protocol sorts stones.
+/// A square of the board. Squares are ordered by (X,Y), as the protocol sorts stones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Square {
     x: u8,
@@ -98,7 +98,7 @@ impl Square {
         usize::from(self.x) * usize::from(SIDE) + usize::from(self.y)
     }
 
-    /// How many characters it takes in the protocol's syntax.
+    /// Its number of characters in the protocol's syntax.
     fn width(self) -> usize {
         let digits = |number: u8| if number < 10 { 1 } else { 2 };
         "(,)".len() + digits(self.x) + digits(self.y)
@@ -117,7 +117,7 @@ impl fmt::Display for Square {
     }
 }
 
-/// A square that has a stone already.
+/// The error for a square that already has a stone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("{0} is occupied")]
 pub struct Occupied(pub Square);
@@ -128,8 +128,7 @@ pub struct Board {
     /// By [`Square::index`].
     stones: [Option<Colour>; SQUARES],
     count: usize,
-    /// The stones in the protocol's syntax. Every prompt repeats it, so it grows with the stones
-    /// instead of being written anew each time.
+    /// The stones in the protocol's syntax. Every prompt repeats it, so it is updated with each stone.
     text: String,
 }
 
@@ -145,7 +144,7 @@ impl Board {
         self.stones[square.index()]
     }
 
-    /// Puts a stone on an empty square.
+    /// Places a stone on an empty square.
     pub fn place(&mut self, square: Square, colour: Colour) -> Result<(), Occupied> {
         let stone = &mut self.stones[square.index()];
         if stone.is_some() {
@@ -157,7 +156,7 @@ impl Board {
         Ok(())
     }
 
-    /// Writes a stone that was just put into the text, at its place in the order of squares.
+    /// Inserts a new stone into the text, in the order of squares.
     fn write(&mut self, square: Square, colour: Colour) {
         let before: usize = Square::all()
             .take(square.index())
@@ -222,8 +221,8 @@ impl Board {
         })
     }
 
-    /// How many stones of `colour` follow one another from the neighbour of `square` on; it looks
-    /// no further than a longer row would change nothing.
+    /// The number of consecutive stones of `colour` from the neighbour of `square` on, counted only as
+    /// far as it matters.
     fn reach(&self, square: Square, direction: (i8, i8), colour: Colour) -> usize {
         let next = |square: &Square| square.next(direction);
         core::iter::successors(Some(square), next)

@@ -1,4 +1,4 @@
-//! Gomoku as data, and its parameters as rules.
+//! The descriptor of gomoku, and its rules from parameters.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -25,7 +25,7 @@ pub fn game() -> Game {
         param(
             "overline",
             ParamKind::Choice(texts(["wins", "ignored"])),
-            "what a row of more than five is worth, wins or ignored; default wins",
+            "whether a row of more than five wins or is ignored: wins or ignored; default wins",
         ),
         param(
             "first_number",
@@ -89,8 +89,8 @@ impl Rules for Params {
         bounds(forfeited)
     }
 
-    /// The picture has 1.2 squares before the first crossing, and 0.7 behind the last one; a stone
-    /// takes half a square on each side of its crossing.
+    /// The picture has 1.2 squares before the first crossing and 0.7 after the last one. A stone takes
+    /// half a square on each side of its crossing.
     fn grid(&self) -> Option<Grid> {
         let side = usize::from(SIDE);
         Some(Grid { columns: side, rows: side, before: 0.7, behind: 0.2 })

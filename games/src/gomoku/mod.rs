@@ -1,9 +1,9 @@
 //! Gomoku: five stones in a row, opened by Swap2.
 //!
-//! Two bots on a board of 15 × 15 squares. In the opening phase seat 1 (A) puts three stones, seat
-//! 2 (B) answers them, and it is settled who plays black; in the game phase they put one stone
-//! each in turn, black first, until there is a row or the board is full. A bot that forfeits has
-//! lost at once. The end is told to both, also to the loser unless its program is gone.
+//! Two bots on a board of 15 × 15 squares. In the opening phase seat 1 (A) places three stones, seat 2
+//! (B) responds, and the colours are settled. In the game phase they place one stone each in turn,
+//! black first, until there is a row or the board is full. A bot that forfeits loses at once. Both
+//! bots are told the end, unless the program of the loser is gone.
 //!
 //! Source: the challenge "KotH: Gomoku (Five in a row)", whose sections are quoted by their
 //! titles.
@@ -29,25 +29,25 @@ use crate::name::BotName;
 use crate::seed::Seed;
 use syntax::Swap;
 
-/// How many bots play.
+/// The number of seats.
 const SEATS: usize = 2;
-/// The stream of chance that the bots' own seed is drawn from.
+/// The random stream for the bots' own seed.
 const BOT_SEED_STREAM: u64 = 0;
-/// The official limit for an answer: what the source calls fine ("Rules").
+/// The official time limit for a reply, which the source calls fine ("Rules").
 const MOVE_LIMIT: Micros = Micros::from_millis(500);
 
-/// What the last line of a match begins with.
+/// The first word of the last line of a match.
 const EXIT: &str = "EXIT";
 
-/// What a victory is worth ("KotH rules").
+/// The points of a victory ("KotH rules").
 const VICTORY: i64 = 2;
-/// What a tie is worth to both.
+/// The points of a tie.
 const TIE: i64 = 1;
-/// What a defeat is worth.
+/// The points of a defeat.
 const DEFEAT: i64 = 0;
 
-/// What the points of a game can be when these players forfeited; nothing if both did, for a game is
-/// over when one does, and that one has lost.
+/// The bounds of the points when these players forfeited; `None` if both did, since the first forfeit
+/// ends and loses the game.
 pub(crate) fn bounds(forfeited: &[bool]) -> Option<Bounds> {
     let sum = VICTORY + DEFEAT;
     let seats = match forfeited {
@@ -59,14 +59,14 @@ pub(crate) fn bounds(forfeited: &[bool]) -> Option<Bounds> {
     Some(Bounds { seats, sums: vec![sum..=sum], bad_answers: vec![0; SEATS] })
 }
 
-/// What is played, and with how much time.
+/// The parameters of a match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Params {
-    /// What a row of more than five is worth.
+    /// Whether a row of more than five wins.
     pub overline: Overline,
     /// The number of the first prompt of the game phase.
     pub first_number: FirstNumber,
-    /// The time for an answer.
+    /// The time limit for a reply.
     pub move_limit: Micros,
 }
 
@@ -80,7 +80,7 @@ impl Default for Params {
     }
 }
 
-/// The number of the first prompt of the game phase; the source's example fits both.
+/// The number of the first prompt of the game phase. The source's example allows both.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum FirstNumber {
     /// Prompts are counted from 0.
@@ -90,30 +90,30 @@ pub enum FirstNumber {
     One = 1,
 }
 
-/// What is played next.
+/// The phase of a match: what is played next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// A puts three stones.
+    /// A places three stones.
     Open,
-    /// B answers them.
+    /// B responds to them.
     Swap,
-    /// A chooses its colour, after B has put two stones.
+    /// A chooses its colour, after B placed two stones.
     Choose,
-    /// Stones are put in turn.
+    /// Stones are placed in turn.
     Play {
-        /// Who plays black.
+        /// The seat that plays black.
         black: Seat,
-        /// How many stones have been put in this phase.
+        /// The number of stones placed in this phase.
         ply: u32,
     },
 }
 
-/// How a match has ended.
+/// The end of a match.
 #[derive(Clone, Copy, Debug)]
 struct Ending {
-    /// Who has won, if it is not a tie.
+    /// The winner; `None` for a tie.
     winner: Option<Seat>,
-    /// So many seats have been told, unless they are gone.
+    /// The number of seats that have been told, or are gone.
     told: usize,
 }
 
@@ -122,10 +122,10 @@ struct Ending {
 pub struct Match {
     params: Params,
     names: [BotName; SEATS],
-    /// What the bots are given for their own chance.
+    /// The seed for the bots' own random numbers.
     bot_seed: u32,
     board: Board,
-    /// Where the stones were put, in order.
+    /// The squares of the stones, in order.
     placed: Vec<Square>,
     phase: Phase,
     ending: Option<Ending>,
@@ -133,7 +133,7 @@ pub struct Match {
 }
 
 impl Match {
-    /// Clears the board for the bots of these names, A first.
+    /// Starts a match between the bots of these names, A first.
     ///
     /// # Panics
     /// If there are not two names.
@@ -151,47 +151,47 @@ impl Match {
         }
     }
 
-    /// The board as it stands.
+    /// The present board.
     pub fn board(&self) -> &Board {
         &self.board
     }
 
-    /// Where the stones were put, the first one first.
+    /// The squares of the stones, in order.
     pub fn placed(&self) -> &[Square] {
         &self.placed
     }
 
-    /// What is played next, or was to be played when the match ended.
+    /// The present phase, or the phase at the end of the match.
     pub fn phase(&self) -> Phase {
         self.phase
     }
 
-    /// What a row of more than five is worth.
+    /// Whether a row of more than five wins.
     pub fn overline(&self) -> Overline {
         self.params.overline
     }
 
-    /// Whether nothing is played any more.
+    /// Whether the match is over.
     pub fn is_over(&self) -> bool {
         self.ending.is_some()
     }
 
-    /// Who has won, if the match is over and not a tie.
+    /// The winner, if the match is over and not a tie.
     pub fn winner(&self) -> Option<Seat> {
         self.ending.and_then(|ending| ending.winner)
     }
 
-    /// Who opens the game.
+    /// The seat that opens the game.
     fn opener() -> Seat {
         Seat::from_index(0)
     }
 
-    /// The seat across the table.
+    /// The other seat.
     fn opponent(seat: Seat) -> Seat {
         Seat::from_index(SEATS - 1 - seat.index())
     }
 
-    /// Who has to answer, or had to when the match ended.
+    /// The seat that must reply, or had to when the match ended.
     pub fn to_answer(&self) -> Seat {
         match self.phase {
             Phase::Open | Phase::Choose => Self::opener(),
@@ -215,12 +215,12 @@ impl Match {
         Say::ask(self.to_answer(), text, self.params.move_limit)
     }
 
-    /// Whether a seat's program is gone: it is not told how the match has ended.
+    /// Whether a seat's program is gone, so that it is not told the end.
     fn is_gone(&self, seat: Seat) -> bool {
         self.forfeit == Some((seat, Forfeit::Gone))
     }
 
-    /// How the end of the match is told, if it is over.
+    /// The line that tells the end of the match, if it is over.
     pub fn exit(&self) -> Option<String> {
         self.ending.map(|ending| self.exit_line(ending.winner))
     }
@@ -230,7 +230,7 @@ impl Match {
         format!("{EXIT} {name}")
     }
 
-    /// Plays an answer of `seat`, or changes nothing.
+    /// Plays a reply of `seat`, or changes nothing if it is illegal.
     fn play(&mut self, seat: Seat, answer: &str) -> Result<(), Illegal> {
         self.phase = match self.phase {
             Phase::Open => {
@@ -271,7 +271,7 @@ impl Match {
         Ok(())
     }
 
-    /// Puts all these stones, or none if one of their squares is occupied.
+    /// Places all these stones, or none if one of their squares is occupied.
     fn put(&mut self, stones: &[(Square, Colour)]) -> Result<(), Illegal> {
         for (index, (square, _)) in stones.iter().enumerate() {
             let twice = stones[..index].iter().any(|(other, _)| other == square);
@@ -280,7 +280,7 @@ impl Match {
             }
         }
         for (square, colour) in stones {
-            self.board.place(*square, *colour).expect("the square was seen to be empty");
+            self.board.place(*square, *colour).expect("the square is empty");
             self.placed.push(*square);
         }
         Ok(())
@@ -290,7 +290,7 @@ impl Match {
         self.ending = Some(Ending { winner, told: 0 });
     }
 
-    /// Ends the match against a bot that has forfeited it.
+    /// Ends the match after a forfeit of `seat`.
     fn lose(&mut self, seat: Seat, forfeit: Forfeit) {
         self.forfeit = Some((seat, forfeit));
         self.end(Some(Self::opponent(seat)));
@@ -307,7 +307,7 @@ impl Match {
     }
 }
 
-/// Whose stone is put at a ply of the game phase: black comes first, whatever the opening has put.
+/// The colour of a stone at a ply of the game phase. Black begins, whatever the opening placed.
 fn colour_at(ply: u32) -> Colour {
     if ply.is_multiple_of(2) { Colour::Black } else { Colour::White }
 }

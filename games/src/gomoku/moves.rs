@@ -1,4 +1,4 @@
-//! Stones of gomoku for people: squares of the board, several of them in the opening.
+//! The move form of gomoku: squares of the board, several of them in the opening.
 
 use alloc::borrow::ToOwned as _;
 use alloc::format;
@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use super::{Match, Phase, SIDE, Square};
 use crate::move_form::{Field, FormFields, MODE, MoveForm, PICK, SquareField, answer_field};
 
-/// What the opening of B may come to, besides black at once.
+/// The modes of B's response to the opening, besides taking black.
 const WHITE: &str = "white";
 const BOTH: &str = "both";
 
@@ -43,12 +43,12 @@ fn step(mode: &str, label: &str) -> Field {
     Field::Step { mode: mode.to_owned(), label: label.to_owned() }
 }
 
-/// The squares that were chosen for a move of so many stones, without the last.
+/// The squares already chosen for a move of several stones, without the last.
 fn picked<'a>(chosen: &'a FormFields, colours: &[&str]) -> Vec<&'a str> {
     chosen.all(PICK).take(colours.len() - 1).collect()
 }
 
-/// The offer of a move of several stones, of these colours.
+/// The form of a move of several stones of these colours.
 fn several(game: &Match, chosen: &FormFields, mode: &str, colours: &[&'static str]) -> MoveForm {
     let picked = picked(chosen, colours);
     let due = colours[picked.len()];
@@ -64,8 +64,8 @@ fn several(game: &Match, chosen: &FormFields, mode: &str, colours: &[&'static st
     MoveForm { task, fields, squares: squares(game, chosen, colours) }
 }
 
-/// Every free square can be chosen. The last of the squares of a move sends it; those before ask
-/// for the next.
+/// Every free square can be chosen. The last square of a move sends the form; earlier ones lead to the
+/// next step.
 fn squares(game: &Match, chosen: &FormFields, colours: &[&'static str]) -> Vec<SquareField> {
     let picked = picked(chosen, colours);
     let sends = picked.len() + 1 == colours.len();

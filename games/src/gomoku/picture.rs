@@ -1,4 +1,4 @@
-//! Gomoku drawn: the stones in the order in which they were put.
+//! The picture of gomoku: the stones with their order.
 
 use alloc::borrow::ToOwned as _;
 use alloc::format;
@@ -13,7 +13,7 @@ use crate::move_form::{FormFields, MoveForm};
 use crate::name::BotName;
 use crate::picture::{BoardPicture, Item, Key, Part, Picture, Shape, ShapeKind, name, number};
 
-/// The squares that are marked with a dot, as on a board of wood.
+/// The coordinates of dots, as on a wooden board.
 const DOTS: [u8; 3] = [3, 7, 11];
 
 impl MatchView for Match {
@@ -106,12 +106,12 @@ fn stone(square: Square, colour: Colour, number: usize, last: bool) -> Shape {
     Shape::new(ShapeKind::Group, class).with_shapes(parts)
 }
 
-/// The ends of the row that the last stone completed, if the match was won by it.
+/// The ends of the winning row, if the last stone won the match.
 fn winning(game: &Match, last: Square) -> Option<(Square, Square)> {
     game.winner().and_then(|_| game.board().row(last, game.overline()))
 }
 
-/// Who plays which colour.
+/// The colours of the bots.
 fn colours(game: &Match, names: &[BotName]) -> Vec<Item> {
     let Phase::Play { black, .. } = game.phase() else {
         return vec![Item::text("The colours are not settled yet.")];

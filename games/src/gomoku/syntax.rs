@@ -1,7 +1,7 @@
-//! What bots answer: squares `(X,Y)` and colours `"B"`, `"W"`, in lists without separators.
+//! The syntax of replies: squares `(X,Y)` and colours `"B"`, `"W"`, in lists without separators.
 //!
-//! White space is ignored wherever it stands ("Format"), so answers are read without it; all else
-//! is strict. A colour may leave both its quotes out.
+//! White space is ignored everywhere ("Format"), so replies are parsed without it; everything else is
+//! strict. A colour may omit both its quotes.
 
 use alloc::format;
 use alloc::string::String;
@@ -11,24 +11,24 @@ use super::board::{Colour, SIDE, Square};
 use crate::match_state::Illegal;
 use crate::quote::quote;
 
-/// A part of an answer.
+/// A part of a reply.
 enum Item {
     Square(Square),
     Colour(Colour),
 }
 
-/// What B may answer to A's three stones ("First phase").
+/// B's response to A's three stones ("First phase").
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Swap {
     /// B plays black.
     Black,
-    /// B plays white and puts a white stone.
+    /// B plays white and places a white stone.
     White(Square),
-    /// B puts a black and a white stone, and A chooses.
+    /// B places a black and a white stone, and A chooses.
     Both(Square, Square),
 }
 
-/// Reads the answer to `A`: the squares of two black stones and of a white one.
+/// Parses the reply to `A`: the squares of two black stones and of a white one.
 pub(super) fn opening(answer: &str) -> Result<[Square; 3], Illegal> {
     match items(answer)?[..] {
         [Item::Square(black), Item::Square(second), Item::Square(white)] => {
@@ -38,7 +38,7 @@ pub(super) fn opening(answer: &str) -> Result<[Square; 3], Illegal> {
     }
 }
 
-/// Reads the answer to `B`.
+/// Parses the reply to `B`.
 pub(super) fn swap(answer: &str) -> Result<Swap, Illegal> {
     match items(answer)?[..] {
         [Item::Colour(Colour::Black)] => Ok(Swap::Black),
@@ -48,7 +48,7 @@ pub(super) fn swap(answer: &str) -> Result<Swap, Illegal> {
     }
 }
 
-/// Reads the answer to `C`.
+/// Parses the reply to `C`.
 pub(super) fn choice(answer: &str) -> Result<Colour, Illegal> {
     match items(answer)?[..] {
         [Item::Colour(colour)] => Ok(colour),
@@ -56,7 +56,7 @@ pub(super) fn choice(answer: &str) -> Result<Colour, Illegal> {
     }
 }
 
-/// Reads the answer to a number: one square.
+/// Parses the reply to a number: one square.
 pub(super) fn stone(answer: &str) -> Result<Square, Illegal> {
     match items(answer)?[..] {
         [Item::Square(square)] => Ok(square),
@@ -68,7 +68,7 @@ fn undue(due: &str, answer: &str) -> Illegal {
     Illegal(format!("{due} expected, found {}", quote(answer)))
 }
 
-/// All the parts of an answer.
+/// All parts of a reply.
 fn items(answer: &str) -> Result<Vec<Item>, Illegal> {
     if answer.contains('\n') {
         return Err(Illegal(format!("an answer is one line, found {}", quote(answer))));
@@ -84,7 +84,7 @@ fn items(answer: &str) -> Result<Vec<Item>, Illegal> {
     Ok(items)
 }
 
-/// The first part of a text, and what follows it.
+/// The first part of a text, and the rest.
 fn item(text: &str) -> Result<(Item, &str), Illegal> {
     for (word, colour) in [
         ("\"B\"", Colour::Black),
@@ -114,7 +114,7 @@ fn item(text: &str) -> Result<(Item, &str), Illegal> {
     }
 }
 
-/// The digits of the plain decimal number that a text starts with, and what follows it.
+/// The digits of the plain decimal number at the start of a text, and the rest.
 fn number(text: &str) -> Option<(&str, &str)> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let (number, rest) = text.split_at(digits);

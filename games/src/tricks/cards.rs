@@ -1,4 +1,4 @@
-//! Cards, what beats what, and how a table is dealt.
+//! Cards, which card beats which, and how a table is dealt.
 
 use alloc::string::{String, ToString};
 use core::fmt;
@@ -9,11 +9,11 @@ use thiserror::Error;
 use super::table::Player;
 use crate::seed::{Dice, Seed};
 
-/// How many cards a deck has: 4 suits of 9 ranks.
+/// The number of cards of a deck: 4 suits of 9 ranks.
 pub const DECK: usize = 36;
-/// How many cards a hand has at the start.
+/// The number of cards of a hand at the start.
 pub const HAND: usize = 9;
-/// How many ranks a suit has, from 0.
+/// The number of ranks of a suit; ranks are numbered from 0.
 const RANKS: u8 = 9;
 
 /// The stream of a seed that shuffles the decks.
@@ -23,7 +23,7 @@ const TRUMPS: u64 = 1;
 /// The stream of a seed that chooses who attacks first.
 const ATTACKERS: u64 = 2;
 
-/// A suit; none is above another unless it is trump.
+/// A suit. No suit is above another, except the trump.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Suit {
     /// The suit `W`.

@@ -1,4 +1,4 @@
-//! Tricks as data, and its parameters as rules.
+//! The descriptor of tricks, and its rules from parameters.
 
 use alloc::boxed::Box;
 use alloc::vec;

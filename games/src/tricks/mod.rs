@@ -1,17 +1,17 @@
 //! Tricks: two players, 36 cards, a trump and 18 tricks.
 //!
-//! A match is played at many tables at once, which come in pairs: at the second table of a pair
-//! the two hands and the first attack of the first are exchanged, so that luck cancels. A bot is
-//! asked once for all the tables that wait for it. A bad card loses its table, a bad line or a
-//! dead program all that is not over yet.
+//! A match is played at many tables at once, which come in pairs: the second table of a pair exchanges
+//! the two hands and the first attack of the first table, so that luck cancels. A bot is asked once for
+//! all tables that wait for it. A bad card loses its table; a bad line or a dead program loses all
+//! unfinished tables.
 //!
-//! A client of the HTTP form is written for a server whose player answers at once, so that every
-//! table which is not over waits for the client. Against another kind of bot it is served so too
-//! ([`TurnPolicy::AllTables`]): the opponent is asked for its tables until none waits for it. Two
-//! such clients cannot both be: each attacks first at half of the tables.
+//! An HTTP client is written for a server whose player replies at once, so that every unfinished table
+//! waits for the client. Against another kind of bot it gets the same service
+//! ([`TurnPolicy::AllTables`]): the opponent is asked until no table waits for it. Two HTTP clients
+//! cannot both get it, since each attacks first at half of the tables.
 //!
-//! [`Table`] has the rules of a table and the fragments in which players are told what happened;
-//! this module has the line protocol of two bots at many tables.
+//! [`Table`] has the rules of a table and the text fragments that tell players what happened; this
+//! module has the line protocol of two bots at many tables.
 //!
 //! Source: the problem "Tricks", a game on a server; the line protocol and the duplicate tables
 //! are ours.
@@ -40,31 +40,31 @@ use crate::seed::Seed;
 
 /// The official number of tables.
 const TABLES: TableCount = TableCount(100);
-/// The most tables a match can have: the source's limit.
+/// The maximum number of tables: the source's limit.
 const MAX_TABLES: u32 = 200;
-/// The official limit for an answer, which is for all tables at once.
+/// The official time limit for a reply, which covers all tables.
 const MOVE_LIMIT: Micros = Micros::from_millis(2000);
 
-/// What may stand before the cards of an answer.
+/// The optional prefix of a reply.
 const KEY: &str = "move=";
-/// What the last line of a match begins with.
+/// The prefix of the last line of a match.
 const RESULT: &str = "result:";
 
-/// At how many tables is played, and with how much time.
+/// The parameters of a match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Params {
-    /// How many tables are played at once.
+    /// The number of tables that are played at once.
     tables: TableCount,
-    /// The time for an answer for all tables.
+    /// The time limit for a reply, which covers all tables.
     move_limit: Micros,
 }
 
-/// A number of tables: even, for they come in pairs.
+/// A number of tables: even, since they come in pairs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct TableCount(u32);
 
-/// What the scores of a match can be when these players forfeited; nothing if both did, for a match
-/// is over when one does. What one player wins the other loses.
+/// The bounds of the scores when these players forfeited; `None` if both did, since the first forfeit
+/// ends the match. What one player wins the other loses.
 pub(crate) fn bounds(params: &Params, forfeited: &[bool]) -> Option<Bounds> {
     if forfeited.iter().all(|forfeited| *forfeited) {
         return None;
@@ -75,12 +75,11 @@ pub(crate) fn bounds(params: &Params, forfeited: &[bool]) -> Option<Bounds> {
     Some(Bounds::alike(Player::ALL.len(), &components, &[0..=0, 0..=0]))
 }
 
-/// Whether the points and tricks of a score can go together. The two share the 18 tricks of a table,
-/// so a difference of them is even; a table that is won brings 2 to 18, one that is lost costs as
-/// many.
+/// Whether the points and tricks of a score are consistent. The players share the 18 tricks of a table,
+/// so the difference is even; a won table brings 2 to 18, a lost table costs as many.
 pub(crate) fn agrees(params: &Params, points: i64, tricks: i64) -> bool {
     let tables = i64::from(params.tables.0);
-    // As many tables as can be are won by all tricks, and the others lost by two.
+    // The best case: tables are won by all tricks, and lost by two.
     let most = |points: i64| {
         let won = (tables + points).div_euclid(2);
         let lost = won - points;
@@ -99,13 +98,13 @@ impl Default for Params {
 #[derive(Clone, Debug)]
 pub struct Match {
     tables: Vec<Table>,
-    /// Who is asked only when every table that is not over waits for it.
+    /// The player that is asked only when all unfinished tables wait for it.
     asked_for_all: Option<Player>,
     move_limit: Micros,
-    /// Who is asked, while a table waits for anybody.
+    /// The player to ask, while a table waits for one.
     turn: Player,
     forfeit: Option<(Player, Forfeit)>,
-    /// How many seats have been told the end.
+    /// The number of seats that have been told the end.
     told: usize,
 }
 
@@ -118,8 +117,8 @@ impl Match {
         Self::at(tables.collect(), params.move_limit)
     }
 
-    /// The same match with each seat asked by its [`TurnPolicy`], seat 1 first. If both seats ask
-    /// for [`TurnPolicy::AllTables`], neither is served so.
+    /// The match with the [`TurnPolicy`] of each seat, seat 1 first. If both seats have
+    /// [`TurnPolicy::AllTables`], neither gets it.
     #[must_use]
     pub fn with_turn_policies(mut self, turns: [TurnPolicy; 2]) -> Self {
         self.asked_for_all = match turns {
@@ -145,12 +144,12 @@ impl Match {
         game
     }
 
-    /// The tables as they stand.
+    /// The present tables.
     pub fn tables(&self) -> &[Table] {
         &self.tables
     }
 
-    /// Who is asked, while a table waits for anybody.
+    /// The player to ask, while a table waits for one.
     pub fn turn(&self) -> Player {
         self.turn
     }
@@ -160,22 +159,22 @@ impl Match {
         self.tables.iter().all(|table| table.turn().is_none())
     }
 
-    /// Makes it a player's turn, or the other's if no table waits for that player. Before a player
-    /// who is asked for all tables comes the other.
+    /// Gives the turn to a player, or to the other if no table waits for that player. A player that is
+    /// asked for all tables comes after the other.
     fn turn_to(&mut self, player: Player) {
         let player = self.asked_for_all.map_or(player, Player::other);
         let waits = self.tables.iter().any(|table| table.turn() == Some(player));
         self.turn = if waits { player } else { player.other() };
     }
 
-    /// All that a player is told: the lines `states` and `scores`.
+    /// The message to a player: the lines `states` and `scores`.
     fn news(&mut self, player: Player) -> String {
         let states: Vec<_> = self.tables.iter_mut().map(|table| table.tell(player)).collect();
         let scores: Vec<_> = self.tables.iter().map(|table| table.score_for(player)).collect();
         format!("states: {}\nscores: {}", states.join(" "), scores.join(" "))
     }
 
-    /// Tells a player how everything has ended.
+    /// The last message to a player, with the result.
     fn farewell(&mut self, player: Player) -> Say {
         let (result, _) = self.result(player);
         Say::tell(seat(player), format!("{}\n{RESULT} {result}", self.news(player)))
@@ -190,7 +189,7 @@ impl Match {
         differences.fold((0, 0), |(tables, tricks), more| (tables + more.signum(), tricks + more))
     }
 
-    /// Plays an answer: a card at each table that waits for the player.
+    /// Plays a reply: a card at each table that waits for the player.
     fn play(&mut self, player: Player, answer: &str) -> Result<(), Illegal> {
         let words = words(answer, self.tables.len())?;
         for (table, word) in self.tables.iter_mut().zip(words) {
@@ -202,7 +201,7 @@ impl Match {
         Ok(())
     }
 
-    /// Ends all tables against a player who has forfeited the match.
+    /// Ends all tables after a forfeit of `player`.
     fn lose(&mut self, player: Player, forfeit: Forfeit) {
         self.forfeit = Some((player, forfeit));
         self.tables.iter_mut().for_each(|table| table.concede(player));
@@ -219,7 +218,7 @@ fn seat(player: Player) -> Seat {
     Seat::from_index(player.index())
 }
 
-/// The words of an answer, one for each table.
+/// The words of a reply, one for each table.
 fn words(answer: &str, tables: usize) -> Result<Vec<&str>, Illegal> {
     if answer.contains(['\n', char::REPLACEMENT_CHARACTER]) {
         return Err(Illegal(format!("an answer is one line of plain text, not {}", quote(answer))));

@@ -1,4 +1,4 @@
-//! Cards of tricks for people: one at each table that waits.
+//! The move form of tricks: a card for each table that waits.
 
 use alloc::borrow::ToOwned as _;
 use alloc::format;
@@ -9,7 +9,7 @@ use super::{Card, KEY, Match, Player, Table};
 use crate::match_state::Seat;
 use crate::move_form::{Choice, ChoiceOption, Field, FormFields, MoveForm};
 
-/// What stands in an answer for a table that does not wait.
+/// The word in a reply for a table that does not wait.
 const NOTHING: &str = "_";
 
 pub(super) fn move_form(game: &Match, seat: Seat) -> MoveForm {
@@ -22,15 +22,14 @@ pub(super) fn move_form(game: &Match, seat: Seat) -> MoveForm {
     MoveForm { task: task.to_owned(), fields: choices.chain(send).collect(), squares: Vec::new() }
 }
 
-/// The tables that wait for a seat, by their numbers from 1.
+/// The tables that wait for a seat, with their numbers from 1.
 fn waiting(game: &Match, seat: Seat) -> impl Iterator<Item = (usize, &Table)> {
     let player = Player::ALL[seat.index()];
     let tables = (1..).zip(game.tables());
     tables.filter(move |(_, table)| table.turn() == Some(player))
 }
 
-/// The choice among the cards that may be played at a table; to choose one sends it if the table
-/// is alone.
+/// The choice of a legal card at a table. Choosing sends the form if only this table waits.
 fn choice(number: usize, table: &Table, alone: bool) -> Choice {
     let mut cards: Vec<_> = table.playable().collect();
     cards.sort_unstable();
@@ -56,7 +55,7 @@ fn choice(number: usize, table: &Table, alone: bool) -> Choice {
     }
 }
 
-/// The field of the card for a table.
+/// The name of the field for a table's card.
 fn field(number: usize) -> String {
     format!("card-{number}")
 }
@@ -73,7 +72,7 @@ pub(super) fn answer(game: &Match, seat: Seat, fields: &FormFields) -> Result<St
     Ok(format!("{KEY}{}", words?.join(" ")))
 }
 
-/// A card that may not be played loses its table by the rules; a person is told instead.
+/// Warns of an illegal card, which would lose its table.
 pub(super) fn warn(game: &Match, seat: Seat, answer: &str) -> Result<(), String> {
     let cards = answer.trim_ascii();
     let cards = cards.strip_prefix(KEY).unwrap_or(cards);
@@ -85,7 +84,7 @@ pub(super) fn warn(game: &Match, seat: Seat, answer: &str) -> Result<(), String>
         if !table.playable().any(|playable| playable == card) {
             let playable: Vec<_> = table.playable().map(|card| card.to_string()).collect();
             return Err(format!(
-                "table {number}: {card} may not be played, and would lose the table; {} may",
+                "table {number}: {card} is not allowed and would lose the table; allowed: {}",
                 playable.join(", ")
             ));
         }

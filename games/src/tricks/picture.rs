@@ -1,4 +1,4 @@
-//! Tricks drawn: all tables of a match, each with both hands, the trick on it and the one before.
+//! The picture of tricks: all tables of a match with both hands, the present trick or the last one.
 
 use alloc::borrow::ToOwned as _;
 use alloc::format;
@@ -80,7 +80,7 @@ fn bot(names: &[BotName], player: Player) -> &str {
     name(names, Seat::from_index(player.index()))
 }
 
-/// A card, in the colour of its suit, marked if it is trump.
+/// A card in the colour of its suit, marked if it is a trump.
 fn face(table: &Table, face: Card) -> Item {
     let trump = if table.trump() == Some(face.suit()) { " trump" } else { "" };
     Item::card(face, format!("suit{}{trump}", face.suit().letter()))
@@ -99,7 +99,7 @@ fn hand(table: &Table, player: Player, viewer: Option<Seat>) -> Vec<Item> {
     turn.into_iter().chain(hand.into_iter().map(card)).collect()
 }
 
-/// What lies between the players: the attack that is to be answered, or the trick before.
+/// The cards between the players: the present attack, or the last trick.
 fn middle(table: &Table, names: &[BotName]) -> Vec<Item> {
     let blank = || Item::text(" ");
     if let Some(attack) = table.attack() {

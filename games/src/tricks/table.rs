@@ -1,9 +1,8 @@
 //! One table: two hands, a pack, a trump, and 18 tricks.
 //!
-//! A table knows neither bots nor a protocol. Whoever is to play names a card; what the players
-//! learn from it is gathered for each of them in the fragments of the source, and handed out by
-//! [`Table::tell`]. Players who meet at many tables, or one player against the house, only differ
-//! in who asks whom.
+//! A table knows neither bots nor a protocol. The player with the turn plays a card. What each player
+//! learns from it is collected in the text fragments of the source, which [`Table::tell`] returns. Both
+//! matches at many tables and the server of the house player use this module.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -14,19 +13,19 @@ use super::cards::{Card, DECK, Deal, Suit};
 /// How many tricks are played at a table.
 pub const TRICKS: u8 = 18;
 
-/// What stands for a table that is over.
+/// The mark of a table that is over.
 const OVER: char = '.';
-/// What stands for a table that waits for the other player.
+/// The mark of a table that waits for the other player.
 const WAITING: char = '_';
-/// What stands for the trump of a game without trumps.
+/// The mark of a game without trumps.
 const NO_TRUMP: char = 'N';
 
-/// One of the two at a table.
+/// A player of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Player {
-    /// The one who is dealt the first hand.
+    /// The player with the first hand.
     First,
-    /// The one who is dealt the second hand.
+    /// The player with the second hand.
     Second,
 }
 
@@ -52,31 +51,31 @@ impl Player {
     }
 }
 
-/// What a table waits for.
+/// The phase of a table: what it waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// This player is to attack.
+    /// An attack of this player.
     Attack(Player),
-    /// This player is to defend against a card.
+    /// A defence of this player against a card.
     Defence(Player, Card),
     /// Nothing.
     Over,
 }
 
-/// A trick that was played.
+/// A finished trick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Trick {
-    /// Who attacked.
+    /// The attacker.
     pub attacker: Player,
-    /// With which card.
+    /// The attacking card.
     pub attack: Card,
-    /// The card of the defence.
+    /// The defending card.
     pub defence: Card,
-    /// Who won it.
+    /// The winner.
     pub winner: Player,
 }
 
-/// What one player holds, has won, and is still to be told.
+/// The state of a player: hand, won tricks, and the text that it has not been told yet.
 #[derive(Clone, Debug, Default)]
 struct PlayerState {
     hand: Vec<Card>,
@@ -100,14 +99,14 @@ impl PlayerState {
 pub struct Table {
     trump: Option<Suit>,
     players: [PlayerState; 2],
-    /// The next card is the last.
+    /// The pack; the next card is the last one.
     pack: Vec<Card>,
     phase: Phase,
     last: Option<Trick>,
 }
 
 impl Table {
-    /// A table that is just dealt.
+    /// A freshly dealt table.
     pub fn new(deal: &Deal) -> Self {
         let trump = deal.trump();
         let state = |player| {
@@ -131,7 +130,7 @@ impl Table {
         self.trump
     }
 
-    /// Whom the table waits for; nobody once it is over.
+    /// The player that the table waits for; `None` once it is over.
     pub fn turn(&self) -> Option<Player> {
         match self.phase {
             Phase::Attack(player) | Phase::Defence(player, _) => Some(player),
@@ -139,7 +138,7 @@ impl Table {
         }
     }
 
-    /// The card that is to be defended against, if the table waits for a defence.
+    /// The attacking card, if the table waits for a defence.
     pub fn attack(&self) -> Option<Card> {
         match self.phase {
             Phase::Defence(_, attack) => Some(attack),
@@ -147,28 +146,28 @@ impl Table {
         }
     }
 
-    /// The cards a player holds, in the order in which they came.
+    /// A player's cards, in the order in which they came.
     pub fn hand(&self, player: Player) -> &[Card] {
         &self.players[player.index()].hand
     }
 
-    /// How many cards are in the pack.
+    /// The number of cards in the pack.
     pub fn pack(&self) -> usize {
         self.pack.len()
     }
 
-    /// How many tricks a player has won.
+    /// The number of tricks that a player has won.
     pub fn tricks(&self, player: Player) -> u8 {
         self.players[player.index()].tricks
     }
 
-    /// The last trick that was played to its end.
+    /// The last finished trick.
     pub fn last_trick(&self) -> Option<Trick> {
         self.last
     }
 
-    /// The cards that the table would take now: the attacker's whole hand; of the defender's the
-    /// cards of the attack's suit, or all if there is none. None once the table is over.
+    /// The legal cards: the attacker's whole hand, or the defender's cards of the attacking suit, or all
+    /// its cards if it has none of this suit. None once the table is over.
     pub fn playable(&self) -> impl Iterator<Item = Card> {
         let hand = self.turn().map(|player| self.hand(player)).unwrap_or_default();
         let due = self.attack().map(Card::suit);
@@ -176,9 +175,8 @@ impl Table {
         hand.iter().copied().filter(move |card| due.is_none_or(|suit| card.suit() == suit))
     }
 
-    /// Plays a card for whom the table waits. A card that cannot be played, or `None` for a word
-    /// that is no card, is a grave mistake: the table is over, and all remaining tricks, the one
-    /// on the table included, are the opponent's.
+    /// Plays a card for the player with the turn. An illegal card, or `None` for a word that is not a
+    /// card, ends the table: the opponent gets all remaining tricks, including the one on the table.
     pub fn play(&mut self, card: Option<Card>) {
         let Some(player) = self.turn() else { return };
         match card.filter(|card| self.playable().any(|playable| playable == *card)) {
@@ -187,8 +185,8 @@ impl Table {
         }
     }
 
-    /// Ends the table: all the tricks that `player` has not won are its opponent's. Of a table
-    /// that is over this is true already.
+    /// Ends the table: the opponent gets all tricks that `player` has not won. A table that is over does
+    /// not change.
     pub fn concede(&mut self, player: Player) {
         self.players[player.other().index()].tricks = TRICKS - self.tricks(player);
         self.phase = Phase::Over;
@@ -211,7 +209,7 @@ impl Table {
         }
     }
 
-    /// Gives a trick to its winner, who draws first and attacks next.
+    /// Awards a trick to its winner, who draws first and attacks next.
     fn score(&mut self, winner: Player) {
         for (player, outcome) in [(winner, '+'), (winner.other(), '-')] {
             let state = &mut self.players[player.index()];
@@ -225,9 +223,9 @@ impl Table {
         self.phase = if is_over { Phase::Over } else { Phase::Attack(winner) };
     }
 
-    /// What a player is told. If the table waits for it, all that has happened since it was told
-    /// last; if it waits for the other, `_`, and what has happened is kept; once it is over, the
-    /// last news with a dot behind, and from then on the dot alone.
+    /// The text for a player. If the table waits for the player: everything since its last text. If the
+    /// table waits for the other: `_`, and the text is kept for later. Once the table is over: the last
+    /// text followed by a dot, and from then on only the dot.
     pub fn tell(&mut self, player: Player) -> String {
         if self.turn() == Some(player.other()) {
             return WAITING.into();
@@ -239,7 +237,7 @@ impl Table {
         news
     }
 
-    /// The score as a player is shown it: the opponent's tricks, a colon, the player's own.
+    /// The score for a player: the opponent's tricks, a colon, and the player's own.
     pub fn score_for(&self, player: Player) -> String {
         alloc::format!("{}:{}", self.tricks(player.other()), self.tricks(player))
     }

@@ -1,12 +1,12 @@
 //! Wojna deklarowana, "declared war": a card game for four, between war and poker.
 //!
-//! Everybody has a face-down pile and peeks at the front card only. Auctions say how many cards it
-//! takes to have that card compared; the highest takes all. A match is a number of deals between
-//! the same bots; whoever keeps its cards longest gets most points.
+//! Every bot has a face-down pile and peeks at its front card only. An auction decides how many cards it
+//! costs to have this card compared; the highest card takes all. A match is a number of deals between
+//! the same bots; the bot that keeps its cards longest gets the most points.
 //!
-//! [`Deal`] has the rules of the cards and knows no text; [`Match`] tells the bots about it, asks
-//! them, and counts. A bot that forfeits is dead for the rest of the match: its seat passes, pays
-//! what the rules demand, and earns nothing any more.
+//! [`Deal`] has the rules of the cards and knows no text; [`Match`] sends commands to the bots and
+//! counts points. A bot that forfeits is dead for the rest of the match: its seat passes, pays what
+//! the rules demand, and gets no more points.
 //!
 //! Source: "Wojna deklarowana", whose sections are quoted by their Polish titles.
 
@@ -46,13 +46,13 @@ use time_settings::SeatClock;
 /// What is played, and with how much time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Params {
-    /// How many deals a match has.
+    /// The number of deals of a match.
     pub deals: u32,
     /// The cards that are dealt.
     pub deck: Deck,
-    /// The clock, set anew for each deal.
+    /// The clock, which restarts in each deal.
     pub clock: TimeSettings,
-    /// How many bots play: exactly so many.
+    /// The exact number of seats.
     pub seats: usize,
 }
 
