@@ -1,10 +1,9 @@
-//! Connections to our ports: how many there may be, which makes room for a new one, and how long
-//! each may keep us waiting.
+//! Limits the connections to a port, and how long a client may stall.
 //!
-//! Every connection costs a file descriptor and some memory. When all are taken and a new one comes,
-//! the one that has waited longest without a request is ended; one with requests is ended only if
-//! there is none without, and never if it has shown a valid token. So holding connections open keeps
-//! no other caller out, and ends no worker's stream.
+//! Every connection costs a file descriptor and some memory. At the limit, a new connection replaces
+//! the one that has been idle longest. A connection with requests is replaced only if none is idle,
+//! and never if it has shown a valid token. So open connections lock out no other client, and no
+//! worker's stream is closed.
 
 use std::collections::HashMap;
 use std::io;
@@ -20,25 +19,25 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
 use tokio::time::{Sleep, sleep};
 
-/// Connections of a port at most, if the system lets us have so many files open.
-const MOST: u64 = 4096;
-/// How long a reader may take nothing of an answer.
-const STALL: Duration = Duration::from_secs(30);
-/// How long it is waited before a connection is taken when no file descriptor is left.
-const NO_ROOM: Duration = Duration::from_millis(100);
+/// Maximum number of connections to a port, if the limit of open files allows it.
+const MAX_CONNECTIONS: u64 = 4096;
+/// How long a client may read nothing of a response.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
+/// The delay before the next accept when no file descriptor is left.
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 
-/// A connection, as far as it matters to the others.
+/// The state of a connection.
 #[derive(Debug)]
 struct Known {
-    /// Requests that are being answered.
+    /// The number of open requests.
     requests: usize,
-    /// Whether there ever was one.
+    /// Whether it ever had a request.
     used: bool,
-    /// Whether one of them came with a valid token.
+    /// Whether a request had a valid token.
     trusted: bool,
-    /// When `requests` began or ceased to be 0.
+    /// Since when it has been idle or busy.
     since: Instant,
-    /// Ends it.
+    /// Closes it.
     close: oneshot::Sender<()>,
 }
 
@@ -56,11 +55,11 @@ struct Numbered {
 }
 
 impl ConnectionLimiter {
-    /// Allows connections to take one file in `part` of those that this process may open: the rest
-    /// is for the database, records and the other port.
+    /// Allows connections one in `part` of the files that this process may open. The rest is for the
+    /// database, records and the other port.
     pub(crate) fn new(part: u64) -> Arc<Self> {
         let files = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
-        let most = usize::try_from((files / part).clamp(16, MOST)).unwrap_or(usize::MAX);
+        let most = usize::try_from((files / part).clamp(16, MAX_CONNECTIONS)).unwrap_or(usize::MAX);
         Arc::new(Self { most, known: Mutex::default() })
     }
 
@@ -68,8 +67,7 @@ impl ConnectionLimiter {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The next connection for which there is room, and what says when it is to be ended, because it
-    /// makes room.
+    /// Accepts the next connection. The receiver fires when the connection must close to make room.
     pub(crate) async fn accept(
         self: &Arc<Self>,
         listener: &TcpListener,
@@ -78,10 +76,10 @@ impl ConnectionLimiter {
             match listener.accept().await {
                 Ok((stream, peer)) => {
                     if self.is_full() && !self.make_room() {
-                        tracing::warn!(most = self.most, "a connection is refused: all are in use");
+                        tracing::warn!(max = self.most, "connection refused: all are in use");
                         continue;
                     }
-                    // A few bytes of a stream are not to wait for more.
+                    // Small messages of a stream are sent at once.
                     drop(stream.set_nodelay(true));
                     let (connection, closed) = self.enter();
                     let end = Box::pin(std::future::pending());
@@ -89,9 +87,9 @@ impl ConnectionLimiter {
                 }
                 Err(error) if is_theirs(&error) => {}
                 Err(error) => {
-                    tracing::warn!(%error, "no connection can be taken; trying again");
+                    tracing::warn!(%error, "cannot accept a connection; retrying");
                     self.make_room();
-                    sleep(NO_ROOM).await;
+                    sleep(ACCEPT_RETRY_DELAY).await;
                 }
             }
         }
@@ -112,7 +110,7 @@ impl ConnectionLimiter {
         (Arc::new(Connection { number, limiter: Arc::clone(self) }), closed)
     }
 
-    /// Ends the connection that can be missed most easily; whether there was one.
+    /// Closes the least useful connection. Returns whether there was one.
     fn make_room(&self) -> bool {
         let mut known = self.known();
         let ends = known.connections.iter().filter(|(_, one)| one.requests == 0 || !one.trusted);
@@ -126,13 +124,13 @@ impl ConnectionLimiter {
     }
 }
 
-/// Whether a connection broke before it was taken.
+/// Whether a connection broke before it was accepted.
 fn is_theirs(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
     [ConnectionAborted, ConnectionRefused, ConnectionReset].contains(&error.kind())
 }
 
-/// One connection, until it is dropped.
+/// A connection. It is unregistered when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Connection {
     number: u64,
@@ -144,7 +142,7 @@ impl Connection {
         self.limiter.known().connections.get_mut(&self.number).map(change)
     }
 
-    /// A request begins; it ends when what is returned is dropped.
+    /// Starts a request. It ends when the returned value is dropped.
     pub(crate) fn begin(self: &Arc<Self>) -> ActiveRequest {
         self.change(|known| {
             if known.requests == 0 {
@@ -156,12 +154,12 @@ impl Connection {
         ActiveRequest(Arc::clone(self))
     }
 
-    /// A request came with a valid token.
+    /// Records that a request had a valid token.
     pub(crate) fn trust(&self) {
         self.change(|known| known.trusted = true);
     }
 
-    /// Closes it, also in the middle of a request.
+    /// Closes the connection, even during a request.
     pub(crate) fn close(&self) {
         if let Some(ended) = self.limiter.known().connections.remove(&self.number) {
             // It may have ended by itself.
@@ -169,11 +167,11 @@ impl Connection {
         }
     }
 
-    /// How long it has had no request, and whether it ever had one; nothing while it has.
+    /// How long it has been idle, and whether it ever had a request; `None` while it has one.
     pub(crate) fn idle(&self) -> Option<(Duration, bool)> {
         let idle =
             |known: &mut Known| (known.requests == 0).then(|| (known.since.elapsed(), known.used));
-        // One that made room for another is ended anyway.
+        // A connection that made room for another closes anyway.
         self.change(idle).unwrap_or_default()
     }
 }
@@ -184,7 +182,7 @@ impl Drop for Connection {
     }
 }
 
-/// A request that is being answered.
+/// An open request.
 #[derive(Debug)]
 pub(crate) struct ActiveRequest(Arc<Connection>);
 
@@ -199,26 +197,26 @@ impl Drop for ActiveRequest {
     }
 }
 
-/// What is read and written over a connection, whose reader has to read.
+/// The stream of a connection, with a write timeout.
 pub(crate) struct LimitedStream {
     stream: TcpStream,
     /// The other end.
     pub(crate) peer: SocketAddr,
-    /// Its place among the others.
+    /// Its registration.
     pub(crate) connection: Arc<Connection>,
-    /// Runs while the reader takes nothing.
+    /// Runs while the client reads nothing.
     timer: Option<Pin<Box<Sleep>>>,
-    /// Says why nothing more is read.
+    /// Completes with the reason why reading ends.
     end: Pin<Box<dyn Future<Output = io::Error> + Send>>,
 }
 
 impl LimitedStream {
-    /// The same, of which nothing more is read once there is a reason.
+    /// Ends reading with an error once a future completes.
     pub(crate) fn until(self, end: impl Future<Output = io::Error> + Send + 'static) -> Self {
         Self { end: Box::pin(end), ..self }
     }
 
-    /// Looks at the clock while something waits to be read.
+    /// Applies the write timeout.
     fn wait<T>(
         &mut self,
         written: Poll<io::Result<T>>,
@@ -228,8 +226,8 @@ impl LimitedStream {
             self.timer = None;
             return written;
         }
-        let timer = self.timer.get_or_insert_with(|| Box::pin(sleep(STALL)));
-        let stalled = || io::Error::new(io::ErrorKind::TimedOut, "the reader reads nothing");
+        let timer = self.timer.get_or_insert_with(|| Box::pin(sleep(WRITE_TIMEOUT)));
+        let stalled = || io::Error::new(io::ErrorKind::TimedOut, "the client does not read");
         timer.as_mut().poll(context).map(|()| Err(stalled()))
     }
 }
@@ -241,7 +239,7 @@ impl AsyncRead for LimitedStream {
         into: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         if let Poll::Ready(error) = self.end.as_mut().poll(context) {
-            // Whoever asks again is told nothing: the connection is over.
+            // Later reads stay pending: the connection is closing.
             self.end = Box::pin(std::future::pending());
             return Poll::Ready(Err(error));
         }

@@ -1,26 +1,26 @@
-//! What workers report is looked at a second time: workers are not believed.
+//! Audits of matches: workers are not trusted, so a share of their reports is verified.
 //!
 //! # Theory of operation
 //!
-//! When results are counted, the transaction that counts them also writes down which of them are to
-//! be looked at (`queue/audit_selection.rs`): a share of all by the tournament's secret seed, and
-//! every one with a forfeit, a bad answer or a score that stands alone. So no result is counted
-//! without its chance to be chosen, and none is chosen twice.
+//! The transaction that counts results also selects some of them for audits
+//! (`queue/audit_selection.rs`): a share of all matches by the tournament's secret seed, and every
+//! match with a forfeit, a bad answer or an outlying score. So each result is considered exactly
+//! once.
 //!
-//! The leader *recounts*: it takes the record that came with the report, replays it through the
-//! rules, and compares the scores, the forfeits and the hash of the transcript with what was
-//! reported, and the parameters, the seed and the bots with what was planned. It runs no bot, one
-//! record after the other on one thread. A record that gives another result than its report proves
-//! that the worker is broken or lies, and suspends it (`crate::worker_suspension`).
+//! The leader *recounts* matches: it replays the record of a report through the rules, and compares
+//! the scores, forfeits and transcript hash with the report, and the parameters, seed and bots with
+//! the plan. This runs no bot, and handles one record after the other on one thread. A record that
+//! contradicts its report proves that the worker is broken or dishonest, and suspends it
+//! (`crate::worker_suspension`).
 //!
-//! A share of the matches, and those that were to be recounted and have no record, is played once
-//! more by another worker (`match_audit/shadow.rs`).
+//! A share of the matches is played again by another worker, and so are matches selected for a
+//! recount that have no record (`match_audit/shadow_play.rs`).
 //!
 //! When an edition is complete, the results of each worker are compared with those of the others
 //! (`ranking/residual.rs`): once nothing is played, or some minutes later.
 //!
-//! No result is ever changed here. What a suspended worker reported counts until an organiser
-//! declares it void.
+//! Audits change no result. The results of a suspended worker count until an organiser declares them
+//! void.
 
 use std::fmt::Display;
 use std::sync::Arc;
@@ -50,18 +50,18 @@ pub mod worker_review;
 
 use recount::Finding;
 
-/// How often it is looked whether something is to be recounted.
-const LOOK: Duration = Duration::from_millis(500);
-/// How often what is known of all workers is looked at, if nothing new is known here.
-const REVIEW: Duration = Duration::from_secs(5);
-/// How many matches of an edition are compared, about: that takes seconds.
-const MOST_COMPARED: i64 = 50_000;
-/// How long that may be put off for what is played: it takes a processor from it.
-const GIVES_WAY: time::Duration = time::Duration::minutes(10);
-/// So often a record that cannot be read is tried again.
-const MOST_FAULTS: i16 = 20;
+/// The pause between two rounds when there is nothing to recount.
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
+/// How often the audits of all workers are reviewed without a new recount.
+const REVIEW_INTERVAL: Duration = Duration::from_secs(5);
+/// Approximate maximum number of matches in a comparison of workers, which takes seconds.
+const MAX_COMPARED: i64 = 50_000;
+/// How long a comparison is deferred while matches are played: it uses a whole processor.
+const MAX_DEFERRAL: time::Duration = time::Duration::minutes(10);
+/// Maximum number of tries to read a record.
+const MAX_FAULTS: i16 = 20;
 
-/// Why a record is not recounted this time.
+/// Why a match cannot be recounted now.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum AuditError {
     /// The database failed.
@@ -70,7 +70,7 @@ pub(crate) enum AuditError {
     /// The store of records failed.
     #[error("{0}")]
     Store(#[from] StoreError),
-    /// It cannot be said what was to be played.
+    /// The plan of the match cannot be read.
     #[error("{0}")]
     Assignment(#[from] AssignmentError),
     /// What was to be played makes no sense.
@@ -78,25 +78,25 @@ pub(crate) enum AuditError {
     Nonsense(String),
 }
 
-/// What a round has done.
+/// The result of an audit round.
 #[derive(Debug, Default)]
 pub(crate) struct AuditRound {
-    /// Records that were dealt with.
+    /// The number of finished recounts.
     pub(crate) recounted: usize,
-    /// Differences: the match, the worker that reported it, what differs.
+    /// Differences: the match, the worker that reported it, and the difference.
     pub(crate) differences: Vec<(MatchId, WorkerId, String)>,
     /// Workers that were suspended.
     pub(crate) suspended: Vec<SuspendedWorker>,
 }
 
-/// Recounts, and suspends workers. The leader does so; several at once do no harm.
+/// Recounts matches and suspends workers. The leader does so; several at once do no harm.
 #[derive(Debug)]
 pub(crate) struct Auditor {
     pool: PgPool,
     store: Option<RecordStore>,
     assignments: Arc<AssignmentBuilder>,
     clock: Clock,
-    /// When it was looked last whether workers are to be suspended.
+    /// The time of the last review of workers.
     reviewed_at: Option<Instant>,
 }
 
@@ -111,19 +111,19 @@ impl Auditor {
         Self { pool, store, assignments, clock, reviewed_at: None }
     }
 
-    /// Works round after round and hands over what each did. It may be dropped at any moment.
+    /// Runs rounds without end, and calls `done` with their results. Cancel safe.
     pub(crate) async fn run(&mut self, mut done: impl FnMut(Result<AuditRound>)) {
         loop {
             let round = self.round().await;
             let idle = round.as_ref().map_or(true, |round| round.recounted == 0);
             done(round);
             if idle {
-                tokio::time::sleep(LOOK).await;
+                tokio::time::sleep(POLL_INTERVAL).await;
             }
         }
     }
 
-    /// Recounts some records, and suspends the workers that are proven wrong.
+    /// Recounts some matches, and suspends workers.
     pub(crate) async fn round(&mut self) -> Result<AuditRound> {
         let mut round = AuditRound::default();
         for waiting in match_audits::waiting_recounts(&self.pool).await? {
@@ -139,11 +139,11 @@ impl Auditor {
             }
         }
         let compared = self.check_residuals().await?;
-        // Second plays may have been reported to another coordinator, so it also looks every few
-        // seconds.
+        // Shadow matches may have been reported to another coordinator, so reviews also happen every
+        // few seconds.
         if round.recounted > 0
             || compared
-            || self.reviewed_at.is_none_or(|at| at.elapsed() > REVIEW)
+            || self.reviewed_at.is_none_or(|at| at.elapsed() > REVIEW_INTERVAL)
         {
             round.suspended = worker_review::review(&self.pool, self.clock.now()).await?;
             self.reviewed_at = Some(Instant::now());
@@ -151,10 +151,10 @@ impl Auditor {
         Ok(round)
     }
 
-    /// Compares what workers reported of an edition that has become complete: whether there was one
-    /// for which it is time.
+    /// Compares the results of workers in a complete edition. Returns whether there was one to
+    /// compare.
     async fn check_residuals(&self) -> Result<bool> {
-        let waited = self.clock.now() - GIVES_WAY;
+        let waited = self.clock.now() - MAX_DEFERRAL;
         let Some(edition) = worker_stats::unchecked(&self.pool, waited).await? else {
             return Ok(false);
         };
@@ -172,14 +172,14 @@ impl Auditor {
             Err(Error::RowNotFound) => 0,
             Err(error) => return Err(error),
         };
-        let answers = worker_stats::answers(&mut *db, edition, salt, MOST_COMPARED).await?;
+        let answers = worker_stats::answers(&mut *db, edition, salt, MAX_COMPARED).await?;
         let residuals = residual::residuals(&answers, &untrusted, worker_review::IMPROBABLE);
         worker_stats::keep_residuals(&mut *db, edition, &residuals, self.clock.now()).await?;
         transaction.commit().await?;
         Ok(true)
     }
 
-    /// Stores what a recount came to.
+    /// Stores the result of a recount.
     async fn end(
         &self,
         id: MatchId,
@@ -198,7 +198,7 @@ impl Auditor {
         Ok(())
     }
 
-    /// Leaves a record for later which cannot be read now; not for ever.
+    /// Defers a recount that is not possible now, up to [`MAX_FAULTS`] times.
     async fn put_off(
         &self,
         waiting: Waiting,
@@ -207,7 +207,7 @@ impl Auditor {
     ) -> Result<()> {
         let Waiting { id, faults } = waiting;
         tracing::warn!(%id, %error, "a record cannot be recounted");
-        if faults < MOST_FAULTS {
+        if faults < MAX_FAULTS {
             return match_audits::put_off(&self.pool, id).await;
         }
         self.end(id, AuditState::Skipped, Some(error.to_string()), round).await
@@ -245,7 +245,7 @@ impl Auditor {
         )
     }
 
-    /// The record of a match, from wherever it is.
+    /// The record of a match, from the database or the record store.
     async fn record(&self, id: MatchId) -> Result<Option<Vec<u8>>, AuditError> {
         let Some(found) = records::find(&self.pool, id).await? else { return Ok(None) };
         let Slice { pack, start, length } = match found.record {
@@ -259,7 +259,7 @@ impl Auditor {
     }
 }
 
-/// What was to be played, and by which clock.
+/// The planned match, and its clock.
 async fn planned(
     pool: &PgPool,
     assignments: &AssignmentBuilder,
@@ -277,7 +277,7 @@ async fn planned(
     Ok((settings.clock, due))
 }
 
-/// Recounts on a thread that may take its time.
+/// Recounts on a blocking thread.
 async fn compare(
     games: Games,
     record: Vec<u8>,
@@ -286,6 +286,6 @@ async fn compare(
 ) -> Finding {
     let work = move || recount::recount(&games, &record, &planned, (&reported.0, &reported.1));
     let found = tokio::task::spawn_blocking(work).await;
-    // Only rules that meet what they never should can panic.
+    // A panic means that the rules met an impossible state.
     found.unwrap_or_else(|_| Finding::Disagreed("the rules cannot replay it".to_owned()))
 }

@@ -1,11 +1,11 @@
-//! Whether the faults of an edition follow a bot around. Pure: no database, no clock.
+//! Attributes the faults of an edition to bots. Pure: no database, no clock.
 //!
-//! A fault alone accuses each bot of its match, and the worker. What tells them apart are the other
-//! matches: a *suspect* is a bot that several faulty matches have in common, and no other bot. It is
-//! blamed by a worker that plays well without suspects and fails much more often with this one, and
-//! cleared by a worker that plays it without a fault; it has to fail on several workers, where there
-//! are several. A worker that fails with all bots makes all of
-//! them suspects, plays nothing well without suspects, and so blames none.
+//! A single fault may be caused by any bot of its match, or by the worker. Other matches tell which:
+//! a *suspect* is the only bot that several faulty matches have in common. A worker *blames* a
+//! suspect if it plays well without suspects and fails much more often with this one; it *clears* a
+//! suspect if it plays with it without a fault. A suspect must fail on several workers, if there are
+//! several. A worker that fails with all bots makes all of them suspects. It plays no match without
+//! suspects, so it blames none.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,29 +16,29 @@ use arbiter_ranking::Entrant;
 
 use crate::db::faults::Attempted;
 
-/// A suspect was in so many different matches with faults, at least.
-const MATCHES: usize = 2;
-/// And in so many faulty attempts.
-const FAULTS: usize = 3;
-/// So many workers have to fail with it, or all there are.
-const WORKERS: usize = 2;
-/// A worker that played so many matches with a bot without a fault clears it.
+/// Minimum number of different faulty matches of a suspect.
+const MIN_MATCHES: usize = 2;
+/// Minimum number of faulty attempts of a suspect.
+const MIN_FAULTS: usize = 3;
+/// Minimum number of workers that fail with a suspect, or all if there are fewer.
+const MIN_WORKERS: usize = 2;
+/// A worker clears a bot with which it played this many matches without a fault.
 const CLEARING: usize = 3;
-/// A worker blames a bot if it fails so many times as often with it as without suspects.
+/// A worker blames a bot if it fails this many times as often with it as without suspects, ...
 const TIMES: usize = 4;
-/// And in at least one of so many of its attempts with the bot.
+/// ... and in at least one of this many attempts with it.
 const SHARE: usize = 10;
 
-/// A bot that faults follow around.
+/// A bot that causes faults.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FaultyBot {
     /// Its number in the edition.
     pub entrant: Entrant,
-    /// How many attempts with it failed.
+    /// The number of failed attempts with it.
     pub faults: usize,
-    /// In how many different matches.
+    /// The number of different matches among them.
     pub matches: usize,
-    /// On how many workers.
+    /// The number of workers among them.
     pub workers: usize,
 }
 
@@ -54,12 +54,12 @@ impl fmt::Display for FaultyBot {
     }
 }
 
-/// The bots that these faults follow around, given the matches that were played meanwhile.
+/// The bots that cause these faults, given the matches that were played meanwhile.
 pub fn attribute_faults(faults: &[Attempted], played: &[Attempted]) -> Vec<FaultyBot> {
     let suspects = suspects(faults);
     let everywhere: BTreeSet<_> =
         faults.iter().chain(played).map(|attempt| attempt.worker).collect();
-    let needed = WORKERS.min(everywhere.len());
+    let needed = MIN_WORKERS.min(everywhere.len());
     let blamed = suspects.iter().filter_map(|entrant| {
         let counts = everywhere
             .iter()
@@ -81,9 +81,8 @@ fn blamed(entrant: Entrant, faults: &[Attempted]) -> FaultyBot {
     FaultyBot { entrant, faults: own.len(), matches: matches.len(), workers: workers.len() }
 }
 
-/// The bots that several faulty matches have in common, each without another bot that has sat in all
-/// of the same ones: first the one with the most, then the one with the most of what it does not
-/// explain, and so on.
+/// The suspects: first the bot with the most faulty matches, then the bot with the most of those
+/// that the first does not explain, and so on.
 fn suspects(faults: &[Attempted]) -> BTreeSet<Entrant> {
     let mut suspects = BTreeSet::new();
     let mut unexplained: Vec<_> = faults.iter().collect();
@@ -94,7 +93,7 @@ fn suspects(faults: &[Attempted]) -> BTreeSet<Entrant> {
     suspects
 }
 
-/// The bot that the most of these faulty matches have in common, if they are several.
+/// The bot with the most of these faulty matches, if it is the only one in all of them.
 fn suspect(faults: &[&Attempted]) -> Option<Entrant> {
     let mut attempts: BTreeMap<Entrant, Vec<&Attempted>> = BTreeMap::new();
     for fault in faults {
@@ -109,13 +108,13 @@ fn suspect(faults: &[&Attempted]) -> Option<Entrant> {
         !others.any(|other| own.iter().all(|fault| fault.seats.0.contains(other)))
     };
     let suspected = attempts.iter().filter(|(entrant, own)| {
-        own.len() >= FAULTS && matches(own) >= MATCHES && alone(**entrant, own)
+        own.len() >= MIN_FAULTS && matches(own) >= MIN_MATCHES && alone(**entrant, own)
     });
     let most = suspected.max_by_key(|(entrant, own)| (matches(own), Reverse(**entrant)));
     most.map(|(entrant, _)| *entrant)
 }
 
-/// What a worker made of its matches with a bot, and of those without suspects.
+/// The attempts of a worker with a bot, and without suspects.
 #[derive(Debug, Default)]
 struct WorkerCounts {
     failed_with: usize,
@@ -158,7 +157,7 @@ impl WorkerCounts {
         self.failed_with > 0 && self.failed_with * SHARE >= self.failed_with + self.played_with
     }
 
-    /// It fails with the bot, and has tried nothing without suspects: it says nothing against others.
+    /// Whether it fails with the bot, and made no attempt without suspects.
     fn fails_alone(&self) -> bool {
         self.fails() && self.played_without == 0 && self.failed_without == 0
     }

@@ -1,4 +1,4 @@
-//! A record replayed through the rules, and compared with what was planned and reported: pure.
+//! Replays a record through the rules, and compares it with the plan and the report. Pure.
 
 use std::fmt::Debug;
 use std::io::{BufReader, Read as _};
@@ -9,51 +9,52 @@ use arbiter_replay::{Difference, Verified, verify};
 
 use crate::db::results::MatchResult;
 
-/// The longest record that is replayed, in bytes of text. A match's output ends at 16 MiB a bot,
+/// Maximum length of a record, in bytes of text. The output of a bot is limited to 16 MiB a match,
 /// and a byte takes at most six characters of JSON.
-const LONGEST: u64 = 512 << 20;
-/// The largest window that a compressed record may ask for, as a power of two: 8 MiB. Workers use
-/// less.
-const WINDOW: u32 = 23;
-/// So much of a difference is shown, in characters.
-const SHOWN: usize = 500;
+const MAX_RECORD_LEN: u64 = 512 << 20;
+/// Maximum zstd window of a record, as a power of two: 8 MiB. Our workers use less.
+const MAX_WINDOW_LOG: u32 = 23;
+/// Maximum length of the description of a difference, in characters.
+const MAX_DESCRIPTION_LEN: usize = 500;
 
-/// What a recount has found.
+/// The result of a recount.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Finding {
-    /// The record gives what was reported.
+    /// Record and report agree.
     Agreed,
-    /// It does not: what differs.
+    /// They differ, as described.
     Disagreed(String),
-    /// It is no record: why.
+    /// The record is invalid, as described.
     Unreadable(String),
 }
 
 /// Replays a compressed record.
 ///
 /// # Errors
-/// What was found instead of a record of a match that followed the rules.
+/// The finding, if the record is invalid or breaks the rules.
 pub(crate) fn replay(games: &Games, record: &[u8]) -> Result<Verified, Finding> {
     let unreadable = |error: std::io::Error| Finding::Unreadable(error.to_string());
     let mut text = zstd::Decoder::new(record).map_err(unreadable)?;
-    text.window_log_max(WINDOW).map_err(unreadable)?;
-    verify(games, BufReader::new(text.take(LONGEST))).map_err(|difference| match difference {
-        Difference::Unreadable(_) | Difference::Line { line: 1, .. } => {
-            Finding::Unreadable(shown(&difference))
-        }
-        Difference::Line { .. } => Finding::Disagreed(shown(&difference)),
-    })
+    text.window_log_max(MAX_WINDOW_LOG).map_err(unreadable)?;
+    verify(games, BufReader::new(text.take(MAX_RECORD_LEN))).map_err(
+        |difference| match difference {
+            Difference::Unreadable(_) | Difference::Line { line: 1, .. } => {
+                Finding::Unreadable(shown(&difference))
+            }
+            Difference::Line { .. } => Finding::Disagreed(shown(&difference)),
+        },
+    )
 }
 
-/// A difference for people: it may quote what a worker made up.
+/// A description of a difference, shortened and made printable: it may quote a dishonest worker.
 fn shown(difference: &Difference) -> String {
     let text = difference.to_string();
     let printable = |c: char| if c.is_control() { ' ' } else { c };
-    text.chars().take(SHOWN).map(printable).collect()
+    text.chars().take(MAX_DESCRIPTION_LEN).map(printable).collect()
 }
 
-/// Replays the compressed record of a match, and compares it with what was planned, by which clock,
-/// and with what was reported.
+/// Replays the compressed record of a match, and compares it with the planned match, its clock and
+/// the report.
 pub(crate) fn recount(
     games: &Games,
     record: &[u8],
@@ -67,7 +68,7 @@ pub(crate) fn recount(
     found.map_or(Finding::Agreed, Finding::Disagreed)
 }
 
-/// The first difference between a record and what was planned and reported.
+/// The first difference of a record from the plan and the report.
 fn difference(
     verified: &Verified,
     (clock, due): (ClockRules, &MatchAssignment<Params>),
@@ -93,7 +94,7 @@ fn difference(
         })
 }
 
-/// How a result differs from what was reported.
+/// The first difference of a result from the report.
 fn result(standings: &[SeatResult], reported: &MatchResult) -> Option<String> {
     let scores: Vec<i64> =
         standings.iter().flat_map(|standing| standing.score.0.iter().copied()).collect();
@@ -107,7 +108,7 @@ fn result(standings: &[SeatResult], reported: &MatchResult) -> Option<String> {
         .or_else(|| unlike("bad answers", &bad, &told_bad))
 }
 
-/// That something differs, in words.
+/// A description of a difference, if there is one.
 fn unlike<T: PartialEq + Debug>(what: &str, recorded: &T, due: &T) -> Option<String> {
     (recorded != due).then(|| format!("{what}: the record gives {recorded:?}, not {due:?}"))
 }

@@ -1,15 +1,13 @@
 //! Shadow matches: some matches are played again by another worker, and both plays are compared.
 //!
-//! The second play is leased by the same messages as a lot, under a lease that is told from a lot's
-//! by its edition ([`arbiter_proto::ids::Lease::shadow`]); the queue of lots knows nothing of it. So
-//! its result can never count, and a coordinator that does not know of shadow matches takes its
-//! report for late.
+//! A shadow match is leased by the same messages as a lot; the edition in its lease marks it
+//! ([`arbiter_proto::ids::Lease::shadow`]). It is not in the queue of lots, so its result cannot
+//! count, and a coordinator without support for shadow matches refuses its report as late.
 //!
-//! Bots that are deterministic say the same both times. Which are is not known beforehand: a bot is
-//! taken for steady if it said the same in other matches that two other workers played, and never
-//! anything else with any two other workers. Where only steady bots played and the transcripts
-//! differ all the same, one of the two workers is to blame, and the one that differs from several
-//! others is.
+//! Deterministic bots reply the same both times. Which bots are deterministic is not known
+//! beforehand: a bot is *steady* if it replied the same in matches that two other workers played, and
+//! never differently with any two other workers. If only steady bots played and the transcripts
+//! still differ, one of the two workers is dishonest: the one that differs from several others.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,12 +26,12 @@ use crate::queue::{Report, Verdict};
 use crate::tournament::lot_assignment::AssignmentBuilder;
 use crate::worker_suspension;
 
-/// So many differences between steady bots make a worker suspect, ...
-const FEWEST: usize = 3;
-/// ... if they are with so many other workers.
-const PARTNERS: usize = 2;
+/// Minimum number of differences between steady bots that make a worker suspect, ...
+const MIN_DIFFERENCES: usize = 3;
+/// ... and of other workers from which it differs.
+const MIN_PARTNERS: usize = 2;
 
-/// How a second play differs from the first, if it does: in words, the most telling first.
+/// The most telling difference between the two plays, if there is one.
 pub(crate) fn difference(first: &MatchResult, second: &MatchResult) -> Option<String> {
     let seats = || 0..usize::from(MAX_SEATS);
     let clock = Some(Forfeit::Clock);
@@ -56,8 +54,8 @@ pub(crate) fn difference(first: &MatchResult, second: &MatchResult) -> Option<St
     (first.transcript != second.transcript).then(|| "the transcripts differ".to_owned())
 }
 
-/// Compares the second play of a match with the first one, and says what becomes of its report. A
-/// second play whose own record does not give what it reports suspends its worker.
+/// Compares the second play of a match with the first, and returns the status of its report. If the
+/// record of the second play contradicts its report, its worker is suspended.
 pub(crate) async fn judge(
     pool: &PgPool,
     assignments: &AssignmentBuilder,
@@ -68,7 +66,7 @@ pub(crate) async fn judge(
     let (Some(id), [second]) = (lease.shadow(), &report.results[..]) else {
         return Ok(Verdict::Malformed);
     };
-    // Nothing is replayed for a worker that was not asked.
+    // Nothing is replayed for a worker without the lease.
     if !shadows::is_held(pool, *lease, *worker).await? {
         return Ok(Verdict::Late);
     }
@@ -93,7 +91,7 @@ pub(crate) async fn judge(
     Ok(if ended { Verdict::Accepted } else { Verdict::Late })
 }
 
-/// What the record of a second play does not give of what was reported, if it came with one.
+/// The contradiction between a second play's report and its record, if it has one.
 async fn proven_false(
     pool: &PgPool,
     assignments: &AssignmentBuilder,
@@ -110,23 +108,23 @@ async fn proven_false(
     })
 }
 
-/// What speaks against a worker.
+/// The evidence against a worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Accused {
     /// The worker.
     pub worker: WorkerId,
     /// Matches of steady bots in which it differs from others.
     pub differences: usize,
-    /// From how many others: the workers of one token are one.
+    /// The number of others; workers with the same token count as one.
     pub others: usize,
 }
 
-/// The workers to blame for differences, beside those that are suspended already.
+/// The dishonest workers by these comparisons, without those that are suspended already.
 pub fn accuse(compared: &[Played], suspended: &BTreeSet<WorkerId>) -> Vec<Accused> {
     let parties = Parties::of(compared);
     let mut out = suspended.clone();
     let mut accused = Vec::new();
-    // One after the other: a difference with a worker that is to blame speaks against nobody else.
+    // One after the other: differences with a dishonest worker are no evidence against others.
     while let Some(found) = most_suspect(compared, &parties, &out) {
         out.insert(found.worker);
         accused.push(found);
@@ -134,8 +132,8 @@ pub fn accuse(compared: &[Played], suspended: &BTreeSet<WorkerId>) -> Vec<Accuse
     accused
 }
 
-/// Workers that may act together: those of one token. Where all have the same token, its owner
-/// trusts them all, and each speaks for itself.
+/// Workers that may act together: those with the same token. If all workers have the same token, its
+/// owner trusts them all, and each is a party of its own.
 #[derive(Debug)]
 struct Parties(BTreeMap<WorkerId, i32>);
 
@@ -185,18 +183,19 @@ fn most_suspect(
         Accused { worker, differences: with.len(), others: others.len() }
     });
     let weight = |found: &Accused| (found.others, found.differences);
-    let mut most: Vec<_> =
-        weighed.filter(|found| found.differences >= FEWEST && found.others >= PARTNERS).collect();
+    let mut most: Vec<_> = weighed
+        .filter(|found| found.differences >= MIN_DIFFERENCES && found.others >= MIN_PARTNERS)
+        .collect();
     most.sort_by_key(|found| std::cmp::Reverse(weight(found)));
     match &most[..] {
-        // Where two are equally suspect, nobody can say which it is.
+        // Of two equally suspect workers either may be honest.
         [first, second, ..] if weight(first) == weight(second) => None,
         [first, ..] => Some(first.clone()),
         [] => None,
     }
 }
 
-/// The bots that always said the same when two workers of other parties played them, and at least
+/// The bots that always replied the same when two workers of other parties played them, at least
 /// once.
 fn steady_without(compared: &[&Played], parties: &Parties, worker: WorkerId) -> BTreeSet<i32> {
     let mut bots: BTreeMap<i32, bool> = BTreeMap::new();
@@ -233,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn who_differs_from_several_others_is_to_blame() {
+    fn a_worker_that_differs_from_several_others_is_accused() {
         let honest = played(ANN, BEN, true, [1, 2]);
         let with_ann = played(EVE, ANN, false, [1, 2]);
         let with_ben = played(BEN, EVE, false, [1, 2]);
@@ -249,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn bots_that_differ_with_anybody_speak_against_nobody() {
+    fn bots_that_are_not_steady_accuse_no_worker() {
         let differences = [
             played(EVE, ANN, false, [1, 2]),
             played(EVE, BEN, false, [1, 2]),
@@ -291,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn where_all_have_one_token_each_worker_speaks_for_itself() {
+    fn workers_with_one_common_token_are_separate_witnesses() {
         let mut compared = vec![
             played(ANN, BEN, true, [1, 2]),
             played(EVE, ANN, false, [1, 2]),

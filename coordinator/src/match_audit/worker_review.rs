@@ -1,5 +1,5 @@
-//! Which workers are suspended for what was found of them: records that disagree with their reports,
-//! improbable results, other results than other workers had.
+//! Suspends workers for the findings of audits: records that contradict reports, improbable results,
+//! and differences from other workers.
 
 use sqlx::{PgPool, Result};
 use time::OffsetDateTime;
@@ -10,11 +10,12 @@ use crate::db::worker_stats::{self, Unlikely};
 use crate::db::{shadows, suspensions};
 use crate::worker_suspension::{SuspendedWorker, suspend};
 
-/// A worker of ours packs no record that cannot be unpacked; a disk may break one, but not several.
-const MOST_UNREADABLE: i64 = 3;
+/// This many unreadable records suspend a worker. Our workers write readable records; a faulty disk
+/// may damage one, but not several.
+const MAX_UNREADABLE: i64 = 3;
 
-/// An honest worker's results are so improbable or more so in one of so many tests: all that were
-/// made in a tournament share this probability (Bonferroni).
+/// The probability that an honest worker is suspended. All tests of a tournament share it
+/// (Bonferroni).
 pub(crate) const IMPROBABLE: f64 = 0.001;
 
 /// Suspends the workers over a bound, and returns them.
@@ -44,7 +45,7 @@ pub async fn review(pool: &PgPool, now: OffsetDateTime) -> Result<Vec<SuspendedW
     Ok(suspended)
 }
 
-/// Why a worker is to be suspended for what recounts have shown of it, if it is.
+/// The reason to suspend a worker by its recounts, if there is one.
 fn verdict(found: &Recounted) -> Option<String> {
     let Recounted { disagreed, unreadable, example, .. } = found;
     if *disagreed > 0 {
@@ -53,11 +54,11 @@ fn verdict(found: &Recounted) -> Option<String> {
             "{disagreed} {records} not give the result that it reported; match {example}"
         ));
     }
-    (*unreadable >= MOST_UNREADABLE)
+    (*unreadable >= MAX_UNREADABLE)
         .then(|| format!("{unreadable} of its records cannot be read; match {example}"))
 }
 
-/// Why a worker is to be suspended for results that are improbable, if it is.
+/// The reason to suspend a worker for improbable results, if there is one.
 #[expect(clippy::cast_precision_loss, reason = "there are fewer than 2^53 tests")]
 fn improbable(found: &Unlikely) -> Option<String> {
     let Unlikely { edition, p, tests, .. } = found;
@@ -81,14 +82,14 @@ mod tests {
     }
 
     #[test]
-    fn the_more_tests_are_made_the_less_probable_a_result_has_to_be() {
+    fn the_threshold_falls_with_the_number_of_tests() {
         let found = |p, tests| Unlikely { worker: WorkerId(1), edition: 7, p, tests };
         assert_eq!(improbable(&found(0.0004, 3)), None);
         assert!(improbable(&found(0.0003, 3)).unwrap().contains("p = 3.0e-4, one of 3 tests"));
     }
 
     #[test]
-    fn a_single_false_record_is_proof_and_unreadable_ones_are_not_at_first() {
+    fn one_false_record_or_three_unreadable_ones_suspend_a_worker() {
         assert_eq!(verdict(&found(0, 2)), None);
         let reason = verdict(&found(1, 0)).unwrap();
         assert!(reason.starts_with("1 record does not give the result"), "{reason}");

@@ -1,4 +1,4 @@
-//! `[audit]`: how much of what workers report is looked at a second time.
+//! `[audit]`: the shares of matches that are audited.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::Value;
 use thiserror::Error;
 
-/// How much of what workers report is looked at a second time.
+/// The shares of matches that are audited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Audit {
@@ -19,13 +19,13 @@ pub struct Audit {
 }
 
 impl Audit {
-    /// What official tournaments have.
+    /// The policy of official tournaments.
     pub const OFFICIAL: Self = Self { replay: Share::percent(5), shadow: Share::percent(1) };
 
-    /// The settings in a stored tournament file, without reading the rest of it.
+    /// Reads the policy in a stored tournament file, without the rest of it.
     ///
     /// # Errors
-    /// If they were stored by another program.
+    /// If another version of the program stored it.
     pub fn stored(settings: &Value) -> Result<Self, serde_json::Error> {
         settings.get("audit").map_or(Ok(Self::OFFICIAL), Self::deserialize)
     }
@@ -35,7 +35,7 @@ impl Audit {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Share(u16);
 
-/// A text that is no share.
+/// A text that is not a share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("write a share from \"0%\" to \"100%\" with at most two decimals, as in \"5%\"")]
 pub struct ShareError;
@@ -44,18 +44,18 @@ impl Share {
     /// All matches.
     pub const ALL: Self = Self::percent(100);
 
-    /// So many in a hundred; all of them, if it is more than a hundred.
+    /// A percentage; at most 100.
     pub const fn percent(percent: u8) -> Self {
         let percent = if percent > 100 { 100 } else { percent };
         Self(percent as u16 * 100)
     }
 
-    /// So many in ten thousand.
+    /// The share in ten-thousandths.
     pub fn of_ten_thousand(self) -> u16 {
         self.0
     }
 
-    /// Whether it is nothing at all.
+    /// Whether it is 0.
     pub fn is_none(self) -> bool {
         self.0 == 0
     }
@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shares_are_read_as_they_are_written() {
+    fn shares_are_parsed_and_formatted() {
         for (text, hundredths) in [("0%", 0), ("5%", 500), ("0.25%", 25), ("12.5%", 1250)] {
             let share: Share = text.parse().unwrap();
             assert_eq!((share.of_ten_thousand(), share.to_string()), (hundredths, text.to_owned()));

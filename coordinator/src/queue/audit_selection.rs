@@ -1,8 +1,8 @@
-//! Which matches are looked at a second time.
+//! Selects matches for audits.
 //!
-//! Whether a match is among the settable share follows from the tournament's secret seed and the
-//! match alone, so that no worker can know it beforehand and anybody can check it once the seed is
-//! published. What is recounted besides follows from the result.
+//! The configured share is drawn from the tournament's secret seed and the match's name, so no worker
+//! can predict it, and everyone can verify it once the seed is published. Other matches are selected
+//! by their results.
 
 use std::collections::BTreeSet;
 
@@ -16,12 +16,12 @@ use crate::db::match_audits::{self, AuditKind, Chosen};
 use crate::db::results::Played;
 use crate::db::tournaments;
 
-/// How many results have to be counted together before one of them can be called odd.
-const FEWEST: usize = 20;
-/// Shares are counted in ten-thousandths.
+/// Outliers are selected only among at least this many results.
+const MIN_RESULTS: usize = 20;
+/// Shares are in ten-thousandths.
 const WHOLE: u64 = 10_000;
 
-/// Whether a match is among this share of all matches of its tournament.
+/// Whether a match is in this share of all matches of its tournament.
 pub fn is_in_share(seed: Seed, kind: AuditKind, id: MatchId, share: Share) -> bool {
     if share.is_none() {
         return false;
@@ -31,7 +31,7 @@ pub fn is_in_share(seed: Seed, kind: AuditKind, id: MatchId, share: Share) -> bo
     drawn % WHOLE < u64::from(share.of_ten_thousand())
 }
 
-/// Chooses matches of an edition that are to be looked at, of some that are counted together.
+/// Selects matches for audits among those of an edition that are counted together.
 #[derive(Debug)]
 pub struct Selection {
     seed: Seed,
@@ -44,13 +44,13 @@ pub struct Selection {
 }
 
 impl Selection {
-    /// Of matches of this edition, by the seed of its tournament.
+    /// A selection in this edition, by the seed of its tournament.
     pub fn new(seed: Seed, audit: Audit, edition: EditionId) -> Self {
         let (greatest, least) = (Extreme::default(), Extreme::default());
         Self { seed, audit, edition, seen: 0, greatest, least, chosen: BTreeSet::new() }
     }
 
-    /// Looks at a match that is counted.
+    /// Considers a counted match.
     pub fn see(&mut self, played: &Played) {
         let Self { seed, audit, edition, .. } = *self;
         let number = played.number;
@@ -67,15 +67,15 @@ impl Selection {
             self.least.see(number, negated.max());
         }
         if drawn(AuditKind::Shadow, audit.shadow) {
-            // Bots that play by chance differ from play to play, and both plays must be legal: the
-            // record of the second one is recounted when it is reported.
+            // Random bots differ between the plays, but both plays must be legal. The record of the
+            // second play is recounted when it is reported.
             self.chosen.extend([(number, AuditKind::Shadow), (number, AuditKind::Recount)]);
         }
     }
 
-    /// What is to be looked at.
+    /// The selected matches.
     pub fn end(mut self) -> BTreeSet<(MatchNumber, AuditKind)> {
-        if self.seen >= FEWEST {
+        if self.seen >= MIN_RESULTS {
             let odd = [self.greatest.alone, self.least.alone].into_iter().flatten();
             self.chosen.extend(odd.map(|number| (number, AuditKind::Recount)));
         }
@@ -83,21 +83,21 @@ impl Selection {
     }
 }
 
-/// What chooses the matches to be looked at of those that are being counted; nothing, if none is.
+/// The selection of an edition; `None` if its tournament has no audits.
 pub(super) async fn begin(db: &mut PgConnection, edition: EditionId) -> Result<Option<Selection>> {
     let tournament = match tournaments::of_edition(db, edition).await {
-        // It was dropped.
+        // It was deleted.
         Err(Error::RowNotFound) => return Ok(None),
         found => found?,
     };
-    // What cannot be read was written by a later version, whose leader looks after it.
+    // Unreadable settings are from a later version. A leader of that version does its audits.
     let audit = Audit::stored(&tournament.settings).ok();
     let audit = audit.filter(|audit| !(audit.replay.is_none() && audit.shadow.is_none()));
     Ok(audit.map(|audit| Selection::new(tournament.seed, audit, edition)))
 }
 
-/// Has those matches looked at that were chosen, in the transaction that counts them; `reported_by`
-/// says which worker reported a match and when, unless it was taken over.
+/// Stores the selected matches, in the transaction that counts them. `reported_by` returns the
+/// worker and the time of a report, unless the result is reused.
 pub(super) async fn store(
     db: &mut PgConnection,
     edition: EditionId,
@@ -121,7 +121,7 @@ fn is_irregular(played: &Played) -> bool {
         || played.bad_answers.iter().flatten().any(|count| *count > 0)
 }
 
-/// Of many matches the one whose score stands alone: no other one has so great a number in it.
+/// Finds the one match whose score has the greatest number, if no other match has it.
 #[derive(Debug, Default)]
 struct Extreme {
     most: Option<i64>,
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_are_kept_and_secret() {
+    fn shares_are_exact_and_depend_on_the_seed() {
         let count = |text, kind, percent| {
             let share = Share::percent(percent);
             let id = |number| MatchId { edition: EDITION, number: MatchNumber(number) };
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_irregular_is_recounted_unless_nothing_is() {
+    fn irregular_matches_are_recounted_unless_audits_are_off() {
         let mut counted: Vec<_> = (0..3).map(|number| played(number, [2, 0])).collect();
         counted[1].forfeits = Forfeits(vec![None, Some(Forfeit::Clock)]);
         counted[2].bad_answers = Some(vec![0, 1]);
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_score_that_stands_alone_is_odd() {
+    fn a_unique_extreme_score_is_an_outlier() {
         let seed = Seed::of_text("spring");
         let few = Audit { replay: "0.01%".parse().unwrap(), shadow: Share::percent(0) };
         let mut counted: Vec<_> = (0..20).map(|number| played(number, [5, -5])).collect();

@@ -1,29 +1,28 @@
 //! A session: tables of one player against the house, rebuilt from the cards played so far.
 //!
-//! What is kept of a session is its seed and, for each table, the cards in the order in which they
-//! were played. Everything else follows from that by the rules, at a price far below that of one
-//! card of the house's. So a session survives whatever the server does not, and a request that
-//! fails on its way has changed nothing.
+//! Only the seed of a session and the cards played at each table are stored, in order. The rules
+//! recompute the rest, much faster than the house chooses one card. So a session survives restarts
+//! of the server, and a failed request changes nothing.
 
 use arbiter_games::Seed;
 use arbiter_games::tricks::{Card, DECK, Dealer, Player, TRICKS, Table};
 
 use super::player;
 
-/// In how many worlds the house tries each of its cards: half of what the bot takes, so that twice
-/// as many can play at once. Against the bot that costs about one table of twenty.
+/// In how many sampled deals the house tries each of its cards: half as many as the bot, so that
+/// twice as many players can play at once. Against the bot this loses about one table in twenty.
 const WORLDS: usize = 30;
 
-/// What stands for a mistake in what was played.
+/// The number of an invalid card.
 const MISTAKE: u8 = 36;
 const _: () = assert!(MISTAKE as usize == DECK);
 
-/// The player who came to play.
+/// The client.
 const CALLER: Player = Player::First;
 /// The house.
 const HOUSE: Player = Player::Second;
 
-/// A table, and all that was played at it.
+/// A table, and the cards played at it.
 #[derive(Debug)]
 struct Seated {
     table: Table,
@@ -31,11 +30,11 @@ struct Seated {
     played: Vec<u8>,
 }
 
-/// Tables of one player against the house.
+/// The tables of one player.
 #[derive(Debug)]
 pub(super) struct Session(Vec<Seated>);
 
-/// How many cards there should have been, and were.
+/// A request with the wrong number of cards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct WrongCount {
     pub(super) due: usize,
@@ -43,10 +42,10 @@ pub(super) struct WrongCount {
 }
 
 impl Seated {
-    /// Plays a card that is known by its number.
+    /// Plays a card by its number.
     fn play(&mut self, number: u8) {
         if self.table.turn() == Some(HOUSE) {
-            // What it has heard already is not told again.
+            // The house learns only what is new since its last turn.
             self.house.hear(&self.table.tell(HOUSE));
             self.house.lay(1 << number);
         }
@@ -54,7 +53,7 @@ impl Seated {
         self.played.push(number);
     }
 
-    /// Has the house play while the table waits for it.
+    /// Plays the house's cards while it is its turn.
     fn have_house_play(&mut self) {
         while self.table.turn() == Some(HOUSE) {
             self.house.hear(&self.table.tell(HOUSE));
@@ -64,14 +63,14 @@ impl Seated {
 }
 
 impl Session {
-    /// Deals so many tables. The house attacks where it is to.
+    /// Deals the tables. The house plays first where it is its turn.
     pub(super) fn start(seed: Seed, tables: usize) -> Self {
         let mut session = Self::rebuild(seed, &vec![Vec::new(); tables]);
         session.have_house_play();
         session
     }
 
-    /// The session in which this was played.
+    /// Rebuilds a session from the cards played.
     pub(super) fn rebuild(seed: Seed, played: &[Vec<u8>]) -> Self {
         let mut dealer = Dealer::new(seed);
         let seated = played.iter().map(|played| {
@@ -86,12 +85,12 @@ impl Session {
         Self(seated.collect())
     }
 
-    /// What was played at each table.
+    /// The cards played at each table.
     pub(super) fn played(&self) -> Vec<Vec<u8>> {
         self.0.iter().map(|seated| seated.played.clone()).collect()
     }
 
-    /// How many tables there are.
+    /// The number of tables.
     pub(super) fn tables(&self) -> usize {
         self.0.len()
     }
@@ -101,18 +100,18 @@ impl Session {
         self.0.iter().all(|seated| seated.table.turn().is_none())
     }
 
-    /// Plays a word for each table, and the house's answers. A word that is no card, or a card
-    /// that may not be played, loses its table; what stands for a table that is over is nothing.
+    /// Plays a card for each table, and the house's replies. An invalid or illegal card loses its
+    /// table. Words for finished tables are ignored.
     ///
     /// # Errors
-    /// If there are more or fewer words than tables. Nothing has changed then.
+    /// If the number of words is not that of the tables. The session does not change then.
     pub(super) fn play(&mut self, words: &str) -> Result<(), WrongCount> {
         let words: Vec<_> = words.split_ascii_whitespace().collect();
         if words.len() != self.0.len() {
             return Err(WrongCount { due: self.0.len(), found: words.len() });
         }
         for (seated, word) in self.0.iter_mut().zip(words) {
-            // The news up to here were told with the answer before.
+            // The last response contained the events up to here.
             let _old = seated.table.tell(CALLER);
             if seated.table.turn() == Some(CALLER) {
                 seated.play(number(word));
@@ -126,7 +125,7 @@ impl Session {
         self.0.iter_mut().for_each(Seated::have_house_play);
     }
 
-    /// What the player is told: the lines `states` and `scores`, and at the end `result`.
+    /// The lines of the response: `states`, `scores`, and at the end `result`.
     pub(super) fn news(&mut self) -> String {
         let states: Vec<_> = self.0.iter_mut().map(|seated| seated.table.tell(CALLER)).collect();
         let scores: Vec<_> = self.0.iter().map(|seated| seated.table.score_for(CALLER)).collect();
@@ -144,7 +143,7 @@ impl Session {
     }
 }
 
-/// The number of a card, or what stands for a mistake.
+/// The number of a card, or [`MISTAKE`].
 fn number(word: &str) -> u8 {
     let card = word.parse().ok();
     let number = card.and_then(|card: Card| Card::all().position(|other| other == card));
@@ -155,7 +154,7 @@ fn number(word: &str) -> u8 {
 mod tests {
     use super::*;
 
-    /// The first card that each table would take.
+    /// The first playable card of each table.
     fn words(session: &Session) -> String {
         let word = |seated: &Seated| {
             seated.table.playable().next().map_or_else(|| ".".to_owned(), |card| card.to_string())
@@ -164,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_is_what_was_played() {
+    fn a_session_is_rebuilt_from_its_cards() {
         let seed = Seed::of_text("session");
         let mut session = Session::start(seed, 3);
         let mut told = session.news();
@@ -183,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_lose_their_table_and_numbers_are_checked() {
+    fn mistakes_lose_their_table_and_the_number_of_cards_is_checked() {
         let mut session = Session::start(Seed::of_text("mistakes"), 2);
         session.news();
         for words in ["", "W0", "W0 W0 W0"] {
