@@ -1,13 +1,13 @@
 //! The database: one module a table, and how to reach it.
 //!
-//! Statements stand beside the types they fill; they are checked when they run, and each of them
-//! runs in a test. Functions of one statement take any executor, so that they compose in a
-//! transaction; the queue owns the transactions. What decides by the time asks `database_clock()`;
-//! times that are only noted are arguments.
+//! Each statement is beside the type that it fills. Postgres checks statements when they run, and
+//! each of them runs in a test. Functions with one statement take any executor, so they compose in a
+//! transaction; the queue owns the transactions. Statements that decide something by the time use
+//! `database_clock()`; times that are only stored are arguments.
 //!
-//! Sessions keep one plan for each statement (`plan_cache_mode`), because planning one of the
-//! queue's takes longer than running it. This is why limits are written out in statements: a plan
-//! for any limit would expect a tenth of the table.
+//! Sessions use one generic plan for each statement (`plan_cache_mode`), because planning a statement
+//! of the queue takes longer than running it. Limits are literals in the statements: a generic plan
+//! for a parameter would expect a tenth of the table.
 
 use std::io::{self, ErrorKind};
 use std::time::Duration;
@@ -21,7 +21,7 @@ use time::OffsetDateTime;
 use tokio::time::{Instant, timeout};
 
 pub use errors::{is_away, is_duplicate, is_held, is_passing, is_refused, is_unwritable};
-use keepalive_proxy::Relay;
+use keepalive_proxy::KeepAliveProxy;
 
 pub mod active_leases;
 pub mod audit_log;
@@ -64,16 +64,15 @@ pub mod versions;
 pub mod worker_stats;
 pub mod workers;
 
-/// The tables, step by step.
+/// The migrations.
 static MIGRATIONS: Migrator = sqlx::migrate!("../migrations");
 
-/// What every session is told.
+/// The settings of every session.
 ///
-/// A plan that is kept must not be one for the table as it happened to be: what is best for a few
-/// rows, reading all of them, is the worst for the millions that follow. All our statements find
-/// rows by their keys, so the planner is talked out of everything else. And a transaction that
-/// nobody ends holds back the cleaning of every table, and has locked what others wait for; so it
-/// is ended, soon, whether its coordinator was stopped or the network to it was cut.
+/// A generic plan must not depend on the present size of a table: a sequential scan is best for a few
+/// rows and worst for millions. All our statements find rows by key, so the settings disable
+/// everything else. A transaction left open blocks vacuum on every table and keeps its locks. So the
+/// server soon ends it, whether its coordinator was stopped or the network was cut.
 const SESSION: [(&str, &str); 12] = [
     ("plan_cache_mode", "force_generic_plan"),
     ("enable_seqscan", "off"),
@@ -82,7 +81,7 @@ const SESSION: [(&str, &str); 12] = [
     ("enable_mergejoin", "off"),
     ("jit", "off"),
     ("statement_timeout", "120s"),
-    // What waits for a lock holds locks itself: others must not wait for it for long.
+    // A statement that waits for a lock holds locks itself, so its wait is short.
     ("lock_timeout", "5s"),
     ("idle_in_transaction_session_timeout", "10s"),
     ("tcp_keepalives_idle", "5s"),
@@ -95,11 +94,11 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// How long to wait between two attempts to reach it.
 const REST: Duration = Duration::from_millis(200);
 
-/// Opens so many connections to a database, each when it is first needed. A server that is just
-/// being started is waited for; later they notice within seconds if the network to it is cut.
+/// Creates a pool of up to this many connections, which opens each when it is first needed. Waits for
+/// a server that is starting. The connections notice within seconds when the network is cut.
 pub async fn connect(options: PgConnectOptions, connections: u32) -> Result<PgPool> {
     let options = options.options(SESSION);
-    // That an address leads nowhere is said at once.
+    // A wrong address is reported at once.
     repeat_while(is_starting, || try_once(&options)).await?;
     let pool = PgPoolOptions::new()
         .max_connections(connections)
@@ -108,8 +107,7 @@ pub async fn connect(options: PgConnectOptions, connections: u32) -> Result<PgPo
     open(pool, options)
 }
 
-/// Does something that a process needs before it can begin; a server that is restarted meanwhile is
-/// waited for.
+/// Runs a step of start-up. Retries it while the server restarts.
 pub async fn patiently<T, F>(work: impl Fn() -> F) -> Result<T>
 where
     F: Future<Output = Result<T>>,
@@ -117,20 +115,20 @@ where
     repeat_while(|error| is_passing(error) || is_away(error), work).await
 }
 
-/// Repeats what fails for such a cause, for as long as a server needs to start.
+/// Retries work while it fails with an error that passes, for as long as a server needs to start.
 async fn repeat_while<T, F>(passes: impl Fn(&Error) -> bool, work: impl Fn() -> F) -> Result<T>
 where
     F: Future<Output = Result<T>>,
 {
     let deadline = Instant::now() + PATIENCE;
-    let mut told = false;
+    let mut warned = false;
     loop {
         match work().await {
             Err(error) if passes(&error) && Instant::now() < deadline => {
-                if !told {
+                if !warned {
                     let seconds = PATIENCE.as_secs();
-                    tracing::warn!(%error, seconds, "the database does not answer; trying on");
-                    told = true;
+                    tracing::warn!(%error, seconds, "the database does not answer; retrying");
+                    warned = true;
                 }
                 tokio::time::sleep(REST).await;
             }
@@ -139,26 +137,26 @@ where
     }
 }
 
-/// A pool whose connections are made later; those to another host through a relay.
+/// A pool that connects lazily. Connections to another host go through the keep-alive proxy.
 fn open(pool: PgPoolOptions, options: PgConnectOptions) -> Result<PgPool> {
     let (host, port) = (options.get_host(), options.get_port());
     if options.get_socket().is_some() || host.starts_with('/') {
         return Ok(pool.connect_lazy_with(options));
     }
-    let relay = Relay::open(host, port)?;
-    let pool = pool.connect_lazy_with(options.socket(relay.directory()));
-    tokio::spawn(relay.run(pool.close_event()));
+    let proxy = KeepAliveProxy::open(host, port)?;
+    let pool = pool.connect_lazy_with(options.socket(proxy.directory()));
+    tokio::spawn(proxy.run(pool.close_event()));
     Ok(pool)
 }
 
-/// Makes a connection and closes it again.
+/// Opens a connection and closes it again.
 async fn try_once(options: &PgConnectOptions) -> Result<()> {
     let late = |_| Error::Io(io::Error::new(ErrorKind::TimedOut, "it does not answer"));
     let connected = timeout(PATIENCE, PgConnection::connect_with(options)).await;
     connected.map_err(late)??.close().await
 }
 
-/// Whether a server is there that does not take connections yet, or not any more, or one may come.
+/// Whether the server may accept connections soon: it is starting, stopping or full.
 fn is_starting(error: &Error) -> bool {
     match error {
         Error::Io(error) => matches!(
@@ -168,9 +166,9 @@ fn is_starting(error: &Error) -> bool {
                 | ErrorKind::BrokenPipe
                 | ErrorKind::UnexpectedEof
         ),
-        // sqlx calls it a breach of protocol when the server ends before it says whether it has TLS.
+        // sqlx reports a protocol error when the server stops before it answers the TLS request.
         Error::Protocol(_) => true,
-        // It starts or stops, or has no connection left.
+        // The server is starting or stopping, or has no connection left.
         Error::Database(error) => {
             error.code().is_some_and(|code| code.starts_with("57P") || code == "53300")
         }
@@ -178,33 +176,31 @@ fn is_starting(error: &Error) -> bool {
     }
 }
 
-/// Whether nothing of what a connection was used for is left over, so that somebody else may have
-/// it.
+/// Whether a connection is clean and can be used again.
 ///
-/// Whoever drops a future in the middle of a statement may leave a connection in a transaction, or
-/// with an answer that nobody has read and that the next one would take for its own: sqlx 0.9 does
-/// not clean up after a `BEGIN` and a `COPY` that were given up. The times differ in a transaction
-/// that was begun before; a wrong answer has no such row.
+/// A future that is dropped in the middle of a statement may leave its connection in a transaction,
+/// or with an unread response that the next statement would take for its own: sqlx 0.9 does not
+/// clean up after an abandoned `BEGIN` or `COPY`. In an older transaction the two times differ, and
+/// another statement's response has no such row.
 async fn is_at_rest(connection: &mut PgConnection) -> Result<bool> {
     let question = sqlx::raw_sql("SELECT now() = statement_timestamp()");
     question.fetch_one(connection).await?.try_get(0)
 }
 
-/// Begins a transaction that sees the database as it is at its first statement, whatever others
-/// commit meanwhile.
+/// Begins a read-only transaction that sees the database as it is at its first statement.
 pub async fn snapshot(pool: &PgPool) -> Result<PgTransaction<'static>> {
     pool.begin_with("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY").await
 }
 
-/// What the clock of the database shows.
+/// The time of the database's clock.
 pub async fn now(db: impl PgExecutor<'_>) -> Result<OffsetDateTime> {
     sqlx::query_scalar("SELECT database_clock()").fetch_one(db).await
 }
 
-/// Lets the statements of a transaction take as long as they take: a plan may have millions of rows.
-/// Between them it may compute for some seconds. A coordinator that is stopped in the middle loses
-/// the transaction all the same: what streams rows does so in pieces (`copy`), and what the server
-/// computes by itself is ended by the next leader ([`end_openings`]).
+/// Removes the time limit of a transaction's statements: a plan may have millions of rows. Between
+/// statements it may compute for some seconds. A stopped coordinator still loses the transaction:
+/// rows are streamed in pieces (`binary_copy`), and the next leader ends what the server computes
+/// alone ([`end_openings`]).
 pub async fn be_patient(db: impl PgExecutor<'_>) -> Result<()> {
     let patience = "
         SELECT set_config('statement_timeout', '0', true),
@@ -213,19 +209,19 @@ pub async fn be_patient(db: impl PgExecutor<'_>) -> Result<()> {
     sqlx::query(patience).bind(PAUSE).execute(db).await.map(drop)
 }
 
-/// How long a patient transaction may compute between two statements.
+/// How long a transaction without a time limit may compute between two statements.
 pub const PAUSE: &str = "15s";
-/// The same while an edition is planned: the plan of one with 5·10⁷ matches takes ten seconds to be
-/// proved.
+/// The same while an edition is planned: checking the plan of 5·10⁷ matches takes ten seconds.
 pub const PLANNING_PAUSE: &str = "120s";
 
-/// Lets a transaction compute for so long between its statements.
+/// Limits how long a transaction may compute between its statements.
 pub async fn pause_at_most(db: impl PgExecutor<'_>, pause: &str) -> Result<()> {
     let statement = "SELECT set_config('idle_in_transaction_session_timeout', $1, true)";
     sqlx::query(statement).bind(pause).execute(db).await.map(drop)
 }
 
-/// What transactions lock in which the leader opens editions; shared, for there may be several.
+/// The advisory lock of transactions in which the leader opens editions. It is shared: there may be
+/// several.
 const OPENING: i64 = 0x0061_7262_6f70_656e;
 
 /// Marks a transaction as one in which the leader opens an edition.
@@ -234,8 +230,8 @@ pub async fn begin_opening(db: impl PgExecutor<'_>) -> Result<()> {
     sqlx::query(statement).bind(OPENING).execute(db).await.map(drop)
 }
 
-/// Ends all transactions in which a former leader opens editions, and returns how many. It may be
-/// stopped, or cut off, and others wait for what they have locked.
+/// Ends all transactions in which a former leader opens editions, and returns their number. The
+/// former leader may be stopped or disconnected while others wait for its locks.
 pub async fn end_openings(db: impl PgExecutor<'_>) -> Result<i64> {
     let statement = "
         SELECT count(pg_terminate_backend(pid)) FROM pg_locks
@@ -246,22 +242,22 @@ pub async fn end_openings(db: impl PgExecutor<'_>) -> Result<i64> {
     sqlx::query_scalar(statement).bind(OPENING).fetch_one(db).await
 }
 
-/// Ends a session in which nothing is said for so long.
+/// Limits how long a session may be idle.
 pub async fn end_when_silent(db: impl PgExecutor<'_>, silence: Duration) -> Result<()> {
     let statement = "SELECT set_config('idle_session_timeout', $1, false)";
     sqlx::query(statement).bind(format!("{}ms", silence.as_millis())).execute(db).await.map(drop)
 }
 
-/// What the leader of the coordinators of a database locks.
+/// The advisory lock of the leader among the coordinators of a database.
 const LEADER: i64 = 0x0061_7262_6974_6572;
 
-/// Makes a session the leader's until it ends; whether it is that now. It is asked once.
+/// Tries to make a session the leader's until it ends, and returns whether it is. Call it once.
 pub async fn try_to_lead(db: impl PgExecutor<'_>) -> Result<bool> {
     sqlx::query_scalar("SELECT pg_try_advisory_lock($1)").bind(LEADER).fetch_one(db).await
 }
 
-/// Brings the tables up to date. Several coordinators may do so at once: one of them does it,
-/// however long it takes, and the others wait.
+/// Runs the migrations. Several coordinators may call this at once: one of them migrates, without a
+/// time limit, and the others wait.
 ///
 /// # Errors
 /// If the database was made by a newer version, or a migration fails.
@@ -274,8 +270,8 @@ pub async fn migrate(pool: &PgPool) -> Result<(), MigrateError> {
     migrated
 }
 
-/// Whether this program can live with tables of a later version: in an upgrade coordinators of both
-/// versions serve for a while.
+/// Whether this program can use tables of a later version: during an upgrade coordinators of both
+/// versions serve.
 pub async fn can_live_with_it(pool: &PgPool) -> Result<bool> {
     let newest = MIGRATIONS.iter().map(|migration| migration.version).max();
     let statement = "SELECT oldest <= $1 FROM compatibility";

@@ -119,9 +119,9 @@ impl Cleaner {
             remove_unused_packs(&mut *connection, store, now - UNUSED_AFTER).await?;
         }
         let Some(keep) = keep else { return Ok(()) };
-        for first in records::old_shelves(&mut *connection, now - *keep).await? {
+        for first in records::expired_partitions(&mut *connection, now - *keep).await? {
             // A partition that is locked is emptied in the next round.
-            if let Err(error) = partitions::forget_records(&mut *connection, first).await {
+            if let Err(error) = partitions::truncate_records(&mut *connection, first).await {
                 tracing::warn!(partition = first, %error, "cannot delete expired records yet");
             }
         }
@@ -158,7 +158,7 @@ async fn drop_partitions(
 ) -> Result<()> {
     for first in partitions::of_tournament(&mut *connection, tournament).await? {
         let began = Instant::now();
-        partitions::take_down(&mut *connection, first).await?;
+        partitions::drop_partitions(&mut *connection, first).await?;
         let ms = began.elapsed().as_millis();
         tracing::info!(tournament = name, partition = first, ms, "dropped a partition");
     }

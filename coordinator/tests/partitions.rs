@@ -169,7 +169,7 @@ async fn an_interrupted_cleanup_continues() {
     let mut connection = pool.acquire().await.unwrap();
     sqlx::query("SET statement_timeout = '200ms'").execute(&mut *connection).await.unwrap();
     let shelf = edition.0 / 1000 * 1000;
-    let taken = arbiter_coordinator::db::partitions::take_down(&mut connection, shelf).await;
+    let taken = arbiter_coordinator::db::partitions::drop_partitions(&mut connection, shelf).await;
     assert!(taken.unwrap_err().to_string().contains("statement timeout"));
     let pending = "SELECT count(*) FROM pg_inherits WHERE inhdetachpending";
     assert_eq!(database.number(pending).await, 1);

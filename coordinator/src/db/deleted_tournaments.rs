@@ -1,12 +1,12 @@
-//! Tournaments that were dropped: gone for everybody at once, cleared away bit by bit.
+//! Deleted tournaments: invisible at once, removed in the background in small steps.
 
 use arbiter_proto::ids::{EditionId, TournamentId};
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection, PgExecutor, Result};
 use time::OffsetDateTime;
 
-/// What is left of a tournament beside its shelves, edition by edition: the tables, and by which
-/// column of its key a bit is cut off. Those of shelves are among them for tournaments without one.
-/// Faults stay: they are few, and those who count them (`arbiter_faults_total`) would be alarmed.
+/// The tables whose rows are removed edition by edition, with the column of the key by which steps are
+/// cut. The partitioned tables are listed for tournaments in the shared partition. Faults stay: they
+/// are few, and `arbiter_faults_total` must not decrease.
 const ROWS: [(&str, &str); 17] = [
     ("records", "number"),
     ("evidence", "number"),
@@ -27,8 +27,8 @@ const ROWS: [(&str, &str); 17] = [
     ("entrants", "entrant"),
 ];
 
-/// Lets a tournament disappear. Reports of what is still being played in it are late from now on.
-/// Its row is locked by the caller.
+/// Marks a tournament as deleted. Reports for it are late from now on. The caller has locked its
+/// row.
 pub async fn add(
     connection: &mut PgConnection,
     tournament: TournamentId,
@@ -47,21 +47,21 @@ pub async fn add(
     sqlx::query(statement).bind(tournament).execute(connection).await.map(drop)
 }
 
-/// Tournaments that are not cleared away yet, with the names they had.
+/// Deleted tournaments that still have rows, with their former names.
 pub async fn list(db: impl PgExecutor<'_>) -> Result<Vec<(TournamentId, String)>> {
     let statement = "SELECT tournament, name FROM deleted_tournaments ORDER BY at, tournament";
     sqlx::query_as(statement).fetch_all(db).await
 }
 
-/// Becomes the only one who clears away, for as long as the connection lasts; whether nobody else
-/// is.
+/// Tries to take the removal lock for this connection, and returns whether it is taken.
 pub async fn claim(db: impl PgExecutor<'_>) -> Result<bool> {
     let statement = "SELECT pg_try_advisory_lock(hashtext('arbiter: clearing away'))";
     sqlx::query_scalar(statement).fetch_one(db).await
 }
 
-/// Limits how long each statement of the session may take: where a shelf waits for a transaction to
-/// end, no other shelf can be made. Between statements objects are removed, which takes longer.
+/// Limits how long each statement of the session may take: while the removal of a partition waits for
+/// a transaction, no other partition can be created. Between statements objects are removed from the
+/// store, which takes longer.
 pub async fn set_timeouts(db: impl PgExecutor<'_>) -> Result<()> {
     let statement = "
         SELECT set_config('statement_timeout', '20s', false),
@@ -70,20 +70,20 @@ pub async fn set_timeouts(db: impl PgExecutor<'_>) -> Result<()> {
     sqlx::query(statement).execute(db).await.map(drop)
 }
 
-/// Lets the next one clear away, at once: the end of a connection is noticed in its own time.
+/// Releases the removal lock. The server would notice the end of the connection only later.
 pub async fn release(db: impl PgExecutor<'_>) -> Result<()> {
     let statement = "SELECT pg_advisory_unlock(hashtext('arbiter: clearing away'))";
     sqlx::query(statement).execute(db).await.map(drop)
 }
 
-/// The editions of a tournament, also those of which a part was taken away already.
+/// The editions of a tournament, including partly removed ones.
 pub async fn editions(db: impl PgExecutor<'_>, tournament: TournamentId) -> Result<Vec<EditionId>> {
     let statement = "SELECT id FROM editions WHERE tournament = $1 ORDER BY id";
     sqlx::query_scalar(statement).bind(tournament).fetch_all(db).await
 }
 
-/// Takes away the rows of an edition that belong to its matches, lots and sums, a thousand at a
-/// time, as they lie in the index of the key.
+/// Removes the rows of an edition's matches, lots and sums, a thousand at a time, in the order of the
+/// key's index.
 pub async fn clear_edition(connection: &mut PgConnection, edition: EditionId) -> Result<()> {
     for (table, key) in ROWS {
         let statement = format!(
@@ -102,8 +102,8 @@ pub async fn clear_edition(connection: &mut PgConnection, edition: EditionId) ->
     Ok(())
 }
 
-/// Takes away what bots left and no match names any more, of a thousand snapshots after this one;
-/// returns the last of them, or nothing after the last of all.
+/// Removes unused snapshots among the thousand after this digest. Returns the last digest that it
+/// examined, or `None` at the end.
 pub async fn clear_snapshots(
     connection: &mut PgConnection,
     after: &[u8],
@@ -115,8 +115,8 @@ pub async fn clear_snapshots(
     let last: Option<Vec<u8>> =
         sqlx::query_scalar(statement).bind(after).fetch_optional(&mut *connection).await?;
     let Some(last) = last else { return Ok(None) };
-    // Whoever stores a report names snapshots first, and stores then those that are not there. With
-    // the table locked nobody is between the two, and whoever comes then looks again.
+    // A report stores its references to snapshots first, and then the missing snapshots. The lock
+    // keeps this statement from running between the two.
     let mut transaction = connection.begin().await?;
     let lock = "LOCK TABLE snapshots IN EXCLUSIVE MODE";
     sqlx::query(lock).execute(&mut *transaction).await?;
@@ -128,8 +128,8 @@ pub async fn clear_snapshots(
     Ok(Some(last))
 }
 
-/// Takes away what is left of a tournament of which nothing was played any more: its bots, their
-/// versions, the bundles that no other version has, and itself.
+/// Removes a tournament without editions' rows: its bots, their versions, the bundles that no other
+/// version has, and the tournament itself.
 pub async fn finish(connection: &mut PgConnection, tournament: TournamentId) -> Result<()> {
     let bundles = "
         WITH gone AS (

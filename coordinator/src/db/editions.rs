@@ -33,16 +33,16 @@ pub struct Edition {
     pub number: i32,
     /// Numbers in a seat's score.
     pub components: i16,
-    /// Where it stands.
+    /// Its state.
     pub state: EditionState,
-    /// Matches planned so far.
+    /// Matches planned until now.
     pub matches: i64,
     /// Whether results may bring more matches.
     #[sqlx(rename = "open_ended")]
     pub growing: bool,
     /// The version of the rules it is played by.
     pub rules: String,
-    /// Whether its lots are weighed before they are leased, because files pass between its matches.
+    /// Whether its lots are checked for reuse before they are leased.
     #[sqlx(rename = "checks_reuse")]
     pub weighs: bool,
     /// Matches in its standings.
@@ -86,8 +86,8 @@ pub async fn create(
     query.bind(now).bind(RULES_VERSION).fetch_one(db).await
 }
 
-/// Has the lots of an edition weighed before they are leased.
-pub async fn weigh(db: impl PgExecutor<'_>, edition: EditionId) -> Result<()> {
+/// Checks the lots of an edition for reuse before they are leased.
+pub async fn set_checks_reuse(db: impl PgExecutor<'_>, edition: EditionId) -> Result<()> {
     let statement = "UPDATE editions SET checks_reuse = true WHERE id = $1";
     sqlx::query(statement).bind(edition).execute(db).await.map(drop)
 }

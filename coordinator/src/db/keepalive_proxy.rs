@@ -1,19 +1,18 @@
-//! The way to a database on another host, which notices when the network is cut.
+//! A local proxy to a database on another host, which notices when the network is cut.
 //!
 //! # Theory of operation
 //!
-//! A network that is cut tells nobody. Whoever was sending to the database learns of it after a
-//! quarter of an hour, and whoever was waiting for its answer never does, because there is nothing
-//! left to send that could fail. The remedy is that the system asks the other host every now and
-//! then whether it is there (`SO_KEEPALIVE` and `TCP_USER_TIMEOUT` in tcp(7)). But the database
-//! driver opens its sockets itself and has no such option, and limits on how long statements take
-//! would not tell a database that is gone from one that is busy.
+//! A cut network gives no signal. A sender learns of it after a quarter of an hour. A process that
+//! waits for a response never does, because it sends nothing that could fail. The remedy is
+//! keep-alive probes by the system (`SO_KEEPALIVE` and `TCP_USER_TIMEOUT` in tcp(7)). But the
+//! database driver opens its sockets itself and has no such option, and statement timeouts cannot
+//! distinguish a lost database from a busy one.
 //!
-//! So the driver is led through a Unix socket, in a directory that nobody else enters, to a relay
-//! in this process, which passes bytes on over a connection that is kept alive. Passwords and
-//! encryption go through it unseen. When the database does not answer any more the relay hangs up,
-//! and what the driver waited for has failed. The sessions on the database's side are told the same
-//! limits, so that what a lost coordinator had locked is soon free.
+//! So the driver connects to a Unix socket, in a directory that only this user can enter, and a proxy
+//! in this process forwards the bytes over a connection with keep-alive. Passwords and encryption
+//! pass through unread. When the database no longer answers, the proxy closes the connection, and
+//! the driver's request fails. The sessions on the server have the same limits, so the locks of a
+//! lost coordinator are soon free.
 
 use std::io;
 use std::path::Path;
@@ -38,7 +37,7 @@ const REST: Duration = Duration::from_millis(100);
 
 /// Takes the driver's connections to the database.
 #[derive(Debug)]
-pub(super) struct Relay {
+pub(super) struct KeepAliveProxy {
     target: Target,
     listener: UnixListener,
     directory: TempDir,
@@ -51,11 +50,8 @@ struct Target {
     port: u16,
 }
 
-impl Relay {
-    /// A relay to a database.
-    ///
-    /// # Errors
-    /// If there is no place for a socket.
+impl KeepAliveProxy {
+    /// Creates the socket of a proxy to a database.
     pub(super) fn open(host: &str, port: u16) -> io::Result<Self> {
         let target = Target { host: host.to_owned(), port };
         // Only its owner may enter a temporary directory.
@@ -65,20 +61,19 @@ impl Relay {
         Ok(Self { target, listener, directory })
     }
 
-    /// The directory that the driver is led to.
+    /// The directory of the socket for the driver.
     pub(super) fn directory(&self) -> &Path {
         self.directory.path()
     }
 
-    /// Connects whoever comes, until `end`. Those who are connected then stay so until they hang
-    /// up.
+    /// Accepts connections until `end`. Open connections stay until one side closes them.
     pub(super) async fn run(self, end: impl Future<Output = ()>) {
         let serve = async {
             loop {
                 match self.listener.accept().await {
                     Ok((driver, _)) => drop(tokio::spawn(connect(driver, self.target.clone()))),
                     Err(error) => {
-                        tracing::warn!(%error, "cannot take a connection to the database");
+                        tracing::warn!(%error, "cannot accept a connection to the database");
                         sleep(REST).await;
                     }
                 }
@@ -92,7 +87,7 @@ impl Relay {
 }
 
 impl Target {
-    /// A connection that ends when the database is not there any more.
+    /// Opens a connection that fails when the database no longer answers.
     async fn dial(&self) -> io::Result<TcpStream> {
         let late = |_| io::Error::new(io::ErrorKind::TimedOut, "it does not answer");
         let dialling = TcpStream::connect((self.host.as_str(), self.port));
@@ -107,12 +102,12 @@ impl Target {
     }
 }
 
-/// Passes on what the driver and the database say to each other, until one of them hangs up.
+/// Forwards bytes between the driver and the database until one of them closes the connection.
 async fn connect(mut driver: UnixStream, target: Target) {
     let passed = async {
         let mut database = loop {
             match target.dial().await {
-                // It may be starting: the driver knows how long to wait for that.
+                // The database may be starting. The driver decides how long to wait.
                 Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
                     if driver.ready(Interest::READABLE).await?.is_read_closed() {
                         return Err(error);

@@ -1,23 +1,22 @@
-//! Lots: matches leased together, and the only rows that change all the time.
+//! Lots: matches leased together. Only these rows change all the time.
 //!
 //! ```text
 //! blocked ──► pending ◄──────────────── delayed ◄──┐
 //!    │  ▲       │  ▲ give back                    │ fault, one match
 //!    ▼  │       ▼  │                              │
-//! weighing   leased ──────────────────────────────┼──► aside (too many faults) ──► pending
+//! checking   leased ──────────────────────────────┼──► aside (too many faults) ──► pending
 //!       │       │ report                          └──► split (several matches: each goes on
 //!       ▼       ▼                                      in a delayed lot of its own)
-//!          reported ──► counted         blocked, weighing, pending, leased, delayed, aside ──► cancelled
+//!          reported ──► counted         blocked, checking, pending, leased, delayed, aside ──► cancelled
 //! ```
 //!
-//! A lot is weighed if its matches may have been played for an earlier edition (see `reuse_check`): if they
-//! were, it is reported at once. Lots of an edition that was replaced stay leased while what they
-//! hold may be of use to the next one; then they are reported, or else cancelled.
+//! A lot is checked for reuse if an earlier edition may have played its matches (`reuse_check`): if
+//! it did, the lot is reported at once. Lots of a replaced edition stay leased while the next edition
+//! may reuse their results. Then they are reported, or else cancelled.
 //!
-//! Whoever changes several lots locks them in the same order, so that nobody waits in a circle:
-//! first those being played, by number, then those that wait for them, by number. Statements that
-//! could take any lot skip those that are locked; counting, which takes them in the order of their
-//! places, waits for a moment and then gives way.
+//! Statements that change several lots lock them in the same order to avoid deadlocks: first the lots
+//! being played, by number, then the lots that wait for them, by number. Statements that can use any
+//! lot skip locked ones. Counting, which locks them in physical order, gives up after a moment.
 
 use arbiter_games::string_enum;
 use arbiter_proto::ids::{EditionId, Lease, LotId, LotNumber, MatchNumber, WorkerId};
@@ -32,20 +31,22 @@ mod failure;
 mod lot_counts;
 mod reuse_check;
 
-pub use accept_report::{Claim, Flipped, Verdict, flip, promote, verdicts};
+pub use accept_report::{Claim, ReportedLot, Verdict, mark_reported, promote, report_statuses};
 pub use cancellation::{cancel, cancel_left, replace};
 pub use failure::{Failed, Failure, Patience, aside, expire, fail, requeue, wake};
 pub use lot_counts::{Census, add_up, census};
-pub use reuse_check::{Weighed, decide, leave_void, take, weigh};
+pub use reuse_check::{
+    ReuseCandidate, copy_results, exclude_void, find_reusable, finish_reuse_check,
+};
 
 string_enum! {
-    /// Where a lot stands.
+    /// The state of a lot.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, sqlx::Type)]
     #[sqlx(type_name = "lot_state", rename_all = "snake_case")]
     pub enum LotState {
         /// Other lots come first.
         Blocked = "blocked",
-        /// It is looked up whether its matches were played already, or are being played.
+        /// An earlier edition may have played its matches, or may be playing them.
         CheckingReuse = "checking_reuse",
         /// It may be leased.
         Pending = "pending",
@@ -55,9 +56,9 @@ string_enum! {
         Reported = "reported",
         /// Its results are in the standings.
         Counted = "counted",
-        /// It failed, and rests before it is tried again.
+        /// It failed, and rests before it is retried.
         Delayed = "delayed",
-        /// It failed; its matches are tried one by one in lots of their own.
+        /// It failed. Its matches are retried one by one in separate lots.
         Split = "split",
         /// It failed too often: an organiser decides.
         Aside = "aside",

@@ -132,9 +132,12 @@ pub async fn old(db: impl PgExecutor<'_>, before: OffsetDateTime) -> Result<Vec<
     sqlx::query_scalar(statement).bind(before).fetch_all(db).await
 }
 
-/// The shelves that hold nothing but records of tournaments that ended before a moment, and hold some,
-/// by the first edition that they have room for.
-pub async fn old_shelves(db: impl PgExecutor<'_>, before: OffsetDateTime) -> Result<Vec<i32>> {
+/// The partitions with records of tournaments that ended before this time, each named by the first
+/// edition id of its range.
+pub async fn expired_partitions(
+    db: impl PgExecutor<'_>,
+    before: OffsetDateTime,
+) -> Result<Vec<i32>> {
     let statement = "
         SELECT s.first_edition FROM tournaments t JOIN partitions s ON s.tournament = t.id
         WHERE t.ended_at < $1 AND EXISTS (
@@ -143,7 +146,7 @@ pub async fn old_shelves(db: impl PgExecutor<'_>, before: OffsetDateTime) -> Res
     sqlx::query_scalar(statement).bind(before).fetch_all(db).await
 }
 
-/// Takes away at most a thousand records of an edition, and returns how many.
+/// Removes at most a thousand records of an edition, and returns their number.
 pub async fn forget_some(db: impl PgExecutor<'_>, edition: EditionId) -> Result<u64> {
     let statement = "
         DELETE FROM records WHERE edition = $1 AND number <= (

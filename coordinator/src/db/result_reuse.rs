@@ -8,7 +8,7 @@
 //! matches that were played are looked at, not those that were taken over themselves, so the work
 //! is as much as was ever played, however many editions there were.
 //!
-//! Where files pass from match to match that is not enough: see [`super::lots::weigh`].
+//! Where files pass from match to match that is not enough: see [`super::lots::find_reusable`].
 
 use arbiter_proto::ids::{EditionId, MatchNumber};
 use sqlx::{FromRow, PgConnection, PgExecutor, Result};

@@ -148,7 +148,7 @@ impl Queue {
             .collect();
         let judged = match &*others {
             [] => HashMap::new(),
-            others => lots::verdicts(&self.pool, others).await?,
+            others => lots::report_statuses(&self.pool, others).await?,
         };
         for ((lease, worker), _) in judged.iter().filter(|(_, fate)| **fate == Verdict::Foreign) {
             self.refuse(LeaseOperation::Report, *worker, *lease);
@@ -173,7 +173,7 @@ async fn store(
     kept: &UploadedRecords,
 ) -> Result<(HashSet<usize>, Vec<EditionId>)> {
     let claims: Vec<_> = tried.iter().map(|(_, claim)| *claim).collect();
-    let flipped = lots::flip(&mut *db, &claims).await?;
+    let flipped = lots::mark_reported(&mut *db, &claims).await?;
     let held: HashSet<_> = flipped.iter().map(|lot| (lot.lease, lot.worker)).collect();
     let holds = |(_, claim): &&(usize, Claim)| held.contains(&(claim.lease, claim.worker));
     let accepted: HashSet<_> = tried.iter().filter(holds).map(|(index, _)| *index).collect();

@@ -6,7 +6,7 @@ use sqlx::Result;
 
 use super::{Queue, retry};
 use crate::db::invalidated_matches;
-use crate::db::lots::{self, Weighed};
+use crate::db::lots::{self, ReuseCandidate};
 
 /// Maximum number of steps along a chain of lots in one call, so that other editions get their turn.
 const MAX_PASSES: usize = 64;
@@ -35,7 +35,7 @@ impl Queue {
 
     async fn check_reuse_some(&self, edition: EditionId, chained: bool) -> Result<u64> {
         let mut transaction = self.pool().begin().await?;
-        let weighed = lots::weigh(&mut *transaction, edition, chained).await?;
+        let weighed = lots::find_reusable(&mut *transaction, edition, chained).await?;
         if weighed.is_empty() {
             return Ok(0);
         }
@@ -43,13 +43,14 @@ impl Queue {
         if weighed.iter().any(|lot| lot.played) {
             // Prevents an invalidation between this check and the reuse.
             invalidated_matches::hold_off(&mut *transaction, edition).await?;
-            lots::leave_void(&mut transaction, edition, &mut weighed).await?;
+            lots::exclude_void(&mut transaction, edition, &mut weighed).await?;
         }
-        let played: Vec<Weighed> = weighed.iter().copied().filter(|lot| lot.played).collect();
+        let played: Vec<ReuseCandidate> =
+            weighed.iter().copied().filter(|lot| lot.played).collect();
         if !played.is_empty() {
-            lots::take(&mut transaction, edition, &played).await?;
+            lots::copy_results(&mut transaction, edition, &played).await?;
         }
-        lots::decide(&mut *transaction, edition, &weighed).await?;
+        lots::finish_reuse_check(&mut *transaction, edition, &weighed).await?;
         let feeding = played.iter().filter(|lot| lot.feeds);
         let feeding: Vec<_> = feeding.map(|lot| lot.number.0).collect();
         if !feeding.is_empty() {

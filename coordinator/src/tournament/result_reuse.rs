@@ -58,7 +58,7 @@ where
     if chained {
         let weighs = result_reuse::is_possible(&mut *db, edition).await.map_err(failed)?;
         if weighs {
-            editions::weigh(&mut *db, edition).await.map_err(failed)?;
+            editions::set_checks_reuse(&mut *db, edition).await.map_err(failed)?;
         }
         let enter = |lot: NewLot| match Entering::from(lot) {
             Entering { lot, state: LotState::Pending } if weighs => {

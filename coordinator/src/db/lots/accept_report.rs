@@ -1,4 +1,4 @@
-//! The step from leased to reported: the one moment at which results count.
+//! Accepts reports: the step of a lot from leased to reported, at which its results count.
 
 use std::collections::HashMap;
 
@@ -9,12 +9,12 @@ use sqlx::{FromRow, PgExecutor, Result};
 use super::LotState;
 use crate::db::leases::columns;
 
-/// What a report says about its lot, besides the results.
+/// The lot of a report, as the report names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Claim {
     /// The lease it was played under.
     pub lease: Lease,
-    /// Who played it.
+    /// The worker that played it.
     pub worker: WorkerId,
     /// Its first match.
     pub first: MatchNumber,
@@ -24,24 +24,24 @@ pub struct Claim {
     pub width: i16,
 }
 
-/// A lot that was marked as reported.
+/// A lot that is now reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromRow)]
-pub struct Flipped {
+pub struct ReportedLot {
     /// The lease.
     #[sqlx(flatten)]
     pub lease: Lease,
-    /// Whose report it was.
+    /// The worker that reported it.
     pub worker: WorkerId,
     /// Whether other lots wait for this one.
     #[sqlx(rename = "has_dependents")]
     pub feeds: bool,
 }
 
-/// Marks those leased lots as reported whose lease still holds and is the worker's, and whose
-/// matches were all played, and returns them. No worker names a lease twice.
-pub async fn flip(db: impl PgExecutor<'_>, claims: &[Claim]) -> Result<Vec<Flipped>> {
-    // The comparison with 'leased' is not one that an index on leased lots could serve: the lots
-    // are to be found one by one by their key, not among all that are leased.
+/// Marks leased lots as reported and returns them, if the lease is valid and the worker's, and all
+/// matches were played. `claims` names each lease once per worker.
+pub async fn mark_reported(db: impl PgExecutor<'_>, claims: &[Claim]) -> Result<Vec<ReportedLot>> {
+    // `IS NOT DISTINCT FROM` keeps the planner off the index of leased lots: it must find each lot
+    // by its key.
     let statement = "
         UPDATE lots AS l SET state = 'reported', worker = u.worker,
             reported_at = database_clock(), deadline = NULL
@@ -71,8 +71,8 @@ pub async fn flip(db: impl PgExecutor<'_>, claims: &[Claim]) -> Result<Vec<Flipp
         .await
 }
 
-/// Makes lots pending that waited for none but these, which were just reported; or has them weighed
-/// first, if their edition weighs its lots: returns how many are to be.
+/// Unblocks lots that waited only for these, which were just reported. They become pending, or are
+/// first checked for reuse if the edition does that: returns the number of the latter.
 pub async fn promote(
     db: impl PgExecutor<'_>,
     edition: EditionId,
@@ -101,7 +101,7 @@ pub async fn promote(
 }
 
 string_enum! {
-    /// What became of a report.
+    /// The status of a report.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub enum Verdict {
         /// Its results are stored.
@@ -113,12 +113,12 @@ string_enum! {
         Late = "late",
         /// Its lease is another worker's.
         Foreign = "foreign",
-        /// It does not tell of the matches of its lot, seat by seat.
+        /// It does not fit the matches and seats of its lot.
         Malformed = "malformed",
     }
 }
 
-/// A report, and where its lot stands, with which lease.
+/// A report with the present state and lease of its lot.
 #[derive(Debug, FromRow)]
 struct Judged {
     #[sqlx(flatten)]
@@ -144,8 +144,8 @@ impl Judged {
     }
 }
 
-/// What became of reports that were not accepted just now, each under a lease and by a worker.
-pub async fn verdicts(
+/// The statuses of reports that were not accepted, by lease and worker.
+pub async fn report_statuses(
     db: impl PgExecutor<'_>,
     reports: &[(Lease, WorkerId)],
 ) -> Result<HashMap<(Lease, WorkerId), Verdict>> {

@@ -1,15 +1,15 @@
-//! Lots that may have been played already, for an earlier edition: looked up before they are leased.
+//! Checks before a lot is leased whether an earlier edition has played its matches.
 //!
-//! Where files pass from match to match, whether a match is the same as an earlier one is known
-//! when those before it are reported: then the files that it begins with are. Elsewhere a lot is
-//! weighed if its matches are being played for an edition that was replaced.
+//! Where bot state passes from match to match, a match can be compared with an earlier one once the
+//! matches before it are reported: then its initial state is known. Elsewhere a lot is checked if
+//! its matches are being played for a replaced edition.
 
 use arbiter_proto::ids::{EditionId, LotNumber, MatchNumber};
 use sqlx::{FromRow, PgExecutor, Result};
 
-/// What is known of a lot that is weighed.
+/// A lot whose results may be reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromRow)]
-pub struct Weighed {
+pub struct ReuseCandidate {
     /// The lot.
     pub number: LotNumber,
     /// Its first match.
@@ -19,24 +19,24 @@ pub struct Weighed {
     pub count: i32,
     /// Whether its matches were played in an earlier edition.
     pub played: bool,
-    /// Whether they are being played: then it is too early to say.
+    /// Whether they are still being played: then the result is not known yet.
     pub leased: bool,
-    /// Where, if its matches are not named in `awaited`.
+    /// The earlier edition, if `pending_reuse` does not name it.
     pub source_edition: Option<i32>,
-    /// Which match there.
+    /// The match in that edition.
     pub source_number: Option<i64>,
     /// Whether other lots wait for this one.
     #[sqlx(rename = "has_dependents")]
     pub feeds: bool,
 }
 
-/// Looks at the lots of an edition that are to be weighed, at most 4096 of them, locked until the
-/// transaction ends; those that have to wait on are left out.
-pub async fn weigh(
+/// Finds the lots of an edition whose reuse check can be decided: at most 4096, locked until the
+/// transaction ends.
+pub async fn find_reusable(
     db: impl PgExecutor<'_>,
     edition: EditionId,
     chained: bool,
-) -> Result<Vec<Weighed>> {
+) -> Result<Vec<ReuseCandidate>> {
     // In a chain a lot is one match, and has its number.
     let chain = "
         WITH due AS (
@@ -85,16 +85,15 @@ pub async fn weigh(
         LEFT JOIN pending_reuse a ON a.edition = $1 AND a.number = due.first_match
         LEFT JOIN lots l ON l.edition = a.source_edition AND l.number = a.source_lot";
     let statement = if chained { chain } else { awaited };
-    let found: Vec<Weighed> = sqlx::query_as(statement).bind(edition).fetch_all(db).await?;
+    let found: Vec<ReuseCandidate> = sqlx::query_as(statement).bind(edition).fetch_all(db).await?;
     Ok(found.into_iter().filter(|lot| lot.played || !lot.leased).collect())
 }
 
-/// Ends the weighing of lots that were locked by [`weigh`]: they have their results, or may be
-/// leased.
-pub async fn decide(
+/// Ends the reuse check of lots that [`find_reusable`] locked: they become reported or pending.
+pub async fn finish_reuse_check(
     db: impl PgExecutor<'_>,
     edition: EditionId,
-    weighed: &[Weighed],
+    candidates: &[ReuseCandidate],
 ) -> Result<()> {
     let statement = "
         UPDATE lots AS l
@@ -106,16 +105,15 @@ pub async fn decide(
         ) AS u
         WHERE l.edition = $1 AND l.number = u.number AND l.state IS NOT DISTINCT FROM 'checking_reuse'";
     let (numbers, played): (Vec<_>, Vec<_>) =
-        weighed.iter().map(|lot| (lot.number, lot.played)).unzip();
+        candidates.iter().map(|lot| (lot.number, lot.played)).unzip();
     sqlx::query(statement).bind(edition).bind(numbers).bind(played).execute(db).await.map(drop)
 }
 
-/// Has lots played whose results were declared void since: one void match is enough, the lot is played
-/// as a whole.
-pub async fn leave_void(
+/// Excludes lots with a match that was declared void meanwhile. Such a lot is played as a whole.
+pub async fn exclude_void(
     connection: &mut sqlx::PgConnection,
     edition: EditionId,
-    weighed: &mut [Weighed],
+    candidates: &mut [ReuseCandidate],
 ) -> Result<()> {
     let statement = "
         SELECT u.number FROM unnest($2::bigint[], $3::bigint[], $4::int[], $5::int[], $6::bigint[])
@@ -128,7 +126,7 @@ pub async fn leave_void(
             JOIN invalidated_matches v ON v.edition = a.source_edition AND v.number = a.source_number
             WHERE u.source_number IS NULL
               AND a.edition = $1 AND a.number >= u.first_match AND a.number < u.first_match + u.count)";
-    let played: Vec<_> = weighed.iter().filter(|lot| lot.played).collect();
+    let played: Vec<_> = candidates.iter().filter(|lot| lot.played).collect();
     let void: Vec<LotNumber> = sqlx::query_scalar(statement)
         .bind(edition)
         .bind(played.iter().map(|lot| lot.number).collect::<Vec<_>>())
@@ -138,18 +136,17 @@ pub async fn leave_void(
         .bind(played.iter().map(|lot| lot.source_number).collect::<Vec<_>>())
         .fetch_all(connection)
         .await?;
-    for lot in weighed.iter_mut().filter(|lot| void.contains(&lot.number)) {
+    for lot in candidates.iter_mut().filter(|lot| void.contains(&lot.number)) {
         lot.played = false;
     }
     Ok(())
 }
 
-/// Copies the results of lots whose matches were played in an earlier edition, and what was left in
-/// these.
-pub async fn take(
+/// Copies the results and bot state of lots whose matches an earlier edition played.
+pub async fn copy_results(
     connection: &mut sqlx::PgConnection,
     edition: EditionId,
-    played: &[Weighed],
+    played: &[ReuseCandidate],
 ) -> Result<()> {
     let sources = "
         WITH due AS (
