@@ -1,41 +1,41 @@
-//! How a command ends when it does not end well, and with which exit code.
+//! The failures of commands and their exit codes.
 
 use std::fmt;
 
 use arbiter_coordinator::coordinator::StartError;
 use arbiter_worker::sandbox::SandboxError;
 
-/// How a command ends when it does not end well.
+/// The failure of a command.
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// A negative answer: exit code 1.
     Negative(String),
-    /// A wrong call: exit code 2.
+    /// Wrong usage: exit code 2.
     Usage(String),
-    /// Something that cannot be reached or is not allowed: exit code 3.
+    /// Something is unreachable or not allowed: exit code 3.
     Refused(String),
-    /// Nobody reads the output any more: the end, and no failure.
-    Unread,
+    /// The reader closed the output: the command ends with exit code 0.
+    OutputClosed,
 }
 
 impl Failure {
-    /// The failure of a call that something is wrong with.
+    /// A usage failure with the message of `error`.
     pub(crate) fn usage(error: impl fmt::Display) -> Self {
         Self::Usage(error.to_string())
     }
 
-    /// The same failure, told with what was done before it.
-    pub(crate) fn after(self, done: &str) -> Self {
-        let tell = |message| format!("{done}: {message}");
+    /// Prefixes the message with its context.
+    pub(crate) fn with_context(self, context: &str) -> Self {
+        let prefixed = |message| format!("{context}: {message}");
         match self {
-            Self::Negative(message) => Self::Negative(tell(message)),
-            Self::Usage(message) => Self::Usage(tell(message)),
-            Self::Refused(message) => Self::Refused(tell(message)),
-            Self::Unread => Self::Unread,
+            Self::Negative(message) => Self::Negative(prefixed(message)),
+            Self::Usage(message) => Self::Usage(prefixed(message)),
+            Self::Refused(message) => Self::Refused(prefixed(message)),
+            Self::OutputClosed => Self::OutputClosed,
         }
     }
 
-    /// The failure that another process of this program ended with.
+    /// The failure of another process of this program, from its exit code.
     pub(crate) fn with_code(code: u8, message: String) -> Self {
         match code {
             2 => Self::Usage(message),
@@ -46,18 +46,18 @@ impl Failure {
 
     pub(crate) fn code(&self) -> u8 {
         match self {
-            Self::Unread => 0,
+            Self::OutputClosed => 0,
             Self::Negative(_) => 1,
             Self::Usage(_) => 2,
             Self::Refused(_) => 3,
         }
     }
 
-    /// What is told about it.
+    /// The message for the user; may be empty.
     pub(crate) fn message(&self) -> &str {
         match self {
             Self::Negative(message) | Self::Usage(message) | Self::Refused(message) => message,
-            Self::Unread => "",
+            Self::OutputClosed => "",
         }
     }
 }

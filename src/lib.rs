@@ -1,15 +1,15 @@
-//! `arbiter`: runs official tournaments of game-playing programs. A program with other games is one
-//! line too.
+//! `arbiter`: runs official tournaments of game-playing programs. A program with other games needs
+//! only one call of [`run`].
 
 mod cli;
 mod failure;
 mod listen;
-mod logs;
-mod observe;
+mod logging;
 mod output;
 mod play;
+mod playground;
 mod seed;
-mod trying;
+mod telemetry;
 mod up;
 mod worker_process;
 
@@ -17,8 +17,9 @@ use std::process::ExitCode;
 
 use arbiter_games::Games;
 
-/// The whole program, for these games: does what its command line says, and gives the exit code.
-/// It starts its own file again for sandboxes and workers, so nothing may come before it.
+/// Runs the whole program with these games: parses the command line, runs the command and returns the
+/// exit code. Call it first in `main`, because it executes its own file again for sandboxes and
+/// workers.
 pub fn run(games: &Games) -> ExitCode {
     arbiter_worker::sandbox::handle_reexec();
     cli::run(games)

@@ -1,4 +1,4 @@
-//! Ports, and what to do when one cannot be had.
+//! Binds ports and explains why one cannot be bound.
 
 use std::io;
 use std::net::SocketAddr;
@@ -7,22 +7,24 @@ use tokio::net::TcpListener;
 
 use crate::failure::Failure;
 
-/// Takes a port.
+/// Binds an address that was given by `option`.
 pub(crate) async fn listen(address: SocketAddr, option: &str) -> Result<TcpListener, Failure> {
     TcpListener::bind(address).await.map_err(|error| {
         let remedy = match error.kind() {
             io::ErrorKind::AddrInUse => {
-                format!("; something else has that port, choose another with {option}")
+                format!("; another program uses this port, choose another with {option}")
             }
-            io::ErrorKind::PermissionDenied => "; ports below 1024 are for root".to_owned(),
-            io::ErrorKind::AddrNotAvailable => "; it is no address of this machine".to_owned(),
+            io::ErrorKind::PermissionDenied => "; ports below 1024 need root".to_owned(),
+            io::ErrorKind::AddrNotAvailable => {
+                "; this machine does not have this address".to_owned()
+            }
             _ => String::new(),
         };
         Failure::Refused(format!("{option} {address}: {error}{remedy}"))
     })
 }
 
-/// Takes a port, if one is named.
+/// Binds an address, if one is given.
 pub(crate) async fn listen_if(
     address: Option<SocketAddr>,
     option: &str,

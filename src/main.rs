@@ -1,4 +1,4 @@
-//! `arbiter` with the games that come with it.
+//! The program `arbiter`, with the built-in games.
 
 use std::process::ExitCode;
 

@@ -1,7 +1,7 @@
-//! What commands print: lines, JSON, tables, comma-separated values.
+//! Prints lines, JSON, tables and CSV.
 //!
-//! Text that comes from elsewhere (names, reasons, messages of a server) goes through [`printable`]
-//! on its way: what controls a terminal is not shown to one.
+//! Text from other sources (names, reasons, server messages) passes through [`printable`], which
+//! replaces terminal control characters.
 
 use std::io::{self, BufWriter, StdoutLock, Write as _};
 
@@ -12,7 +12,7 @@ use time::OffsetDateTime;
 
 use crate::failure::Failure;
 
-/// Standard output. What was printed is seen after [`Output::flush`].
+/// Buffered standard output; [`Output::flush`] shows what was printed.
 #[derive(Debug)]
 pub(crate) struct Output(BufWriter<StdoutLock<'static>>);
 
@@ -31,12 +31,12 @@ impl Output {
         table.lines().iter().try_for_each(|line| self.line(line))
     }
 
-    /// Prints one JSON object on a line of its own.
+    /// Prints one JSON object on a line.
     pub(crate) fn json(&mut self, object: &Value) -> Result<(), Failure> {
         writeln!(self.0, "{}", json_text(object)).map_err(unprinted)
     }
 
-    /// Prints one record of comma-separated values.
+    /// Prints one CSV record.
     pub(crate) fn csv(&mut self, cells: &[String]) -> Result<(), Failure> {
         let cells: Vec<_> = cells.iter().map(|cell| csv_cell(cell)).collect();
         write!(self.0, "{}\r\n", cells.join(",")).map_err(unprinted)
@@ -47,12 +47,12 @@ impl Output {
         self.0.write_all(bytes).map_err(unprinted)
     }
 
-    /// Shows what was printed.
+    /// Flushes the buffer.
     pub(crate) fn flush(&mut self) -> Result<(), Failure> {
         self.0.flush().map_err(unprinted)
     }
 
-    /// Prints things as JSON, one object a line, or as the rows of a table.
+    /// Prints items as JSON, one object per line, or as the rows of a table.
     pub(crate) fn list<T>(
         &mut self,
         json: bool,
@@ -69,78 +69,78 @@ impl Output {
     }
 }
 
-/// Prints something, and shows it.
+/// Prints with `show` and flushes.
 pub(crate) fn print(show: impl FnOnce(&mut Output) -> Result<(), Failure>) -> Result<(), Failure> {
     let mut out = Output::new();
     show(&mut out)?;
     out.flush()
 }
 
-/// Prints one line, and shows it.
+/// Prints one line and flushes.
 pub(crate) fn say(line: &str) -> Result<(), Failure> {
     print(|out| out.line(line))
 }
 
-/// Tells people something beside the results. Nobody is left to tell if standard error is closed.
+/// Prints a message to standard error. Ignores a closed standard error.
 pub(crate) fn tell(line: &str) {
     drop(writeln!(io::stderr(), "{line}"));
 }
 
-/// A reader who has seen enough is no error of ours.
+/// Treats a closed output as success.
 pub(crate) fn broken_pipe(error: io::Error) -> Result<(), Failure> {
     match unprinted(error) {
-        Failure::Unread => Ok(()),
+        Failure::OutputClosed => Ok(()),
         failure => Err(failure),
     }
 }
 
-/// Output that cannot be written: the end, and a failure unless the reader has seen enough.
+/// The failure for output that cannot be written.
 #[expect(clippy::needless_pass_by_value, reason = "the form that `map_err` takes")]
 pub(crate) fn unprinted(error: io::Error) -> Failure {
     match error.kind() {
-        io::ErrorKind::BrokenPipe => Failure::Unread,
+        io::ErrorKind::BrokenPipe => Failure::OutputClosed,
         _ => Failure::Negative(format!("cannot write the output: {error}")),
     }
 }
 
-/// Whether a character changes what a terminal does or how it orders text.
-fn controls(c: char) -> bool {
+/// Whether a character controls a terminal or reorders text.
+fn is_control(c: char) -> bool {
     let reorders = matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}'
         | '\u{2066}'..='\u{2069}');
     reorders || (c.is_control() && c != '\t')
 }
 
-/// A line as it may be shown on a terminal: without characters that control it.
+/// Replaces terminal control characters by U+FFFD.
 pub(crate) fn printable(line: &str) -> String {
-    line.chars().map(|c| if controls(c) { '\u{fffd}' } else { c }).collect()
+    line.chars().map(|c| if is_control(c) { '\u{fffd}' } else { c }).collect()
 }
 
-/// JSON in which what controls a terminal is escaped, beyond what JSON itself asks for.
+/// JSON text with terminal control characters escaped, more than JSON requires.
 fn json_text(value: &Value) -> String {
     let escaped = |c: char| {
-        if controls(c) { format!("\\u{:04x}", u32::from(c)) } else { c.to_string() }
+        if is_control(c) { format!("\\u{:04x}", u32::from(c)) } else { c.to_string() }
     };
     let text = value.to_string();
-    if text.contains(controls) { text.chars().map(escaped).collect() } else { text }
+    if text.contains(is_control) { text.chars().map(escaped).collect() } else { text }
 }
 
-/// A value between commas (RFC 4180).
+/// A CSV cell (RFC 4180).
 fn csv_cell(cell: &str) -> String {
     let cell = printable(cell);
     if cell.contains([',', '"']) { format!("\"{}\"", cell.replace('"', "\"\"")) } else { cell }
 }
 
-/// A table for people: a header, columns of text to the left and columns of numbers to the right.
+/// A text table: text columns are aligned left, number columns right.
 #[derive(Debug)]
 pub(crate) struct Columns {
     header: Vec<String>,
-    /// Which columns hold text.
+    /// The positions of the text columns.
     text: Vec<usize>,
     rows: Vec<Vec<String>>,
 }
 
 impl Columns {
-    /// A table without rows; `text` are the positions of the columns that hold text.
+    /// A table without rows; `text` are the positions of the text columns.
     pub(crate) fn new<H: Into<String>>(
         header: impl IntoIterator<Item = H>,
         text: &[usize],
@@ -176,7 +176,7 @@ impl Columns {
     }
 }
 
-/// A JSON object of fields of a message, each by its own name.
+/// A JSON object of the named fields of a message.
 macro_rules! fields {
     ($message:expr; $($field:ident),+ $(,)?) => {
         ::serde_json::json!({ $((stringify!($field)): $message.$field),+ })
@@ -184,7 +184,7 @@ macro_rules! fields {
 }
 pub(crate) use fields;
 
-/// One object that has what both have.
+/// Merges two JSON objects.
 pub(crate) fn merged(mut object: Value, more: Value) -> Value {
     if let (Some(object), Value::Object(more)) = (object.as_object_mut(), more) {
         object.extend(more);
@@ -192,19 +192,19 @@ pub(crate) fn merged(mut object: Value, more: Value) -> Value {
     object
 }
 
-/// A text for JSON; nothing if it is empty.
+/// The text, or `None` if it is empty.
 pub(crate) fn filled(text: &str) -> Option<&str> {
     (!text.is_empty()).then_some(text)
 }
 
-/// How often each kind of forfeit happened, in the order of [`Forfeit::ALL`], for people.
+/// The number of forfeits of each kind, in the order of [`Forfeit::ALL`], as text.
 pub(crate) fn forfeits(counts: &[i64]) -> String {
     let kinds = Forfeit::ALL.iter().zip(counts).filter(|(_, count)| **count > 0);
     let words: Vec<_> = kinds.map(|(kind, count)| format!("{count} {kind}")).collect();
     if words.is_empty() { "-".to_owned() } else { words.join(", ") }
 }
 
-/// The same by the words for the kinds.
+/// The number of forfeits of each kind as a JSON object.
 pub(crate) fn forfeits_json(counts: &[i64]) -> Value {
     let kinds = Forfeit::ALL.iter().zip(counts);
     kinds
@@ -213,12 +213,12 @@ pub(crate) fn forfeits_json(counts: &[i64]) -> Value {
         .into()
 }
 
-/// A sum of scores as JSON: a number, or its digits as a string if it takes more than 64 bits.
+/// A sum of scores as JSON: a number, or a string if it does not fit 64 bits.
 pub(crate) fn sum_json(sum: i128) -> Value {
     i64::try_from(sum).map_or_else(|_| json!(sum.to_string()), Into::into)
 }
 
-/// A mean with half the width of its 95 % interval, for people.
+/// A mean with half the width of its 95 % interval, as text.
 pub(crate) fn mean(mean: f64, margin: Option<f64>) -> String {
     match margin {
         Some(margin) => format!("{mean:.2} ± {margin:.2}"),
@@ -226,13 +226,13 @@ pub(crate) fn mean(mean: f64, margin: Option<f64>) -> String {
     }
 }
 
-/// A short time for people: milliseconds, to the microsecond.
+/// A duration in milliseconds with three decimals.
 pub(crate) fn millis(time: Micros) -> String {
     let (whole, part) = (time.0 / 1000, time.0 % 1000);
     format!("{whole}.{part:03} ms")
 }
 
-/// A short time for people, in so many digits as can be compared.
+/// A duration with a suitable unit and few digits.
 pub(crate) fn span(time: Micros) -> String {
     match time.0 {
         micros @ ..1000 => format!("{micros} µs"),
@@ -248,14 +248,14 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
     digits.map(digit).collect()
 }
 
-/// A moment in microseconds since 1970, for people; times beyond the calendar have no date.
+/// A time in microseconds since 1970 as text; `-` if it is out of range.
 pub(crate) fn moment(micros: i64) -> String {
     let Some(time) = calendar(micros) else { return "-".to_owned() };
     let (date, (hour, minute, second)) = (time.date(), time.to_hms());
     format!("{date} {hour:02}:{minute:02}:{second:02} UTC")
 }
 
-/// The same as RFC 3339 writes it.
+/// The same time as JSON (RFC 3339); null if it is out of range.
 pub(crate) fn moment_json(micros: i64) -> Value {
     let Some(time) = calendar(micros) else { return Value::Null };
     let (date, (hour, minute, second, micro)) = (time.date(), time.to_hms_micro());
@@ -276,7 +276,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_controls_the_terminal() {
+    fn terminal_control_characters_are_replaced_or_escaped() {
         assert_eq!(printable("a\x1b[2J\u{9b}b\u{202e}\tc"), "a\u{fffd}[2J\u{fffd}b\u{fffd}\tc");
         let escaped = json_text(&json!({ "x": "\u{9b}\u{7f}\u{202e}ż\n" }));
         assert_eq!(escaped, r#"{"x":"\u009b\u007f\u202eż\n"}"#);
@@ -285,14 +285,14 @@ mod tests {
     }
 
     #[test]
-    fn values_are_quoted_where_they_must_be() {
+    fn csv_cells_are_quoted_only_if_necessary() {
         assert_eq!(csv_cell("plain 1.5"), "plain 1.5");
         assert_eq!(csv_cell("a,\"b\""), "\"a,\"\"b\"\"\"");
         assert_eq!(csv_cell("a\nb"), "a\u{fffd}b");
     }
 
     #[test]
-    fn moments() {
+    fn times_are_printed_as_utc() {
         assert_eq!(moment(1_000_000_000_000_042), "2001-09-09 01:46:40 UTC");
         assert_eq!(moment_json(1_000_000_000_000_042), json!("2001-09-09T01:46:40.000042Z"));
         assert_eq!(moment(i64::MAX), "-");

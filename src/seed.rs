@@ -1,11 +1,11 @@
-//! Seeds of runs for which nobody has named one.
+//! Random seeds for runs without `--seed`.
 
 use std::fs::File;
 use std::io::Read as _;
 
 use crate::failure::Failure;
 
-/// A text to seed a run with, from the system's randomness.
+/// Draws a random seed text from the system.
 pub(crate) fn draw_seed() -> Result<String, Failure> {
     let mut bytes = [0; 8];
     File::open("/dev/urandom")

@@ -1,9 +1,9 @@
-//! The worker of this machine, as a process of its own.
+//! Runs the worker of this machine as a supervised child process.
 //!
-//! Nothing that a bot does to its worker reaches the coordinator: a worker that dies is started
-//! again, after a pause that grows. It is this program's command `worker`, and a socket between the
-//! two is its standard input: lines of JSON ask it for figures and tell it to end. The socket also
-//! ties its life to ours: it exits when our end is gone, however we end, and its bots with it.
+//! A separate process protects the coordinator from anything that a bot does to its worker. A worker
+//! that dies is restarted after an increasing delay. The child runs the command `worker`, with a socket
+//! as standard input. JSON lines on this socket ask for metrics and tell it to stop. When the parent's
+//! end of the socket closes, for whatever reason, the worker and its bots exit.
 
 use std::fmt;
 use std::io::{self, BufRead as _, BufReader, Write as _};
@@ -27,60 +27,61 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tracing::{error, info};
 
 use crate::failure::Failure;
-use crate::logs;
+use crate::logging;
 
-/// The pauses before a worker that ended is started again: the first, and the longest.
-const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
-/// A worker that ran for so long has recovered from what ended the one before.
-const RECOVERED: Duration = Duration::from_secs(60);
-/// How long a worker may take to give back what is under way before it is killed.
-const LAST: Duration = Duration::from_secs(60);
-/// How long an answer is waited for, and a request may take to be taken.
-const PATIENCE: Duration = Duration::from_secs(5);
-/// The longest line that is read from a worker, in bytes.
-const LONGEST: u64 = 16 << 20;
+/// The first delay before a restart; it doubles up to [`MAX_DELAY`].
+const FIRST_DELAY: Duration = Duration::from_secs(1);
+const MAX_DELAY: Duration = Duration::from_secs(60);
+/// After this running time, the delay starts from [`FIRST_DELAY`] again.
+const STABLE_TIME: Duration = Duration::from_secs(60);
+/// How long a worker may take to give back its matches before it is killed.
+const STOP_TIMEOUT: Duration = Duration::from_secs(60);
+/// Timeout of a request to the worker and of its reply.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
+/// Maximum length of a line from a worker, in bytes.
+const MAX_LINE: u64 = 16 << 20;
 
-/// Variables for workers that stand for themselves: this one is told everything.
-const FOREIGN: [&str; 5] =
+/// Variables of standalone workers, which a supervised worker must not inherit.
+const STANDALONE_VARIABLES: [&str; 5] =
     ["ARBITER_NAME", "ARBITER_CA", "ARBITER_CERT", "ARBITER_KEY", "ARBITER_METRICS"];
-/// Where traces go.
-const TRACES: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
+/// The variable with the URL of the trace collector.
+const OTLP_VARIABLE: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
 
-/// What the worker is asked.
+/// A request to the worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Request {
-    /// For its figures.
-    Figures,
-    /// To end when what is under way has ended.
+    /// Send the metrics.
+    Metrics,
+    /// Finish the running matches, then exit.
     Drain,
-    /// To give back what is under way, and end.
+    /// Give back the running matches and exit.
     Stop,
 }
 
-/// What the worker says.
+/// A reply of the worker.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Reply {
-    /// It is about to call the coordinator.
+    /// It is ready to connect to the coordinator.
     Prepared,
-    /// It cannot work here.
+    /// It cannot run on this machine.
     Failed { code: u8, message: String },
-    /// Its figures.
-    Figures(Figures),
+    /// Its metrics.
+    Metrics(WorkerMetrics),
 }
 
-/// The figures of a worker.
+/// The metrics of a worker.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Figures {
-    /// Whether it has a coordinator.
+pub(crate) struct WorkerMetrics {
+    /// Whether it is connected to a coordinator.
     pub(crate) connected: bool,
-    /// The text for Prometheus.
+    /// The Prometheus text.
     pub(crate) text: String,
 }
 
-impl Figures {
-    /// Those of a worker of this process.
+impl WorkerMetrics {
+    /// The metrics of a worker in this process.
     pub(crate) fn of(metrics: &Metrics) -> Self {
         let mut text = String::new();
         metrics.encode(&mut text).expect("a string takes everything");
@@ -96,8 +97,8 @@ pub(crate) struct ParentLine {
 }
 
 impl ParentLine {
-    /// Takes the socket from standard input, which then is empty. From now on a thread does what
-    /// is asked there, and exits the process when the other end is gone.
+    /// Takes the socket from standard input and replaces the latter by `/dev/null`. A thread then
+    /// handles requests, and exits the process when the parent closes the socket.
     pub(crate) fn take(ending: watch::Sender<Shutdown>) -> Result<Self, Failure> {
         let take = || {
             let socket = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
@@ -107,26 +108,26 @@ impl ParentLine {
             Ok((socket, requests))
         };
         let (socket, requests) = take().map_err(|error: io::Error| {
-            Failure::Usage(format!("--supervised is for `arbiter up` alone: no socket: {error}"))
+            Failure::Usage(format!("--supervised is only for `arbiter up`: no socket: {error}"))
         })?;
         let line = Self { socket: Arc::new(Mutex::new(socket)), metrics: Arc::default() };
-        let answering = line.clone();
+        let handler = line.clone();
         thread::spawn(move || {
             for request in requests.lines() {
                 let request = request.ok().and_then(|line| serde_json::from_str(&line).ok());
                 let Some(request) = request else { break };
-                answering.answer(request, &ending);
+                handler.handle(request, &ending);
             }
             process::exit(0);
         });
         Ok(line)
     }
 
-    fn answer(&self, request: Request, ending: &watch::Sender<Shutdown>) {
+    fn handle(&self, request: Request, ending: &watch::Sender<Shutdown>) {
         let wanted = match request {
-            Request::Figures => {
-                let figures = self.metrics.get().map(|metrics| Figures::of(metrics));
-                return self.say(&Reply::Figures(figures.unwrap_or_default()));
+            Request::Metrics => {
+                let metrics = self.metrics.get().map(|metrics| WorkerMetrics::of(metrics));
+                return self.send(&Reply::Metrics(metrics.unwrap_or_default()));
             }
             Request::Drain => Shutdown::Drain,
             Request::Stop => Shutdown::Now,
@@ -134,69 +135,69 @@ impl ParentLine {
         ending.send_modify(|ending| *ending = wanted.max(*ending));
     }
 
-    /// Tells how the preparation went.
-    pub(crate) fn tell(&self, prepared: &Result<Worker, Failure>) {
+    /// Reports the result of the preparation.
+    pub(crate) fn report(&self, prepared: &Result<Worker, Failure>) {
         match prepared {
             Ok(worker) => {
-                // It is prepared once.
+                // The preparation happens once.
                 drop(self.metrics.set(worker.metrics()));
-                self.say(&Reply::Prepared);
+                self.send(&Reply::Prepared);
             }
             Err(failure) => {
                 let (code, message) = (failure.code(), failure.message().to_owned());
-                self.say(&Reply::Failed { code, message });
+                self.send(&Reply::Failed { code, message });
             }
         }
     }
 
-    /// A line that cannot be written has no reader any more: the thread notices that.
-    fn say(&self, reply: &Reply) {
+    /// Sends a reply. Ignores errors: the request thread notices a closed socket.
+    fn send(&self, reply: &Reply) {
         let mut socket = self.socket.lock().unwrap_or_else(PoisonError::into_inner);
         drop(socket.write_all(&line(reply)));
     }
 }
 
-/// Asks the worker process for its figures.
+/// Fetches the metrics of the worker process.
 #[derive(Clone, Debug)]
-pub(crate) struct FigureSource(mpsc::Sender<oneshot::Sender<Figures>>);
+pub(crate) struct MetricsSource(mpsc::Sender<oneshot::Sender<WorkerMetrics>>);
 
-impl FigureSource {
-    /// Its figures; none while no worker runs.
-    pub(crate) async fn figures(&self) -> Figures {
-        let (tell, told) = oneshot::channel();
-        let asked = timeout(PATIENCE, async {
-            self.0.send(tell).await.ok()?;
-            told.await.ok()
+impl MetricsSource {
+    /// Fetches the metrics; empty while no worker runs.
+    pub(crate) async fn fetch(&self) -> WorkerMetrics {
+        let (sender, receiver) = oneshot::channel();
+        let request = timeout(REQUEST_TIMEOUT, async {
+            self.0.send(sender).await.ok()?;
+            receiver.await.ok()
         });
-        asked.await.ok().flatten().unwrap_or_default()
+        request.await.ok().flatten().unwrap_or_default()
     }
 }
 
-/// The worker of this machine: a process, and another one whenever it ends.
+/// The supervised worker process of this machine.
 #[derive(Debug)]
 pub(crate) struct WorkerProcess {
-    /// What can be observed of it.
-    pub(crate) figures: FigureSource,
+    pub(crate) metrics: MetricsSource,
     ending: watch::Sender<Shutdown>,
     supervisor: JoinHandle<()>,
 }
 
 impl WorkerProcess {
-    /// Starts it, and waits until it is prepared.
+    /// Starts the worker and waits until it is prepared.
     pub(crate) async fn start(config: WorkerConfig, otlp: Option<String>) -> Result<Self, Failure> {
         let (ending, ends) = watch::channel(Shutdown::None);
-        let (ask, asks) = mpsc::channel(1);
-        let (tell, prepared) = oneshot::channel();
-        let supervisor = Supervisor { config, otlp, ends, asks, prepared: Some(tell) };
+        let (metrics, metrics_requests) = mpsc::channel(1);
+        let (sender, prepared) = oneshot::channel();
+        let supervisor =
+            Supervisor { config, otlp, ends, metrics_requests, prepared: Some(sender) };
         let supervisor = tokio::spawn(supervisor.run());
-        let lost = || Failure::Negative("cannot start a worker: its start failed".to_owned());
+        let lost = || Failure::Negative("cannot start a worker: its supervisor failed".to_owned());
         prepared.await.map_err(|_| lost())??;
-        Ok(Self { figures: FigureSource(ask), ending, supervisor })
+        Ok(Self { metrics: MetricsSource(metrics), ending, supervisor })
     }
 
-    /// Ends it: it ends what it plays, or gives it back when `hurry` comes.
+    /// Stops the worker after its running matches; gives them back when `hurry` completes.
     pub(crate) async fn stop(self, hurry: impl Future<Output = ()>) -> Result<(), Failure> {
-        let Self { ending, mut supervisor, figures: _ } = self;
+        let Self { ending, mut supervisor, metrics: _ } = self;
         ending.send_replace(Shutdown::Drain);
         let ended = tokio::select! {
             ended = &mut supervisor => ended,
@@ -209,144 +210,144 @@ impl WorkerProcess {
     }
 }
 
-/// Starts workers, one after the other.
+/// Starts the worker, and restarts it when it ends.
 #[derive(Debug)]
 struct Supervisor {
-    /// What the worker is told.
     config: WorkerConfig,
-    /// Where its traces go.
+    /// The URL of the trace collector.
     otlp: Option<String>,
     ends: watch::Receiver<Shutdown>,
-    asks: mpsc::Receiver<oneshot::Sender<Figures>>,
-    /// Who waits for the first one to be prepared.
+    metrics_requests: mpsc::Receiver<oneshot::Sender<WorkerMetrics>>,
+    /// Receives the result of the first start.
     prepared: Option<oneshot::Sender<Result<(), Failure>>>,
 }
 
 impl Supervisor {
     async fn run(mut self) {
-        let (mut pause, longest) = PAUSES;
+        let mut delay = FIRST_DELAY;
         loop {
             let began = Instant::now();
             let ended = match Child::start(&self.config, self.otlp.as_deref()) {
-                Ok(child) => self.attend(child).await,
-                Err(error) => End { failure: None, how: format!("cannot be started: {error}") },
+                Ok(child) => self.supervise(child).await,
+                Err(error) => WorkerExit { failure: None, how: format!("cannot start: {error}") },
             };
             if *self.ends.borrow() != Shutdown::None {
                 return;
             }
             if let Some(waiting) = self.prepared.take() {
-                // Its first start shows what every other would meet.
+                // If the first start fails, all others would.
                 let unknown = || Failure::Negative(format!("the worker {}", ended.how));
                 drop(waiting.send(Err(ended.failure.unwrap_or_else(unknown))));
                 return;
             }
-            if began.elapsed() > RECOVERED {
-                pause = PAUSES.0;
+            if began.elapsed() > STABLE_TIME {
+                delay = FIRST_DELAY;
             }
-            let seconds = pause.as_secs();
-            error!("the worker {ended}; it is started again in {seconds} s");
-            if !self.pause(pause).await {
+            let seconds = delay.as_secs();
+            error!("the worker {ended}; restarting in {seconds} s");
+            if !self.wait(delay).await {
                 return;
             }
-            pause = longest.min(pause * 2);
+            delay = MAX_DELAY.min(delay * 2);
         }
     }
 
-    /// Waits before the next start; whether there is to be one.
-    async fn pause(&mut self, pause: Duration) -> bool {
-        let over = sleep(pause);
+    /// Waits before a restart; returns false if the worker is to stop.
+    async fn wait(&mut self, delay: Duration) -> bool {
+        let over = sleep(delay);
         tokio::pin!(over);
         loop {
             tokio::select! {
                 () = &mut over => return true,
                 _ = self.ends.changed() => return false,
-                // There are no figures to be had: the question is dropped.
-                Some(_) = self.asks.recv() => {}
+                // Without a worker there are no metrics: drop the request.
+                Some(_) = self.metrics_requests.recv() => {}
             }
         }
     }
 
-    /// Asks and tells a worker until it has ended.
-    async fn attend(&mut self, child: Child) -> End {
+    /// Exchanges messages with a worker until it has exited.
+    async fn supervise(&mut self, child: Child) -> WorkerExit {
         let Child { pidfd, mut requests, mut replies, mut ended } = child;
-        let mut heard = Heard::default();
+        let mut conversation = Conversation::default();
         let mut deadline = None;
         loop {
             let last = deadline.unwrap_or_else(Instant::now);
             let request = tokio::select! {
                 ended = &mut ended => {
-                    // What it said before is still to be read.
-                    while let Ok(Some(reply)) = timeout(PATIENCE, replies.recv()).await {
-                        self.heed(reply, &mut heard);
+                    // Read the remaining replies.
+                    while let Ok(Some(reply)) = timeout(REQUEST_TIMEOUT, replies.recv()).await {
+                        self.handle(reply, &mut conversation);
                     }
-                    return End { failure: heard.failure, how: describe(ended.ok()) };
+                    let failure = conversation.failure;
+                    return WorkerExit { failure, how: describe(ended.ok()) };
                 }
                 Some(reply) = replies.recv() => {
-                    self.heed(reply, &mut heard);
+                    self.handle(reply, &mut conversation);
                     continue;
                 }
                 Ok(()) = self.ends.changed() => match *self.ends.borrow_and_update() {
                     Shutdown::Now => {
-                        deadline = Some(Instant::now() + LAST);
+                        deadline = Some(Instant::now() + STOP_TIMEOUT);
                         Request::Stop
                     }
                     _ => Request::Drain,
                 },
-                Some(asking) = self.asks.recv() => {
-                    heard.waiting.push(asking);
-                    Request::Figures
+                Some(waiting) = self.metrics_requests.recv() => {
+                    conversation.waiting.push(waiting);
+                    Request::Metrics
                 }
                 () = sleep_until(last), if deadline.is_some() => {
-                    // One that has ended is not there to be killed.
+                    // It may already have exited.
                     let _killed = pidfd_send_signal(&pidfd, Signal::KILL);
                     deadline = None;
                     continue;
                 }
             };
-            // A worker that takes no requests is told by its end.
-            drop(timeout(PATIENCE, requests.write_all(&line(&request))).await);
+            // If the worker does not read, its exit shows that.
+            drop(timeout(REQUEST_TIMEOUT, requests.write_all(&line(&request))).await);
         }
     }
 
-    fn heed(&mut self, reply: Reply, heard: &mut Heard) {
+    fn handle(&mut self, reply: Reply, conversation: &mut Conversation) {
         match reply {
             Reply::Prepared => {
                 let first = self.prepared.take();
                 drop(first.map(|waiting| waiting.send(Ok(()))));
             }
             Reply::Failed { code, message } => {
-                heard.failure = Some(Failure::with_code(code, message));
+                conversation.failure = Some(Failure::with_code(code, message));
             }
-            Reply::Figures(figures) => {
-                for waiting in heard.waiting.drain(..) {
-                    drop(waiting.send(figures.clone()));
+            Reply::Metrics(metrics) => {
+                for waiting in conversation.waiting.drain(..) {
+                    drop(waiting.send(metrics.clone()));
                 }
             }
         }
     }
 }
 
-/// What a worker has said, and is yet to say.
+/// The state of the conversation with a worker.
 #[derive(Debug, Default)]
-struct Heard {
-    /// Why it cannot work.
+struct Conversation {
+    /// Why the worker cannot run.
     failure: Option<Failure>,
-    /// Who waits for its figures.
-    waiting: Vec<oneshot::Sender<Figures>>,
+    /// The receivers that wait for metrics.
+    waiting: Vec<oneshot::Sender<WorkerMetrics>>,
 }
 
-/// How a worker ended.
+/// How a worker exited.
 #[derive(Debug)]
-struct End {
-    /// Why it could not be prepared, if it said so.
+struct WorkerExit {
+    /// Why its preparation failed, if it reported that.
     failure: Option<Failure>,
     how: String,
 }
 
-impl fmt::Display for End {
+impl fmt::Display for WorkerExit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.failure {
-            Some(failure) => write!(f, "cannot work: {}", failure.message()),
+            Some(failure) => write!(f, "cannot run: {}", failure.message()),
             None => f.write_str(&self.how),
         }
     }
@@ -354,20 +355,20 @@ impl fmt::Display for End {
 
 fn describe(ended: Option<io::Result<ExitStatus>>) -> String {
     match ended {
-        Some(Ok(status)) => format!("ended ({status})"),
+        Some(Ok(status)) => format!("exited ({status})"),
         Some(Err(error)) => format!("cannot be waited for: {error}"),
-        None => "is lost".to_owned(),
+        None => "was lost".to_owned(),
     }
 }
 
-/// A message as a line.
+/// A message as a JSON line.
 fn line(message: &impl Serialize) -> Vec<u8> {
     let mut line = serde_json::to_vec(message).expect("a message is plain data");
     line.push(b'\n');
     line
 }
 
-/// A running worker.
+/// A running worker process.
 #[derive(Debug)]
 struct Child {
     pidfd: OwnedFd,
@@ -382,15 +383,15 @@ impl Child {
         ours.set_nonblocking(true)?;
         let (read, requests) = tokio::net::UnixStream::from_std(ours)?.into_split();
         let mut child = command(config, otlp, theirs).spawn()?;
-        info!(process = child.id(), "the worker is started");
+        info!(process = child.id(), "started the worker");
         let pidfd = pidfd_open(Pid::from_child(&child), PidfdFlags::empty());
-        let (tell, ended) = oneshot::channel();
-        thread::spawn(move || drop(tell.send(child.wait())));
-        Ok(Self { pidfd: pidfd?, requests, replies: listen(read), ended })
+        let (sender, ended) = oneshot::channel();
+        thread::spawn(move || drop(sender.send(child.wait())));
+        Ok(Self { pidfd: pidfd?, requests, replies: read_replies(read), ended })
     }
 }
 
-/// The call of this program as a worker.
+/// The command that runs this program as a worker.
 fn command(config: &WorkerConfig, otlp: Option<&str>, socket: UnixStream) -> Command {
     let WorkerConfig { coordinator, slots, spool, cache, policy, drain, .. } = config;
     #[expect(clippy::disallowed_methods, reason = "this program again, not a bot")]
@@ -399,36 +400,36 @@ fn command(config: &WorkerConfig, otlp: Option<&str>, socket: UnixStream) -> Com
     command.args(["--slots", &slots.to_string(), "--sandbox", policy.as_str()]);
     command.args(["--drain", &format!("{}us", drain.as_micros())]);
     command.arg("--spool").arg(spool).arg("--cache").arg(cache);
-    for name in FOREIGN {
+    for name in STANDALONE_VARIABLES {
         command.env_remove(name);
     }
     command.env("ARBITER_TOKEN", coordinator.token.as_deref().unwrap_or_default());
     match otlp {
-        Some(url) => command.env(TRACES, url),
-        None => command.env_remove(TRACES),
+        Some(url) => command.env(OTLP_VARIABLE, url),
+        None => command.env_remove(OTLP_VARIABLE),
     };
     if std::env::var_os("RUST_LOG").is_none() {
-        command.env("RUST_LOG", logs::usual().to_string());
+        command.env("RUST_LOG", logging::default_level().to_string());
     }
-    // A signal typed at the terminal is for us: we then tell the worker.
+    // Ctrl-C must reach only the parent, which then tells the worker.
     command.process_group(0).stdin(Stdio::from(OwnedFd::from(socket))).stdout(Stdio::null());
     command
 }
 
-/// Reads what a worker says, as long as it makes sense.
-fn listen(read: OwnedReadHalf) -> mpsc::Receiver<Reply> {
-    let (tell, told) = mpsc::channel(1);
+/// Reads replies of a worker until one is malformed.
+fn read_replies(read: OwnedReadHalf) -> mpsc::Receiver<Reply> {
+    let (sender, replies) = mpsc::channel(1);
     tokio::spawn(async move {
         let mut reader = tokio::io::BufReader::new(read);
         loop {
             let mut line = Vec::new();
-            let read = (&mut reader).take(LONGEST).read_until(b'\n', &mut line).await;
+            let read = (&mut reader).take(MAX_LINE).read_until(b'\n', &mut line).await;
             let reply = read.ok().and_then(|_| serde_json::from_slice(&line).ok());
             let Some(reply) = reply else { return };
-            if tell.send(reply).await.is_err() {
+            if sender.send(reply).await.is_err() {
                 return;
             }
         }
     });
-    told
+    replies
 }

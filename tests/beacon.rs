@@ -123,7 +123,7 @@ fn a_beacon_from_the_file_to_the_export() {
     refused(&site.command(&player, &give).output().unwrap(), 3, "role organiser");
     refused(&site.run("tournament close cup"), 1, "arbiter tournament beacon cup VALUE");
     let shown = site.tell("tournament show cup");
-    assert!(shown.contains("Bitcoin block 900000 hash; its value is awaited"), "{shown}");
+    assert!(shown.contains("Bitcoin block 900000 hash; no value yet"), "{shown}");
 
     let unseen = "tournament beacon cup 1a\u{200b}17d";
     refused(&site.run(unseen), 2, "character 3 is not an ASCII letter or digit (U+200B)");

@@ -88,7 +88,7 @@ fn interrupt(playing: &mut Service, twice: bool) {
         playing.signal(Signal::INT);
     }
     assert_eq!(playing.wait(), Some(1), "{}", playing.said());
-    assert!(playing.said().contains("interrupted: nothing is lost"), "{}", playing.said());
+    assert!(playing.said().contains("interrupted; nothing is lost"), "{}", playing.said());
 }
 
 #[test]

@@ -80,7 +80,7 @@ fn a_slot_waits_for_what_dies_slowly_and_plays_again() {
     let mut played = BufReader::new(run.stdout.take().unwrap()).lines();
     let mut told = BufReader::new(run.stderr.take().unwrap()).lines();
     let one = Within::new(run.id(), None);
-    let waits = "a slot waits for a bot that takes long to die, 1 goes on";
+    let waits = "a slot waits for a killed bot to exit; 1 slot continues";
     line_with(&mut told, waits);
     line_with(&mut played, "\"match\":");
     let left = one.of().map(OsStr::to_owned);

@@ -188,13 +188,13 @@ fn rehearse(site: &Site, id: &str, bot: &str, seat: usize) {
         site.run(&site.ada, &[&call[..], more].concat())
     };
     let told = done(&repro(&["--bot", bot]));
-    assert!(told.ends_with("answers, all the same\n"), "{told}");
+    assert!(told.ends_with("replies, all the same\n"), "{told}");
     let plies = objects(&repro(&["--bot", bot, "--json"]));
     assert!(plies.iter().all(|ply| ply["same"] == json!(true)));
     let changed = site.bots.rascal("changed", "garbage", 2, "");
     let output = repro(&["--bot", &changed]);
     let text = String::from_utf8_lossy(&output.stdout);
-    refused(&output, 1, &["of", "answers", "the first of them is number 3"]);
+    refused(&output, 1, &["of", "replies", "first number 3"]);
     let marks: Vec<_> = text.lines().take(3).map(|line| line.chars().next().unwrap()).collect();
     assert_eq!(marks, ['@', '-', '+'], "{text}");
     refused(&repro(&["--bot", "/nowhere"]), 2, &["/nowhere", "No such file"]);
@@ -294,7 +294,7 @@ fn matches_of_a_worker_are_void() {
 
     // Who forfeits too much is told, and takes part no more.
     let notice =
-        &["stood down: it forfeited 2 of 2 matches in edition 1", "submit a better version"];
+        &["suspended: it forfeited 2 of 2 matches in edition 1", "submit a better version"];
     refused(&site.run(&site.bob, &["log", "cup", "two"]), 0, notice);
     let standing = |token: &str| objects(&site.run(token, &["bots", "cup", "--json"])).remove(1);
     assert_eq!(standing("")["suspended"], true);
@@ -340,7 +340,7 @@ fn a_directory_is_kept_in_line() {
         let directory = bots.path().to_str().unwrap();
         site.run(&site.ada, &[&["sync", "cup", directory], more].concat())
     };
-    refused(&sync(&[]), 2, &["no folder with a bot", "nothing is withdrawn"]);
+    refused(&sync(&[]), 2, &["no bot folders found", "nothing is withdrawn"]);
     bots.rascal("one", "honest", 0, "");
     let two = bots.rascal("two", "honest", 0, "");
     done(&site.submit(&site.bob, &site.bots.rascal("other", "honest", 0, "")));
@@ -351,10 +351,10 @@ fn a_directory_is_kept_in_line() {
     fs::write(Path::new(&two).join("note"), "better").unwrap();
     let hidden = bots.path().join(".git");
     fs::create_dir(&hidden).unwrap();
-    assert_eq!(done(&sync(&[])), "two goes on with version 2\n");
+    assert_eq!(done(&sync(&[])), "two updated with version 2\n");
 
     let taken = bots.rascal("other", "honest", 0, "");
-    refused(&sync(&[]), 1, &["other is left out", "taken by somebody else"]);
+    refused(&sync(&[]), 1, &["skipped other", "has this name"]);
     fs::remove_dir_all(&taken).unwrap();
 
     // One that is broken holds nobody up but those that are gone.
@@ -364,7 +364,7 @@ fn a_directory_is_kept_in_line() {
     fs::create_dir(&broken).unwrap();
     bots.rascal("three", "honest", 0, "");
     let output = sync(&[]);
-    refused(&output, 1, &["broken is left out", "1 folder was left out"]);
+    refused(&output, 1, &["skipped broken", "1 folder was skipped"]);
     assert_eq!(String::from_utf8_lossy(&output.stdout), "three entered with version 1\n");
     fs::remove_dir(&broken).unwrap();
     assert_eq!(done(&sync(&["--keep"])), "");

@@ -249,7 +249,13 @@ fn nothing_is_left_unfinished() {
 const FLOORS: [(&str, &[&str]); 8] = [
     (
         "src",
-        &["failure logs", "listen output seed worker_process", "observe play", "trying up", "cli"],
+        &[
+            "failure logging",
+            "listen output seed worker_process",
+            "telemetry play",
+            "playground up",
+            "cli",
+        ],
     ),
     (
         "coordinator/src",
@@ -282,7 +288,10 @@ const FLOORS: [(&str, &[&str]); 8] = [
             "worker",
         ],
     ),
-    ("replay/src", &["draw packed transcript", "line", "verify write", "steps", "render"]),
+    (
+        "replay/src",
+        &["compression draw transcript", "record_line", "verify write", "steps", "render"],
+    ),
     (
         "proto/src",
         &[

@@ -8,18 +8,18 @@
 //! [`verify()`] replays a record through the rules, and [`follow`] lets somebody watch it. What is
 //! drawn is the state of the rules themselves: a picture cannot disagree with the result.
 
+mod compression;
 mod draw;
-mod line;
-mod packed;
+mod record_line;
 mod render;
 mod steps;
 mod transcript;
 mod verify;
 mod write;
 
+pub use compression::{LARGEST_RECORD, LONGEST_LINE, WINDOW, unpack};
 pub use draw::{Picture, draw};
-pub use line::{Header, Line, Over, RECORD_VERSION, SeatLine};
-pub use packed::{LARGEST_RECORD, LONGEST_LINE, WINDOW, unpack};
+pub use record_line::{Header, Line, Over, RECORD_VERSION, SeatLine};
 pub use render::STYLE;
 pub use steps::{Clock, Stderr, Step, Steps, steps};
 pub use transcript::{Transcript, TranscriptHash};

@@ -15,7 +15,7 @@ use arbiter_games::{
 };
 
 use crate::draw::{Picture, draw};
-use crate::line::Header;
+use crate::record_line::Header;
 use crate::verify::{Difference, Follower, Scene, Verified, follow};
 
 /// A replay of which some steps are drawn.

@@ -13,8 +13,8 @@ use arbiter_games::{
 use arbiter_proto::tricks_http::NO_OTHER_GAME;
 use thiserror::Error;
 
-use crate::line::{Header, Line, Over, RECORD_VERSION};
-use crate::packed::LONGEST_LINE;
+use crate::compression::LONGEST_LINE;
+use crate::record_line::{Header, Line, Over, RECORD_VERSION};
 use crate::transcript::{Transcript, TranscriptHash};
 
 /// What a record that is right tells.

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use arbiter_games::SeatResult;
 
-use crate::line::{Header, Line, Over};
+use crate::record_line::{Header, Line, Over};
 use crate::transcript::TranscriptHash;
 
 /// A record being written, and its seal.

@@ -6,37 +6,37 @@ use serde_json::{Value, json};
 use time::OffsetDateTime;
 
 use super::client::{Client, Server};
-use super::moments::{When, micros, when};
+use super::time_arg::{When, micros, when};
 use crate::failure::Failure;
 use crate::output::{Columns, moment, moment_json, print};
 
-/// The most lines of an answer.
+/// Maximum number of lines in a response.
 const PAGE: u32 = 1000;
 
-/// Show who changed what: for organisers.
+/// Show the audit log: who changed what (for organisers).
 #[derive(Debug, Args)]
-#[command(after_help = "A line is written in the transaction of its change, and never changed. \
-With --json each has what was
-so before and what is so since.
+#[command(after_help = "Each line is written in the transaction of its change and never edited. \
+With --json, lines contain
+the values before and after the change.
 
 Examples:
   arbiter audit
   arbiter audit finals --since 7d
   arbiter audit --who ada --json")]
 pub(super) struct Audit {
-    /// Changes of this tournament alone.
+    /// Only changes to this tournament.
     #[arg(value_name = "T")]
     tournament: Option<String>,
-    /// Changes since then: a time, or how long ago.
+    /// Only changes since this time, or this long ago (for example 7d).
     #[arg(long, value_name = "TIME", value_parser = when)]
     since: Option<When>,
-    /// Changes made with tokens of this name, or with the token of this number.
+    /// Only changes made with a token of this name or number.
     #[arg(long, value_name = "WHO")]
     who: Option<String>,
-    /// So many at most, the newest.
+    /// Maximum number of changes, newest first.
     #[arg(long, value_name = "N", default_value_t = 100)]
     limit: usize,
-    /// Print one JSON object a change.
+    /// Print one JSON object per change.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -49,17 +49,17 @@ impl Audit {
         let wanted = ListAuditEntriesRequest {
             tournament: self.tournament.unwrap_or_default(),
             actor: self.who.unwrap_or_default(),
-            since_us: self.since.map_or(0, |since| micros(since.past(now))),
+            since_us: self.since.map_or(0, |since| micros(since.before(now))),
             before: 0,
             limit: 0,
         };
         let changes = self.client.run(async |server| latest(&server, wanted, self.limit).await)?;
-        let table = Columns::new(["time", "who", "what", "to what"], &[0, 1, 2, 3]);
+        let table = Columns::new(["time", "who", "action", "subject"], &[0, 1, 2, 3]);
         print(|out| out.list(self.json, &changes, object, table, row))
     }
 }
 
-/// So many of the latest changes, asked for page by page.
+/// Fetches the latest changes page by page.
 async fn latest(
     server: &Server,
     mut wanted: ListAuditEntriesRequest,
@@ -68,7 +68,7 @@ async fn latest(
     let mut found = Vec::new();
     while found.len() < limit {
         wanted.limit = u32::try_from(limit - found.len()).unwrap_or(PAGE).min(PAGE);
-        let page = server.ask(wanted.clone()).await?.entries;
+        let page = server.send(wanted.clone()).await?.entries;
         let Some(last) = page.last() else { break };
         wanted.before = last.id;
         found.extend(page);

@@ -1,4 +1,4 @@
-//! `arbiter bots T` and `arbiter log T BOT`: who takes part, and how they fare.
+//! `arbiter bots T` and `arbiter log T BOT`: the bots of a tournament, and the results of one.
 
 use arbiter_games::Micros;
 use arbiter_proto::v1::{
@@ -9,14 +9,15 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::client::Client;
-use super::trial;
+use super::trial_output;
 use crate::failure::Failure;
 use crate::output::{
     Columns, filled, hex, millis, moment, moment_json, print, printable, say, tell,
 };
 
-/// Show the bots of a tournament in the order of their first submission, and where their newest
-/// versions stand; withdraw one, reinstate one that was stood down, or have one tried again.
+/// List the bots of a tournament, or withdraw, reinstate or retry one.
+///
+/// The list is in the order of first submission and shows the newest version of each bot.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   arbiter bots finals
@@ -28,16 +29,16 @@ pub(super) struct Bots {
     /// The tournament.
     #[arg(value_name = "T")]
     tournament: String,
-    /// Take this bot out of the editions to come.
+    /// Withdraw this bot from future editions.
     #[arg(long, value_name = "BOT", conflicts_with = "json")]
     withdraw: Option<String>,
-    /// Let this bot take part again, which was stood down: for organisers.
+    /// Reinstate this suspended bot (for organisers).
     #[arg(long, value_name = "BOT", conflicts_with_all = ["json", "withdraw"])]
     reinstate: Option<String>,
-    /// Try the newest version of this bot again, which could not be tried: for organisers.
+    /// Repeat the trial of this bot's newest version, after faults stopped it (for organisers).
     #[arg(long, value_name = "BOT", conflicts_with_all = ["json", "withdraw", "reinstate"])]
     retry: Option<String>,
-    /// Print one JSON object a bot.
+    /// Print one JSON object per bot.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -48,28 +49,28 @@ impl Bots {
     pub(super) fn run(self) -> Result<(), Failure> {
         let Self { tournament, withdraw, reinstate, retry, json, client } = self;
         if let Some(bot) = withdraw {
-            let told = format!("{bot} takes part in the editions of {tournament} no more");
-            client.ask(WithdrawBotRequest { tournament, bot })?;
-            return say(&told);
+            let message = format!("{bot} was withdrawn from {tournament}");
+            client.send(WithdrawBotRequest { tournament, bot })?;
+            return say(&message);
         }
         if let Some(bot) = reinstate {
-            let told = format!("{bot} takes part in the editions of {tournament} again");
-            client.ask(ReinstateBotRequest { tournament, bot })?;
-            return say(&told);
+            let message = format!("{bot} was reinstated in {tournament}");
+            client.send(ReinstateBotRequest { tournament, bot })?;
+            return say(&message);
         }
         if let Some(bot) = retry {
-            let told = format!("{bot} is tried again");
-            client.ask(RetryTrialRequest { tournament, bot, number: 0 })?;
-            return say(&told);
+            let message = format!("the trial of {bot} will be repeated");
+            client.send(RetryTrialRequest { tournament, bot, number: 0 })?;
+            return say(&message);
         }
-        let bots = client.ask(ListBotsRequest { tournament })?.bots;
+        let bots = client.send(ListBotsRequest { tournament })?.bots;
         let header = ["bot", "owner", "version", "digest", "submitted", ""];
         let table = Columns::new(header, &[0, 1, 3, 4, 5]);
         print(|out| out.list(json, &bots, bot_json, table, bot_row))
     }
 }
 
-/// How many digits of a digest people are shown.
+/// Number of hex digits of a digest in tables.
 const DIGITS: usize = 12;
 
 fn bot_row(bot: &Bot) -> Vec<String> {
@@ -81,20 +82,20 @@ fn bot_row(bot: &Bot) -> Vec<String> {
         None => ["-"; 3].map(str::to_owned),
     };
     let owner = filled(&bot.owner).unwrap_or("(house)").to_owned();
-    let pending = bot.pending.as_ref().map(trial::standing);
+    let pending = bot.pending.as_ref().map(trial_output::standing);
     let notes: Vec<_> = standing(bot).into_iter().chain(pending).collect();
     vec![bot.name.clone(), owner, number, digest, submitted, notes.join("; ")]
 }
 
-/// Why a bot takes no part, for people; nothing if it does.
+/// Why a bot does not take part, as text; `None` if it takes part.
 fn standing(bot: &Bot) -> Option<String> {
     match bot {
         Bot { withdrawn: true, .. } => Some("withdrawn".to_owned()),
         Bot { suspended: true, suspended_reason: reason, .. } if reason.is_empty() => {
-            Some("stood down".to_owned())
+            Some("suspended".to_owned())
         }
         Bot { suspended: true, suspended_reason: reason, .. } => {
-            Some(format!("stood down: {reason}"))
+            Some(format!("suspended: {reason}"))
         }
         _ => None,
     }
@@ -126,8 +127,7 @@ fn bot_json(bot: &Bot) -> Value {
     })
 }
 
-/// Show the trial of a bot's newest version, and its matches and what went wrong in them, the newest
-/// first.
+/// Show a bot's trial and its matches, newest first, with the reasons for forfeits.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   arbiter log finals mybot
@@ -141,20 +141,20 @@ pub(super) struct Log {
     tournament: String,
     /// The bot.
     bot: String,
-    /// How many matches at most.
+    /// Maximum number of matches.
     #[arg(long, value_name = "N", default_value_t = 100)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1000))]
     limit: u32,
-    /// Of these only the matches that the bot forfeited.
+    /// Only the forfeited ones of these matches.
     #[arg(long)]
     forfeits: bool,
-    /// Only the trial of the newest version, with all that its build wrote.
+    /// Only the trial of the newest version, with the whole build log.
     #[arg(long, conflicts_with_all = ["limit", "forfeits"])]
     trial: bool,
-    /// Of another version's trial.
+    /// Show the trial of this version instead of the newest.
     #[arg(long, value_name = "N", requires = "trial", default_value_t = 0)]
     version: i32,
-    /// Print one JSON object a match.
+    /// Print one JSON object per match.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -164,33 +164,33 @@ pub(super) struct Log {
 impl Log {
     pub(super) fn run(self) -> Result<(), Failure> {
         let Self { tournament, bot, limit, forfeits, trial: only, version, json, client } = self;
-        let (status, told) = client.run(async |server| {
-            let status = trial::get(&server, &tournament, &bot, version).await?;
-            let told = if only {
+        let (status, log) = client.run(async |server| {
+            let status = trial_output::get(&server, &tournament, &bot, version).await?;
+            let log = if only {
                 GetBotLogResponse::default()
             } else {
-                server.ask(GetBotLogRequest { tournament, bot, limit, forfeits }).await?
+                server.send(GetBotLogRequest { tournament, bot, limit, forfeits }).await?
             };
-            Ok((status, told))
+            Ok((status, log))
         })?;
         if only && json {
-            return print(|out| out.json(&trial::status_json(&status)));
+            return print(|out| out.json(&trial_output::status_json(&status)));
         }
         if only {
-            return print(|out| trial::show(out, &status, true));
+            return print(|out| trial_output::show(out, &status, true));
         }
-        if !told.suspended_reason.is_empty() {
-            let again = "submit a better version, or ask an organiser to reinstate it";
-            tell(&printable(&format!("stood down: {}; {again}", told.suspended_reason)));
+        if !log.suspended_reason.is_empty() {
+            let remedy = "submit a better version, or ask an organiser to reinstate it";
+            tell(&printable(&format!("suspended: {}; {remedy}", log.suspended_reason)));
         }
-        let mut lines = told.entries;
+        let mut lines = log.entries;
         lines.retain(|line| !forfeits || !line.forfeit.is_empty());
         let header = ["match", "seat", "bots", "score", "forfeit", "why"];
         let table = Columns::new(header, &[0, 2, 3, 4, 5]);
         let waits = status.version.as_ref().is_some_and(|new| new.state != "entered");
         print(|out| {
             if !json && status.tried && waits {
-                trial::show(out, &status, false)?;
+                trial_output::show(out, &status, false)?;
                 out.line("")?;
             }
             out.list(json, &lines, line_json, table, line_row)
@@ -206,7 +206,7 @@ fn line_row(line: &LogEntry) -> Vec<String> {
     vec![line.r#match.clone(), seat, bots, score.join(" "), forfeit, why]
 }
 
-/// Why a seat forfeited, for people.
+/// Why a seat forfeited, as text.
 pub(super) fn evidence(found: &Evidence) -> String {
     let Evidence { detail, wall_us, cpu_us } = found;
     let took = |micros: &i64| millis(Micros(*micros));

@@ -1,7 +1,6 @@
-//! `arbiter cert …`: an authority of one's own, and certificates that it signs, for connections that
-//! are encrypted and where both sides show who they are.
+//! `arbiter cert …`: a private certificate authority and certificates that it signs, for mutual TLS.
 
-mod papers;
+mod x509;
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -10,18 +9,18 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use time::{Duration, OffsetDateTime};
 
-use super::moments::{micros, span};
+use super::time_arg::{micros, span};
 use crate::failure::Failure;
 use crate::output::{Output, merged, moment, moment_json, print};
-use papers::{Authority, Paper, Use};
+use x509::{Authority, CertificateInfo, Purpose};
 
-/// How long an authority and a certificate hold if nobody says how long.
+/// Default validity of an authority and of a certificate.
 const AUTHORITY: &str = "3650d";
 const CERTIFICATE: &str = "397d";
-/// How long before its end a certificate should be renewed.
+/// How long before it expires a certificate should be renewed.
 const RENEWAL: Duration = Duration::days(30);
 
-/// Make certificates for encrypted connections, signed by an authority of your own.
+/// Make TLS certificates, signed by your own authority.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   arbiter cert ca --out certs
@@ -41,9 +40,9 @@ pub(super) struct Cert {
 enum Command {
     Ca(Ca),
     Server(Server),
-    /// Make a certificate with which a worker shows who it is.
+    /// Make a certificate that identifies a worker.
     Worker(Client),
-    /// Make a certificate with which somebody who gives commands shows who they are.
+    /// Make a certificate that identifies a user of client commands.
     Client(Client),
     Show(Show),
 }
@@ -53,20 +52,20 @@ impl Cert {
         match self.command {
             Command::Ca(ca) => ca.run(),
             Command::Server(Server { ca, names, signing }) => {
-                signing.sign(&ca, Use::Server, &names)
+                signing.sign(&ca, Purpose::Server, &names)
             }
             Command::Worker(client) | Command::Client(client) => {
-                client.signing.sign(&client.ca, Use::Client, &[client.name])
+                client.signing.sign(&client.ca, Purpose::Client, &[client.name])
             }
             Command::Show(show) => show.run(),
         }
     }
 }
 
-/// How something is made.
+/// How the result is written and printed.
 #[derive(Debug, Args)]
-struct Making {
-    /// Take the place of files that are there.
+struct OutputArgs {
+    /// Replace existing files.
     #[arg(long)]
     force: bool,
     /// Print one JSON object.
@@ -74,47 +73,46 @@ struct Making {
     json: bool,
 }
 
-/// Make an authority: ca.pem, which everybody may have, and ca.key, with which it signs.
+/// Make an authority: ca.pem (public) and ca.key (secret, signs certificates).
 #[derive(Debug, Args)]
-#[command(after_help = "Whoever has ca.key can make certificates that are believed: keep it away \
-from the machines that use
-them.
+#[command(after_help = "Anyone with ca.key can make trusted certificates. Do not copy it to the \
+machines that use them.
 
 Example:
   arbiter cert ca --out certs")]
 struct Ca {
-    /// The directory for both, which is made if it is not there.
+    /// The directory for both files; created if missing.
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
-    /// What it is called.
+    /// The name of the authority.
     #[arg(long, value_name = "NAME", default_value = "Arbiter", value_parser = name)]
     name: String,
-    /// How long it holds.
+    /// How long it is valid.
     #[arg(long, value_name = "TIME", default_value = AUTHORITY, value_parser = span)]
     valid: Duration,
     #[command(flatten)]
-    making: Making,
+    output: OutputArgs,
 }
 
-/// Where a certificate comes from and goes, and how it is made.
+/// How a certificate is signed and written.
 #[derive(Debug, Args)]
 struct Signing {
-    /// Where its files go; by default to the authority's.
+    /// The directory for its files; by default the authority's.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// How long it holds, but no longer than the authority.
+    /// How long it is valid, at most as long as the authority.
     #[arg(long, value_name = "TIME", default_value = CERTIFICATE, value_parser = span)]
     valid: Duration,
     #[command(flatten)]
-    making: Making,
+    output: OutputArgs,
 }
 
 /// Make a certificate for a coordinator.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Its files are called after its first name. Renew it with the same command \
-and --force, and restart the
-coordinator.
+    after_help = "The first name becomes the name of its files. To renew it, run the same command \
+with --force and
+restart the coordinator.
 
 Example:
   arbiter cert server --ca certs --name coordinator --name 10.0.0.5 --name localhost"
@@ -123,7 +121,7 @@ struct Server {
     /// The directory with ca.pem and ca.key.
     #[arg(long, value_name = "DIR")]
     ca: PathBuf,
-    /// What it is called by: each host name and address that stands in the URLs of its clients.
+    /// A host name or address that clients use in URLs; may be repeated.
     #[arg(long = "name", value_name = "HOST", required = true, value_parser = host)]
     names: Vec<String>,
     #[command(flatten)]
@@ -131,7 +129,7 @@ struct Server {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "Its files are called after it. Renew it with the same command and --force.
+#[command(after_help = "To renew it, run the same command with --force.
 
 Examples:
   arbiter cert worker --ca certs --name cellar
@@ -140,60 +138,60 @@ struct Client {
     /// The directory with ca.pem and ca.key.
     #[arg(long, value_name = "DIR")]
     ca: PathBuf,
-    /// Whose it is.
+    /// The name of the worker or user; also the name of the files.
     #[arg(long, value_name = "NAME", value_parser = name)]
     name: String,
     #[command(flatten)]
     signing: Signing,
 }
 
-/// Show what certificates say; exit code 1 if one of them has ended or ends soon.
+/// Show certificates; exit code 1 if one has expired or expires soon.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
   arbiter cert show certs/*.pem --within 30d")]
 struct Show {
-    /// Files with a certificate, as PEM.
+    /// Certificate files (PEM).
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
-    /// What soon is.
+    /// How soon counts as soon.
     #[arg(long, value_name = "TIME", default_value = "0d", value_parser = span)]
     within: Duration,
-    /// Print one JSON object a certificate.
+    /// Print one JSON object per certificate.
     #[arg(long)]
     json: bool,
 }
 
 impl Ca {
     fn run(self) -> Result<(), Failure> {
-        let Self { out, name, valid, making } = self;
-        let made = papers::authority(&name, OffsetDateTime::now_utc(), valid)?;
-        made.keep(&out, "ca", making.force)?;
-        tell(&making, &out, "ca", &made.paper)
+        let Self { out, name, valid, output } = self;
+        let made = x509::authority(&name, OffsetDateTime::now_utc(), valid)?;
+        made.save(&out, "ca", output.force)?;
+        tell(&output, &out, "ca", &made.info)
     }
 }
 
 impl Signing {
     /// Makes a certificate and its key, signed by the authority in a directory.
-    fn sign(self, ca: &Path, purpose: Use, names: &[String]) -> Result<(), Failure> {
-        let Self { out, valid, making } = self;
+    fn sign(self, ca: &Path, purpose: Purpose, names: &[String]) -> Result<(), Failure> {
+        let Self { out, valid, output } = self;
         let made = Authority::read(ca)?.sign(purpose, names, OffsetDateTime::now_utc(), valid)?;
         let (out, stem) = (out.unwrap_or_else(|| ca.to_owned()), stem(&names[0])?);
-        made.keep(&out, &stem, making.force)?;
-        tell(&making, &out, &stem, &made.paper)
+        made.save(&out, &stem, output.force)?;
+        tell(&output, &out, &stem, &made.info)
     }
 }
 
-/// Says what was made.
-fn tell(making: &Making, at: &Path, stem: &str, paper: &Paper) -> Result<(), Failure> {
+/// Prints the new certificate's details.
+fn tell(output: &OutputArgs, at: &Path, stem: &str, info: &CertificateInfo) -> Result<(), Failure> {
     let (pem, key) = (at.join(format!("{stem}.pem")), at.join(format!("{stem}.key")));
     print(|out| {
-        if making.json {
+        if output.json {
             let key = json!({ "key": key.display().to_string() });
-            return out.json(&merged(object(&pem, paper), key));
+            return out.json(&merged(object(&pem, info), key));
         }
-        out.line(&format!("{}, its key is {}", sentence(&pem, paper), key.display()))?;
-        out.line(&format!("renew it from {} on", moment(micros(paper.ends - RENEWAL))))?;
-        out.line(&format!("SHA-256 {}", paper.fingerprint))
+        out.line(&format!("{}, its key is {}", sentence(&pem, info), key.display()))?;
+        out.line(&format!("renew it after {}", moment(micros(info.ends - RENEWAL))))?;
+        out.line(&format!("SHA-256 {}", info.fingerprint))
     })
 }
 
@@ -203,14 +201,14 @@ impl Show {
         let mut out = Output::new();
         let mut ending = Vec::new();
         for file in &self.files {
-            let paper = Paper::read(file)?;
+            let info = CertificateInfo::read(file)?;
             if self.json {
-                out.json(&object(file, &paper))?;
+                out.json(&object(file, &info))?;
             } else {
-                out.line(&sentence(file, &paper))?;
-                out.line(&format!("SHA-256 {}", paper.fingerprint))?;
+                out.line(&sentence(file, &info))?;
+                out.line(&format!("SHA-256 {}", info.fingerprint))?;
             }
-            if paper.ends <= soon {
+            if info.ends <= soon {
                 ending.push(file.display().to_string());
             }
         }
@@ -218,23 +216,23 @@ impl Show {
         match ending.as_slice() {
             [] => Ok(()),
             files => Err(Failure::Negative(format!(
-                "{} ended or will soon; make it again with arbiter cert and --force",
+                "{} expired or will soon; renew with arbiter cert and --force",
                 files.join(", ")
             ))),
         }
     }
 }
 
-/// What a certificate is, for people.
-fn sentence(file: &Path, paper: &Paper) -> String {
-    let Paper { purpose, name, hosts, begins, ends, .. } = paper;
+/// Describes a certificate in one line.
+fn sentence(file: &Path, info: &CertificateInfo) -> String {
+    let CertificateInfo { purpose, name, hosts, begins, ends, .. } = info;
     let names = if hosts.is_empty() { name.clone() } else { hosts.join(", ") };
     let (begins, ends) = (moment(micros(*begins)), moment(micros(*ends)));
-    format!("{}: {} {names}, valid from {begins} to {ends}", file.display(), purpose.told())
+    format!("{}: {} {names}, valid from {begins} to {ends}", file.display(), purpose.description())
 }
 
-fn object(file: &Path, paper: &Paper) -> Value {
-    let Paper { purpose, name, hosts, begins, ends, fingerprint } = paper;
+fn object(file: &Path, info: &CertificateInfo) -> Value {
+    let CertificateInfo { purpose, name, hosts, begins, ends, fingerprint } = info;
     json!({
         "file": file.display().to_string(), "purpose": purpose.as_str(), "name": name,
         "hosts": hosts, "from": moment_json(micros(*begins)), "to": moment_json(micros(*ends)),
@@ -242,14 +240,14 @@ fn object(file: &Path, paper: &Paper) -> Value {
     })
 }
 
-/// A name that can stand in a certificate.
+/// Parses a name for a certificate.
 fn name(text: &str) -> Result<String, String> {
     let fits = (1..=64).contains(&text.chars().count()) && !text.chars().any(char::is_control);
-    let unfit = || "a name has 1 to 64 characters, none of them a control".to_owned();
+    let unfit = || "a name has 1 to 64 characters and no control characters".to_owned();
     fits.then(|| text.to_owned()).ok_or_else(unfit)
 }
 
-/// A host name or an address.
+/// Parses a host name or an address.
 fn host(text: &str) -> Result<String, String> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.*".contains(c);
     let fits = text.parse::<IpAddr>().is_ok()
@@ -260,7 +258,7 @@ fn host(text: &str) -> Result<String, String> {
     fits.then(|| text.to_owned()).ok_or_else(unfit)
 }
 
-/// What the files of somebody are called.
+/// The file name, without suffix, for a certificate's files.
 fn stem(name: &str) -> Result<String, Failure> {
     let plain = |c: char| if c.is_alphanumeric() || "-.@".contains(c) { c } else { '_' };
     let stem: String = name.chars().map(plain).collect();

@@ -1,5 +1,5 @@
-//! What all commands that talk to a coordinator have in common: where it is, who asks, and what its
-//! answers mean for the exit code.
+//! What all commands that call a coordinator share: its address, the caller's credentials, and which
+//! exit code follows from a gRPC status.
 
 use std::error::Error as _;
 use std::fmt;
@@ -22,36 +22,35 @@ use tonic::{Code, Status};
 use crate::failure::Failure;
 use crate::output::{Output, print, printable};
 
-/// The largest answer that is read, in bytes: a page of a ranking or a log is far smaller.
-const LARGEST: usize = 64 << 20;
+/// Maximum size of a response in bytes. A page of a ranking or a log is far smaller.
+const MAX_RESPONSE: usize = 64 << 20;
 
-/// Where the coordinator is, and who asks.
+/// The coordinator's address and the caller's credentials.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Coordinator")]
 pub(super) struct Client {
-    /// Where the coordinator listens; of several, with commas between them, the first that answers
-    /// is asked.
+    /// The coordinator's URL. Of several, separated by commas, the first that responds is used.
     #[arg(long, value_name = "URL", env = "ARBITER_SERVER")]
     #[arg(default_value = "http://127.0.0.1:7700")]
     server: Servers,
-    /// What lets you in; in the environment other users of the machine do not see it.
+    /// Your access token. Prefer the environment: other users can see the command line.
     #[arg(long, value_name = "TOKEN", env = "ARBITER_TOKEN", hide_env_values = true)]
     token: Option<String>,
-    /// Whom to trust instead of the system's authorities, for an https:// server (PEM).
+    /// Certificate authorities to trust for an https:// server (PEM); by default the system's.
     #[arg(long, value_name = "FILE")]
     ca: Option<PathBuf>,
-    /// A certificate of your own, for a server that asks for one (PEM).
+    /// Your client certificate, if the server requires one (PEM).
     #[arg(long, value_name = "FILE", requires = "key")]
     cert: Option<PathBuf>,
-    /// The key to it (PEM).
+    /// The key of your client certificate (PEM).
     #[arg(long, value_name = "FILE", requires = "cert")]
     key: Option<PathBuf>,
 }
 
-/// A service's client behind a connection that says who asks.
-type Link = InterceptedService<Channel, BearerToken>;
+/// A channel that sends the caller's token.
+type AuthorizedChannel = InterceptedService<Channel, BearerToken>;
 
-/// A coordinator that is connected.
+/// A connected coordinator.
 #[derive(Clone, Debug)]
 pub(super) struct Server {
     channel: Channel,
@@ -66,37 +65,37 @@ impl Server {
         Ok(Self { channel, bearer })
     }
 
-    /// Asks what one message answers.
-    pub(super) async fn ask<Q: Question>(&self, question: Q) -> Result<Q::Answer, Failure> {
-        Ok(question.ask(self).await?)
+    /// Sends a request and returns its response.
+    pub(super) async fn send<R: Request>(&self, request: R) -> Result<R::Response, Failure> {
+        Ok(request.send(self).await?)
     }
 }
 
-/// A message that one other message answers.
-pub(super) trait Question {
-    type Answer;
+/// A request of a unary call.
+pub(super) trait Request {
+    type Response;
 
-    async fn ask(self, server: &Server) -> Result<Self::Answer, Status>;
+    async fn send(self, server: &Server) -> Result<Self::Response, Status>;
 }
 
-/// The clients of services, and their calls that have one answer.
+/// Defines the clients of the services and their unary calls.
 macro_rules! calls {
     ($(
         $service:ident: $client:ident {
-            $($call:ident($request:ident) -> $answer:ident;)+
+            $($call:ident($request:ident) -> $response:ident;)+
         }
     )+) => {
         impl Server {
-            $(pub(super) fn $service(&self) -> $client<Link> {
+            $(pub(super) fn $service(&self) -> $client<AuthorizedChannel> {
                 $client::with_interceptor(self.channel.clone(), self.bearer.clone())
-                    .max_decoding_message_size(LARGEST)
+                    .max_decoding_message_size(MAX_RESPONSE)
             })+
         }
 
-        $($(impl Question for v1::$request {
-            type Answer = v1::$answer;
+        $($(impl Request for v1::$request {
+            type Response = v1::$response;
 
-            async fn ask(self, server: &Server) -> Result<v1::$answer, Status> {
+            async fn send(self, server: &Server) -> Result<v1::$response, Status> {
                 Ok(server.$service().$call(self).await?.into_inner())
             }
         })+)+
@@ -152,7 +151,7 @@ calls! {
 }
 
 impl Client {
-    /// Connects to the coordinator and does `work` with it.
+    /// Connects to the coordinator and runs `work` with it.
     pub(super) fn run<T>(
         &self,
         work: impl AsyncFnOnce(Server) -> Result<T, Failure>,
@@ -160,9 +159,9 @@ impl Client {
         super::runtime()?.block_on(async { work(Server::reach(&self.access()).await?).await })
     }
 
-    /// Connects to the coordinator and asks it what one message answers.
-    pub(super) fn ask<Q: Question>(&self, question: Q) -> Result<Q::Answer, Failure> {
-        self.run(async |server| server.ask(question).await)
+    /// Connects to the coordinator, sends a request and returns its response.
+    pub(super) fn send<R: Request>(&self, request: R) -> Result<R::Response, Failure> {
+        self.run(async |server| server.send(request).await)
     }
 
     fn access(&self) -> ConnectOptions {
@@ -172,9 +171,9 @@ impl Client {
     }
 }
 
-/// How an answer is printed, and who is asked for it.
+/// How a response is printed, and which coordinator is called.
 #[derive(Clone, Debug, Args)]
-pub(super) struct AnswerArgs {
+pub(super) struct ResponseArgs {
     /// Print one JSON object.
     #[arg(long)]
     pub(super) json: bool,
@@ -182,8 +181,8 @@ pub(super) struct AnswerArgs {
     pub(super) client: Client,
 }
 
-impl AnswerArgs {
-    /// Prints an answer as JSON, or for people.
+impl ResponseArgs {
+    /// Prints a response as JSON or as text.
     pub(super) fn print(
         &self,
         object: impl FnOnce() -> Value,
@@ -193,17 +192,17 @@ impl AnswerArgs {
     }
 }
 
-/// Which tournament an answer is of.
+/// A tournament, and how the response about it is printed.
 #[derive(Clone, Debug, Args)]
 pub(super) struct TournamentArgs {
     /// The tournament.
     #[arg(value_name = "T")]
     pub(super) tournament: String,
     #[command(flatten)]
-    pub(super) answer: AnswerArgs,
+    pub(super) response: ResponseArgs,
 }
 
-/// The addresses of coordinators of one database, with commas between them.
+/// The URLs of the coordinators of one database, separated by commas.
 #[derive(Clone, Debug)]
 pub(super) struct Servers(pub(super) String);
 
@@ -212,8 +211,8 @@ impl FromStr for Servers {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let unfit = |error: ConnectError| {
-            let told = error.to_string();
-            told.strip_prefix(&format!("{text}: ")).unwrap_or(&told).to_owned()
+            let message = error.to_string();
+            message.strip_prefix(&format!("{text}: ")).unwrap_or(&message).to_owned()
         };
         ConnectOptions::new(text).check().map(|()| Self(text.to_owned())).map_err(unfit)
     }
@@ -231,8 +230,7 @@ impl From<ConnectError> for Failure {
     }
 }
 
-/// Does `work` until it is done or the user asks for the end, so that what it has half made is
-/// removed.
+/// Runs `work` until it finishes or the user interrupts it. Dropping it removes temporary files.
 pub(super) async fn unless_interrupted<T>(
     work: impl Future<Output = Result<T, Failure>>,
 ) -> Result<T, Failure> {
@@ -242,13 +240,13 @@ pub(super) async fn unless_interrupted<T>(
     }
 }
 
-/// An answer that cannot be understood.
-pub(super) fn senseless(error: impl fmt::Display) -> Failure {
-    let told = printable(&error.to_string());
-    Failure::Negative(format!("the coordinator's answer makes no sense: {told}"))
+/// The failure for a response that cannot be parsed.
+pub(super) fn malformed_response(error: impl fmt::Display) -> Failure {
+    let cause = printable(&error.to_string());
+    Failure::Negative(format!("the coordinator sent a malformed response: {cause}"))
 }
 
-/// Ends when the user asks for the end.
+/// Completes on SIGINT or SIGTERM.
 pub(super) async fn interrupt() {
     use tokio::signal::unix::{SignalKind, signal};
     match (signal(SignalKind::interrupt()), signal(SignalKind::terminate())) {
@@ -260,38 +258,37 @@ pub(super) async fn interrupt() {
     }
 }
 
-/// Whether the connection broke, rather than that the coordinator refused.
+/// Whether the connection failed (as opposed to a refusal by the coordinator).
 pub(super) fn is_lost(status: &Status) -> bool {
     status.code() == Code::Unavailable || status.source().is_some()
 }
 
 impl From<Status> for Failure {
     fn from(status: Status) -> Self {
-        let told = printable(status.message());
-        let told = told.trim();
+        let printed = printable(status.message());
+        let message = printed.trim();
         match status.code() {
             _ if is_lost(&status) => Self::Refused(format!(
-                "the coordinator cannot be reached any more: {}; is it running? name it with \
-                 --server or ARBITER_SERVER",
-                status.source().map_or(told.to_owned(), |cause| printable(&root_cause(cause)))
+                "lost the connection to the coordinator: {} (is it running? set its URL with \
+                 --server or ARBITER_SERVER)",
+                status.source().map_or(message.to_owned(), |cause| printable(&root_cause(cause)))
             )),
-            Code::Unauthenticated => Self::Refused(format!(
-                "{told}; set --token or ARBITER_TOKEN to a token that is valid"
-            )),
-            Code::PermissionDenied => {
-                Self::Refused(format!("{told}; set --token or ARBITER_TOKEN to one that allows it"))
+            Code::Unauthenticated => {
+                Self::Refused(format!("{message}; set --token or ARBITER_TOKEN to a valid token"))
             }
+            Code::PermissionDenied => Self::Refused(format!(
+                "{message}; set --token or ARBITER_TOKEN to a token that allows it"
+            )),
             Code::NotFound | Code::InvalidArgument | Code::AlreadyExists | Code::OutOfRange => {
-                Self::Usage(told.to_owned())
+                Self::Usage(message.to_owned())
             }
-            Code::FailedPrecondition | Code::Aborted => Self::Negative(told.to_owned()),
-            Code::ResourceExhausted => Self::Negative(format!("{told}; try again later")),
+            Code::FailedPrecondition | Code::Aborted => Self::Negative(message.to_owned()),
+            Code::ResourceExhausted => Self::Negative(format!("{message}; try again later")),
             Code::Unimplemented => Self::Negative(
-                "the coordinator does not know this command; it and this program should have the \
-                 same version"
+                "the coordinator does not support this command; use the same version of arbiter"
                     .to_owned(),
             ),
-            code => Self::Negative(format!("the coordinator failed: {told} ({code:?})")),
+            code => Self::Negative(format!("the coordinator failed: {message} ({code:?})")),
         }
     }
 }

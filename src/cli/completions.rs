@@ -10,7 +10,7 @@ use super::command;
 use crate::failure::Failure;
 use crate::output::broken_pipe;
 
-/// Print the completion script of a shell.
+/// Print a shell completion script.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
   arbiter completions bash > /etc/bash_completion.d/arbiter")]

@@ -1,4 +1,4 @@
-//! `arbiter coordinator`: plans tournaments, hands their matches out, counts what comes back.
+//! `arbiter coordinator`: plans tournaments, leases matches to workers, counts reported results.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -15,16 +15,16 @@ use clap::Args;
 use ipnet::IpNet;
 use tokio::net::TcpListener;
 
-use super::moments::interval;
-use super::observe::ObserveArgs;
 use super::signals;
+use super::telemetry::TelemetryArgs;
+use super::time_arg::interval;
 use crate::failure::Failure;
 use crate::listen::{listen, listen_if};
-use crate::logs;
-use crate::observe::Sources;
+use crate::logging;
 use crate::output::tell;
+use crate::telemetry::Sources;
 
-/// Plan tournaments, hand their matches out to workers, count what they report.
+/// Run a coordinator: plan tournaments, lease matches to workers, count results.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   arbiter token create --role admin --database-url postgres:///arbiter
@@ -33,49 +33,49 @@ use crate::output::tell;
       --tls-cert server.pem --tls-key server.key --tls-client-ca workers.pem
   arbiter coordinator --database-url postgres:///arbiter --records s3://arbiter/records")]
 pub(super) struct CoordinatorArgs {
-    /// The address of the database, such as `postgres://USER@HOST/NAME`.
+    /// The database URL, such as `postgres://USER@HOST/NAME`.
     #[arg(long, value_name = "URL", env = "ARBITER_DATABASE_URL", hide_env_values = true)]
     #[arg(value_parser = coordinator::parse_database_url)]
     database_url: PgConnectOptions,
-    /// Where workers and clients call.
+    /// The gRPC address for workers and clients.
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7700")]
     grpc: SocketAddr,
-    /// Serve web pages there, such as 127.0.0.1:8080. They are not encrypted: put a proxy before
-    /// them that is.
+    /// Serve the web pages on this address, such as 127.0.0.1:8080. Pages are not encrypted: put
+    /// a TLS proxy in front.
     #[arg(long, value_name = "ADDR")]
     http: Option<SocketAddr>,
     #[command(flatten)]
     tls: TlsArgs,
     #[command(flatten)]
     leases: LeaseArgs,
-    /// Believe this proxy, or network of proxies, when it says in X-Forwarded-For where a request
-    /// comes from; may be given several times. Wrong tokens are counted by that.
+    /// Trust the X-Forwarded-For header of this proxy or network of proxies; may be repeated.
+    /// Invalid tokens are counted by client address.
     #[arg(long, value_name = "ADDR[/BITS]", value_parser = token_throttle::network)]
     trust_proxy: Vec<IpNet>,
     #[command(flatten)]
     records: RecordArgs,
     #[command(flatten)]
     tricks_http: TricksArgs,
-    /// Connections to the database at most, a third of them for pages and clients, beside three of
-    /// its own: for leasing, for standing for leader, and now and then for clearing away.
+    /// Maximum number of database connections. Pages and clients use a third of them. Three more
+    /// are used for leasing, leader election and, at times, retention.
     #[arg(long, value_name = "N", default_value_t = 16)]
     #[arg(value_parser = clap::value_parser!(u32).range(2..=1000))]
     connections: u32,
     #[command(flatten)]
-    observe: ObserveArgs,
+    telemetry: TelemetryArgs,
 }
 
-/// How connections are encrypted.
+/// The TLS options.
 #[expect(clippy::struct_field_names, reason = "the names of the options")]
 #[derive(Clone, Debug, Args)]
 pub(super) struct TlsArgs {
-    /// Encrypt connections: the certificate chain, as PEM.
+    /// Encrypt gRPC connections with this certificate chain (PEM).
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     tls_cert: Option<PathBuf>,
-    /// The certificate's private key, as PEM.
+    /// The private key of that certificate (PEM).
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     tls_key: Option<PathBuf>,
-    /// Let only those in whose certificate is signed by one of these, as PEM.
+    /// Accept only clients with a certificate signed by one of these authorities (PEM).
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     tls_client_ca: Option<PathBuf>,
 }
@@ -87,19 +87,19 @@ impl TlsArgs {
     }
 }
 
-/// The rules of leasing.
+/// The lease options.
 #[derive(Clone, Debug, Args)]
 pub(super) struct LeaseArgs {
-    /// How long a worker may be silent before its matches are given to others.
+    /// How long a worker may be silent before other workers get its matches.
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = interval)]
     lease: Duration,
-    /// How many faults of ours set a match aside.
+    /// Set a match aside after this many infrastructure faults.
     #[arg(long, value_name = "N", default_value_t = LeasePolicy::DEFAULT.retry_policy.faults, value_parser = clap::value_parser!(i16).range(1..=1000))]
     faults: i16,
 }
 
 impl LeaseArgs {
-    /// These rules as the queue takes them.
+    /// The queue's lease policy.
     pub(super) fn lease_policy(&self) -> LeasePolicy {
         let lease = self.lease.try_into().expect("a lease is a day at most");
         LeasePolicy {
@@ -109,21 +109,21 @@ impl LeaseArgs {
     }
 }
 
-/// What becomes of the records of matches.
+/// Where match records are stored, and for how long.
 #[derive(Clone, Debug, Args)]
 pub(super) struct RecordArgs {
-    /// Keep records there instead of in the database: `s3://BUCKET/PREFIX`, which is entered with
-    /// what `AWS_ACCESS_KEY_ID` and its like say, or `file:///DIRECTORY`.
+    /// Store records here instead of in the database: `s3://BUCKET/PREFIX` (credentials from
+    /// `AWS_ACCESS_KEY_ID` and similar variables) or `file:///DIRECTORY`.
     #[arg(long, value_name = "URL", env = "ARBITER_RECORDS")]
     records: Option<String>,
-    /// Take records away so many days after their tournament was closed or cancelled; by default
-    /// they stay.
+    /// Delete records this many days after their tournament was closed or cancelled; by default
+    /// they are never deleted.
     #[arg(long, value_name = "DAYS", env = "ARBITER_KEEP_RECORDS")]
     keep_records: Option<u16>,
 }
 
 impl RecordArgs {
-    /// The same as the coordinator takes it.
+    /// Opens the record store.
     pub(super) fn records(&self) -> Result<Records, Failure> {
         let store = self.records.as_deref().map(RecordStore::open).transpose();
         let store = store.map_err(|error| match error {
@@ -135,18 +135,18 @@ impl RecordArgs {
     }
 }
 
-/// How tricks is served over HTTP.
+/// The options of tricks over HTTP.
 #[derive(Clone, Debug, Args)]
 pub(super) struct TricksArgs {
-    /// What victories in tricks over HTTP (`/tricks.php`) are worth: official (35 or more earn a
-    /// victory token) or test (never one).
+    /// Whether winning tricks over HTTP (`/tricks.php`) earns a victory token: official (with 35
+    /// points or more) or test (never).
     #[arg(long, value_name = "MODE", env = "ARBITER_TRICKS_MODE", default_value_t)]
     pub(super) tricks_mode: Mode,
 }
 
 impl CoordinatorArgs {
     pub(super) fn run(self, games: &Games) -> Result<(), Failure> {
-        logs::start();
+        logging::start();
         let config = Config {
             games: games.clone(),
             tls: self.tls.tls(),
@@ -158,27 +158,27 @@ impl CoordinatorArgs {
         super::runtime()?.block_on(async {
             let listener = listen(self.grpc, "--grpc").await?;
             let web = listen_if(self.http, "--http").await?;
-            let observing = self.observe.begin("arbiter-coordinator").await?;
+            let prepared_telemetry = self.telemetry.begin("arbiter-coordinator").await?;
             let coordinator = Coordinator::prepare(self.database_url, config).await?;
             let mut coordinator = coordinator.with_tricks_mode(self.tricks_http.tricks_mode);
             if coordinator.has_no_tokens().await? {
                 tell(
-                    "there are no tokens yet, so nobody but readers may enter; make the first: \
+                    "no tokens exist, so only public pages are accessible; create the first token: \
                      arbiter token create --role admin --database-url URL",
                 );
             }
-            // Where they really are: an asked-for port 0 is any free one.
+            // Port 0 means any free port: show the real one.
             let at = |listener: &TcpListener| listener.local_addr().ok().map(|at| at.to_string());
             let (grpc, http) = (at(&listener), web.as_ref().and_then(at));
             if let Some(web) = web {
                 coordinator = coordinator.with_web(web);
             }
             tracing::info!(grpc, http, "serving");
-            let mut signals = signals::Endings::watch()?;
+            let mut signals = signals::ShutdownSignals::watch()?;
             let sources = Sources { coordinator: Some(coordinator.observer()), worker: None };
-            let observing = observing.of(sources);
+            let telemetry = prepared_telemetry.serve(sources);
             let served = coordinator.run(listener, signals.next()).await;
-            observing.end().await;
+            telemetry.stop().await;
             served.map_err(|error| Failure::Refused(error.to_string()))
         })
     }

@@ -1,4 +1,4 @@
-//! `arbiter demo`: the official tournaments of all five games, with the shipped bots.
+//! `arbiter demo`: plays the official tournaments of all five games with the shipped bots.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -18,23 +18,23 @@ use super::tournament::Prepared;
 use super::up::SlotArgs;
 use super::{ranking, signals};
 use crate::failure::Failure;
-use crate::logs;
+use crate::logging;
 use crate::output::{print, tell};
 use crate::play::progress;
-use crate::up::data::{self, DataDirectory};
+use crate::up::data_dir::{self, DataDirectory};
 use crate::up::services::Services;
 
-/// Where the tournament files are, seen from the top of the source tree.
+/// The directory of the tournament files, relative to the source tree.
 const PRESETS: &str = "deploy/tournaments";
-/// How often it is looked how far the tournaments are.
-const LOOK: Duration = Duration::from_millis(200);
+/// How often progress is polled.
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
-/// Play the official tournaments of all five games on this machine, and show the leaderboards.
+/// Play the official tournaments of all five games here and show the leaderboards.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Everything is kept: a demonstration that was stopped goes on where it was, \
-and one that is over
-shows its leaderboards again. --fresh begins anew.
+    after_help = "All data is stored. A stopped demo continues where it was, and a finished one \
+shows its
+leaderboards again. --fresh starts over.
 
 Examples:
   arbiter demo --quick
@@ -42,24 +42,23 @@ Examples:
   arbiter demo --quick --fresh"
 )]
 pub(super) struct Demo {
-    /// Where everything is kept; by default a directory of the demonstration's own.
+    /// The data directory; by default a separate one for the demo.
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
-    /// Play small tournaments: a minute instead of an hour.
+    /// Play small tournaments: about a minute instead of an hour.
     #[arg(long)]
     quick: bool,
-    /// Throw away what an earlier demonstration has kept there.
+    /// Delete the data of an earlier demo first.
     #[arg(long)]
     fresh: bool,
-    /// The directory with the tournament files, those of --quick in `quick/` below it; by default
-    /// that of the source tree.
+    /// The directory of tournament files, with those of --quick in `quick/`; by default from the
+    /// source tree.
     #[arg(long, value_name = "DIR")]
     presets: Option<PathBuf>,
-    /// Where workers and clients may call meanwhile; by default any free port.
+    /// The gRPC address for workers and clients; by default any free port.
     #[arg(long, value_name = "ADDR")]
     grpc: Option<SocketAddr>,
-    /// Where the web pages are meanwhile; by default 127.0.0.1:8080, or another port if that is
-    /// taken.
+    /// The address of the web pages; by default 127.0.0.1:8080, or another port if that is taken.
     #[arg(long, value_name = "ADDR")]
     http: Option<SocketAddr>,
     #[command(flatten)]
@@ -70,7 +69,7 @@ pub(super) struct Demo {
 
 impl Demo {
     pub(super) fn run(self, games: &Games) -> Result<(), Failure> {
-        logs::start_quietly();
+        logging::start_quietly();
         let grpc = self.grpc.unwrap_or_else(|| (Ipv4Addr::LOCALHOST, 0).into());
         let plan = self.slots.plan(games, grpc, self.http, &self.leases);
         let presets = self.presets(games)?;
@@ -79,13 +78,14 @@ impl Demo {
             presets.iter().map(|path| Prepared::read(games, path)).collect();
         let prepared = prepared?;
         let name = if self.quick { "arbiter-demo-quick" } else { "arbiter-demo" };
-        let place = self.data.clone().unwrap_or_else(|| data::usual().with_file_name(name));
+        let place =
+            self.data.clone().unwrap_or_else(|| data_dir::default_path().with_file_name(name));
         if self.fresh {
-            DataDirectory::clear(&place)?;
+            DataDirectory::delete(&place)?;
         }
         let data = DataDirectory::open(&place)?;
         super::runtime()?.block_on(async {
-            let mut signals = signals::Endings::watch()?;
+            let mut signals = signals::ShutdownSignals::watch()?;
             let mut services = Services::start(&data, plan).await?;
             let server = &services.access.server;
             let (pages, data) = (services.pages, data.path().display());
@@ -95,7 +95,7 @@ impl Demo {
                 shown = play(&server, &prepared) => shown,
                 broken = services.broken() => return Err(broken),
                 () = signals.next() => Err(Failure::Negative(
-                    "interrupted: nothing is lost, the same command goes on".to_owned(),
+                    "interrupted; nothing is lost, run the same command to continue".to_owned(),
                 )),
             };
             services.stop(signals.next()).await?;
@@ -115,7 +115,7 @@ impl Demo {
     }
 }
 
-/// The tournament files of the source tree that we are in, or that this program was built in.
+/// Finds the tournament files in the source tree around the current directory or this program.
 fn find_presets() -> Result<PathBuf, Failure> {
     let here = std::env::current_dir().ok();
     let program = std::env::current_exe().ok();
@@ -124,16 +124,16 @@ fn find_presets() -> Result<PathBuf, Failure> {
     let mut presets = above.map(|directory| directory.join(PRESETS));
     presets.find(|presets| presets.is_dir()).ok_or_else(|| {
         Failure::Usage(format!(
-            "there is no {PRESETS} here or above; run this in the source tree, or name the \
-             directory with --presets"
+            "no {PRESETS} here or in a parent directory; run this in the source tree, or use \
+             --presets"
         ))
     })
 }
 
-/// Plays all tournaments to their ends, at the same time, and shows what came of them.
+/// Plays all tournaments to the end, at the same time, and shows their leaderboards.
 async fn play(server: &Server, prepared: &[Prepared]) -> Result<(), Failure> {
     for tournament in prepared {
-        begin(server, tournament).await?;
+        start(server, tournament).await?;
     }
     let bars = MultiProgress::new();
     let watched = prepared.iter().map(|prepared| Watched {
@@ -144,9 +144,9 @@ async fn play(server: &Server, prepared: &[Prepared]) -> Result<(), Failure> {
     let mut watched: Vec<_> = watched.collect();
     while watched.iter().any(|tournament| !tournament.over) {
         for tournament in &mut watched {
-            tournament.look(server).await?;
+            tournament.update(server).await?;
         }
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
     drop(bars);
     for tournament in prepared {
@@ -163,29 +163,28 @@ async fn play(server: &Server, prepared: &[Prepared]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Makes a tournament, unless it is there, and starts it, unless it was.
-async fn begin(server: &Server, prepared: &Prepared) -> Result<(), Failure> {
-    let all = server.ask(ListTournamentsRequest {}).await?.tournaments;
+/// Creates a tournament unless it exists, and starts it unless it was started.
+async fn start(server: &Server, prepared: &Prepared) -> Result<(), Failure> {
+    let all = server.send(ListTournamentsRequest {}).await?.tournaments;
     if !all.iter().any(|tournament| tournament.name == prepared.name()) {
         prepared.create(server).await?;
     }
-    if look(server, prepared.name()).await?.is_none() {
-        // A demonstration that was interrupted may have entered some of them; the same bundle
-        // again is the same version.
+    if fetch_newest_edition(server, prepared.name()).await?.is_none() {
+        // An interrupted demo may have entered some bots; the same bundle is the same version.
         prepared.enter(server).await?;
         let request = StartEditionRequest { tournament: prepared.name().to_owned(), fresh: false };
-        server.ask(request).await?;
+        server.send(request).await?;
     }
     Ok(())
 }
 
-/// The newest edition of a tournament, if there is one.
-async fn look(server: &Server, name: &str) -> Result<Option<Edition>, Failure> {
+/// Fetches the newest edition of a tournament, if there is one.
+async fn fetch_newest_edition(server: &Server, name: &str) -> Result<Option<Edition>, Failure> {
     let request = GetTournamentRequest { tournament: name.to_owned() };
-    Ok(server.ask(request).await?.editions.into_iter().next())
+    Ok(server.send(request).await?.editions.into_iter().next())
 }
 
-/// A tournament that is played, and how far it is.
+/// A running tournament and its progress bar.
 struct Watched<'a> {
     name: &'a str,
     bar: ProgressBar,
@@ -193,11 +192,10 @@ struct Watched<'a> {
 }
 
 impl Watched<'_> {
-    /// Looks how far it is.
-    async fn look(&mut self, server: &Server) -> Result<(), Failure> {
-        let Some(edition) = look(server, self.name).await?.filter(|_| !self.over) else {
-            return Ok(());
-        };
+    /// Updates the progress bar.
+    async fn update(&mut self, server: &Server) -> Result<(), Failure> {
+        let edition = fetch_newest_edition(server, self.name).await?;
+        let Some(edition) = edition.filter(|_| !self.over) else { return Ok(()) };
         let count = |number: i64| u64::try_from(number).unwrap_or(0);
         self.bar.set_length(count(edition.matches));
         self.bar.set_position(count(edition.counted));
@@ -208,12 +206,12 @@ impl Watched<'_> {
                 tell(&format!("{}: {} matches played and counted", self.name, edition.counted));
             }
         }
-        let goes_on = edition.lots.iter().any(|lots| {
+        let is_active = edition.lots.iter().any(|lots| {
             matches!(lots.state.as_str(), "blocked" | "pending" | "leased" | "reported" | "delayed")
         });
         let aside = edition.lots.iter().find(|lots| lots.state == "aside" && lots.matches > 0);
         match aside {
-            Some(aside) if !goes_on => Err(Failure::Negative(format!(
+            Some(aside) if !is_active => Err(Failure::Negative(format!(
                 "{}: {} matches failed too often and were set aside; the log says why",
                 self.name, aside.matches
             ))),

@@ -1,5 +1,5 @@
-//! `arbiter doctor`: what this machine can isolate and measure, and what is lost without it; and how
-//! far its clock is from that of a database.
+//! `arbiter doctor`: what this machine can isolate and measure, the consequences and remedies of what
+//! it cannot, and its clock's offset from a database's clock.
 
 use std::io::{self, Write as _};
 
@@ -12,14 +12,14 @@ use clap::Args;
 use crate::failure::Failure;
 use crate::output::broken_pipe;
 
-/// Show what this machine can isolate and measure; exit code 1 if --sandbox strict would refuse.
+/// Check what this machine can isolate and measure; exit code 1 if `--sandbox strict` would fail.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   arbiter doctor
   arbiter doctor --json
   arbiter doctor --database-url postgres:///arbiter")]
 pub(super) struct Doctor {
-    /// Compare this machine's clock with that of a coordinator's database, as
+    /// Also compare this machine's clock with a coordinator's database, such as
     /// `postgres://USER@HOST/NAME`.
     #[arg(long, value_name = "URL", env = "ARBITER_DATABASE_URL", hide_env_values = true)]
     #[arg(value_parser = coordinator::parse_database_url)]
@@ -31,7 +31,7 @@ pub(super) struct Doctor {
 
 impl Doctor {
     pub(super) fn run(self) -> Result<(), Failure> {
-        // First of all: it fails sooner.
+        // The clock first, because it fails sooner.
         let clock = self.database_url.clone().map(clock).transpose()?;
         let report = DoctorReport::new();
         let rows: Vec<_> = report.rows.iter().cloned().chain(clock).collect();
@@ -62,7 +62,7 @@ impl Doctor {
     }
 }
 
-/// How far this machine's clock is from that of a database.
+/// Measures the offset of this machine's clock from a database's clock.
 fn clock(options: PgConnectOptions) -> Result<DoctorRow, Failure> {
     let unreachable = |error| {
         Failure::Refused(format!("cannot read the clock of the database: {error}; is it running?"))
@@ -73,12 +73,9 @@ fn clock(options: PgConnectOptions) -> Result<DoctorRow, Failure> {
     })?;
     let word = if skew.is_negative() { "behind" } else { "ahead of" };
     let state = format!("{:.3} s {word} the database's", skew.abs().as_seconds_f64());
-    let (lost, remedy) = if skew.abs() > database_clock::MAX_SKEW {
-        let lost =
-            "times in logs and records differ from those of results; nothing that counts does";
-        (Some(lost.to_owned()), Some("let both keep time, for instance with chrony".to_owned()))
-    } else {
-        (None, None)
-    };
+    let is_off = skew.abs() > database_clock::MAX_SKEW;
+    let lost = "times in logs and records differ from the database's; results are not affected";
+    let lost = is_off.then(|| lost.to_owned());
+    let remedy = is_off.then(|| "synchronise both clocks, for example with chrony".to_owned());
     Ok(DoctorRow { what: "clock".to_owned(), state, lost, remedy })
 }

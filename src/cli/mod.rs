@@ -1,7 +1,7 @@
 //! The command line: one file a command group.
 //!
-//! Exit codes are part of the interface: 0 done, 1 a negative answer (a record is wrong, a match
-//! could not be finished), 2 usage, 3 cannot reach or not allowed.
+//! Exit codes are part of the interface: 0 done; 1 a negative answer (a record is wrong, a match
+//! could not finish); 2 wrong usage; 3 unreachable or not allowed.
 
 mod audit;
 mod bots;
@@ -11,22 +11,22 @@ mod completions;
 mod coordinator;
 mod demo;
 mod doctor;
-mod follow;
-mod match_;
-mod moments;
-mod observe;
 mod play;
+mod playground;
 mod preflight;
 mod ranking;
-mod records;
+mod reconnecting_stream;
+mod record_download;
 mod repro;
+mod show_match;
 mod signals;
 mod submit;
 mod sync;
+mod telemetry;
+mod time_arg;
 mod token;
 mod tournament;
-mod trial;
-mod try_;
+mod trial_output;
 mod up;
 mod verify;
 mod worker;
@@ -59,7 +59,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Play(play::Play),
-    Try(try_::Try),
+    Try(playground::Playground),
     Preflight(preflight::Preflight),
     Verify(verify::Verify),
     Up(up::Up),
@@ -72,7 +72,7 @@ enum Command {
     Bots(bots::Bots),
     Log(bots::Log),
     Ranking(ranking::Ranking),
-    Match(match_::Match),
+    Match(show_match::ShowMatch),
     Repro(repro::Repro),
     Token(token::Tokens),
     Cert(cert::Cert),
@@ -82,7 +82,7 @@ enum Command {
     Completions(completions::Completions),
 }
 
-/// The command line, with what helps with these games in its help.
+/// The command line; its help lists these games.
 fn command(games: &Games) -> clap::Command {
     let names = games.names("or");
     let named = |command: clap::Command| {
@@ -95,10 +95,10 @@ fn command(games: &Games) -> clap::Command {
     })
 }
 
-/// Reads the command line, does what it says, and gives the exit code.
+/// Parses the command line, runs the command and returns the exit code.
 pub(crate) fn run(games: &Games) -> ExitCode {
-    let asked = command(games).try_get_matches();
-    let done = match asked.and_then(|asked| Cli::from_arg_matches(&asked)) {
+    let parsed = command(games).try_get_matches();
+    let done = match parsed.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(Cli { command }) => match command {
             Command::Play(play) => play.run(games),
             Command::Try(wanted) => wanted.run(games),
@@ -123,7 +123,7 @@ pub(crate) fn run(games: &Games) -> ExitCode {
             Command::Doctor(doctor) => doctor.run(),
             Command::Completions(completions) => completions.run(games),
         },
-        Err(error) => misuse(&error),
+        Err(error) => usage_failure(&error),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -136,38 +136,40 @@ pub(crate) fn run(games: &Games) -> ExitCode {
     }
 }
 
-/// What waits for everything that a command waits for.
+/// Starts the asynchronous runtime of a command.
 fn runtime() -> Result<Runtime, Failure> {
-    let made = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    made.map_err(|error| Failure::Negative(format!("cannot start threads: {error}")))
+    tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::Negative(format!("cannot start threads: {error}")))
 }
 
-/// What clap found wrong, in one line with the remedy; help and version are printed as asked.
-fn misuse(error: &clap::Error) -> Result<(), Failure> {
-    let asked = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
-    if asked || error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+/// Reports a usage error in one line with the remedy. Prints help and version on request.
+fn usage_failure(error: &clap::Error) -> Result<(), Failure> {
+    let is_request = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
+    if is_request || error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
         let printed = error.print();
-        return if asked {
+        return if is_request {
             printed.or_else(broken_pipe)
         } else {
             Err(Failure::Usage(String::new()))
         };
     }
-    if let Some(told) = unfit_value(error) {
-        return Err(Failure::Usage(format!("{told}; see --help")));
+    if let Some(message) = invalid_value(error) {
+        return Err(Failure::Usage(format!("{message}; see --help")));
     }
     let text = error.render().to_string();
-    let told = text.lines().take_while(|line| !line.starts_with("Usage:"));
-    let words: Vec<_> = told.map(str::trim).filter(|line| !line.is_empty()).collect();
-    let told = words.join(" ");
-    let told = told.strip_prefix("error: ").unwrap_or(&told);
-    let told = told.trim_end_matches("For more information, try '--help'.").trim_end();
-    Err(Failure::Usage(format!("{told}; see --help")))
+    let cause = text.lines().take_while(|line| !line.starts_with("Usage:"));
+    let lines: Vec<_> = cause.map(str::trim).filter(|line| !line.is_empty()).collect();
+    let joined = lines.join(" ");
+    let message = joined.strip_prefix("error: ").unwrap_or(&joined);
+    let message = message.trim_end_matches("For more information, try '--help'.").trim_end();
+    Err(Failure::Usage(format!("{message}; see --help")))
 }
 
-/// What is wrong with the value of an option, if that is what is wrong. An address of a database may
-/// have a password in it, and is not shown.
-fn unfit_value(error: &clap::Error) -> Option<String> {
+/// Describes an invalid option value, if that is the error. Hides a value with `@`: a database URL
+/// may contain a password.
+fn invalid_value(error: &clap::Error) -> Option<String> {
     let context = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => Some(text.as_str()),
         _ => None,

@@ -1,4 +1,4 @@
-//! `arbiter play GAME BOT BOT…`: matches on this machine, without server or database.
+//! `arbiter play GAME BOT BOT…`: plays matches on this machine, without a server or database.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -23,73 +23,74 @@ use crate::output::tell;
 use crate::play::plan::{Job, Plan};
 use crate::play::run::{Done, Played, Run};
 use crate::play::tally::Tally;
-use crate::play::{entries, progress, report, settings};
+use crate::play::{bots, params, progress, report};
 use crate::seed::draw_seed;
 
-/// Play matches on this machine, without server or database.
+/// Play matches on this machine, without a server or database.
 #[expect(clippy::struct_excessive_bools, reason = "one for each flag of the command line")]
 #[derive(Debug, Args)]
 pub(super) struct Play {
     game: String,
-    /// A directory with bot.toml or a KotH meta file, or an executable file. More than two in
-    /// a game for two play all against all.
+    /// Bots: directories with bot.toml or a KotH meta file, or executable files. In two-player
+    /// games, more than two bots play all against all.
     #[arg(required = true, value_name = "BOT")]
     bots: Vec<PathBuf>,
-    /// How many games each table plays; in blackjack with rounds > 1, how many episodes.
+    /// How many games each pairing plays; in blackjack with rounds > 1, how many episodes.
     #[arg(long, value_name = "N", default_value_t = 1)]
     games: usize,
-    /// Any text: the same seed and the same bots give the same matches. Else one is drawn.
+    /// Any text; the same seed and bots give the same matches. By default random.
     #[arg(long, value_name = "S")]
     seed: Option<String>,
-    /// A parameter of the game; may be given again for others.
+    /// A game parameter; may be repeated.
     #[arg(long = "set", value_name = "KEY=VALUE", action = ArgAction::Append)]
     set: Vec<String>,
     /// Write a record of each match into this directory.
     #[arg(long, value_name = "DIR")]
     record: Option<PathBuf>,
     #[command(flatten)]
-    ways: WayArgs,
-    /// Print one JSON object a match and one with the table.
+    sandbox: SandboxArgs,
+    /// Print one JSON object per match, then one with the table.
     #[arg(long)]
     json: bool,
-    /// Show what bots write to standard error.
+    /// Show the standard error of the bots.
     #[arg(long)]
     stderr: bool,
-    /// How many matches are played at a time.
+    /// How many matches to play at once.
     #[arg(long, value_name = "N", default_value_t = 1)]
     jobs: usize,
-    /// Leave every bot in its seat instead of rotating from game to game.
+    /// Keep bots in their seats instead of rotating them from game to game.
     #[arg(long)]
     no_rotate: bool,
-    /// Let the files that bots leave be there again in their next match (one match at a time).
+    /// Keep the files that bots write for their next match (needs --jobs 1).
     #[arg(long)]
     keep_files: bool,
 }
 
-/// How matches are played here.
+/// The sandbox and the clock.
 #[derive(Clone, Debug, Args)]
-pub(super) struct WayArgs {
-    /// How bots are isolated: auto, strict, namespaces, landlock or off.
-    #[arg(long, value_name = "POLICY", default_value = "auto")]
-    pub(super) sandbox: Policy,
-    /// Which clock is charged: wall, or cpu with ten times the allowance on the wall.
+pub(super) struct SandboxArgs {
+    /// Bot isolation: auto, strict, namespaces, landlock or off.
+    #[arg(long = "sandbox", value_name = "POLICY", default_value = "auto")]
+    pub(super) policy: Policy,
+    /// Which time is charged: wall (wall-clock time) or cpu (CPU time; wall-clock time is limited
+    /// to ten times the allowance).
     #[arg(long, value_name = "KIND", default_value = "wall", value_parser = clock_kind)]
     clock: ClockKind,
 }
 
-impl WayArgs {
+impl SandboxArgs {
     pub(super) fn clock(&self) -> ClockRules {
         ClockRules { kind: self.clock, ..ClockRules::OFFICIAL }
     }
 }
 
-/// The most games in one run.
-const MOST_GAMES: usize = 1_000_000;
+/// Maximum number of games in one run.
+const MAX_GAMES: usize = 1_000_000;
 
-/// The most matches at a time.
-const MOST_JOBS: usize = 256;
+/// Maximum number of matches at once.
+const MAX_JOBS: usize = 256;
 
-/// Examples, and every parameter of every game.
+/// The end of the help text: examples, and all parameters of all games.
 pub(super) fn after_help(games: &Games) -> String {
     let parameters = games.iter().flat_map(|game| {
         game.params
@@ -114,14 +115,14 @@ impl Play {
     pub(super) fn run(self, games: &Games) -> Result<(), Failure> {
         let game = games.find(&self.game).map_err(Failure::usage)?;
         self.check_counts()?;
-        let params = settings::params(&game, &self.set, None, Some(self.bots.len()))?;
+        let params = params::parse(&game, &self.set, None, Some(self.bots.len()))?;
         let text = self.seed.clone().map_or_else(draw_seed, Ok)?;
         let seed = Seed::of_text(&text);
-        let host = Host::prepare(self.ways.sandbox)?;
+        let host = Host::prepare(self.sandbox.policy)?;
         let scratch = scratch()?;
         let snapshots = scratch.path().join("bots");
         fs::create_dir(&snapshots).map_err(|error| Failure::Refused(error.to_string()))?;
-        let entries = entries::load(&game, &self.bots, &snapshots)?;
+        let entries = bots::load(&game, &self.bots, &snapshots)?;
         let plan = Plan::new(params, entries, seed, self.games, !self.no_rotate)?;
         if !self.json {
             tell(&format!("seed {text}; {}", host.summary()));
@@ -131,9 +132,9 @@ impl Play {
             plan: &plan,
             host: &host,
             stop: interruptible()?,
-            clock: self.ways.clock(),
+            clock: self.sandbox.clock(),
             jobs: self.jobs,
-            records: self.record_names(&plan, seed)?,
+            records: self.record_location(&plan, seed)?,
             state: state.as_deref(),
         };
         self.play(&run, &text)
@@ -141,21 +142,25 @@ impl Play {
 
     fn check_counts(&self) -> Result<(), Failure> {
         let Self { games, jobs, .. } = self;
-        let cause = if !(1..=MOST_GAMES).contains(games) {
-            format!("--games {games}: ask for 1 to {MOST_GAMES}")
-        } else if !(1..=MOST_JOBS).contains(jobs) {
-            format!("--jobs {jobs}: ask for 1 to {MOST_JOBS}")
+        let cause = if !(1..=MAX_GAMES).contains(games) {
+            format!("--games {games}: use 1 to {MAX_GAMES}")
+        } else if !(1..=MAX_JOBS).contains(jobs) {
+            format!("--jobs {jobs}: use 1 to {MAX_JOBS}")
         } else if self.keep_files && *jobs > 1 {
-            "--keep-files needs --jobs 1: files pass from match to match".to_owned()
+            "--keep-files needs --jobs 1: bots keep files from match to match".to_owned()
         } else {
             return Ok(());
         };
         Err(Failure::Usage(cause))
     }
 
-    /// Where records go: names begin with the game and a hash of everything that the matches are
-    /// a function of, so that no run overwrites the records of another.
-    fn record_names(&self, plan: &Plan, seed: Seed) -> Result<Option<(PathBuf, String)>, Failure> {
+    /// The directory of records and the prefix of their names: the game and a hash of all inputs of
+    /// the matches. So different runs never overwrite each other's records.
+    fn record_location(
+        &self,
+        plan: &Plan,
+        seed: Seed,
+    ) -> Result<Option<(PathBuf, String)>, Failure> {
         let Some(directory) = &self.record else { return Ok(None) };
         let unusable =
             |error: io::Error| Failure::usage(format!("--record {}: {error}", directory.display()));
@@ -163,8 +168,8 @@ impl Play {
         let directory = fs::canonicalize(directory).map_err(unusable)?;
         Recorder::sweep(&directory);
         tempfile::tempfile_in(&directory).map_err(|error| {
-            let place = directory.display();
-            Failure::Refused(format!("--record {place}: {error}; choose another directory"))
+            let directory = directory.display();
+            Failure::Refused(format!("--record {directory}: {error}; choose another directory"))
         })?;
         let mut key = format!("{:?} {}", plan.params, self.no_rotate);
         for entry in &plan.entries {
@@ -175,7 +180,7 @@ impl Play {
         Ok(Some((directory, format!("{}-{}", plan.params.game(), &hash[..8]))))
     }
 
-    /// Plays, shows what there is to show, and says how it ended.
+    /// Plays the run, prints the results and reports interruptions and faults.
     fn play(&self, run: &Run<'_>, seed: &str) -> Result<(), Failure> {
         let plan = run.plan;
         let mut tally = Tally::new(plan.entries.len());
@@ -192,9 +197,8 @@ impl Play {
             }
         };
         let recovers = |left: usize| {
-            let going_on = if left == 1 { "1 goes".to_owned() } else { format!("{left} go") };
-            let what = "a slot waits for a bot that takes long to die";
-            bar.suspend(|| tell(&format!("{what}, {going_on} on")));
+            let noun = if left == 1 { "slot continues" } else { "slots continue" };
+            bar.suspend(|| tell(&format!("a slot waits for a killed bot to exit; {left} {noun}")));
         };
         let ended = run.play(counted, recovers);
         bar.finish_and_clear();
@@ -205,11 +209,11 @@ impl Play {
         match ended {
             Ok(()) => Ok(()),
             Err(fault @ Fault::System { .. }) => Err(Failure::Negative(format!(
-                "{fault}; the match was tried again in vain, {played} of {} games count",
+                "{fault}; retries failed too; {played} of {} games count",
                 plan.jobs.len()
             ))),
             Err(Fault::Abandoned) => Err(Failure::Negative(format!(
-                "interrupted: {played} of {} games were played and count",
+                "interrupted: {played} of {} games were played and counted",
                 plan.jobs.len()
             ))),
         }
@@ -227,13 +231,13 @@ impl Play {
         Ok(())
     }
 
-    /// Tells what is to be told about a seat, beside the results.
+    /// Prints a seat's standard error and the reason of a forfeit.
     fn show_seat(&self, job: &Job, played: &Played, seat: usize, name: &BotName) {
         let SeatSummary { detail, usage, .. } = &played.outcome.seats[seat];
         let number = job.number;
         if self.stderr {
             if usage.stderr_dropped > 0 {
-                tell(&format!("[{number} {name}] … {} bytes before", usage.stderr_dropped));
+                tell(&format!("[{number} {name}] … {} bytes dropped", usage.stderr_dropped));
             }
             for line in String::from_utf8_lossy(&usage.stderr).lines() {
                 tell(&format!("[{number} {name}] {}", printable(line)));
@@ -264,23 +268,26 @@ fn clock_kind(word: &str) -> Result<ClockKind, &'static str> {
     }
 }
 
-/// A directory for this run's copies of bots and what they leave, removed at its end.
+/// A temporary directory for this run's copies of bots and their files.
 pub(super) fn scratch() -> Result<ScratchDir, Failure> {
     ScratchDir::new().map_err(|error| {
-        let place = std::env::temp_dir();
-        Failure::Refused(format!("{}: {error}; set TMPDIR to another place", place.display()))
+        let directory = std::env::temp_dir();
+        Failure::Refused(format!(
+            "{}: {error}; set TMPDIR to another directory",
+            directory.display()
+        ))
     })
 }
 
-/// The signals that ask us to end.
-const ENDING: [i32; 4] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM];
+/// The signals that end the run.
+const TERMINATING: [i32; 4] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM];
 
-/// Lets Ctrl-C and its like end the matches under way. Asking twice is asking once: all waits end
-/// at the first, and what follows is cleaning up.
+/// Stops running matches on Ctrl-C and similar signals. A second signal has no effect: the first
+/// one ends all waits, and only the cleanup remains.
 pub(super) fn interruptible() -> Result<Arc<StopSignal>, Failure> {
     let failed = |error: io::Error| Failure::Negative(format!("cannot watch signals: {error}"));
     let (reader, writer) = UnixStream::pair().map_err(failed)?;
-    for signal in ENDING {
+    for signal in TERMINATING {
         let writer = writer.try_clone().map_err(failed)?;
         signal_hook::low_level::pipe::register(signal, writer).map_err(failed)?;
     }

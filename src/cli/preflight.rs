@@ -1,4 +1,4 @@
-//! `arbiter preflight GAME PATH`: on one's own machine what a worker does before a version enters.
+//! `arbiter preflight GAME PATH`: runs a bot's trial on this machine, as a worker does.
 
 use std::fs;
 use std::path::PathBuf;
@@ -14,18 +14,19 @@ use serde_json::json;
 
 use super::play::{interruptible, scratch};
 use super::tournament::seed;
-use super::trial;
+use super::trial_output;
 use crate::failure::Failure;
 use crate::output::{print, tell};
-use crate::play::{entries, settings};
+use crate::play::{bots, params};
 
-/// Try a bot on this machine as it is tried before it enters: built, and played from every seat.
+/// Run a bot's trial on this machine: build it and play it from every seat.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "It is packed, built in a sandbox without a network, and plays short matches from \
-every seat
-against --against BOT, or against itself. It passes if it forfeits none; what a referee puts up
-with is a warning. Exit code 0 if it passes, 1 if not.
+    after_help = "A worker runs the same trial before a submitted version enters. The bot is packed, \
+built in a sandbox
+without network, and plays short matches from every seat against the bots of --against, or against
+itself. It passes if it forfeits no match. Tolerated protocol errors are warnings. Exit code 0 if it
+passes, 1 if not.
 
 Examples:
   arbiter preflight gomoku mybot/
@@ -34,19 +35,19 @@ Examples:
 )]
 pub(super) struct Preflight {
     game: String,
-    /// A directory with bot.toml or a KotH meta file, an archive of one (.tar, .tar.gz, .tar.zst,
-    /// .zip), or an executable file.
+    /// The bot: a directory with bot.toml or a KotH meta file, an archive of one (.tar, .tar.gz,
+    /// .tar.zst, .zip), or an executable file.
     path: PathBuf,
-    /// Whom it plays against; may be given again for others.
+    /// An opponent; may be repeated.
     #[arg(long, value_name = "BOT", action = ArgAction::Append)]
     against: Vec<PathBuf>,
-    /// A parameter of the game; may be given again for others.
+    /// A game parameter; may be repeated.
     #[arg(long = "set", value_name = "KEY=VALUE", action = ArgAction::Append)]
     set: Vec<String>,
-    /// Any text: the same seed and the same bots give the same matches.
+    /// Any text; the same seed and bots give the same matches.
     #[arg(long, value_name = "S", default_value = "preflight", value_parser = seed)]
     seed: Seed,
-    /// How the bot is isolated: auto, strict or off.
+    /// Bot isolation: auto, strict, namespaces, landlock or off.
     #[arg(long, value_name = "POLICY", default_value = "auto")]
     sandbox: Policy,
     /// Print one JSON object.
@@ -57,7 +58,7 @@ pub(super) struct Preflight {
 impl Preflight {
     pub(super) fn run(self, games: &Games) -> Result<(), Failure> {
         let game = games.find(&self.game).map_err(Failure::usage)?;
-        let params = settings::params(&game, &self.set, None, None)?;
+        let params = params::parse(&game, &self.set, None, None)?;
         let Submission { name, bundle } = Submission::read(&self.path).map_err(Failure::usage)?;
         let host = Host::prepare(self.sandbox)?;
         let scratch = scratch()?;
@@ -65,7 +66,7 @@ impl Preflight {
         for directory in [&snapshots, &place] {
             fs::create_dir(directory).map_err(|error| Failure::Refused(error.to_string()))?;
         }
-        let others = entries::load(&game, &self.against, &snapshots)?.into_iter();
+        let others = bots::load(&game, &self.against, &snapshots)?.into_iter();
         let opponents =
             others.map(|entry| Player { name: entry.name, bot: Arc::clone(&entry.bot).into() });
         let trial = Trial {
@@ -92,9 +93,9 @@ impl Preflight {
         let stop = interruptible()?;
         let tried = trial.run(&host, &stop, bundle.bytes(), &place, &mut stage);
         let tried = tried.map_err(|fault| match fault {
-            Fault::Abandoned => Failure::Negative("interrupted: nothing is known yet".to_owned()),
+            Fault::Abandoned => Failure::Negative("interrupted before a result".to_owned()),
             fault @ Fault::System { .. } => Failure::Negative(format!(
-                "{fault}; that is no fault of the bot's: see arbiter doctor, and try again"
+                "{fault}; the bot did not cause this: run arbiter doctor, then try again"
             )),
         })?;
         self.show(&trial, &bundle.digest().to_string(), &tried)
@@ -122,8 +123,14 @@ impl Preflight {
                 return out.json(&object());
             }
             let log_is_shown = failing.is_some() && evidence.is_empty();
-            let found =
-                trial::findings(&evidence, log, log_is_shown, false, warnings, Some(figures));
+            let found = trial_output::findings(
+                &evidence,
+                log,
+                log_is_shown,
+                false,
+                warnings,
+                Some(figures),
+            );
             found.iter().try_for_each(|line| out.line(line))?;
             if failing.is_none() { out.line(&format!("{name} passes")) } else { Ok(()) }
         })?;

@@ -1,7 +1,7 @@
-//! `arbiter ranking T`: leaderboards, and the place of one bot in them.
+//! `arbiter ranking T`: leaderboards, and the standing of one bot.
 
-mod place;
-mod show;
+mod bot;
+mod print;
 
 use std::convert::Infallible;
 use std::ops::ControlFlow;
@@ -12,17 +12,17 @@ use arbiter_proto::v1::{
 use clap::{Args, ValueEnum};
 
 use super::client::{Client, Server, interrupt};
-use super::follow::follow;
-use super::tournament::forecast;
+use super::reconnecting_stream::follow;
+use super::tournament::completion_estimate;
 use crate::failure::Failure;
 use crate::output::{Output, print, tell};
 
-pub(super) use show::place_json;
+pub(super) use print::place_json;
 
-/// Show the leaderboard of a tournament: the official one, unless an edition is named.
+/// Show a leaderboard: the official one, or that of an edition.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "A rank with = is shared. Numbers that do not fit 64 bits are texts in JSON.
+    after_help = "A rank with = is shared. In JSON, numbers that do not fit 64 bits are strings.
 
 Examples:
   arbiter ranking finals
@@ -35,28 +35,28 @@ pub(super) struct Ranking {
     /// The tournament.
     #[arg(value_name = "T")]
     tournament: String,
-    /// The leaderboard of this edition, whether it is complete or not.
+    /// The leaderboard of this edition, complete or not.
     #[arg(long, value_name = "E")]
     edition: Option<i32>,
-    /// A table for people, one JSON object a line, or comma-separated values (RFC 4180).
+    /// Output format: table, json (one object per line) or csv (RFC 4180).
     #[arg(long, value_enum, default_value_t)]
     format: Format,
-    /// The same as --format json.
+    /// Same as --format json.
     #[arg(long, conflicts_with = "format")]
     json: bool,
-    /// Places to leave out at the top.
+    /// Skip this many places.
     #[arg(long, value_name = "N", default_value_t = 0)]
     offset: u32,
-    /// Places to show at most.
+    /// Maximum number of places.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     limit: Option<u32>,
-    /// Only bots whose name holds this text, capital or small.
+    /// Only bots whose name contains this text (case-insensitive).
     #[arg(long, value_name = "TEXT")]
     name: Option<String>,
-    /// The place of this bot, how it fared against each other, and its places in other editions.
+    /// Show this bot's place, its results against each opponent and its places in other editions.
     #[arg(long, conflicts_with_all = ["offset", "limit", "name", "watch"])]
     bot: Option<String>,
-    /// Show it again whenever it changes, until Ctrl-C.
+    /// Show every change, until Ctrl-C.
     #[arg(long)]
     watch: bool,
     #[command(flatten)]
@@ -72,11 +72,11 @@ enum Format {
     Csv,
 }
 
-/// The most places that come at a time.
+/// Maximum number of places per request.
 const PAGE: u32 = 1000;
 
-/// How often a leaderboard that changes while it is read is read again.
-const READINGS: usize = 5;
+/// How many times to read a leaderboard that changes while it is read.
+const MAX_READS: usize = 5;
 
 impl Ranking {
     pub(super) fn run(mut self) -> Result<(), Failure> {
@@ -84,7 +84,7 @@ impl Ranking {
             self.format = Format::Json;
         }
         if let Some(bot) = &self.bot {
-            return place::run(&self, bot);
+            return bot::run(&self, bot);
         }
         if self.watch {
             return self.client.run(async |server| self.follow(&server).await);
@@ -94,12 +94,12 @@ impl Ranking {
             let found = whole(&server, &self.request(0), limit).await?;
             let playing = found.running.filter(|_| self.format == Format::Table);
             let done = match playing {
-                Some(playing) => self.forecast(&server, playing.edition).await?,
+                Some(playing) => self.completion_estimate(&server, playing.edition).await?,
                 None => None,
             };
             Ok((found, done))
         })?;
-        print(|out| show::page(out, &found, done.as_deref(), self.offset, self.format))
+        print(|out| print::page(out, &found, done.as_deref(), self.offset, self.format))
     }
 
     fn board(&self) -> LeaderboardRef {
@@ -111,21 +111,25 @@ impl Ranking {
         GetRankingRequest { leaderboard: Some(self.board()), offset, limit, name_contains: name }
     }
 
-    /// When an edition that is being played will be complete, if that can be said.
-    async fn forecast(&self, server: &Server, edition: i32) -> Result<Option<String>, Failure> {
+    /// When a running edition will be complete, if there is an estimate.
+    async fn completion_estimate(
+        &self,
+        server: &Server,
+        edition: i32,
+    ) -> Result<Option<String>, Failure> {
         let found =
-            server.ask(GetTournamentRequest { tournament: self.tournament.clone() }).await?;
+            server.send(GetTournamentRequest { tournament: self.tournament.clone() }).await?;
         let playing = found.editions.iter().find(|found| found.number == edition);
-        Ok(playing.and_then(forecast))
+        Ok(playing.and_then(completion_estimate))
     }
 
-    /// Shows a page again whenever it changes, until the user has seen enough.
+    /// Shows every change of a page until the user interrupts.
     async fn follow(&self, server: &Server) -> Result<(), Failure> {
         let request = self.request(self.limit.unwrap_or(0).min(PAGE));
         let open = async || server.rankings().watch_ranking(request.clone()).await;
         let mut out = Output::new();
         let see = |page: GetRankingResponse| {
-            show::again(&mut out, &page, self.offset, self.format)?;
+            print::reprint(&mut out, &page, self.offset, self.format)?;
             Ok(ControlFlow::<Infallible>::Continue(()))
         };
         tokio::select! {
@@ -135,7 +139,7 @@ impl Ranking {
     }
 }
 
-/// Reads at most `limit` places, all as they were at one moment.
+/// Reads at most `limit` places from one consistent state.
 ///
 /// # Errors
 /// If the coordinator refuses, or the leaderboard changes faster than it can be read.
@@ -144,34 +148,34 @@ pub(super) async fn whole(
     first: &GetRankingRequest,
     limit: u32,
 ) -> Result<GetRankingResponse, Failure> {
-    for _ in 0..READINGS {
+    for _ in 0..MAX_READS {
         if let Some(found) = read(server, first, limit).await? {
             return Ok(found);
         }
     }
     Err(Failure::Negative(format!(
-        "the leaderboard changes while it is read; ask for {PAGE} places with --limit, or wait \
+        "the leaderboard keeps changing; read {PAGE} places at once with --limit {PAGE}, or wait \
          until the edition is complete"
     )))
 }
 
-/// Reads page after page; nothing if matches were counted meanwhile.
+/// Reads page after page; `None` if matches were counted meanwhile.
 async fn read(
     server: &Server,
     first: &GetRankingRequest,
     limit: u32,
 ) -> Result<Option<GetRankingResponse>, Failure> {
     let mut request = GetRankingRequest { limit: limit.min(PAGE), ..first.clone() };
-    let mut found = server.ask(request.clone()).await?;
+    let mut found = server.send(request.clone()).await?;
     loop {
-        let so_far = u32::try_from(found.standings.len()).unwrap_or(u32::MAX);
-        let due = found.bots.saturating_sub(first.offset).min(limit);
-        if so_far >= due {
+        let count = u32::try_from(found.standings.len()).unwrap_or(u32::MAX);
+        let total = found.bots.saturating_sub(first.offset).min(limit);
+        if count >= total {
             return Ok(Some(found));
         }
-        request.offset = first.offset.saturating_add(so_far);
-        request.limit = (due - so_far).min(PAGE);
-        let page = server.ask(request.clone()).await?;
+        request.offset = first.offset.saturating_add(count);
+        request.limit = (total - count).min(PAGE);
+        let page = server.send(request.clone()).await?;
         if (page.edition, page.counted, page.bots) != (found.edition, found.counted, found.bots)
             || page.standings.is_empty()
         {
@@ -183,5 +187,5 @@ async fn read(
 
 /// Shows a whole leaderboard as a table.
 pub(super) fn show_table(out: &mut Output, found: &GetRankingResponse) -> Result<(), Failure> {
-    show::page(out, found, None, 0, Format::Table)
+    print::page(out, found, None, 0, Format::Table)
 }

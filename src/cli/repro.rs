@@ -1,4 +1,4 @@
-//! `arbiter repro MATCH --seat K --bot PATH`: a bot hears again what a seat heard in a match.
+//! `arbiter repro MATCH --seat K --bot PATH`: replays a seat of a recorded match with a bot.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _, Seek as _};
@@ -20,20 +20,19 @@ use serde_json::{Value, json};
 
 use super::client::{Client, Server, unless_interrupted};
 use super::play::interruptible;
-use super::records;
+use super::record_download;
 use super::tournament::settings;
 use crate::failure::Failure;
 use crate::output::tell;
 use crate::output::{Output, millis, printable};
 
-/// Let a bot hear again what a seat heard in a match, and show where its answers differ; exit code 1
-/// if they do.
+/// Replay a seat of a recorded match with a bot; exit code 1 if its replies differ.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "The bot is told to the letter what the seat was told, under the same clock and \
-limits, and the
-match goes on as it went whatever the bot answers now: after the first difference it may hear of
-moves that it did not make. Files that it had left in matches before are not there.
+    after_help = "The bot receives exactly the messages that the seat received, with the same clock \
+and limits. The match
+continues as recorded, whatever the bot replies: after the first difference the bot may receive moves
+that it did not make. Files from its earlier matches are missing.
 
 Examples:
   arbiter repro 3/1207 --seat 2 --bot mybot/
@@ -41,28 +40,28 @@ Examples:
   arbiter repro --record match.jsonl --seat 1 --bot mybot/ --json"
 )]
 pub(super) struct Repro {
-    /// The match, as EDITION/NUMBER: rankings, logs and exports name it so.
+    /// The match as EDITION/NUMBER, as shown by logs and exports.
     #[arg(value_name = "MATCH", required_unless_present = "record", conflicts_with = "record")]
     id: Option<MatchId>,
-    /// The seat whose part it is, from 1.
+    /// The seat to replay, from 1.
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u8).range(1..=i64::from(MAX_SEATS)))]
     seat: u8,
-    /// A directory with bot.toml or a KotH meta file, or an executable file.
+    /// The bot: a directory with bot.toml or a KotH meta file, or an executable file.
     #[arg(long, value_name = "PATH")]
     bot: PathBuf,
-    /// A record on this machine, instead of a match of the coordinator's; with official limits.
+    /// Read the match from this record file instead of a coordinator; uses official limits.
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
-    /// Show the answers that are the same too.
+    /// Also show replies that are the same.
     #[arg(long)]
     all: bool,
-    /// Show what the bot writes to standard error.
+    /// Show the bot's standard error.
     #[arg(long)]
     stderr: bool,
-    /// How the bot is isolated: auto, strict or off.
+    /// Bot isolation: auto, strict, namespaces, landlock or off.
     #[arg(long, value_name = "POLICY", default_value = "auto")]
     sandbox: Policy,
-    /// Print one JSON object an answer.
+    /// Print one JSON object per reply.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -72,10 +71,10 @@ pub(super) struct Repro {
 impl Repro {
     pub(super) fn run(self, games: &Games) -> Result<(), Failure> {
         if let Some(command) = Bot::build_due(&self.bot) {
-            tell(&format!("{}: building it with {command}", self.bot.display()));
+            tell(&format!("building {} with {command}", self.bot.display()));
         }
         let bot = Arc::new(Bot::load(&self.bot).map_err(Failure::usage)?);
-        let (mut record, terms) = self.part()?;
+        let (mut record, terms) = self.record()?;
         let place = Seat::from_index(usize::from(self.seat) - 1);
         let header = header(games, &mut record)?;
         if !self.json {
@@ -100,8 +99,8 @@ impl Repro {
         shown.finish(self.json)
     }
 
-    /// The record, and on which terms it was played.
-    fn part(&self) -> Result<(BufReader<File>, JailConfig), Failure> {
+    /// The record and the limits under which it was played.
+    fn record(&self) -> Result<(BufReader<File>, JailConfig), Failure> {
         if let Some(path) = &self.record {
             let failed = |error| Failure::usage(format!("{}: {error}", path.display()));
             return Ok((
@@ -110,10 +109,10 @@ impl Repro {
             ));
         }
         let id = self.id.expect("clap asks for one of the two");
-        let failed = |error| Failure::Negative(format!("cannot keep the record: {error}"));
+        let failed = |error| Failure::Negative(format!("cannot store the record: {error}"));
         let mut file = tempfile::tempfile().map_err(failed)?;
         let terms = self.client.run(async |server| {
-            let record = records::ask(&server, id).await??;
+            let record = record_download::open(&server, id).await??;
             unless_interrupted(record.copy(&file)).await?;
             terms(&server, id).await
         })?;
@@ -124,14 +123,14 @@ impl Repro {
 
 /// The terms of a match's tournament.
 async fn terms(server: &Server, id: MatchId) -> Result<JailConfig, Failure> {
-    let tournament = server.ask(GetMatchRequest { r#match: id.to_string() }).await?.tournament;
-    let found = server.ask(GetTournamentRequest { tournament }).await?;
+    let tournament = server.send(GetMatchRequest { r#match: id.to_string() }).await?.tournament;
+    let found = server.send(GetTournamentRequest { tournament }).await?;
     let mut settings = settings(&found);
     let mut part = |key: &str| settings.remove(key).unwrap_or_default();
     let unknown = |error: serde_json::Error| {
         Failure::Negative(format!(
-            "the settings of {} cannot be read: {error}; it and this program should have the \
-             same version",
+            "cannot read the settings of {}: {error}; use the same version of arbiter as the \
+             coordinator",
             found.name
         ))
     };
@@ -140,7 +139,7 @@ async fn terms(server: &Server, id: MatchId) -> Result<JailConfig, Failure> {
     Ok(JailConfig { limits, ponder, cores: Vec::new() })
 }
 
-/// The first line of a record, which is then at its beginning again.
+/// Reads the first line of a record and rewinds it.
 fn header(games: &Games, record: &mut BufReader<File>) -> Result<Header, Failure> {
     let failed = |error: String| Failure::Negative(format!("the record: line 1: {error}"));
     let mut line = String::new();
@@ -153,7 +152,7 @@ fn header(games: &Games, record: &mut BufReader<File>) -> Result<Header, Failure
     Header::parse(games, &line).map_err(|error| failed(format!("not that of a record: {error}")))
 }
 
-/// Whose part it is, for people.
+/// Describes the replayed seat in one line.
 fn introduction(header: &Header, place: Seat) -> String {
     let Header { params, clock, seats, .. } = header;
     let whose = seats.get(place.index()).map_or("nobody", |seat| seat.bot.as_str());
@@ -165,7 +164,7 @@ fn introduction(header: &Header, place: Seat) -> String {
         ClockKind::Wall => "wall",
         ClockKind::Cpu => "cpu",
     };
-    format!("{game}: the part of {whose}, seat {place}, with {others}; clock {kind}")
+    format!("{game}: replaying seat {place} ({whose}) against {others}; clock {kind}")
 }
 
 impl From<SeatReplayError> for Failure {
@@ -178,11 +177,11 @@ impl From<SeatReplayError> for Failure {
     }
 }
 
-/// What was shown so far.
+/// Prints differences and counts them.
 struct Shown {
     out: Output,
     plies: usize,
-    /// The answers that differ.
+    /// The numbers of the replies that differ.
     differing: Vec<usize>,
 }
 
@@ -207,11 +206,11 @@ impl Shown {
             );
             self.line(' ', &format!("{}: {}  ({times})", ply.number, text(&ply.replayed)))?;
         }
-        // Each is seen when it is there: the next may take long.
+        // Flush each reply: the next one may take long.
         self.out.flush()
     }
 
-    /// Prints an answer with its times, each line marked.
+    /// Prints a reply with its times; each line starts with `mark`.
     fn timed(&mut self, mark: char, timed: &TimedReply) -> Result<(), Failure> {
         let (wall, cpu) = (millis(timed.spent.wall), millis(timed.spent.cpu));
         self.line(mark, &format!("{}  ({wall}, processor {cpu})", text(timed)))
@@ -221,12 +220,12 @@ impl Shown {
         text.lines().try_for_each(|line| self.out.line(&format!("{mark}{line}")))
     }
 
-    /// Says how it ended.
+    /// Prints the summary.
     fn finish(mut self, json: bool) -> Result<(), Failure> {
-        let answers = if self.plies == 1 { "answer" } else { "answers" };
+        let replies = if self.plies == 1 { "reply" } else { "replies" };
         let Some(first) = self.differing.first() else {
             if !json {
-                self.out.line(&format!("{} {answers}, all the same", self.plies))?;
+                self.out.line(&format!("{} {replies}, all the same", self.plies))?;
             }
             return self.out.flush();
         };
@@ -234,13 +233,13 @@ impl Shown {
         let count = self.differing.len();
         let differ = if count == 1 { "differs" } else { "differ" };
         Err(Failure::Negative(format!(
-            "{count} of {} {answers} {differ}, the first of them is number {first}",
+            "{count} of {} {replies} {differ}, first number {first}",
             self.plies
         )))
     }
 }
 
-/// An answer for people; why there is none, if there is none.
+/// A reply, or the forfeit in its place, as text.
 fn text(timed: &TimedReply) -> String {
     match &timed.reply {
         Ok(reply) => String::from_utf8_lossy(reply).into_owned(),

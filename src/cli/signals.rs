@@ -1,15 +1,15 @@
-//! The signals that ask a program to end.
+//! The signals that stop a service.
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::failure::Failure;
 
-/// Waits to be asked to end: by Ctrl-C, by the system, by a terminal that is closed.
+/// Waits for SIGINT, SIGTERM, SIGHUP or SIGQUIT.
 #[derive(Debug)]
-pub(crate) struct Endings([Signal; 4]);
+pub(crate) struct ShutdownSignals([Signal; 4]);
 
-impl Endings {
-    /// Begins to watch: from now on these signals end nothing by themselves.
+impl ShutdownSignals {
+    /// Starts watching; from now on these signals no longer kill the process.
     pub(crate) fn watch() -> Result<Self, Failure> {
         let watch = |kind| {
             let failed = |error| Failure::Negative(format!("cannot watch signals: {error}"));
@@ -23,7 +23,7 @@ impl Endings {
         ]))
     }
 
-    /// Waits for the next one.
+    /// Waits for the next signal.
     pub(crate) async fn next(&mut self) {
         let [interrupt, terminate, hangup, quit] = &mut self.0;
         tokio::select! {

@@ -1,4 +1,4 @@
-//! `arbiter submit T PATH`: a bot goes to a tournament.
+//! `arbiter submit T PATH`: submits a version of a bot to a tournament.
 
 use std::path::{Path, PathBuf};
 
@@ -10,19 +10,19 @@ use arbiter_worker::bundle::{self, Bundle};
 use clap::Args;
 use serde_json::json;
 
-use super::client::{AnswerArgs, Server, interrupt, unless_interrupted};
-use super::trial;
+use super::client::{ResponseArgs, Server, interrupt, unless_interrupted};
+use super::trial_output;
 use crate::failure::Failure;
 use crate::output::{hex, merged, tell};
 use crate::play::progress;
 
-/// Submit a version of a bot to a tournament; exit code 1 if it fails its trial.
+/// Submit a bot to a tournament; exit code 1 if it fails its trial.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "What is sent are the files as they are: a worker builds them in its sandbox as \
-bot.toml says,
-and plays a few matches, before the version enters. Until then, and if it fails, the bot's former
-version stays in play. `arbiter preflight` does the same on this machine.
+    after_help = "The files are sent unbuilt. Before the version enters, a worker builds it in its \
+sandbox as bot.toml
+says and plays a few matches: its trial. Until then, and if the trial fails, the bot's previous version
+keeps playing. `arbiter preflight` runs the same trial on this machine.
 
 Examples:
   arbiter submit finals mybot/
@@ -34,43 +34,44 @@ pub(super) struct Submit {
     /// The tournament.
     #[arg(value_name = "T")]
     tournament: String,
-    /// A directory with bot.toml or a KotH meta file, an archive of one (.tar, .tar.gz, .tar.zst,
-    /// .zip), or an executable file.
+    /// The bot: a directory with bot.toml or a KotH meta file, an archive of one (.tar, .tar.gz,
+    /// .tar.zst, .zip), or an executable file.
     path: PathBuf,
-    /// The name to enter by, instead of the bot's own.
+    /// The name of the entry; by default the bot's name.
     #[arg(long)]
     name: Option<BotName>,
-    /// Build it on this machine and send the result, for tools that workers do not have.
+    /// Build it here and send the result, if workers lack the build tools.
     #[arg(long)]
     built: bool,
-    /// As a house bot, which nobody owns, built here, and entered at once: for organisers.
+    /// Submit a house bot: without an owner, built here and entered at once (for organisers).
     #[arg(long)]
     house: bool,
-    /// Do not wait for its trial.
+    /// Do not wait for the trial.
     #[arg(long)]
     no_wait: bool,
     #[command(flatten)]
-    answer: AnswerArgs,
+    response: ResponseArgs,
 }
 
 impl Submit {
     pub(super) fn run(self) -> Result<(), Failure> {
         let built = self.built || self.house;
-        let mut packed = if built { Packed::new(&self.path)? } else { Packed::source(&self.path)? };
+        let mut packed =
+            if built { PackedBot::build(&self.path)? } else { PackedBot::from_source(&self.path)? };
         packed.name = self.name.clone().unwrap_or(packed.name);
-        let (version, status) = self.answer.client.run(async |server| {
+        let (version, status) = self.response.client.run(async |server| {
             let sent = packed.submit(&server, &self.tournament, self.house);
             let version = unless_interrupted(sent).await?;
             if self.no_wait || has_entered(&version) {
                 return Ok((version, TrialStatus::default()));
             }
             tokio::select! {
-                over = trial::wait(&server, &self.tournament, &version) => {
+                over = trial_output::wait(&server, &self.tournament, &version) => {
                     let status = over?;
                     Ok((status.version.clone().unwrap_or(version), status))
                 }
                 () = interrupt() => Err(Failure::Negative(format!(
-                    "interrupted: its trial goes on; see arbiter log {} {}",
+                    "interrupted; its trial continues: arbiter log {} {}",
                     self.tournament, version.bot
                 ))),
             }
@@ -78,17 +79,17 @@ impl Submit {
         self.show(&version, &status)
     }
 
-    /// Shows what became of the version.
+    /// Prints the state of the version.
     fn show(&self, version: &Version, status: &TrialStatus) -> Result<(), Failure> {
         let Version { bot, number, digest, .. } = version;
         let entered = has_entered(version);
-        let failed = !entered && trial::is_over(version);
+        let failed = !entered && trial_output::is_over(version);
         let object = || {
             let version = Some(version.clone());
-            let object = trial::status_json(&TrialStatus { version, ..status.clone() });
+            let object = trial_output::status_json(&TrialStatus { version, ..status.clone() });
             merged(object, json!({ "digest": hex(digest) }))
         };
-        self.answer.print(object, |out| {
+        self.response.print(object, |out| {
             if failed {
                 return Ok(());
             }
@@ -96,57 +97,57 @@ impl Submit {
             let (tournament, digest) = (&self.tournament, hex(digest));
             out.line(&format!("{bot} version {number} {place} {tournament}; digest {digest}"))
         })?;
-        if !self.answer.json {
-            trial::tell_details(status);
+        if !self.response.json {
+            trial_output::tell_details(status);
         }
         if failed {
-            let told = trial::standing(version);
+            let told = trial_output::standing(version);
             return Err(Failure::Negative(format!("{bot} {told}; it has not entered")));
         }
         Ok(())
     }
 }
 
-/// Whether nothing keeps a version from being played.
+/// Whether a version passed its trial and takes part.
 fn has_entered(version: &Version) -> bool {
     version.state == "entered"
 }
 
-/// How much of a bundle goes into one message, in bytes.
+/// Size of a bundle piece in one message, in bytes.
 const PIECE: usize = 256 << 10;
 
-/// A bot that is ready to go.
+/// A bot packed for submission.
 #[derive(Debug)]
-pub(super) struct Packed {
-    /// The name it enters by.
+pub(super) struct PackedBot {
+    /// The name of the entry.
     pub(super) name: BotName,
     bundle: Bundle,
 }
 
-impl Packed {
-    /// Packs the bot at `path`, built if need be.
+impl PackedBot {
+    /// Builds the bot at `path` if necessary and packs it.
     ///
     /// # Errors
     /// If there is no bot, or it cannot be built or packed.
-    pub(super) fn new(path: &Path) -> Result<Self, Failure> {
+    pub(super) fn build(path: &Path) -> Result<Self, Failure> {
         if let Some(command) = Bot::build_due(path) {
-            tell(&format!("{}: building it with {command}", path.display()));
+            tell(&format!("building {} with {command}", path.display()));
         }
         let bot = Bot::load(path).map_err(Failure::usage)?;
         let bundle = Bundle::of(&bot).map_err(Failure::usage)?;
         Ok(Self { name: bot.name, bundle })
     }
 
-    /// What identifies what would be submitted.
+    /// The digest of the bundle.
     pub(super) fn digest(&self) -> [u8; 32] {
         self.bundle.digest().into()
     }
 
-    /// Packs the sources of the bot at `path`, or in it if it is an archive. Nothing is built.
+    /// Packs the sources of the bot in the directory or archive at `path`, without building it.
     ///
     /// # Errors
     /// If there is no bot, or it cannot be packed.
-    pub(super) fn source(path: &Path) -> Result<Self, Failure> {
+    pub(super) fn from_source(path: &Path) -> Result<Self, Failure> {
         let bundle::Submission { name, bundle } =
             bundle::Submission::read(path).map_err(Failure::usage)?;
         Ok(Self { name, bundle })

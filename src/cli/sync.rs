@@ -1,6 +1,6 @@
-//! `arbiter sync T DIR`: the bots of a directory, one a folder, are what one has in a tournament.
+//! `arbiter sync T DIR`: makes your bots in a tournament match a directory with one folder per bot.
 
-mod folders;
+mod bot_dirs;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -11,22 +11,21 @@ use arbiter_proto::v1::{Bot, ListBotsRequest, Version, WithdrawBotRequest};
 use clap::Args;
 use serde_json::{Value, json};
 
-use self::folders::{Folders, Look};
+use self::bot_dirs::{BotDirs, Scan};
 use super::client::{Client, Server, interrupt};
-use super::moments::interval;
-use super::submit::Packed;
+use super::submit::PackedBot;
+use super::time_arg::interval;
 use crate::failure::Failure;
 use crate::output::{hex, print, say, tell};
 
-/// Bring your bots of a tournament into line with a directory that has one folder a bot: new and
-/// changed ones are submitted, those whose folders are gone withdrawn.
+/// Submit new and changed bots of a directory and withdraw the missing ones.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "A bot is known by the name in its manifest. One that is as it was submitted last \
-is not sent again;
-one that was withdrawn and whose folder is back takes part again. Folders whose names begin with a
-dot are left alone. A folder that cannot be packed is told of and the others go on (exit code 1);
-nothing is withdrawn as long as there is one, for nobody knows whose it is.
+    after_help = "The directory has one folder per bot; the manifest in it names the bot. Unchanged \
+bots are not sent
+again. A withdrawn bot whose folder is back takes part again. Folders whose names start with a dot are
+ignored. If a folder cannot be packed, the others continue and the exit code is 1. Nothing is withdrawn
+then, because the name of that bot is unknown.
 
 Examples:
   arbiter sync finals bots/
@@ -38,24 +37,24 @@ pub(super) struct Sync {
     /// The tournament.
     #[arg(value_name = "T")]
     tournament: String,
-    /// The directory: a checkout, for example.
+    /// The directory, for example a checkout.
     dir: PathBuf,
-    /// Look again and again, until Ctrl-C.
+    /// Check for changes repeatedly, until Ctrl-C.
     #[arg(long, conflicts_with = "dry_run")]
     watch: bool,
-    /// How often to look, with --watch: 1s to 24h.
+    /// How often --watch checks: 1s to 24h.
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = interval)]
     every: Duration,
     /// Withdraw nothing.
     #[arg(long)]
     keep: bool,
-    /// Only say what would be done.
+    /// Only print what would be done.
     #[arg(long)]
     dry_run: bool,
-    /// As house bots, which nobody owns: for organisers.
+    /// Submit house bots, which have no owner (for organisers).
     #[arg(long)]
     house: bool,
-    /// Print one JSON object a change.
+    /// Print one JSON object per change.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -63,14 +62,14 @@ pub(super) struct Sync {
 }
 
 string_enum! {
-    /// Something that is done to a bot.
+    /// A change to a bot.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     enum Change {
         /// Its first version is submitted.
         Enters = "entered",
         /// Another version is.
         Changes = "changed",
-        /// It was withdrawn, and takes part again.
+        /// It was withdrawn and takes part again.
         ComesBack = "back",
         /// It is withdrawn.
         Leaves = "withdrawn",
@@ -78,22 +77,22 @@ string_enum! {
 }
 
 impl Change {
-    /// What a bot with this name is said to do, once it is done.
-    fn told(self, version: Option<i32>) -> String {
+    /// Describes the change after it was made.
+    fn description(self, version: Option<i32>) -> String {
         let version = version.map(|number| format!(" with version {number}")).unwrap_or_default();
         match self {
             Self::Enters => format!("entered{version}"),
-            Self::Changes => format!("goes on{version}"),
+            Self::Changes => format!("updated{version}"),
             Self::ComesBack => format!("is back{version}"),
             Self::Leaves => "withdrawn".to_owned(),
         }
     }
 
-    /// The same before it is done.
+    /// Describes the change before it is made.
     fn planned(self) -> &'static str {
         match self {
             Self::Enters => "would enter",
-            Self::Changes => "would go on with a new version",
+            Self::Changes => "would be updated",
             Self::ComesBack => "would be back",
             Self::Leaves => "would be withdrawn",
         }
@@ -106,28 +105,28 @@ impl Sync {
             if self.watch {
                 return self.watch(&server).await;
             }
-            let mut folders = Folders::new(&self.dir, self.house);
-            let look = folders.look()?;
-            match self.bring(&server, &look).await? {
+            let mut bot_dirs = BotDirs::new(&self.dir, self.house);
+            let scan = bot_dirs.scan()?;
+            match self.apply(&server, &scan).await? {
                 0 => Ok(()),
-                1 => Err(Failure::Negative("1 folder was left out".to_owned())),
-                more => Err(Failure::Negative(format!("{more} folders were left out"))),
+                1 => Err(Failure::Negative("1 folder was skipped".to_owned())),
+                more => Err(Failure::Negative(format!("{more} folders were skipped"))),
             }
         })
     }
 
-    /// Looks again and again. What fails is told, and tried again at the next look.
+    /// Scans repeatedly. Reports failures and retries at the next scan.
     async fn watch(&self, server: &Server) -> Result<(), Failure> {
-        let mut folders = Folders::new(&self.dir, self.house);
-        let mut told = None;
-        // What does not work at all at the first look is a wrong call.
+        let mut bot_dirs = BotDirs::new(&self.dir, self.house);
+        let mut last_error = None;
+        // A failure of the first scan is wrong usage.
         let mut first = true;
         loop {
             let work = async {
-                let look = folders.look()?;
-                if look.news {
-                    let left_out = self.bring(server, &look).await?;
-                    folders.settled = left_out == 0;
+                let scan = bot_dirs.scan()?;
+                if scan.changed {
+                    let skipped = self.apply(server, &scan).await?;
+                    bot_dirs.settled = skipped == 0;
                 }
                 Ok(())
             };
@@ -136,14 +135,14 @@ impl Sync {
                 () = interrupt() => return Ok(()),
             };
             match done {
-                Ok(()) => told = None,
-                Err(Failure::Unread) => return Err(Failure::Unread),
+                Ok(()) => last_error = None,
+                Err(Failure::OutputClosed) => return Err(Failure::OutputClosed),
                 Err(failure) if first => return Err(failure),
-                // The same again is no news.
-                Err(failure) if told.as_deref() == Some(failure.message()) => {}
+                // Report the same error only once.
+                Err(failure) if last_error.as_deref() == Some(failure.message()) => {}
                 Err(failure) => {
-                    tell(&format!("error: {}; trying again", failure.message()));
-                    told = Some(failure.message().to_owned());
+                    tell(&format!("error: {}; retrying", failure.message()));
+                    last_error = Some(failure.message().to_owned());
                 }
             }
             first = false;
@@ -154,78 +153,83 @@ impl Sync {
         }
     }
 
-    /// Does what is to be done, and returns how many folders were left out.
-    async fn bring(&self, server: &Server, look: &Look) -> Result<usize, Failure> {
+    /// Submits and withdraws bots; returns how many folders were skipped.
+    async fn apply(&self, server: &Server, scan: &Scan) -> Result<usize, Failure> {
         let request = ListBotsRequest { tournament: self.tournament.clone() };
-        let listed = server.ask(request).await?.bots;
+        let listed = server.send(request).await?.bots;
         let listed: BTreeMap<_, _> =
             listed.into_iter().map(|bot| (bot.name.clone(), bot)).collect();
-        let mut left_out = look.unfit.len();
-        for (folder, why) in look.unfit.iter().filter(|(_, why)| !why.is_empty()) {
-            tell(&format!("{folder} is left out: {why}"));
+        let mut skipped = scan.invalid.len();
+        for (folder, why) in scan.invalid.iter().filter(|(_, why)| !why.is_empty()) {
+            tell(&format!("skipped {folder}: {why}"));
         }
-        for (name, packed) in &look.bots {
+        for (name, packed) in &scan.bots {
             let before = listed.get(name);
             if before.is_some_and(|bot| !self.is_ours(bot)) {
-                let why = "the name is taken by somebody else's bot; choose another";
-                tell(&format!("{name} is left out: {why}"));
-                left_out += 1;
+                let why = "another owner's bot has this name; choose another";
+                tell(&format!("skipped {name}: {why}"));
+                skipped += 1;
                 continue;
             }
-            let Some(change) = due(before, packed) else { continue };
+            let Some(change) = change(before, packed) else { continue };
             let sent = if self.dry_run {
                 Ok(None)
             } else {
                 packed.submit(server, &self.tournament, self.house).await.map(Some)
             };
             match sent {
-                Ok(version) => self.say(name, change, version.as_ref())?,
-                // Others may be taken where this one is not.
+                Ok(version) => self.print_change(name, change, version.as_ref())?,
+                // The coordinator may accept the others.
                 Err(Failure::Negative(why) | Failure::Usage(why)) => {
-                    tell(&format!("{name} is left out: {why}"));
-                    left_out += 1;
+                    tell(&format!("skipped {name}: {why}"));
+                    skipped += 1;
                 }
                 Err(failure) => return Err(failure),
             }
         }
-        if !self.keep && left_out == 0 {
-            self.withdraw(server, look, &listed).await?;
+        if !self.keep && skipped == 0 {
+            self.withdraw(server, scan, &listed).await?;
         }
-        Ok(left_out)
+        Ok(skipped)
     }
 
-    /// Withdraws the bots that have no folder.
+    /// Withdraws bots without a folder.
     async fn withdraw(
         &self,
         server: &Server,
-        look: &Look,
+        scan: &Scan,
         listed: &BTreeMap<String, Bot>,
     ) -> Result<(), Failure> {
-        let here: BTreeSet<_> = look.bots.keys().collect();
+        let here: BTreeSet<_> = scan.bots.keys().collect();
         let gone = listed.values().filter(|bot| self.is_ours(bot) && !bot.withdrawn);
         for bot in gone.filter(|bot| !here.contains(&bot.name)) {
             if !self.dry_run {
                 let (tournament, bot) = (self.tournament.clone(), bot.name.clone());
-                server.ask(WithdrawBotRequest { tournament, bot }).await?;
+                server.send(WithdrawBotRequest { tournament, bot }).await?;
             }
-            self.say(&bot.name, Change::Leaves, None)?;
+            self.print_change(&bot.name, Change::Leaves, None)?;
         }
         Ok(())
     }
 
-    /// Whether a bot is one of those that the directory stands for.
+    /// Whether the directory manages this bot.
     fn is_ours(&self, bot: &Bot) -> bool {
         if self.house { bot.owner.is_empty() } else { bot.owned_by_caller }
     }
 
-    /// Tells of a change.
-    fn say(&self, bot: &str, change: Change, version: Option<&Version>) -> Result<(), Failure> {
+    /// Prints a change.
+    fn print_change(
+        &self,
+        bot: &str,
+        change: Change,
+        version: Option<&Version>,
+    ) -> Result<(), Failure> {
         if self.json {
             print(|out| out.json(&self.change_json(bot, change, version)))
         } else if self.dry_run {
             say(&format!("{bot} {}", change.planned()))
         } else {
-            say(&format!("{bot} {}", change.told(version.map(|version| version.number))))
+            say(&format!("{bot} {}", change.description(version.map(|version| version.number))))
         }
     }
 
@@ -240,13 +244,13 @@ impl Sync {
     }
 }
 
-/// What is to be done with a bot that has a folder; nothing, if it takes part as it is.
-fn due(before: Option<&Bot>, packed: &Packed) -> Option<Change> {
+/// The change to make for a bot with a folder; `None` if it is up to date.
+fn change(before: Option<&Bot>, packed: &PackedBot) -> Option<Change> {
     let Some(before) = before else { return Some(Change::Enters) };
     if before.withdrawn {
         return Some(Change::ComesBack);
     }
-    // One that waits for its trial, or failed it, is not sent again.
+    // A version that waits for its trial, or failed it, is not sent again.
     let newest = before.pending.as_ref().or(before.newest.as_ref());
     let newest = newest.map(|version| version.digest.as_slice());
     (newest != Some(packed.digest().as_slice())).then_some(Change::Changes)

@@ -1,4 +1,4 @@
-//! `arbiter token …`: what lets people and workers in, for administrators.
+//! `arbiter token …`: manages access tokens, for administrators.
 
 use arbiter_coordinator::access::{self, Role};
 use arbiter_coordinator::coordinator::{self, PgConnectOptions};
@@ -11,12 +11,12 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use time::{Duration, OffsetDateTime};
 
-use super::client::{AnswerArgs, Client};
-use super::moments::{When, micros, span, when};
+use super::client::{Client, ResponseArgs};
+use super::time_arg::{When, micros, span, when};
 use crate::failure::Failure;
 use crate::output::{Columns, fields, merged, moment, moment_json, print, say, tell};
 
-/// Let people and workers in: for administrators.
+/// Create, list, rotate and revoke access tokens (for administrators).
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ARBITER_TOKEN=$(arbiter token create --role worker --name cellar) arbiter worker …
@@ -47,12 +47,12 @@ impl Tokens {
     }
 }
 
-/// Make a token and print it: it cannot be shown again.
+/// Create a token and print it. It cannot be shown again.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "The first token of a database is made in the database itself, with --database-url: \
-whoever may
-open it needs no token, and no coordinator has to run.
+    after_help = "Create the first token directly in the database, with --database-url. This needs \
+access to the
+database, but no token and no running coordinator.
 
 Examples:
   arbiter token create --role admin --database-url postgres:///arbiter
@@ -60,26 +60,26 @@ Examples:
   arbiter token create --role worker --name cellar --json"
 )]
 struct Create {
-    /// What it allows: everything, tournaments, bots of one's own, or playing matches.
+    /// What it allows: admin everything, organiser tournaments, player own bots, worker matches.
     #[arg(long, value_parser = role())]
     role: Role,
-    /// Whom or what it is for; the role if it is not given.
+    /// The owner's name; by default the role.
     #[arg(long)]
     name: Option<String>,
-    /// When it ends by itself: a time, or how long from now.
+    /// When it expires: a time, or a duration from now (for example 90d).
     #[arg(long, value_name = "TIME", value_parser = when)]
     expires: Option<When>,
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
-    /// Make it in this database, as `postgres://USER@HOST/NAME`, and ask no coordinator.
+    /// Create it in this database, such as `postgres://USER@HOST/NAME`, without a coordinator.
     #[arg(long, value_name = "URL", value_parser = coordinator::parse_database_url)]
     database_url: Option<PgConnectOptions>,
     #[command(flatten)]
     client: Client,
 }
 
-/// Reads what a token allows.
+/// Parses a role.
 fn role() -> impl TypedValueParser<Value = Role> {
     PossibleValuesParser::new(Role::ALL.map(Role::as_str)).try_map(|role| role.parse::<Role>())
 }
@@ -90,16 +90,16 @@ impl Create {
         let name = name.unwrap_or_else(|| role.to_string());
         access::check_name(&name).map_err(Failure::usage)?;
         let now = OffsetDateTime::now_utc();
-        let expires = expires.map(|end| end.ahead(now));
+        let expires = expires.map(|end| end.after(now));
         if expires.is_some_and(|end| end <= now) {
-            return Err(Failure::usage("--expires: a token has to end after it was made"));
+            return Err(Failure::usage("--expires: choose a time in the future"));
         }
         let expires_at_us = expires.map_or(0, micros);
         let made = if let Some(database) = database_url {
             super::runtime()?.block_on(create_in(database, role, &name, expires))?
         } else {
             let (role, name) = (role.to_string(), name.clone());
-            client.ask(CreateTokenRequest { role, name, expires_at_us })?
+            client.send(CreateTokenRequest { role, name, expires_at_us })?
         };
         if json {
             let mut object = json!({"id": made.id, "role": role.as_str(), "name": name,
@@ -109,12 +109,12 @@ impl Create {
             }
             return print(|out| out.json(&object));
         }
-        tell(&format!("token {} for {role} {name}; it is shown this once", made.id));
+        tell(&format!("token {} for {role} {name}; it cannot be shown again", made.id));
         say(&made.token)
     }
 }
 
-/// Makes a token in a database. Its tables are made first if they are not there.
+/// Creates a token in a database, and its tables if they do not exist.
 async fn create_in(
     database: PgConnectOptions,
     role: Role,
@@ -128,13 +128,12 @@ async fn create_in(
     Ok(CreateTokenResponse { id: id.0, token: secret.text().to_owned() })
 }
 
-/// Give a token another secret and print it: it cannot be shown again.
+/// Replace the secret of a token and print it. It cannot be shown again.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "The token stays what it is: its name, its role, its bots. Until --overlap \
-is over the secret before
-lets in as well; by then whoever uses it has to have the new one. A worker takes another token when
-it is started again.
+    after_help = "The token keeps its name, role and bots. The previous secret stays valid for \
+--overlap; replace it
+everywhere before then. Restart a worker to give it the new secret.
 
 Examples:
   arbiter token rotate cellar
@@ -142,43 +141,43 @@ Examples:
   arbiter token rotate 3 --overlap 0s"
 )]
 struct Rotate {
-    /// Its identity, as `arbiter token list` shows it, or its name.
+    /// The id of the token (see `arbiter token list`) or its name.
     #[arg(value_name = "ID|NAME")]
     which: String,
-    /// How long the present secret lets in beside the new one, at most 30d.
+    /// How long the previous secret stays valid, at most 30d.
     #[arg(long, value_name = "TIME", default_value = "1h", value_parser = span)]
     overlap: Duration,
     #[command(flatten)]
-    answer: AnswerArgs,
+    response: ResponseArgs,
 }
 
 impl Rotate {
     fn run(self) -> Result<(), Failure> {
         let overlap_us = i64::try_from(self.overlap.whole_microseconds()).unwrap_or(i64::MAX);
         let request = RotateTokenRequest { token: self.which, overlap_us };
-        let rotated = self.answer.client.ask(request)?;
+        let rotated = self.response.client.send(request)?;
         let RotateTokenResponse { id, role, name, token, previous_valid_until_us } = &rotated;
         let object = || {
             let until = json!({ "former_until": time_json(*previous_valid_until_us) });
             merged(fields!(rotated; id, role, name, token), until)
         };
-        self.answer.print(object, |out| {
+        self.response.print(object, |out| {
             let former = match *previous_valid_until_us {
-                0 => "the former secret lets nobody in any more".to_owned(),
-                until => format!("the former secret lets in until {}", moment(until)),
+                0 => "the previous secret is no longer valid".to_owned(),
+                until => format!("the previous secret is valid until {}", moment(until)),
             };
-            tell(&format!("token {id} for {role} {name}; it is shown this once, {former}"));
+            tell(&format!("token {id} for {role} {name}; it cannot be shown again; {former}"));
             out.line(token)
         })
     }
 }
 
-/// Revoke a token: it lets nobody in any more.
+/// Revoke a token.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
   arbiter token revoke 3")]
 struct Revoke {
-    /// Its identity, as `arbiter token list` shows it.
+    /// The id of the token (see `arbiter token list`).
     id: i32,
     #[command(flatten)]
     client: Client,
@@ -186,8 +185,8 @@ struct Revoke {
 
 impl Revoke {
     fn run(self) -> Result<(), Failure> {
-        self.client.ask(RevokeTokenRequest { id: self.id })?;
-        say(&format!("token {} is revoked", self.id))
+        self.client.send(RevokeTokenRequest { id: self.id })?;
+        say(&format!("token {} was revoked", self.id))
     }
 }
 
@@ -197,7 +196,7 @@ impl Revoke {
   arbiter token list
   arbiter token list --json")]
 struct List {
-    /// Print one JSON object a token.
+    /// Print one JSON object per token.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -206,8 +205,8 @@ struct List {
 
 impl List {
     fn run(self) -> Result<(), Failure> {
-        let tokens = self.client.ask(ListTokensRequest {})?.tokens;
-        let header = ["id", "role", "name", "made", "last used", "expires", ""];
+        let tokens = self.client.send(ListTokensRequest {})?.tokens;
+        let header = ["id", "role", "name", "created", "last used", "expires", ""];
         let table = Columns::new(header, &[1, 2, 3, 4, 5, 6]);
         print(|out| out.list(self.json, &tokens, object, table, row))
     }
@@ -221,7 +220,7 @@ fn row(token: &Token) -> Vec<String> {
     named.into_iter().chain(times).chain([state]).collect()
 }
 
-/// Whether a token still lets in, and what else is to be known of it.
+/// Whether a token is revoked, expired or rotated.
 fn state(token: &Token, now: i64) -> String {
     match token {
         Token { revoked: true, .. } => "revoked".to_owned(),
@@ -230,12 +229,12 @@ fn state(token: &Token, now: i64) -> String {
         }
         Token { previous_valid_until_us: 0, .. } => String::new(),
         Token { previous_valid_until_us, .. } => {
-            format!("former secret until {}", moment(*previous_valid_until_us))
+            format!("previous secret valid until {}", moment(*previous_valid_until_us))
         }
     }
 }
 
-/// A moment, if there is one.
+/// A time as JSON; null for 0.
 fn time_json(micros: i64) -> Value {
     if micros == 0 { Value::Null } else { moment_json(micros) }
 }

@@ -1,14 +1,14 @@
-//! `arbiter tournament …`: tournaments, their editions, their schedules.
+//! `arbiter tournament …`: manages tournaments, their editions and schedules.
 
 mod beacon;
 mod collusion;
 mod create;
 mod drop;
+mod estimate;
 mod export;
+mod lifecycle;
 mod list;
-mod outlook;
 mod schedule;
-mod steer;
 mod void;
 mod watch;
 
@@ -18,10 +18,10 @@ use clap::{Args, Subcommand};
 use crate::failure::Failure;
 
 pub(super) use create::Prepared;
-pub(super) use list::{forecast, settings};
+pub(super) use list::{completion_estimate, settings};
 pub(super) use schedule::seed;
 
-/// Tournaments, their editions and their schedules: made, run, watched and taken home.
+/// Create, run, watch and export tournaments.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   arbiter tournament create finals.toml && arbiter tournament start finals
@@ -37,16 +37,16 @@ enum Command {
     Create(create::Create),
     List(list::List),
     Show(list::Show),
-    Start(steer::Start),
+    Start(lifecycle::Start),
     Watch(watch::Watch),
-    Cancel(steer::Cancel),
-    Close(steer::Close),
+    Cancel(lifecycle::Cancel),
+    Close(lifecycle::Close),
     Beacon(beacon::Beacon),
     Drop(drop::Drop),
-    Check(steer::Check),
+    Check(lifecycle::Check),
     Collusion(collusion::FindCollusion),
     Export(export::Export),
-    Retry(steer::Retry),
+    Retry(lifecycle::Retry),
     Void(void::Void),
     Schedule(schedule::Show),
 }

@@ -1,4 +1,4 @@
-//! `arbiter up`: everything on this machine, with one command.
+//! `arbiter up`: runs Postgres, a coordinator and a worker on this machine.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -12,42 +12,41 @@ use arbiter_worker::sandbox::Policy;
 use clap::Args;
 
 use super::coordinator::{LeaseArgs, RecordArgs, TricksArgs};
-use super::moments::duration;
-use super::observe::ObserveArgs;
 use super::signals;
+use super::telemetry::TelemetryArgs;
+use super::time_arg::duration;
 use super::worker::default_slots;
 use crate::failure::Failure;
-use crate::logs;
+use crate::logging;
 use crate::output::tell;
-use crate::up::data::{self, DataDirectory};
+use crate::up::data_dir::{self, DataDirectory};
 use crate::up::services::{Plan, Services};
 
-/// Run everything on this machine: a private Postgres, a coordinator and a worker.
+/// Run everything on this machine: a private Postgres, a coordinator, a worker, web pages.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "What is running, and how to talk to it, is told at the start. Ctrl-C lets \
-matches under way end,
-a second one gives them back; the next start goes on where this one stopped.
+    after_help = "Prints the addresses and how to use them. Ctrl-C waits for running matches; a second \
+Ctrl-C gives
+them back. The next start continues where this one stopped.
 
 Examples:
   arbiter up                          # then open http://127.0.0.1:8080
   arbiter up --data tournaments --slots 4
-  arbiter up --sandbox landlock       # where namespaces are not to be had; see docs/security.md
-  arbiter up --http 0.0.0.0:80        # pages for everybody
+  arbiter up --sandbox landlock       # without namespaces; see docs/security.md
+  arbiter up --http 0.0.0.0:80        # public pages
   arbiter up --grpc 0.0.0.0:7700      # other machines: arbiter worker --coordinator http://THIS:7700"
 )]
 pub(super) struct Up {
-    /// Where everything is kept; by default in the user's data directory, as root /var/lib/arbiter.
+    /// The data directory; by default in the user's data directory, for root /var/lib/arbiter.
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
-    /// Where workers and clients call.
+    /// The gRPC address for workers and clients.
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7700")]
     grpc: SocketAddr,
-    /// Where the web pages are; by default 127.0.0.1:8080, or another port if that is taken.
+    /// The address of the web pages; by default 127.0.0.1:8080, or another port if that is taken.
     #[arg(long, value_name = "ADDR")]
     http: Option<SocketAddr>,
-    /// Use this database instead of a private one, such as
-    /// `postgres://USER@HOST/NAME`.
+    /// Use this database instead of a private one, such as `postgres://USER@HOST/NAME`.
     #[arg(long, value_name = "URL", env = "ARBITER_DATABASE_URL", hide_env_values = true)]
     #[arg(value_parser = coordinator::parse_database_url)]
     database_url: Option<PgConnectOptions>,
@@ -60,27 +59,26 @@ pub(super) struct Up {
     #[command(flatten)]
     tricks_http: TricksArgs,
     #[command(flatten)]
-    observe: ObserveArgs,
+    telemetry: TelemetryArgs,
 }
 
-/// How matches are played here.
+/// How matches are played on this machine.
 #[derive(Clone, Debug, Args)]
 pub(super) struct SlotArgs {
-    /// How many matches are played at a time; by default one for each processor but one.
+    /// How many matches to play at once; by default the number of processors minus one.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     slots: Option<u16>,
-    /// How bots are isolated: auto (as well as this machine can, with namespaces), strict (all of
-    /// it), landlock (also where there are no namespaces, and bots are users of this program's
-    /// account) or off.
+    /// Bot isolation: auto (the best possible with namespaces), strict (full isolation or
+    /// fail), landlock (works without namespaces; bots run as this program's user) or off.
     #[arg(long, value_name = "POLICY", default_value = "auto")]
     sandbox: Policy,
-    /// How long matches under way may take to end when everything stops.
+    /// How long running matches may take to finish at shutdown.
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = duration)]
     drain: Duration,
 }
 
 impl SlotArgs {
-    /// The plan for services that are played on so.
+    /// The service plan with these options.
     pub(super) fn plan(
         &self,
         games: &Games,
@@ -106,24 +104,24 @@ impl SlotArgs {
 
 impl Up {
     pub(super) fn run(self, games: &Games) -> Result<(), Failure> {
-        logs::start();
+        logging::start();
         let mut plan = self.slots.plan(games, self.grpc, self.http, &self.leases);
         plan.database.clone_from(&self.database_url);
         plan.records = self.records.records()?;
         plan.tricks_mode = self.tricks_http.tricks_mode;
-        plan.otlp = self.observe.otlp().map(str::to_owned);
+        plan.otlp = self.telemetry.otlp().map(str::to_owned);
         if plan.policy == Policy::Auto {
-            // Submitted bots run on the machine of the database.
+            // Submitted bots run on the same machine as the database.
             plan.policy = Policy::Namespaces;
         }
-        let data = DataDirectory::open(&self.data.clone().unwrap_or_else(data::usual))?;
+        let data = DataDirectory::open(&self.data.clone().unwrap_or_else(data_dir::default_path))?;
         super::runtime()?.block_on(async {
-            let mut signals = signals::Endings::watch()?;
-            let observing = self.observe.begin("arbiter").await?;
+            let mut signals = signals::ShutdownSignals::watch()?;
+            let prepared_telemetry = self.telemetry.begin("arbiter").await?;
             let mut services = Services::start(&data, plan).await?;
-            let observing = observing.of(services.sources.clone());
+            let telemetry = prepared_telemetry.serve(services.sources.clone());
             tell(&format!(
-                "serving at {server}; pages at http://{pages}; data in {data}\nto command it:\n  export \
+                "serving at {server}; pages at http://{pages}; data in {data}\nto use it from a shell:\n  export \
                  ARBITER_SERVER={server} ARBITER_TOKEN=$(cat {token})",
                 server = services.access.server,
                 pages = services.pages,
@@ -137,9 +135,9 @@ impl Up {
             if let Some(broken) = broken {
                 return Err(broken);
             }
-            tell("stopping: matches under way may end; Ctrl-C again gives them back");
+            tell("stopping: waiting for running matches; press Ctrl-C again to give them back");
             let stopped = services.stop(signals.next()).await;
-            observing.end().await;
+            telemetry.stop().await;
             stopped
         })
     }

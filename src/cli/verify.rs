@@ -1,6 +1,6 @@
-//! `arbiter verify PATH…`: replays records through the rules, and derives exported matches again.
+//! `arbiter verify PATH…`: replays records through the rules and derives exported matches again.
 
-mod expected;
+mod expectations;
 mod export;
 
 use std::fs::{self, File};
@@ -15,22 +15,22 @@ use arbiter_worker::record::{self, Difference, Verified};
 use clap::Args;
 use serde_json::json;
 
-use self::expected::Expectations;
+use self::expectations::Expectations;
 use self::export::Checked as CheckedExport;
 use crate::failure::Failure;
 use crate::output::broken_pipe;
 use crate::output::tell;
 use crate::play::progress;
 
-/// Replay records through the rules; exit code 1 and the first difference if one is wrong.
+/// Verify records by replay; exit code 1 and the first difference if one is wrong.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Where a PATH has what `arbiter tournament export` wrote of a tournament that \
-is over, its matches
-are derived again from the seed that is published there and the value of its beacon: who meets whom,
-by which parameters, and the seed of each match, as its record has it. What each record comes to is
-compared with the result in matches.jsonl. Where the seed comes from is printed; an edition that was
-played before the beacon decided the seed fails once its tournament is closed.
+    after_help = "If a PATH is an export of a closed tournament (`arbiter tournament export`), its \
+matches are derived
+again from the published seed and the value of its beacon: pairings, parameters and the seed of each
+match, compared with its record. The result of each record is compared with matches.jsonl. The origin
+of the seed is printed. An edition played before the beacon decided the seed fails if its tournament
+is closed.
 
 Examples:
   arbiter verify archive/finals
@@ -38,15 +38,15 @@ Examples:
   arbiter verify records/gomoku-1f2e3d4c-000001.jsonl --json"
 )]
 pub(super) struct Verify {
-    /// Records, exports, or directories with either (*.jsonl).
+    /// Records (*.jsonl), exports, or directories with either.
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
-    /// Print one JSON object a record.
+    /// Print one JSON object per record.
     #[arg(long)]
     json: bool,
 }
 
-/// A record's path and what came of it.
+/// A record's index and its verification result.
 type Checked = (usize, Result<Verified, Difference>);
 
 impl Verify {
@@ -59,7 +59,7 @@ impl Verify {
                 .map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
             if found.count() == before {
                 let path = path.display();
-                return Err(Failure::usage(format!("{path}: no records (*.jsonl) in it")));
+                return Err(Failure::usage(format!("{path}: contains no records (*.jsonl)")));
             }
         }
         let Found { records, exports } = found;
@@ -84,14 +84,13 @@ impl Verify {
         match wrong {
             0 if different == 0 => Ok(()),
             0 => Err(Failure::Negative(
-                "what is exported does not follow from the published seed and its beacon"
-                    .to_owned(),
+                "the export does not follow from the published seed and its beacon".to_owned(),
             )),
             _ => Err(Failure::Negative(format!("{wrong} of {} records are wrong", records.len()))),
         }
     }
 
-    /// Prints where the seed of an export comes from, and whether its matches follow from it.
+    /// Prints the origin of an export's seed and whether its matches follow from it.
     fn print_export(&self, export: &Path, checked: &CheckedExport) -> io::Result<()> {
         let mut out = io::stdout().lock();
         let path = export.display().to_string();
@@ -145,7 +144,7 @@ impl Verify {
     }
 }
 
-/// What there is to be verified.
+/// The records and exports to verify.
 #[derive(Debug, Default)]
 struct Found {
     records: Vec<PathBuf>,
@@ -158,7 +157,8 @@ impl Found {
         self.records.len() + self.exports.len()
     }
 
-    /// Collects what is at a path that was named; the records of an export belong to it.
+    /// Collects the records and exports at a path. For the record directory of an export, also adds
+    /// the export.
     fn find_at(&mut self, path: &Path) -> io::Result<()> {
         let beside = path.file_name().is_some_and(|name| name == export::RECORDS);
         let parent = path.parent().filter(|parent| beside && export::is_export(parent));
@@ -167,8 +167,7 @@ impl Found {
     }
 }
 
-/// Collects records: the file itself, or every `*.jsonl` below a directory, in order; and exports,
-/// whose matches are no records.
+/// Collects the file itself, or all `*.jsonl` records and exports below a directory, in order.
 fn find(path: &Path, into: &mut Found) -> io::Result<()> {
     let found = fs::metadata(path)?;
     if found.is_file() {
@@ -181,14 +180,14 @@ fn find(path: &Path, into: &mut Found) -> io::Result<()> {
         return if records.is_dir() { find(&records, into) } else { Ok(()) };
     }
     if !found.is_dir() {
-        return Err(io::Error::other("neither a record nor a directory"));
+        return Err(io::Error::other("not a file or directory"));
     }
     let entries: io::Result<Vec<_>> =
         fs::read_dir(path)?.map(|entry| entry.map(|entry| entry.path())).collect();
     let mut entries = entries?;
     entries.sort();
     for entry in entries {
-        // Links are followed where they are named, not where they are found.
+        // Follow symbolic links on the command line, not those found in directories.
         let found = fs::symlink_metadata(&entry)?;
         let record = entry.extension().is_some_and(|extension| extension == "jsonl");
         if found.is_dir() || (found.is_file() && record) {
@@ -198,8 +197,7 @@ fn find(path: &Path, into: &mut Found) -> io::Result<()> {
     Ok(())
 }
 
-/// Replays a record, and compares its first line and its result with what its export says of the
-/// match.
+/// Replays a record and compares its first line and result with its export.
 fn check(games: &Games, path: &Path, expectations: &Expectations) -> Result<Verified, Difference> {
     if let Some(what) = expectations.header_difference(games, path)? {
         return Err(Difference::Line { line: 1, what });
@@ -211,7 +209,7 @@ fn check(games: &Games, path: &Path, expectations: &Expectations) -> Result<Veri
     }
 }
 
-/// Checks records on all cores, and shows each result in the order of the records.
+/// Checks records on all cores and shows the results in the order of the records.
 fn check_all(
     games: &Games,
     records: &[PathBuf],

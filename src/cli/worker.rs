@@ -1,4 +1,4 @@
-//! `arbiter worker`: plays lots of matches for a coordinator.
+//! `arbiter worker`: plays matches for a coordinator.
 
 use std::env;
 use std::path::PathBuf;
@@ -13,93 +13,94 @@ use clap::Args;
 use tokio::sync::watch;
 
 use super::client::Servers;
-use super::moments::duration;
-use super::observe::ObserveArgs;
-use super::signals::Endings;
+use super::signals::ShutdownSignals;
+use super::telemetry::TelemetryArgs;
+use super::time_arg::duration;
 use crate::failure::Failure;
-use crate::logs;
-use crate::observe::{Sources, WorkerSource};
+use crate::logging;
+use crate::telemetry::{Sources, WorkerSource};
 use crate::worker_process::ParentLine;
 
-/// Play lots of matches for a coordinator until told to stop.
+/// Run a worker: play matches for a coordinator until stopped.
 ///
-/// SIGTERM or Ctrl-C lets the lots under way end, and gives back what does not end in time; a
-/// second one gives everything back at once. Reports that the coordinator has not acknowledged
-/// stay in the spool, and are sent at the next start.
+/// SIGTERM or Ctrl-C waits for running matches (see --drain) and gives the others back. A second
+/// signal gives all matches back at once. Reports that the coordinator has not acknowledged stay in
+/// the spool and are sent at the next start.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   arbiter worker --coordinator http://127.0.0.1:7700
   arbiter worker --coordinator https://arbiter.example:7700 --slots 8 --sandbox strict
   ARBITER_SERVER=http://arbiter:7700 ARBITER_TOKEN=… arbiter worker --spool /data/spool")]
 pub(super) struct Worker {
-    /// The coordinator: http://HOST:PORT, or https://HOST:PORT for TLS. Of several, with commas
-    /// between them, the next one is called when one is gone.
+    /// The coordinator: http://HOST:PORT, or https://HOST:PORT for TLS. With several, separated by
+    /// commas, the worker fails over to the next.
     #[arg(long, value_name = "URL", env = "ARBITER_SERVER")]
     coordinator: Servers,
-    /// Matches at a time. By default one for each processor but one, which is left to the referees;
-    /// a bot thinks on the processors of its slot alone.
+    /// How many matches to play at once; by default the number of processors minus one, which is
+    /// left to the referees. Bots run only on the processors of their slot.
     #[arg(long, value_name = "N", env = "ARBITER_SLOTS")]
     slots: Option<usize>,
-    /// Where reports wait until they are acknowledged; each worker of a machine has its own. By
-    /// default /var/lib/arbiter-worker for root, else below the user's state directory.
+    /// Where reports wait for acknowledgement; each worker needs its own directory. By default
+    /// /var/lib/arbiter-worker for root, else in the user's state directory.
     #[arg(long, value_name = "DIR", env = "ARBITER_SPOOL")]
     spool: Option<PathBuf>,
-    /// What the worker is called; by default after the machine, and always the same for a spool.
+    /// The worker's name; by default from the host name, and constant for a spool.
     #[arg(long, value_name = "NAME", env = "ARBITER_NAME")]
     name: Option<String>,
     /// How bots are isolated: auto, strict, namespaces, landlock or off.
     #[arg(long, value_name = "POLICY", default_value = "auto", env = "ARBITER_SANDBOX")]
     sandbox: Policy,
-    /// The token that lets the worker in.
+    /// The worker's access token.
     #[arg(long, value_name = "TOKEN", env = "ARBITER_TOKEN", hide_env_values = true)]
     token: Option<String>,
-    /// Certificates of those who vouch for the coordinator, as PEM; by default the system's.
+    /// Certificate authorities to trust for the coordinator (PEM); by default the system's.
     #[arg(long, value_name = "FILE", env = "ARBITER_CA")]
     ca: Option<PathBuf>,
-    /// The worker's own certificate, as PEM.
+    /// The worker's client certificate (PEM).
     #[arg(long, value_name = "FILE", env = "ARBITER_CERT", requires = "key")]
     cert: Option<PathBuf>,
-    /// The key of that certificate, as PEM.
+    /// The key of that certificate (PEM).
     #[arg(long, value_name = "FILE", env = "ARBITER_KEY", requires = "cert")]
     key: Option<PathBuf>,
-    /// How long lots under way may take to end when the worker is to stop.
+    /// How long running matches may take to finish when the worker stops.
     #[arg(long, value_name = "TIME", default_value = "30s", env = "ARBITER_DRAIN")]
     #[arg(value_parser = duration)]
     drain: Duration,
-    /// Where bots are kept, which may be deleted between runs.
+    /// The cache directory for bots; may be deleted between runs.
     #[arg(long, value_name = "DIR", hide = true)]
     cache: Option<PathBuf>,
-    /// Be the worker of `arbiter up`, with which standard input is a socket.
+    /// Run as the worker of `arbiter up`: standard input is a socket to it.
     #[arg(long, hide = true)]
     supervised: bool,
     #[command(flatten)]
-    observe: ObserveArgs,
+    telemetry: TelemetryArgs,
 }
 
-/// The most slots of one worker.
-const MOST_SLOTS: usize = 1024;
+/// Maximum number of slots of one worker.
+const MAX_SLOTS: usize = 1024;
 
 impl Worker {
     pub(super) fn run(self, games: &Games) -> Result<(), Failure> {
-        let (observe, supervised) = (self.observe.clone(), self.supervised);
+        let (telemetry, supervised) = (self.telemetry.clone(), self.supervised);
         let config = self.config(games)?;
-        logs::start();
+        logging::start();
         let (ask, ending) = watch::channel(Shutdown::None);
         let parent = supervised.then(|| ParentLine::take(ask.clone())).transpose()?;
         super::runtime()?.block_on(async {
-            let mut signals = Endings::watch()?;
-            let observing = observe.begin("arbiter-worker").await?;
+            let mut signals = ShutdownSignals::watch()?;
+            let prepared_telemetry = telemetry.begin("arbiter-worker").await?;
             let prepared = prepare(config).await;
             if let Some(parent) = &parent {
-                parent.tell(&prepared);
+                parent.report(&prepared);
             }
             let worker = match prepared {
                 // The parent says so.
-                Err(_) if supervised => return Err(Failure::Unread),
+                Err(_) if supervised => return Err(Failure::OutputClosed),
                 prepared => prepared?,
             };
-            let metrics = WorkerSource::Here(worker.metrics());
-            let observing = observing.of(Sources { coordinator: None, worker: Some(metrics) });
+            let metrics = WorkerSource::InProcess(worker.metrics());
+            let telemetry =
+                prepared_telemetry.serve(Sources { coordinator: None, worker: Some(metrics) });
             let working = worker.run(ending);
             tokio::pin!(working);
             let done = loop {
@@ -111,7 +112,7 @@ impl Worker {
                     },
                 }
             };
-            observing.end().await;
+            telemetry.stop().await;
             done
         })
     }
@@ -120,8 +121,8 @@ impl Worker {
         let Self { coordinator, slots, spool, cache, name, sandbox, token, .. } = self;
         let Self { ca, cert, key, drain, .. } = self;
         let slots = slots.unwrap_or_else(default_slots);
-        if !(1..=MOST_SLOTS).contains(&slots) {
-            let cause = format!("--slots {slots}: ask for 1 to {MOST_SLOTS}");
+        if !(1..=MAX_SLOTS).contains(&slots) {
+            let cause = format!("--slots {slots}: ask for 1 to {MAX_SLOTS}");
             return Err(Failure::Usage(cause));
         }
         let spool = spool.map_or_else(default_spool, Ok)?;

@@ -1,4 +1,4 @@
-//! `arbiter workers`: what was found when a part of what workers reported was looked at again.
+//! `arbiter workers`: shows the audit of workers; suspends and reinstates them.
 
 use arbiter_proto::v1::{
     AuditDifference, AuditedWorker, ListWorkersRequest, ListWorkersResponse,
@@ -12,19 +12,19 @@ use super::client::Client;
 use crate::failure::Failure;
 use crate::output::{Columns, Output, fields, merged, moment, moment_json, print, say};
 
-/// Show what the audit of workers found: for organisers. Suspend a worker, or reinstate one.
+/// Show the audit of workers, suspend or reinstate one (for organisers).
 #[derive(Debug, Args)]
 #[command(
     args_conflicts_with_subcommands = true,
-    after_help = "A part of what workers report is recounted from its records, and a part is \
-played again by another
-worker (docs/tournaments.md, [audit]). A worker whose record does not give the result that it
-reported is suspended at once: it gets no leases, and its reports are refused. Its matches count
+    after_help = "The coordinator recounts a share of the reported matches from their records, and \
+has another worker
+play a share again (docs/tournaments.md, [audit]). A worker whose record does not give the reported
+result is suspended immediately: it gets no leases and its reports are refused. Its matches count
 until they are declared void: arbiter tournament void T --worker NAME.
 
-recounted, shadowed: how many of its matches were looked at, and how many of these differ
-clock: forfeits by the clock, and how many the other workers' matches had for as many matches
-p: how probable such results are for an honest worker; nothing where there is too little to compare
+recounted, shadowed: how many of its matches were checked, and how many of these differ
+clock: forfeits by the clock / the number expected from the other workers' matches
+p: the probability of such results for an honest worker; empty if there is too little data
 
 Examples:
   arbiter workers
@@ -47,10 +47,10 @@ enum Command {
 
 #[derive(Debug, Args)]
 struct List {
-    /// What they played in this tournament alone.
+    /// Only matches of this tournament.
     #[arg(value_name = "T")]
     tournament: Option<String>,
-    /// Print one JSON object a worker.
+    /// Print one JSON object per worker.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -63,14 +63,14 @@ struct Suspend {
     /// The worker.
     #[arg(value_name = "NAME")]
     worker: String,
-    /// Why, for the audit log.
+    /// The reason, for the audit log.
     #[arg(long, value_name = "TEXT")]
     reason: String,
     #[command(flatten)]
     client: Client,
 }
 
-/// Let a suspended worker play again; what it reported before is no reason to suspend it once more.
+/// Reinstate a suspended worker; its earlier reports no longer count against it.
 #[derive(Debug, Args)]
 struct Reinstate {
     /// The worker.
@@ -93,7 +93,7 @@ impl Workers {
 impl List {
     fn run(self) -> Result<(), Failure> {
         let request = ListWorkersRequest { tournament: self.tournament.unwrap_or_default() };
-        let ListWorkersResponse { workers, differences } = self.client.ask(request)?;
+        let ListWorkersResponse { workers, differences } = self.client.send(request)?;
         let header =
             ["worker", "matches", "recounted", "differ", "shadowed", "differ", "clock", "p", ""];
         let table = Columns::new(header, &[0, 8]);
@@ -104,7 +104,7 @@ impl List {
     }
 }
 
-/// What there is to be told beside the table.
+/// Prints notes below the table.
 fn notes(
     out: &mut Output,
     workers: &[AuditedWorker],
@@ -131,19 +131,19 @@ fn notes(
 impl Suspend {
     fn run(self) -> Result<(), Failure> {
         let Self { worker, reason, client } = self;
-        client.ask(SuspendWorkerRequest { worker: worker.clone(), reason })?;
+        client.send(SuspendWorkerRequest { worker: worker.clone(), reason })?;
         print(|out| {
-            out.line(&format!("{worker} is suspended"))?;
+            out.line(&format!("{worker} was suspended"))?;
             let void = format!("arbiter tournament void T --worker {worker}");
-            out.line(&format!("its matches count until: {void}"))
+            out.line(&format!("its matches still count; declare them void with {void}"))
         })
     }
 }
 
 impl Reinstate {
     fn run(self) -> Result<(), Failure> {
-        self.client.ask(ReinstateWorkerRequest { worker: self.worker.clone() })?;
-        say(&format!("{} may play again", self.worker))
+        self.client.send(ReinstateWorkerRequest { worker: self.worker.clone() })?;
+        say(&format!("{} was reinstated", self.worker))
     }
 }
 
@@ -161,7 +161,7 @@ fn row(worker: &AuditedWorker) -> Vec<String> {
     ]
 }
 
-/// So many of so many.
+/// `done of chosen`, or just the number if both are equal.
 fn part(done: i64, chosen: i64) -> String {
     if done == chosen { done.to_string() } else { format!("{done} of {chosen}") }
 }

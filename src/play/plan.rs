@@ -3,7 +3,7 @@
 use arbiter_games::{Params, Seed, StartError, seats_due};
 
 use crate::failure::Failure;
-use crate::play::entries::Entry;
+use crate::play::bots::Entry;
 
 /// One unit of a run, numbered from 1.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! Everything on one machine, with one command: a private Postgres, a coordinator and a worker.
+//! Runs a private Postgres, a coordinator and a worker on one machine.
 
-pub(crate) mod data;
+pub(crate) mod data_dir;
 pub(crate) mod services;

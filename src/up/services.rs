@@ -1,5 +1,4 @@
-//! The services of one machine: started together, stopped in the order in which they lean on each
-//! other.
+//! The services of one machine: started together and stopped in the reverse order of dependency.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -20,54 +19,54 @@ use tokio::task::JoinHandle;
 
 use crate::failure::Failure;
 use crate::listen::listen;
-use crate::observe::{Sources, WorkerSource};
-use crate::up::data::DataDirectory;
+use crate::telemetry::{Sources, WorkerSource};
+use crate::up::data_dir::DataDirectory;
 use crate::worker_process::WorkerProcess;
 
-/// The database that ours is kept in.
+/// The name of the database in the private cluster.
 const DATABASE: &str = "postgres";
-/// Connections to the database at most.
-const CONNECTIONS: u32 = 16;
-/// Where the web pages are, if nobody says where.
-const PAGES: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080);
-/// How often it is looked whether the private Postgres still runs.
-const LOOK: Duration = Duration::from_millis(250);
+/// Maximum number of database connections.
+const MAX_CONNECTIONS: u32 = 16;
+/// The default address of the web pages.
+const DEFAULT_PAGES: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080);
+/// How often to check that the private Postgres still runs.
+const CHECK_INTERVAL: Duration = Duration::from_millis(250);
 
-/// What is to be run.
+/// The configuration of the services.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
-    /// Where workers and clients call.
+    /// The gRPC address for workers and clients.
     pub(crate) grpc: SocketAddr,
-    /// The games that are played.
+    /// The available games.
     pub(crate) games: Games,
-    /// Where the web pages are, if somebody says.
+    /// The address of the web pages, if given.
     pub(crate) http: Option<SocketAddr>,
-    /// The database, if not a private one.
+    /// The database; none means a private one.
     pub(crate) database: Option<PgConnectOptions>,
-    /// The rules of leasing.
+    /// The lease policy of the queue.
     pub(crate) lease_policy: LeasePolicy,
-    /// What becomes of records.
+    /// Where records are stored, and for how long.
     pub(crate) records: Records,
-    /// Whether victories in tricks over HTTP count.
+    /// Whether tricks over HTTP earns victory tokens.
     pub(crate) tricks_mode: Mode,
-    /// Matches at a time.
+    /// How many matches to play at once.
     pub(crate) slots: usize,
-    /// How bots are isolated.
+    /// The isolation of bots.
     pub(crate) policy: Policy,
-    /// How long matches under way may take to end when everything stops.
+    /// How long running matches may take to finish at shutdown.
     pub(crate) drain: Duration,
     /// Where the worker's traces go.
     pub(crate) otlp: Option<String>,
 }
 
-/// What runs.
+/// The running services.
 #[derive(Debug)]
 pub(crate) struct Services {
-    /// How clients get in, as administrators.
+    /// The address and the administrator's token for clients.
     pub(crate) access: ConnectOptions,
-    /// Where the web pages are.
+    /// The address of the web pages.
     pub(crate) pages: SocketAddr,
-    /// What there is to be observed.
+    /// The sources of metrics.
     pub(crate) sources: Sources,
     keeper: Option<Keeper>,
     coordinator: JoinHandle<Result<(), Failure>>,
@@ -76,7 +75,7 @@ pub(crate) struct Services {
 }
 
 impl Services {
-    /// Starts everything. If something does not start, what had started is stopped.
+    /// Starts all services. If one fails to start, stops the others.
     pub(crate) async fn start(data: &DataDirectory, plan: Plan) -> Result<Self, Failure> {
         let listener = listen(plan.grpc, "--grpc").await?;
         let address = listener.local_addr().map_err(Failure::usage)?;
@@ -85,14 +84,14 @@ impl Services {
         let (options, postgres) = if let Some(options) = plan.database.clone() {
             (options, None)
         } else {
-            let postgres = start_postgres(data.part("postgres")).await?;
+            let postgres = start_postgres(data.entry("postgres")).await?;
             (postgres.options(DATABASE), Some(postgres))
         };
         let config = Config {
             games: plan.games.clone(),
             tls: None,
             lease_policy: plan.lease_policy,
-            connections: CONNECTIONS,
+            connections: MAX_CONNECTIONS,
             proxies: Vec::new(),
             records: plan.records.clone(),
         };
@@ -116,21 +115,21 @@ impl Services {
             coordinator: access(pass),
             name: None,
             slots: plan.slots,
-            spool: data.part("spool"),
-            cache: data.part("cache"),
+            spool: data.entry("spool"),
+            cache: data.entry("cache"),
             policy: plan.policy,
             drain: plan.drain,
         };
         let worker = WorkerProcess::start(config, plan.otlp).await?;
-        let metrics = WorkerSource::Process(worker.figures.clone());
+        let metrics = WorkerSource::Process(worker.metrics.clone());
         let sources = Sources { coordinator: Some(observer), worker: Some(metrics) };
         let keeper = postgres.map(Keeper::new);
         let access = access(admin);
         Ok(Self { access, pages, sources, keeper, coordinator, worker, coordinator_stops })
     }
 
-    /// Waits until the coordinator ends, which it should not, and says why. A worker that ends is
-    /// started again.
+    /// Waits until the coordinator ends unexpectedly, and returns the reason. A worker that ends is
+    /// restarted.
     pub(crate) async fn broken(&mut self) -> Failure {
         match (&mut self.coordinator).await {
             Ok(Err(failure)) => failure,
@@ -162,9 +161,9 @@ async fn listen_for_pages(asked: Option<SocketAddr>) -> Result<TcpListener, Fail
     if let Some(address) = asked {
         return listen(address, "--http").await;
     }
-    match TcpListener::bind(PAGES).await {
+    match TcpListener::bind(DEFAULT_PAGES).await {
         Ok(listener) => Ok(listener),
-        Err(_) => listen((PAGES.ip(), 0).into(), "--http").await,
+        Err(_) => listen((DEFAULT_PAGES.ip(), 0).into(), "--http").await,
     }
 }
 
@@ -201,7 +200,7 @@ impl Keeper {
                 }
                 tokio::select! {
                     _ = stopped.changed() => {}
-                    () = tokio::time::sleep(LOOK) => {}
+                    () = tokio::time::sleep(CHECK_INTERVAL) => {}
                 }
             }
             // Stopping waits for its checkpoint.
@@ -229,6 +228,6 @@ async fn token(
         return Ok(text);
     }
     let secret = coordinator.create_token(role, "up").await?;
-    data.keep_token(role, secret.text())?;
+    data.store_token(role, secret.text())?;
     Ok(secret.text().to_owned())
 }

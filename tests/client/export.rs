@@ -102,7 +102,7 @@ fn half_an_export_leaves_nothing() {
     let mut script = script(30);
     script.matches[20].r#match = "nonsense".to_owned();
     let to = folder.path().join("to");
-    fails(&export(&Server::start(script), &to, &[]), 1, &["makes no sense", "nonsense"]);
+    fails(&export(&Server::start(script), &to, &[]), 1, &["malformed response", "nonsense"]);
     assert!(names(folder.path()).is_empty());
 }
 
@@ -113,5 +113,5 @@ fn an_edition_that_runs_is_said_to_run() {
     script.board.edition = 2;
     let output = export(&Server::start(script), &folder.path().join("to"), &["--edition", "2"]);
     assert_eq!(output.status.code(), Some(0));
-    assert_eq!(output.stderr, b"edition 2 is running: what is exported is not final\n");
+    assert_eq!(output.stderr, b"edition 2 is running: the export is not final\n");
 }

@@ -146,7 +146,7 @@ fn bots_and_what_became_of_them() {
     assert_eq!(row[..4], ["bot", "a\u{fffd}da", "4", "cdcdcdcdcdcd"]);
     assert_eq!(&row[4..7], moment);
     assert_eq!(row[7..].join(" "), "withdrawn; version 5 failed its trial: it \u{fffd}forfeits");
-    assert!(table.lines().nth(3).unwrap().ends_with("stood down: it forfeited 3 of 4 matches"));
+    assert!(table.lines().nth(3).unwrap().ends_with("suspended: it forfeited 3 of 4 matches"));
     let lines = crate::json(&server, &["bots", "finals", "--json"]);
     assert_eq!(
         lines[0],
@@ -159,13 +159,13 @@ fn bots_and_what_became_of_them() {
     assert_eq!((&pending["version"], &pending["state"]), (&json!(5), &json!("failed")));
 
     let told = succeed(&server, &["bots", "finals", "--withdraw", "bot"]);
-    assert_eq!(told, "bot takes part in the editions of finals no more\n");
+    assert_eq!(told, "bot was withdrawn from finals\n");
     let told = succeed(&server, &["bots", "finals", "--reinstate", "failing"]);
-    assert_eq!(told, "failing takes part in the editions of finals again\n");
+    assert_eq!(told, "failing was reinstated in finals\n");
     let table = succeed(&server, &["log", "finals", "bot"]);
     let told = run(&server, &["log", "finals", "bot"]).stderr;
     let told = String::from_utf8(told).unwrap();
-    assert!(told.starts_with("stood down: it forfeited\u{fffd} too much; submit"), "{told}");
+    assert!(told.starts_with("suspended: it forfeited\u{fffd} too much; submit"), "{told}");
     let row: Vec<_> = table.lines().nth(2).unwrap().split_whitespace().collect();
     assert_eq!(row[..7], ["3/7", "2", "house", "bot", "0", "-1", "gone"]);
     assert!(table.contains("clock: 12 ms\u{fffd} over (took 512.000 ms"), "{table}");

@@ -107,7 +107,7 @@ fn tokens_are_shown_once_and_come_with_every_call() {
     let rotated = run(&server, &["token", "rotate", "cellar", "--overlap", "2h"]);
     assert_eq!(rotated.stdout, b"arb_other\n");
     let told = String::from_utf8_lossy(&rotated.stderr);
-    assert!(told.contains("the former secret lets in until 2001-09-09"), "{told}");
+    assert!(told.contains("the previous secret is valid until 2001-09-09"), "{told}");
     let calls = server.told.lock().unwrap().calls.clone();
     assert_eq!(calls.last().map(String::as_str), Some("rotate cellar 7200000000"));
     assert_eq!(succeed(&server, &["token", "revoke", "2"]), "token 2 is revoked\n");

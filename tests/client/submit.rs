@@ -34,7 +34,7 @@ fn a_bot_is_built_packed_and_sent() {
     let digest = blake3::hash(&bundle.0);
     assert_eq!(told, format!("other version 1 is in finals; digest {digest}\n"));
     let told = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(told, format!("{path}: building it with cc -o bot rascal.c\n"));
+    assert_eq!(told, format!("building {path} with cc -o bot rascal.c\n"));
     assert!(!bundle.1, "it is its owner's");
     assert_eq!(unpacked(&bundle.0), ["bot", "bot.toml", "rascal.c"]);
     let again = run(&server, &["submit", "finals", &path, "--house", "--json"]);
@@ -76,10 +76,10 @@ fn sources_are_sent_and_their_trial_waited_for() {
     let server = Server::start(Script { trials: trials.clone(), ..board() });
     let output = run(&server, &["submit", "finals", &path]);
     let told = String::from_utf8(output.stderr).unwrap();
-    let due = "mine version 1 waits for its trial, 2 others come first\n\
-               mine version 1 is being tried\n\
+    let due = "mine version 1 waits for its trial, 2 trials ahead of it\n\
+               mine version 1 is in its trial\n\
                warning: a \u{fffd}warning\n\
-               built in 12 ms; 4 matches; first answer within 1.5 ms\n";
+               built in 12 ms; 4 matches; first reply within 1.5 ms\n";
     assert_eq!(told, due);
     assert!(String::from_utf8(output.stdout).unwrap().starts_with("mine version 1 is in finals; "));
     let bundle = server.told.lock().unwrap().bundles["mine"].0.clone();
@@ -100,7 +100,7 @@ fn sources_are_sent_and_their_trial_waited_for() {
     assert_eq!((output.status.code(), &told[..]), (Some(1), due));
     let aside = step("aside", "", 0);
     let server = Server::start(Script { trials: vec![aside], ..board() });
-    let says = ["could not be tried, through no fault of its own"];
+    let says = ["stopped, not by its fault"];
     fails(&run(&server, &["submit", "finals", &path]), 1, &says);
 }
 
@@ -135,7 +135,7 @@ fn a_tournament_is_made_with_its_house_bots() {
     let server = Server::start(board());
     let told = succeed(&server, &["tournament", "create", &file]);
     let hash = "ab".repeat(32);
-    let due = format!("finals: gomoku; hash of the seed {hash}\nhouse bots: one, two\n");
+    let due = format!("finals: gomoku; seed hash {hash}\nhouse bots: one, two\n");
     assert_eq!(told, due);
     {
         let told = server.told.lock().unwrap();

@@ -28,7 +28,7 @@ fn tournaments_are_listed_and_shown() {
     let told = succeed(&server, &["tournament", "show", "finals"]);
     let parts = [
         "finals: gomoku, open, made 2001-09-09 01:46:40 UTC",
-        &format!("hash of the seed {}", "ab".repeat(32)),
+        &format!("seed hash {}", "ab".repeat(32)),
         "schedule = {\"kind\":\"round_robin\"}",
         "12 pending, 3 leased, 1 aside",
         "complete, official",
@@ -68,7 +68,7 @@ fn organisers_steer() {
     let lines: Vec<_> = told.lines().collect();
     assert!(matches!(lines[..], [_, beacon] if beacon.starts_with("public beacon: ")), "{told}");
     let told = succeed(&server, &["tournament", "retry", "31/5"]);
-    assert_eq!(told, "match 31/5 may be leased again\n");
+    assert_eq!(told, "match 31/5 will be played again\n");
     let calls = server.told.lock().unwrap().calls.clone();
     assert_eq!(calls, ["start", "start fresh", "start", "cancel", "close", "retry 31/5"]);
 }
@@ -77,7 +77,7 @@ fn organisers_steer() {
 fn what_cannot_be_undone_is_confirmed() {
     let server = Server::start(board());
     let told = succeed(&server, &["tournament", "drop", "finals", "--yes"]);
-    assert_eq!(told, "finals is dropped, with 2 editions and 12 matches\n");
+    assert_eq!(told, "finals was deleted, with 2 editions and 12 matches\n");
     let object = &crate::json(&server, &["tournament", "drop", "finals", "--yes", "--json"])[0];
     assert_eq!(object, &json!({"tournament": "finals", "editions": 2, "matches": 12}));
     // Nobody is at a terminal who could be asked.
@@ -95,7 +95,7 @@ fn standings_are_checked() {
     };
     let right = check(vec![]);
     let told = succeed(&right, &["tournament", "check", "finals"]);
-    assert_eq!(told, "380 matches added up: the standings are what the reports say\n");
+    assert_eq!(told, "380 matches recounted: the standings equal the reports\n");
     let wrong = check(vec!["ada: 47 points, not 46".to_owned()]);
     let output = run(&wrong, &["tournament", "check", "finals", "--edition", "1"]);
     assert_eq!(output.stdout, b"ada: 47 points, not 46\n");
@@ -125,10 +125,10 @@ fn plans_are_checked() {
         Server::start(Script { check, ..board() })
     };
     let told = succeed(&check(vec![]), &["tournament", "check", "finals", "--records"]);
-    let derived = "380 matches derived again from the published seed: the plan is as stored, and so \
-        are the seeds in 12 records\n";
+    let derived = "380 matches derived again from the published seed: the stored plan agrees, and so \
+        do the seeds in 12 records\n";
     assert!(told.ends_with(derived), "{told}");
-    assert!(told.starts_with("edition 3: 380 matches added up"), "{told}");
+    assert!(told.starts_with("edition 3: 380 matches recounted"), "{told}");
     let check_none = CheckEditionResponse {
         edition: 3,
         not_derived: "its rules are of version 0".to_owned(),
@@ -159,7 +159,7 @@ fn a_beacon_is_shown_and_given() {
     script.certificate.beacon = Some(awaited);
     let server = Server::start(script.clone());
     let told = succeed(&server, &["tournament", "show", "finals"]);
-    assert!(told.contains("public beacon: block 900000; its value is awaited\n"), "{told}");
+    assert!(told.contains("public beacon: block 900000; no value yet\n"), "{told}");
     let told = succeed(&server, &["tournament", "schedule", "finals", "--certificate"]);
     assert!(told.contains("public beacon \"block 900000\", awaited\n"), "{told}");
     let object = &crate::json(&server, &["tournament", "show", "finals", "--json"])[0];
@@ -214,7 +214,7 @@ fn an_edition_is_watched_across_a_restart() {
     drop(first);
     let mut told = [0; 26];
     child.stderr.as_mut().unwrap().read_exact(&mut told).unwrap();
-    assert_eq!(&told, b"the coordinator is gone; w");
+    assert_eq!(&told, b"lost the connection to the");
     let watched = vec![edition(390, "running"), edition(400, "complete")];
     let second = Server::start_at(address, Script { watched, ..board() });
     assert_eq!(line(), format!("edition 2: running, 390 of 400 matches counted; {lots}"));
@@ -249,7 +249,7 @@ fn the_schedule_of_a_tournament() {
     let told = succeed(&open, &with(&["--cost", "--bots", "20"]));
     assert_eq!(told, "380 matches, 38 for each bot\n");
     let told = succeed(&open, &with(&["--certificate", "--bots", "5"]));
-    assert!(told.ends_with("proved: all as promised\n"), "{told}");
+    assert!(told.ends_with("proved: balanced as promised\n"), "{told}");
     let shown = run(&closed, &schedule);
     assert!(shown.status.success() && shown.stderr.is_empty());
     let seeded = run(&closed, &with(&["--seed", "x", "--json"]));
@@ -297,7 +297,7 @@ fn a_coordinator_certifies_and_estimates() {
         "edition 2 of finals, planned from the beginning: the first plan\n",
         "12 bots, 10 matches of 4\n",
         "pairs of one owner: 4, which meet 0 times in all\n",
-        "proved: all as promised\n",
+        "proved: balanced as promised\n",
     ] {
         assert!(told.contains(part), "{part}: {told}");
     }
@@ -312,10 +312,10 @@ fn a_coordinator_certifies_and_estimates() {
         lines,
         [
             "124 matches of 38 bots; grown from a plan for 37: 1 joined, 0 left",
-            "13 of them to be played, the others were played before",
-            "0.1 hours of a slot, 40000 ms a match as measured",
-            "done at 2001-09-09 02:46:40 UTC by the 8 slots connected now",
-            "2.5 MB more in the database",
+            "13 to play, the others are reused",
+            "0.1 slot hours, 40000 ms per match (measured)",
+            "done at 2001-09-09 02:46:40 UTC with the 8 slots connected now",
+            "2.5 MB of additional database space",
         ]
     );
     let line = &crate::json(&server, &with(&["--cost", "--json"]))[0]["estimate"];

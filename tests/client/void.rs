@@ -40,7 +40,7 @@ fn nothing_is_void_before_it_is_applied() {
     assert_eq!(row(lines[3]), ["1", "2", "-1", "ada", "9", "1"]);
     assert_eq!(row(lines[4]), ["2", "1", "+1", "b\u{fffd}b", "8", "1"]);
     assert_eq!(row(lines[5]), ["3", "3", "c", "1", "1"]);
-    assert_eq!(lines[6], "nothing was changed; --apply declares them void");
+    assert_eq!(lines[6], "nothing changed; declare them void with --apply");
     let asked = server.told.lock().unwrap().void.take().unwrap();
     let due = VoidMatchesRequest {
         tournament: "finals".into(),

@@ -18,25 +18,25 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that fails is what unwrap is for")]
 
-mod changes;
-mod contests;
-mod course;
-mod hall;
-mod ledger;
-mod remains;
-mod storm;
+mod database_checks;
+mod deployment;
+mod kills;
+mod leftovers;
+mod playthrough;
+mod submissions;
 #[path = "../support/mod.rs"]
 mod support;
+mod tournaments;
 
 use std::env;
 use std::fs::File;
 use std::io::Read as _;
 use std::thread;
 
-use contests::Size;
-use course::play;
-use hall::Hall;
-use storm::Storm;
+use deployment::Deployment;
+use kills::Kills;
+use playthrough::play;
+use tournaments::Size;
 
 /// How often somebody is killed if nobody says how often: each kind at least twice.
 const KILLS: usize = 6;
@@ -48,18 +48,21 @@ fn kills_change_nothing() {
     let kills = kills.map_or(KILLS, |kills| kills.parse().expect("ARBITER_KILLS is a number"));
     let seed = env::var("ARBITER_SEED").unwrap_or_else(|_| draw());
     eprintln!("{kills} kills, ARBITER_SEED={seed}");
-    remains::adopt();
+    leftovers::adopt();
     let folder = tempfile::tempdir().unwrap();
-    let contests = contests::all(size, folder.path());
+    let contests = tournaments::all(size, folder.path());
     let (calm, stormy) = thread::scope(|scope| {
-        let calm = scope.spawn(|| play(&contests, &mut Hall::open(1, 1, "10min"), None));
-        let mut storm = Storm::new(&seed, kills);
-        let stormy =
-            play(&contests, &mut Hall::open(4, 2, "3s"), Some(&mut |hall| storm.rage(hall)));
+        let calm = scope.spawn(|| play(&contests, &mut Deployment::open(1, 1, "10min"), None));
+        let mut kills = Kills::new(&seed, kills);
+        let stormy = play(
+            &contests,
+            &mut Deployment::open(4, 2, "3s"),
+            Some(&mut |deployment| kills.rage(deployment)),
+        );
         (calm.join().unwrap(), stormy)
     });
     calm.expect_same(&stormy);
-    remains::expect_no_processes();
+    leftovers::expect_no_processes();
 }
 
 /// A seed that nobody chose.

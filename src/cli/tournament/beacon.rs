@@ -1,25 +1,25 @@
-//! `arbiter tournament beacon T VALUE`: the value of a tournament's public beacon, and how it is shown.
+//! `arbiter tournament beacon T VALUE`: sets the value of a tournament's public beacon.
 
 use arbiter_proto::v1::{self, SetBeaconRequest, Tournament};
 use clap::Args;
 use serde_json::{Value, json};
 
 use super::list::tournament_json;
-use crate::cli::client::AnswerArgs;
+use crate::cli::client::ResponseArgs;
 use crate::failure::Failure;
 use crate::output::{moment, moment_json};
 
-/// Give the public beacon of a tournament its value, once entry has closed.
+/// Set the value of a tournament's public beacon, after entry has closed.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "A tournament file may name a beacon: a value that others publish after entry \
-has closed. The
-final edition is played anew with a seed that follows from the committed seed and this value (BLAKE3
-of `beacon/VALUE`, keyed with the committed seed), so that no organiser can choose the seed.
+    after_help = "A tournament file can name a beacon: a value that a third party publishes after \
+entry has closed.
+The final edition is then played with a seed derived from the committed seed and this value (BLAKE3 of
+`beacon/VALUE`, keyed with the committed seed), so no organiser can choose the seed.
 
-A value has ASCII letters and digits only. It is stored, shown and hashed in one spelling: in lower
-case, without a leading 0x and leading zeros. It is given once and never changes; the same value
-again changes nothing. Everybody sees it at once.
+A value consists of ASCII letters and digits. It is stored, shown and hashed in lower case, without a
+leading 0x and leading zeros. It is set once and never changes; setting the same value again has no
+effect. It is public immediately.
 
 Example:
   arbiter tournament beacon finals 00000000000000000001a17d7f2a4c"
@@ -28,56 +28,56 @@ pub(super) struct Beacon {
     /// The tournament.
     #[arg(value_name = "T")]
     tournament: String,
-    /// The value, as it is published.
+    /// The published value.
     #[arg(value_name = "VALUE")]
     value: String,
     #[command(flatten)]
-    answer: AnswerArgs,
+    response: ResponseArgs,
 }
 
 impl Beacon {
     pub(super) fn run(self) -> Result<(), Failure> {
-        let Self { tournament, value, answer } = self;
-        let found = answer.client.ask(SetBeaconRequest { tournament, value })?;
-        answer.print(
+        let Self { tournament, value, response } = self;
+        let found = response.client.send(SetBeaconRequest { tournament, value })?;
+        response.print(
             || tournament_json(&found),
             |out| {
                 out.line(&beacon_line(&found))?;
-                out.line(&next(&found))
+                out.line(&next_step(&found))
             },
         )
     }
 }
 
-/// What comes of a value.
-fn next(found: &Tournament) -> String {
+/// What happens next, after the value is set.
+fn next_step(found: &Tournament) -> String {
     let first = found.beacon.as_ref().map_or(0, |beacon| beacon.first_edition);
     let edition = found.editions.iter().find(|edition| edition.number >= first);
     match edition {
         Some(edition) => format!(
-            "edition {} is {}, and played anew with the seed that follows from it",
+            "edition {} is {}, played with the seed derived from the beacon",
             edition.number, edition.state
         ),
         None => format!("start the tournament: arbiter tournament start {}", found.name),
     }
 }
 
-/// The beacon of a tournament, in a line for people.
+/// Describes the beacon of a tournament in one line.
 pub(super) fn beacon_line(found: &Tournament) -> String {
     match &found.beacon {
         None => "public beacon: none; the organiser chose the seed".to_owned(),
         Some(v1::Beacon { name, value, .. }) if value.is_empty() => {
-            format!("public beacon: {name}; its value is awaited")
+            format!("public beacon: {name}; no value yet")
         }
         Some(v1::Beacon { name, value, set_at_us, first_edition }) => format!(
-            "public beacon: {name}; its value {value}, given {}, decides editions from \
+            "public beacon: {name}; its value {value}, set {}, decides editions from \
              {first_edition} on",
             moment(*set_at_us)
         ),
     }
 }
 
-/// The beacon of a tournament; null if it names none.
+/// The beacon of a tournament as JSON; null if it names none.
 pub(super) fn beacon_json(beacon: Option<&v1::Beacon>) -> Value {
     let Some(beacon) = beacon else { return Value::Null };
     let given = !beacon.value.is_empty();

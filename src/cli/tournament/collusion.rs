@@ -1,4 +1,4 @@
-//! `arbiter tournament collusion T`: bots that score more when a certain other bot is there.
+//! `arbiter tournament collusion T`: finds bots that score more when a certain bot is at their table.
 
 use arbiter_proto::v1::{CollusionPair, FindCollusionRequest, FindCollusionResponse};
 use clap::Args;
@@ -8,16 +8,16 @@ use crate::cli::client::Client;
 use crate::failure::Failure;
 use crate::output::{Columns, fields, print};
 
-/// Look for bots that score more when a certain other bot sits at their table: for organisers, in
-/// games with tables of three seats and more.
+/// Find bots that score more when a certain other bot is at their table (for organisers).
 #[derive(Debug, Args)]
 #[command(
-    after_help = "For each ordered pair: tables with both; the bot's mean score with the partner \
-and without; by how
-much more the bot (gains) and the partner (partner) score together than strengths and seats predict;
-the p-value of a permutation test; and the q-value, the least share of false discoveries at which
-the pair would be flagged. Pairs with q of at most 0.05 are flagged: evidence for a look at the
-records, not proof. docs/tournaments.md says what is tested.
+    after_help = "For games with three seats or more. For each ordered pair, the table shows: the \
+number of tables with
+both; the bot's mean score with and without the partner; how much more the bot (gains) and the partner
+(partner) score together than strengths and seats predict; the p-value of a permutation test; and the
+q-value, the lowest false discovery rate at which the pair would be flagged. Pairs with q of at most
+0.05 are flagged. A flag is a reason to look at the records, not proof. docs/tournaments.md describes
+the test.
 
 Examples:
   arbiter tournament collusion finals
@@ -27,14 +27,14 @@ pub(super) struct FindCollusion {
     /// The tournament.
     #[arg(value_name = "T")]
     tournament: String,
-    /// The edition; by default the official one, or the newest if there is none.
+    /// The edition; by default the official one, otherwise the newest.
     #[arg(long, value_name = "E")]
     edition: Option<i32>,
-    /// Pairs at most, those with the least p-values first.
+    /// Maximum number of pairs, lowest p-values first.
     #[arg(long, value_name = "N", default_value_t = 20,
         value_parser = clap::value_parser!(u32).range(1..=1000))]
     limit: u32,
-    /// Print one JSON object a line: the edition first, then the pairs.
+    /// Print one JSON object per line: the edition first, then the pairs.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -45,7 +45,7 @@ impl FindCollusion {
     pub(super) fn run(self) -> Result<(), Failure> {
         let Self { tournament, edition, limit, json, client } = self;
         let request = FindCollusionRequest { tournament, edition, limit };
-        let found = client.ask(request)?;
+        let found = client.send(request)?;
         print(|out| {
             if json {
                 out.json(

@@ -1,4 +1,4 @@
-//! `arbiter tournament create FILE`: a tournament from its file, with its house bots.
+//! `arbiter tournament create FILE`: creates a tournament from its file, with its house bots.
 
 use std::fs;
 use std::io;
@@ -12,18 +12,18 @@ use serde_json::json;
 use time::OffsetDateTime;
 
 use super::list::tournament_json;
-use crate::cli::client::{AnswerArgs, Server};
-use crate::cli::moments::micros;
-use crate::cli::submit::Packed;
+use crate::cli::client::{ResponseArgs, Server};
+use crate::cli::submit::PackedBot;
+use crate::cli::time_arg::micros;
 use crate::failure::Failure;
 use crate::output::{hex, merged, moment};
 
-/// Make a tournament from its file, and submit the house bots that it names.
+/// Create a tournament from a file and submit its house bots.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Paths in the file are relative to it. House bots are built and packed here \
-before anything is
-made, so that a tournament is not left without them.
+    after_help = "Paths in the file are relative to it. House bots are built and packed here first, so \
+a tournament is
+never created without them.
 
 Examples:
   arbiter tournament create deploy/tournaments/gomoku.toml
@@ -33,13 +33,13 @@ pub(super) struct Create {
     /// The tournament file (TOML).
     file: PathBuf,
     #[command(flatten)]
-    answer: AnswerArgs,
+    response: ResponseArgs,
 }
 
 impl Create {
     pub(super) fn run(self, games: &Games) -> Result<(), Failure> {
         let prepared = Prepared::read(games, &self.file)?;
-        let made = self.answer.client.run(async |server| {
+        let made = self.response.client.run(async |server| {
             let made = prepared.create(&server).await?;
             prepared.enter(&server).await?;
             Ok(made)
@@ -51,7 +51,7 @@ impl Create {
             let more = json!({ "house": names, "warnings": warning.as_slice() });
             merged(tournament_json(&made), more)
         };
-        self.answer.print(object, |out| {
+        self.response.print(object, |out| {
             let Tournament { name, game, seed_hash, .. } = &made;
             out.line(&format!("{name}: {game}; hash of the seed {}", hex(seed_hash)))?;
             if !names.is_empty() {
@@ -62,17 +62,16 @@ impl Create {
     }
 }
 
-/// A tournament that can be made: its file, and its house bots built and packed.
+/// A tournament file with its house bots, built and packed.
 #[derive(Debug)]
 pub(crate) struct Prepared {
     text: String,
     file: TournamentFile,
-    bots: Vec<Packed>,
+    bots: Vec<PackedBot>,
 }
 
 impl Prepared {
-    /// Reads a tournament file and packs its house bots, so that nothing is left to fail here
-    /// once the tournament is made.
+    /// Reads a tournament file and packs its house bots before the tournament is created.
     pub(crate) fn read(games: &Games, path: &Path) -> Result<Self, Failure> {
         let (text, file) = read(games, path)?;
         let bots = house(path, &file.house)?;
@@ -84,31 +83,31 @@ impl Prepared {
         &self.file.name
     }
 
-    /// What may not be meant, though it is allowed.
+    /// A warning about an allowed but probably unintended setting.
     fn warning(&self) -> Option<String> {
         let closed = self.file.submissions.closes?.0;
         (closed <= OffsetDateTime::now_utc()).then(|| {
             format!(
-                "entry closed at {}, so only house bots take part; to let others enter, cancel it and \
-                 make another that closes later",
+                "entry closed at {}, so only house bots take part; to allow others, cancel it and \
+                 create another that closes later",
                 moment(micros(closed))
             )
         })
     }
 
-    /// Makes the tournament.
+    /// Creates the tournament.
     pub(crate) async fn create(&self, server: &Server) -> Result<Tournament, Failure> {
-        server.ask(CreateTournamentRequest { file: self.text.clone() }).await
+        server.send(CreateTournamentRequest { file: self.text.clone() }).await
     }
 
-    /// Submits the house bots. Those that are there already stay as they are.
+    /// Submits the house bots. Existing ones do not change.
     pub(crate) async fn enter(&self, server: &Server) -> Result<(), Failure> {
         let tournament = self.name();
         for bot in &self.bots {
             bot.submit(server, tournament, true).await.map_err(|failure| {
-                failure.after(&format!(
-                    "tournament {tournament} is made, but house bot {} is not in it; submit it \
-                     and those after it with arbiter submit {tournament} PATH --house",
+                failure.with_context(&format!(
+                    "tournament {tournament} was created without house bot {}; submit it and those \
+                     after it with arbiter submit {tournament} PATH --house",
                     bot.name
                 ))
             })?;
@@ -117,12 +116,12 @@ impl Prepared {
     }
 }
 
-/// A path in a file that lies at `file`.
+/// Resolves a path relative to the directory of `file`.
 fn beside(file: &Path, path: &str) -> PathBuf {
     file.parent().unwrap_or(Path::new("")).join(path)
 }
 
-/// The text of a tournament file with the boards it names in it, and what it says.
+/// Reads a tournament file: its text, with boards from other files inlined, and the parsed file.
 fn read(games: &Games, path: &Path) -> Result<(String, TournamentFile), Failure> {
     let shown = path.display();
     let unreadable = |error: io::Error| Failure::usage(format!("{shown}: {error}"));
@@ -135,16 +134,17 @@ fn read(games: &Games, path: &Path) -> Result<(String, TournamentFile), Failure>
     Ok((text, file))
 }
 
-/// The house bots of a tournament file, all of them built and packed.
-fn house(file: &Path, paths: &[String]) -> Result<Vec<Packed>, Failure> {
-    let mut bots: Vec<Packed> = Vec::new();
+/// Builds and packs the house bots of a tournament file.
+fn house(file: &Path, paths: &[String]) -> Result<Vec<PackedBot>, Failure> {
+    let mut bots: Vec<PackedBot> = Vec::new();
     for path in paths {
-        let named =
-            |failure: Failure| failure.after(&format!("{}: [house] bots: {path}", file.display()));
-        let bot = Packed::new(&beside(file, path)).map_err(named)?;
+        let named = |failure: Failure| {
+            failure.with_context(&format!("{}: [house] bots: {path}", file.display()))
+        };
+        let bot = PackedBot::build(&beside(file, path)).map_err(named)?;
         if bots.iter().any(|other| other.name == bot.name) {
             return Err(Failure::usage(format!(
-                "{}: [house] has two bots called {}; give one of them another name",
+                "{}: [house] has two bots named {}; rename one",
                 file.display(),
                 bot.name
             )));

@@ -1,4 +1,4 @@
-//! `arbiter tournament drop`: an old tournament, with everything that was played in it.
+//! `arbiter tournament drop`: deletes a closed or cancelled tournament with all its data.
 
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 
@@ -10,11 +10,11 @@ use crate::cli::client::TournamentArgs;
 use crate::failure::Failure;
 use crate::output::matches;
 
-/// Drop a tournament that was closed or cancelled: its bots, matches, records and leaderboards.
+/// Delete a closed or cancelled tournament: bots, matches, records, leaderboards.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Nothing of it can be had back but from a backup. Take home what is to be kept \
-first.
+    after_help = "This cannot be undone, except from a backup. Export the tournament first if you need \
+its data.
 
 Examples:
   arbiter tournament export spring-cup --records --out spring-cup
@@ -22,7 +22,7 @@ Examples:
   arbiter tournament drop spring-cup --yes"
 )]
 pub(super) struct Drop {
-    /// Do not ask.
+    /// Do not ask for confirmation.
     #[arg(long)]
     yes: bool,
     #[command(flatten)]
@@ -31,37 +31,41 @@ pub(super) struct Drop {
 
 impl Drop {
     pub(super) fn run(self) -> Result<(), Failure> {
-        let TournamentArgs { tournament, answer } = self.which;
+        let TournamentArgs { tournament, response } = self.which;
         if !self.yes {
             confirm(&tournament)?;
         }
         let request = DeleteTournamentRequest { tournament: tournament.clone() };
-        let DeleteTournamentResponse { editions, matches: counted } = answer.client.ask(request)?;
+        let DeleteTournamentResponse { editions, matches: counted } =
+            response.client.send(request)?;
         let gone = || json!({"tournament": tournament, "editions": editions, "matches": counted});
-        answer.print(gone, |out| {
+        response.print(gone, |out| {
             let editions = match editions {
                 1 => "1 edition".to_owned(),
                 more => format!("{more} editions"),
             };
             let matches = matches(counted);
-            out.line(&format!("{tournament} is dropped, with {editions} and {matches}"))
+            out.line(&format!("{tournament} was deleted, with {editions} and {matches}"))
         })
     }
 }
 
-/// Asks for the name of the tournament, and gives up if another one, or none, comes back.
+/// Asks the user to type the name of the tournament.
+///
+/// # Errors
+/// If the user types anything else, or there is no terminal.
 fn confirm(tournament: &str) -> Result<(), Failure> {
     if !io::stdin().is_terminal() {
-        let error = format!("nobody is here to confirm that {tournament} is dropped; add --yes");
+        let error = format!("no terminal to confirm that {tournament} is deleted; add --yes");
         return Err(Failure::Usage(error));
     }
     let mut terminal = io::stderr().lock();
-    let asked = write!(terminal, "this cannot be undone; the name of the tournament once more: ");
+    let asked = write!(terminal, "this cannot be undone; type the tournament's name to confirm: ");
     asked.and_then(|()| terminal.flush()).map_err(Failure::usage)?;
     let mut typed = String::new();
     io::stdin().lock().read_line(&mut typed).map_err(Failure::usage)?;
     if typed.trim() != tournament {
-        return Err(Failure::Negative(format!("that is not {tournament}; nothing was dropped")));
+        return Err(Failure::Negative(format!("that is not {tournament}; nothing was deleted")));
     }
     Ok(())
 }

@@ -1,5 +1,5 @@
-//! `arbiter tournament export T`: a tournament to take home, in files that hold nothing but what
-//! was decided: two runs of the same tournament give the same bytes. Records have times in them.
+//! `arbiter tournament export T`: writes an edition to files. Apart from the records, which contain
+//! times, two runs of the same tournament give the same bytes.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write as _};
@@ -18,22 +18,22 @@ use tonic::Code;
 
 use super::beacon::beacon_json;
 use super::list::settings;
-use crate::cli::client::{Client, Question as _, Server, senseless, unless_interrupted};
-use crate::cli::match_::result_json;
+use crate::cli::client::{Client, Request as _, Server, malformed_response, unless_interrupted};
 use crate::cli::ranking::{place_json, whole};
-use crate::cli::records;
+use crate::cli::record_download;
+use crate::cli::show_match::result_json;
 use crate::failure::Failure;
 use crate::output::{fields, hex, merged, say, tell};
 use crate::play::progress;
 
-/// Write an edition into files: its settings, its leaderboard, its matches, their records.
+/// Export an edition to files: settings, leaderboard, matches, records.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "DIR gets tournament.json, ranking.json, matches.jsonl (a line a match, in \
-their order) and, if
-they are asked for, records/NNNNNN.jsonl. The first three have no times in them: two runs of the
-same tournament give the same bytes. Once the tournament is over they have its seed and what its
-matches follow from, and `arbiter verify DIR` derives them again.
+    after_help = "Writes tournament.json, ranking.json, matches.jsonl (one line per match, in order) \
+and, with --records,
+records/NNNNNN.jsonl. The first three contain no times, so two runs of the same tournament give the
+same bytes. After the tournament is closed they contain its seed and the inputs of its plan, and
+`arbiter verify DIR` derives all matches again.
 
 Examples:
   arbiter tournament export finals
@@ -44,24 +44,23 @@ pub(super) struct Export {
     /// The tournament.
     #[arg(value_name = "T")]
     tournament: String,
-    /// The edition; the official one if it is not given.
+    /// The edition; by default the official one.
     #[arg(long, value_name = "E")]
     edition: Option<i32>,
-    /// Where the files go: a directory that is empty or not there yet; named after the tournament
-    /// if it is not given.
+    /// The output directory, empty or not yet existing; by default named after the tournament.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Write the record of each match too.
+    /// Also write the record of each match.
     #[arg(long)]
     records: bool,
     #[command(flatten)]
     client: Client,
 }
 
-/// How many records are on their way at a time.
-const AT_A_TIME: usize = 16;
+/// Maximum number of parallel record downloads.
+const MAX_DOWNLOADS: usize = 16;
 
-/// The most places that are asked for.
+/// No limit on the number of places.
 const ALL: u32 = u32::MAX;
 
 impl Export {
@@ -82,19 +81,19 @@ impl Export {
             .tempdir_in(beside.unwrap_or(Path::new(".")))
             .map_err(|error| refused(error.to_string()))?;
         let made = scratch.path().join("export");
-        let told = self.client.run(async |server| {
+        let summary = self.client.run(async |server| {
             unless_interrupted(async { self.write(&server, &made).await }).await
         })?;
-        // All of it is there at once, or nothing.
+        // Renaming makes the whole export appear at once.
         fs::rename(&made, &to).map_err(|error| refused(error.to_string()))?;
-        say(&format!("{told} in {}", to.display()))
+        say(&format!("{summary} to {}", to.display()))
     }
 
-    /// Writes everything into the new directory `to`, and says what it is.
+    /// Writes everything to the new directory `to` and returns a description.
     async fn write(&self, server: &Server, to: &Path) -> Result<String, Failure> {
         fs::create_dir(to).map_err(|error| unwritten(to, &error))?;
         let request = GetTournamentRequest { tournament: self.tournament.clone() };
-        let tournament = server.ask(request).await?;
+        let tournament = server.send(request).await?;
         let board = LeaderboardRef { tournament: self.tournament.clone(), edition: self.edition };
         let request = GetRankingRequest { leaderboard: Some(board), ..Default::default() };
         let ranking = whole(server, &request, ALL).await?;
@@ -103,7 +102,7 @@ impl Export {
         let state = state.map_or("unknown", |edition| edition.state.as_str());
         let source = source(server, &tournament, number).await?;
         if state != "complete" {
-            tell(&format!("edition {number} is {state}: what is exported is not final"));
+            tell(&format!("edition {number} is {state}: the export is not final"));
         }
         write_json(
             &to.join("tournament.json"),
@@ -115,10 +114,10 @@ impl Export {
             write_records(server, &names, &to.join("records")).await?;
         }
         let (name, count) = (&self.tournament, names.len());
-        Ok(format!("edition {number} of {name} with {count} matches is"))
+        Ok(format!("exported edition {number} of {name} with {count} matches"))
     }
 
-    /// Writes a line for each match of an edition, and gives their names.
+    /// Writes one line per match of an edition and returns the match ids.
     async fn write_matches(
         &self,
         server: &Server,
@@ -137,7 +136,7 @@ impl Export {
         let mut names = Vec::new();
         let bar = progress::bar(0, "matches");
         while let Some(played) = matches.message().await? {
-            let id: MatchId = played.r#match.parse().map_err(senseless)?;
+            let id: MatchId = played.r#match.parse().map_err(malformed_response)?;
             writeln!(file, "{}", match_json(id, &played)).map_err(failed)?;
             names.push(id);
             bar.inc(1);
@@ -152,12 +151,12 @@ fn unwritten(path: &Path, error: &io::Error) -> Failure {
     Failure::Negative(format!("cannot write {}: {error}", path.display()))
 }
 
-/// Writes one JSON object for people and programs alike.
+/// Writes one indented JSON object.
 fn write_json(path: &Path, object: &Value) -> Result<(), Failure> {
     fs::write(path, format!("{object:#}\n")).map_err(|error| unwritten(path, &error))
 }
 
-/// What the matches of an edition follow from, once that is published.
+/// Fetches the inputs of an edition's plan, if they are published.
 async fn source(
     server: &Server,
     tournament: &Tournament,
@@ -168,12 +167,12 @@ async fn source(
     }
     let (tournament, edition) = (tournament.name.clone(), Some(edition));
     let request = GetEditionSourceRequest { tournament, edition };
-    let source = match request.ask(server).await {
+    let source = match request.send(server).await {
         Ok(source) => source,
         Err(status) if status.code() == Code::Unimplemented => return Ok(None),
         Err(status) => return Err(status.into()),
     };
-    EditionSource::try_from(source).map(Some).map_err(senseless)
+    EditionSource::try_from(source).map(Some).map_err(malformed_response)
 }
 
 fn tournament_json(
@@ -192,11 +191,11 @@ fn tournament_json(
         "beacon": beacon_json(tournament.beacon.as_ref()),
         "settings": settings(tournament),
     });
-    // The coordinator keeps the name of the beacon apart; a tournament file has it among its keys.
+    // The coordinator stores the beacon's name separately; in a tournament file it is a key.
     if let Some(beacon) = &tournament.beacon {
         object["settings"]["beacon"] = json!(beacon.name);
     }
-    // When a value was given differs from run to run.
+    // The time of the value differs from run to run.
     if let Some(beacon) = object["beacon"].as_object_mut() {
         beacon.shift_remove("set_at");
     }
@@ -211,28 +210,28 @@ fn ranking_json(ranking: &GetRankingResponse) -> Value {
     merged(fields!(ranking; edition, matches, counted, columns), json!({ "places": places }))
 }
 
-/// A match by its number alone: the edition's identity differs from run to run.
+/// A match by its number only, because the edition's id differs from run to run.
 fn match_json(id: MatchId, played: &MatchStatus) -> Value {
     let line = merged(json!({ "match": id.number }), result_json(played));
     let dealt = played.seed_key.map(|deal| json!({ "deal": deal, "seed": hex(&played.seed) }));
     merged(line, dealt.unwrap_or_default())
 }
 
-/// Writes the records of matches into the new directory `to`.
+/// Writes the records of matches to the new directory `to`.
 async fn write_records(server: &Server, names: &[MatchId], to: &Path) -> Result<(), Failure> {
     fs::create_dir(to).map_err(|error| unwritten(to, &error))?;
     let bar = progress::bar(names.len(), "records");
     let mut missing = 0;
-    let mut under_way = JoinSet::new();
+    let mut downloads = JoinSet::new();
     let mut names_left = names.iter().copied();
     loop {
-        while under_way.len() < AT_A_TIME
+        while downloads.len() < MAX_DOWNLOADS
             && let Some(id) = names_left.next()
         {
             let (server, path) = (server.clone(), to.join(format!("{:06}.jsonl", id.number.0)));
-            under_way.spawn(async move { write_record(&server, id, &path).await });
+            downloads.spawn(async move { write_record(&server, id, &path).await });
         }
-        let Some(done) = under_way.join_next().await else { break };
+        let Some(done) = downloads.join_next().await else { break };
         let there = done.map_err(|error| {
             Failure::Negative(format!("a record could not be written: {error}"))
         })??;
@@ -246,9 +245,9 @@ async fn write_records(server: &Server, names: &[MatchId], to: &Path) -> Result<
     Ok(())
 }
 
-/// Writes the record of a match; whether there is one.
+/// Writes the record of a match; returns whether there is one.
 async fn write_record(server: &Server, id: MatchId, path: &Path) -> Result<bool, Failure> {
-    match records::ask(server, id).await? {
+    match record_download::open(server, id).await? {
         Ok(record) => record.save(path).await.map(|()| true),
         Err(_) => Ok(false),
     }

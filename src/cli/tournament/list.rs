@@ -1,4 +1,4 @@
-//! `arbiter tournament list` and `show T`: what there is, and how it stands.
+//! `arbiter tournament list` and `show T`.
 
 use arbiter_proto::v1::{
     Edition, GetTournamentRequest, ListQuarantinedRequest, ListTournamentsRequest, LotCount,
@@ -14,13 +14,13 @@ use crate::output::{
     Columns, Output, fields, filled, hex, matches, merged, moment, moment_json, print,
 };
 
-/// List all tournaments, the newest first.
+/// List all tournaments, newest first.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   arbiter tournament list
   arbiter tournament list --json")]
 pub(super) struct List {
-    /// Print one JSON object a tournament.
+    /// Print one JSON object per tournament.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -29,8 +29,8 @@ pub(super) struct List {
 
 impl List {
     pub(super) fn run(self) -> Result<(), Failure> {
-        let found = self.client.ask(ListTournamentsRequest {})?.tournaments;
-        let header = ["tournament", "game", "state", "made", "running"];
+        let found = self.client.send(ListTournamentsRequest {})?.tournaments;
+        let header = ["tournament", "game", "state", "created", "running"];
         let table = Columns::new(header, &[0, 1, 2, 3, 4]);
         let object = |tournament: &Tournament| {
             let running = running(tournament).map(edition_json);
@@ -46,7 +46,7 @@ fn row(tournament: &Tournament) -> Vec<String> {
     vec![name.clone(), game.clone(), state.clone(), moment(*created_at_us), running]
 }
 
-/// Show a tournament: its settings, its editions, and matches that were set aside.
+/// Show a tournament: settings, editions and matches that were set aside.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   arbiter tournament show finals
@@ -58,11 +58,11 @@ pub(super) struct Show {
 
 impl Show {
     pub(super) fn run(self) -> Result<(), Failure> {
-        let TournamentArgs { tournament, answer } = self.which;
-        let (found, aside) = answer.client.run(async |server| {
+        let TournamentArgs { tournament, response } = self.which;
+        let (found, aside) = response.client.run(async |server| {
             let request = GetTournamentRequest { tournament: tournament.clone() };
-            let found = server.ask(request).await?;
-            Ok((found, server.ask(ListQuarantinedRequest { tournament }).await?.matches))
+            let found = server.send(request).await?;
+            Ok((found, server.send(ListQuarantinedRequest { tournament }).await?.matches))
         })?;
         let object = || {
             let aside: Value = aside
@@ -71,24 +71,24 @@ impl Show {
                 .collect();
             merged(tournament_json(&found), json!({ "aside": aside }))
         };
-        answer.print(object, |out| show(out, &found, &aside))
+        response.print(object, |out| show(out, &found, &aside))
     }
 }
 
-/// The edition of a tournament that runs.
+/// The running edition of a tournament.
 fn running(tournament: &Tournament) -> Option<&Edition> {
     tournament.editions.iter().find(|edition| edition.state == "running")
 }
 
-/// How far an edition is, in a few words.
+/// The progress of an edition, as text.
 fn progress(edition: &Edition) -> String {
     let Edition { number, counted, matches: planned, .. } = edition;
-    let done = forecast(edition).map(|done| format!(", {done}")).unwrap_or_default();
+    let done = completion_estimate(edition).map(|done| format!(", {done}")).unwrap_or_default();
     format!("edition {number}: {counted} of {planned}{done}")
 }
 
-/// When an edition will be complete as things stand, and why.
-pub(crate) fn forecast(edition: &Edition) -> Option<String> {
+/// When an edition will probably be complete, and at which rate.
+pub(crate) fn completion_estimate(edition: &Edition) -> Option<String> {
     let (eta, rate) = (edition.eta_us?, edition.rate?);
     let rate = if rate < 1.0 {
         format!("{:.1} matches a minute", rate * 60.0)
@@ -98,27 +98,24 @@ pub(crate) fn forecast(edition: &Edition) -> Option<String> {
     Some(format!("done about {} at {rate}", moment(eta)))
 }
 
-/// How the plan of an edition came to be, after what else is said of it.
+/// How the plan of an edition was made, as a suffix of a line.
 pub(super) fn plan(edition: &Edition) -> String {
     filled(&edition.plan).map(|plan| format!("; {plan}")).unwrap_or_default()
 }
 
 fn show(out: &mut Output, found: &Tournament, aside: &[QuarantinedMatch]) -> Result<(), Failure> {
     let Tournament { name, game, state, seed_hash, seed, created_at_us, .. } = found;
-    out.line(&format!("{name}: {game}, {state}, made {}", moment(*created_at_us)))?;
-    out.line(&format!("hash of the seed {}", hex(seed_hash)))?;
+    out.line(&format!("{name}: {game}, {state}, created {}", moment(*created_at_us)))?;
+    out.line(&format!("seed hash {}", hex(seed_hash)))?;
     if !seed.is_empty() {
         out.line(&format!("seed {}", hex(seed)))?;
     }
     out.line(&beacon_line(found))?;
     if !found.last_error.is_empty() {
-        out.line(&format!("no edition could be opened: {}", found.last_error))?;
+        out.line(&format!("cannot start an edition: {}", found.last_error))?;
     }
     if found.next_edition_at_us > 0 {
-        out.line(&format!(
-            "something changed: an edition is opened at {}",
-            moment(found.next_edition_at_us)
-        ))?;
+        out.line(&format!("the next edition starts at {}", moment(found.next_edition_at_us)))?;
     }
     for (key, value) in settings(found) {
         if !["name", "game"].contains(&key.as_str()) {
@@ -144,18 +141,18 @@ fn show(out: &mut Output, found: &Tournament, aside: &[QuarantinedMatch]) -> Res
     }
     for edition in &found.editions {
         let Edition { number, id, .. } = edition;
-        out.line(&format!("matches of edition {number} are named {id}/0, …{}", plan(edition)))?;
+        out.line(&format!("ids of matches of edition {number}: {id}/0, …{}", plan(edition)))?;
     }
     for edition in &found.editions {
-        if let Some(done) = forecast(edition) {
+        if let Some(done) = completion_estimate(edition) {
             let Edition { number, slots, .. } = edition;
-            out.line(&format!("edition {number} will be {done}; {slots} slots are connected"))?;
+            out.line(&format!("edition {number} will be {done}; {slots} slots connected"))?;
         }
     }
     if !aside.is_empty() {
         let set = matches(i64::try_from(aside.len()).unwrap_or(i64::MAX));
         out.line("")?;
-        out.line(&format!("{set} set aside; arbiter tournament retry MATCH plays one again"))?;
+        out.line(&format!("{set} set aside; retry with arbiter tournament retry MATCH"))?;
     }
     for QuarantinedMatch { r#match, reasons } in aside {
         out.line(&format!("{}: {}", r#match, reasons.join("; ")))?;
@@ -163,37 +160,37 @@ fn show(out: &mut Output, found: &Tournament, aside: &[QuarantinedMatch]) -> Res
     Ok(())
 }
 
-/// The longest setting that is shown to people whole, in characters: a board is longer.
-const LONGEST: usize = 160;
+/// Maximum length of a printed setting, in characters; a board is longer.
+const MAX_SETTING: usize = 160;
 
-/// A setting for people.
+/// A setting as text, shortened if it is long.
 fn short(value: &Value) -> String {
     let text = value.to_string();
-    if text.chars().count() <= LONGEST {
+    if text.chars().count() <= MAX_SETTING {
         return text;
     }
-    text.chars().take(LONGEST).chain("… (whole with --json)".chars()).collect()
+    text.chars().take(MAX_SETTING).chain("… (see --json)".chars()).collect()
 }
 
-/// How many lots there are in each state, for people.
+/// The number of lots in each state, as text.
 pub(super) fn lots(counts: &[LotCount]) -> String {
     let counts = counts.iter().filter(|count| count.lots > 0);
     let words: Vec<_> = counts.map(|count| format!("{} {}", count.lots, count.state)).collect();
     if words.is_empty() { "-".to_owned() } else { words.join(", ") }
 }
 
-/// The tournament file's keys, in its order.
+/// The keys of the tournament file, in file order.
 pub(in crate::cli) fn settings(tournament: &Tournament) -> Map<String, Value> {
     serde_json::from_str(&tournament.settings).unwrap_or_default()
 }
 
-/// A tournament with its editions.
+/// A tournament with its editions as JSON.
 pub(super) fn tournament_json(found: &Tournament) -> Value {
     let editions: Value = found.editions.iter().map(edition_json).collect();
     merged(outline_json(found), json!({ "editions": editions }))
 }
 
-/// A tournament without them.
+/// A tournament without its editions as JSON.
 fn outline_json(found: &Tournament) -> Value {
     json!({
         "tournament": found.name,
@@ -209,7 +206,7 @@ fn outline_json(found: &Tournament) -> Value {
     })
 }
 
-/// An edition and how far it is.
+/// An edition and its progress as JSON.
 pub(super) fn edition_json(edition: &Edition) -> Value {
     let lots = edition.lots.iter().map(|count| fields!(count; state, lots, matches));
     let named =

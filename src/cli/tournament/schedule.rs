@@ -1,4 +1,4 @@
-//! `arbiter tournament schedule`: who plays whom, whether that is balanced, and what it costs.
+//! `arbiter tournament schedule`: shows a schedule, proves its balance and states its cost.
 
 use std::convert::Infallible;
 use std::error::Error;
@@ -17,24 +17,23 @@ use arbiter_schedule::{
 use clap::Args;
 use serde_json::json;
 
+use super::estimate::{EditionQuery, certificate_json};
 use super::list::settings;
-use super::outlook::{Which, certificate_json};
-use crate::cli::client::{Client, senseless};
+use crate::cli::client::{Client, malformed_response};
 use crate::failure::Failure;
 use crate::output::{tell, unprinted};
 
-/// How much is written at a time, in bytes.
+/// Size of the output buffer in bytes.
 const BUFFER: usize = 1 << 16;
 
-/// Show who plays whom in which seats, prove that it is balanced, or say what it costs.
+/// Show a schedule, prove its balance, or estimate its cost.
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 #[derive(Debug, Args)]
 #[command(after_help = "Bots and matches are numbered from 1, bots in the order of their first \
-submission; seats are listed
-from seat 1 on. The seed of a tournament is secret until it is closed: until then its matches are
-listed for another one (--seed). What --certificate and --cost say of a tournament is counted by its
-coordinator, for its own seed and bots, unless --bots or --seed asks for others. Match 1 of a
-schedule is called EDITION/0 where matches are named.
+submission. Seats are listed from
+seat 1. The seed of a tournament is secret until it is closed; until then, matches are listed for
+another seed (--seed). For a tournament, the coordinator computes --certificate and --cost with its own
+seed and bots, unless --bots or --seed is given. Match 1 of a schedule has the id EDITION/0.
 
 Examples:
   arbiter tournament schedule finals --certificate
@@ -43,65 +42,65 @@ Examples:
   arbiter tournament schedule --dry-run --kind foursomes --bots 500 --games 10000 --json
   arbiter tournament schedule --dry-run --kind round_robin --bots 20 --boards 8 --cost")]
 pub(super) struct Show {
-    /// The tournament; its settings and bots are asked for.
+    /// The tournament: use its settings and bots.
     #[arg(value_name = "T", conflicts_with = "dry_run")]
     tournament: Option<String>,
-    /// Plan for bots that need not exist; nothing is stored.
+    /// Plan for any number of bots; stores nothing.
     #[arg(long)]
     dry_run: bool,
-    /// `round_robin` (matches of two) or `foursomes` (tables of four).
+    /// The kind of schedule: `round_robin` (two seats) or `foursomes` (tables of four).
     #[arg(long, value_name = "KIND")]
     kind: Option<Kind>,
-    /// How many bots there are; of a tournament, instead of those that are in it.
+    /// The number of bots; for a tournament, instead of its own.
     #[arg(long, value_name = "N")]
     bots: Option<usize>,
-    /// Any text: the same seed gives the same schedule. Default 0.
+    /// Any text; the same seed gives the same schedule. Default 0.
     #[arg(long, value_name = "S", value_parser = seed)]
     seed: Option<Seed>,
-    /// Round robin: how many times everything is played; default 1.
+    /// Round robin: how many times to play everything; default 1.
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     legs: Option<Repetitions>,
-    /// Round robin: who is in seat 1: both (in two matches), random or balanced; default balanced.
+    /// Round robin: who gets seat 1: both (in two matches), random or balanced (default).
     #[arg(long, value_name = "SIDES")]
     sides: Option<Sides>,
     /// Round robin: on how many boards each pair meets; default 1.
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     boards: Option<Repetitions>,
-    /// Foursomes: how often each pair meets; the default is the least that all pairs can.
+    /// Foursomes: how often each pair meets; by default the smallest number possible for all pairs.
     #[arg(long, value_name = "TIMES", allow_negative_numbers = true)]
     meetings: Option<i64>,
-    /// Foursomes: how many matches there are; pairs then meet as equally often as can be.
+    /// Foursomes: how many matches to plan; pairs then meet as equally often as possible.
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     games: Option<i64>,
-    /// Print one JSON object a line: the matches, and then what else is asked for.
+    /// Print one JSON object per line: the matches, then the certificate and the cost.
     #[arg(long)]
     json: bool,
-    /// Count the meetings of every pair and the seats of every bot; exit code 1 if they are not
-    /// what they should be. Of a tournament, those of its newest edition.
+    /// Count how often every pair meets and every bot has each seat; exit code 1 if unbalanced. For
+    /// a tournament, of its newest edition.
     #[arg(long)]
     certificate: bool,
-    /// Print how many matches there are, and how many each bot has. Of a tournament, what its next
-    /// edition would come to: for organisers.
+    /// Print the number of matches, in all and per bot. For a tournament, the estimated cost of its
+    /// next edition (for organisers).
     #[arg(long)]
     cost: bool,
-    /// With --certificate: another edition than the newest.
+    /// With --certificate: this edition instead of the newest.
     #[arg(long, value_name = "E", conflicts_with_all = ["dry_run", "next", "fresh"])]
     edition: Option<i32>,
-    /// With --certificate: the next edition, as it would be if it were started now.
+    /// With --certificate: the next edition, if it started now.
     #[arg(long, conflicts_with = "dry_run")]
     next: bool,
-    /// The next edition, if tables of four are planned from the beginning.
+    /// The next edition, with tables of four planned from scratch.
     #[arg(long, conflicts_with = "dry_run")]
     fresh: bool,
     #[command(flatten)]
     client: Client,
 }
 
-/// The seed of a plan that needs none in particular.
-const ANY_SEED: &str = "0";
+/// The default seed.
+const DEFAULT_SEED: &str = "0";
 
 string_enum! {
-    /// What kind of schedule there is.
+    /// A kind of schedule.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     enum Kind {
         RoundRobin = "round_robin",
@@ -110,7 +109,7 @@ string_enum! {
     FromStr, Err = UnknownKind
 }
 
-/// A word that is no kind of schedule.
+/// The error of a word that is not a kind of schedule.
 #[derive(Clone, Debug)]
 struct UnknownKind(#[expect(dead_code, reason = "the command line shows it")] String);
 
@@ -124,11 +123,11 @@ impl Error for UnknownKind {}
 
 impl Show {
     pub(super) fn run(self, games: &Games) -> Result<(), Failure> {
-        if let Some(which) = self.asked() {
+        if let Some(query) = self.edition_query() {
             if self.cost {
-                which.estimate(&self.client)?;
+                query.estimate(&self.client)?;
             }
-            return if self.certificate { which.certify(&self.client) } else { Ok(()) };
+            return if self.certificate { query.certify(&self.client) } else { Ok(()) };
         }
         let planner = match &self.tournament {
             Some(tournament) => self.stored(games, tournament)?,
@@ -148,53 +147,54 @@ impl Show {
         proved.map_err(|broken| unbalanced(&broken))
     }
 
-    /// What the coordinator is to be asked, rather than planned here.
-    fn asked(&self) -> Option<Which<'_>> {
+    /// The query for the coordinator, if the plan is not computed here.
+    fn edition_query(&self) -> Option<EditionQuery<'_>> {
         let own = self.bots.is_none() && self.seed.is_none() && self.described().is_none();
         let counted = self.certificate || self.cost;
         let tournament = self.tournament.as_deref().filter(|_| own && counted)?;
         let Self { edition, next, fresh, json, .. } = *self;
-        Some(Which { tournament, edition, next, fresh, json })
+        Some(EditionQuery { tournament, edition, next, fresh, json })
     }
 
     fn seed(&self) -> Seed {
-        self.seed.unwrap_or_else(|| Seed::of_text(ANY_SEED))
+        self.seed.unwrap_or_else(|| Seed::of_text(DEFAULT_SEED))
     }
 
-    /// The option for matches of two that was given first, and that for tables of four.
+    /// The first given option for two-seat matches, and the first for tables of four.
     fn options(&self) -> (Option<&'static str>, Option<&'static str>) {
         let pairs = self.legs.map(|_| "--legs").or(self.sides.map(|_| "--sides"));
         let fours = self.meetings.map(|_| "--meetings").or(self.games.map(|_| "--games"));
         (pairs.or(self.boards.map(|_| "--boards")), fours)
     }
 
-    /// The option that describes a schedule, if one was given.
+    /// The first given option that describes a schedule.
     fn described(&self) -> Option<&'static str> {
         let (pairs, fours) = self.options();
         self.kind.map(|_| "--kind").or(pairs).or(fours)
     }
 
-    /// What the schedule of a tournament is a function of, as far as it is public.
+    /// The public inputs of a tournament's schedule.
     fn stored(&self, games: &Games, tournament: &str) -> Result<Planner, Failure> {
         if let Some(option) = self.described() {
             return Err(Failure::usage(format!(
-                "{option} goes with --dry-run: the file of {tournament} says how it is played"
+                "{option} needs --dry-run: the file of {tournament} defines its schedule"
             )));
         }
         let (found, bots) = self.client.run(async |server| {
             let request = GetTournamentRequest { tournament: tournament.to_owned() };
-            let found = server.ask(request).await?;
+            let found = server.send(request).await?;
             let request = ListBotsRequest { tournament: tournament.to_owned() };
-            Ok((found, server.ask(request).await?.bots))
+            Ok((found, server.send(request).await?.bots))
         })?;
-        let file = TournamentFile::from_json(games, &settings(&found).into()).map_err(senseless)?;
+        let file = TournamentFile::from_json(games, &settings(&found).into())
+            .map_err(malformed_response)?;
         let seed = if self.seed.is_none() && !found.seed.is_empty() {
-            convert::seed("seed", &found.seed).map_err(senseless)?
+            convert::seed("seed", &found.seed).map_err(malformed_response)?
         } else {
             if self.lists() {
                 tell(&format!(
-                    "the seed of {tournament} is not used: its own schedule seats other bots in \
-                     the same way"
+                    "the secret seed of {tournament} is not used: the real schedule has the same \
+                     structure with other bots"
                 ));
             }
             self.seed()
@@ -203,17 +203,18 @@ impl Show {
         Ok(Planner { schedule: file.schedule, bots: self.bots.unwrap_or(entered), seed })
     }
 
-    /// Whether the matches are listed.
+    /// Whether to list the matches.
     fn lists(&self) -> bool {
         self.json || !self.certificate && !self.cost
     }
 
-    /// The schedule that the options describe.
+    /// The schedule described by the options.
     fn schedule(&self) -> Result<Schedule, Failure> {
         let (pairs, fours) = self.options();
-        let foreign = |option, kind, own| {
-            let told = format!("{option} does not go with --kind {kind}; use {own}, or neither");
-            Err(Failure::usage(told))
+        let foreign = |option, kind, valid| {
+            let error =
+                format!("{option} does not apply to --kind {kind}; use {valid}, or neither");
+            Err(Failure::usage(error))
         };
         match (self.kind, pairs, fours) {
             (Some(Kind::RoundRobin), _, Some(option)) => {
@@ -236,7 +237,7 @@ impl Show {
         }
     }
 
-    /// Shows what is asked for, and says whether the schedule is balanced if that is asked.
+    /// Prints what the options select. The inner result says whether the schedule is balanced.
     fn show(
         &self,
         planner: &Planner,
@@ -320,21 +321,21 @@ impl Show {
         for (number, board) in (1..).zip(&proof.boards) {
             write!(output, "board {number}: {board}")?;
         }
-        if proof.proved.is_ok() { writeln!(output, "proved: all as promised") } else { Ok(()) }
+        if proof.proved.is_ok() { writeln!(output, "proved: balanced as promised") } else { Ok(()) }
     }
 }
 
-/// Everything that a plan is a function of.
+/// All inputs of a plan.
 struct Planner {
     schedule: Schedule,
     bots: usize,
     seed: Seed,
 }
 
-/// What was counted, and whether it is as promised.
+/// Certificates, and whether they prove the promised balance.
 struct Proof {
     whole: Certificate,
-    /// The same for each board, where there are several.
+    /// One certificate per board, if there are several.
     boards: Vec<Certificate>,
     proved: Result<(), CertificateError>,
 }
@@ -344,7 +345,7 @@ impl Planner {
         match self.schedule.plan(self.bots, self.seed) {
             Ok(Plan::Matches(matches)) => Ok(matches),
             Ok(Plan::Episodes(_)) => Err(Failure::usage(
-                "episodes have no matches to show: each round follows from the one before",
+                "episodes have no fixed schedule: each round depends on the previous one",
             )),
             Err(error) => Err(Failure::usage(format!("schedule: {error}"))),
         }
@@ -382,7 +383,7 @@ impl Planner {
     }
 }
 
-/// Reads a seed: any text is one.
+/// Parses a seed: any text is valid.
 #[expect(clippy::unnecessary_wraps, reason = "the form of a value parser")]
 pub(in crate::cli) fn seed(text: &str) -> Result<Seed, Infallible> {
     Ok(Seed::of_text(text))

@@ -1,4 +1,4 @@
-//! `arbiter tournament void T`: matches that an organiser does not trust are played again.
+//! `arbiter tournament void T`: declares matches void, so that they are played again.
 
 use arbiter_proto::ids::MatchId;
 use arbiter_proto::v1::{VoidMatchesRequest, VoidMatchesResponse, VoidStanding};
@@ -7,18 +7,19 @@ use serde_json::{Value, json};
 use time::OffsetDateTime;
 
 use crate::cli::client::TournamentArgs;
-use crate::cli::moments::{micros, moment};
+use crate::cli::time_arg::{micros, moment};
 use crate::failure::Failure;
 use crate::output::{Columns, Output, fields, matches, merged};
 
-/// Declare matches void, so that they are played again in a new edition; without --apply only show
-/// which they are and what the leaderboard is without them.
+/// Declare matches void, so that a new edition plays them again.
+///
+/// Without --apply, only show the matches and the leaderboard without them.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Which matches: those that fit all that is given. The official leaderboard stays \
-what it is until the new
-edition is complete, which takes over everything else. A worker that is not to play any more needs
-its token revoked: arbiter token revoke.
+    after_help = "The options select matches that fit all of them. The official leaderboard stays \
+unchanged until the new
+edition is complete; that edition reuses all other results. To stop a worker, suspend it (arbiter workers
+suspend) or revoke its token (arbiter token revoke).
 
 Examples:
   arbiter tournament void finals --worker cellar
@@ -27,22 +28,22 @@ Examples:
   arbiter tournament void finals --match 3/1207 --match 3/1208 --json"
 )]
 pub(super) struct Void {
-    /// Matches that this worker reported.
+    /// Matches reported by this worker.
     #[arg(long, value_name = "NAME")]
     worker: Option<String>,
-    /// Matches that were reported then or later, as in 2027-03-01T12:00:00Z.
+    /// Matches reported at or after this time, for example 2027-03-01T12:00:00Z.
     #[arg(long, value_name = "TIME", value_parser = moment)]
     from: Option<OffsetDateTime>,
-    /// Matches that were reported before then.
+    /// Matches reported before this time.
     #[arg(long, value_name = "TIME", value_parser = moment)]
     to: Option<OffsetDateTime>,
-    /// These matches, as EDITION/NUMBER.
+    /// These matches, each as EDITION/NUMBER.
     #[arg(long = "match", value_name = "ID", num_args = 1..)]
     matches: Vec<MatchId>,
-    /// Why, for the audit log.
+    /// The reason, for the audit log.
     #[arg(long, value_name = "TEXT", default_value = "")]
     reason: String,
-    /// Do it.
+    /// Declare them void.
     #[arg(long)]
     apply: bool,
     #[command(flatten)]
@@ -52,9 +53,9 @@ pub(super) struct Void {
 impl Void {
     pub(super) fn run(self) -> Result<(), Failure> {
         let Self { worker, from, to, matches: named, apply, .. } = self;
-        let TournamentArgs { tournament, answer } = self.which;
+        let TournamentArgs { tournament, response } = self.which;
         if worker.is_none() && from.is_none() && to.is_none() && named.is_empty() {
-            let error = "say which matches: --worker, --from, --to or --match";
+            let error = "select matches with --worker, --from, --to or --match";
             return Err(Failure::usage(error));
         }
         let request = VoidMatchesRequest {
@@ -66,8 +67,8 @@ impl Void {
             reason: self.reason,
             apply,
         };
-        let found = answer.client.ask(request)?;
-        answer.print(|| object(&found, apply), |out| show(out, &found, apply, &tournament))
+        let found = response.client.send(request)?;
+        response.print(|| object(&found, apply), |out| show(out, &found, apply, &tournament))
     }
 }
 
@@ -83,9 +84,9 @@ fn show(
     let more = if more { ", …" } else { "" };
     let named =
         if examples.is_empty() { String::new() } else { format!(": {}", examples.join(", ")) };
-    let done = if applied { "now void" } else { "to be void" };
+    let done = if applied { "declared void" } else { "selected" };
     out.line(&format!("{} {done}{named}{more}", matches(*count)))?;
-    out.line(&format!("edition {edition} rests on {missing} of them"))?;
+    out.line(&format!("edition {edition} uses {missing} of them"))?;
     let score = columns.join(" ");
     let header = ["rank", "without", "", "bot", &score, "without"];
     let mut table = Columns::new(header, &[2, 3]);
@@ -105,11 +106,11 @@ fn show(
     if *count > 0 {
         out.line(&if applied {
             format!(
-                "a new edition plays them again; where rerun is manual: arbiter tournament start \
-                 {tournament}"
+                "a new edition plays them again; if rerun is manual, start it with arbiter \
+                 tournament start {tournament}"
             )
         } else {
-            "nothing was changed; --apply declares them void".to_owned()
+            "nothing changed; declare them void with --apply".to_owned()
         })?;
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! `arbiter tournament watch T`: how an edition goes on, until it is over.
+//! `arbiter tournament watch T`: shows the progress of an edition until it ends.
 
 use std::cell::Cell;
 use std::io::{self, IsTerminal as _};
@@ -8,19 +8,19 @@ use arbiter_proto::v1::{Edition, WatchEditionRequest};
 use clap::Args;
 use indicatif::ProgressBar;
 
-use super::list::{edition_json, forecast, lots};
+use super::list::{completion_estimate, edition_json, lots};
 use crate::cli::client::{Client, Server, interrupt};
-use crate::cli::follow::follow;
+use crate::cli::reconnecting_stream::follow;
 use crate::failure::Failure;
 use crate::output::{matches, print, say, tell};
 use crate::play::progress;
 
-/// Watch an edition until it is over; exit code 1 if it was cancelled. Ctrl-C leaves it alone.
+/// Watch an edition until it ends; exit code 1 if it was cancelled.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "On a terminal there is a progress bar, elsewhere a line for each change. A \
-coordinator that
-restarts meanwhile is waited for.
+    after_help = "Shows a progress bar on a terminal, otherwise one line per change. Reconnects when \
+the coordinator
+restarts. Ctrl-C does not affect the edition.
 
 Examples:
   arbiter tournament watch finals
@@ -30,10 +30,10 @@ pub(super) struct Watch {
     /// The tournament.
     #[arg(value_name = "T")]
     tournament: String,
-    /// The edition; the newest if it is not given.
+    /// The edition; by default the newest.
     #[arg(long, value_name = "E")]
     edition: Option<i32>,
-    /// Print one JSON object a change.
+    /// Print one JSON object per change.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -44,7 +44,7 @@ impl Watch {
     pub(super) fn run(self) -> Result<(), Failure> {
         let last = self.client.run(async |server| {
             let mut last = self.follow(&server, None).await?;
-            // Where none was named, the one that took its place is watched.
+            // Without --edition, watch the edition that replaced a cancelled one.
             while self.edition.is_none() && last.state == "cancelled" {
                 let next = self.follow(&server, Some(last.number)).await?;
                 if next.number == last.number {
@@ -63,10 +63,10 @@ impl Watch {
         }
     }
 
-    /// Shows the edition as it goes on, the newest if none is named, and gives what became of it.
-    /// If it is the one that was seen to its end already, it is not shown again.
+    /// Shows the progress of the edition and returns its final state. Does not show edition `seen`
+    /// again.
     async fn follow(&self, server: &Server, seen: Option<i32>) -> Result<Edition, Failure> {
-        // What was watched is watched on, even if there is a newer one when the stream is mended.
+        // After a reconnection, continue with the same edition even if there is a newer one.
         let number = Cell::new(self.edition);
         let open = async || {
             let (tournament, edition) = (self.tournament.clone(), number.get());
@@ -87,7 +87,7 @@ impl Watch {
         tokio::select! {
             ended = follow(seen.is_some(), open, see, |told| bar.suspend(|| tell(told))) => ended,
             () = interrupt() => Err(Failure::Negative(format!(
-                "interrupted: the edition goes on; see arbiter tournament show {}",
+                "interrupted; the edition continues: arbiter tournament show {}",
                 self.tournament
             ))),
         }
@@ -97,7 +97,7 @@ impl Watch {
 /// How changes are shown.
 struct View {
     json: bool,
-    /// Hidden where each change is a line.
+    /// Hidden if each change is a line.
     bar: ProgressBar,
 }
 
@@ -126,26 +126,26 @@ impl View {
         self.bar.set_length(count(edition.matches));
         self.bar.set_position(count(edition.counted));
         if first {
-            // What was played before says nothing of how fast it goes.
+            // Matches counted earlier say nothing about the current rate.
             self.bar.reset_eta();
         }
         let aside = edition.lots.iter().find(|count| count.state == "aside");
         let aside = aside.map_or(0, |count| count.matches);
         let mut more = if aside > 0 { format!(", {aside} aside") } else { String::new() };
-        if let Some(done) = forecast(edition) {
+        if let Some(done) = completion_estimate(edition) {
             more = format!("{more}, {done}");
         }
         self.bar.set_message(format!("edition {}{more}", edition.number));
     }
 }
 
-/// An edition in a line.
+/// Describes an edition in one line.
 fn line(edition: &Edition, over: bool) -> String {
     let Edition { number, state, counted, matches: planned, official, .. } = edition;
     let official = if *official { ", official" } else { "" };
     let planned = matches(*planned);
     let waiting = !over && !edition.lots.is_empty();
     let lots = if waiting { format!("; lots: {}", lots(&edition.lots)) } else { String::new() };
-    let done = forecast(edition).map(|done| format!("; {done}")).unwrap_or_default();
+    let done = completion_estimate(edition).map(|done| format!("; {done}")).unwrap_or_default();
     format!("edition {number}: {state}{official}, {counted} of {planned} counted{lots}{done}")
 }

@@ -1,5 +1,5 @@
-//! What `arbiter tournament export` has written, derived again from the seed that it publishes: who
-//! meets whom, by which parameters, and the seed of each match. No coordinator is asked.
+//! Derives the matches of an export again from its published seed: pairings, parameters and the seed
+//! of each match. Needs no coordinator.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -23,17 +23,17 @@ use arbiter_ranking::Entrant;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::expected::{Expected, MatchOutcome, Planned};
+use super::expectations::{Expected, MatchOutcome, Planned};
 
 /// The files of an export besides its records.
 const TOURNAMENT: &str = "tournament.json";
 pub(super) const MATCHES: &str = "matches.jsonl";
 /// The folder of its records.
 pub(super) const RECORDS: &str = "records";
-/// How many differences are told of an export at most.
-const MOST: usize = 1000;
+/// Maximum number of reported differences of an export.
+const MAX_DIFFERENCES: usize = 1000;
 
-/// Whether an export was written into this directory.
+/// Whether this directory is an export.
 pub(super) fn is_export(directory: &Path) -> bool {
     [TOURNAMENT, MATCHES].iter().all(|name| directory.join(name).is_file())
 }
@@ -43,12 +43,12 @@ pub(super) fn record_path(export: &Path, number: i64) -> PathBuf {
     export.join(RECORDS).join(format!("{number:06}.jsonl"))
 }
 
-/// What an export comes to.
+/// The result of checking an export.
 #[derive(Debug)]
 pub(super) struct Checked {
-    /// Its matches, as their records must show them.
+    /// The expected contents of its records.
     pub(super) expected: Vec<Expected>,
-    /// Where the export contradicts itself or the seed that it publishes.
+    /// Contradictions within the export or with its published seed.
     pub(super) differences: Vec<String>,
     /// Where its seed comes from.
     pub(super) seed_origin: String,
@@ -58,7 +58,7 @@ pub(super) struct Checked {
     pub(super) not_final: Option<String>,
 }
 
-/// `tournament.json`, as far as matches follow from it.
+/// The parts of `tournament.json` that determine the matches.
 #[derive(Debug, Deserialize)]
 struct ExportedTournament {
     edition: i32,
@@ -85,7 +85,7 @@ struct Beacon {
 }
 
 impl ExportedTournament {
-    /// Where the seed of the edition comes from, for people.
+    /// The origin of the edition's seed, as text.
     fn seed_origin(&self) -> String {
         let beacon = self.beacon.as_ref().map(|beacon| v1::Beacon {
             name: beacon.name.clone(),
@@ -96,7 +96,7 @@ impl ExportedTournament {
         seed_origin(beacon.as_ref(), self.edition)
     }
 
-    /// Whether its beacon is the one that its settings name.
+    /// The difference between its beacon and the one in its settings.
     fn beacon_difference(&self) -> Option<String> {
         let named = self.settings.get("beacon").and_then(Value::as_str)?;
         match &self.beacon {
@@ -111,7 +111,7 @@ impl ExportedTournament {
         }
     }
 
-    /// Why the seed of the edition is not the one that the beacon decides, if there is a beacon.
+    /// Why the beacon did not decide the edition's seed, if the tournament has a beacon.
     fn before_beacon(&self) -> Option<String> {
         let Beacon { name, value, first_edition } = self.beacon.as_ref()?;
         match (value, first_edition) {
@@ -127,7 +127,7 @@ impl ExportedTournament {
         }
     }
 
-    /// Whether its last edition was played to its end: a tournament that was cancelled has none.
+    /// Whether the tournament was closed (not cancelled).
     fn is_closed(&self) -> bool {
         match &self.tournament_state {
             Some(state) => state == "closed",
@@ -153,11 +153,11 @@ struct Seat {
     bot: String,
 }
 
-/// Checks what an export says of its seed, and derives its matches again once that is published.
+/// Checks the seed of an export and, if it is published, derives the matches again.
 pub(super) fn check(games: &Games, export: &Path) -> io::Result<Checked> {
     let path = export.join(TOURNAMENT);
     let tournament: ExportedTournament =
-        serde_json::from_str(&fs::read_to_string(path)?).map_err(|error| meaningless(&error))?;
+        serde_json::from_str(&fs::read_to_string(path)?).map_err(|error| malformed(&error))?;
     let lines = BufReader::new(File::open(export.join(MATCHES))?).lines();
     let mut checked = Checked {
         expected: Vec::new(),
@@ -185,16 +185,16 @@ pub(super) fn check(games: &Games, export: &Path) -> io::Result<Checked> {
             derive(games, &tournament, seed, source, lines, &mut checked)?;
         }
     }
-    checked.differences.truncate(MOST);
+    checked.differences.truncate(MAX_DIFFERENCES);
     Ok(checked)
 }
 
-fn meaningless(error: &dyn fmt::Display) -> io::Error {
-    io::Error::other(format!("{TOURNAMENT} makes no sense: {error}"))
+fn malformed(error: &dyn fmt::Display) -> io::Error {
+    io::Error::other(format!("{TOURNAMENT} is malformed: {error}"))
 }
 
-/// Reads the results of an export whose matches cannot be derived: their records are compared with
-/// them all the same.
+/// Reads the results of an export whose matches cannot be derived. Records are still compared with
+/// them.
 fn read_results(
     lines: impl Iterator<Item = io::Result<String>>,
     into: &mut Checked,
@@ -221,7 +221,7 @@ fn derive(
     into: &mut Checked,
 ) -> io::Result<()> {
     let file = TournamentFile::from_json(games, &tournament.settings);
-    let file = file.map_err(|error| meaningless(&error))?;
+    let file = file.map_err(|error| malformed(&error))?;
     let beacon = tournament.beacon.as_ref();
     let beacon = beacon.and_then(|beacon| Some((beacon.value.as_deref()?, beacon.first_edition?)));
     let commitment = Commitment { seed_hash: &tournament.seed_hash.0, seed, beacon };
@@ -240,7 +240,7 @@ fn derive(
         clock: file.clock,
         into,
     };
-    let end = source.derive(&file, |due| comparison.meet(&due));
+    let end = source.derive(&file, |due| comparison.compare(&due));
     comparison.finish(end);
     Ok(())
 }
@@ -254,14 +254,14 @@ impl Line {
         self.seats.iter().map(|seat| seat.bot.clone()).collect()
     }
 
-    /// What the match came to; nothing where that was not shown to who exported it.
+    /// The result of the match; `None` if it was hidden from the exporting user.
     fn result(&self) -> Option<MatchOutcome> {
         let shown = self.outcome.scores.iter().any(|score| !score.is_empty());
         shown.then(|| self.outcome.clone())
     }
 }
 
-/// The parameters of matches. Most matches of an edition share theirs.
+/// A cache of match parameters, which most matches of an edition share.
 struct MatchParams {
     checker: Checker,
     of_boards: HashMap<Option<i16>, Arc<Params>>,
@@ -285,7 +285,7 @@ impl MatchParams {
     }
 }
 
-/// The exported matches beside those that are derived.
+/// Compares exported matches with derived ones.
 struct Comparison<'a, L: Iterator<Item = io::Result<String>>> {
     source: &'a EditionSource,
     /// Whether all its matches were played.
@@ -297,7 +297,7 @@ struct Comparison<'a, L: Iterator<Item = io::Result<String>>> {
 }
 
 impl<L: Iterator<Item = io::Result<String>>> Comparison<'_, L> {
-    /// The exported match of this number, if it was played.
+    /// The exported match with this number, if it was played.
     fn line(&mut self, number: i64) -> Result<Option<Line>, String> {
         let Some(text) = self.lines.peek() else { return Ok(None) };
         let text = text.as_ref().map_err(|error| format!("{MATCHES}: {error}"))?;
@@ -312,8 +312,8 @@ impl<L: Iterator<Item = io::Result<String>>> Comparison<'_, L> {
         Ok(Some(line))
     }
 
-    /// Compares one match, and says what it came to.
-    fn meet(&mut self, due: &Match) -> Result<Option<Played>, String> {
+    /// Compares one match and returns its exported result.
+    fn compare(&mut self, due: &Match) -> Result<Option<Played>, String> {
         let number = due.number.0;
         let seed = deal_seed(self.source.seed, due.deal);
         let name = |entrant: &Entrant| {
@@ -349,7 +349,7 @@ impl<L: Iterator<Item = io::Result<String>>> Comparison<'_, L> {
         Ok(line.map(|line| played(due.number, &due.seats, &line)))
     }
 
-    /// Notes why no more matches follow, or what is exported besides those that do.
+    /// Reports why the derivation stopped, or exported matches that were not derived.
     fn finish(&mut self, end: Result<(), String>) {
         match end {
             Err(reason) => self.into.differences.push(reason),

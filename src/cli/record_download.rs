@@ -1,0 +1,83 @@
+//! Downloads records from a coordinator; decompresses them as a stream, never whole in memory.
+
+use std::fs::Permissions;
+use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+use arbiter_proto::ids::MatchId;
+use arbiter_proto::v1::{GetRecordRequest, RecordPiece};
+use arbiter_replay::{LARGEST_RECORD, WINDOW};
+use tonic::{Code, Status, Streaming};
+use zstd::stream::write::Decoder;
+
+use super::client::Server;
+use crate::failure::Failure;
+
+/// The file mode of a record, before the user's umask.
+const MODE: u32 = 0o666;
+
+/// A record that is being downloaded.
+pub(super) struct RecordDownload {
+    id: MatchId,
+    pieces: Streaming<RecordPiece>,
+}
+
+/// Starts the download of a match's record. The inner error says that there is no record.
+pub(super) async fn open(
+    server: &Server,
+    id: MatchId,
+) -> Result<Result<RecordDownload, Status>, Failure> {
+    let request = GetRecordRequest { r#match: id.to_string() };
+    match server.tournaments().get_record(request).await {
+        Ok(pieces) => Ok(Ok(RecordDownload { id, pieces: pieces.into_inner() })),
+        Err(status) if status.code() == Code::NotFound => Ok(Err(status)),
+        Err(status) => Err(status.into()),
+    }
+}
+
+/// A writer that fails beyond the maximum size of a record.
+struct Bounded<W> {
+    out: W,
+    left: u64,
+}
+
+impl<W: Write> Write for Bounded<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let count = self.out.write(bytes)?;
+        self.left = self.left.checked_sub(count as u64).ok_or(io::ErrorKind::FileTooLarge)?;
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+impl RecordDownload {
+    /// Writes it to `out`.
+    pub(super) async fn copy(mut self, out: impl Write) -> Result<(), Failure> {
+        let failed = |error: io::Error| match error.kind() {
+            io::ErrorKind::BrokenPipe => Failure::OutputClosed,
+            _ => Failure::Negative(format!("the record of {}: {error}", self.id)),
+        };
+        let mut decoder = Decoder::new(Bounded { out, left: LARGEST_RECORD }).map_err(failed)?;
+        decoder.window_log_max(WINDOW).map_err(failed)?;
+        while let Some(piece) = self.pieces.message().await? {
+            decoder.write_all(&piece.bytes).map_err(failed)?;
+        }
+        decoder.flush().map_err(failed)
+    }
+
+    /// Writes it to the file at `path`, which appears only when it is complete.
+    pub(super) async fn save(self, path: &Path) -> Result<(), Failure> {
+        let failed = |error: io::Error| Failure::usage(format!("{}: {error}", path.display()));
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let folder = folder.unwrap_or(Path::new("."));
+        let mut file = tempfile::Builder::new();
+        let file = file.permissions(Permissions::from_mode(MODE)).tempfile_in(folder);
+        let file = file.map_err(failed)?;
+        self.copy(file.as_file()).await?;
+        file.persist(path).map(drop).map_err(|error| failed(error.error))
+    }
+}

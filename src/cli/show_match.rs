@@ -1,0 +1,193 @@
+//! `arbiter match ID`: shows a planned or played match and downloads its record.
+
+use std::io::{self, BufRead as _, Read as _, Seek as _};
+use std::path::Path;
+
+use arbiter_proto::ids::MatchId;
+use arbiter_proto::v1::{GetMatchRequest, MatchStatus};
+use arbiter_replay::LONGEST_LINE;
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::bots::{evidence, evidence_json};
+use super::client::{ResponseArgs, unless_interrupted};
+use super::record_download;
+use crate::failure::Failure;
+use crate::output::{Columns, Output, filled, hex, merged, print, tell};
+
+/// Show a match: seats, scores, worker and faults; download its record.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  arbiter match 3/1207
+  arbiter match 3/1207 --record match.jsonl && arbiter verify match.jsonl
+  arbiter match 3/1207 --record - | head
+  arbiter match 3/1207 --stderr")]
+pub(super) struct ShowMatch {
+    /// The match as EDITION/NUMBER, as shown by logs and exports.
+    id: MatchId,
+    /// Also write its record to this file; `-` prints only the record.
+    #[arg(long, value_name = "FILE")]
+    record: Option<String>,
+    /// Print only the standard error of your bots (its end, if their manifests ask for it).
+    #[arg(long, conflicts_with_all = ["record", "json"])]
+    stderr: bool,
+    #[command(flatten)]
+    response: ResponseArgs,
+}
+
+impl ShowMatch {
+    pub(super) fn run(self) -> Result<(), Failure> {
+        let id = self.id;
+        if self.stderr {
+            return self.print_stderr();
+        }
+        match self.record.as_deref() {
+            Some("-") => self.response.client.run(async |server| {
+                record_download::open(&server, id).await??.copy(io::stdout().lock()).await
+            }),
+            Some(path) => {
+                let path = Path::new(path);
+                let found = self.response.client.run(async |server| {
+                    let found = server.send(question(id)).await?;
+                    let record = record_download::open(&server, id).await??;
+                    unless_interrupted(record.save(path)).await?;
+                    Ok(found)
+                })?;
+                self.show(&found)?;
+                tell(&format!("the record is in {}", path.display()));
+                Ok(())
+            }
+            None => self.show(&self.response.client.send(question(id))?),
+        }
+    }
+
+    /// Prints the lines of the record that hold standard error.
+    fn print_stderr(&self) -> Result<(), Failure> {
+        let failed = |error: io::Error| Failure::Negative(format!("the record: {error}"));
+        let mut file = tempfile::tempfile().map_err(failed)?;
+        let id = self.id;
+        self.response.client.run(async |server| {
+            let record = record_download::open(&server, id).await??;
+            unless_interrupted(record.copy(&file)).await
+        })?;
+        file.rewind().map_err(failed)?;
+        let (mut lines, mut text) = (io::BufReader::new(file), Vec::new());
+        print(|out| {
+            loop {
+                text.clear();
+                let read = lines.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut text);
+                if read.map_err(failed)? == 0 {
+                    return Ok(());
+                }
+                let line: Value = serde_json::from_slice(&text).unwrap_or_default();
+                let (Some(text), Some(seat)) = (line["stderr"].as_str(), line["seat"].as_u64())
+                else {
+                    continue;
+                };
+                if line["dropped"].as_u64().is_some_and(|dropped| dropped > 0) {
+                    out.line(&format!("[seat {seat}] … {} bytes before", line["dropped"]))?;
+                }
+                text.lines().try_for_each(|line| out.line(&format!("[seat {seat}] {line}")))?;
+            }
+        })
+    }
+
+    fn show(&self, found: &MatchStatus) -> Result<(), Failure> {
+        self.response.print(|| status_json(found), |out| show(out, found))
+    }
+}
+
+fn question(id: MatchId) -> GetMatchRequest {
+    GetMatchRequest { r#match: id.to_string() }
+}
+
+/// The transcript hash in hex, if the match was played.
+pub(super) fn transcript(found: &MatchStatus) -> Option<String> {
+    (!found.transcript.is_empty()).then(|| hex(&found.transcript))
+}
+
+/// The result of a match as JSON: the part that all commands share and that is equal in two runs of
+/// the same tournament.
+pub(super) fn result_json(found: &MatchStatus) -> Value {
+    let seats = found.seats.iter();
+    json!({
+        "seats": seats
+            .clone()
+            .map(|seat| json!({"bot": seat.bot, "version": seat.version}))
+            .collect::<Vec<_>>(),
+        "scores": seats.clone().map(|seat| &seat.score).collect::<Vec<_>>(),
+        "forfeits": seats.clone().map(|seat| filled(&seat.forfeit)).collect::<Vec<_>>(),
+        "bad_answers": seats.map(|seat| seat.bad_answers).collect::<Vec<_>>(),
+        "transcript": transcript(found),
+    })
+}
+
+fn status_json(found: &MatchStatus) -> Value {
+    let played = !found.transcript.is_empty();
+    let params: Option<Value> = serde_json::from_str(&found.params).ok();
+    let evidence = found.seats.iter().map(|seat| evidence_json(seat.evidence.as_ref()));
+    let object = json!({
+        "match": found.r#match,
+        "tournament": found.tournament,
+        "state": found.state,
+        "params": params,
+    });
+    let more = json!({
+        "wall_ms": played.then_some(found.wall_ms),
+        "reused_from": filled(&found.reused_from),
+        "worker": filled(&found.worker),
+        "level": filled(&found.level),
+        "failed_leases": found.failed_leases,
+        "faults": found.faults,
+        "evidence": evidence.collect::<Vec<_>>(),
+    });
+    merged(merged(object, result_json(found)), more)
+}
+
+fn show(out: &mut Output, found: &MatchStatus) -> Result<(), Failure> {
+    let MatchStatus { r#match, tournament, state, worker, level, wall_ms, .. } = found;
+    out.line(&format!("match {match} of {tournament}: {state}"))?;
+    if !found.params.is_empty() {
+        out.line(&format!("with {}", found.params))?;
+    }
+    let mut table = Columns::new(["seat", "bot", "version", "score", "forfeit", ""], &[1, 3, 4, 5]);
+    for (number, seat) in (1..).zip(&found.seats) {
+        let score: Vec<_> = seat.score.iter().map(i64::to_string).collect();
+        let bad = match seat.bad_answers {
+            0 => String::new(),
+            1 => "1 bad answer".to_owned(),
+            more => format!("{more} bad answers"),
+        };
+        table.push(vec![
+            number.to_string(),
+            seat.bot.clone(),
+            seat.version.to_string(),
+            if score.is_empty() { "-".to_owned() } else { score.join(" ") },
+            filled(&seat.forfeit).unwrap_or("-").to_owned(),
+            bad,
+        ]);
+    }
+    out.table(&table)?;
+    if let Some(transcript) = transcript(found) {
+        let seconds = f64::from(*wall_ms) / 1000.0;
+        if !found.reused_from.is_empty() {
+            out.line(&format!("reused from {}", found.reused_from))?;
+        }
+        let by = if worker.is_empty() { String::new() } else { format!(" by {worker}") };
+        out.line(&format!("played{by} at level {level} in {seconds:.3} s"))?;
+        out.line(&format!("transcript {transcript}"))?;
+    }
+    for (number, seat) in (1..).zip(&found.seats) {
+        if let Some(why) = &seat.evidence {
+            let what = if seat.forfeit.is_empty() { "gave a bad answer" } else { "forfeited" };
+            out.line(&format!("seat {number} {what}: {}", evidence(why)))?;
+        }
+    }
+    if found.faults.is_empty() && found.failed_leases > 0 {
+        let faulty = found.failed_leases;
+        out.line(&format!(
+            "{faulty} attempts failed by infrastructure faults; organisers see why"
+        ))?;
+    }
+    found.faults.iter().try_for_each(|fault| out.line(&format!("fault: {fault}")))
+}

@@ -1,0 +1,159 @@
+//! `arbiter tournament schedule T --certificate` and `--cost`: the coordinator's certificate of an
+//! edition, and its estimate of the next one.
+
+use std::ops::RangeInclusive;
+
+use arbiter_coordinator::service::counted_certificate;
+use arbiter_coordinator::tournament::beacon::seed_origin;
+use arbiter_proto::v1::{CertifyEditionRequest, EditionEstimate, EstimateEditionRequest};
+use arbiter_schedule::{Certificate, SameOwnerPairs};
+use serde_json::{Value, json};
+
+use super::beacon::beacon_json;
+use crate::cli::client::Client;
+use crate::failure::Failure;
+use crate::output::{fields, filled, matches, merged, moment, moment_json, print, printable};
+
+/// The edition to certify or estimate.
+#[derive(Debug)]
+pub(super) struct EditionQuery<'a> {
+    pub(super) tournament: &'a str,
+    pub(super) edition: Option<i32>,
+    pub(super) next: bool,
+    pub(super) fresh: bool,
+    pub(super) json: bool,
+}
+
+impl EditionQuery<'_> {
+    /// Prints the coordinator's certificate; fails if the schedule breaks a promise.
+    pub(super) fn certify(&self, client: &Client) -> Result<(), Failure> {
+        let request = CertifyEditionRequest {
+            tournament: self.tournament.to_owned(),
+            edition: self.edition,
+            next: self.next,
+            fresh: self.fresh,
+        };
+        let response = client.send(request)?;
+        let counted = response.not_counted.is_empty();
+        let certificate = counted_certificate(&response);
+        let proved = response.broken_promise.is_empty();
+        print(|out| {
+            if self.json {
+                let object = if counted {
+                    certificate_json(&certificate)
+                } else {
+                    fields!(response; bots, matches)
+                };
+                let more = json!({
+                    "proved": counted.then_some(proved),
+                    "not_counted": (!counted).then(|| printable(&response.not_counted)),
+                    "edition": (response.edition > 0).then_some(response.edition),
+                    "plan": plan_text(&response.plan),
+                    "beacon": beacon_json(response.beacon.as_ref()),
+                });
+                return out.json(&json!({ "certificate": merged(object, more) }));
+            }
+            let what = match response.edition {
+                0 => format!("the next edition of {}", self.tournament),
+                number => format!("edition {number} of {}", self.tournament),
+            };
+            let plan =
+                plan_text(&response.plan).map(|plan| format!(", {plan}")).unwrap_or_default();
+            out.line(&format!("{what}{plan}"))?;
+            if counted {
+                certificate.to_string().lines().try_for_each(|line| out.line(line))?;
+            } else {
+                let reason = printable(&response.not_counted);
+                out.line(&format!("{} bots; balance not certified: {reason}", response.bots))?;
+            }
+            out.line(&seed_origin(response.beacon.as_ref(), response.edition))?;
+            if counted && proved { out.line("proved: balanced as promised") } else { Ok(()) }
+        })?;
+        if proved {
+            return Ok(());
+        }
+        let broken = printable(&response.broken_promise);
+        Err(Failure::Negative(format!("the schedule is not balanced: {broken}")))
+    }
+
+    /// Prints an estimate of the next edition, if it started now.
+    pub(super) fn estimate(&self, client: &Client) -> Result<(), Failure> {
+        let request =
+            EstimateEditionRequest { tournament: self.tournament.to_owned(), fresh: self.fresh };
+        let estimate = client.send(request)?;
+        print(|out| {
+            if self.json {
+                return out.json(&json!({ "estimate": estimate_json(&estimate) }));
+            }
+            estimate_lines(&estimate).iter().try_for_each(|line| out.line(line))
+        })
+    }
+}
+
+/// How a plan was made, if known.
+fn plan_text(plan: &str) -> Option<String> {
+    filled(plan).map(printable)
+}
+
+/// Hours on one slot.
+#[expect(clippy::cast_precision_loss, reason = "an estimate is not exact")]
+fn hours(estimate: &EditionEstimate) -> f64 {
+    estimate.to_play as f64 * estimate.match_ms / 3_600_000.0
+}
+
+fn estimate_lines(estimate: &EditionEstimate) -> Vec<String> {
+    let EditionEstimate { bots, matches: all, to_play, match_ms, measured, slots, .. } = estimate;
+    let plan = plan_text(&estimate.plan).map(|plan| format!("; {plan}")).unwrap_or_default();
+    let how = if *measured { "(measured)" } else { "(expected)" };
+    let finish = match estimate.eta_us {
+        Some(eta) => format!("done at {} with the {slots} slots connected now", moment(eta)),
+        None => "no worker is connected; start one with arbiter worker".to_owned(),
+    };
+    vec![
+        format!("{} of {bots} bots{plan}", matches(*all)),
+        format!("{to_play} to play, the others are reused"),
+        format!("{:.1} slot hours, {match_ms:.0} ms per match {how}", hours(estimate)),
+        finish,
+        format!("{:.1} MB of additional database space", megabytes(estimate.bytes)),
+    ]
+}
+
+#[expect(clippy::cast_precision_loss, reason = "an estimate is not exact")]
+fn megabytes(bytes: i64) -> f64 {
+    bytes as f64 / 1e6
+}
+
+fn estimate_json(estimate: &EditionEstimate) -> Value {
+    let counted = fields!(estimate; bots, matches, to_play, match_ms, measured);
+    let more = json!({
+        "slot_hours": hours(estimate),
+        "slots": estimate.slots,
+        "eta": estimate.eta_us.map(moment_json),
+        "bytes": estimate.bytes,
+        "plan": plan_text(&estimate.plan),
+    });
+    merged(counted, more)
+}
+
+/// A certificate as JSON, without its verdict.
+pub(super) fn certificate_json(certificate: &Certificate) -> Value {
+    let meetings = certificate.meetings.iter();
+    let meetings = meetings.map(|(times, pairs)| json!({"times": times, "pairs": pairs}));
+    let ends = |range: &RangeInclusive<u32>| json!([range.start(), range.end()]);
+    let mut object = json!({
+        "bots": certificate.bots,
+        "seats": certificate.seats,
+        "matches": certificate.matches,
+        "lambda": certificate.exact_meetings(),
+        "meetings": meetings.collect::<Vec<_>>(),
+        "uneven_pairs": certificate.uneven_pairs(),
+        "matches_of_bot": ends(&certificate.matches_of_bot),
+        "times_in_seat": ends(&certificate.times_in_seat),
+        "seat_spread": certificate.seat_spread,
+        "side_spread": certificate.side_spread,
+    });
+    if let Some(SameOwnerPairs { pairs, meetings }) = certificate.same_owner {
+        object["one_owner"] = json!({"pairs": pairs, "meetings": meetings});
+    }
+    object
+}

@@ -1,0 +1,205 @@
+//! `arbiter tournament start`, `cancel`, `close`, `check` and `retry`.
+
+use arbiter_proto::ids::MatchId;
+use arbiter_proto::v1::{
+    CancelTournamentRequest, CheckEditionRequest, CheckEditionResponse, CloseTournamentRequest,
+    Edition, RetryQuarantinedRequest, StartEditionRequest,
+};
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::beacon::beacon_line;
+use super::list::{edition_json, plan, tournament_json};
+use crate::cli::client::{Client, TournamentArgs};
+use crate::failure::Failure;
+use crate::output::{Output, filled, hex, matches, say};
+
+/// Plan and start an edition with the newest versions of all bots.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "When bots join or leave, earlier tables of four stay as they are. A final \
+edition can be planned
+from scratch (--fresh), so that every pair meets exactly equally often.
+
+Examples:
+  arbiter tournament start finals && arbiter tournament watch finals
+  arbiter tournament start finals --fresh"
+)]
+pub(super) struct Start {
+    /// For tables of four: plan from scratch.
+    #[arg(long)]
+    fresh: bool,
+    #[command(flatten)]
+    which: TournamentArgs,
+}
+
+impl Start {
+    pub(super) fn run(self) -> Result<(), Failure> {
+        let TournamentArgs { tournament, response } = self.which;
+        let request = StartEditionRequest { tournament: tournament.clone(), fresh: self.fresh };
+        let edition = response.client.send(request)?;
+        let Edition { number, state, matches: planned, open_ended, .. } = &edition;
+        let more = if *open_ended { ", and more as they follow from results" } else { "" };
+        let planned = matches(*planned);
+        let plan = plan(&edition);
+        let text = format!("edition {number} of {tournament} is {state}: {planned}{more}{plan}");
+        response.print(|| edition_json(&edition), |out| out.line(&text))
+    }
+}
+
+/// Cancel a tournament and its running edition.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  arbiter tournament cancel finals")]
+pub(super) struct Cancel {
+    #[command(flatten)]
+    which: TournamentArgs,
+}
+
+impl Cancel {
+    pub(super) fn run(self) -> Result<(), Failure> {
+        let TournamentArgs { tournament, response } = self.which;
+        let found = response.client.send(CancelTournamentRequest { tournament })?;
+        let text = format!("{} is {}", found.name, found.state);
+        response.print(|| tournament_json(&found), |out| out.line(&text))
+    }
+}
+
+/// Close a tournament after its last edition and publish its seed.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "The seed lets everybody check its hash (BLAKE3), published at the start, and \
+that all randomness of
+the tournament derives from it.
+
+Example:
+  arbiter tournament close finals"
+)]
+pub(super) struct Close {
+    #[command(flatten)]
+    which: TournamentArgs,
+}
+
+impl Close {
+    pub(super) fn run(self) -> Result<(), Failure> {
+        let TournamentArgs { tournament, response } = self.which;
+        let found = response.client.send(CloseTournamentRequest { tournament })?;
+        let (seed, hash) = (hex(&found.seed), hex(&found.seed_hash));
+        let beacon = beacon_line(&found);
+        let (name, state) = (&found.name, &found.state);
+        let text = format!("{name} is {state}; its seed was {seed} (hash {hash})");
+        response.print(
+            || tournament_json(&found),
+            |out| {
+                out.line(&text)?;
+                out.line(&beacon)
+            },
+        )
+    }
+}
+
+/// Recompute the standings of an edition from all reports; exit code 1 if they differ.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "After the tournament is closed, this also recomputes the plan of its official \
+edition from the published
+seed and the value of its beacon: pairings, seats and the seed of each match. If that is not possible,
+a line says why.
+
+Examples:
+  arbiter tournament check finals
+  arbiter tournament check finals --records
+  arbiter tournament check finals --edition 3 --json"
+)]
+pub(super) struct Check {
+    #[command(flatten)]
+    which: TournamentArgs,
+    /// The edition; by default the official one of a closed tournament, the newest of an open one.
+    #[arg(long, value_name = "E")]
+    edition: Option<i32>,
+    /// Also compare the seed in each match's record, after the tournament is closed (for
+    /// organisers).
+    #[arg(long)]
+    records: bool,
+}
+
+impl Check {
+    pub(super) fn run(self) -> Result<(), Failure> {
+        let TournamentArgs { tournament, response } = self.which;
+        let (edition, records) = (self.edition, self.records);
+        let found = response.client.send(CheckEditionRequest { tournament, edition, records })?;
+        response.print(|| check_json(&found), |out| show_check(out, &found))?;
+        let cause = match found.differences.len() {
+            0 if found.seed_differences.is_empty() => return Ok(()),
+            0 => "the plan or the matches do not follow from the published seed".to_owned(),
+            1 => "the standings of 1 bot are wrong".to_owned(),
+            more => format!("the standings of {more} bots are wrong"),
+        };
+        Err(Failure::Negative(cause))
+    }
+}
+
+fn check_json(found: &CheckEditionResponse) -> Value {
+    json!({
+        "edition": (found.edition > 0).then_some(found.edition),
+        "matches": found.matches,
+        "differences": found.differences,
+        "derived": found.derived,
+        "not_derived": filled(&found.not_derived),
+        "records": found.records,
+        "seed_differences": found.seed_differences,
+    })
+}
+
+fn show_check(out: &mut Output, found: &CheckEditionResponse) -> Result<(), Failure> {
+    let (differences, seeds) = (&found.differences, &found.seed_differences);
+    differences.iter().chain(seeds).try_for_each(|difference| out.line(difference))?;
+    // Coordinators of the previous version do not send the edition.
+    let edition = match found.edition {
+        0 => String::new(),
+        number => format!("edition {number}: "),
+    };
+    let counted = format!("{edition}{}", matches(found.matches));
+    if differences.is_empty() {
+        out.line(&format!("{counted} recounted: the standings equal the reports"))?;
+    }
+    if found.derived > 0 && seeds.is_empty() {
+        out.line(&derived(found))?;
+    }
+    match filled(&found.not_derived) {
+        Some(reason) => out.line(&format!("not derived: {reason}")),
+        None => Ok(()),
+    }
+}
+
+/// Describes what was derived again and equals the stored plan.
+fn derived(found: &CheckEditionResponse) -> String {
+    let records = if found.records > 0 {
+        format!(", and so do the seeds in {} records", found.records)
+    } else {
+        String::new()
+    };
+    let derived = matches(found.derived);
+    format!("{derived} derived again from the published seed: the stored plan agrees{records}")
+}
+
+/// Retry a match that was set aside.
+#[derive(Debug, Args)]
+#[command(after_help = "`arbiter tournament show` lists the matches that were set aside.
+
+Example:
+  arbiter tournament retry 3/1207")]
+pub(super) struct Retry {
+    /// The match, as EDITION/NUMBER.
+    #[arg(value_name = "MATCH")]
+    id: MatchId,
+    #[command(flatten)]
+    client: Client,
+}
+
+impl Retry {
+    pub(super) fn run(self) -> Result<(), Failure> {
+        self.client.send(RetryQuarantinedRequest { r#match: self.id.to_string() })?;
+        say(&format!("match {} will be played again", self.id))
+    }
+}

@@ -1,0 +1,168 @@
+//! Waits for trials and prints their results.
+
+use std::time::Duration;
+
+use arbiter_games::Micros;
+use arbiter_proto::trial::{Measurements, ReplyTimeSummary};
+use arbiter_proto::v1::{GetTrialRequest, TrialStatus, Version};
+use serde_json::{Value, json};
+
+use super::client::Server;
+use crate::failure::Failure;
+use crate::output::{Output, filled, printable, span, tell};
+
+/// How often a trial's state is polled.
+const POLL_INTERVAL: Duration = Duration::from_millis(300);
+
+/// How many lines from the end of a build log are shown by default.
+const LOG_LINES: usize = 20;
+
+/// Whether the trial of a version has ended.
+pub(super) fn is_over(version: &Version) -> bool {
+    !matches!(version.state.as_str(), "waiting" | "trying")
+}
+
+/// The state of a version, as text.
+pub(super) fn standing(version: &Version) -> String {
+    let Version { number, state, reason, .. } = version;
+    let why = if reason.is_empty() { String::new() } else { format!(": {reason}") };
+    match state.as_str() {
+        "waiting" => format!("version {number} waits for its trial"),
+        "trying" => format!("version {number} is in its trial"),
+        "failed" => format!("version {number} failed its trial{why}"),
+        "aside" => format!("the trial of version {number} stopped, not by its fault{why}"),
+        _ => String::new(),
+    }
+}
+
+/// Waits until the trial of a version has ended, and reports its progress.
+pub(super) async fn wait(
+    server: &Server,
+    tournament: &str,
+    version: &Version,
+) -> Result<TrialStatus, Failure> {
+    let mut told = String::new();
+    loop {
+        let bot = &version.bot;
+        let status = match get(server, tournament, bot, version.number).await {
+            Err(Failure::Refused(why)) => {
+                let remedy = format!("its trial continues: arbiter log {tournament} {bot} --trial");
+                return Err(Failure::Refused(format!("{why}; {remedy}")));
+            }
+            status => status?,
+        };
+        let now = status.version.clone().unwrap_or_default();
+        if is_over(&now) {
+            return Ok(status);
+        }
+        let ahead = match status.ahead {
+            0 => String::new(),
+            1 => ", 1 trial ahead of it".to_owned(),
+            several => format!(", {several} trials ahead of it"),
+        };
+        let line = format!("{} {}{ahead}", now.bot, standing(&now));
+        if line != told {
+            tell(&line);
+            told = line;
+        }
+        tokio::time::sleep(POLL_INTERVAL).await;
+    }
+}
+
+/// Fetches the trial of a version; number 0 means the newest.
+pub(super) async fn get(
+    server: &Server,
+    tournament: &str,
+    bot: &str,
+    number: i32,
+) -> Result<TrialStatus, Failure> {
+    let (tournament, bot) = (tournament.to_owned(), bot.to_owned());
+    server.send(GetTrialRequest { tournament, bot, number }).await
+}
+
+/// Prints the details of a trial to standard error.
+pub(super) fn tell_details(status: &TrialStatus) {
+    for line in details(status, false) {
+        tell(&line);
+    }
+}
+
+/// Prints the state and the details of a trial.
+pub(super) fn show(out: &mut Output, status: &TrialStatus, whole: bool) -> Result<(), Failure> {
+    let version = status.version.clone().unwrap_or_default();
+    let entered = || format!("version {} has entered", version.number);
+    out.line(&filled(&standing(&version)).map_or_else(entered, str::to_owned))?;
+    details(status, whole).iter().try_for_each(|line| out.line(line))
+}
+
+/// The details of a trial, one per line.
+fn details(status: &TrialStatus, whole: bool) -> Vec<String> {
+    let TrialStatus { evidence, log, warnings, .. } = status;
+    let failed = status.version.as_ref().is_some_and(|version| version.state == "failed");
+    let figures = serde_json::from_str::<Measurements>(&status.measurements).ok();
+    findings(
+        evidence,
+        log,
+        whole || failed && evidence.is_empty(),
+        whole,
+        warnings,
+        figures.as_ref(),
+    )
+}
+
+/// The details of a trial, one per line: evidence, the build log if `shown` (its end unless `whole`),
+/// warnings and measurements.
+pub(super) fn findings(
+    evidence: &str,
+    log: &str,
+    shown: bool,
+    whole: bool,
+    warnings: &[String],
+    figures: Option<&Measurements>,
+) -> Vec<String> {
+    let mut lines: Vec<String> = evidence.lines().map(printable).collect();
+    if shown && !log.trim().is_empty() {
+        lines.push("build log:".to_owned());
+        let written: Vec<_> = log.lines().collect();
+        let from = if whole { 0 } else { written.len().saturating_sub(LOG_LINES) };
+        lines.extend(written[from..].iter().map(|line| format!("  {}", printable(line))));
+    }
+    lines.extend(warnings.iter().map(|line| format!("warning: {}", printable(line))));
+    lines.extend(figures.and_then(figures_line));
+    lines
+}
+
+/// The measurements in one line, if there are any.
+fn figures_line(figures: &Measurements) -> Option<String> {
+    let Measurements { build_ms, matches, start_us, replies, memory } = figures;
+    let time = |micros: &u64| Micros(i64::try_from(*micros).unwrap_or(i64::MAX));
+    let mut parts = Vec::new();
+    parts.extend(build_ms.map(|ms| format!("built in {ms} ms")));
+    parts.extend((*matches > 0).then(|| match matches {
+        1 => "1 match".to_owned(),
+        several => format!("{several} matches"),
+    }));
+    parts.extend(start_us.map(|us| format!("first reply within {}", span(time(&us)))));
+    parts.extend(replies.map(|ReplyTimeSummary { count, p50_us, p90_us, p99_us, max_us }| {
+        let times = [p50_us, p90_us, p99_us, max_us].map(|us| span(time(&us)));
+        format!("{count} replies: p50 / p90 / p99 / max {}", times.join(" / "))
+    }));
+    parts.extend(memory.map(|bytes| format!("{} MiB of memory", bytes.div_ceil(1 << 20))));
+    (!parts.is_empty()).then(|| parts.join("; "))
+}
+
+/// A trial as one JSON object.
+pub(super) fn status_json(status: &TrialStatus) -> Value {
+    let version = status.version.clone().unwrap_or_default();
+    let figures: Option<Value> = serde_json::from_str(&status.measurements).ok();
+    json!({
+        "bot": version.bot,
+        "version": version.number,
+        "state": version.state,
+        "verdict": filled(&version.reason),
+        "evidence": status.evidence.lines().collect::<Vec<_>>(),
+        "build_log": status.log,
+        "warnings": status.warnings,
+        "figures": figures,
+    })
+}

@@ -1,0 +1,183 @@
+//! The expected contents of records: the plan derived from the seed, and the exported results.
+
+use std::collections::{HashMap, HashSet};
+use std::fmt::Debug;
+use std::fs::File;
+use std::io::{self, BufRead as _, BufReader, Read as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arbiter_games::{ClockRules, Games, Params, Seed};
+use arbiter_worker::record::{Header, Verified};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::export::{MATCHES, RECORDS, record_path};
+
+/// Maximum length of a record's first line, in bytes.
+const MAX_HEADER: u64 = 1 << 20;
+/// Maximum length of a printed parameter value, in characters.
+const MAX_VALUE: usize = 100;
+
+/// The expected contents of a match's record.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Expected {
+    /// The number of the match.
+    pub(super) number: i64,
+    /// Its bots, seat 1 first.
+    pub(super) bots: Vec<String>,
+    /// The plan of the match, if the seed is published.
+    pub(super) planned: Option<Planned>,
+    /// The exported result.
+    pub(super) result: Option<MatchOutcome>,
+}
+
+/// What follows from the tournament file and the seed for one match.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Planned {
+    pub(super) seed: Seed,
+    /// The tournament's parameters, with the board and the chips of the match.
+    pub(super) params: Arc<Params>,
+    pub(super) clock: ClockRules,
+}
+
+/// The exported result of a match. Absent parts are not compared.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub(super) struct MatchOutcome {
+    pub(super) scores: Vec<Vec<i64>>,
+    #[serde(default)]
+    pub(super) forfeits: Option<Vec<Option<String>>>,
+    #[serde(default)]
+    pub(super) bad_answers: Vec<i64>,
+    #[serde(default)]
+    pub(super) transcript: Option<String>,
+}
+
+impl Expected {
+    /// The first difference in the first line of a record.
+    fn header_difference(&self, header: &Header) -> Option<String> {
+        let Self { number, bots, planned, .. } = self;
+        if let Some(Planned { seed, params, clock }) = planned {
+            if header.seed != *seed {
+                let found = header.seed;
+                return Some(format!(
+                    "match {number} has the seed {found}, the published seed gives {seed}"
+                ));
+            }
+            if let Some(difference) = params_difference(&header.params, params) {
+                return Some(format!("match {number} was played with {difference}"));
+            }
+            if header.clock != *clock {
+                let found = shown(&json(&header.clock));
+                let due = shown(&json(clock));
+                return Some(format!(
+                    "match {number} was played with the clock {found}, the tournament has {due}"
+                ));
+            }
+        }
+        let seated: Vec<_> = header.seats.iter().map(|seat| seat.bot.to_string()).collect();
+        let origin = if planned.is_some() { "the published seed" } else { MATCHES };
+        (seated != *bots).then(|| {
+            let (found, due) = (seated.join(", "), bots.join(", "));
+            format!("match {number} seats {found}, {origin} gives {due}")
+        })
+    }
+
+    /// The first difference between a verified record's result and the exported one.
+    fn result_difference(&self, verified: &Verified) -> Option<String> {
+        let standings = &verified.standings;
+        let Some(result) = &self.result else {
+            let due = self.planned.is_some();
+            return due.then(|| format!("match {}: {MATCHES} has no result of it", self.number));
+        };
+        let scores: Vec<_> = standings.iter().map(|seat| seat.score.0.clone()).collect();
+        let forfeits: Vec<_> = standings
+            .iter()
+            .map(|seat| seat.forfeit.map(|kind| kind.as_str().to_owned()))
+            .collect();
+        let bad_answers: Vec<_> =
+            standings.iter().map(|seat| i64::from(seat.bad_answers)).collect();
+        let transcript = verified.transcript.to_string();
+        let counted = Some(&result.bad_answers).filter(|counts| !counts.is_empty());
+        let unlike = unlike("scores", &scores, Some(&result.scores))
+            .or_else(|| unlike("forfeits", &forfeits, result.forfeits.as_ref()))
+            .or_else(|| unlike("bad answers", &bad_answers, counted))
+            .or_else(|| unlike("transcript", &transcript, result.transcript.as_ref()));
+        unlike.map(|difference| format!("match {}: {difference}", self.number))
+    }
+}
+
+/// The difference between a part of a result and the exported part.
+fn unlike<T: PartialEq + Debug>(what: &str, found: &T, exported: Option<&T>) -> Option<String> {
+    let exported = exported.filter(|exported| *exported != found)?;
+    Some(format!("its record gives the {what} {found:?}, {MATCHES} has {exported:?}"))
+}
+
+/// The first parameter that differs from the plan.
+fn params_difference(found: &Params, due: &Params) -> Option<String> {
+    if found == due {
+        return None;
+    }
+    if found.game() != due.game() {
+        return Some(format!("{}, the tournament plays {}", found.game(), due.game()));
+    }
+    let (found, due) = (json(found), json(due));
+    let mut keys = [&due, &found].into_iter().filter_map(Value::as_object).flat_map(Map::keys);
+    let Some(key) = keys.find(|key| found.get(*key) != due.get(*key)) else {
+        return Some("other parameters than the tournament and its plan give".to_owned());
+    };
+    let value = |params: &Value| params.get(key).map_or("nothing".to_owned(), shown);
+    Some(format!("{key} = {}, the tournament and its plan give {}", value(&found), value(&due)))
+}
+
+fn json(value: &impl serde::Serialize) -> Value {
+    serde_json::to_value(value).unwrap_or_default()
+}
+
+/// A value as text, shortened to fit a line.
+fn shown(value: &Value) -> String {
+    let text = value.to_string();
+    match text.char_indices().nth(MAX_VALUE) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
+    }
+}
+
+/// The expected contents of all records of exports.
+#[derive(Debug, Default)]
+pub(super) struct Expectations {
+    of_records: HashMap<PathBuf, Expected>,
+    /// The record folders of exports: they may contain only expected records.
+    folders: HashSet<PathBuf>,
+}
+
+impl Expectations {
+    /// Adds the matches of an export.
+    pub(super) fn add(&mut self, export: &Path, expected: Vec<Expected>) {
+        let paths = expected.into_iter().map(|one| (record_path(export, one.number), one));
+        self.of_records.extend(paths);
+        self.folders.insert(export.join(RECORDS));
+    }
+
+    /// The first difference in the first line of a record.
+    pub(super) fn header_difference(
+        &self,
+        games: &Games,
+        path: &Path,
+    ) -> io::Result<Option<String>> {
+        let Some(expected) = self.of_records.get(path) else {
+            let due = path.parent().is_some_and(|folder| self.folders.contains(folder));
+            return Ok(due.then(|| "the edition has no match of this number".to_owned()));
+        };
+        let mut first = String::new();
+        BufReader::new(File::open(path)?).take(MAX_HEADER).read_line(&mut first)?;
+        // The replay reports a malformed first line.
+        let header = Header::parse(games, &first).ok();
+        Ok(header.and_then(|header| expected.header_difference(&header)))
+    }
+
+    /// The first difference between a verified record's result and the exported one.
+    pub(super) fn result_difference(&self, path: &Path, verified: &Verified) -> Option<String> {
+        self.of_records.get(path)?.result_difference(verified)
+    }
+}

@@ -1,0 +1,150 @@
+//! A bot without a match: sends protocol lines and returns what a referee would receive, with the
+//! time and the bot's standard error.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use arbiter_games::{BotNameError, MatchState, Micros, Seat, Seed, TimeSpent};
+use arbiter_worker::bot::Bot;
+use arbiter_worker::fault::Fault;
+use arbiter_worker::match_runner::{BotState, Match};
+use arbiter_worker::sandbox::JailConfig;
+use arbiter_worker::seat::{GRACE, SeatDriver, SeatFailure, SeatUsage, StopSignal, TimedReply};
+
+use super::Session;
+use crate::play::bots::distinct;
+
+/// The seed of the match that supplies the bot's launch arguments.
+const SEED: &str = "console";
+
+/// The name of the opponents.
+const OPPONENT: &str = "opponent";
+
+/// A running bot without a match.
+pub(crate) struct Dialogue {
+    /// A match at its start, which knows the protocol.
+    game: Box<dyn MatchState>,
+    limit: Micros,
+    seat: Box<dyn SeatDriver>,
+    /// The standard error that was already returned.
+    seen_stderr: Vec<u8>,
+}
+
+impl std::fmt::Debug for Dialogue {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Dialogue").field("limit", &self.limit).finish_non_exhaustive()
+    }
+}
+
+/// A line and the bot's reply.
+#[derive(Clone, Debug)]
+pub(crate) struct Exchange {
+    /// The sent protocol unit.
+    pub(crate) sent: String,
+    /// The reply, or the forfeit in its place; none if no reply is due.
+    pub(crate) reply: Option<Result<String, SeatFailure>>,
+    /// The time of the reply.
+    pub(crate) spent: TimeSpent,
+    /// The standard error that arrived until the reply.
+    pub(crate) stderr: String,
+    /// How the bot exited, if it did.
+    pub(crate) exit: Option<String>,
+}
+
+impl Dialogue {
+    /// Starts a bot, or prepares to execute it.
+    pub(crate) fn open(
+        session: &Session,
+        bot: &Bot,
+        stop: &Arc<StopSignal>,
+    ) -> Result<Self, Fault> {
+        let failed = |error: String| Fault::new("cannot begin a dialogue", error);
+        let params = session.params(session.most_seats, true);
+        let params = params.map_err(|failure| failed(failure.message().to_owned()))?;
+        let mut names = vec![bot.name.clone()];
+        while names.len() < *params.seats().end() {
+            let name = OPPONENT.parse().map_err(|error: BotNameError| failed(error.to_string()))?;
+            let name = distinct(&name, |name| names.contains(name));
+            names.push(name.map_err(|error| failed(error.to_string()))?);
+        }
+        let (seed, clock) = (Seed::of_text(SEED), session.options.clock);
+        let game = params.start(&names, seed).map_err(|error| failed(error.to_string()))?;
+        let arguments = game.launch_arguments(Seat::from_index(0));
+        let jail = JailConfig::default();
+        let planned = Match { params, seed, clock, jail, entrants: Vec::new(), record: None };
+        let seat = planned.start_driver(
+            bot,
+            &BotState::Fresh,
+            &planned.jail,
+            arguments,
+            &session.host,
+            stop,
+        )?;
+        Ok(Self { game, limit: session.options.limit, seat, seen_stderr: Vec::new() })
+    }
+
+    /// Sends the bot a protocol unit and waits for the reply if one is due.
+    ///
+    /// # Errors
+    /// A fault if the infrastructure failed or the dialogue was stopped.
+    pub(crate) fn send(&mut self, unit: &str) -> Result<Exchange, Fault> {
+        let (reply, spent) = if self.game.view().is_farewell(unit) {
+            self.seat.notify(unit);
+            self.seat.close_input();
+            self.seat.wait_for_exit(Instant::now() + GRACE)?;
+            (None, TimeSpent::default())
+        } else {
+            let TimedReply { reply, spent } = self.seat.ask(unit, self.limit)?;
+            let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+            (Some(reply.map(text)), spent)
+        };
+        let stderr = self.stderr();
+        let exit = self.seat.exit().map(|exit| exit.to_string());
+        Ok(Exchange { sent: unit.to_owned(), reply, spent, stderr, exit })
+    }
+
+    /// The new standard error since the last call.
+    fn stderr(&mut self) -> String {
+        let now = self.seat.stderr();
+        let new = now.strip_prefix(self.seen_stderr.as_slice()).unwrap_or(now);
+        let new = String::from_utf8_lossy(new).into_owned();
+        self.seen_stderr = now.to_vec();
+        new
+    }
+
+    /// Ends the bot and returns its last output.
+    pub(crate) fn close(mut self) -> Result<Farewell, Fault> {
+        self.seat.close_input();
+        let parted = self.seat.wait_for_exit(Instant::now() + GRACE);
+        let exit = self.seat.exit().map(|exit| exit.to_string());
+        let seen = std::mem::take(&mut self.seen_stderr);
+        let closed = self.seat.close();
+        parted?;
+        let remains = closed?;
+        let new = remains.stderr.strip_prefix(seen.as_slice()).unwrap_or(&remains.stderr);
+        let stderr = String::from_utf8_lossy(new).into_owned();
+        Ok(Farewell { exit, stderr, remains })
+    }
+
+    /// Kills the bot.
+    pub(crate) fn kill(mut self) -> Result<(), Fault> {
+        self.seat.dismiss();
+        self.seat.close().map(drop)
+    }
+}
+
+/// How a bot ended.
+#[derive(Debug)]
+pub(crate) struct Farewell {
+    /// How its program ended, if it had one and that ended by itself.
+    pub(crate) exit: Option<String>,
+    /// What it wrote to its standard error since the last answer.
+    pub(crate) stderr: String,
+    /// What it left.
+    pub(crate) remains: SeatUsage,
+}
+
+/// The protocol unit that is typed as one line: `\n` stands for the end of a line within it.
+pub(crate) fn unit(line: &str) -> String {
+    line.trim_end_matches(['\r', '\n']).replace("\\n", "\n")
+}

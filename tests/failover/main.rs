@@ -1,0 +1,175 @@
+//! Several coordinators of one database, and what operators do while a tournament is being played:
+//! the leader is killed or stopped, everything is restarted one after another, the database moves
+//! elsewhere. Each time the tournaments come to the same end as one that nothing happened to, byte
+//! for byte.
+//!
+//! What is played, and how it is looked at, is the golden tournament's.
+
+#![allow(dead_code, reason = "the golden tournament uses more of it")]
+#![expect(clippy::unwrap_used, reason = "a test that fails is what unwrap is for")]
+
+#[path = "../golden/database_checks.rs"]
+mod database_checks;
+#[path = "../golden/deployment.rs"]
+mod deployment;
+#[path = "../golden/leftovers.rs"]
+mod leftovers;
+#[path = "../golden/playthrough.rs"]
+mod playthrough;
+#[path = "../support/mod.rs"]
+mod support;
+#[path = "../golden/tournaments.rs"]
+mod tournaments;
+
+use std::path::Path;
+use std::process::Command;
+use std::sync::OnceLock;
+
+use arbiter_coordinator::postgres::Durability;
+use deployment::{Deployment, new_tokens};
+use playthrough::{Ending, finish, play};
+use rustix::process::Signal;
+use support::service::{Database, Service, done, wait_until};
+use tempfile::TempDir;
+use tournaments::{Size, TestTournament};
+
+/// Matches with results so far.
+const PLAYED: &str = "SELECT count(*) FROM results";
+/// Sessions that hold the lock of the leader.
+const LEADERS: &str = "
+    SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted AND database =
+        (SELECT oid FROM pg_database WHERE datname = current_database())";
+
+/// What is played, and how it ends if nothing happens.
+struct Calm {
+    contests: Vec<TestTournament>,
+    ending: Ending,
+    _folder: TempDir,
+}
+
+/// Plays undisturbed, once for all tests.
+fn calm() -> &'static Calm {
+    static CALM: OnceLock<Calm> = OnceLock::new();
+    CALM.get_or_init(|| {
+        let folder = tempfile::tempdir().unwrap();
+        let contests = tournaments::all(Size::Small, folder.path());
+        let ending = play(&contests, &mut Deployment::open(1, 1, "10min"), None);
+        Calm { contests, ending, _folder: folder }
+    })
+}
+
+/// Opens a deployment with several coordinators, in a database that survives its end.
+fn several(coordinators: usize, workers: usize, lease: &'static str) -> Deployment {
+    let database = Database::start(Durability::Synced);
+    let tokens = new_tokens(&database);
+    Deployment::open_in(database, tokens, coordinators, workers, 2, lease)
+}
+
+/// Waits until so many more matches were played, while some are being played.
+fn wait_for_matches(deployment: &mut Deployment, more: i64) {
+    let due = deployment.checks.number(PLAYED) + more;
+    wait_until("more is played", || {
+        let leased = "SELECT count(*) FROM lots WHERE state = 'leased'";
+        let running = "SELECT count(*) FROM editions WHERE ended_at IS NULL";
+        assert!(deployment.checks.number(running) > 0, "all is over already");
+        deployment.checks.number(PLAYED) >= due && deployment.checks.number(leased) > 0
+    });
+}
+
+/// Waits until one of the coordinators leads that `may`.
+fn wait_for_leader(deployment: &Deployment, may: impl Fn(usize) -> bool) -> usize {
+    let mut found = None;
+    wait_until("a coordinator leads", || {
+        assert!(deployment.checks.number(LEADERS) <= 1, "two hold one lock");
+        found = (0..deployment.coordinators.len())
+            .find(|number| may(*number) && deployment.leads(*number));
+        found.is_some()
+    });
+    found.unwrap()
+}
+
+#[test]
+fn the_leader_is_killed_and_stopped_and_nobody_notices() {
+    let calm = calm();
+    let mut deployment = several(3, 3, "5s");
+    let mut disturb = |deployment: &mut Deployment| {
+        let killed = wait_for_leader(deployment, |_| true);
+        wait_for_matches(deployment, 2);
+        deployment.coordinators[killed].kill();
+        let stopped = wait_for_leader(deployment, |number| number != killed);
+        deployment.revive_coordinator(killed);
+        wait_for_matches(deployment, 2);
+        deployment.coordinators[stopped].signal(Signal::STOP);
+        wait_for_leader(deployment, |number| number != stopped);
+        wait_for_matches(deployment, 2);
+        deployment.coordinators[stopped].signal(Signal::CONT);
+        // It finds out that it is none any more, and the other one stays it.
+        deployment.coordinators[stopped].hear("lost leadership");
+        wait_for_leader(deployment, |number| number != stopped);
+    };
+    let ending = play(&calm.contests, &mut deployment, Some(&mut disturb));
+    calm.ending.expect_same(&ending);
+}
+
+#[test]
+fn everything_is_restarted_one_after_another() {
+    let calm = calm();
+    let mut deployment = several(2, 2, "60s");
+    let mut disturb = |deployment: &mut Deployment| {
+        wait_for_leader(deployment, |_| true);
+        wait_for_matches(deployment, 1);
+        for number in 0..2 {
+            deployment.replace_coordinator(number);
+            wait_for_matches(deployment, 1);
+        }
+        for number in 0..2 {
+            deployment.replace_worker(number);
+            wait_for_matches(deployment, 1);
+        }
+    };
+    let ending = play(&calm.contests, &mut deployment, Some(&mut disturb));
+    calm.ending.expect_same(&ending);
+    let (_, faults) = ending.disturbances;
+    assert_eq!(faults, 0, "whatever is restarted in order costs nobody a fault");
+}
+
+#[test]
+fn a_backup_from_the_middle_comes_to_the_same_end_elsewhere() {
+    let calm = calm();
+    let folder = tempfile::tempdir().unwrap();
+    let dump = folder.path().join("arbiter.dump");
+    let mut former = several(1, 2, "10min");
+    for contest in &calm.contests {
+        former.create(contest);
+    }
+    let _watchers: Vec<_> = calm.contests.iter().map(|contest| former.start(contest)).collect();
+    wait_for_matches(&mut former, 3);
+    operate("backup", &dump, &former.database);
+    wait_for_matches(&mut former, 1);
+    let played = former.checks.number(PLAYED);
+    let tokens = former.tokens();
+    former.close();
+
+    let database = Database::start(Durability::Synced);
+    operate("restore", &dump, &database);
+    let mut deployment = Deployment::open_in(database, tokens, 2, 2, 2, "10min");
+    let restored = deployment.checks.number(PLAYED);
+    assert!((3..played).contains(&restored), "{restored} of {played} matches were in the backup");
+    let watch = |contest: &TestTournament| {
+        let log = deployment.path(&format!("watch-{}", contest.name));
+        let mut watching = deployment.command(&format!("tournament watch {}", contest.name));
+        Service::start(&mut watching, &log)
+    };
+    let mut watchers: Vec<_> = calm.contests.iter().map(watch).collect();
+    let ending = finish(&calm.contests, &mut deployment, &mut watchers);
+    calm.ending.expect_same(&ending);
+}
+
+/// Runs one of the scripts that operators have.
+#[expect(clippy::disallowed_methods, reason = "a script is started as operators do")]
+fn operate(script: &str, dump: &Path, database: &Database) {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/postgres").join(script);
+    let mut command = Command::new(script);
+    command.arg(dump).env("ARBITER_DATABASE_URL", database.url());
+    done(&command.output().unwrap());
+}

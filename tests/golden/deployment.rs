@@ -1,0 +1,316 @@
+//! Where tournaments are played: a Postgres, coordinators and workers, each a process of its own.
+
+#![allow(dead_code, reason = "each test binary uses its own part of this module")]
+
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use arbiter_coordinator::postgres::Durability;
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+
+use crate::database_checks::DatabaseChecks;
+use crate::support::service::{Database, Service, done, free_address, wait_until};
+use crate::support::{arbiter, files};
+use crate::tournaments::TestTournament;
+
+/// A deployment with everything in it. Of Postgres what is committed survives its end.
+pub(crate) struct Deployment {
+    pub(crate) database: Database,
+    pub(crate) checks: DatabaseChecks,
+    pub(crate) workers: Vec<Service>,
+    pub(crate) coordinators: Vec<Service>,
+    /// Where each of them is called.
+    addresses: Vec<SocketAddr>,
+    /// Where each of them has its pages.
+    pages: Vec<SocketAddr>,
+    lease: &'static str,
+    /// Where records are kept, if not in the database.
+    records: Option<PathBuf>,
+    admin: String,
+    /// The token of workers.
+    pass: String,
+    slots: usize,
+    /// The process ids that workers had.
+    pub(crate) pids: Vec<i32>,
+    directory: TempDir,
+}
+
+/// Tokens of an administrator and of workers.
+pub(crate) fn new_tokens(database: &Database) -> [String; 2] {
+    ["admin", "worker"].map(|role| database.token(role))
+}
+
+impl Deployment {
+    /// Opens a deployment with so many workers of so many slots each, and leases that hold so long. Where
+    /// there are several workers, records are kept outside of the database.
+    pub(crate) fn open(workers: usize, slots: usize, lease: &'static str) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let records = (workers > 1).then(|| directory.path().join("records"));
+        let database = Database::start(Durability::Synced);
+        let tokens = new_tokens(&database);
+        Self::fill(directory, database, tokens, records, 1, workers, slots, lease)
+    }
+
+    /// The same with so many coordinators, and with a database in which something may be already:
+    /// these tokens of an administrator and of workers.
+    pub(crate) fn open_in(
+        database: Database,
+        tokens: [String; 2],
+        coordinators: usize,
+        workers: usize,
+        slots: usize,
+        lease: &'static str,
+    ) -> Self {
+        Self::fill(
+            tempfile::tempdir().unwrap(),
+            database,
+            tokens,
+            None,
+            coordinators,
+            workers,
+            slots,
+            lease,
+        )
+    }
+
+    /// The tokens that let in its administrator and its workers.
+    pub(crate) fn tokens(&self) -> [String; 2] {
+        [self.admin.clone(), self.pass.clone()]
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "what makes up a deployment")]
+    fn fill(
+        directory: TempDir,
+        database: Database,
+        [admin, pass]: [String; 2],
+        records: Option<PathBuf>,
+        coordinators: usize,
+        workers: usize,
+        slots: usize,
+        lease: &'static str,
+    ) -> Self {
+        let checks = DatabaseChecks::new(&database);
+        let addresses = || (0..coordinators).map(|_| free_address()).collect();
+        let mut deployment = Self {
+            coordinators: Vec::new(),
+            addresses: addresses(),
+            pages: addresses(),
+            database,
+            checks,
+            workers: Vec::new(),
+            lease,
+            records,
+            admin,
+            pass,
+            slots,
+            pids: Vec::new(),
+            directory,
+        };
+        for number in 0..coordinators {
+            let mut coordinator = deployment.start_coordinator(number);
+            coordinator.hear("serving");
+            deployment.coordinators.push(coordinator);
+        }
+        for number in 0..workers {
+            let worker = deployment.start_worker(number);
+            deployment.workers.push(worker);
+        }
+        deployment
+    }
+
+    /// A place for files of a test.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    /// Where a worker keeps its reports.
+    pub(crate) fn spool(&self, number: usize) -> PathBuf {
+        self.path(&format!("spool-{number}"))
+    }
+
+    /// Where a worker's programs put what they need for a while.
+    pub(crate) fn scratch(&self, number: usize) -> PathBuf {
+        self.path(&format!("scratch-{number}"))
+    }
+
+    fn start_worker(&mut self, number: usize) -> Service {
+        std::fs::create_dir_all(self.scratch(number)).unwrap();
+        let mut command = arbiter();
+        command
+            .arg("worker")
+            .args(["--coordinator", &self.servers(number), "--slots", &self.slots.to_string()])
+            .args(["--name", &format!("worker-{number}"), "--spool"])
+            .arg(self.spool(number))
+            .env("ARBITER_TOKEN", &self.pass)
+            .env("TMPDIR", self.scratch(number));
+        let worker = Service::start(&mut command, &self.path(&format!("worker-{number}.log")));
+        self.pids.push(worker.pid());
+        worker
+    }
+
+    /// A coordinator that never gives a match up.
+    fn start_coordinator(&self, number: usize) -> Service {
+        let mut command = self.database.coordinator(self.addresses[number]);
+        command.args(["--lease", self.lease, "--faults", "1000"]);
+        command.args(["--http", &self.pages[number].to_string()]);
+        if let Some(directory) = &self.records {
+            command.args(["--records", &format!("file://{}", directory.display())]);
+        }
+        let log = if number == 0 { "log".to_owned() } else { format!("log-{number}") };
+        Service::start(&mut command, &self.path(&log))
+    }
+
+    /// All coordinators, as a worker is told of them: each begins with another one.
+    fn servers(&self, first: usize) -> String {
+        let mut servers: Vec<_> = self.addresses.iter().map(|at| format!("http://{at}")).collect();
+        servers.rotate_left(first % self.addresses.len());
+        servers.join(",")
+    }
+
+    /// A command of the administrator's.
+    pub(crate) fn command(&self, words: &str) -> Command {
+        let mut command = arbiter();
+        command.args(words.split(' ')).env("ARBITER_SERVER", self.servers(0));
+        command.env("ARBITER_TOKEN", &self.admin);
+        command
+    }
+
+    /// What a command prints that must end well.
+    pub(crate) fn tell(&self, words: &str) -> String {
+        done(&self.command(words).output().unwrap())
+    }
+
+    /// Makes a tournament, with all its bots.
+    pub(crate) fn create(&self, contest: &TestTournament) {
+        let TestTournament { name, file, bots } = contest;
+        done(&self.command("tournament create").arg(file).output().unwrap());
+        for (path, called) in bots {
+            let mut submit = self.command(&format!("submit {name} --house --name {called}"));
+            done(&submit.arg(path).output().unwrap());
+        }
+    }
+
+    /// Starts a tournament, and somebody who watches it.
+    pub(crate) fn start(&self, contest: &TestTournament) -> Service {
+        let TestTournament { name, .. } = contest;
+        self.tell(&format!("tournament start {name}"));
+        let log = self.path(&format!("watch-{name}"));
+        let mut watcher =
+            Service::start(&mut self.command(&format!("tournament watch {name}")), &log);
+        watcher.hear("edition 1");
+        watcher
+    }
+
+    /// Kills a worker, and starts it again.
+    pub(crate) fn kill_worker(&mut self, number: usize) {
+        self.workers[number].kill();
+        self.workers[number] = self.start_worker(number);
+    }
+
+    /// Stops a worker in order, and starts it again.
+    pub(crate) fn replace_worker(&mut self, number: usize) {
+        assert_eq!(self.workers[number].stop(), Some(0), "{}", self.workers[number].said());
+        self.workers[number] = self.start_worker(number);
+    }
+
+    /// Kills the coordinator.
+    pub(crate) fn kill_coordinator(&mut self) {
+        self.coordinators[0].kill();
+    }
+
+    /// Starts it again.
+    pub(crate) fn restart_coordinator(&mut self) {
+        self.revive_coordinator(0);
+    }
+
+    /// Starts a coordinator again that has ended.
+    pub(crate) fn revive_coordinator(&mut self, number: usize) {
+        self.coordinators[number] = self.start_coordinator(number);
+    }
+
+    /// Stops a coordinator in order, starts it again, and waits until it serves.
+    pub(crate) fn replace_coordinator(&mut self, number: usize) {
+        let coordinator = &mut self.coordinators[number];
+        assert_eq!(coordinator.stop(), Some(0), "{}", coordinator.said());
+        self.revive_coordinator(number);
+        let address = self.addresses[number];
+        wait_until("the coordinator serves", || TcpStream::connect(address).is_ok());
+    }
+
+    /// Which of the coordinators says that it leads; nobody if it does not answer in time.
+    pub(crate) fn leads(&self, number: usize) -> bool {
+        ask(self.pages[number], "/readyz").is_ok_and(|answer| answer.ends_with("\nleader\n"))
+    }
+
+    /// Waits until it serves: clients that ask earlier are refused.
+    pub(crate) fn expect_serving(&self) {
+        let address = self.addresses[0];
+        wait_until("the coordinator serves", || TcpStream::connect(address).is_ok());
+    }
+
+    /// Kills the server of the database.
+    pub(crate) fn kill_postgres(&mut self) {
+        let pid = Pid::from_raw(self.database.postgres.pid()).unwrap();
+        kill_process(pid, Signal::KILL).unwrap();
+    }
+
+    /// Starts it again.
+    pub(crate) fn restart_postgres(&mut self) {
+        wait_until("a killed Postgres is gone", || {
+            self.database.postgres.restart_if_ended().unwrap()
+        });
+    }
+
+    /// Expects that everything runs that should.
+    pub(crate) fn expect_alive(&mut self) {
+        for service in self.coordinators.iter_mut().chain(&mut self.workers) {
+            if let Some(status) = service.ended() {
+                panic!("a service ended by itself ({status}): {}", service.said());
+            }
+        }
+    }
+
+    /// Asks all services to end, workers first; they must end well.
+    pub(crate) fn close(&mut self) {
+        for worker in &self.workers {
+            worker.signal(Signal::TERM);
+        }
+        for worker in &mut self.workers {
+            assert_eq!(worker.wait(), Some(0), "{}", worker.said());
+        }
+        for coordinator in &mut self.coordinators {
+            assert_eq!(coordinator.stop(), Some(0), "{}", coordinator.said());
+        }
+    }
+
+    /// The ends of all logs, for whoever looks for a cause.
+    pub(crate) fn last_words(&self) -> String {
+        let files = files(self.directory.path());
+        let logs = files.iter().filter(|path| path.is_file());
+        logs.map(|path| last_lines(path)).collect()
+    }
+}
+
+/// What a page answers.
+fn ask(pages: SocketAddr, path: &str) -> std::io::Result<String> {
+    const PATIENCE: Duration = Duration::from_secs(1);
+    let mut stream = TcpStream::connect_timeout(&pages, PATIENCE)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: {pages}\r\nConnection: close\r\n\r\n")?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    Ok(answer)
+}
+
+/// The last lines of a file.
+fn last_lines(path: &Path) -> String {
+    const LINES: usize = 30;
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    let lines: Vec<_> = text.lines().collect();
+    let last = lines[lines.len().saturating_sub(LINES)..].join("\n");
+    format!("--- {}\n{last}\n", path.display())
+}

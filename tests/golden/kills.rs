@@ -1,0 +1,106 @@
+//! Kills, at random moments and of random victims, repeatable but for what the machine does.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use arbiter_games::{Dice, Seed};
+
+use crate::deployment::Deployment;
+
+/// Between two looks at how far the tournaments are.
+const LOOK: Duration = Duration::from_millis(50);
+/// The longest calm: then somebody is killed although nothing was counted.
+const CALM: Duration = Duration::from_secs(10);
+/// One in so many blows hits two at once.
+const DOUBLE: u32 = 4;
+
+/// Who can be killed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Victim {
+    Worker,
+    Coordinator,
+    Postgres,
+}
+
+/// Kills that are still to come.
+pub(crate) struct Kills {
+    dice: Dice,
+    left: usize,
+    /// Who is to be killed next, the next one last: all kinds equally often.
+    deck: Vec<Victim>,
+}
+
+impl Kills {
+    pub(crate) fn new(seed: &str, kills: usize) -> Self {
+        Self { dice: Seed::of_text(seed).dice(0), left: kills, deck: Vec::new() }
+    }
+
+    /// Rages until nobody is left to be killed, which must be before the tournaments are over.
+    pub(crate) fn rage(&mut self, deployment: &mut Deployment) {
+        let began = Instant::now();
+        while self.left > 0 {
+            let done = self.wait(deployment);
+            let mut victims = vec![self.draw()];
+            if self.left > 1 && self.dice.below(DOUBLE) == 0 {
+                let other = self.draw();
+                if victims.contains(&other) { self.deck.push(other) } else { victims.push(other) }
+            }
+            eprintln!("{:6.1} s, {done} matches: {victims:?}", began.elapsed().as_secs_f64());
+            self.strike(deployment, &victims);
+            self.left -= victims.len();
+        }
+    }
+
+    /// Waits for the moment of the next blow, and gives how many matches have results.
+    fn wait(&mut self, deployment: &mut Deployment) -> i64 {
+        let results =
+            |deployment: &Deployment| deployment.checks.number("SELECT count(*) FROM results");
+        // Blows are spread over what is left, some earlier and some later, but none at the very end:
+        // all might be over before it is seen that the moment has come.
+        let planned = deployment.checks.number("SELECT sum(matches)::bigint FROM editions");
+        let begin = results(deployment);
+        let rest = usize::try_from(planned - begin).unwrap();
+        let after = self.dice.index(2 * rest / (self.left + 1) + 1).min(rest * 3 / 4);
+        let due = begin + i64::try_from(after).unwrap();
+        let since = Instant::now();
+        loop {
+            deployment.expect_alive();
+            let running =
+                deployment.checks.number("SELECT count(*) FROM editions WHERE ended_at IS NULL");
+            assert!(running > 0, "all is over, and {} are still to be killed", self.left);
+            let done = results(deployment);
+            let playing =
+                deployment.checks.number("SELECT count(*) FROM lots WHERE state = 'leased'");
+            if (done >= due && playing > 0) || since.elapsed() > CALM {
+                return done;
+            }
+            thread::sleep(LOOK);
+        }
+    }
+
+    /// The next victim.
+    fn draw(&mut self) -> Victim {
+        if self.deck.is_empty() {
+            self.deck = vec![Victim::Worker, Victim::Coordinator, Victim::Postgres];
+            self.dice.shuffle(&mut self.deck);
+        }
+        self.deck.pop().expect("it was filled")
+    }
+
+    /// Kills them all, and then starts them again.
+    fn strike(&mut self, deployment: &mut Deployment, victims: &[Victim]) {
+        for victim in victims {
+            match victim {
+                Victim::Postgres => deployment.kill_postgres(),
+                Victim::Coordinator => deployment.kill_coordinator(),
+                Victim::Worker => deployment.kill_worker(self.dice.index(deployment.workers.len())),
+            }
+        }
+        if victims.contains(&Victim::Postgres) {
+            deployment.restart_postgres();
+        }
+        if victims.contains(&Victim::Coordinator) {
+            deployment.restart_coordinator();
+        }
+    }
+}

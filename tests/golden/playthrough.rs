@@ -1,0 +1,137 @@
+//! How tournaments are played to their end, and what they came to.
+
+use std::fs;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::deployment::Deployment;
+use crate::support::service::{Service, done};
+use crate::tournaments::TestTournament;
+use crate::{leftovers, support};
+
+/// How long nothing may be counted: longer than any match takes.
+const STUCK: Duration = Duration::from_secs(600);
+/// Between two looks at how far everything is.
+const LOOK: Duration = Duration::from_millis(100);
+/// What tournaments came to.
+pub(crate) struct Ending {
+    /// Files of exports by their names, with the tournaments'.
+    exports: Vec<(String, Vec<u8>)>,
+    /// What bots left in which matches.
+    files: Vec<String>,
+    /// Lots that were leased more than once, and faults.
+    pub(crate) disturbances: (i64, i64),
+}
+
+impl Ending {
+    /// Expects that another one is the same, byte for byte.
+    pub(crate) fn expect_same(&self, other: &Self) {
+        let names = |ending: &Self| -> Vec<_> {
+            ending.exports.iter().map(|(name, _)| name.clone()).collect()
+        };
+        assert_eq!(names(self), names(other));
+        for ((name, calm), (_, stormy)) in self.exports.iter().zip(&other.exports) {
+            let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+            assert!(calm == stormy, "{name}:\n{}\n{}", text(calm), text(stormy));
+        }
+        assert!(!self.files.is_empty(), "the elephant leaves a file in each match");
+        assert_eq!(self.files, other.files);
+    }
+}
+
+/// Plays tournaments to their end, tells of it, and shows what the services said if it fails.
+pub(crate) fn play(
+    contests: &[TestTournament],
+    deployment: &mut Deployment,
+    disturb: Option<&mut dyn FnMut(&mut Deployment)>,
+) -> Ending {
+    let played = catch_unwind(AssertUnwindSafe(|| play_all(contests, deployment, disturb)));
+    played.unwrap_or_else(|panic| {
+        eprintln!("{}", deployment.last_words());
+        resume_unwind(panic)
+    })
+}
+
+fn play_all(
+    contests: &[TestTournament],
+    deployment: &mut Deployment,
+    disturb: Option<&mut dyn FnMut(&mut Deployment)>,
+) -> Ending {
+    for contest in contests {
+        deployment.create(contest);
+    }
+    let mut watchers: Vec<_> = contests.iter().map(|contest| deployment.start(contest)).collect();
+    let calm = disturb.is_none();
+    if let Some(disturb) = disturb {
+        disturb(deployment);
+    }
+    let ending = finish(contests, deployment, &mut watchers);
+    if calm {
+        assert_eq!(ending.disturbances, (0, 0), "nothing happened");
+    }
+    ending
+}
+
+/// Waits for the end of tournaments that are being played, and looks at everything.
+pub(crate) fn finish(
+    contests: &[TestTournament],
+    deployment: &mut Deployment,
+    watchers: &mut [Service],
+) -> Ending {
+    let began = Instant::now();
+    wait_for_all(deployment, watchers);
+    for watcher in watchers {
+        assert_eq!(watcher.wait(), Some(0), "{}", watcher.said());
+    }
+    deployment.checks.expect_exact();
+    let matches = deployment.checks.number("SELECT count(*) FROM results");
+    let again = deployment.checks.number("SELECT count(*) FROM lots WHERE attempt > 1");
+    let faults = deployment.checks.number("SELECT count(*) FROM faults");
+    eprintln!(
+        "{} workers: {matches} matches in {:.1} s, {again} of them leased again, {faults} faults",
+        deployment.workers.len(),
+        began.elapsed().as_secs_f64()
+    );
+    let exports = contests.iter().flat_map(|contest| export(deployment, contest)).collect();
+    deployment.close();
+    leftovers::expect_no_traces(deployment);
+    Ending { exports, files: deployment.checks.files(), disturbances: (again, faults) }
+}
+
+/// Waits until all watchers have ended. However long that takes, it must go on.
+fn wait_for_all(deployment: &mut Deployment, watchers: &mut [Service]) {
+    let (mut counted, mut since) = (0, Instant::now());
+    while watchers.iter_mut().any(|watcher| watcher.ended().is_none()) {
+        deployment.expect_alive();
+        let now =
+            deployment.checks.number("SELECT coalesce(sum(counted), 0)::bigint FROM progress");
+        if now > counted {
+            (counted, since) = (now, Instant::now());
+        }
+        assert!(since.elapsed() < STUCK, "nothing was counted after {counted} matches");
+        thread::sleep(LOOK);
+    }
+}
+
+/// The files of a tournament's export without records, which must be right too.
+fn export(deployment: &Deployment, contest: &TestTournament) -> Vec<(String, Vec<u8>)> {
+    let to = deployment.path(&format!("export-{}", contest.name));
+    deployment.tell(&format!("tournament check {}", contest.name));
+    let mut export =
+        deployment.command(&format!("tournament export {} --records --out", contest.name));
+    let told = done(&export.arg(&to).output().unwrap());
+    let records = to.join("records");
+    let written = support::files(&records).len();
+    assert!(told.contains(&format!("with {written} matches")), "{told}");
+    support::succeed(&["verify", records.to_str().unwrap()]);
+    let read = |path: &Path| {
+        let name = path.file_name().unwrap().to_str().unwrap();
+        (format!("{} of {}", name, contest.name), fs::read(path).unwrap())
+    };
+    let files = support::files(&to);
+    let files: Vec<_> = files.iter().filter(|path| path.is_file()).map(|path| read(path)).collect();
+    assert_eq!(files.len(), 3, "settings, leaderboard and matches");
+    files
+}

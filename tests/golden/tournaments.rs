@@ -1,0 +1,107 @@
+//! What is played: tournaments of bots that read no clock, with so much time that no machine is too
+//! slow for them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Lets a bot take as long as it takes.
+const CLOCK: &str = "[clock]\nstartup = \"10h\"\n";
+
+/// How much is played.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Size {
+    /// Two games: one whose matches hand files on, one whose rounds follow from results.
+    Small,
+    /// All five.
+    Long,
+}
+
+/// A tournament.
+pub(crate) struct TestTournament {
+    pub(crate) name: &'static str,
+    /// The tournament file.
+    pub(crate) file: PathBuf,
+    /// The bots, each under a name of its own.
+    pub(crate) bots: Vec<(PathBuf, String)>,
+}
+
+impl TestTournament {
+    /// A tournament between bots of `folder`, the second of each kind called `NAME-2` and so on.
+    fn new(at: &Path, name: &'static str, file: &str, kinds: &[(PathBuf, usize)]) -> Self {
+        let path = at.join(format!("{name}.toml"));
+        let text =
+            format!("name = \"{name}\"\ngame = \"{name}\"\nseed = \"golden\"\n{file}{CLOCK}");
+        fs::write(&path, text).unwrap();
+        let twins = kinds.iter().flat_map(|(bot, twins)| {
+            let kind = bot.file_name().unwrap().to_str().unwrap();
+            (1..=*twins).map(move |twin| (bot.clone(), format!("{kind}-{twin}")))
+        });
+        Self { name, file: path, bots: twins.collect() }
+    }
+}
+
+/// Shipped bots, so many of each.
+fn shipped(game: &str, kinds: &[&str], twins: usize) -> Vec<(PathBuf, usize)> {
+    let bots = Path::new(env!("CARGO_MANIFEST_DIR")).join("bots").join(game);
+    kinds.iter().map(|kind| (bots.join(kind), twins)).collect()
+}
+
+/// The bot that remembers.
+fn elephant(at: &Path) -> PathBuf {
+    let directory = at.join("elephant");
+    fs::create_dir(&directory).unwrap();
+    let center = concat!(env!("CARGO_MANIFEST_DIR"), "/bots/gomoku/center/bot.py");
+    fs::copy(center, directory.join("bot.py")).unwrap();
+    fs::write(directory.join("elephant.py"), include_str!("elephant.py")).unwrap();
+    let manifest = "name = \"elephant\"\nrun = [\"python3\", \"-B\", \"elephant.py\"]\n";
+    fs::write(directory.join("bot.toml"), manifest).unwrap();
+    directory
+}
+
+/// The tournaments, their files and own bots written to `at`.
+pub(crate) fn all(size: Size, at: &Path) -> Vec<TestTournament> {
+    let long = size == Size::Long;
+    let mut gomoku = shipped("gomoku", &["shapes", "center"], 1);
+    gomoku.push((elephant(at), if long { 3 } else { 2 }));
+    let gomoku = TestTournament::new(
+        at,
+        "gomoku",
+        "state = \"tournament\"\n[params]\nmove_limit = \"10h\"\n\
+         [schedule]\nkind = \"round_robin\"\nsides = \"both\"\n",
+        &gomoku,
+    );
+    let episodes = if long { 6 } else { 3 };
+    let blackjack = TestTournament::new(
+        at,
+        "blackjack",
+        &format!(
+            "[params]\nmove_limit = \"10h\"\nhands = 3\n\
+             [schedule]\nkind = \"episodes\"\nepisodes = {episodes}\n"
+        ),
+        &shipped("blackjack", &["basic", "lim17"], 3),
+    );
+    if !long {
+        return vec![gomoku, blackjack];
+    }
+    let wojna = TestTournament::new(
+        at,
+        "wojna",
+        "[params]\ndeals = 2\nclock = \"36000000/1000/36000000/100\"\n\
+         [schedule]\nkind = \"foursomes\"\n",
+        &shipped("wojna", &["house", "threshold", "miser", "caller"], 2),
+    );
+    let bitwa = TestTournament::new(
+        at,
+        "bitwa",
+        "[params]\nbank = \"10h\"\n\
+         [schedule]\nkind = \"round_robin\"\nsides = \"random\"\nboards = [\"pole\", \"drobnica\"]\n",
+        &shipped("bitwa", &["house", "phalanx", "rush"], 2),
+    );
+    let tricks = TestTournament::new(
+        at,
+        "tricks",
+        "[params]\nmove_limit = \"10h\"\n[schedule]\nkind = \"round_robin\"\nlegs = 2\n",
+        &shipped("tricks", &["house", "counter", "lowest"], 2),
+    );
+    vec![gomoku, blackjack, wojna, bitwa, tricks]
+}

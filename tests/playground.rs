@@ -1,0 +1,575 @@
+//! `arbiter try`: people play whole matches against bots in a browser, watch them, and talk to them.
+
+#![expect(clippy::unwrap_used, reason = "a test that fails is what unwrap is for")]
+
+#[path = "web/browser.rs"]
+#[expect(dead_code, reason = "this test uses its own part of the browser")]
+mod browser;
+mod support;
+
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+
+use browser::{Answer, Browser, rows};
+use rustix::process::Signal;
+use serde_json::Value;
+use support::machine::descendants;
+use support::service::{Service, wait_until};
+use support::{Bots, arbiter, files, run, succeed};
+
+/// A running `arbiter try`.
+struct Table {
+    running: Service,
+    browser: Browser,
+    /// The path of its pages, with the secret and slashes around it.
+    root: String,
+    directory: tempfile::TempDir,
+}
+
+impl Table {
+    fn open(game: &str, arguments: &[&str]) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        fs::create_dir(directory.path().join("tmp")).unwrap();
+        let mut command = arbiter();
+        command.args(["try", game]).args(arguments);
+        command.arg("--record").arg(directory.path().join("records"));
+        command.env("TMPDIR", directory.path().join("tmp"));
+        let mut running = Service::start(&mut command, &directory.path().join("log"));
+        running.hear("open this address");
+        let said = running.said();
+        let address = said.split("http://").nth(1).unwrap().split_whitespace().next().unwrap();
+        let (host, path) = address.split_once('/').unwrap();
+        let browser = Browser::new(host.parse().unwrap());
+        Self { running, browser, root: format!("/{path}"), directory }
+    }
+
+    fn path(&self, page: &str) -> String {
+        format!("{}{page}", self.root)
+    }
+
+    fn page(&self, page: &str) -> String {
+        self.browser.page(&self.path(page))
+    }
+
+    fn post(&self, page: &str, form: &str) -> Answer {
+        self.browser.post(&self.path(page), form, &[])
+    }
+
+    /// Sends a form that is taken.
+    fn done(&self, page: &str, form: &str) {
+        let answer = self.post(page, form);
+        assert_eq!(answer.status, 303, "{form}: {}", answer.body);
+    }
+
+    /// The page of seat 1, when it is to move or the match is over.
+    fn turn(&self) -> String {
+        let mut page = String::new();
+        wait_until("a turn, or the end", || {
+            page = self.page("?seat=1");
+            due(&page).is_some() || is_over(&page)
+        });
+        page
+    }
+
+    /// Plays the match to its end, by a form for each page; the first page with a move, and the
+    /// last page.
+    fn play(&self, mut form: impl FnMut(&str) -> String) -> (String, String) {
+        let first = self.turn();
+        let mut page = first.clone();
+        while !is_over(&page) {
+            let turn = due(&page).unwrap();
+            self.done("play", &format!("seat=1&turn={turn}&{}", form(&page)));
+            page = self.turn();
+        }
+        (first, page)
+    }
+
+    fn records(&self) -> PathBuf {
+        self.directory.path().join("records")
+    }
+
+    /// Ends the program, which leaves nothing.
+    fn close(mut self) {
+        let children = descendants(self.running.pid());
+        self.running.signal(Signal::INT);
+        assert_eq!(self.running.wait(), Some(0), "{}", self.running.said());
+        // The last of them end by themselves, as soon as they see that the program has.
+        wait_until("no process is left", || {
+            let stat = |child| fs::read_to_string(format!("/proc/{child}/stat"));
+            children.iter().all(|child| stat(child).map_or(true, |stat| stat.contains(") Z ")))
+        });
+        let left = files(&self.directory.path().join("tmp"));
+        assert!(left.is_empty(), "{left:?}");
+    }
+}
+
+fn is_over(page: &str) -> bool {
+    page.contains("The match is over.")
+}
+
+/// The number of the move that is due on a page.
+fn due(page: &str) -> Option<&str> {
+    let form = page.split("<form class=\"play\"").nth(1)?;
+    values(form, "turn").next()
+}
+
+/// The values of the fields and buttons of a name, in their order.
+fn values<'a>(html: &'a str, name: &str) -> impl Iterator<Item = &'a str> + use<'a> {
+    let mark = format!("name=\"{name}\" value=\"");
+    let pieces: Vec<_> = html.split(&mark).skip(1).collect();
+    pieces.into_iter().map(|piece| piece.split('"').next().unwrap())
+}
+
+/// A text as forms carry it.
+fn encoded(text: &str) -> String {
+    text.bytes().flat_map(|byte| format!("%{byte:02X}").into_bytes()).map(char::from).collect()
+}
+
+/// What must hold of a match that was played: its result is shown, and its record verifies.
+fn check_result(table: &Table, page: &str) {
+    assert!(page.contains("<table class=\"result\">"), "{page}");
+    assert!(!page.contains("forfeits –"), "nobody forfeits: {page}");
+    let records = files(&table.records());
+    assert_eq!(records.len(), 1, "{records:?}");
+    succeed(&["verify", records[0].to_str().unwrap()]);
+    let record = fs::read_to_string(&records[0]).unwrap();
+    assert_eq!(table.page("record"), record);
+    assert!(record.contains("{\"bot\":\"human\",\"digest\":\"person\""), "{record}");
+}
+
+#[test]
+fn a_person_plays_gomoku() {
+    let table = Table::open("gomoku", &["bots/gomoku/center"]);
+    let nobody = table.browser.get(&table.root);
+    assert_eq!((nobody.status, &nobody.headers["location"]), (303, &table.path("new")));
+    table.done("new", "seat1=human&seat2=0&seed=s");
+    let page = table.turn();
+    assert!(page.contains("Put a black stone (1 of 3)"), "{page}");
+    let page = table.page("?seat=1&pick=(0,0)&pick=(14,14)");
+    assert!(page.contains("Put a white stone (3 of 3)"), "{page}");
+    assert!(!page.contains("value=\"(0,0)\" aria-label"), "a square is not offered twice");
+
+    // What the rules refuse costs nothing, and is explained.
+    for (answer, why) in [
+        ("(0,0)", "three squares expected"),
+        ("(0,0)(1,1)(1,1)", "(1,1)"),
+        ("(0,0)(1,1)(15,1)", "coordinates are 0 to 14"),
+        ("x", "neither a square nor a colour"),
+    ] {
+        let refused = table.post("play", &format!("seat=1&turn=1&answer={answer}"));
+        assert_eq!(refused.status, 422, "{answer}");
+        assert!(refused.body.contains("This is not allowed: "), "{}", refused.body);
+        assert!(refused.body.contains(why), "{answer}: {}", refused.body);
+    }
+    assert_eq!(table.post("play", "seat=1&turn=1").status, 422, "nothing was chosen");
+    assert_eq!(table.post("play", "seat=2&turn=1&answer=x").status, 404, "that is the bot's seat");
+
+    table.done("play", "seat=1&turn=1&pick=(0,0)&pick=(14,14)&pick=(0,14)");
+    let again = table.post("play", "seat=1&turn=1&pick=(0,0)&pick=(14,14)&pick=(0,14)");
+    assert_eq!(again.status, 422, "a move is played once");
+    assert!(again.body.contains("has gone on meanwhile"));
+    let (_, page) = table.play(|page| {
+        let free = values(page, "pick").next();
+        let colour = values(page, "answer").next();
+        free.map_or_else(
+            || format!("answer={}", encoded(&colour.unwrap().replace("&quot;", "\""))),
+            |free| format!("pick={free}"),
+        )
+    });
+    check_result(&table, &page);
+    table.close();
+}
+
+#[test]
+fn a_person_plays_wojna() {
+    let bots = ["bots/wojna/caller", "bots/wojna/miser", "--set", "deck=1-5*4"];
+    let table = Table::open("wojna", &bots);
+    table.done("new", "seat1=human&seat2=0&seat3=1&seat4=&seed=s");
+    table.done("pace", "do=speed&speed=0");
+    let (first, last) = table.play(|page| {
+        for row in rows(page, "cards wojna").iter().skip(1).filter(|row| row.len() > 3) {
+            assert!(row[2].is_empty() || row[2] == "▒", "{row:?}");
+        }
+        let bids: Vec<_> = values(page, "answer").collect();
+        assert!(bids.contains(&"= check"), "{bids:?}");
+        format!("answer={}", encoded(bids[bids.len().min(3) - 1]))
+    });
+    assert!(first.contains("topcard 1 "), "what a person is told is shown");
+    assert!(!first.contains("topcard 2 ") && !first.contains("topcard 3 "), "{first}");
+    assert!(last.contains("topcard 2 "), "in the end all is shown");
+    check_result(&table, &last);
+    table.close();
+}
+
+#[test]
+fn a_person_plays_tricks() {
+    let table = Table::open("tricks", &["bots/tricks/lowest"]);
+    table.done("new", "seat1=0&seat2=human&seed=s");
+    let page = table.page("?seat=1");
+    assert!(page.contains("Seed <code>s</code>"), "an address of another's seat shows one's own");
+    let mut seen = 0;
+    let mut page = String::new();
+    loop {
+        wait_until("a turn, or the end", || {
+            page = table.page("");
+            due(&page).is_some() || is_over(&page)
+        });
+        if is_over(&page) {
+            break;
+        }
+        for row in rows(&page, "cards tricks") {
+            assert!(row[2].trim_start_matches("▸ ").chars().all(|card| card == '▒'), "{row:?}");
+            assert!(!row[6].contains('▒'), "{row:?}");
+            seen += 1;
+        }
+        assert!(!page.contains("<div class=\"told\"><span class=\"who seat1\">"), "{page}");
+        let turn = due(&page).unwrap().to_owned();
+        let bad = table.post("play", &format!("seat=2&turn={turn}&answer=move=W9 W9"));
+        assert_eq!(bad.status, 422);
+        let cards = (1..=2).filter_map(|number| {
+            let name = format!("card-{number}");
+            values(&page, &name).next().map(|card| format!("&{name}={card}"))
+        });
+        table.done("play", &format!("seat=2&turn={turn}{}", cards.collect::<String>()));
+    }
+    assert!(seen >= 18, "{seen}");
+    check_result(&table, &page);
+    table.close();
+}
+
+#[test]
+fn a_person_plays_bitwa() {
+    let settings = ["bots/bitwa/rush", "--set", "board=przyklad", "--set", "rounds=3"];
+    let table = Table::open("bitwa", &settings);
+    table.done("new", "seat1=human&seat2=0");
+    let page = table.turn();
+    assert_eq!(values(&page, "at").count(), 8 * 6, "every square can be clicked");
+    let style = table.browser.page("/assets/try.css");
+    assert!(style.contains("grid-template-columns: repeat(8, 1fr)"), "{style}");
+    let bad = table.post("play", "seat=1&turn=1&at=9+9");
+    assert!(bad.status == 422 && bad.body.contains("off the board"), "{}", bad.body);
+    let (_, page) = table.play(|page| {
+        assert!(page.contains("Your order to division"), "{page}");
+        format!("a=1&dx=1&dy=-1&p=0&at={}", encoded(values(page, "at").nth(30).unwrap()))
+    });
+    check_result(&table, &page);
+    table.close();
+}
+
+#[test]
+fn people_play_blackjack() {
+    let table = Table::open("blackjack", &["bots/blackjack/lim17", "--set", "hands=3"]);
+    table.done("new", "seat1=human&seat2=0&seat3=human&seed=s");
+    table.done("pace", "do=speed&speed=0");
+    let mut page = String::new();
+    loop {
+        let mut whose = None;
+        wait_until("somebody's turn, or the end", || {
+            whose = ["1", "3"].into_iter().find(|seat| {
+                page = table.page(&format!("?seat={seat}"));
+                due(&page).is_some()
+            });
+            whose.is_some() || is_over(&page)
+        });
+        let Some(seat) = whose else { break };
+        assert!(page.contains("▒"), "the dealer's second card lies face down: {page}");
+        let turn = due(&page).unwrap().to_owned();
+        let actions: Vec<_> = values(&page, "answer").collect();
+        assert_eq!(actions[..2], ["H", "S"]);
+        let refused = table.post("play", &format!("seat={seat}&turn={turn}&bet=100000"));
+        assert_eq!(refused.status, 422);
+        assert!(refused.body.contains("a bet is 1 to "), "{}", refused.body);
+        let play = if actions.contains(&"D") { "D" } else { "S" };
+        table.done("play", &format!("seat={seat}&turn={turn}&answer={play}"));
+    }
+    check_result(&table, &page);
+    assert!(page.contains("human-2"), "namesakes are told apart");
+    table.close();
+}
+
+#[test]
+fn people_may_have_a_clock() {
+    let settings = ["--human-clock", "--set", "move_limit=1ms", "--set", "hands=1"];
+    let table = Table::open("blackjack", &[&["bots/blackjack/lim17"][..], &settings].concat());
+    table.done("new", "seat1=human&seat2=&seed=s");
+    let mut page = String::new();
+    wait_until("the person is too late", || {
+        page = table.page("");
+        is_over(&page)
+    });
+    assert!(page.contains("human: <span class=\"forfeit\">clock: "), "{page}");
+    let records = files(&table.records());
+    succeed(&["verify", records[0].to_str().unwrap()]);
+    table.close();
+}
+
+#[test]
+fn bots_are_watched() {
+    let table = Table::open("gomoku", &["bots/gomoku/center", "bots/gomoku/center"]);
+    let picture = |page: &str| -> usize {
+        page.split("data-step=\"").nth(1).unwrap().split('"').next().unwrap().parse().unwrap()
+    };
+    table.done("new", "seat1=0&seat2=1&seed=s");
+    table.done("pace", "do=pause");
+    let mut live = table.browser.events(&table.path("live"));
+    let mut shown = live.next().unwrap();
+    while !shown.contains("data-step") {
+        shown = live.next().unwrap();
+    }
+    let first = picture(&shown);
+    assert!(shown.contains("Paused."), "{shown}");
+    table.done("pace", "do=step");
+    while picture(&shown) == first {
+        shown = live.next().unwrap();
+    }
+    assert_eq!(picture(&shown), first + 1, "one step is one picture");
+    table.done("pace", "do=speed&speed=0");
+    table.done("pace", "do=go");
+    while !is_over(&shown) {
+        shown = live.next().unwrap();
+    }
+    assert!(shown.contains("1&gt; ") && shown.contains("2&gt; "), "{shown}");
+    assert!(shown.contains("center-2"), "{shown}");
+    assert_eq!(table.post("pace", "do=what").status, 400);
+    // The same seed, the same match; then the bots change seats.
+    table.done("new", "seat1=1&seat2=0&seed=s");
+    let page = table.page("");
+    assert!(page.contains("center-2, center"), "{page}");
+    table.close();
+}
+
+#[test]
+fn a_bot_that_fails_is_told_about() {
+    let bots = Bots::new();
+    let rascal = bots.rascal("rascal", "exit", 0, "");
+    let table = Table::open("gomoku", &[&rascal]);
+    table.done("new", "seat1=0&seat2=human");
+    let page = table.turn();
+    assert!(is_over(&page) && page.contains("gone: "), "{page}");
+    // A bot that cannot be built any more is told about when it is taken anew.
+    fs::write(format!("{rascal}/rascal.c"), "nonsense").unwrap();
+    let refused = table.post("new", "seat1=0&seat2=human");
+    assert_eq!(refused.status, 422);
+    assert!(refused.body.contains("cannot build"), "{}", refused.body);
+    for (form, why) in [
+        ("seat1=human&seat2=7", "there is no such bot"),
+        ("seat1=human", "takes 2 bots"),
+        ("", "takes 2 bots"),
+    ] {
+        let refused = table.post("new", form);
+        assert!(refused.status == 422, "{form}");
+        // What a new match needs is found before the bots are built only if it needs no bot.
+        assert!(refused.body.contains(why) || refused.body.contains("cannot build"), "{form}");
+    }
+    table.close();
+}
+
+/// What a server answers to a request as it stands.
+fn raw(address: SocketAddr, request: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).unwrap();
+    String::from_utf8_lossy(&answer).into_owned()
+}
+
+#[test]
+fn nobody_else_comes_in() {
+    let table = Table::open("gomoku", &["bots/gomoku/center"]);
+    let (browser, address) = (&table.browser, table.browser.address);
+    let wrong = table.root.replace(|c: char| c.is_ascii_digit(), "x");
+    for path in ["/", "/new", &wrong, &format!("{wrong}new"), table.root.trim_end_matches('/')] {
+        let answer = browser.get(path);
+        assert_eq!(answer.status, 403, "{path}");
+        assert!(!answer.body.contains("center"), "{}", answer.body);
+    }
+    assert_eq!(browser.post("/new", "seat1=human&seat2=0", &[]).status, 403);
+    let root = &table.root;
+    for (host, status) in [
+        ("evil.example", "403"),
+        ("127.0.0.1.evil.example:80", "403"),
+        (&address.to_string(), "303"),
+        ("localhost:1", "303"),
+    ] {
+        let request = format!("GET {root} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+        let answer = raw(address, &request);
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{host}: {answer}");
+    }
+    let new = table.path("new");
+    let foreign = browser.post(&new, "seat1=human&seat2=0", &["Origin: http://evil.example"]);
+    assert_eq!(foreign.status, 403);
+    let own = format!("Origin: http://{address}");
+    assert_eq!(browser.post(&new, "seat1=human&seat2=0", &[&own]).status, 303);
+    assert_eq!(browser.post(&new, &format!("seed={}", "x".repeat(300_000)), &[]).status, 413);
+    assert_eq!(browser.get(&table.path("play")).status, 405);
+    assert_eq!(browser.get(&table.path("console/1")).status, 404);
+    assert_eq!(browser.get(&table.path("elsewhere")).status, 404);
+    let page = browser.get(&table.path("new"));
+    assert!(page.headers["content-security-policy"].contains("default-src 'none'"));
+    assert_eq!(page.headers["cache-control"], "no-store");
+    // In the middle of a match, and with a bot that is talked to, Ctrl-C leaves nothing.
+    table.turn();
+    table.done("console/0/say", &format!("line={}", encoded("A []")));
+    assert!(!descendants(table.running.pid()).is_empty(), "bots are running");
+    table.close();
+}
+
+#[test]
+fn a_bot_is_talked_to_in_a_browser() {
+    let bots = Bots::new();
+    let bot = bots.file("echo.py", "#!/usr/bin/env python3\nimport sys\nfor line in sys.stdin:\n    if line.startswith('EXIT'):\n        break\n    print('one', file=sys.stderr, flush=True)\n    print('first ' + line.strip(), flush=True)\n");
+    fs::set_permissions(&bot, executable()).unwrap();
+    let table = Table::open("gomoku", &[&bot]);
+    let console = |page: &str| format!("console/0{page}");
+    let page = table.page(&console(""));
+    assert!(page.contains("Open the game. Due:") && page.contains("EXIT TIE"), "{page}");
+    assert!(table.page(&console("?line=A+%5B%5D")).contains("A []</textarea>"));
+    table.done(&console("/say"), &format!("line={}", encoded("anything <at> all")));
+    let page = table.page(&console(""));
+    assert!(page.contains("first anything &lt;at&gt; all"), "{page}");
+    assert!(page.contains("Standard error") && page.contains("one"), "{page}");
+    // It is started again as it is on disk then.
+    let text = fs::read_to_string(&bot).unwrap();
+    fs::write(&bot, text.replace("first", "second")).unwrap();
+    table.done(&console("/say"), "line=x");
+    table.done(&console("/end"), "");
+    table.done(&console("/say"), "line=x");
+    let page = table.page(&console(""));
+    assert!(page.contains("first x") && page.contains("second x"), "{page}");
+    table.done(&console("/say"), &format!("line={}", encoded("EXIT TIE")));
+    let page = table.page(&console(""));
+    assert!(page.contains("The bot has ended: exited with code 0"), "{page}");
+    table.done(&console("/say"), "line=x");
+    let page = table.page(&console(""));
+    assert!(page.contains("gone: exited with code 0"), "{page}");
+    // What it writes to standard error in a match stands beside the table.
+    table.done("new", "seat1=0&seat2=human");
+    let page = table.turn();
+    assert!(page.contains("Standard error of echo</summary><pre>one"), "{page}");
+    assert!(page.contains("illegal: "), "{page}");
+    table.close();
+}
+
+/// What a program's file is allowed.
+fn executable() -> fs::Permissions {
+    fs::Permissions::from_mode(0o755)
+}
+
+/// Talks to a bot on the terminal.
+fn talk(game: &str, bot: &str, more: &[&str], lines: &str) -> Output {
+    let mut command = arbiter();
+    command.args(["try", game, bot, "--console"]).args(more);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    child.stdin.take().unwrap().write_all(lines.as_bytes()).unwrap();
+    child.wait_with_output().unwrap()
+}
+
+/// The answers to lines, as JSON.
+fn answers(game: &str, bot: &str, lines: &str) -> Vec<Value> {
+    let output = talk(game, bot, &["--json"], lines);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{game}: {stderr}");
+    let printed = String::from_utf8(output.stdout).unwrap();
+    printed.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn a_bot_of_each_protocol_is_talked_to_on_the_terminal() {
+    let said = answers("gomoku", "bots/gomoku/center", "A []\n\nEXIT TIE\n");
+    assert_eq!(said[0]["reply"], "(5,5)(9,9)(7,7)");
+    assert!(said[0]["wall_us"].as_i64().unwrap() > 0);
+    assert_eq!((&said[1]["reply"], &said[1]["exit"]), (&Value::Null, &"exited with code 0".into()));
+    assert_eq!(said[2]["ended"], true);
+
+    let bids = "your_number 1\nsetdeck 4 1 2 3 4\nsetstate 2 2 1 1\ntopcard 1 4\ngenmove 1\n";
+    let said = answers("wojna", "bots/wojna/caller", bids);
+    assert_eq!(said[0]["reply"].as_str().map(str::trim_end), Some("="));
+    assert!(said[4]["reply"].as_str().unwrap().starts_with("= "), "{said:?}");
+
+    let board = "set_game 8 6 100 2 ######## #.A..a.# #AA#.aa# #BB.#bb# #.B..b.# ########";
+    let said = answers("bitwa", "bots/bitwa/rush", &format!("{board}\ngen_move A\nquit\n"));
+    assert_eq!(said[1]["reply"].as_str().unwrap().split_whitespace().count(), 7, "{said:?}");
+
+    let dealt = "states: X3Y7Z5Z3W8Z6X2Z1W7:W _\\nscores: 0:0 0:0\n";
+    for bot in ["bots/tricks/lowest", "bots/tricks/http"] {
+        let said = answers("tricks", bot, dealt);
+        assert!(said[0]["reply"].as_str().unwrap().starts_with("move="), "{bot}: {said:?}");
+        assert_eq!(said[0]["told"].as_str().unwrap().lines().count(), 2);
+    }
+
+    let said =
+        answers("blackjack", "bots/blackjack/lim17", "10 73 J#Q72A39 10 170\n20 TK J# 10 0\n");
+    assert_eq!((&said[0]["reply"], &said[1]["reply"]), (&"H".into(), &"S".into()));
+
+    let output =
+        talk("gomoku", "bots/gomoku/center", &[], "A []\n:restart\n:help\nA []\n:quit\nx\n");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "(5,5)(9,9)(7,7)\n(5,5)(9,9)(7,7)\n");
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(told.contains(" ms, processor ") && told.contains("Open the game."), "{told}");
+}
+
+/// The text between two marks, the first of its kind.
+fn between<'a>(text: &'a str, before: &str, behind: &str) -> &'a str {
+    let rest = text.split_once(before).unwrap_or_else(|| panic!("no {before:?}")).1;
+    rest.split_once(behind).unwrap().0
+}
+
+#[test]
+#[expect(clippy::disallowed_methods, reason = "the examples are for a shell")]
+fn what_the_documents_show_is_what_happens() {
+    for game in ["wojna", "bitwa", "tricks", "blackjack", "gomoku"] {
+        let page = format!("{}/docs/bots/{game}.md", env!("CARGO_MANIFEST_DIR"));
+        let page = fs::read_to_string(page).unwrap();
+        let bots = Bots::new();
+        let bot = bots.file("mybot.py", between(&page, "```python\n", "```"));
+        fs::set_permissions(&bot, executable()).unwrap();
+        let example = page.split("### In a browser, and line by line").nth(1).unwrap();
+        let example = between(example, "\n$ ", "```");
+        let (command, answers) = example.split_once('\n').unwrap();
+        let command =
+            command.replace("| arbiter ", &format!("| {} ", env!("CARGO_BIN_EXE_arbiter")));
+        let mut shell = Command::new("sh");
+        let output = shell.arg("-c").arg(&command).current_dir(bots.path()).output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&output.stdout), answers, "{command}: {output:?}");
+    }
+}
+
+#[test]
+fn a_bad_answer_on_the_terminal_is_a_negative_one() {
+    let bots = Bots::new();
+    let rascal = bots.rascal("rascal", "exit", 0, "");
+    let output = talk("gomoku", &rascal, &[], "A []\n");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stdout).starts_with("forfeit: gone: "));
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(told.contains("1 of 1 lines had no valid reply"), "{told}");
+}
+
+#[test]
+fn what_cannot_be_tried_is_told() {
+    let bots = Bots::new();
+    let broken = bots.rascal("broken", "honest", 0, "");
+    fs::write(format!("{broken}/rascal.c"), "nonsense").unwrap();
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = taken.local_addr().unwrap().to_string();
+    for (arguments, code, why) in [
+        (&["try", "chess", "x"][..], 2, "there is no game `chess`"),
+        (&["try", "gomoku", "no/such/bot"], 2, "no/such/bot: "),
+        (&["try", "gomoku"], 2, "see --help"),
+        (&["try", "gomoku", &broken], 2, "cannot build"),
+        (&["try", "gomoku", "bots/gomoku/center", "--http", &taken], 3, "choose another"),
+        (&["try", "gomoku", "bots/gomoku/center", "--set", "x=1"], 2, "its parameters are"),
+        (&["try", "wojna", "bots/wojna/caller", "bots/wojna/miser", "--console"], 2, "one bot"),
+        (&["try", "gomoku", "bots/gomoku/center", "--limit", "0s"], 2, "--limit"),
+    ] {
+        let output = run(arguments);
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {told}");
+        assert!(told.contains(why), "{arguments:?}: {told}");
+    }
+}
