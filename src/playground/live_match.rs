@@ -1,4 +1,4 @@
-//! One match at the table: what its thread and the pages know of each other.
+//! The current match: the state that its thread and the pages share.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -26,10 +26,10 @@ const LINE: usize = 2000;
 /// How many captions of pictures are kept.
 const CAPTIONS: usize = 40;
 
-/// Who takes a seat.
+/// The occupant of a seat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SeatChoice {
-    /// Somebody at a browser.
+    /// A person at a browser.
     Person,
     /// A bot, by its position among those of the command line.
     Bot(usize),
@@ -72,7 +72,7 @@ pub(crate) struct MatchConfig {
     pub(crate) startup_is_free: bool,
 }
 
-/// Where a match stands.
+/// The state of a live match.
 #[derive(Default)]
 pub(crate) struct LiveState {
     /// A copy of the match, at the last picture or the last question to a person; none before it
@@ -144,7 +144,7 @@ pub(crate) enum MatchEnd {
     Broken(String),
 }
 
-/// How fast pictures follow each other.
+/// The speed of the display.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Pace {
     pub(crate) paused: bool,

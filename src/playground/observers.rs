@@ -18,7 +18,7 @@ use super::LiveMatch;
 /// such answers, that they have heard.
 const HEARD: &[u8] = b"=";
 
-/// The company of a live_match.
+/// The hooks of a live match.
 #[derive(Debug)]
 pub(crate) struct Observers(pub(crate) Arc<LiveMatch>);
 
@@ -40,7 +40,7 @@ impl MatchHooks for Observers {
     }
 }
 
-/// A game that shows the live_match each of its states, and goes on when the live_match lets it.
+/// A game that reports each state to the live match, and continues when the live match allows it.
 #[derive(Debug)]
 struct ObservedGame {
     game: Box<dyn MatchState>,

@@ -1,4 +1,4 @@
-//! One run of `arbiter try`: its bots, its table, and the bots that are talked to.
+//! One run of `arbiter try`: its bots, the current match and the consoles.
 
 use std::collections::HashMap;
 use std::fs;
@@ -28,7 +28,7 @@ const PERSON: &str = "human";
 /// Pictures a second, at first, where the bots alone would be too quick to be followed.
 const SPEED: u32 = 2;
 
-/// What was said on the command line.
+/// The command-line options.
 #[derive(Debug)]
 pub(crate) struct Options {
     pub(crate) game: Game,
@@ -84,7 +84,7 @@ struct Table {
     closed: bool,
 }
 
-/// A live_match and its thread.
+/// A live match and its thread.
 #[derive(Debug)]
 struct CurrentMatch {
     live_match: Arc<LiveMatch>,
@@ -92,7 +92,7 @@ struct CurrentMatch {
 }
 
 impl Session {
-    /// Opens a session for these bots, which are built where need be.
+    /// Opens a session for these bots; builds them if necessary.
     ///
     /// # Errors
     /// If one of them is none, or there is no room for copies of them.
@@ -242,7 +242,7 @@ impl Session {
         Some(Arc::clone(console))
     }
 
-    /// Ends whatever runs, and waits for it.
+    /// Ends the match and the consoles, and waits for them.
     pub(crate) fn close(&self) {
         let seated = {
             let mut table = self.at_table();

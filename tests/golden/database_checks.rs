@@ -1,4 +1,4 @@
-//! What stands in the database, read past all programs of ours.
+//! Checks the database directly with SQL.
 
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{Connection as _, Error, PgConnection};

@@ -1,4 +1,4 @@
-//! Where tournaments are played: a Postgres, coordinators and workers, each a process of its own.
+//! A deployment under test: Postgres, coordinators and workers, each a separate process.
 
 #![allow(dead_code, reason = "each test binary uses its own part of this module")]
 
@@ -17,7 +17,7 @@ use crate::support::service::{Database, Service, done, free_address, wait_until}
 use crate::support::{arbiter, files};
 use crate::tournaments::TestTournament;
 
-/// A deployment with everything in it. Of Postgres what is committed survives its end.
+/// A whole deployment. Committed data survives the end of Postgres.
 pub(crate) struct Deployment {
     pub(crate) database: Database,
     pub(crate) checks: DatabaseChecks,

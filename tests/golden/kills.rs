@@ -1,4 +1,4 @@
-//! Kills, at random moments and of random victims, repeatable but for what the machine does.
+//! Kills random processes at random times, repeatable with the same seed.
 
 use std::thread;
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! What is left of those who were killed: nothing.
+//! Checks that killed processes leave nothing behind.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! How tournaments are played to their end, and what they came to.
+//! Plays tournaments to the end and compares their exports.
 
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};

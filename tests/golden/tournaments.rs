@@ -1,5 +1,4 @@
-//! What is played: tournaments of bots that read no clock, with so much time that no machine is too
-//! slow for them.
+//! The test tournaments. Their bots read no clock and have enough time on any machine.
 
 use std::fs;
 use std::path::{Path, PathBuf};
