@@ -130,9 +130,10 @@ impl Bot {
     /// Loads the bot at `path`. Builds it first if its manifest has a build command and its program
     /// is missing or older than its sources.
     pub fn load(path: &Path) -> Result<Self, BotError> {
-        let found = fs::metadata(path).map_err(|error| BotError::new(path, error.to_string()))?;
-        if !found.is_dir() {
-            return Self::load_file(path, &found);
+        let metadata =
+            fs::metadata(path).map_err(|error| BotError::new(path, error.to_string()))?;
+        if !metadata.is_dir() {
+            return Self::load_file(path, &metadata);
         }
         let path = absolute(path)?;
         let manifest = manifest::read(&path)?;
@@ -169,11 +170,11 @@ impl Bot {
         is_stale(path, &manifest.run[0]).then(|| build.join(" "))
     }
 
-    fn load_file(path: &Path, found: &fs::Metadata) -> Result<Self, BotError> {
-        if !found.is_file() {
+    fn load_file(path: &Path, metadata: &fs::Metadata) -> Result<Self, BotError> {
+        if !metadata.is_file() {
             return Err(BotError::new(path, "neither a directory nor a file"));
         }
-        if found.permissions().mode() & 0o111 == 0 {
+        if metadata.permissions().mode() & 0o111 == 0 {
             let cause = format!("not executable; chmod +x {}", path.display());
             return Err(BotError::new(path, cause));
         }
@@ -212,8 +213,8 @@ fn absolute(path: &Path) -> Result<PathBuf, BotError> {
 /// Checks that a program can be found and executed.
 fn check_program(directory: &Path, program: &str) -> Result<(), BotError> {
     let executable = |path: &Path| {
-        let found = fs::metadata(path).ok()?;
-        Some(found.is_file() && found.permissions().mode() & 0o111 != 0)
+        let metadata = fs::metadata(path).ok()?;
+        Some(metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
     };
     let outside = Path::new(program).components().any(|part| part == Component::ParentDir);
     if outside {
@@ -272,7 +273,8 @@ fn check_links(directory: &Path) -> Result<(), BotError> {
 
 /// Whether the program is missing or older than a file beside it.
 fn is_stale(directory: &Path, program: &str) -> bool {
-    let Ok(built) = fs::metadata(directory.join(program)).and_then(|found| found.modified()) else {
+    let Ok(built) = fs::metadata(directory.join(program)).and_then(|metadata| metadata.modified())
+    else {
         return true;
     };
     newest(directory).is_ok_and(|newest| newest > built)
@@ -283,9 +285,9 @@ fn newest(directory: &Path) -> io::Result<SystemTime> {
     let mut newest = SystemTime::UNIX_EPOCH;
     for entry in fs::read_dir(directory)? {
         let entry = entry?;
-        let found = entry.metadata()?;
+        let metadata = entry.metadata()?;
         let changed =
-            if found.is_dir() { self::newest(&entry.path())? } else { found.modified()? };
+            if metadata.is_dir() { self::newest(&entry.path())? } else { metadata.modified()? };
         newest = newest.max(changed);
     }
     Ok(newest)
@@ -336,10 +338,10 @@ fn digest(directory: &Path) -> io::Result<String> {
             2
         } else {
             let file = open_regular(&path)?;
-            let found = file.metadata()?;
-            hasher.update(&found.len().to_le_bytes());
-            io::copy(&mut file.take(found.len()), &mut hasher)?;
-            u8::from(found.permissions().mode() & 0o111 != 0)
+            let metadata = file.metadata()?;
+            hasher.update(&metadata.len().to_le_bytes());
+            io::copy(&mut file.take(metadata.len()), &mut hasher)?;
+            u8::from(metadata.permissions().mode() & 0o111 != 0)
         };
         part(&mut hasher, &[executable]);
     }

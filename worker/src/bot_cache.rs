@@ -313,8 +313,8 @@ fn size_of_tree(directory: &Path) -> io::Result<u64> {
     let mut total = 0;
     for entry in fs::read_dir(directory)? {
         let entry = entry?;
-        let found = fs::symlink_metadata(entry.path())?;
-        total += if found.is_dir() { size_of_tree(&entry.path())? } else { found.len() };
+        let metadata = fs::symlink_metadata(entry.path())?;
+        total += if metadata.is_dir() { size_of_tree(&entry.path())? } else { metadata.len() };
     }
     Ok(total)
 }

@@ -66,13 +66,13 @@ pub fn read_text_at_most(path: &Path, most: u64) -> io::Result<String> {
 /// outside.
 pub fn within(directory: &Path, name: &str) -> io::Result<PathBuf> {
     // A dangling link exists, but is not a file.
-    let found = fs::symlink_metadata(directory.join(name))?;
+    let metadata = fs::symlink_metadata(directory.join(name))?;
     let leads_out = || {
         let error = "this link does not lead to a file in the bot's directory; put the file there";
         io::Error::new(io::ErrorKind::InvalidInput, error)
     };
     let real = fs::canonicalize(directory.join(name));
-    if !found.is_symlink() {
+    if !metadata.is_symlink() {
         return real;
     }
     let top = fs::canonicalize(directory)?;

@@ -68,8 +68,8 @@ pub fn build(
         Err(error) => return Ok(Err(error)),
     };
     let parent = tree.parent().unwrap_or(tree);
-    let kept = tempfile::tempdir_in(parent).fault("cannot create a directory for a build")?;
-    let written = kept.path().join("written");
+    let scratch = tempfile::tempdir_in(parent).fault("cannot create a directory for a build")?;
+    let written = scratch.path().join("written");
     let source = BotSource::Directory(tree.to_owned());
     let built = in_jail(host, stop, &source, &written, &argv, rules);
     host.remove_copies(&source);
@@ -77,7 +77,7 @@ pub fn build(
     if built.failure.is_none() {
         merge(&written, tree).fault("cannot move the output of a build")?;
     }
-    kept.close().fault("cannot remove the directory of a build")?;
+    scratch.close().fault("cannot remove the directory of a build")?;
     Ok(Ok(Some(built)))
 }
 
@@ -105,12 +105,12 @@ fn in_jail(
     let (bytes, dropped) = log.finish();
     let text = String::from_utf8_lossy(&bytes);
     let before = if dropped > 0 { format!("… {dropped} bytes before\n") } else { String::new() };
-    let after = if failure.is_none() { told(&skipped) } else { String::new() };
+    let after = if failure.is_none() { note_on_skipped(&skipped) } else { String::new() };
     Ok(BuildOutcome { log: before + &text + &after, time, failure })
 }
 
 /// A note at the end of the log about output files that were left out.
-fn told(SkippedFiles { paths, omitted }: &SkippedFiles) -> String {
+fn note_on_skipped(SkippedFiles { paths, omitted }: &SkippedFiles) -> String {
     if paths.is_empty() {
         return String::new();
     }

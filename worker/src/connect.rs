@@ -214,10 +214,10 @@ impl ConnectOptions {
             .keep_alive_while_idle(true)
             .http2_adaptive_window(true);
         if uses_tls {
-            let unfit = |error: tonic::transport::Error| {
+            let invalid = |error: tonic::transport::Error| {
                 ConnectError::invalid_option("the certificates", root_cause(&error))
             };
-            return endpoint.tls_config(self.tls()?).map_err(unfit);
+            return endpoint.tls_config(self.tls()?).map_err(invalid);
         }
         if self.ca.is_some() || self.cert.is_some() || self.key.is_some() {
             let cause = "certificates are for https:// only";
@@ -252,12 +252,12 @@ const KEY: &str = "PRIVATE KEY";
 
 /// Reads a PEM file that contains a block of this kind.
 fn read(path: &Path, kind: &str) -> Result<String, ConnectError> {
-    let unfit = |cause| ConnectError::invalid_option(path.display().to_string(), cause);
-    let text = fs::read_to_string(path).map_err(|error| unfit(error.to_string()))?;
+    let invalid = |cause| ConnectError::invalid_option(path.display().to_string(), cause);
+    let text = fs::read_to_string(path).map_err(|error| invalid(error.to_string()))?;
     if text.contains(&format!("{kind}-----")) {
         return Ok(text);
     }
-    Err(unfit(format!("no {kind} found; expected a PEM file")))
+    Err(invalid(format!("no {kind} found; expected a PEM file")))
 }
 
 /// The innermost source of an error. The outer ones only say that there was an error.
@@ -294,8 +294,8 @@ const REMEDIES: [(&str, &str); 7] = [
 
 /// The remedy for a cause that a retry does not fix.
 pub(crate) fn remedy(cause: &str) -> Option<&'static str> {
-    let found = REMEDIES.iter().find(|(words, _)| cause.contains(words));
-    found.map(|(_, remedy)| *remedy)
+    let entry = REMEDIES.iter().find(|(words, _)| cause.contains(words));
+    entry.map(|(_, remedy)| *remedy)
 }
 
 /// Adds a token to every call, if there is one.
@@ -317,19 +317,19 @@ mod tests {
 
     #[test]
     fn invalid_options_are_refused() {
-        let said = |access: &ConnectOptions| access.endpoint().unwrap_err().to_string();
+        let message = |access: &ConnectOptions| access.endpoint().unwrap_err().to_string();
         for server in ["", "localhost:7001", "ftp://x", "http://", "https://a b"] {
-            let said = said(&ConnectOptions::new(server));
-            assert!(said.contains("write http://HOST:PORT"), "{said}");
+            let message = message(&ConnectOptions::new(server));
+            assert!(message.contains("write http://HOST:PORT"), "{message}");
         }
         let ca = Some(PathBuf::from("/nowhere/ca.pem"));
         let access = ConnectOptions { ca: ca.clone(), ..ConnectOptions::new("http://localhost:1") };
-        assert!(said(&access).contains("https:// only"));
+        assert!(message(&access).contains("https:// only"));
         let access = ConnectOptions { ca, ..ConnectOptions::new("https://localhost:1") };
-        assert!(said(&access).starts_with("/nowhere/ca.pem: "));
+        assert!(message(&access).starts_with("/nowhere/ca.pem: "));
         let access =
             ConnectOptions { cert: Some("c".into()), ..ConnectOptions::new("https://localhost:1") };
-        assert!(said(&access).contains("both or neither"));
+        assert!(message(&access).contains("both or neither"));
         let access = ConnectOptions {
             token: Some("a\nb".to_owned()),
             ..ConnectOptions::new("http://localhost:1")

@@ -168,8 +168,8 @@ mod tests {
     #[test]
     fn gtp_replies() {
         let bytes = b"= pass\n\n=\n\n\r\n\n= check\r\n\r\n=\nhelp\nname\n \n? no\n\n";
-        let found = ["= pass", "=", "= check", "=\nhelp\nname", "? no"];
-        assert_eq!(replies(Framing::Gtp, bytes), found);
+        let expected = ["= pass", "=", "= check", "=\nhelp\nname", "? no"];
+        assert_eq!(replies(Framing::Gtp, bytes), expected);
         assert!(replies(Framing::Gtp, b"= pass\n").is_empty());
         assert_eq!(replies(Framing::Gtp, b"pass\n\n= pass\n\n"), ["pass", "= pass"]);
     }
