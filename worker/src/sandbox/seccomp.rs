@@ -10,9 +10,8 @@
 //! (`bpf`, `userfaultfd`, mounts, user namespaces). Calls newer than this list return `ENOSYS`, as on
 //! an older kernel, and programs fall back.
 //!
-//! The filter is a binary search over the call's number. When a filter is installed, the kernel runs
-//! it once for every number, to cache those that it always allows. That takes 0.45 ms for a linear
-//! list, and a tenth of it for the search.
+//! The filter is a binary search over the call's number. On installation the kernel runs it for every
+//! number, to cache which it always allows: 0.45 ms for a linear list, a tenth of it for the search.
 
 mod bpf;
 mod madvise;
@@ -41,8 +40,7 @@ enum Action {
     Allow,
     /// It fails with this error.
     Errno(i32),
-    /// It returns 0 without being executed: for calls whose effect would reach other bots, and that
-    /// harmless programs expect to work.
+    /// It returns 0 and does nothing: harmless programs need it, but it would affect other bots.
     FakeSuccess,
     /// It depends on an argument.
     CheckArg(&'static ArgCheck),
@@ -54,13 +52,13 @@ enum Action {
 #[derive(Debug, PartialEq, Eq)]
 struct ArgCheck {
     argument: u32,
-    cases: &'static [(Condition, Action)],
+    cases: &'static [(Arg, Action)],
     otherwise: Action,
 }
 
 /// A condition on an argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Condition {
+enum Arg {
     /// It has this value.
     Equals(u32),
     /// It has any of these bits.
@@ -74,8 +72,7 @@ const DENY: Action = Action::Errno(libc::EPERM);
 const NOT_IMPLEMENTED: Action = Action::Errno(libc::ENOSYS);
 const INVALID: Action = Action::Errno(libc::EINVAL);
 
-/// The first call that was not reviewed: the one after `mseal`. The number is the same on all
-/// architectures.
+/// The first call that was not reviewed: the one after `mseal`, on all architectures.
 const CEILING: u32 = 463;
 
 /// Calls that always fail.
@@ -211,9 +208,9 @@ const OTHER_EXIT_SIGNALS: u32 = 0xFF & !libc::SIGCHLD.cast_unsigned();
 const CLONE: ArgCheck = ArgCheck {
     argument: 0,
     cases: &[
-        (Condition::HasAny(OTHER_EXIT_SIGNALS), DENY),
+        (Arg::HasAny(OTHER_EXIT_SIGNALS), DENY),
         (
-            Condition::HasAny(
+            Arg::HasAny(
                 (libc::CLONE_NEWUSER
                     | libc::CLONE_NEWNS
                     | libc::CLONE_NEWPID
@@ -233,9 +230,9 @@ const CLONE: ArgCheck = ArgCheck {
 const SOCKET: ArgCheck = ArgCheck {
     argument: 0,
     cases: &[
-        (Condition::Equals(libc::AF_UNIX.cast_unsigned()), Action::Allow),
-        (Condition::Equals(libc::AF_INET.cast_unsigned()), Action::CheckArg(&STREAM_SOCKET)),
-        (Condition::Equals(libc::AF_INET6.cast_unsigned()), Action::CheckArg(&STREAM_SOCKET)),
+        (Arg::Equals(libc::AF_UNIX.cast_unsigned()), Action::Allow),
+        (Arg::Equals(libc::AF_INET.cast_unsigned()), Action::CheckArg(&STREAM_SOCKET)),
+        (Arg::Equals(libc::AF_INET6.cast_unsigned()), Action::CheckArg(&STREAM_SOCKET)),
     ],
     otherwise: Action::Errno(libc::EAFNOSUPPORT),
 };
@@ -243,7 +240,7 @@ const SOCKET: ArgCheck = ArgCheck {
 /// For the machine's own network, or an empty one.
 const UNIX_SOCKET: ArgCheck = ArgCheck {
     argument: 0,
-    cases: &[(Condition::Equals(libc::AF_UNIX.cast_unsigned()), Action::Allow)],
+    cases: &[(Arg::Equals(libc::AF_UNIX.cast_unsigned()), Action::Allow)],
     otherwise: Action::Errno(libc::EAFNOSUPPORT),
 };
 
@@ -252,38 +249,35 @@ const UNIX_SOCKET: ArgCheck = ArgCheck {
 /// of all such types have bit 1 or 3).
 const CONNECTED_PAIR: ArgCheck = ArgCheck {
     argument: 1,
-    cases: &[(Condition::HasAny(0b1010), DENY)],
+    cases: &[(Arg::HasAny(0b1010), DENY)],
     otherwise: Action::CheckArg(&ArgCheck {
         argument: 0,
-        cases: &[(Condition::Equals(libc::AF_UNIX.cast_unsigned()), Action::Allow)],
+        cases: &[(Arg::Equals(libc::AF_UNIX.cast_unsigned()), Action::Allow)],
         otherwise: Action::Errno(libc::EAFNOSUPPORT),
     }),
 };
 
 /// Only its own limits: a bot with the same user as init could change init's.
 const PRLIMIT: ArgCheck =
-    ArgCheck { argument: 0, cases: &[(Condition::Equals(0), Action::Allow)], otherwise: DENY };
+    ArgCheck { argument: 0, cases: &[(Arg::Equals(0), Action::Allow)], otherwise: DENY };
 
 /// Queries are allowed, and setting the default.
 const PERSONALITY: ArgCheck = ArgCheck {
     argument: 0,
-    cases: &[(Condition::Equals(0), Action::Allow), (Condition::Equals(u32::MAX), Action::Allow)],
+    cases: &[(Arg::Equals(0), Action::Allow), (Arg::Equals(u32::MAX), Action::Allow)],
     otherwise: DENY,
 };
 
 const PRCTL: ArgCheck = ArgCheck {
     argument: 0,
-    cases: &[
-        (Condition::Equals(PR_SCHED_CORE), DENY),
-        (Condition::Equals(PR_SET_MEMORY_MERGE), DENY),
-    ],
+    cases: &[(Arg::Equals(PR_SCHED_CORE), DENY), (Arg::Equals(PR_SET_MEMORY_MERGE), DENY)],
     otherwise: Action::Allow,
 };
 
 /// The same for bots that are stopped by signals.
 const PRCTL_WITHOUT_FREEZER: ArgCheck = ArgCheck {
     argument: 0,
-    cases: &[(Condition::Equals(libc::PR_SET_PDEATHSIG.cast_unsigned()), Action::FakeSuccess)],
+    cases: &[(Arg::Equals(libc::PR_SET_PDEATHSIG.cast_unsigned()), Action::FakeSuccess)],
     otherwise: Action::CheckArg(&PRCTL),
 };
 
@@ -345,8 +339,7 @@ fn rules(missing: MissingFeatures) -> BTreeMap<u32, Action> {
         for call in SHARED_IPC_CALLS {
             rules.insert(number(call), DENY);
         }
-        // The network is the machine's, and Landlock before version 9 lets bots connect to path
-        // sockets.
+        // The network is the machine's, and Landlock before version 9 allows path sockets.
         rules.insert(number(&libc::SYS_socket), Action::Errno(libc::EAFNOSUPPORT));
     }
     if missing.backlog {

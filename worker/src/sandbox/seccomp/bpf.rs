@@ -2,7 +2,7 @@
 
 use libc::sock_filter;
 
-use super::{Action, ArgCheck, Condition};
+use super::{Action, Arg, ArgCheck};
 
 /// The `AUDIT_ARCH` value of this machine's own calls.
 #[cfg(target_arch = "x86_64")]
@@ -46,8 +46,8 @@ impl Action {
                 program.push(instruction(LOAD, 0, 0, ARGUMENTS + 8 * argument + half));
                 for (case, action) in *cases {
                     let (code, value) = match case {
-                        Condition::Equals(value) => (JUMP_IF_EQUAL, *value),
-                        Condition::HasAny(bits) => (JUMP_IF_SET, *bits),
+                        Arg::Equals(value) => (JUMP_IF_EQUAL, *value),
+                        Arg::HasAny(bits) => (JUMP_IF_SET, *bits),
                     };
                     let mut decided = Vec::new();
                     action.assemble(&mut decided);

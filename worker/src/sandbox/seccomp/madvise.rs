@@ -1,6 +1,6 @@
 //! Which `madvise` advice a bot may give.
 
-use super::{Action, ArgCheck, Condition, INVALID};
+use super::{Action, Arg, ArgCheck, INVALID};
 
 /// Allows what runtimes and allocators use. With other advice the kernel processes a whole range
 /// before it checks for a signal, or it affects pages that bots share, or it is newer than this list.
@@ -8,23 +8,23 @@ use super::{Action, ArgCheck, Condition, INVALID};
 pub(super) const MADVISE: ArgCheck = ArgCheck {
     argument: 2,
     cases: &[
-        (Condition::Equals(libc::MADV_NORMAL.cast_unsigned()), Action::Allow),
-        (Condition::Equals(libc::MADV_RANDOM.cast_unsigned()), Action::Allow),
-        (Condition::Equals(libc::MADV_SEQUENTIAL.cast_unsigned()), Action::Allow),
-        (Condition::Equals(libc::MADV_WILLNEED.cast_unsigned()), Action::FakeSuccess),
-        (Condition::Equals(libc::MADV_DONTNEED.cast_unsigned()), Action::Allow),
-        (Condition::Equals(libc::MADV_FREE.cast_unsigned()), Action::Allow),
-        (Condition::Equals(libc::MADV_REMOVE.cast_unsigned()), Action::Allow),
-        (Condition::Equals(libc::MADV_DONTFORK.cast_unsigned()), Action::Allow),
-        (Condition::Equals(libc::MADV_DOFORK.cast_unsigned()), Action::Allow),
-        (Condition::Equals(libc::MADV_UNMERGEABLE.cast_unsigned()), Action::Allow),
-        (Condition::Equals(libc::MADV_HUGEPAGE.cast_unsigned()), Action::Allow),
-        (Condition::Equals(libc::MADV_NOHUGEPAGE.cast_unsigned()), Action::Allow),
-        (Condition::Equals(libc::MADV_DONTDUMP.cast_unsigned()), Action::Allow),
-        (Condition::Equals(libc::MADV_DODUMP.cast_unsigned()), Action::Allow),
-        (Condition::Equals(libc::MADV_WIPEONFORK.cast_unsigned()), Action::Allow),
-        (Condition::Equals(libc::MADV_KEEPONFORK.cast_unsigned()), Action::Allow),
-        (Condition::Equals(24), Action::Allow), // MADV_DONTNEED_LOCKED
+        (Arg::Equals(libc::MADV_NORMAL.cast_unsigned()), Action::Allow),
+        (Arg::Equals(libc::MADV_RANDOM.cast_unsigned()), Action::Allow),
+        (Arg::Equals(libc::MADV_SEQUENTIAL.cast_unsigned()), Action::Allow),
+        (Arg::Equals(libc::MADV_WILLNEED.cast_unsigned()), Action::FakeSuccess),
+        (Arg::Equals(libc::MADV_DONTNEED.cast_unsigned()), Action::Allow),
+        (Arg::Equals(libc::MADV_FREE.cast_unsigned()), Action::Allow),
+        (Arg::Equals(libc::MADV_REMOVE.cast_unsigned()), Action::Allow),
+        (Arg::Equals(libc::MADV_DONTFORK.cast_unsigned()), Action::Allow),
+        (Arg::Equals(libc::MADV_DOFORK.cast_unsigned()), Action::Allow),
+        (Arg::Equals(libc::MADV_UNMERGEABLE.cast_unsigned()), Action::Allow),
+        (Arg::Equals(libc::MADV_HUGEPAGE.cast_unsigned()), Action::Allow),
+        (Arg::Equals(libc::MADV_NOHUGEPAGE.cast_unsigned()), Action::Allow),
+        (Arg::Equals(libc::MADV_DONTDUMP.cast_unsigned()), Action::Allow),
+        (Arg::Equals(libc::MADV_DODUMP.cast_unsigned()), Action::Allow),
+        (Arg::Equals(libc::MADV_WIPEONFORK.cast_unsigned()), Action::Allow),
+        (Arg::Equals(libc::MADV_KEEPONFORK.cast_unsigned()), Action::Allow),
+        (Arg::Equals(24), Action::Allow), // MADV_DONTNEED_LOCKED
     ],
     otherwise: INVALID,
 };

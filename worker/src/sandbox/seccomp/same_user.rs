@@ -3,7 +3,7 @@
 
 use libc::c_long;
 
-use super::{Action, ArgCheck, Condition, DENY};
+use super::{Action, Arg, ArgCheck, DENY};
 
 /// `fchmodat2`. The number is the same on all architectures.
 const FCHMODAT2: c_long = 452;
@@ -38,10 +38,10 @@ pub(super) const PATH_CALLS_HERE: &[c_long] = &[];
 /// Only the times of an open file: both halves of the path pointer must be zero.
 pub(super) const UTIMENSAT: ArgCheck = ArgCheck {
     argument: 1,
-    cases: &[(Condition::HasAny(u32::MAX), DENY)],
+    cases: &[(Arg::HasAny(u32::MAX), DENY)],
     otherwise: Action::CheckArg(&ArgCheck {
         argument: 1,
-        cases: &[(Condition::Equals(0), Action::Allow)],
+        cases: &[(Arg::Equals(0), Action::Allow)],
         otherwise: DENY,
     }),
 };
@@ -54,10 +54,10 @@ const PRIO_PROCESS: u32 = 0;
 pub(super) const SETPRIORITY: ArgCheck = ArgCheck {
     argument: 0,
     cases: &[(
-        Condition::Equals(PRIO_PROCESS),
+        Arg::Equals(PRIO_PROCESS),
         Action::CheckArg(&ArgCheck {
             argument: 1,
-            cases: &[(Condition::Equals(0), Action::Allow)],
+            cases: &[(Arg::Equals(0), Action::Allow)],
             otherwise: DENY,
         }),
     )],
@@ -71,26 +71,17 @@ const READABLE: u32 = 0o400;
 /// set-group-ID.
 pub(super) const FCHMOD: ArgCheck = ArgCheck {
     argument: 1,
-    cases: &[(Condition::HasAny(0o6000), DENY), (Condition::HasAny(READABLE), Action::Allow)],
+    cases: &[(Arg::HasAny(0o6000), DENY), (Arg::HasAny(READABLE), Action::Allow)],
     otherwise: DENY,
 };
 
 /// The same for a new directory.
 #[cfg(target_arch = "x86_64")]
-pub(super) const MKDIR: ArgCheck = ArgCheck {
-    argument: 1,
-    cases: &[(Condition::HasAny(READABLE), Action::Allow)],
-    otherwise: DENY,
-};
-pub(super) const MKDIRAT: ArgCheck = ArgCheck {
-    argument: 2,
-    cases: &[(Condition::HasAny(READABLE), Action::Allow)],
-    otherwise: DENY,
-};
+pub(super) const MKDIR: ArgCheck =
+    ArgCheck { argument: 1, cases: &[(Arg::HasAny(READABLE), Action::Allow)], otherwise: DENY };
+pub(super) const MKDIRAT: ArgCheck =
+    ArgCheck { argument: 2, cases: &[(Arg::HasAny(READABLE), Action::Allow)], otherwise: DENY };
 
 /// The same for everything created later.
-pub(super) const UMASK: ArgCheck = ArgCheck {
-    argument: 0,
-    cases: &[(Condition::HasAny(READABLE), DENY)],
-    otherwise: Action::Allow,
-};
+pub(super) const UMASK: ArgCheck =
+    ArgCheck { argument: 0, cases: &[(Arg::HasAny(READABLE), DENY)], otherwise: Action::Allow };

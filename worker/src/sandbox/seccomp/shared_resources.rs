@@ -4,7 +4,7 @@
 
 use libc::c_long;
 
-use super::{Action, ArgCheck, Condition, DENY};
+use super::{Action, Arg, ArgCheck, DENY};
 
 /// Calls that return `ENOSYS`, so that programs fall back. They reveal memory and mounts that bots
 /// share, or make requests that the machine counts globally.
@@ -52,14 +52,14 @@ pub(super) const FAKED_CALLS: &[c_long] = &[
 /// flags these calls are `preadv` and `pwritev`.
 pub(super) const VECTOR_FLAGS: ArgCheck = ArgCheck {
     argument: 5,
-    cases: &[(Condition::Equals(0), Action::Allow)],
+    cases: &[(Arg::Equals(0), Action::Allow)],
     otherwise: Action::Errno(libc::EOPNOTSUPP),
 };
 
 /// Programs check addresses with `msync`. Only synchronous writes are faked.
 pub(super) const MSYNC: ArgCheck = ArgCheck {
     argument: 2,
-    cases: &[(Condition::HasAny(libc::MS_SYNC.cast_unsigned()), Action::FakeSuccess)],
+    cases: &[(Arg::HasAny(libc::MS_SYNC.cast_unsigned()), Action::FakeSuccess)],
     otherwise: Action::Allow,
 };
 
@@ -67,7 +67,7 @@ pub(super) const MSYNC: ArgCheck = ArgCheck {
 pub(super) const STREAM_SOCKET: ArgCheck = ArgCheck {
     argument: 1,
     // Every other kind: datagrams are 2, raw sockets 3, packets in sequence 5.
-    cases: &[(Condition::HasAny(0b1110), DENY)],
+    cases: &[(Arg::HasAny(0b1110), DENY)],
     otherwise: Action::CheckArg(&PLAIN_TCP),
 };
 
@@ -75,8 +75,8 @@ pub(super) const STREAM_SOCKET: ArgCheck = ArgCheck {
 const PLAIN_TCP: ArgCheck = ArgCheck {
     argument: 2,
     cases: &[
-        (Condition::Equals(0), Action::Allow),
-        (Condition::Equals(libc::IPPROTO_TCP.cast_unsigned()), Action::Allow),
+        (Arg::Equals(0), Action::Allow),
+        (Arg::Equals(libc::IPPROTO_TCP.cast_unsigned()), Action::Allow),
     ],
     otherwise: Action::Errno(libc::EPROTONOSUPPORT),
 };
@@ -87,10 +87,10 @@ const PLAIN_TCP: ArgCheck = ArgCheck {
 pub(super) const SETSOCKOPT: ArgCheck = ArgCheck {
     argument: 1,
     cases: &[
-        (Condition::Equals(libc::SOL_SOCKET.cast_unsigned()), Action::CheckArg(&SOCKET_OPTION)),
-        (Condition::Equals(libc::IPPROTO_TCP.cast_unsigned()), Action::CheckArg(&TCP_OPTION)),
-        (Condition::Equals(libc::IPPROTO_IP.cast_unsigned()), Action::CheckArg(&IP_OPTION)),
-        (Condition::Equals(libc::IPPROTO_IPV6.cast_unsigned()), Action::CheckArg(&IPV6_OPTION)),
+        (Arg::Equals(libc::SOL_SOCKET.cast_unsigned()), Action::CheckArg(&SOCKET_OPTION)),
+        (Arg::Equals(libc::IPPROTO_TCP.cast_unsigned()), Action::CheckArg(&TCP_OPTION)),
+        (Arg::Equals(libc::IPPROTO_IP.cast_unsigned()), Action::CheckArg(&IP_OPTION)),
+        (Arg::Equals(libc::IPPROTO_IPV6.cast_unsigned()), Action::CheckArg(&IPV6_OPTION)),
     ],
     otherwise: NO_OPTION,
 };
@@ -101,14 +101,14 @@ const NO_OPTION: Action = Action::Errno(libc::ENOPROTOOPT);
 const SOCKET_OPTION: ArgCheck = ArgCheck {
     argument: 2,
     cases: &[
-        (Condition::Equals(libc::SO_SNDBUF.cast_unsigned()), Action::FakeSuccess),
-        (Condition::Equals(libc::SO_RCVBUF.cast_unsigned()), Action::FakeSuccess),
-        (Condition::Equals(libc::SO_SNDBUFFORCE.cast_unsigned()), DENY),
-        (Condition::Equals(libc::SO_RCVBUFFORCE.cast_unsigned()), DENY),
-        (Condition::Equals(libc::SO_ATTACH_FILTER.cast_unsigned()), DENY),
-        (Condition::Equals(libc::SO_ATTACH_BPF.cast_unsigned()), DENY),
-        (Condition::Equals(libc::SO_ATTACH_REUSEPORT_CBPF.cast_unsigned()), DENY),
-        (Condition::Equals(libc::SO_ATTACH_REUSEPORT_EBPF.cast_unsigned()), DENY),
+        (Arg::Equals(libc::SO_SNDBUF.cast_unsigned()), Action::FakeSuccess),
+        (Arg::Equals(libc::SO_RCVBUF.cast_unsigned()), Action::FakeSuccess),
+        (Arg::Equals(libc::SO_SNDBUFFORCE.cast_unsigned()), DENY),
+        (Arg::Equals(libc::SO_RCVBUFFORCE.cast_unsigned()), DENY),
+        (Arg::Equals(libc::SO_ATTACH_FILTER.cast_unsigned()), DENY),
+        (Arg::Equals(libc::SO_ATTACH_BPF.cast_unsigned()), DENY),
+        (Arg::Equals(libc::SO_ATTACH_REUSEPORT_CBPF.cast_unsigned()), DENY),
+        (Arg::Equals(libc::SO_ATTACH_REUSEPORT_EBPF.cast_unsigned()), DENY),
     ],
     otherwise: Action::Allow,
 };
@@ -116,20 +116,20 @@ const SOCKET_OPTION: ArgCheck = ArgCheck {
 const TCP_OPTION: ArgCheck = ArgCheck {
     argument: 2,
     cases: &[
-        (Condition::Equals(libc::TCP_ULP.cast_unsigned()), DENY),
-        (Condition::Equals(libc::TCP_NODELAY.cast_unsigned()), Action::Allow),
-        (Condition::Equals(libc::TCP_MAXSEG.cast_unsigned()), Action::Allow),
-        (Condition::Equals(libc::TCP_CORK.cast_unsigned()), Action::Allow),
-        (Condition::Equals(libc::TCP_KEEPIDLE.cast_unsigned()), Action::Allow),
-        (Condition::Equals(libc::TCP_KEEPINTVL.cast_unsigned()), Action::Allow),
-        (Condition::Equals(libc::TCP_KEEPCNT.cast_unsigned()), Action::Allow),
-        (Condition::Equals(libc::TCP_SYNCNT.cast_unsigned()), Action::Allow),
-        (Condition::Equals(libc::TCP_LINGER2.cast_unsigned()), Action::Allow),
-        (Condition::Equals(libc::TCP_DEFER_ACCEPT.cast_unsigned()), Action::Allow),
-        (Condition::Equals(libc::TCP_WINDOW_CLAMP.cast_unsigned()), Action::Allow),
-        (Condition::Equals(libc::TCP_QUICKACK.cast_unsigned()), Action::Allow),
-        (Condition::Equals(libc::TCP_USER_TIMEOUT.cast_unsigned()), Action::Allow),
-        (Condition::Equals(libc::TCP_NOTSENT_LOWAT.cast_unsigned()), Action::Allow),
+        (Arg::Equals(libc::TCP_ULP.cast_unsigned()), DENY),
+        (Arg::Equals(libc::TCP_NODELAY.cast_unsigned()), Action::Allow),
+        (Arg::Equals(libc::TCP_MAXSEG.cast_unsigned()), Action::Allow),
+        (Arg::Equals(libc::TCP_CORK.cast_unsigned()), Action::Allow),
+        (Arg::Equals(libc::TCP_KEEPIDLE.cast_unsigned()), Action::Allow),
+        (Arg::Equals(libc::TCP_KEEPINTVL.cast_unsigned()), Action::Allow),
+        (Arg::Equals(libc::TCP_KEEPCNT.cast_unsigned()), Action::Allow),
+        (Arg::Equals(libc::TCP_SYNCNT.cast_unsigned()), Action::Allow),
+        (Arg::Equals(libc::TCP_LINGER2.cast_unsigned()), Action::Allow),
+        (Arg::Equals(libc::TCP_DEFER_ACCEPT.cast_unsigned()), Action::Allow),
+        (Arg::Equals(libc::TCP_WINDOW_CLAMP.cast_unsigned()), Action::Allow),
+        (Arg::Equals(libc::TCP_QUICKACK.cast_unsigned()), Action::Allow),
+        (Arg::Equals(libc::TCP_USER_TIMEOUT.cast_unsigned()), Action::Allow),
+        (Arg::Equals(libc::TCP_NOTSENT_LOWAT.cast_unsigned()), Action::Allow),
     ],
     otherwise: NO_OPTION,
 };
@@ -137,10 +137,10 @@ const TCP_OPTION: ArgCheck = ArgCheck {
 const IP_OPTION: ArgCheck = ArgCheck {
     argument: 2,
     cases: &[
-        (Condition::Equals(libc::IP_TOS.cast_unsigned()), Action::Allow),
-        (Condition::Equals(libc::IP_TTL.cast_unsigned()), Action::Allow),
-        (Condition::Equals(libc::IP_MTU_DISCOVER.cast_unsigned()), Action::Allow),
-        (Condition::Equals(libc::IP_BIND_ADDRESS_NO_PORT.cast_unsigned()), Action::Allow),
+        (Arg::Equals(libc::IP_TOS.cast_unsigned()), Action::Allow),
+        (Arg::Equals(libc::IP_TTL.cast_unsigned()), Action::Allow),
+        (Arg::Equals(libc::IP_MTU_DISCOVER.cast_unsigned()), Action::Allow),
+        (Arg::Equals(libc::IP_BIND_ADDRESS_NO_PORT.cast_unsigned()), Action::Allow),
     ],
     otherwise: NO_OPTION,
 };
@@ -148,10 +148,10 @@ const IP_OPTION: ArgCheck = ArgCheck {
 const IPV6_OPTION: ArgCheck = ArgCheck {
     argument: 2,
     cases: &[
-        (Condition::Equals(libc::IPV6_V6ONLY.cast_unsigned()), Action::Allow),
-        (Condition::Equals(libc::IPV6_UNICAST_HOPS.cast_unsigned()), Action::Allow),
-        (Condition::Equals(libc::IPV6_TCLASS.cast_unsigned()), Action::Allow),
-        (Condition::Equals(libc::IPV6_MTU_DISCOVER.cast_unsigned()), Action::Allow),
+        (Arg::Equals(libc::IPV6_V6ONLY.cast_unsigned()), Action::Allow),
+        (Arg::Equals(libc::IPV6_UNICAST_HOPS.cast_unsigned()), Action::Allow),
+        (Arg::Equals(libc::IPV6_TCLASS.cast_unsigned()), Action::Allow),
+        (Arg::Equals(libc::IPV6_MTU_DISCOVER.cast_unsigned()), Action::Allow),
     ],
     otherwise: NO_OPTION,
 };
@@ -159,18 +159,15 @@ const IPV6_OPTION: ArgCheck = ArgCheck {
 /// Denies the cookies of a socket and of its network namespace: they come from global counters.
 pub(super) const GETSOCKOPT: ArgCheck = ArgCheck {
     argument: 1,
-    cases: &[(
-        Condition::Equals(libc::SOL_SOCKET.cast_unsigned()),
-        Action::CheckArg(&SOCKET_COOKIE),
-    )],
+    cases: &[(Arg::Equals(libc::SOL_SOCKET.cast_unsigned()), Action::CheckArg(&SOCKET_COOKIE))],
     otherwise: Action::Allow,
 };
 
 const SOCKET_COOKIE: ArgCheck = ArgCheck {
     argument: 2,
     cases: &[
-        (Condition::Equals(libc::SO_COOKIE.cast_unsigned()), Action::Errno(libc::ENOPROTOOPT)),
-        (Condition::Equals(SO_NETNS_COOKIE), Action::Errno(libc::ENOPROTOOPT)),
+        (Arg::Equals(libc::SO_COOKIE.cast_unsigned()), Action::Errno(libc::ENOPROTOOPT)),
+        (Arg::Equals(SO_NETNS_COOKIE), Action::Errno(libc::ENOPROTOOPT)),
     ],
     otherwise: Action::Allow,
 };
@@ -182,19 +179,19 @@ const SO_NETNS_COOKIE: u32 = 71;
 pub(super) const FCNTL: ArgCheck = ArgCheck {
     argument: 1,
     cases: &[
-        (Condition::Equals(libc::F_SETLK.cast_unsigned()), Action::FakeSuccess),
-        (Condition::Equals(libc::F_SETLKW.cast_unsigned()), Action::FakeSuccess),
-        (Condition::Equals(libc::F_OFD_SETLK.cast_unsigned()), Action::FakeSuccess),
-        (Condition::Equals(libc::F_OFD_SETLKW.cast_unsigned()), Action::FakeSuccess),
-        (Condition::Equals(10), DENY), // F_SETSIG: wakes a bot that is stopped by signals
-        (Condition::Equals(libc::F_SETLEASE.cast_unsigned()), DENY),
-        (Condition::Equals(libc::F_NOTIFY.cast_unsigned()), DENY),
+        (Arg::Equals(libc::F_SETLK.cast_unsigned()), Action::FakeSuccess),
+        (Arg::Equals(libc::F_SETLKW.cast_unsigned()), Action::FakeSuccess),
+        (Arg::Equals(libc::F_OFD_SETLK.cast_unsigned()), Action::FakeSuccess),
+        (Arg::Equals(libc::F_OFD_SETLKW.cast_unsigned()), Action::FakeSuccess),
+        (Arg::Equals(10), DENY), // F_SETSIG: wakes a bot that is stopped by signals
+        (Arg::Equals(libc::F_SETLEASE.cast_unsigned()), DENY),
+        (Arg::Equals(libc::F_NOTIFY.cast_unsigned()), DENY),
         // Values that are stored with the file, for everyone who opens it.
-        (Condition::Equals(1036), DENY), // F_SET_RW_HINT
-        (Condition::Equals(1038), DENY), // F_SET_FILE_RW_HINT
-        (Condition::Equals(1040), DENY), // F_SETDELEG
+        (Arg::Equals(1036), DENY), // F_SET_RW_HINT
+        (Arg::Equals(1038), DENY), // F_SET_FILE_RW_HINT
+        (Arg::Equals(1040), DENY), // F_SETDELEG
         // Pipe buffers are counted per user, and several bots may have the same user.
-        (Condition::Equals(libc::F_SETPIPE_SZ.cast_unsigned()), DENY),
+        (Arg::Equals(libc::F_SETPIPE_SZ.cast_unsigned()), DENY),
     ],
     otherwise: Action::Allow,
 };
@@ -206,15 +203,15 @@ pub(super) const FCNTL: ArgCheck = ArgCheck {
 pub(super) const IOCTL: ArgCheck = ArgCheck {
     argument: 1,
     cases: &[
-        (Condition::Equals(0x5401), Action::Allow),      // TCGETS
-        (Condition::Equals(0x802C_542A), Action::Allow), // TCGETS2
-        (Condition::Equals(0x5413), Action::Allow),      // TIOCGWINSZ
-        (Condition::Equals(0x540F), Action::Allow),      // TIOCGPGRP
-        (Condition::Equals(0x5411), Action::Allow),      // TIOCOUTQ, SIOCOUTQ
-        (Condition::Equals(0x541B), Action::Allow),      // FIONREAD
-        (Condition::Equals(0x5421), Action::Allow),      // FIONBIO
-        (Condition::Equals(0x5450), Action::Allow),      // FIONCLEX
-        (Condition::Equals(0x5451), Action::Allow),      // FIOCLEX
+        (Arg::Equals(0x5401), Action::Allow),      // TCGETS
+        (Arg::Equals(0x802C_542A), Action::Allow), // TCGETS2
+        (Arg::Equals(0x5413), Action::Allow),      // TIOCGWINSZ
+        (Arg::Equals(0x540F), Action::Allow),      // TIOCGPGRP
+        (Arg::Equals(0x5411), Action::Allow),      // TIOCOUTQ, SIOCOUTQ
+        (Arg::Equals(0x541B), Action::Allow),      // FIONREAD
+        (Arg::Equals(0x5421), Action::Allow),      // FIONBIO
+        (Arg::Equals(0x5450), Action::Allow),      // FIONCLEX
+        (Arg::Equals(0x5451), Action::Allow),      // FIOCLEX
     ],
     otherwise: Action::Errno(libc::ENOTTY),
 };
@@ -223,15 +220,15 @@ pub(super) const IOCTL: ArgCheck = ArgCheck {
 pub(super) const IOCTL_NETWORK: ArgCheck = ArgCheck {
     argument: 1,
     cases: &[
-        (Condition::Equals(0x8910), Action::Allow), // SIOCGIFNAME
-        (Condition::Equals(0x8912), Action::Allow), // SIOCGIFCONF
-        (Condition::Equals(0x8913), Action::Allow), // SIOCGIFFLAGS
-        (Condition::Equals(0x8915), Action::Allow), // SIOCGIFADDR
-        (Condition::Equals(0x8919), Action::Allow), // SIOCGIFBRDADDR
-        (Condition::Equals(0x891B), Action::Allow), // SIOCGIFNETMASK
-        (Condition::Equals(0x8921), Action::Allow), // SIOCGIFMTU
-        (Condition::Equals(0x8927), Action::Allow), // SIOCGIFHWADDR
-        (Condition::Equals(0x8933), Action::Allow), // SIOCGIFINDEX
+        (Arg::Equals(0x8910), Action::Allow), // SIOCGIFNAME
+        (Arg::Equals(0x8912), Action::Allow), // SIOCGIFCONF
+        (Arg::Equals(0x8913), Action::Allow), // SIOCGIFFLAGS
+        (Arg::Equals(0x8915), Action::Allow), // SIOCGIFADDR
+        (Arg::Equals(0x8919), Action::Allow), // SIOCGIFBRDADDR
+        (Arg::Equals(0x891B), Action::Allow), // SIOCGIFNETMASK
+        (Arg::Equals(0x8921), Action::Allow), // SIOCGIFMTU
+        (Arg::Equals(0x8927), Action::Allow), // SIOCGIFHWADDR
+        (Arg::Equals(0x8933), Action::Allow), // SIOCGIFINDEX
     ],
     otherwise: Action::CheckArg(&IOCTL),
 };
