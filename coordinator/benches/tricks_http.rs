@@ -20,7 +20,7 @@ use tokio::task::JoinSet;
 
 use support::NOW;
 use support::measure::{Latencies, Spent, load, speed};
-use tricks_player::Mind;
+use tricks_player::TricksPlayer;
 
 mod support;
 #[path = "../tests/support/tricks_player.rs"]
@@ -74,14 +74,14 @@ async fn players(pool: &PgPool) -> Vec<String> {
 struct Player {
     stream: TcpStream,
     token: String,
-    mind: Mind,
+    mind: TricksPlayer,
 }
 
 impl Player {
     async fn connect(address: &str, token: String) -> Self {
         let stream = TcpStream::connect(address).await.expect("the server listens");
         stream.set_nodelay(true).expect("a connection");
-        Self { stream, token, mind: Mind::default() }
+        Self { stream, token, mind: TricksPlayer::default() }
     }
 
     /// Plays session after session, from `delay` on: how long answers take.
@@ -91,7 +91,7 @@ impl Player {
         let mut answer = String::new();
         while begun.elapsed() < WATCHED {
             let body = if answer.is_empty() || answer.contains("result: ") {
-                self.mind = Mind::default();
+                self.mind = TricksPlayer::default();
                 format!("token={}", self.token)
             } else {
                 let cards = self.mind.cards(&answer);

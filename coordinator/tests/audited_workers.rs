@@ -1,6 +1,5 @@
-//! What the coordinator finds out about workers by their results: a worker that differs from the
-//! others is suspended, and no other one; results of replaced editions are audited as well; a second
-//! play goes to a worker of another token.
+//! Audits of workers: a worker whose results differ from the others is suspended, and no other one;
+//! results of replaced editions are audited, too; a shadow match goes to a worker of another token.
 
 #![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 

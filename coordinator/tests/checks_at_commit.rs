@@ -1,5 +1,4 @@
-//! Limits, deadlines and revocations hold at the moment that counts: when something is stored, not
-//! when the call began that brings it.
+//! Limits, deadlines and revocations are checked when something is stored, not when the call began.
 
 #![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 

@@ -1,4 +1,4 @@
-//! The tables: every statement runs, and nonsense is refused by the database itself.
+//! The tables: every statement runs, and the database itself refuses invalid rows.
 
 #![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 

@@ -1,4 +1,4 @@
-//! What the files in `deploy/` ask of the database, on the tables as they are.
+//! The SQL in `deploy/`, on the current tables.
 
 #![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 

@@ -1,4 +1,4 @@
-//! Handing out lots: to all who ask, each to one, and nothing to those who have left.
+//! Dispatch of lots: each goes to one waiting worker, and none to a cancelled request.
 
 #![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 

@@ -1,5 +1,5 @@
-//! A failure stays local: what fails is tried again and holds up nothing else, and no finished work is
-//! thrown away while it could still be stored.
+//! Failures stay local: failed work is retried and delays nothing else, and finished work is not
+//! discarded while it can still be stored.
 
 #![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 

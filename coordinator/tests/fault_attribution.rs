@@ -1,5 +1,5 @@
-//! Faults that follow a bot around stand it down, and hold up no edition; faults that follow a worker
-//! around stand nobody down.
+//! Faults that occur with one bot suspend it and delay no edition; faults that occur on one worker
+//! suspend no bot.
 
 #![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 

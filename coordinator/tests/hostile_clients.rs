@@ -1,5 +1,5 @@
-//! Clients of the gRPC port that mean no good: they send too much, hold connections open, and watch
-//! what thousands watch. Each is refused or costs little, and everybody else is answered.
+//! Hostile clients of the gRPC port: they send too much, hold connections open, and watch in large
+//! numbers. Each is refused or costs little, and other clients are served.
 
 #![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 

@@ -1,5 +1,5 @@
-//! A worker that is not to be trusted: it has a token, speaks the protocol, and tries whatever
-//! another worker's leases, names, bundles and scores would allow it.
+//! A hostile worker: it has a token, speaks the protocol, and tries to use other workers' leases, names
+//! and bundles, and to invent scores.
 
 #![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 

@@ -1,4 +1,4 @@
-//! One of several coordinators leads, whatever becomes of it.
+//! One coordinator leads at a time, and another follows when it is lost.
 
 #![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 

@@ -1,5 +1,5 @@
-//! Tournaments have shelves of their own: what is dropped is gone, nobody waits for it, and nothing
-//! else is touched.
+//! Tournaments have partitions of their own: deleting one removes all its data, blocks no other
+//! transaction, and touches nothing else.
 
 #![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 

@@ -1,4 +1,4 @@
-//! The private Postgres: made, started again where it was, stopped, and refused with a remedy.
+//! The private Postgres: created, restarted with its data, stopped, and errors with a remedy.
 
 #![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 

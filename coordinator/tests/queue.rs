@@ -1,4 +1,4 @@
-//! The queue: leases, reports, faults and what becomes of them. Time is what the tests say.
+//! The queue: leases, reports, faults and their effects. The tests set the time.
 
 #![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 

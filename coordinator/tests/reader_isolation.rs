@@ -1,4 +1,4 @@
-//! Readers keep no worker waiting, and no question reads a whole edition.
+//! Readers delay no worker, and no query reads a whole edition.
 
 #![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 

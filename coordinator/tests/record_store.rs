@@ -1,5 +1,5 @@
-//! Records outside of the database: in a directory, and in a server that speaks S3 where there is one
-//! (`scripts/try-store.sh` starts one and says where).
+//! Records outside the database: in a directory, and in an S3 server if there is one
+//! (`scripts/try-store.sh` starts one and prints its address).
 
 #![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 

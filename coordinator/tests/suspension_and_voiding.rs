@@ -1,4 +1,4 @@
-//! What is done about bots that forfeit too much, and about matches that nobody trusts.
+//! Suspension of bots that forfeit too much, and invalidation of matches.
 
 #![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 

@@ -1,4 +1,4 @@
-//! Trials in the database: leased once, ended once, tried again, given up, and what enters by them.
+//! Trials in the database: leased and ended once, retried, set aside; a passed version enters.
 
 #![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 

@@ -1,5 +1,5 @@
-//! Tricks over HTTP: the dialogue of the source with an unmodified curl, sessions that survive
-//! restarts and end with their day, and requests that mean nothing or harm.
+//! Tricks over HTTP: the original dialogue with an unmodified curl, sessions that survive restarts and
+//! expire after a day, and invalid or hostile requests.
 
 #![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
@@ -18,7 +18,7 @@ use arbiter_games::Seed;
 use arbiter_games::tricks::{Card, Dealer, Player, Table};
 use proptest::prelude::*;
 use proptest::test_runner::{Config as Trials, TestRunner};
-use support::tricks_player::Mind;
+use support::tricks_player::TricksPlayer;
 use support::{Database, START, config};
 use time::{Duration, OffsetDateTime};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -161,7 +161,7 @@ async fn curl_plays_the_dialogue_of_the_source() {
         assert!(trump.len() == 1 || (trump.len() == 4 && &trump[1..2] == ">"), "{state}");
     }
     assert!(answer.ends_with("\nscores: 0:0 0:0\n"), "{answer:?}");
-    let (mut mind, mut turns) = (Mind::default(), 0);
+    let (mut mind, mut turns) = (TricksPlayer::default(), 0);
     while !answer.contains("result: ") {
         // Every way that curl has of saying the same.
         let cards = mind.cards(&answer);
@@ -212,7 +212,7 @@ async fn two_hundred_tables_survive_restarts() {
     let token = typed(&secret);
     let mut server = Server::start(&database, Mode::Official).await;
     let (mut status, mut answer) = server.post(&format!("token={token}&_games=200")).await;
-    let (mut mind, mut tables) = (Mind::default(), 0);
+    let (mut mind, mut tables) = (TricksPlayer::default(), 0);
     while status == 200 && !answer.contains("result: ") {
         tables = line(&answer, "states").len();
         server = Server::start(&database, Mode::Official).await;

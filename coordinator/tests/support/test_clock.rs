@@ -1,12 +1,12 @@
-//! The database's clock in the hands of a test: it goes on by itself, ahead by as much as a test says,
-//! or stands still where a test has stopped it.
+//! A database clock controlled by a test: it runs ahead by an offset that the test sets, or is
+//! stopped.
 
 use arbiter_coordinator::queue::{Expired, Failed, Failure, Leased, Queue};
 use arbiter_proto::ids::{EditionId, Lease, WorkerId};
 use sqlx::{Error, PgPool};
 use time::{Duration, OffsetDateTime};
 
-/// Puts the clock of a database into the hands of tests.
+/// Replaces the clock of a database by the test clock.
 pub(crate) const TAKE_CLOCK: &str = "
     CREATE TABLE test_clock (stopped timestamptz, ahead interval NOT NULL);
     INSERT INTO test_clock VALUES (NULL, '0');

@@ -1,12 +1,12 @@
-//! One who plays tricks over HTTP, for tests and benchmarks: at each table the first card that it
-//! may.
+//! A player of tricks over HTTP, for tests and benchmarks: it plays the first legal card at each
+//! table.
 
-/// What it knows of each table: its cards, and what it is to defend against.
+/// The player's knowledge of each table: its cards, and the card to defend against.
 #[derive(Debug, Default)]
-pub(crate) struct Mind(Vec<(Vec<String>, String)>);
+pub(crate) struct TricksPlayer(Vec<(Vec<String>, String)>);
 
-impl Mind {
-    /// A card for each table that an answer is about.
+impl TricksPlayer {
+    /// A card for each table in a response.
     pub(crate) fn cards(&mut self, answer: &str) -> String {
         let states = answer.lines().find_map(|line| line.strip_prefix("states: "));
         let states: Vec<_> = states.unwrap_or_default().split(' ').collect();
