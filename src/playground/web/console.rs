@@ -39,7 +39,7 @@ pub(super) async fn show(
         h2 { "Messages, newest first" }
         @for entry in console.history().iter().rev() { (entry_of(entry)) }
         h2 { "Lines of the protocol" }
-        (phrases_of(&game.playground.examples, &root))
+        (examples_of(&game.playground.examples, &root))
     };
     Ok(page(&context, &title, false, &body))
 }
@@ -79,7 +79,7 @@ fn entry_of(entry: &Entry) -> Markup {
     }
 }
 
-fn phrases_of(examples: &[ProtocolExample], root: &str) -> Markup {
+fn examples_of(examples: &[ProtocolExample], root: &str) -> Markup {
     html! {
         table.examples {
             thead { tr { th { "Line" } th { "Meaning" } th {} } }
