@@ -14,7 +14,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
-use browser::{Answer, Browser, rows};
+use browser::{Browser, Response, rows};
 use rustix::process::Signal;
 use serde_json::Value;
 use support::machine::descendants;
@@ -55,7 +55,7 @@ impl Table {
         self.browser.page(&self.path(page))
     }
 
-    fn post(&self, page: &str, form: &str) -> Answer {
+    fn post(&self, page: &str, form: &str) -> Response {
         self.browser.post(&self.path(page), form, &[])
     }
 
