@@ -79,7 +79,8 @@ impl Quota {
 fn restore_dir(from: &Path, to: &OwnedFd, user: Option<u32>, quota: &mut Quota) -> io::Result<()> {
     for entry in fs::read_dir(from)? {
         let entry = entry?;
-        let (name, found) = (entry.file_name(), entry.metadata()?);
+        let name = entry.file_name();
+        let found = entry.metadata()?;
         let length = if found.is_file() { found.len() } else { 0 };
         // A bot never saves more than fits: the worker that reported the rest made it up. Skip it: a
         // fault would count against the bot.
@@ -110,7 +111,8 @@ fn restore_dir(from: &Path, to: &OwnedFd, user: Option<u32>, quota: &mut Quota) 
 /// Copies the rest of `from` into a new file, and returns its length. Pages of zeros become holes, so
 /// that the copy takes no more space than the original.
 fn copy(from: &mut impl Read, to: &File) -> io::Result<u64> {
-    let (mut length, mut chunk) = (0, Vec::with_capacity(CHUNK));
+    let mut length = 0;
+    let mut chunk = Vec::with_capacity(CHUNK);
     while from.by_ref().take(CHUNK as u64).read_to_end(&mut chunk)? > 0 {
         for (page, at) in chunk.chunks(PAGE).zip((length..).step_by(PAGE)) {
             if page.iter().any(|byte| *byte != 0) {
@@ -153,7 +155,8 @@ pub(super) fn capture(
         let fresh = to.with_extension("new");
         remove_tree(&fresh)?;
         fs::create_dir(&fresh)?;
-        let (bytes, files) = (limits.disk.0, limits.files);
+        let bytes = limits.disk.0;
+        let files = limits.files;
         let mut capture = Capture { originals, bytes, files, skipped: SkippedFiles::default() };
         capture.copy(from.as_fd(), Path::new(""), &fresh, MAX_STATE_DEPTH)?;
         // Between these two steps nothing is saved. A worker that dies there loses a state, but never
@@ -342,7 +345,8 @@ fn has_same_contents(path: &Path, file: &File) -> io::Result<bool> {
     let mut original = BufReader::with_capacity(CHUNK, open_regular(path)?);
     let mut other = BufReader::with_capacity(CHUNK, file);
     loop {
-        let (one, two) = (original.fill_buf()?, other.fill_buf()?);
+        let one = original.fill_buf()?;
+        let two = other.fill_buf()?;
         let length = one.len().min(two.len());
         if length == 0 || one[..length] != two[..length] {
             return Ok(one.is_empty() && two.is_empty());
@@ -362,7 +366,8 @@ mod tests {
     fn stir(directory: &Path, stop: &AtomicBool) {
         let name = |number: usize| directory.join(format!("{number}"));
         for round in (0..).take_while(|_| !stop.load(Ordering::Relaxed)) {
-            let (one, other) = (name(round % 40), name((round * 7 + 3) % 60));
+            let one = name(round % 40);
+            let other = name((round * 7 + 3) % 60);
             drop(fs::rename(&one, &other));
             drop(fs::remove_file(name(round * 11 % 60)));
             drop(fs::remove_dir(name(round * 13 % 60)));
@@ -375,7 +380,8 @@ mod tests {
     #[test]
     fn files_that_change_during_capture_are_no_fault() {
         let scratch = tempfile::tempdir().unwrap();
-        let (from, to) = (scratch.path().join("from"), scratch.path().join("to"));
+        let from = scratch.path().join("from");
+        let to = scratch.path().join("to");
         fs::create_dir(&from).unwrap();
         let opened = OwnedFd::from(File::open(&from).unwrap());
         let stop = AtomicBool::new(false);

@@ -79,7 +79,8 @@ fn parse_hierarchies(mounts: &str, cgroups: &str) -> CgroupRoots {
                 let controllers: Vec<_> = options.split(',').map(str::to_owned).collect();
                 let group = cgroups.lines().find_map(|line| {
                     let mut fields = line.splitn(3, ':').skip(1);
-                    let (names, path) = (fields.next()?, fields.next()?);
+                    let names = fields.next()?;
+                    let path = fields.next()?;
                     let is_here = |name: &str| controllers.iter().any(|here| here == name);
                     (!names.is_empty() && names.split(',').all(is_here)).then_some(path)
                 });

@@ -154,7 +154,8 @@ impl Host {
         let Isolation::Namespaces(factory) = &self.isolation else {
             return matches!(self.isolation, Isolation::None);
         };
-        let (config, group) = (JailConfig::default(), self.groups.create(&TEST_LIMITS));
+        let config = JailConfig::default();
+        let group = self.groups.create(&TEST_LIMITS);
         let jail = group.and_then(|group| {
             Jail::open_in_namespaces(factory, None, &config, group, NetworkAccess::Loopback)
         });
@@ -216,7 +217,8 @@ impl Host {
             match tested {
                 Ok((factory, mut report)) if report.level <= Level::B => {
                     report.warnings.append(warnings);
-                    let (isolation, groups) = (Isolation::Namespaces(factory), groups.clone());
+                    let isolation = Isolation::Namespaces(factory);
+                    let groups = groups.clone();
                     return Some(Self { isolation, groups, report });
                 }
                 Ok((_, report)) => warn(warnings, failed_guarantees(&report)),
@@ -271,7 +273,8 @@ fn with_plan<T>(act: impl FnOnce(AttackPlan) -> Result<T, Fault>) -> Result<T, F
     let scratch = ScratchDir::new().fault("cannot make a secret")?;
     let secret = scratch.path().join("secret");
     fs::write(&secret, "secret").fault("cannot make a secret")?;
-    let (stream, datagrams) = (scratch.path().join("stream"), scratch.path().join("datagrams"));
+    let stream = scratch.path().join("stream");
+    let datagrams = scratch.path().join("datagrams");
     let _sockets = (
         UnixListener::bind(&stream).fault("cannot listen")?,
         UnixDatagram::bind(&datagrams).fault("cannot listen")?,
@@ -302,7 +305,8 @@ fn test_namespaces(
     let config = JailConfig { limits: TEST_LIMITS, ..JailConfig::default() };
     let files = ScratchDir::new().fault("cannot create an empty program")?;
     let program = BotSource::Directory(files.path().to_owned());
-    let (workdir, group) = (Workdir::new(&program)?, groups.create(&TEST_LIMITS)?);
+    let workdir = Workdir::new(&program)?;
+    let group = groups.create(&TEST_LIMITS)?;
     let mut jail =
         Jail::open_in_namespaces(factory, Some(workdir), &config, group, NetworkAccess::None)?;
     let mut attacker = with_plan(|plan| jail.run_self_test(plan))?;

@@ -213,7 +213,8 @@ impl Init {
             saves_state,
             needs_listener,
         } = setup;
-        let (mut listener, mut missing) = (None, *missing);
+        let mut listener = None;
+        let mut missing = *missing;
         if *needs_listener {
             let backlog = backlog?;
             missing.backlog = backlog.is_none();

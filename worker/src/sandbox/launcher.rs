@@ -153,7 +153,8 @@ fn build(store: &Path) -> io::Result<()> {
 fn start_new_time() -> io::Result<()> {
     syscalls::unshare_time()?;
     let offset = |clock| -rustix::time::clock_gettime(clock).tv_sec;
-    let (monotonic, boot) = (offset(ClockId::Monotonic), offset(ClockId::Boottime));
+    let monotonic = offset(ClockId::Monotonic);
+    let boot = offset(ClockId::Boottime);
     let offsets = format!("monotonic {monotonic} 0\nboottime {boot} 0\n");
     std::fs::write("/proc/self/timens_offsets", offsets)
 }

@@ -201,7 +201,8 @@ pub(super) struct NamespaceJail {
 
 impl NamespaceJail {
     fn build(&mut self, setup: JailSetup) -> Result<(), Fault> {
-        let (saves_state, needs_listener) = (setup.saves_state, setup.needs_listener);
+        let saves_state = setup.saves_state;
+        let needs_listener = setup.needs_listener;
         let request = InitRequest::Build(Box::new(setup));
         ipc::send(&self.socket, &request, &[]).fault("cannot build a jail")?;
         match ipc::receive(&self.socket).fault("cannot build a jail")? {

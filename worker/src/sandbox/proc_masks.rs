@@ -75,7 +75,8 @@ pub(super) fn create(stage: &Path) -> io::Result<()> {
         }
     }
     for name in COPIED {
-        let (from, to) = (Path::new("/proc").join(name), masks.join(name));
+        let from = Path::new("/proc").join(name);
+        let to = masks.join(name);
         // If the machine has no such file, or hides it, there is no mask either.
         if let (Ok(text), Some(folder)) = (fs::read(from), to.parent()) {
             fs::create_dir_all(folder)?;

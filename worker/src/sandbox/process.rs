@@ -152,7 +152,8 @@ impl Process {
         for pipe in stdin.iter().chain([&stdout, &stderr]) {
             rustix::fs::fcntl_setfl(pipe, NON_BLOCKING)?;
         }
-        let (stdin, stderr) = (stdin.map(File::from), Some(stderr.into()));
+        let stdin = stdin.map(File::from);
+        let stderr = Some(stderr.into());
         Ok(Self { exit_source, exit: None, stdin, stdout: stdout.into(), stderr })
     }
 

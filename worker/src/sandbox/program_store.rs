@@ -85,7 +85,8 @@ impl ProgramStore {
     fn chown_tree(&self, path: &Path) -> io::Result<()> {
         for entry in fs::read_dir(path)? {
             let entry = entry?;
-            let (path, metadata) = (entry.path(), entry.metadata()?);
+            let path = entry.path();
+            let metadata = entry.metadata()?;
             if metadata.is_dir() {
                 self.chown_tree(&path)?;
             } else if metadata.is_file() {

@@ -134,7 +134,8 @@ pub fn is_clear() -> bool {
 
 /// Calls `callback` once nothing is left of what this thread's slot ran, possibly from another thread.
 pub fn when_clear(callback: impl FnOnce() + Send + 'static) {
-    let (slot, mut state) = (thread::current().id(), reaper());
+    let slot = thread::current().id();
+    let mut state = reaper();
     if state.is_clear(slot) {
         drop(state);
         callback();

@@ -143,7 +143,8 @@ fn bind_java_settings(etc: &Path) -> io::Result<()> {
 
 /// Bind-mounts `from/name` read-only at `to/name`, if it exists.
 fn bind_read_only(from: &Path, to: &Path, name: &str) -> io::Result<()> {
-    let (source, target) = (from.join(name), to.join(name));
+    let source = from.join(name);
+    let target = to.join(name);
     let Ok(found) = fs::symlink_metadata(&source) else { return Ok(()) };
     if found.is_symlink() {
         return symlink(fs::read_link(source)?, target).step(name);

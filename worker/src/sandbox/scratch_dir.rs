@@ -130,7 +130,8 @@ fn lock(file: File, path: &Path) -> io::Result<Option<File>> {
         other => other?,
     }
     // The process that had the lock before may have removed it.
-    let (locked, there) = (file.metadata()?, fs::symlink_metadata(path));
+    let locked = file.metadata()?;
+    let there = fs::symlink_metadata(path);
     let same = there.is_ok_and(|there| (there.dev(), there.ino()) == (locked.dev(), locked.ino()));
     Ok(same.then_some(file))
 }

@@ -171,7 +171,8 @@ fn look_up_cached_name() -> Result<String, String> {
     let how = [u64::from(libc::O_PATH.cast_unsigned()), 0, 0x20];
     // SAFETY: both pointers are to live values, and the size is that of the second.
     let result = syscalls::check(unsafe {
-        let (name, size) = (c"/usr".as_ptr(), size_of_val(&how));
+        let name = c"/usr".as_ptr();
+        let size = size_of_val(&how);
         libc::syscall(libc::SYS_openat2, libc::AT_FDCWD, name, how.as_ptr(), size)
     });
     match result {

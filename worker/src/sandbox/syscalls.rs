@@ -95,7 +95,8 @@ pub(super) fn become_user(user: u32) -> io::Result<()> {
 
 /// Becomes `user`, with the group of the same number, and keeps other groups.
 pub(super) fn set_user(user: u32) -> io::Result<()> {
-    let (uid, gid) = (Uid::from_raw(user), Gid::from_raw(user));
+    let uid = Uid::from_raw(user);
+    let gid = Gid::from_raw(user);
     rustix::thread::set_thread_res_gid(gid, gid, gid)?;
     Ok(rustix::thread::set_thread_res_uid(uid, uid, uid)?)
 }
@@ -127,7 +128,8 @@ const FCHMODAT2: libc::c_long = 452;
 /// Changes the mode of a file that is open as a path (`O_PATH`), without a name. The call exists since
 /// Linux 6.6.
 pub(super) fn chmod_path_fd(path_fd: BorrowedFd<'_>, mode: u32) -> io::Result<()> {
-    let (path_fd, flags) = (path_fd.as_raw_fd(), libc::AT_EMPTY_PATH);
+    let path_fd = path_fd.as_raw_fd();
+    let flags = libc::AT_EMPTY_PATH;
     // SAFETY: the name is a static empty string.
     check(unsafe { libc::syscall(FCHMODAT2, path_fd, c"".as_ptr(), mode, flags) }).map(drop)
 }

@@ -227,7 +227,8 @@ mod tests {
     #[test]
     fn links_are_removed_and_not_followed() {
         let root = tempfile::tempdir().unwrap();
-        let (victim, home) = (root.path().join("victim"), root.path().join("home"));
+        let victim = root.path().join("victim");
+        let home = root.path().join("home");
         fs::create_dir_all(victim.join("directory")).unwrap();
         fs::create_dir(&home).unwrap();
         symlink(&victim, home.join("link")).unwrap();
@@ -241,16 +242,19 @@ mod tests {
     #[test]
     fn swapping_directories_for_links_redirects_nothing() {
         let root = tempfile::tempdir().unwrap();
-        let (victim, home) = (root.path().join("victim"), root.path().join("home"));
+        let victim = root.path().join("victim");
+        let home = root.path().join("home");
         fs::create_dir_all(victim.join("inner")).unwrap();
         fs::set_permissions(&victim, Permissions::from_mode(0o755)).unwrap();
         for name in ["a", "inner/b"] {
             fs::write(victim.join(name), "not the bot's").unwrap();
         }
-        let (over, swaps) = (AtomicBool::new(false), AtomicU64::new(0));
+        let over = AtomicBool::new(false);
+        let swaps = AtomicU64::new(0);
         let swap = || {
             while !over.load(Ordering::Relaxed) {
-                let (link, directory) = (home.join("link"), home.join("d"));
+                let link = home.join("link");
+                let directory = home.join("d");
                 let done =
                     rustix::fs::renameat_with(CWD, &link, CWD, directory, RenameFlags::EXCHANGE);
                 swaps.fetch_add(done.is_ok().into(), Ordering::Relaxed);

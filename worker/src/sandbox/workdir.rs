@@ -50,7 +50,8 @@ impl BotSource {
 fn copy_tree(from: &Path, to: &Path) -> io::Result<()> {
     for entry in fs::read_dir(from)? {
         let entry = entry?;
-        let (source, target) = (entry.path(), to.join(entry.file_name()));
+        let source = entry.path();
+        let target = to.join(entry.file_name());
         let kind = entry.file_type()?;
         if kind.is_dir() {
             fs::create_dir(&target)?;
@@ -132,7 +133,8 @@ mod tests {
     #[test]
     fn changes_to_a_bots_files_are_saved_and_restored() {
         let root = tempfile::tempdir().unwrap();
-        let (own, kept) = (root.path().join("own"), root.path().join("kept"));
+        let own = root.path().join("own");
+        let kept = root.path().join("kept");
         fs::create_dir_all(own.join("data")).unwrap();
         for name in ["program", "data/model", "data/same", "becomes-directory"] {
             fs::write(own.join(name), "as submitted").unwrap();

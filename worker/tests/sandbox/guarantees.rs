@@ -123,7 +123,8 @@ fn rests(lab: &Lab) {
     jail.freeze().unwrap();
     let before = jail.cpu_time();
     std::thread::sleep(REST);
-    let (used, exact) = (jail.cpu_time() - before, lab.holds(Guarantee::Freeze));
+    let used = jail.cpu_time() - before;
+    let exact = lab.holds(Guarantee::Freeze);
     assert!(used < if exact { NOTHING } else { A_FEW_TICKS }, "{used}");
     jail.thaw().unwrap();
     assert_eq!(converse(&mut process, "?"), "ok");
