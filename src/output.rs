@@ -228,7 +228,8 @@ pub(crate) fn mean(mean: f64, margin: Option<f64>) -> String {
 
 /// A duration in milliseconds with three decimals.
 pub(crate) fn millis(time: Micros) -> String {
-    let (whole, part) = (time.0 / 1000, time.0 % 1000);
+    let whole = time.0 / 1000;
+    let part = time.0 % 1000;
     format!("{whole}.{part:03} ms")
 }
 
@@ -251,14 +252,16 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
 /// A time in microseconds since 1970 as text; `-` if it is out of range.
 pub(crate) fn moment(micros: i64) -> String {
     let Some(time) = calendar(micros) else { return "-".to_owned() };
-    let (date, (hour, minute, second)) = (time.date(), time.to_hms());
+    let date = time.date();
+    let (hour, minute, second) = time.to_hms();
     format!("{date} {hour:02}:{minute:02}:{second:02} UTC")
 }
 
 /// The same time as JSON (RFC 3339); null if it is out of range.
 pub(crate) fn moment_json(micros: i64) -> Value {
     let Some(time) = calendar(micros) else { return Value::Null };
-    let (date, (hour, minute, second, micro)) = (time.date(), time.to_hms_micro());
+    let date = time.date();
+    let (hour, minute, second, micro) = time.to_hms_micro();
     json!(format!("{date}T{hour:02}:{minute:02}:{second:02}.{micro:06}Z"))
 }
 

@@ -144,7 +144,8 @@ impl ParentLine {
                 self.send(&Reply::Prepared);
             }
             Err(failure) => {
-                let (code, message) = (failure.code(), failure.message().to_owned());
+                let code = failure.code();
+                let message = failure.message().to_owned();
                 self.send(&Reply::Failed { code, message });
             }
         }

@@ -199,7 +199,8 @@ fn boards_and_chips_are_compared(site: &Site) {
             let record = copy.join(last);
             let text = fs::read_to_string(&record).unwrap();
             if key == "board" {
-                let (from, to) = ("\"board\":\"pole\"", "\"board\":\"przyklad\"");
+                let from = "\"board\":\"pole\"";
+                let to = "\"board\":\"przyklad\"";
                 let (from, to) = if text.contains(from) { (from, to) } else { (to, from) };
                 return rewrite(&record, from, to);
             }

@@ -29,7 +29,8 @@ struct Stage {
 
 impl Stage {
     fn new(at: &Path, name: &str) -> Self {
-        let (data, log) = (at.join(name), at.join(format!("{name}.log")));
+        let data = at.join(name);
+        let log = at.join(format!("{name}.log"));
         Self { data, presets: at.join("presets"), log, address: free_address() }
     }
 

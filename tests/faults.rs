@@ -165,8 +165,8 @@ fn a_killed_run_leaves_nothing_to_the_next() {
     let slow = &bots.rascal("slow", "slow", 1, "");
     let honest = &bots.rascal("honest", "honest", 0, "");
     for sandbox in ["auto", "off"] {
-        let (temporary, records) =
-            (bots.path().join(format!("tmp-{sandbox}")), bots.path().join(sandbox));
+        let temporary = bots.path().join(format!("tmp-{sandbox}"));
+        let records = bots.path().join(sandbox);
         fs::create_dir(&temporary).unwrap();
         let play = |call: &[&str]| {
             let mut run = arbiter();

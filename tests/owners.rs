@@ -154,7 +154,9 @@ fn evidence_is_for_its_owner_and_for_organisers() {
     );
 
     let shown = |token: &str| objects(&site.run(token, &["match", id, "--json"])).remove(0);
-    let (ada, bob, organiser) = (shown(&site.ada), shown(&site.bob), shown(&site.organiser));
+    let ada = shown(&site.ada);
+    let bob = shown(&site.bob);
+    let organiser = shown(&site.organiser);
     let seat = seat_of(&ada, "dying");
     assert_eq!(
         (&ada["evidence"][seat], &shown("")["evidence"][seat]),
@@ -167,7 +169,8 @@ fn evidence_is_for_its_owner_and_for_organisers() {
     assert_eq!(organiser["worker"], "cellar");
 
     // Whoever sees a record sees enough to verify it.
-    let (all, adas) = (record(&site, &site.organiser, id), record(&site, &site.ada, id));
+    let all = record(&site, &site.organiser, id);
+    let adas = record(&site, &site.ada, id);
     let bobs = record(&site, &site.bob, id);
     assert!(all.contains("\"stderr\"") && all.contains("SIGSEGV"));
     assert!(adas.contains("\"stderr\"") && !adas.contains("SIGSEGV"));

@@ -87,7 +87,8 @@ fn the_same_seed_gives_the_same_transcripts() {
 #[test]
 fn seats_rotate_unless_told_not_to() {
     let bots = Bots::new();
-    let (one, two) = (bots.rascal("one", "honest", 0, ""), bots.rascal("two", "honest", 0, ""));
+    let one = bots.rascal("one", "honest", 0, "");
+    let two = bots.rascal("two", "honest", 0, "");
     let seats = |more: &[&str]| -> Vec<Value> {
         let lines = json(&[&["play", "gomoku", &one, &two, "--games", "3"], more].concat());
         lines[..3].iter().map(|line| line["seats"][0].clone()).collect()
@@ -177,7 +178,8 @@ fn files_stay_only_when_they_are_to() {
         lines.iter().map(|line| line["transcript"].clone()).collect()
     };
     assert_eq!(transcripts(&[]), transcripts(&[]));
-    let (fresh, kept) = (transcripts(&[]), transcripts(&["--keep-files"]));
+    let fresh = transcripts(&[]);
+    let kept = transcripts(&["--keep-files"]);
     assert_eq!(fresh[0], kept[0], "the first match finds no files");
     assert_ne!(fresh[1], kept[1], "the second one does");
     assert!(!counter.join("seen").exists(), "the bot's own directory is never written to");
@@ -235,7 +237,8 @@ fn a_second_signal_hurries_nobody() {
 #[test]
 fn a_start_up_is_free_and_a_late_answer_is_not() {
     let bots = Bots::new();
-    let (early, late) = (bots.rascal("early", "slow", 0, ""), bots.rascal("late", "slow", 1, ""));
+    let early = bots.rascal("early", "slow", 0, "");
+    let late = bots.rascal("late", "slow", 1, "");
     let honest = &bots.rascal("honest", "honest", 0, "");
     let forfeits = |bot: &str, clock: &str| -> Value {
         let limit = "move_limit=100ms";
@@ -253,7 +256,8 @@ fn a_start_up_is_free_and_a_late_answer_is_not() {
 #[test]
 fn a_bot_edited_meanwhile_plays_on_as_it_was() {
     let bots = Bots::new();
-    let (one, two) = (bots.path().join("one"), bots.path().join("two"));
+    let one = bots.path().join("one");
+    let two = bots.path().join("two");
     // The first game rewrites the bot where it was read from; the copies must not notice.
     for (bot, script) in [
         (&one, format!("echo 'echo garbage' > {}/bot.sh; echo S\n", one.display())),
@@ -264,7 +268,8 @@ fn a_bot_edited_meanwhile_plays_on_as_it_was() {
         let name = bot.file_name().unwrap().to_str().unwrap();
         fs::write(bot.join("meta"), format!("{name}\nsh\nbot.sh\n0\n")).unwrap();
     }
-    let (one, two) = (one.to_str().unwrap(), two.to_str().unwrap());
+    let one = one.to_str().unwrap();
+    let two = two.to_str().unwrap();
     let lines = json(&["play", "blackjack", one, two, "--games", "3"]);
     assert_eq!(lines.len(), 4);
     for played in &lines[..3] {

@@ -380,7 +380,8 @@ fn raw(address: SocketAddr, request: &str) -> String {
 #[test]
 fn nobody_else_comes_in() {
     let table = Table::open("gomoku", &["bots/gomoku/center"]);
-    let (browser, address) = (&table.browser, table.browser.address);
+    let browser = &table.browser;
+    let address = table.browser.address;
     let wrong = table.root.replace(|c: char| c.is_ascii_digit(), "x");
     for path in ["/", "/new", &wrong, &format!("{wrong}new"), table.root.trim_end_matches('/')] {
         let answer = browser.get(path);

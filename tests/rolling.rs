@@ -65,7 +65,8 @@ impl Cluster {
             command.args(["token", "create", "--role", role, "--database-url", &database.url()]);
             done(&command.output().unwrap()).trim().to_owned()
         };
-        let (admin, pass) = (token("admin"), token("worker"));
+        let admin = token("admin");
+        let pass = token("worker");
         let mut command = Command::new(&previous);
         let url = database.url();
         command.args(["coordinator", "--database-url", &url, "--grpc", &address.to_string()]);

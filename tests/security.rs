@@ -29,7 +29,9 @@ impl Site {
     fn open() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let database = Database::start(Durability::Fleeting);
-        let (grpc, http, admin) = (free_address(), free_address(), database.token("admin"));
+        let grpc = free_address();
+        let http = free_address();
+        let admin = database.token("admin");
         let mut command = database.coordinator(grpc);
         command.args(["--http", &http.to_string(), "--trust-proxy", "127.0.0.0/8"]);
         let mut coordinator = Service::start(&mut command, &directory.path().join("log"));

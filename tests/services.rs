@@ -183,7 +183,8 @@ fn a_coordinator_without_tokens_says_how_to_make_the_first() {
 fn a_worker_is_let_in_by_its_token_alone() {
     let mut site = Site::open();
     let create = |role: &str| site.tell(&format!("token create --role {role}")).trim().to_owned();
-    let (player, revoked) = (create("player"), create("worker"));
+    let player = create("player");
+    let revoked = create("worker");
     let tokens = site.tell("token list --json");
     let last: Value = serde_json::from_str(tokens.lines().last().unwrap()).unwrap();
     site.tell(&format!("token revoke {}", last["id"]));
@@ -324,7 +325,8 @@ fn gomoku(name: &str, house: &[&str]) -> String {
 fn mistakes_of_organisers_are_named_and_change_nothing() {
     let site = Site::open();
     let bots = Bots::new();
-    let (one, two) = (bots.rascal("one", "honest", 0, ""), bots.rascal("two", "honest", 0, ""));
+    let one = bots.rascal("one", "honest", 0, "");
+    let two = bots.rascal("two", "honest", 0, "");
     let create = |text: &str, code, says: &[&str]| {
         let mut command = site.command(&site.admin, "tournament create");
         refused(&command.arg(site.file(text)).output().unwrap(), code, says);
@@ -405,7 +407,9 @@ fn roles_are_kept_apart() {
     let bots = Bots::new();
     let one = bots.rascal("one", "honest", 0, "");
     let token = |role: &str| site.tell(&format!("token create --role {role}")).trim().to_owned();
-    let (organiser, player, worker) = (token("organiser"), token("player"), token("worker"));
+    let organiser = token("organiser");
+    let player = token("player");
+    let worker = token("worker");
     let other = token("player");
     let file = "name = \"cup\"\ngame = \"gomoku\"\n\n[submissions]\npreflight = false\n";
     let file = site.file(file);

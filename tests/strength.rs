@@ -39,7 +39,8 @@ fn earned<'a>(matches: impl IntoIterator<Item = &'a Value>) -> BTreeMap<String, 
 /// two of the four seats; in blackjack an episode is a match, and its last chips count.
 fn won(game: &str, better: &str, weaker: &str, setting: &str, pairs: usize) -> usize {
     let path = |name: &str| format!("bots/{game}/{name}");
-    let (strong, weak) = (path(better), path(weaker));
+    let strong = path(better);
+    let weak = path(weaker);
     let copies = if game == "wojna" { 2 } else { 1 };
     let games = (2 * pairs).to_string();
     let mut call = vec!["play", game, "--games", &games, "--seed", "strength", "--jobs", "2"];

@@ -51,7 +51,8 @@ struct Site {
 impl Site {
     fn open(otlp: Option<String>) -> Self {
         let database = Database::start(Durability::Fleeting);
-        let (admin, pass) = (database.token("admin"), database.token("worker"));
+        let admin = database.token("admin");
+        let pass = database.token("worker");
         let mut site = Self {
             database,
             coordinator: None,

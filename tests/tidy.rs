@@ -86,7 +86,8 @@ const MAY_HAVE_STATEMENTS: &str = "coordinator/src/postgres/role.rs";
 
 /// The text without its comments, and the contents of its string literals.
 fn code_and_literals(text: &str) -> (String, Vec<String>) {
-    let (mut code, mut literals) = (String::new(), Vec::new());
+    let mut code = String::new();
+    let mut literals = Vec::new();
     let mut rest = text;
     while let Some(c) = rest.chars().next() {
         let raw = rest.strip_prefix('r').map(|rest| rest.trim_start_matches('#'));
@@ -347,7 +348,8 @@ fn names(mut text: &str, mut from: Vec<String>, found: &mut Vec<Vec<String>>) {
     loop {
         text = text.trim_start();
         if let Some(group) = text.strip_prefix('{') {
-            let (mut depth, mut begin) = (0, 0);
+            let mut depth = 0;
+            let mut begin = 0;
             for (at, c) in group.char_indices() {
                 if depth == 0 && ",}".contains(c) {
                     if !group[begin..at].trim().is_empty() {

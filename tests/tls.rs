@@ -72,13 +72,15 @@ impl Papers {
 
     /// The arguments of a coordinator with a certificate of this name.
     fn serving(&self, name: &str) -> [String; 4] {
-        let (cert, key) = (self.path(&format!("{name}.pem")), self.path(&format!("{name}.key")));
+        let cert = self.path(&format!("{name}.pem"));
+        let key = self.path(&format!("{name}.key"));
         ["--tls-cert".into(), cert, "--tls-key".into(), key]
     }
 
     /// The arguments of somebody with a certificate of this name.
     fn showing(&self, name: &str) -> [String; 4] {
-        let (cert, key) = (self.path(&format!("{name}.pem")), self.path(&format!("{name}.key")));
+        let cert = self.path(&format!("{name}.pem"));
+        let key = self.path(&format!("{name}.key"));
         ["--cert".into(), cert, "--key".into(), key]
     }
 
@@ -101,7 +103,8 @@ struct Site<'a> {
 impl<'a> Site<'a> {
     /// Starts a coordinator with the certificate of this name.
     fn start(database: &Database, papers: &'a Papers, name: &'static str, more: &[&str]) -> Self {
-        let (admin, worker) = (database.token("admin"), database.token("worker"));
+        let admin = database.token("admin");
+        let worker = database.token("worker");
         let address = free_address();
         let mut command = database.coordinator(address);
         command.args(papers.serving(name)).args(more);
@@ -177,8 +180,10 @@ preflight = false
 
 #[test]
 fn those_with_the_right_papers_play() {
-    let (papers, database) = (Papers::new(), Database::start(Durability::Fleeting));
-    let (servers, clients) = (papers.authority("servers"), papers.authority("clients"));
+    let papers = Papers::new();
+    let database = Database::start(Durability::Fleeting);
+    let servers = papers.authority("servers");
+    let clients = papers.authority("clients");
     papers.sign(&servers, "server", "localhost", Use::Server, 2999);
     papers.sign(&clients, "client", "ada", Use::Client, 2999);
     let authority = papers.path("clients.pem");
@@ -201,7 +206,8 @@ fn those_with_the_right_papers_play() {
 /// Certificates as the handbook makes them.
 #[test]
 fn papers_of_our_own_make_are_good_on_both_sides() {
-    let (papers, database) = (Papers::new(), Database::start(Durability::Fleeting));
+    let papers = Papers::new();
+    let database = Database::start(Durability::Fleeting);
     let at = |folder: &str| papers.path(folder);
     let cert = |words: &[&str]| {
         let mut command = arbiter();
@@ -258,12 +264,14 @@ fn papers_of_our_own_make_are_good_on_both_sides() {
 
 #[test]
 fn servers_with_the_wrong_papers_are_not_trusted() {
-    let (papers, database) = (Papers::new(), Database::start(Durability::Fleeting));
+    let papers = Papers::new();
+    let database = Database::start(Durability::Fleeting);
     let ours = papers.authority("ours");
     papers.authority("theirs");
     papers.sign(&ours, "server", "localhost", Use::Server, 2999);
     papers.sign(&ours, "expired", "localhost", Use::Server, 2020);
-    let (trusting, strange) = (papers.trusting("ours"), papers.trusting("theirs"));
+    let trusting = papers.trusting("ours");
+    let strange = papers.trusting("theirs");
 
     let site = Site::start(&database, &papers, "server", &[]);
     let unknown = ["invalid peer certificate: UnknownIssuer", "--ca"];
@@ -282,8 +290,10 @@ fn servers_with_the_wrong_papers_are_not_trusted() {
 
 #[test]
 fn clients_with_the_wrong_papers_are_turned_away() {
-    let (papers, database) = (Papers::new(), Database::start(Durability::Fleeting));
-    let (ours, theirs) = (papers.authority("ours"), papers.authority("theirs"));
+    let papers = Papers::new();
+    let database = Database::start(Durability::Fleeting);
+    let ours = papers.authority("ours");
+    let theirs = papers.authority("theirs");
     papers.sign(&ours, "server", "localhost", Use::Server, 2999);
     papers.sign(&ours, "expired", "ada", Use::Client, 2020);
     papers.sign(&theirs, "stranger", "eve", Use::Client, 2999);
@@ -301,7 +311,8 @@ fn clients_with_the_wrong_papers_are_turned_away() {
 
 #[test]
 fn encryption_where_there_is_none() {
-    let (papers, database) = (Papers::new(), Database::start(Durability::Fleeting));
+    let papers = Papers::new();
+    let database = Database::start(Durability::Fleeting);
     papers.authority("ours");
     let address = free_address();
     let log = papers.path("plain.log");
@@ -315,7 +326,8 @@ fn encryption_where_there_is_none() {
 
 #[test]
 fn papers_that_cannot_be_read() {
-    let (papers, database) = (Papers::new(), Database::start(Durability::Fleeting));
+    let papers = Papers::new();
+    let database = Database::start(Durability::Fleeting);
     let ours = papers.authority("ours");
     papers.sign(&ours, "server", "localhost", Use::Server, 2999);
     papers.sign(&ours, "other", "localhost", Use::Server, 2999);

@@ -30,7 +30,8 @@ impl Site {
     fn open(tournament: &str) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let database = Database::start(Durability::Fleeting);
-        let (admin, player) = (database.token("admin"), database.token("player"));
+        let admin = database.token("admin");
+        let player = database.token("player");
         let pass = database.token("worker");
         let address = free_address();
         let mut command = database.coordinator(address);

@@ -56,7 +56,8 @@ fn expect_same(before: &str, now: &str) {
     let lines = |text: &str| -> Vec<Value> {
         text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     };
-    let (before, now) = (lines(before), lines(now));
+    let before = lines(before);
+    let now = lines(now);
     assert_eq!(before.len(), now.len());
     for (before, now) in before.iter().zip(&now) {
         for (key, value) in before.as_object().unwrap() {
@@ -74,7 +75,8 @@ fn finish(name: &str, dump: String, boards: &str) {
     ledger.run(fs::read_to_string("deploy/postgres/restored.sql").unwrap());
     let before = ledger.number("SELECT count(*) FROM results");
     assert!(before >= 8, "{name} is in the middle");
-    let (admin, pass) = (database.token("admin"), database.token("worker"));
+    let admin = database.token("admin");
+    let pass = database.token("worker");
     let address = free_address();
     let server = format!("http://{address}");
     let log = directory.path().join("coordinator.log");

@@ -165,7 +165,8 @@ impl Bench<'_> {
             for _ in 0..TALKERS {
                 channels.push(server.channel().await);
             }
-            let (spent, begin) = (Spent::so_far(self.postgres), Instant::now());
+            let spent = Spent::so_far(self.postgres);
+            let begin = Instant::now();
             for channel in channels {
                 if streamed {
                     tasks.spawn(say(channel));
@@ -175,7 +176,8 @@ impl Bench<'_> {
             }
             tasks.join_all().await;
             let words = SAID * i64::try_from(TALKERS).expect("a small number");
-            let (speed, costs) = (speed(words, begin), spent.each(self.postgres, words));
+            let speed = speed(words, begin);
+            let costs = spent.each(self.postgres, words);
             let how = if streamed { "on a standing stream" } else { "in calls of their own" };
             println!("words {how:<21} {speed:>9.0} /s; {costs}");
         }

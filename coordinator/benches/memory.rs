@@ -123,7 +123,8 @@ impl Server {
         let said = process.stdout.take().expect("it is a pipe");
         BufReader::new(said).read_line(&mut line).expect("it says where it is");
         let (address, token) = line.trim().split_once(' ').expect("an address and a token");
-        let (address, token) = (format!("http://{address}"), token.to_owned());
+        let address = format!("http://{address}");
+        let token = token.to_owned();
         let until = process.stdin.take().expect("it is a pipe");
         Self { process, address, token, until }
     }
@@ -143,7 +144,9 @@ impl Server {
     /// A worker that has said hello.
     async fn worker(&self, slots: u32) -> Worker {
         let (say, said) = mpsc::channel(1);
-        let (name, build, sandbox) = (name(), "bench".to_owned(), "none".to_owned());
+        let name = name();
+        let build = "bench".to_owned();
+        let sandbox = "none".to_owned();
         let hello = Hello { name, build, sandbox, rules: RULES_VERSION.to_owned(), slots };
         let stream = tokio::spawn({
             let request = self.request(ReceiverStream::new(said));
@@ -203,7 +206,8 @@ fn report(lot: &Lot, record: &[u8]) -> Report {
         wall_ms: 1000,
         record: record.to_vec(),
     };
-    let (level, trace) = ("A".to_owned(), String::new());
+    let level = "A".to_owned();
+    let trace = String::new();
     Report { lease: lot.lease, results: vec![result], level, trial: None, trace }
 }
 
@@ -276,7 +280,8 @@ async fn files(postgres: &Postgres, pool: &PgPool) {
         waits: 0,
         feeds: false,
     };
-    let (matches, lots) = ((0..2 * CHAINED).map(chained), (0..2 * CHAINED).map(lot));
+    let matches = (0..2 * CHAINED).map(chained);
+    let lots = (0..2 * CHAINED).map(lot);
     let plan = Plan { matches, lots, order: std::iter::empty(), growing: false };
     let queue = Queue::new(pool.clone(), Games::built_in(), LeasePolicy::DEFAULT);
     queue.plan(edition, plan).await.expect("the plan is stored");

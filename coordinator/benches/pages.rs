@@ -92,7 +92,8 @@ async fn measure(postgres: &Postgres, server: &Server, workers: u32, open: u32, 
     for _ in 0..open {
         beside.spawn(keep_open(server.pages, until));
     }
-    let (begun, spent) = (Instant::now(), Spent::so_far(postgres));
+    let begun = Instant::now();
+    let spent = Spent::so_far(postgres);
     let mut readers = JoinSet::new();
     for number in 0..READERS {
         let reader = Reader::connect(server.pages, number).await;
@@ -174,7 +175,8 @@ async fn keep_open(pages: SocketAddr, until: Instant) {
     let mut stream = TcpStream::connect(pages).await.expect("the server listens");
     let request = format!("GET /t/{NAME}/ranking/live HTTP/1.1\r\nHost: x\r\n\r\n");
     stream.write_all(request.as_bytes()).await.expect("it listens");
-    let (mut buffer, mut taken) = (vec![0; 64 << 10], 0);
+    let mut buffer = vec![0; 64 << 10];
+    let mut taken = 0;
     while let Ok(read) = tokio::time::timeout_at(until.into(), stream.read(&mut buffer)).await {
         taken += read.expect("it answers");
     }

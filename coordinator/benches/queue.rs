@@ -76,7 +76,8 @@ impl Bench {
         let over = Arc::new(AtomicBool::new(false));
         let mut counter = JoinSet::new();
         if counting {
-            let (queue, over) = (self.queue.clone(), Arc::clone(&over));
+            let queue = self.queue.clone();
+            let over = Arc::clone(&over);
             counter.spawn(async move {
                 let mut done = 0;
                 while done < matches || !over.load(Ordering::Relaxed) {

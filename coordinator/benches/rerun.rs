@@ -126,11 +126,12 @@ async fn serve(
     let mut tasks = JoinSet::new();
     tasks.spawn(allocator.run(std::future::pending(), |error| panic!("{error}")));
     tasks.spawn(collector.run(std::future::pending()));
-    let (upkeep, news) =
-        (Maintenance::new(queue.clone(), Clock::given(|| NOW)), dispatcher.clone());
+    let upkeep = Maintenance::new(queue.clone(), Clock::given(|| NOW));
+    let news = dispatcher.clone();
     tasks.spawn(async move { upkeep.run(tokio::time::Instant::now(), |_| news.news()).await });
     for _ in 0..SLOTS {
-        let (dispatcher, reporter) = (dispatcher.clone(), reporter.clone());
+        let dispatcher = dispatcher.clone();
+        let reporter = reporter.clone();
         tasks.spawn(async move {
             while let Some(task) = dispatcher.next().await {
                 let Task::Lot(work) = task else { panic!("nobody waits for a trial") };

@@ -43,7 +43,8 @@ fn main() {
         let players = players(&pool).await;
         for think in [THINK, Duration::ZERO] {
             println!("load of the machine {}", load());
-            let (begun, spent) = (Instant::now(), Spent::so_far(postgres));
+            let begun = Instant::now();
+            let spent = Spent::so_far(postgres);
             let mut playing = JoinSet::new();
             for (number, token) in (0..).zip(&players) {
                 let player = Player::connect(&address, token.clone()).await;
@@ -54,7 +55,8 @@ fn main() {
                 all.merge(one.expect("a player does not fail"));
             }
             let requests = i64::try_from(all.count()).expect("few");
-            let (pace, cost) = (speed(requests, begun), spent.each(postgres, requests));
+            let pace = speed(requests, begun);
+            let cost = spent.each(postgres, requests);
             println!("{PLAYERS} players thinking for {think:?}: {all}, {pace:.0} a second; {cost}");
         }
     });
@@ -86,7 +88,8 @@ impl Player {
 
     /// Plays session after session, from `delay` on: how long answers take.
     async fn play(mut self, delay: Duration, think: Duration) -> Latencies {
-        let (mut latencies, begun) = (Latencies::default(), Instant::now());
+        let mut latencies = Latencies::default();
+        let begun = Instant::now();
         tokio::time::sleep(delay).await;
         let mut answer = String::new();
         while begun.elapsed() < WATCHED {

@@ -215,7 +215,8 @@ mod tests {
 
     #[test]
     fn secrets_differ_and_are_not_shown() {
-        let (one, two) = (Secret::draw().unwrap(), Secret::draw().unwrap());
+        let one = Secret::draw().unwrap();
+        let two = Secret::draw().unwrap();
         assert_ne!(one, two);
         assert!(one.text().starts_with(PREFIX) && one.text().len() == PREFIX.len() + 64);
         assert_eq!(format!("{one:?}"), "Secret");

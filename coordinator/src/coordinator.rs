@@ -288,7 +288,8 @@ impl Coordinator {
 
 /// The pages of tricks over HTTP.
 fn tricks_pages(service: &Service, mode: Mode) -> Router {
-    let (pool, clock) = (service.pool.clone(), service.clock.clone());
+    let pool = service.pool.clone();
+    let clock = service.clock.clone();
     tricks_http::router(pool, clock, service.token_throttle.clone(), mode)
 }
 

@@ -139,7 +139,8 @@ where
 
 /// A pool that connects lazily. Connections to another host go through the keep-alive proxy.
 fn open(pool: PgPoolOptions, options: PgConnectOptions) -> Result<PgPool> {
-    let (host, port) = (options.get_host(), options.get_port());
+    let host = options.get_host();
+    let port = options.get_port();
     if options.get_socket().is_some() || host.starts_with('/') {
         return Ok(pool.connect_lazy_with(options));
     }

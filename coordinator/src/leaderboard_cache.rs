@@ -239,7 +239,8 @@ impl LeaderboardCache {
             return;
         }
         while keepers.try_join_next().is_some() {}
-        let (kept, pool) = (Arc::clone(slot), self.pool.clone());
+        let kept = Arc::clone(slot);
+        let pool = self.pool.clone();
         // After a failure the next request reports it.
         let keeper = keepers.spawn(async move { drop(kept.keep(&pool).await) });
         *slot.keeper.lock().unwrap_or_else(PoisonError::into_inner) = Some(keeper);

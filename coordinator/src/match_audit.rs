@@ -187,7 +187,8 @@ impl Auditor {
         reason: Option<String>,
         round: &mut AuditRound,
     ) -> Result<()> {
-        let (now, told) = (self.clock.now(), reason.as_deref());
+        let now = self.clock.now();
+        let told = reason.as_deref();
         let worker = match_audits::end_recount(&self.pool, id, state, told, now).await?;
         if let (Some(worker), AuditState::Disagreed | AuditState::Unreadable) = (worker, state) {
             round.differences.push((id, worker, reason.unwrap_or_default()));

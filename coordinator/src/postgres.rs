@@ -194,7 +194,8 @@ impl Postgres {
 
     /// The URL of a database of this cluster, with the password, for other programs.
     pub fn url(&self, database: &str) -> String {
-        let (password, socket) = (self.credentials.password.text(), self.socket.display());
+        let password = self.credentials.password.text();
+        let socket = self.socket.display();
         format!("postgres://{ROLE}:{password}@localhost/{database}?host={socket}")
     }
 

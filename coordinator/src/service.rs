@@ -276,6 +276,7 @@ fn parse_micros(micros: i64) -> Result<OffsetDateTime> {
 /// A time for people.
 fn format_time(time: OffsetDateTime) -> String {
     let time = time.to_offset(UtcOffset::UTC);
-    let (date, (hour, minute, second)) = (time.date(), time.to_hms());
+    let date = time.date();
+    let (hour, minute, second) = time.to_hms();
     format!("{date} {hour:02}:{minute:02}:{second:02} UTC")
 }

@@ -237,7 +237,8 @@ impl TricksServer {
 
     /// The holder of a token, with the session.
     async fn find(&self, secret: &Secret, from: &Origin) -> Result<Holder, Refusal> {
-        let (hash, now) = (secret.hash(), self.clock.now());
+        let hash = secret.hash();
+        let now = self.clock.now();
         let found =
             retry(|| tricks_http::find(&self.pool, &hash, now - SESSION_LIFETIME, now)).await?;
         match found {
@@ -285,7 +286,9 @@ impl TricksServer {
             return Err(conflict("no session has begun; send token alone, or with _games"));
         };
         pay(bucket, stored.played.len())?;
-        let (seed, turn, words) = (stored.seed, stored.turn, cards.to_owned());
+        let seed = stored.seed;
+        let turn = stored.turn;
+        let words = cards.to_owned();
         let played = move || {
             let mut session = Session::rebuild(seed, &stored.played);
             if session.is_over() {
@@ -316,7 +319,8 @@ impl TricksServer {
         stored: &Stored,
         news: String,
     ) -> Result<(bool, String), Refusal> {
-        let (result, now) = (session.result(), self.clock.now());
+        let result = session.result();
+        let now = self.clock.now();
         let victory = Victory::of(id, result, now).filter(|_| self.mode == Mode::Official);
         let news = match victory {
             Some(victory) => {

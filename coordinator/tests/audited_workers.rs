@@ -139,7 +139,8 @@ async fn a_liar_is_suspended_and_no_honest_worker_with_it() {
 async fn results_of_a_replaced_edition_are_chosen_for_audits() {
     let database = Database::new().await;
     let edition = database.running(20, 1).await;
-    let (queue, worker) = (database.queue(), database.worker("late").await);
+    let queue = database.queue();
+    let worker = database.worker("late").await;
     let (dispatcher, allocator) = Dispatcher::new(queue.clone());
     let mut tasks = JoinSet::new();
     tasks.spawn(allocator.run(std::future::pending(), |error| panic!("{error}")));

@@ -198,7 +198,8 @@ async fn workers_keep_their_identity_and_changes_are_written_down() {
 #[tokio::test]
 async fn the_last_complete_edition_is_official() {
     let database = Database::new().await;
-    let (pool, queue) = (&database.pool, database.queue());
+    let pool = &database.pool;
+    let queue = database.queue();
     let cup = database.tournament("cup", gomoku::game()).await;
     let entered = database.versions(cup, 5).await;
     assert_eq!(editions::official(pool, cup).await.unwrap(), None);
@@ -253,7 +254,8 @@ async fn standings_hold_great_sums() {
     let great = 1_000_000_000_000_000_000_i128;
     // A hundred million matches of the greatest scores.
     let matches: u64 = 100_000_000;
-    let (sum, square) = (2 * great * i128::from(matches), U256::square(2 * great));
+    let sum = 2 * great * i128::from(matches);
+    let square = U256::square(2 * great);
     let tally = Tally {
         matches: matches.cast_signed(),
         score: vec![sum, -sum],
@@ -283,7 +285,8 @@ async fn standings_hold_great_sums() {
 #[tokio::test]
 async fn a_check_finds_what_was_tampered_with() {
     let database = Database::new().await;
-    let (queue, worker) = (database.queue(), database.worker("w").await);
+    let queue = database.queue();
+    let worker = database.worker("w").await;
     let edition = database.running(40, 40).await;
     let lot = queue.lease_at(edition, 1, START).await.unwrap()[0];
     support::report_all(&queue, &[support::report(&lot, worker)]).await;

@@ -41,7 +41,8 @@ async fn ask(connection: &mut PgConnection, query: &str) -> i64 {
 #[tokio::test]
 async fn the_autoscaler_counts_pending_and_leased_lots() {
     let database = Database::new().await;
-    let (queue, worker) = (database.queue(), database.worker("w").await);
+    let queue = database.queue();
+    let worker = database.worker("w").await;
     let query = autoscaler_query();
     let mut watcher = database.pool.acquire().await.unwrap();
     execute(&mut watcher, &file("postgres/watcher.sql").replace(":'password'", "'secret'")).await;
@@ -74,7 +75,8 @@ async fn the_autoscaler_counts_pending_and_leased_lots() {
 #[tokio::test]
 async fn a_restored_database_refuses_reports_of_earlier_leases() {
     let database = Database::new().await;
-    let (queue, worker) = (database.queue(), database.worker("w").await);
+    let queue = database.queue();
+    let worker = database.worker("w").await;
     let edition = database.running(4, 4).await;
     let before = queue.lease_at(edition, 1, START).await.unwrap().pop().unwrap();
     let identity = "SELECT id::text FROM installation";

@@ -156,7 +156,8 @@ async fn editions_take_turns() {
 #[tokio::test]
 async fn claimable_work_is_offered() {
     let database = Database::new().await;
-    let (pool, queue) = (&database.pool, database.queue());
+    let pool = &database.pool;
+    let queue = database.queue();
     let edition = database.edition(5).await;
     queue.plan(edition, plan(2, 1)).await.unwrap();
     assert_eq!(claimable::look(pool).await.unwrap(), Offers::default(), "it has not begun");

@@ -131,8 +131,8 @@ impl Chaos {
 
 /// Lets workers loose on an edition, and returns how many matches were accepted from them.
 async fn let_loose(database: &Database, edition: EditionId, workers: u64, seed: &str) -> i64 {
-    let (queue, time) =
-        (Queue::new(database.pool.clone(), Games::built_in(), PATIENT), Time::default());
+    let queue = Queue::new(database.pool.clone(), Games::built_in(), PATIENT);
+    let time = Time::default();
     let mut tasks = JoinSet::new();
     for number in 0..workers {
         let chaos = Chaos {
@@ -148,7 +148,8 @@ async fn let_loose(database: &Database, edition: EditionId, workers: u64, seed: 
     }
     let mut upkeep = JoinSet::new();
     for _ in 0..2 {
-        let (queue, time) = (queue.clone(), time.clone());
+        let queue = queue.clone();
+        let time = time.clone();
         upkeep.spawn(async move {
             loop {
                 queue.expire_at(time.now()).await.unwrap();
@@ -282,7 +283,8 @@ async fn matches_in_order_count_once_and_in_order() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_coordinators_may_count_at_once() {
     let database = Database::new().await;
-    let (queue, worker) = (database.queue(), database.worker("w").await);
+    let queue = database.queue();
+    let worker = database.worker("w").await;
     let edition = database.running(5000, 1).await;
     let mut leased = Vec::new();
     while leased.len() < 4096 {

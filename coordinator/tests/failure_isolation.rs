@@ -180,7 +180,8 @@ async fn a_session_renews_while_one_of_its_reports_waits_for_a_lock() {
 #[tokio::test]
 async fn no_host_clock_decides_when_a_lease_expires() {
     let database = Database::new().await;
-    let (queue, worker) = (database.queue(), database.worker("w").await);
+    let queue = database.queue();
+    let worker = database.worker("w").await;
     let edition = database.running(2, 1).await;
     set_clock(&database.pool, Duration::ZERO).await;
     let lots = queue.lease(edition, 2).await.unwrap();
@@ -210,7 +211,8 @@ async fn leases_survive_a_step_of_the_database_clock() {
     let upkeep = Maintenance::new(queue.clone(), Clock::given(OffsetDateTime::now_utc));
     let rounds = Arc::new(AtomicUsize::new(0));
     let expired = Arc::new(AtomicUsize::new(0));
-    let (seen, failed) = (Arc::clone(&rounds), Arc::clone(&expired));
+    let seen = Arc::clone(&rounds);
+    let failed = Arc::clone(&expired);
     let working = tokio::spawn(async move {
         let done = |round: Result<arbiter_coordinator::maintenance::Round, _>| {
             failed.fetch_add(round.unwrap().expired.failed.len(), Ordering::Relaxed);
@@ -274,7 +276,8 @@ async fn leases_that_cannot_be_dispatched_are_returned_without_a_fault() {
 #[tokio::test]
 async fn an_edition_whose_maintenance_fails_delays_no_other() {
     let database = Database::new().await;
-    let (queue, worker) = (database.queue(), database.worker("w").await);
+    let queue = database.queue();
+    let worker = database.worker("w").await;
     let bad = running(&database, "bad").await;
     let good = running(&database, "good").await;
     for edition in [bad, good] {

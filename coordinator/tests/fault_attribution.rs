@@ -123,7 +123,8 @@ impl Cup {
         let lots = self.queue.lease_to_at(edition, &[Some(worker); 2], now()).await.unwrap();
         for lot in lots {
             if fails(index, &self.bots(edition, &lot).await) {
-                let (lease, reason) = (lot.lease, "the program is busy".to_owned());
+                let lease = lot.lease;
+                let reason = "the program is busy".to_owned();
                 let failure = Failure { lease, by: Some(worker), kind: FaultKind::System, reason };
                 assert_eq!(self.queue.fail_at(&[failure], now()).await.unwrap().len(), 1);
             } else {
@@ -206,7 +207,8 @@ fn everywhere(
     workers: i32,
     fails: impl Fn(i32, i32, i32) -> bool,
 ) -> (Vec<Attempted>, Vec<Attempted>) {
-    let (mut faults, mut played) = (Vec::new(), Vec::new());
+    let mut faults = Vec::new();
+    let mut played = Vec::new();
     let mut number = 0;
     for one in 0..bots {
         for other in one + 1..bots {

@@ -350,7 +350,8 @@ async fn a_worker_that_does_not_read_delays_no_other() {
     let mut tournaments = server.tournaments(Some(Role::Organiser));
     tournaments.create_tournament(CreateTournamentRequest { file }).await.unwrap();
     for bot in 0..BOTS {
-        let (name, bundle) = (format!("bot-{bot}"), b"a bundle");
+        let name = format!("bot-{bot}");
+        let bundle = b"a bundle";
         server.submit(Role::Organiser, "cup", &name, true, bundle).await.unwrap();
     }
     server.edition("cup").await;

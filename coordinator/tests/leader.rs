@@ -89,7 +89,9 @@ fn leader(candidates: &[Candidate]) -> Option<usize> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn another_coordinator_leads_after_the_leader_is_lost() {
     let database = Database::new().await;
-    let (terms, mut tasks, mut candidates) = (Terms::default(), JoinSet::new(), Vec::new());
+    let terms = Terms::default();
+    let mut tasks = JoinSet::new();
+    let mut candidates = Vec::new();
     for _ in 0..3 {
         candidates.push(Candidate::stand(&database, &terms, &mut tasks).await);
     }
@@ -123,7 +125,8 @@ async fn a_silent_leader_loses_its_session() {
     let mut asleep = PgConnection::connect_with(&database.options()).await.unwrap();
     db::end_when_silent(&mut asleep, Duration::from_secs(2)).await.unwrap();
     assert!(db::try_to_lead(&mut asleep).await.unwrap());
-    let (terms, mut tasks) = (Terms::default(), JoinSet::new());
+    let terms = Terms::default();
+    let mut tasks = JoinSet::new();
     let candidate = Candidate::stand(&database, &terms, &mut tasks).await;
     until("somebody else leads", async || candidate.leadership.holds()).await;
     assert!(asleep.ping().await.is_err(), "its session is over");

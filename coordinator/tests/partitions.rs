@@ -19,7 +19,8 @@ use support::{Database, START, plan, report};
 
 /// Plays an edition of a tournament to its end: ten matches, each with a record, and files.
 async fn played(database: &Database, tournament: TournamentId, files: &[u8]) -> EditionId {
-    let (pool, queue) = (&database.pool, database.queue());
+    let pool = &database.pool;
+    let queue = database.queue();
     let versions = arbiter_coordinator::db::versions::newest(pool, tournament).await.unwrap();
     let versions: Vec<_> = versions.iter().map(|version| version.id).collect();
     let edition = editions::create(pool, tournament, 1, false, START).await.unwrap();

@@ -75,7 +75,8 @@ async fn connections_need_the_password() {
 async fn a_cluster_that_trusted_its_socket_is_migrated() {
     let data = tempfile::tempdir().unwrap();
     Postgres::start(data.path(), Durability::Fleeting).unwrap().stop();
-    let (cluster, kept) = (data.path().join("postgres"), data.path().join("postgres.password"));
+    let cluster = data.path().join("postgres");
+    let kept = data.path().join("postgres.password");
     let postgres = Postgres::start(data.path(), Durability::Fleeting).unwrap();
     let options = postgres.options("postgres");
     let mut connection = PgConnection::connect_with(&options).await.unwrap();

@@ -48,7 +48,8 @@ async fn the_longest_lots_come_first() {
 #[tokio::test]
 async fn a_duplicate_report_is_acknowledged_without_effect() {
     let database = Database::new().await;
-    let (queue, worker) = (database.queue(), database.worker("w").await);
+    let queue = database.queue();
+    let worker = database.worker("w").await;
     let edition = database.running(4, 4).await;
     let lot = lease_one(&queue, edition, 0).await.unwrap();
     let mut first = report(&lot, worker);
@@ -71,7 +72,8 @@ async fn a_duplicate_report_is_acknowledged_without_effect() {
 #[tokio::test]
 async fn two_reports_of_a_lot_in_one_batch_count_once() {
     let database = Database::new().await;
-    let (queue, worker) = (database.queue(), database.worker("w").await);
+    let queue = database.queue();
+    let worker = database.worker("w").await;
     let edition = database.running(4, 2).await;
     let lots = [lease_one(&queue, edition, 0).await, lease_one(&queue, edition, 0).await];
     let [a, b] = lots.map(|lot| report(&lot.unwrap(), worker));
@@ -84,7 +86,8 @@ async fn two_reports_of_a_lot_in_one_batch_count_once() {
 #[tokio::test]
 async fn of_two_leases_of_a_lot_in_one_batch_the_valid_one_counts() {
     let database = Database::new().await;
-    let (queue, worker) = (database.queue(), database.worker("w").await);
+    let queue = database.queue();
+    let worker = database.worker("w").await;
     let edition = database.running(1, 1).await;
     let old = lease_one(&queue, edition, 0).await.unwrap();
     queue.return_leases(None, &[old.lease]).await.unwrap();
@@ -96,7 +99,8 @@ async fn of_two_leases_of_a_lot_in_one_batch_the_valid_one_counts() {
 #[tokio::test]
 async fn leases_expire_at_their_deadline() {
     let database = Database::new().await;
-    let (queue, worker) = (database.queue(), database.worker("w").await);
+    let queue = database.queue();
+    let worker = database.worker("w").await;
     let edition = database.running(1, 1).await;
     let lost = lease_one(&queue, edition, 0).await.unwrap();
     assert_eq!(lease_one(&queue, edition, 0).await, None);
@@ -122,7 +126,8 @@ async fn leases_expire_at_their_deadline() {
 #[tokio::test]
 async fn an_overdue_lease_may_report_until_it_is_expired() {
     let database = Database::new().await;
-    let (queue, worker) = (database.queue(), database.worker("w").await);
+    let queue = database.queue();
+    let worker = database.worker("w").await;
     let edition = database.running(1, 1).await;
     let lot = lease_one(&queue, edition, 0).await.unwrap();
     // Its time is up, but nobody has looked: the work is not thrown away.
@@ -148,7 +153,8 @@ async fn renewed_leases_expire_later() {
 #[tokio::test]
 async fn returned_leases_count_as_no_fault() {
     let database = Database::new().await;
-    let (queue, worker) = (database.queue(), database.worker("w").await);
+    let queue = database.queue();
+    let worker = database.worker("w").await;
     let edition = database.running(1, 1).await;
     for attempt in 1..=9 {
         let lot = lease_one(&queue, edition, 0).await.unwrap();
@@ -164,7 +170,8 @@ async fn returned_leases_count_as_no_fault() {
 #[tokio::test]
 async fn a_failed_lot_continues_match_by_match() {
     let database = Database::new().await;
-    let (queue, worker) = (database.queue(), database.worker("w").await);
+    let queue = database.queue();
+    let worker = database.worker("w").await;
     let edition = database.running(4, 4).await;
     let lot = lease_one(&queue, edition, 0).await.unwrap();
     let failure = |lease| {
@@ -240,7 +247,8 @@ async fn delays_grow_with_each_fault() {
 #[tokio::test]
 async fn malformed_reports_are_refused_and_delay_no_other() {
     let database = Database::new().await;
-    let (queue, worker) = (database.queue(), database.worker("w").await);
+    let queue = database.queue();
+    let worker = database.worker("w").await;
     let edition = database.running(40, 2).await;
     let mut lots = queue.lease_at(edition, 16, START).await.unwrap();
     lots.extend(queue.lease_at(edition, 4, START).await.unwrap());
@@ -288,7 +296,8 @@ async fn malformed_reports_are_refused_and_delay_no_other() {
 #[tokio::test]
 async fn reports_of_lots_that_do_not_exist_are_late() {
     let database = Database::new().await;
-    let (queue, worker) = (database.queue(), database.worker("w").await);
+    let queue = database.queue();
+    let worker = database.worker("w").await;
     let edition = database.running(1, 1).await;
     let lot = lease_one(&queue, edition, 0).await.unwrap();
     let mut stray = report(&lot, worker);
@@ -299,7 +308,8 @@ async fn reports_of_lots_that_do_not_exist_are_late() {
 #[tokio::test]
 async fn nothing_of_a_cancelled_edition_is_leased_or_accepted() {
     let database = Database::new().await;
-    let (queue, worker) = (database.queue(), database.worker("w").await);
+    let queue = database.queue();
+    let worker = database.worker("w").await;
     let edition = database.running(5, 1).await;
     let done = lease_one(&queue, edition, 0).await.unwrap();
     assert_eq!(report_one(&queue, &report(&done, worker)).await, Verdict::Accepted);
@@ -347,7 +357,8 @@ fn ordered() -> AnyPlan {
 #[tokio::test]
 async fn matches_that_depend_on_others_wait_for_them() {
     let database = Database::new().await;
-    let (queue, worker) = (database.queue(), database.worker("w").await);
+    let queue = database.queue();
+    let worker = database.worker("w").await;
     let edition = database.edition(5).await;
     queue.plan(edition, ordered()).await.unwrap();
     assert!(queue.start(edition).await.unwrap());
@@ -376,7 +387,8 @@ async fn matches_that_depend_on_others_wait_for_them() {
 #[tokio::test]
 async fn an_edition_may_grow_until_its_plan_is_final() {
     let database = Database::new().await;
-    let (queue, worker) = (database.queue(), database.worker("w").await);
+    let queue = database.queue();
+    let worker = database.worker("w").await;
     let edition = database.edition(5).await;
     let first = Plan { growing: true, ..plan(2, 1) };
     queue.plan(edition, first).await.unwrap();
@@ -456,13 +468,15 @@ async fn a_plan_is_stored_atomically() {
 #[tokio::test]
 async fn batched_reports_get_their_own_statuses() {
     let database = Database::new().await;
-    let (queue, worker) = (database.queue(), database.worker("w").await);
+    let queue = database.queue();
+    let worker = database.worker("w").await;
     let edition = database.running(1024, 1).await;
     let lots = queue.lease_at(edition, 1024, START).await.unwrap();
     let (reporter, collector) = ReportSender::new(queue.clone());
     let mut tasks = JoinSet::new();
     for lot in &lots {
-        let (reporter, report) = (reporter.clone(), report(lot, worker));
+        let reporter = reporter.clone();
+        let report = report(lot, worker);
         tasks.spawn(async move { reporter.report(report).await.unwrap() });
     }
     drop(reporter);
@@ -479,7 +493,8 @@ async fn batched_reports_get_their_own_statuses() {
 #[tokio::test]
 async fn an_unstorable_report_affects_no_other() {
     let database = Database::new().await;
-    let (queue, worker) = (database.queue(), database.worker("w").await);
+    let queue = database.queue();
+    let worker = database.worker("w").await;
     let edition = database.running(16, 1).await;
     let lots = queue.lease_at(edition, 16, START).await.unwrap();
     // A result that should not be there: the tripwire of exactly-once.
@@ -489,7 +504,8 @@ async fn an_unstorable_report_affects_no_other() {
     let (reporter, collector) = ReportSender::new(queue.clone());
     let mut tasks = JoinSet::new();
     for lot in &lots {
-        let (reporter, report) = (reporter.clone(), report(lot, worker));
+        let reporter = reporter.clone();
+        let report = report(lot, worker);
         tasks.spawn(async move { (report.results[0].number, reporter.report(report).await) });
     }
     drop(reporter);
@@ -507,7 +523,8 @@ async fn an_unstorable_report_affects_no_other() {
 #[tokio::test]
 async fn maintenance_completes_an_edition() {
     let database = Database::new().await;
-    let (queue, worker) = (database.queue(), database.worker("w").await);
+    let queue = database.queue();
+    let worker = database.worker("w").await;
     let edition = database.running(16, 1).await;
     let lots = queue.lease_at(edition, 16, START).await.unwrap();
     let upkeep = Maintenance::new(queue.clone(), Clock::given(|| START + Duration::HOUR));
@@ -584,7 +601,8 @@ async fn no_statement_of_the_queue_reads_a_whole_table() {
 #[tokio::test]
 async fn counting_gives_way() {
     let database = Database::new().await;
-    let (queue, worker) = (database.queue(), database.worker("w").await);
+    let queue = database.queue();
+    let worker = database.worker("w").await;
     let edition = database.running(4, 4).await;
     let lot = lease_one(&queue, edition, 0).await.unwrap();
     assert_eq!(report_one(&queue, &report(&lot, worker)).await, Verdict::Accepted);

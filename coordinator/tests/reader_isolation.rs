@@ -54,7 +54,9 @@ async fn the_lot_of_a_match_is_found_by_index() {
     let edition = database.running(9_000, 3).await;
     // One lot fails, and its matches go on one by one.
     let split = queue.lease(edition, 1).await.unwrap()[0];
-    let (lease, by, kind) = (split.lease, None, FaultKind::System);
+    let lease = split.lease;
+    let by = None;
+    let kind = FaultKind::System;
     queue.fail(&[Failure { lease, by, kind, reason: "no".to_owned() }]).await.unwrap();
     let session = database.pool.acquire().await.unwrap().detach();
     let mut session = session;

@@ -47,7 +47,8 @@ async fn deliver(
     let collecting = tokio::spawn(collector.with_store(store.cloned()).run(std::future::pending()));
     let mut reporting = Vec::new();
     for lot in lots {
-        let (reporter, report) = (reporter.clone(), recorded(lot, worker));
+        let reporter = reporter.clone();
+        let report = recorded(lot, worker);
         reporting.push(tokio::spawn(async move { reporter.report(report).await }));
     }
     let mut verdicts = Vec::new();

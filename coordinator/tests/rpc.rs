@@ -162,7 +162,8 @@ async fn leases_survive_reconnects_and_can_be_returned() {
     server.tournament("cup").await;
     server.edition("cup").await;
     let mut one = Worker::new(&server, "one").await;
-    let (first, second) = (one.lot().await, one.lot().await);
+    let first = one.lot().await;
+    let second = one.lot().await;
     drop(one);
     let mut one = Worker::new(&server, "one").await;
     assert_eq!(one.report(report(&first)).await, ReportStatus::Accepted);
@@ -369,7 +370,8 @@ async fn play_with_colluders(server: &Server, matches: i64) {
                 record: b"a record".to_vec(),
             }
         });
-        let (level, trace) = ("A".to_owned(), String::new());
+        let level = "A".to_owned();
+        let trace = String::new();
         let results = results.collect();
         let report = Report { lease: lot.lease, results, level, trial: None, trace };
         assert_eq!(worker.report(report).await, ReportStatus::Accepted);

@@ -89,7 +89,8 @@ impl Stage {
 #[tokio::test]
 async fn a_version_enters_only_if_its_trial_passes() {
     let stage = Stage::new().await;
-    let (pool, queue) = (&stage.database.pool, stage.queue());
+    let pool = &stage.database.pool;
+    let queue = stage.queue();
     let first = stage.submit(1).await;
     assert_eq!((stage.entered().await, stage.is_due().await), (vec![], false));
     let lease = stage.claim().await.unwrap();
@@ -126,13 +127,15 @@ async fn a_version_enters_only_if_its_trial_passes() {
     let held = active_leases::of_leases(pool, &[(stage.worker, old), (stage.worker, lease)])
         .await
         .unwrap();
-    let (worker, tournament) = (stage.worker, "cup".to_owned());
+    let worker = stage.worker;
+    let tournament = "cup".to_owned();
     assert_eq!(held, [Held { worker, tournament, what: What::Trial("mine".to_owned(), 3) }]);
     let states = listed_versions(&stage).await;
     assert_eq!(states, [(3, TrialState::Leased), (2, TrialState::Failed), (1, TrialState::Passed)]);
     let listed = &bot_list::list(pool, stage.cup, None).await.unwrap()[0];
     assert_eq!(listed.owner.as_deref(), Some("ada"));
-    let (entered, pending) = (listed.entered.as_ref().unwrap(), listed.pending.as_ref().unwrap());
+    let entered = listed.entered.as_ref().unwrap();
+    let pending = listed.pending.as_ref().unwrap();
     assert_eq!((entered.version.id, pending.version.id), (first, third));
     assert_eq!(end(stage.outcome(lease, None)).await, Verdict::Accepted);
     let listed = &bot_list::list(pool, stage.cup, Some(listed.bot.id)).await.unwrap()[0];
@@ -152,7 +155,8 @@ async fn listed_versions(stage: &Stage) -> Vec<(i32, TrialState)> {
 #[tokio::test]
 async fn a_fault_never_fails_a_trial() {
     let stage = Stage::new().await;
-    let (pool, queue) = (&stage.database.pool, stage.queue());
+    let pool = &stage.database.pool;
+    let queue = stage.queue();
     let version = stage.submit(1).await;
     let retry_policy = LeasePolicy::DEFAULT.retry_policy;
     let mut now = START;
@@ -194,7 +198,8 @@ async fn a_fault_never_fails_a_trial() {
 async fn the_oldest_trial_comes_first_and_cancelled_requests_get_none() {
     let stage = Stage::new().await;
     let pool = &stage.database.pool;
-    let (one, two) = (stage.submit(1).await, stage.submit(2).await);
+    let one = stage.submit(1).await;
+    let two = stage.submit(2).await;
     assert_eq!(trials::pending(pool, stage.owner).await.unwrap(), 2);
     assert_eq!(
         (trials::ahead(pool, one).await.unwrap(), trials::ahead(pool, two).await.unwrap()),

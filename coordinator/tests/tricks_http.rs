@@ -161,13 +161,15 @@ async fn curl_plays_the_dialogue_of_the_source() {
         assert!(trump.len() == 1 || (trump.len() == 4 && &trump[1..2] == ">"), "{state}");
     }
     assert!(answer.ends_with("\nscores: 0:0 0:0\n"), "{answer:?}");
-    let (mut mind, mut turns) = (TricksPlayer::default(), 0);
+    let mut mind = TricksPlayer::default();
+    let mut turns = 0;
     while !answer.contains("result: ") {
         // Every way that curl has of saying the same.
         let cards = mind.cards(&answer);
         let form = format!("token={token}&move={cards}");
         let lines = format!("token: {token}\nmove: {cards}");
-        let (one, two) = (format!("token={token}"), format!("move={cards}"));
+        let one = format!("token={token}");
+        let two = format!("move={cards}");
         let arguments: &[&[&str]] = &[
             &["-d", &form],
             &["-d", &one, "--data-urlencode", &two],
@@ -212,7 +214,8 @@ async fn two_hundred_tables_survive_restarts() {
     let token = typed(&secret);
     let mut server = Server::start(&database, Mode::Official).await;
     let (mut status, mut answer) = server.post(&format!("token={token}&_games=200")).await;
-    let (mut mind, mut tables) = (TricksPlayer::default(), 0);
+    let mut mind = TricksPlayer::default();
+    let mut tables = 0;
     while status == 200 && !answer.contains("result: ") {
         tables = line(&answer, "states").len();
         server = Server::start(&database, Mode::Official).await;

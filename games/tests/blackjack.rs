@@ -45,7 +45,8 @@ fn stacked(name: &str) {
     let text = transcript(name);
     let lines: Vec<_> = text.lines().filter(|line| !line.starts_with('#')).collect();
     let all = |key: &str| lines.iter().filter_map(|line| line.strip_prefix(key)).collect();
-    let (settings, seats): (String, String) = (all("params "), all("seats "));
+    let settings: String = all("params ");
+    let seats: String = all("seats ");
     let shoe: String = all("shoe ");
     let mut game = Match::stacked(
         &params(&settings),

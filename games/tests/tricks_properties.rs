@@ -143,7 +143,8 @@ impl Views {
             }
             view.hear(state);
             let (lost, won) = score.split_once(':').unwrap();
-            let (lost, won): (u8, u8) = (lost.parse().unwrap(), won.parse().unwrap());
+            let lost: u8 = lost.parse().unwrap();
+            let won: u8 = won.parse().unwrap();
             assert_eq!((lost, won), (view.lost, view.won));
             assert!(view.own.is_none());
             if !view.over {

@@ -226,7 +226,9 @@ impl Line {
             let reply = BASE64.decode(reply).ok()?;
             Self::Replied { time: time?, seat: raw.seat?, reply, spent: spent? }
         } else if let Some(forfeit) = raw.forfeit {
-            let (time, seat, detail) = (time?, raw.seat?, raw.detail?);
+            let time = time?;
+            let seat = raw.seat?;
+            let detail = raw.detail?;
             Self::Forfeited { time, seat, forfeit, spent, detail }
         } else if let Some(hand) = raw.hand {
             let note = Note::Hand { hand, dealer: raw.dealer?, chips: raw.chips? };
@@ -248,7 +250,8 @@ impl From<&Line> for RawLine {
                     Ok(text) => (Some(text), None),
                     Err(bytes) => (None, Some(BASE64.encode(bytes.as_bytes()))),
                 };
-                let (wall_us, cpu_us) = (Some(spent.wall.0), Some(spent.cpu.0));
+                let wall_us = Some(spent.wall.0);
+                let cpu_us = Some(spent.cpu.0);
                 Self { reply, reply_b64, wall_us, cpu_us, ..said(time, seat) }
             }
             Line::Forfeited { time, seat, forfeit, spent, detail } => Self {

@@ -109,7 +109,8 @@ struct Seconds(Micros);
 impl Render for Seconds {
     fn render_to(&self, buffer: &mut String) {
         let millis = self.0.floor_millis();
-        let (seconds, rest) = (millis / 1000, millis % 1000);
+        let seconds = millis / 1000;
+        let rest = millis % 1000;
         write!(buffer, "{seconds}.{rest:03} s").expect("a string takes every text");
     }
 }

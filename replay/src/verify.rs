@@ -385,7 +385,8 @@ impl<R: BufRead, F: Follower> Replay<'_, R, F> {
     /// Time never runs backwards.
     fn at(&mut self, time: Micros) -> Result<(), Difference> {
         if time < self.time {
-            let (before, now) = (self.time.0, time.0);
+            let before = self.time.0;
+            let now = time.0;
             return Err(self.lines.difference(format!("t is {now} after {before}")));
         }
         self.time = time;

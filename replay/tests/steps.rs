@@ -91,10 +91,8 @@ fn an_edited_record_has_no_steps() {
     let text = String::from_utf8(record).unwrap();
     let edited = text.replace("\"(4,0)\"", "\"(4,1)\"");
     assert_ne!(edited, text);
-    let (one, other) = (
-        steps(&games, edited.as_bytes(), 0..9).unwrap_err(),
-        verify(&games, edited.as_bytes()).unwrap_err(),
-    );
+    let one = steps(&games, edited.as_bytes(), 0..9).unwrap_err();
+    let other = verify(&games, edited.as_bytes()).unwrap_err();
     assert_eq!(one.to_string(), other.to_string());
 }
 
@@ -212,8 +210,8 @@ fn with_line(record: &[u8], more: Line, standings: &[SeatResult]) -> Vec<u8> {
     let text = std::str::from_utf8(record).unwrap();
     let mut lines = text.lines();
     let header = Header::parse(&Games::built_in(), lines.next().unwrap()).unwrap();
-    let (mut writer, mut transcript) =
-        (Writer::new(Vec::new(), &header).unwrap(), Transcript::default());
+    let mut writer = Writer::new(Vec::new(), &header).unwrap();
+    let mut transcript = Transcript::default();
     for line in lines.filter_map(Line::parse).chain([more]) {
         match &line {
             Line::Sent { seat, text, .. } => transcript.sent(*seat, text),
@@ -232,7 +230,8 @@ fn records_that_say_the_end_to_a_program_that_is_gone_are_still_right() {
     assert!(!String::from_utf8(record.clone()).unwrap().contains("\"seat\":2,\"send\":\"EXIT"));
     assert_eq!(verify(&Games::built_in(), &record[..]).unwrap().standings, standings);
     let exit = |seat, text: &str| {
-        let (time, text) = (Micros(1_000_000), text.to_owned());
+        let time = Micros(1_000_000);
+        let text = text.to_owned();
         with_line(&record, Line::Sent { time, seat: Seat::from_index(seat), text }, &standings)
     };
     assert_eq!(

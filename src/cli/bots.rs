@@ -201,7 +201,8 @@ impl Log {
 fn line_row(line: &LogEntry) -> Vec<String> {
     let score: Vec<_> = line.score.iter().map(i64::to_string).collect();
     let forfeit = filled(&line.forfeit).unwrap_or("-").to_owned();
-    let (seat, bots) = (line.seat.to_string(), line.bots.join(" "));
+    let seat = line.seat.to_string();
+    let bots = line.bots.join(" ");
     let why = line.evidence.as_ref().map(evidence).unwrap_or_default();
     vec![line.r#match.clone(), seat, bots, score.join(" "), forfeit, why]
 }

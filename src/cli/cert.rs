@@ -175,7 +175,8 @@ impl Signing {
     fn sign(self, ca: &Path, purpose: Purpose, names: &[String]) -> Result<(), Failure> {
         let Self { out, valid, output } = self;
         let made = Authority::read(ca)?.sign(purpose, names, OffsetDateTime::now_utc(), valid)?;
-        let (out, stem) = (out.unwrap_or_else(|| ca.to_owned()), stem(&names[0])?);
+        let out = out.unwrap_or_else(|| ca.to_owned());
+        let stem = stem(&names[0])?;
         made.save(&out, &stem, output.force)?;
         tell(&output, &out, &stem, &made.info)
     }
@@ -183,7 +184,8 @@ impl Signing {
 
 /// Prints the new certificate's details.
 fn tell(output: &OutputArgs, at: &Path, stem: &str, info: &CertificateInfo) -> Result<(), Failure> {
-    let (pem, key) = (at.join(format!("{stem}.pem")), at.join(format!("{stem}.key")));
+    let pem = at.join(format!("{stem}.pem"));
+    let key = at.join(format!("{stem}.key"));
     print(|out| {
         if output.json {
             let key = json!({ "key": key.display().to_string() });
@@ -227,7 +229,8 @@ impl Show {
 fn sentence(file: &Path, info: &CertificateInfo) -> String {
     let CertificateInfo { purpose, name, hosts, begins, ends, .. } = info;
     let names = if hosts.is_empty() { name.clone() } else { hosts.join(", ") };
-    let (begins, ends) = (moment(micros(*begins)), moment(micros(*ends)));
+    let begins = moment(micros(*begins));
+    let ends = moment(micros(*ends));
     format!("{}: {} {names}, valid from {begins} to {ends}", file.display(), purpose.description())
 }
 

@@ -169,7 +169,8 @@ impl CoordinatorArgs {
             }
             // Port 0 means any free port: show the real one.
             let at = |listener: &TcpListener| listener.local_addr().ok().map(|at| at.to_string());
-            let (grpc, http) = (at(&listener), web.as_ref().and_then(at));
+            let grpc = at(&listener);
+            let http = web.as_ref().and_then(at);
             if let Some(web) = web {
                 coordinator = coordinator.with_web(web);
             }

@@ -88,7 +88,8 @@ impl Demo {
             let mut signals = signals::ShutdownSignals::watch()?;
             let mut services = Services::start(&data, plan).await?;
             let server = &services.access.server;
-            let (pages, data) = (services.pages, data.path().display());
+            let pages = services.pages;
+            let data = data.path().display();
             tell(&format!("coordinator at {server}, pages at http://{pages}, data in {data}"));
             let server = Server::reach(&services.access).await?;
             let shown = tokio::select! {

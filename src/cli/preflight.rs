@@ -62,7 +62,8 @@ impl Preflight {
         let Submission { name, bundle } = Submission::read(&self.path).map_err(Failure::usage)?;
         let host = Host::prepare(self.sandbox)?;
         let scratch = scratch()?;
-        let (snapshots, place) = (scratch.path().join("others"), scratch.path().join("trial"));
+        let snapshots = scratch.path().join("others");
+        let place = scratch.path().join("trial");
         for directory in [&snapshots, &place] {
             fs::create_dir(directory).map_err(|error| Failure::Refused(error.to_string()))?;
         }

@@ -107,7 +107,8 @@ impl Ranking {
     }
 
     fn request(&self, limit: u32) -> GetRankingRequest {
-        let (offset, name) = (self.offset, self.name.clone().unwrap_or_default());
+        let offset = self.offset;
+        let name = self.name.clone().unwrap_or_default();
         GetRankingRequest { leaderboard: Some(self.board()), offset, limit, name_contains: name }
     }
 

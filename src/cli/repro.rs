@@ -159,7 +159,8 @@ fn introduction(header: &Header, place: Seat) -> String {
     let others = seats.iter().enumerate().filter(|(index, _)| *index != place.index());
     let others: Vec<_> = others.map(|(_, seat)| seat.bot.as_str()).collect();
     let ClockRules { kind, .. } = clock;
-    let (game, others) = (params.game(), others.join(", "));
+    let game = params.game();
+    let others = others.join(", ");
     let kind = match kind {
         ClockKind::Wall => "wall",
         ClockKind::Cpu => "cpu",
@@ -212,7 +213,8 @@ impl Shown {
 
     /// Prints a reply with its times; each line starts with `mark`.
     fn timed(&mut self, mark: char, timed: &TimedReply) -> Result<(), Failure> {
-        let (wall, cpu) = (millis(timed.spent.wall), millis(timed.spent.cpu));
+        let wall = millis(timed.spent.wall);
+        let cpu = millis(timed.spent.cpu);
         self.line(mark, &format!("{}  ({wall}, processor {cpu})", text(timed)))
     }
 

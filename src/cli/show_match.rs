@@ -71,7 +71,8 @@ impl ShowMatch {
             unless_interrupted(record.copy(&file)).await
         })?;
         file.rewind().map_err(failed)?;
-        let (mut lines, mut text) = (io::BufReader::new(file), Vec::new());
+        let mut lines = io::BufReader::new(file);
+        let mut text = Vec::new();
         print(|out| {
             loop {
                 text.clear();

@@ -94,7 +94,8 @@ impl Submit {
                 return Ok(());
             }
             let place = if entered { "is in" } else { "waits for its trial in" };
-            let (tournament, digest) = (&self.tournament, hex(digest));
+            let tournament = &self.tournament;
+            let digest = hex(digest);
             out.line(&format!("{bot} version {number} {place} {tournament}; digest {digest}"))
         })?;
         if !self.response.json {
@@ -161,7 +162,8 @@ impl PackedBot {
         house: bool,
     ) -> Result<Version, Failure> {
         let Self { name, bundle } = self;
-        let (tournament, bot) = (tournament.to_owned(), name.to_string());
+        let tournament = tournament.to_owned();
+        let bot = name.to_string();
         let bytes = bundle.bytes();
         let bar = progress::bar(bytes.len().div_ceil(PIECE), "pieces sent");
         let first = Part::Submission(Submission { tournament, bot, house });

@@ -204,7 +204,8 @@ impl Sync {
         let gone = listed.values().filter(|bot| self.is_ours(bot) && !bot.withdrawn);
         for bot in gone.filter(|bot| !here.contains(&bot.name)) {
             if !self.dry_run {
-                let (tournament, bot) = (self.tournament.clone(), bot.name.clone());
+                let tournament = self.tournament.clone();
+                let bot = bot.name.clone();
                 server.send(WithdrawBotRequest { tournament, bot }).await?;
             }
             self.print_change(&bot.name, Change::Leaves, None)?;

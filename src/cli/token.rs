@@ -98,7 +98,8 @@ impl Create {
         let made = if let Some(database) = database_url {
             super::runtime()?.block_on(create_in(database, role, &name, expires))?
         } else {
-            let (role, name) = (role.to_string(), name.clone());
+            let role = role.to_string();
+            let name = name.clone();
             client.send(CreateTokenRequest { role, name, expires_at_us })?
         };
         if json {

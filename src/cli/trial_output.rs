@@ -76,7 +76,8 @@ pub(super) async fn get(
     bot: &str,
     number: i32,
 ) -> Result<TrialStatus, Failure> {
-    let (tournament, bot) = (tournament.to_owned(), bot.to_owned());
+    let tournament = tournament.to_owned();
+    let bot = bot.to_owned();
     server.send(GetTrialRequest { tournament, bot, number }).await
 }
 

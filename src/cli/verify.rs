@@ -221,7 +221,8 @@ fn check_all(
     let bar = progress::bar(records.len(), "records");
     thread::scope(|scope| {
         for _ in 0..thread::available_parallelism().map_or(1, usize::from).min(records.len()) {
-            let (sender, next) = (sender.clone(), &next);
+            let sender = sender.clone();
+            let next = &next;
             scope.spawn(move || {
                 loop {
                     let index = next.fetch_add(1, Ordering::Relaxed);

@@ -81,7 +81,8 @@ const MAX_SLOTS: usize = 1024;
 
 impl Worker {
     pub(super) fn run(self, games: &Games) -> Result<(), Failure> {
-        let (telemetry, supervised) = (self.telemetry.clone(), self.supervised);
+        let telemetry = self.telemetry.clone();
+        let supervised = self.supervised;
         let config = self.config(games)?;
         logging::start();
         let (ask, ending) = watch::channel(Shutdown::None);

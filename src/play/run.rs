@@ -89,7 +89,8 @@ impl Run<'_> {
         thread::scope(|scope| {
             let mut slots = Slots::new(self.plan.jobs.len());
             for slot in 0..count {
-                let (orders, teller) = (slots.open(), teller.clone());
+                let orders = slots.open();
+                let teller = teller.clone();
                 let serve = move || self.serve(slot, count, &orders, &teller);
                 if let Err(error) = thread::Builder::new().spawn_scoped(scope, serve) {
                     return Err(Fault::new("cannot start a thread; try fewer --jobs", error));
@@ -204,7 +205,8 @@ impl Run<'_> {
         });
         let record = self.records.as_ref().map(|(directory, prefix)| {
             let within = place.map(|(round, table)| format!("-r{round}t{table}"));
-            let (number, within) = (job.number, within.unwrap_or_default());
+            let number = job.number;
+            let within = within.unwrap_or_default();
             directory.join(format!("{prefix}-{number:06}{within}.jsonl"))
         });
         let entrants = entrants.collect();

@@ -24,7 +24,9 @@ pub(crate) struct Slots {
 impl Slots {
     /// No slots yet, and so many jobs.
     pub(crate) fn new(jobs: usize) -> Self {
-        let (orders, idle, waiting) = (Vec::new(), Vec::new(), (0..jobs).collect());
+        let orders = Vec::new();
+        let idle = Vec::new();
+        let waiting = (0..jobs).collect();
         Self { orders, idle, recovering: 0, waiting, failed: None }
     }
 
@@ -93,7 +95,8 @@ mod tests {
     #[test]
     fn a_slot_that_recovers_plays_again() {
         let mut slots = Slots::new(3);
-        let (one, two) = (slots.open(), slots.open());
+        let one = slots.open();
+        let two = slots.open();
         slots.hand_out();
         assert_eq!((one.try_recv(), two.try_recv()), (Ok(0), Ok(1)));
         slots.recovers();

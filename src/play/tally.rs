@@ -50,7 +50,8 @@ impl Row {
         let micros = |time: u64| Micros(i64::try_from(time).unwrap_or(i64::MAX));
         #[expect(clippy::cast_possible_truncation, reason = "a mean time is far below 2^63")]
         let mean = Micros(self.replies.mean().round() as i64);
-        let (p99, max) = (self.replies.value_at_quantile(0.99), self.replies.max());
+        let p99 = self.replies.value_at_quantile(0.99);
+        let max = self.replies.max();
         (!self.replies.is_empty()).then(|| ReplyTimes { mean, p99: micros(p99), max: micros(max) })
     }
 }

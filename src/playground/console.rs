@@ -98,7 +98,8 @@ impl Console {
             }
         };
         let (requests, received) = mpsc::channel();
-        let (console, session) = (Arc::clone(self), Arc::clone(session));
+        let console = Arc::clone(self);
+        let session = Arc::clone(session);
         let serve = move || {
             if let Err(why) = console.run(&session, &Arc::new(stop), &received) {
                 console.add(Entry::Event(why));

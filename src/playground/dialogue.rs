@@ -67,7 +67,8 @@ impl Dialogue {
             let name = distinct(&name, |name| names.contains(name));
             names.push(name.map_err(|error| failed(error.to_string()))?);
         }
-        let (seed, clock) = (Seed::of_text(SEED), session.options.clock);
+        let seed = Seed::of_text(SEED);
+        let clock = session.options.clock;
         let game = params.start(&names, seed).map_err(|error| failed(error.to_string()))?;
         let arguments = game.launch_arguments(Seat::from_index(0));
         let jail = JailConfig::default();

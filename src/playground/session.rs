@@ -219,7 +219,8 @@ impl Session {
         stop: StopSignal,
         roster: Roster,
     ) -> io::Result<JoinHandle<()>> {
-        let (session, live_match) = (Arc::clone(self), Arc::clone(live_match));
+        let session = Arc::clone(self);
+        let live_match = Arc::clone(live_match);
         thread::Builder::new().name("match".to_owned()).spawn(move || {
             let mut company = Observers(Arc::clone(&live_match));
             let playing = || planned.play_with_hooks(&mut company, &session.host, &Arc::new(stop));

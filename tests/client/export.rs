@@ -37,7 +37,8 @@ fn names(folder: &Path) -> Vec<String> {
 #[test]
 fn two_runs_give_the_same_bytes() {
     let folder = TempDir::new().unwrap();
-    let (one, two) = (folder.path().join("one"), folder.path().join("two"));
+    let one = folder.path().join("one");
+    let two = folder.path().join("two");
     for (to, edition) in [(&one, 30), (&two, 77)] {
         let output = export(&Server::start(script(edition)), to, &[]);
         let told = String::from_utf8(output.stdout).unwrap();

@@ -40,7 +40,8 @@ fn the_edition_that_is_being_played_is_told_of() {
     let told = "edition 2 is being played, 120 of 400 matches counted; --edition 2 shows it";
     assert_eq!(line, told);
     // With when it will be complete, once that can be said.
-    let (eta_us, rate) = (Some(1_000_000_000_000_000), Some(2.0));
+    let eta_us = Some(1_000_000_000_000_000);
+    let rate = Some(2.0);
     script.tournament.editions = vec![Edition { number: 2, eta_us, rate, ..Edition::default() }];
     let table = succeed(&Server::start(script), &["ranking", "finals"]);
     let line = table.lines().nth(1).unwrap();

@@ -215,7 +215,8 @@ impl TournamentService for Scripted {
         request: Request<CloseTournamentRequest>,
     ) -> Answer<Tournament> {
         let tournament = self.called("close", &request)?.tournament;
-        let (state, seed) = ("closed".to_owned(), vec![0x5e; 32]);
+        let state = "closed".to_owned();
+        let seed = vec![0x5e; 32];
         Ok(Response::new(Tournament { state, seed, ..tournament }))
     }
 

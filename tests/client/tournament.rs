@@ -192,7 +192,8 @@ fn a_beacon_is_shown_and_given() {
 fn edition(counted: i64, state: &str) -> Edition {
     let running = tournament().editions[0].clone();
     let over = state != "running";
-    let (eta_us, rate) = (running.eta_us.filter(|_| !over), running.rate.filter(|_| !over));
+    let eta_us = running.eta_us.filter(|_| !over);
+    let rate = running.rate.filter(|_| !over);
     let official = state == "complete";
     Edition { counted, state: state.into(), official, eta_us, rate, ..running }
 }
@@ -240,7 +241,8 @@ fn the_schedule_of_a_tournament() {
     let open = Script { bots, ..board() };
     let mut closed = open.clone();
     closed.tournament.seed = vec![7; 32];
-    let (open, closed) = (Server::start(open), Server::start(closed));
+    let open = Server::start(open);
+    let closed = Server::start(closed);
     let schedule = ["tournament", "schedule", "finals"];
     let with = |more: &[&'static str]| [&schedule[..], more].concat();
     let shown = run(&open, &schedule);

@@ -28,7 +28,8 @@ fn children() -> Vec<String> {
         // The name is in brackets, and may have anything in it.
         let (name, rest) = stat.rsplit_once(") ")?;
         let mut fields = rest.split(' ');
-        let (state, parent) = (fields.next()?, fields.next()?);
+        let state = fields.next()?;
+        let parent = fields.next()?;
         (parent == own && state != "Z").then(|| name.to_owned())
     });
     children.collect()

@@ -102,7 +102,8 @@ pub(crate) fn finish(
 
 /// Waits until all watchers have ended. However long that takes, it must go on.
 fn wait_for_all(deployment: &mut Deployment, watchers: &mut [Service]) {
-    let (mut counted, mut since) = (0, Instant::now());
+    let mut counted = 0;
+    let mut since = Instant::now();
     while watchers.iter_mut().any(|watcher| watcher.ended().is_none()) {
         deployment.expect_alive();
         let now =

@@ -79,7 +79,8 @@ impl Site {
         coordinator.hear("serving");
         let organiser = database.token("admin");
         let server = format!("http://{grpc}");
-        let (workers, tokens) = (Vec::new(), BTreeMap::new());
+        let workers = Vec::new();
+        let tokens = BTreeMap::new();
         Self { database, coordinator, workers, tokens, server, http, metrics, organiser, directory }
     }
 

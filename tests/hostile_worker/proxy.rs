@@ -87,7 +87,8 @@ impl WorkerService for Liar {
         request: Request<Streaming<WorkerMessage>>,
     ) -> Result<Response<Self::WorkStream>, Status> {
         let token = token(&request);
-        let (lie, lies) = (self.lie, Arc::clone(&self.lies));
+        let lie = self.lie;
+        let lies = Arc::clone(&self.lies);
         let said = request.into_inner().take_while(Result::is_ok).filter_map(move |message| {
             let mut message = message.ok()?;
             if let Some(Payload::Report(report)) = &mut message.payload {

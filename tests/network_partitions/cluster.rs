@@ -52,7 +52,8 @@ impl Cluster {
         let role = format!("CREATE ROLE arbiter LOGIN PASSWORD '{PASSWORD}'\n");
         let make = |name: &&str| format!("CREATE DATABASE {name} OWNER arbiter\n");
         let statements: String = [role].into_iter().chain(databases.iter().map(make)).collect();
-        let (script, alone) = (home.join("script"), &mut program("postgres"));
+        let script = home.join("script");
+        let alone = &mut program("postgres");
         fs::write(&script, statements).unwrap();
         alone.args(["--single", "-c", "log_min_messages=fatal", "postgres"]);
         alone.stdin(File::open(&script).unwrap());

@@ -207,7 +207,8 @@ fn storm(site: &Site) {
     site.goes_on(4);
 
     // A worker and the database are lost, until both the worker and the coordinator know it.
-    let (database, worker) = (Ear::new(coordinator), Ear::new(&workers[0]));
+    let database = Ear::new(coordinator);
+    let worker = Ear::new(&workers[0]);
     lab.cut(WORKERS[0], Cut::Silent);
     site.goes_on(2);
     lab.cut("db", Cut::Silent);

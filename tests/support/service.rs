@@ -34,7 +34,8 @@ pub(crate) fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
 /// An address that nothing listens on.
 pub(crate) fn free_address() -> SocketAddr {
     static NEXT: AtomicU16 = AtomicU16::new(0);
-    let (first, count) = (PORTS.start, PORTS.end - PORTS.start);
+    let first = PORTS.start;
+    let count = PORTS.end - PORTS.start;
     // Tests that run side by side begin at different places.
     let begin = u16::try_from(std::process::id() % u32::from(count)).unwrap();
     let candidates = (0..count).map(|_| {

@@ -50,7 +50,8 @@ fn main() {
     let host = Host::prepare(Policy::Auto).unwrap();
     println!("{}, kernel {}", host.report(), host.report().kernel);
     let cores = slot_cores(0, 1);
-    let (own, other) = (cores[0], cores[cores.len() - 1]);
+    let own = cores[0];
+    let other = cores[cores.len() - 1];
     let mut set = CpuSet::new();
     set.set(own);
     rustix::thread::sched_setaffinity(None, &set).unwrap();
@@ -81,8 +82,9 @@ fn show(ways: Vec<Way>) {
     println!("{:36} {:>8} {:>8} {:>8} {:>6}", "µs", "median", "p99", "worst", "ratio");
     let mut quiet = None;
     for Way { name, first, medians, all, .. } in ways {
-        let (median, p99, worst) =
-            (part_of(medians, 50), part_of(all.clone(), 99), part_of(all, 100));
+        let median = part_of(medians, 50);
+        let p99 = part_of(all.clone(), 99);
+        let worst = part_of(all, 100);
         let hundredths = median * 100 / *quiet.get_or_insert(median);
         let ratio = format!("{}.{:02}", hundredths / 100, hundredths % 100);
         let name = format!("{name}{}", if first { ", referee first" } else { "" });

@@ -71,7 +71,8 @@ fn main() {
     refereed(&program, &host, &mut script);
     script.keep = false;
     let mut ratios = Vec::new();
-    let (mut raw_best, mut ours_best) = (Duration::MAX, Duration::MAX);
+    let mut raw_best = Duration::MAX;
+    let mut ours_best = Duration::MAX;
     for _ in 0..ROUNDS {
         let raw = raw(&program, &script.asked);
         let ours = refereed(&program, &host, &mut script);
@@ -124,7 +125,8 @@ fn refereed(program: &Path, host: &Host, script: &mut Script) -> Duration {
     Referee::new(ClockRules::OFFICIAL, &mut timed)
         .play(game.as_mut(), &mut seats)
         .expect("no fault");
-    let (first, last) = (timed.first.expect("a reply"), timed.last.expect("a reply"));
+    let first = timed.first.expect("a reply");
+    let last = timed.last.expect("a reply");
     for seat in seats {
         seat.close().expect("no survivor");
     }

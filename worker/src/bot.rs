@@ -153,7 +153,8 @@ impl Bot {
         let path = absolute(path)?;
         let manifest::Manifest { name, run, protocol, stderr, build: _ } = manifest::read(&path)?;
         check_program(&path, &run[0])?;
-        let (source, digest) = (BotSource::Directory(path), digest.to_string());
+        let source = BotSource::Directory(path);
+        let digest = digest.to_string();
         Ok(Self { name, source, run, protocol, stderr, digest })
     }
 

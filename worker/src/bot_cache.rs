@@ -133,7 +133,8 @@ impl BotCache {
         digest: blake3::Hash,
     ) -> Result<CachedBot, String> {
         let bytes = download(clients, digest).await?;
-        let (directory, host) = (self.directory.clone(), Arc::clone(&self.host));
+        let directory = self.directory.clone();
+        let host = Arc::clone(&self.host);
         let unpacked =
             tokio::task::spawn_blocking(move || unpack(&bytes, digest, &directory, &host));
         let bot = unpacked.await.map_err(|error| error.to_string())??;
@@ -166,7 +167,8 @@ impl BotCache {
 
     /// Evicts bots beyond the size limit.
     fn evict_in_background(&self) {
-        let (evicted, host) = (self.evict(), Arc::clone(&self.host));
+        let evicted = self.evict();
+        let host = Arc::clone(&self.host);
         if !evicted.is_empty() {
             // In the background: the evicted bots are no longer reachable.
             tokio::task::spawn_blocking(move || {

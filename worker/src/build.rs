@@ -191,7 +191,8 @@ fn listen(
 fn merge(from: &Path, to: &Path) -> io::Result<()> {
     for entry in fs::read_dir(from)? {
         let entry = entry?;
-        let (source, target) = (entry.path(), to.join(entry.file_name()));
+        let source = entry.path();
+        let target = to.join(entry.file_name());
         let there = fs::symlink_metadata(&target).ok();
         if entry.file_type()?.is_dir() {
             if !there.is_some_and(|there| there.is_dir()) {

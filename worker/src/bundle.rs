@@ -137,7 +137,8 @@ fn single(bot: &Bot, path: &Path) -> Result<Vec<ArchiveEntry>, BundleError> {
             path.display()
         )));
     }
-    let (name_of_it, run) = (bot.name.clone(), bot.run.clone());
+    let name_of_it = bot.name.clone();
+    let run = bot.run.clone();
     let manifest =
         Manifest { name: name_of_it, run, build: None, protocol: None, stderr: bot.stderr };
     let manifest = manifest.to_toml();

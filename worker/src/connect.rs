@@ -234,7 +234,8 @@ impl ConnectOptions {
         };
         match (&self.cert, &self.key) {
             (Some(cert), Some(key)) => {
-                let (cert, key) = (read(cert, CERTIFICATE)?, read(key, KEY)?);
+                let cert = read(cert, CERTIFICATE)?;
+                let key = read(key, KEY)?;
                 Ok(tls.identity(Identity::from_pem(cert, key)))
             }
             (None, None) => Ok(tls),

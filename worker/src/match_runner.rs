@@ -224,7 +224,8 @@ impl Match {
     ) -> Result<Vec<Micros>, Fault> {
         let mut startup_times = Vec::with_capacity(self.entrants.len());
         for (seat, entrant) in Seat::all(self.entrants.len()).zip(&self.entrants) {
-            let (arguments, began) = (game.launch_arguments(seat), Instant::now());
+            let arguments = game.launch_arguments(seat);
+            let began = Instant::now();
             drivers.push(match &entrant.bot {
                 Contestant::Unplayable { reason, .. } => AbsentSeat::boxed(reason, None),
                 Contestant::Bot(bot) => {

@@ -124,7 +124,8 @@ impl<F: FnMut(ReplyComparison)> Follower for Replay<'_, F> {
         let jail = jail.clone();
         let planned = Box::new(Match { params, seed, clock, jail, entrants, record: None });
         let arguments = game.launch_arguments(*seat);
-        let (state, config) = (&BotState::Fresh, &planned.jail);
+        let state = &BotState::Fresh;
+        let config = &planned.jail;
         let started = planned.start_driver(bot, state, config, arguments, self.host, self.stop);
         self.state = match started {
             Ok(driver) => BotPhase::Playing { driver, planned },

@@ -156,7 +156,8 @@ impl Slot {
         for run in jobs {
             let lease = run.job.lease;
             let Lease { lot, attempt } = lease;
-            let (slot, edition) = (self.number, lot.edition);
+            let slot = self.number;
+            let edition = lot.edition;
             let what = if run.job.is_trial() { "trial played" } else { "lot played" };
             let mut trace = Span::follow(what, run.job.trace.as_ref());
             trace.set("lease", lease.to_string());

@@ -31,7 +31,8 @@ fn tree(root: &Path) -> BTreeMap<PathBuf, Node> {
 
 fn look(root: &Path, directory: &Path, found: &mut BTreeMap<PathBuf, Node>) {
     for entry in fs::read_dir(directory).unwrap().map(Result::unwrap) {
-        let (path, kind) = (entry.path(), entry.file_type().unwrap());
+        let path = entry.path();
+        let kind = entry.file_type().unwrap();
         let node = if kind.is_dir() {
             look(root, &path, found);
             Node::Directory
@@ -98,7 +99,8 @@ proptest! {
         });
         let files: BTreeMap<_, _> =
             files.iter().filter(|(name, _)| fits(name)).map(|(a, b)| (a.clone(), b.clone())).collect();
-        let (one, two) = (bot(&files), bot(&files));
+        let one = bot(&files);
+        let two = bot(&files);
         fs::create_dir_all(one.path().join("files")).unwrap();
         fs::create_dir_all(two.path().join("files")).unwrap();
         let bundle = pack(one.path());
@@ -277,7 +279,8 @@ fn files_have_mode_644_or_755() {
 
 #[test]
 fn bot_state_is_packed_and_unpacked() {
-    let (directory, out) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let directory = tempfile::tempdir().unwrap();
+    let out = tempfile::tempdir().unwrap();
     assert_eq!(bundle::pack_state(directory.path()).unwrap(), b"");
     bundle::unpack_state(b"", out.path()).unwrap();
     write(&directory.path().join("a/b"), b"what I know of you", 0o644);

@@ -168,7 +168,8 @@ fn after_a_rival(mode: &str) -> (Forfeit, String) {
         StdioSeat::start(jail_without_rest(), &argv(mode, 0), Framing::Line, ClockKind::Wall, stop)
             .unwrap()
     };
-    let (mut seat, mut rival) = (start(mode), start("slow"));
+    let mut seat = start(mode);
+    let mut rival = start("slow");
     assert!(seat.ask("A []", PATIENCE).unwrap().reply.is_ok(), "{mode}: the answer counts");
     assert!(rival.ask("A []", PATIENCE).unwrap().reply.is_ok());
     let failure = seat.ask("0 []", PATIENCE).unwrap().reply.unwrap_err();

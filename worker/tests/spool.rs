@@ -36,7 +36,8 @@ fn names(directory: &Path) -> Vec<String> {
 #[test]
 fn reports_survive_a_restart_of_the_worker() {
     let directory = tempfile::tempdir().unwrap();
-    let (one, two) = (lease(5, 1), lease(-8, 12));
+    let one = lease(5, 1);
+    let two = lease(-8, 12);
     let spool = Spool::open(directory.path()).unwrap();
     let name = spool.name().unwrap();
     spool.insert(one, &report(one)).unwrap();

@@ -242,7 +242,8 @@ fn archives_with_too_many_files_are_refused() {
     header.set_size(0);
     header.set_mode(0o644);
     header.set_cksum();
-    let (block, sum) = (*header.as_bytes(), header.cksum().unwrap());
+    let block = *header.as_bytes();
+    let sum = header.cksum().unwrap();
     for number in 0..1_000_000 {
         let name = format!("{number:07}");
         let more: u32 = name.bytes().map(|digit| u32::from(digit - b'0')).sum();

@@ -117,8 +117,10 @@ impl Order {
 
     /// The six numbers of an answer.
     fn words(self) -> String {
-        let (attack, px_first) = (u8::from(self.attack), u8::from(self.px_first));
-        let (x, y) = (self.x - 1, self.y - 1);
+        let attack = u8::from(self.attack);
+        let px_first = u8::from(self.px_first);
+        let x = self.x - 1;
+        let y = self.y - 1;
         format!("{attack} {x} {y} {} {} {px_first}", self.dx.word(), self.dy.word())
     }
 }

@@ -136,7 +136,8 @@ impl Geometry {
 /// The window that starts at (x,y), if it lies on the board.
 fn window(x: u8, y: u8, (dx, dy): (i8, i8)) -> Option<[Square; ROW]> {
     let mut window = [0; ROW];
-    let (mut x, mut y) = (x, y);
+    let mut x = x;
+    let mut y = y;
     for (step, square) in window.iter_mut().enumerate() {
         if step > 0 {
             x = x.checked_add_signed(dx)?;
@@ -198,7 +199,8 @@ impl<'a> Position<'a> {
         for colour in 0..2 {
             let alive =
                 |counts: [usize; 2]| if counts[1 - colour] == 0 { counts[colour] } else { 0 };
-            let (old, new) = (alive(before), alive(counts));
+            let old = alive(before);
+            let new = alive(counts);
             if old == new {
                 continue;
             }
@@ -462,7 +464,8 @@ fn stones(board: &str) -> Vec<(Square, Colour)> {
     let stone = |text: &str| {
         let (square, colour) = text.split_once("),")?;
         let (x, y) = square.split_once(',')?;
-        let (x, y): (u8, u8) = (x.parse().ok()?, y.parse().ok()?);
+        let x: u8 = x.parse().ok()?;
+        let y: u8 = y.parse().ok()?;
         let colour = if colour.starts_with("\"B\"") { Colour::Black } else { Colour::White };
         (x < SIDE && y < SIDE).then_some((x * SIDE + y, colour))
     };

@@ -214,7 +214,8 @@ impl Search {
         if high <= least {
             return high;
         }
-        let (most, mut bar) = (most.min(high), least.max(low));
+        let most = most.min(high);
+        let mut bar = least.max(low);
         let floor = bar;
         let mut best = low;
         for attack in each(distinct(own, other)) {
@@ -237,7 +238,8 @@ impl Search {
     /// The attacker's tricks, this one included, after an attack from a hand that is now `own`.
     fn defence(&mut self, own: Cards, other: Cards, attack: Cards, least: i32, most: i32) -> i32 {
         let left = count(own);
-        let (mut best, mut bar) = (left + 1, most);
+        let mut best = left + 1;
+        let mut bar = most;
         for defence in each(following(other, attack) & distinct(other, own | attack)) {
             let rest = other & !defence;
             let tricks = if defence & beating(attack, self.trumps) == 0 {
@@ -376,7 +378,8 @@ impl Table {
 
     /// The tricks that a card will bring, this one included; there is no pack.
     fn tricks(&self, card: Cards, search: &mut Search) -> i32 {
-        let (own, left) = (self.hand & !card, count(self.hand));
+        let own = self.hand & !card;
+        let left = count(self.hand);
         if self.attack == 0 {
             search.defence(own, self.unseen, card, 0, left)
         } else if card & beating(self.attack, self.trumps) == 0 {

@@ -75,7 +75,8 @@ impl Habits {
     /// The chance that a card of `class` beats what this bot shows; a tie counts half.
     fn beaten(&self, raised: bool, price: u32, class: usize) -> f64 {
         let cards = &self.shown[usize::from(raised)][price_class(price)];
-        let (below, all): (f64, f64) = (cards[..class].iter().sum(), cards.iter().sum());
+        let below: f64 = cards[..class].iter().sum();
+        let all: f64 = cards.iter().sum();
         (below + cards[class] / 2.0) / all
     }
 
@@ -210,7 +211,8 @@ impl Table {
     }
 
     fn play(&mut self, seat: usize, reply: Reply, more: u32) {
-        let (largest, price) = (self.largest(), price_class(self.price()));
+        let largest = self.largest();
+        let price = price_class(self.price());
         let Some(seat) = self.seats.get_mut(seat) else { return };
         seat.habits.replies[usize::from(seat.raised)][price][reply as usize] += 1.0;
         let cost = match reply {
@@ -318,14 +320,16 @@ impl Table {
         let cost = after.pay(self.me, f64::from(RERAISE));
         let habits = &self.seats[opponent.seat].habits;
         let win = habits.beaten(true, price + RERAISE, self.class);
-        let (won, lost) = (self.won_by(self.me, &after), self.won_by(opponent.seat, &after));
+        let won = self.won_by(self.me, &after);
+        let lost = self.won_by(opponent.seat, &after);
         passed.max(win * won + (1.0 - win) * lost - CAUTION * cost)
     }
 
     /// The points to be expected after passing: one of those who have raised wins, or anybody.
     fn passed(&self) -> f64 {
         let pot = f64::from(self.pot);
-        let (piles, rivals) = (self.piles(), [0.0; SEATS]);
+        let piles = self.piles();
+        let rivals = [0.0; SEATS];
         let outcome = Outcome { odds: 1.0, win: 0.0, pot, piles, rivals };
         let is_raised = self.rivals().any(|(_, seat)| seat.raised);
         let winners = self.rivals().filter(|(_, seat)| seat.raised || !is_raised);
@@ -353,7 +357,8 @@ impl Table {
     fn choose(&self) -> String {
         let Some(own) = self.seats.get(self.me) else { return "pass".to_owned() };
         let missing = self.largest() - own.paid;
-        let (mut best, mut choice) = (self.value(own, 0), "check".to_owned());
+        let mut best = self.value(own, 0);
+        let mut choice = "check".to_owned();
         if missing > 0 && self.passed() >= best {
             (best, choice) = (self.passed(), "pass".to_owned());
         }

@@ -97,7 +97,8 @@ impl Spent {
     pub(crate) fn each(self, postgres: &Postgres, things: i64) -> String {
         let now = Self::so_far(postgres);
         let micros = |seconds: f64| seconds * 1e6 / things as f64;
-        let (ours, theirs) = (micros(now.ours - self.ours), micros(now.postgres - self.postgres));
+        let ours = micros(now.ours - self.ours);
+        let theirs = micros(now.postgres - self.postgres);
         format!("{ours:.1} µs of processor time each here, {theirs:.1} in Postgres")
     }
 }

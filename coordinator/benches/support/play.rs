@@ -26,7 +26,8 @@ pub(crate) async fn play(queue: &Queue, worker: WorkerId, edition: EditionId, ma
         left: AtomicI64::new(matches),
     });
     for _ in 0..REPORTERS {
-        let (hands, reporter) = (Arc::clone(&hands), reporter.clone());
+        let hands = Arc::clone(&hands);
+        let reporter = reporter.clone();
         tasks.spawn(async move {
             while let Some(lot) = hands.next().await {
                 let verdict = reporter.report(report(&lot, worker)).await.expect("a verdict");

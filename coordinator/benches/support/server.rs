@@ -184,6 +184,7 @@ fn report(lot: &Lot) -> Report {
             record: Vec::new(),
         }
     });
-    let (level, trace) = ("A".to_owned(), String::new());
+    let level = "A".to_owned();
+    let trace = String::new();
     Report { lease: lot.lease, results: results.collect(), level, trial: None, trace }
 }

@@ -208,9 +208,12 @@ mod tests {
 
     #[test]
     fn an_address_with_too_many_invalid_tokens_is_limited_and_no_other() {
-        let (throttle, now) = (TokenThrottle::default(), Instant::now());
-        let (good, bad) = (secret("good"), secret("bad"));
-        let (eve, ada) = (at("10.0.0.1"), at("10.0.0.2"));
+        let throttle = TokenThrottle::default();
+        let now = Instant::now();
+        let good = secret("good");
+        let bad = secret("bad");
+        let eve = at("10.0.0.1");
+        let ada = at("10.0.0.2");
         throttle.record_valid(&good, now);
         for _ in 0..FROM_ONE.burst {
             assert_eq!(throttle.check(&bad, &eve, now), Ok(()));
@@ -226,7 +229,8 @@ mod tests {
 
     #[test]
     fn all_addresses_share_a_limit_and_memory_is_bounded() {
-        let (throttle, now) = (TokenThrottle::default(), Instant::now());
+        let throttle = TokenThrottle::default();
+        let now = Instant::now();
         for number in 0..10_000_u32 {
             let from =
                 Origin { peer: Some(std::net::Ipv4Addr::from(number).into()), forwarded: None };

@@ -103,7 +103,8 @@ impl FromRow<'_, PgRow> for Held {
             }
             None => What::Trial(row.try_get("bot")?, row.try_get("version")?),
         };
-        let (worker, tournament) = (row.try_get("worker")?, row.try_get("tournament")?);
+        let worker = row.try_get("worker")?;
+        let tournament = row.try_get("tournament")?;
         Ok(Self { worker, tournament, what })
     }
 }

@@ -38,7 +38,8 @@ pub struct PlayedMatch {
 impl PlayedMatch {
     /// The match of an earlier edition that it was taken over from.
     pub fn source(&self) -> Option<MatchId> {
-        let (edition, number) = (self.source_edition?, self.source_number?);
+        let edition = self.source_edition?;
+        let number = self.source_number?;
         Some(MatchId { edition: EditionId(edition), number: MatchNumber(number) })
     }
 

@@ -179,7 +179,8 @@ pub async fn of_bot(
     let read = |row: &PgRow| {
         let Standing { entrant, tally } = Standing::from_row(row)?;
         let edition = row.try_get("edition")?;
-        let (number, version) = (row.try_get("number")?, row.try_get("version")?);
+        let number = row.try_get("number")?;
+        let version = row.try_get("version")?;
         Ok(Past { edition, number, entrant, version, tally })
     };
     rows.iter().map(read).collect()
@@ -204,7 +205,8 @@ pub async fn each_field(
         WHERE n.edition = ANY ($1)
         ORDER BY n.edition, n.entrant";
     let mut rows = sqlx::query(statement).bind(editions).fetch(db);
-    let (mut current, mut field) = (None, Vec::new());
+    let mut current = None;
+    let mut field = Vec::new();
     while let Some(row) = rows.next().await {
         let row = row?;
         let edition = row.try_get("edition")?;

@@ -42,7 +42,8 @@ pub(crate) fn difference(first: &MatchResult, second: &MatchResult) -> Option<St
         return Some(format!("seat {} {FALSE_TIME_LOSS}", late.join(", ")));
     }
     if first.scores != second.scores {
-        let (first, second) = (&first.scores, &second.scores);
+        let first = &first.scores;
+        let second = &second.scores;
         return Some(format!("scores {first:?}, and {second:?} the second time"));
     }
     if let Some(seat) = seats().find(|seat| first.forfeit(*seat) != second.forfeit(*seat)) {

@@ -270,7 +270,8 @@ impl DatabaseMetrics {
             let of_worker = WorkerLabels { worker: worker.clone() };
             let false_time_losses = self.false_time_losses.get_or_create(&of_worker).clone();
             for count in counts.iter().filter(|count| count.worker == known.id) {
-                let (kind, state) = (count.kind.as_str(), count.state.as_str());
+                let kind = count.kind.as_str();
+                let state = count.state.as_str();
                 let of = AuditLabels { worker: worker.clone(), kind, state };
                 self.audits.get_or_create(&of).set(count.matches);
                 false_time_losses.inc_by(count.false_time_losses);
@@ -285,12 +286,14 @@ impl DatabaseMetrics {
     }
 
     fn running(&self, edition: &Counted, census: &[lots::Census]) {
-        let (tournament, number) = (edition.tournament.clone(), i64::from(edition.number));
+        let tournament = edition.tournament.clone();
+        let number = i64::from(edition.number);
         let of = EditionLabels { tournament: tournament.clone(), edition: number };
         self.planned.get_or_create(&of).set(edition.matches);
         self.counted.get_or_create(&of).set(edition.counted);
         for lot in census {
-            let (tournament, state) = (tournament.clone(), lot.state.as_str());
+            let tournament = tournament.clone();
+            let state = lot.state.as_str();
             let within = QueueLabels { tournament, edition: number, state };
             self.matches.get_or_create(&within).set(lot.matches);
             self.lots.get_or_create(&within).set(lot.lots);

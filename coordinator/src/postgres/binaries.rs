@@ -33,7 +33,8 @@ impl Binaries {
         let same = found.iter().find(|binaries| binaries.major == written);
         same.cloned().ok_or_else(|| {
             let installed: Vec<_> = found.iter().map(|found| found.major.as_str()).collect();
-            let (data, installed) = (cluster.to_owned(), installed.join(", "));
+            let data = cluster.to_owned();
+            let installed = installed.join(", ");
             PostgresError::Version { data, written, installed }
         })
     }

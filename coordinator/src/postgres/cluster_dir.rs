@@ -112,7 +112,8 @@ impl ClusterDir {
     pub(super) fn prepare(directory: &Path) -> Result<Self, PostgresError> {
         fs::create_dir_all(directory).map_err(file("create the directory", directory))?;
         let directory = fs::canonicalize(directory).map_err(file("find", directory))?;
-        let (cluster, log) = (directory.join("postgres"), directory.join("postgres.log"));
+        let cluster = directory.join("postgres");
+        let log = directory.join("postgres.log");
         let place = Self { cluster, directory, log, user: User::find()? };
         place.check_access()?;
         Ok(place)
@@ -124,7 +125,8 @@ impl ClusterDir {
         for directory in self.directory.ancestors() {
             let found = fs::metadata(directory).map_err(file("read the mode of", directory))?;
             if !user.may_pass(&found) {
-                let (closed, data) = (directory.to_owned(), self.directory.clone());
+                let closed = directory.to_owned();
+                let data = self.directory.clone();
                 return Err(PostgresError::Closed { user: user.name, closed, data });
             }
         }

@@ -62,7 +62,8 @@ mod tests {
     fn leases_are_added_and_removed() {
         let active = ActiveLeases::default();
         let lease = |version| Lease::of_trial(VersionId(version), Attempt(1));
-        let (one, other) = (WorkerId(1), WorkerId(2));
+        let one = WorkerId(1);
+        let other = WorkerId(2);
         active.add((one, 1), &[lease(1), lease(2)]);
         active.add((other, 1), &[lease(3)]);
         active.add((one, 1), &[lease(2)]);

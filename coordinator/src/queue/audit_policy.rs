@@ -63,7 +63,8 @@ impl Share {
 
 impl fmt::Display for Share {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (whole, rest) = (self.0 / 100, self.0 % 100);
+        let whole = self.0 / 100;
+        let rest = self.0 % 100;
         match rest {
             0 => write!(f, "{whole}%"),
             tenths if tenths % 10 == 0 => write!(f, "{whole}.{}%", tenths / 10),

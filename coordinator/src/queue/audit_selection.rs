@@ -46,7 +46,8 @@ pub struct Selection {
 impl Selection {
     /// A selection in this edition, by the seed of its tournament.
     pub fn new(seed: Seed, audit: Audit, edition: EditionId) -> Self {
-        let (greatest, least) = (Extreme::default(), Extreme::default());
+        let greatest = Extreme::default();
+        let least = Extreme::default();
         Self { seed, audit, edition, seen: 0, greatest, least, chosen: BTreeSet::new() }
     }
 

@@ -29,7 +29,8 @@ impl fmt::Display for StandingDifference {
             Some(tally) => format!("{:?} in {} matches", tally.score, tally.matches),
             None => "nothing".to_owned(),
         };
-        let (stored, computed) = (sums(stored), sums(computed));
+        let stored = sums(stored);
+        let computed = sums(computed);
         write!(f, "entrant {entrant}: the standings have {stored}, the results give {computed}")
     }
 }

@@ -81,7 +81,8 @@ fn board(records: &[Record]) -> Markup {
 
 /// The mean result to two places, rounded to the nearer.
 fn mean(record: &Record) -> String {
-    let (total, sessions) = (i128::from(record.total), i128::from(record.sessions.max(1)));
+    let total = i128::from(record.total);
+    let sessions = i128::from(record.sessions.max(1));
     let hundredths = (total.abs() * 200 + sessions) / (2 * sessions);
     let sign = if total < 0 && hundredths > 0 { "-" } else { "" };
     format!("{sign}{}.{:02}", hundredths / 100, hundredths % 100)
@@ -120,7 +121,10 @@ mod tests {
             (-1, 900, "0.00"),
         ] {
             let name = "x".to_owned();
-            let (best, best_tables, victories, last_at) = (0, 1, 0, OffsetDateTime::UNIX_EPOCH);
+            let best = 0;
+            let best_tables = 1;
+            let victories = 0;
+            let last_at = OffsetDateTime::UNIX_EPOCH;
             let record = Record { name, sessions, best, best_tables, total, victories, last_at };
             assert_eq!(mean(&record), shown);
         }

@@ -72,7 +72,8 @@ mod tests {
 
     #[tokio::test]
     async fn full_buckets_are_removed() {
-        let (start, buckets) = (Instant::now(), Buckets::default());
+        let start = Instant::now();
+        let buckets = Buckets::default();
         let mut held = buckets.turn_of([1; 32], start).await;
         held.try_take(price(1000), start).unwrap();
         for token in 0..MAX_BUCKETS {

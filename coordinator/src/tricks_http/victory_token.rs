@@ -69,7 +69,8 @@ mod tests {
     #[test]
     fn tokens_are_parsed_and_cannot_be_forged() {
         let at = datetime!(2026-01-01 12:00:00.5 UTC);
-        let (key, hash) = ([7; 32], [8; 32]);
+        let key = [7; 32];
+        let hash = [8; 32];
         let victory = Victory::of(TokenId(41), 200, at).unwrap();
         let token = victory.token(&key, &hash);
         assert!(token.len() == 52 && token.bytes().all(|byte| byte.is_ascii_alphanumeric()));

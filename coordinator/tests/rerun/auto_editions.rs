@@ -48,7 +48,8 @@ async fn changes_within_the_window_make_one_edition() {
     }
     // Many coordinators look at once, five seconds after the first change.
     field.now += Duration::seconds(2);
-    let (queue, now) = (field.queue.clone(), field.now);
+    let queue = field.queue.clone();
+    let now = field.now;
     let looks = [(); 4].map(|()| open_due(&queue, id, now));
     let [a, b, c, d] = looks;
     let (a, b, c, d) = tokio::join!(a, b, c, d);
@@ -102,7 +103,8 @@ async fn a_plan_that_breaks_its_guarantee_is_never_started() {
     let cup = file(wojna::game(), "[schedule]\ngames = 10");
     let mut field = Field::new(&cup, 13, Leaves::Nothing).await;
     let first = field.start().await;
-    let (pool, id) = (field.database.pool.clone(), field.tournament.id);
+    let pool = field.database.pool.clone();
+    let id = field.tournament.id;
     let apart = "
         SELECT min(a) FROM generate_series(1, 12) AS pairs (a) WHERE NOT EXISTS (
             SELECT FROM matches WHERE edition = $1 AND seats @> ARRAY[0, a])";
@@ -209,7 +211,8 @@ async fn a_voided_result_is_not_reused_by_a_waiting_edition() {
         let void = invalidation::find(&mut db, field.tournament.id, &all, &[]).await.unwrap();
         let made = access::create(&field.database.pool, Role::Organiser, "o", field.now).await;
         let by = made.unwrap().0;
-        let (id, now) = (field.tournament.id, field.now);
+        let id = field.tournament.id;
+        let now = field.now;
         invalidation::apply(&mut db, id, &void, by, "a clock", now).await.unwrap();
         db.commit().await.unwrap();
         field.tend(&second).await;
@@ -278,7 +281,8 @@ async fn at_random(game: Game, lines: &str, leaves: Leaves, chaos: &str) {
     let mut edition = field.start().await;
     let mut bots = [Whereabouts::Here; 11];
     bots[8..].fill(Whereabouts::Away);
-    let (mut changes, mut kept) = (Vec::new(), Vec::new());
+    let mut changes = Vec::new();
+    let mut kept = Vec::new();
     for _ in 0..40 {
         match dice.below(5) {
             0 => {

@@ -85,11 +85,10 @@ impl Field {
             lifecycle::create(&mut database.pool.acquire().await.unwrap(), file, START)
                 .await
                 .unwrap();
-        let (worker, assignments) = (
-            database.worker("w").await,
-            AssignmentBuilder::new(database.pool.clone(), Games::built_in()),
-        );
-        let (now, met) = (START, BTreeMap::new());
+        let worker = database.worker("w").await;
+        let assignments = AssignmentBuilder::new(database.pool.clone(), Games::built_in());
+        let now = START;
+        let met = BTreeMap::new();
         let mut field = Self { database, queue, tournament, now, leaves, worker, assignments, met };
         for bot in 0..bots {
             field.change(Change::Submit(bot, 1)).await;
@@ -100,7 +99,8 @@ impl Field {
     /// Something changes, a second after what was before.
     pub(crate) async fn change(&mut self, change: Change) {
         self.now += Duration::SECOND;
-        let (pool, id) = (&self.database.pool, self.tournament.id);
+        let pool = &self.database.pool;
+        let id = self.tournament.id;
         match change {
             Change::Submit(bot, bundle) => {
                 let digest = [bundle; 32];
@@ -129,7 +129,8 @@ impl Field {
 
     /// The organiser asks for the final run: tables of four are planned from the beginning.
     pub(crate) async fn final_run(&mut self) -> Edition {
-        let (queue, id) = (&self.queue, self.tournament.id);
+        let queue = &self.queue;
+        let id = self.tournament.id;
         let opened = edition::open(
             queue,
             OpenRequest { mode: PlanMode::Fresh, ..OpenRequest::new(id, IfRunning::Replace) },
@@ -211,7 +212,8 @@ impl Field {
         for _ in 0..10_000 {
             self.play_on(edition).await;
             if self.tend(edition).await {
-                let (pool, id) = (&self.database.pool, edition.id);
+                let pool = &self.database.pool;
+                let id = edition.id;
                 let state = editions::get(pool, id).await.unwrap().unwrap().state;
                 assert_eq!(state, EditionState::Complete);
                 assert_eq!(self.queue.verify_standings(id).await.unwrap(), []);
@@ -255,7 +257,8 @@ impl Field {
             for one in &page {
                 let names: Vec<_> =
                     one.seats.0.iter().map(|seat| &roster.get(*seat).unwrap().name).collect();
-                let (params, result) = (&one.params, &one.result);
+                let params = &one.params;
+                let result = &one.result;
                 let MatchResult { number, scores, forfeits, bad_answers: bad, .. } = result;
                 let said = blake3::Hash::from(result.transcript);
                 lines.push(format!(

@@ -218,6 +218,7 @@ pub(crate) fn report(lot: &Lot) -> Report {
         wall_ms: 5,
         record: b"a record".to_vec(),
     });
-    let (level, trace) = ("A'".to_owned(), String::new());
+    let level = "A'".to_owned();
+    let trace = String::new();
     Report { lease: lot.lease, results: results.collect(), level, trial: None, trace }
 }

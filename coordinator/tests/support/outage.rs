@@ -33,14 +33,17 @@ impl Outage {
         let to = database.get_socket().unwrap().join(SOCKET);
         let said = Arc::new(AtomicUsize::new(0));
         let (breaks, broken) = watch::channel(false);
-        let (counter, breaks) = (Arc::clone(&said), Arc::new(breaks));
+        let counter = Arc::clone(&said);
+        let breaks = Arc::new(breaks);
         let serving = tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
                 // While it is broken a connection ends as soon as it is made.
                 if *broken.borrow() {
                     continue;
                 }
-                let (to, counter, breaks) = (to.clone(), Arc::clone(&counter), Arc::clone(&breaks));
+                let to = to.clone();
+                let counter = Arc::clone(&counter);
+                let breaks = Arc::clone(&breaks);
                 tokio::spawn(async move {
                     let server = UnixStream::connect(to).await.unwrap();
                     if pass_on(client, server, message, &counter, &breaks).await {
@@ -79,7 +82,8 @@ async fn pass_on(
     breaks: &watch::Sender<bool>,
 ) -> bool {
     let mut broken = breaks.subscribe();
-    let (mut asked, mut answered) = (vec![0; 8192], vec![0; 8192]);
+    let mut asked = vec![0; 8192];
+    let mut answered = vec![0; 8192];
     loop {
         tokio::select! {
             _ = broken.changed() => return false,

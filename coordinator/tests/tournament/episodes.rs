@@ -44,8 +44,8 @@ async fn rounds_follow_from_the_rules_and_the_results() {
     let (tournament, edition) = running(&database, &file, 11).await;
     assert_eq!((edition.matches, edition.growing), (4 * 3, true));
     Troupe::new(&database, edition.id, "episodes").await.play().await;
-    let (planned, played) =
-        (matches(&database, edition.id).await, all(&database, edition.id).await);
+    let planned = matches(&database, edition.id).await;
+    let played = all(&database, edition.id).await;
     let keys = (1..=4).map(|number| tournament.seed.derive(&format!("episode {number}")));
     let mut episodes: Vec<_> = keys.map(|seed| file.params.episode(11, seed).unwrap()).collect();
     let mut first = 0;
@@ -120,7 +120,8 @@ async fn planned(database: &Database, edition: EditionId) -> (i64, bool) {
 #[tokio::test]
 async fn a_round_waits_for_all_matches_of_the_round_before() {
     let database = Database::new().await;
-    let (queue, worker) = (database.queue(), database.worker("w").await);
+    let queue = database.queue();
+    let worker = database.worker("w").await;
     let lines = "expected = \"1h\"\n[schedule]\nepisodes = 2";
     let (_, edition) = running(&database, &file(blackjack::game(), lines), 5).await;
     assert!(!plan_next_round(&queue, edition.id).await.unwrap());
@@ -139,7 +140,8 @@ async fn a_round_waits_for_all_matches_of_the_round_before() {
 #[tokio::test]
 async fn concurrent_planners_plan_a_round_once() {
     let database = Database::new().await;
-    let (queue, worker) = (database.queue(), database.worker("w").await);
+    let queue = database.queue();
+    let worker = database.worker("w").await;
     let (_, edition) = running(&database, &file(blackjack::game(), ""), 9).await;
     for round in 2..=5 {
         play_round(&queue, edition.id, worker, 300).await;
@@ -158,7 +160,8 @@ async fn concurrent_planners_plan_a_round_once() {
 #[tokio::test]
 async fn a_killed_planner_stores_all_of_a_round_or_nothing() {
     let database = Database::new().await;
-    let (queue, worker) = (database.queue(), database.worker("w").await);
+    let queue = database.queue();
+    let worker = database.worker("w").await;
     let lines = "[schedule]\nepisodes = 3";
     let (_, edition) = running(&database, &file(blackjack::game(), lines), 6).await;
     play_round(&queue, edition.id, worker, 300).await;
@@ -185,7 +188,8 @@ async fn a_killed_planner_stores_all_of_a_round_or_nothing() {
 #[tokio::test]
 async fn an_edition_ends_when_all_bots_are_broke() {
     let database = Database::new().await;
-    let (queue, worker) = (database.queue(), database.worker("w").await);
+    let queue = database.queue();
+    let worker = database.worker("w").await;
     let (_, edition) = running(&database, &file(blackjack::game(), ""), 6).await;
     play_round(&queue, edition.id, worker, 0).await;
     assert!(!queue.complete(edition.id, START).await.unwrap());

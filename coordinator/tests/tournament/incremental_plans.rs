@@ -45,7 +45,8 @@ async fn tables(database: &Database, tournament: &Tournament, edition: &Edition)
     let promise = estimate::plan_guarantees(&mut db, &Games::built_in(), tournament, edition.id)
         .await
         .unwrap();
-    let (bots, owners) = (promise.field.bots(), promise.field.owners());
+    let bots = promise.field.bots();
+    let owners = promise.field.owners();
     let counted = Certificate::count(bots, promise.seats, owners, seats).unwrap();
     counted.prove(&promise.claim.unwrap()).unwrap();
     let bot = |entrant: i32| entrants[usize::try_from(entrant).unwrap()].bot.0;
@@ -204,7 +205,8 @@ async fn the_completion_is_estimated_from_progress() {
 async fn connected_workers_have_slots() {
     let database = Database::new().await;
     let pool = &database.pool;
-    let (one, two) = (database.worker("one").await, database.worker("two").await);
+    let one = database.worker("one").await;
+    let two = database.worker("two").await;
     let first = workers::connect(pool, one, 4, START).await.unwrap();
     let later = START + Duration::MINUTE;
     workers::connect(pool, two, 8, later).await.unwrap();

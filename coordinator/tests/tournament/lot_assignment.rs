@@ -81,7 +81,8 @@ async fn each_match_of_bitwa_has_its_board() {
 #[tokio::test]
 async fn seats_begin_with_the_files_of_their_bots() {
     let (database, edition, assignments) = stage(&file(gomoku::game(), ""), 2).await;
-    let (queue, worker) = (database.queue(), database.worker("w").await);
+    let queue = database.queue();
+    let worker = database.worker("w").await;
     let first = next(&queue, &assignments).await;
     assert_eq!(first.matches[0].seats.len(), 2);
     assert!(first.matches[0].seats.iter().all(|seat| seat.files.is_empty()));
@@ -97,7 +98,8 @@ async fn seats_begin_with_the_files_of_their_bots() {
         let seats = lot.matches[0].seats.iter();
         seats.map(|seat| (seat.bot.clone(), seat.files.clone())).collect::<Vec<_>>()
     };
-    let (before, now) = (seats(&first), seats(&second));
+    let before = seats(&first);
+    let now = seats(&second);
     assert_eq!(now[1], (before[0].0.clone(), b"mine".to_vec()));
     assert_eq!(now[0], (before[1].0.clone(), Vec::new()));
 }

@@ -266,7 +266,8 @@ async fn files_pass_from_match_to_match() {
 async fn equal_files_are_stored_once() {
     let database = Database::new().await;
     let (_, edition) = running(&database, &file(gomoku::game(), ""), 4).await;
-    let (queue, worker) = (database.queue(), database.worker("w").await);
+    let queue = database.queue();
+    let worker = database.worker("w").await;
     let lots = queue.lease_at(edition.id, 4, START).await.unwrap();
     assert!(lots.len() >= 2);
     let reports: Vec<_> = lots

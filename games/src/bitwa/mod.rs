@@ -68,7 +68,8 @@ pub(crate) fn bounds(params: &Params) -> Bounds {
         }
     }
     let seat = |own: usize| {
-        let ((units, strength), (enemies, enemy_strength)) = (forces[own], forces[1 - own]);
+        let (units, strength) = forces[own];
+        let (enemies, enemy_strength) = forces[1 - own];
         let least = if enemies > 0 { -1 } else { 0 };
         let most = i64::from(units > 0);
         vec![least..=most, -enemies..=units, -enemy_strength..=strength]

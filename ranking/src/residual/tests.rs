@@ -100,7 +100,8 @@ fn named(found: &BTreeMap<u32, Residual<u32>>) -> Vec<u32> {
 #[test]
 fn honest_workers_are_flagged_at_the_stated_rate() {
     let mut chance = Chance(7);
-    let (mut below_5, mut accused) = (0, 0);
+    let mut below_5 = 0;
+    let mut accused = 0;
     for _ in 0..200 {
         let found = residuals(&tournament(&mut chance, 5, 2, honest), &BTreeSet::new(), BOUND);
         assert_eq!(found.len(), 5);

@@ -59,13 +59,15 @@ pub(crate) fn play(
                     transcript.replied(seat, reply.as_bytes());
                 }
                 if let Err(illegal) = game.receive_reply(Ok(&reply), cost) {
-                    let (forfeit, detail) = (Forfeit::Illegal, illegal.to_string());
+                    let forfeit = Forfeit::Illegal;
+                    let detail = illegal.to_string();
                     write(Line::Forfeited { time, seat, forfeit, spent: None, detail });
                     transcript.forfeited(seat, Forfeit::Illegal);
                 }
             }
             Err(forfeit) => {
-                let (spent, detail) = (Some(SPENT), "it had enough".to_owned());
+                let spent = Some(SPENT);
+                let detail = "it had enough".to_owned();
                 write(Line::Forfeited { time, seat, forfeit, spent, detail });
                 transcript.forfeited(seat, forfeit);
                 game.receive_reply(Err(forfeit), cost).unwrap();
@@ -163,10 +165,13 @@ pub(crate) fn answer(dice: &mut Dice, say: &Say, view: &dyn MatchView) -> Result
             }
         }
     } else if let Some(game) = state.downcast_ref::<bitwa::Match>() {
-        let (columns, rows) = (game.board().columns(), game.board().rows());
-        let (x, y) = (dice.index(columns), dice.index(rows));
+        let columns = game.board().columns();
+        let rows = game.board().rows();
+        let x = dice.index(columns);
+        let y = dice.index(rows);
         let sign = |dice: &mut Dice| ["-1", "1"][dice.index(2)];
-        let (dx, dy) = (sign(dice), sign(dice));
+        let dx = sign(dice);
+        let dy = sign(dice);
         format!("= {} {x} {y} {dx} {dy} {}", dice.below(2), dice.below(2))
     } else if let Some(game) = state.downcast_ref::<tricks::Match>() {
         let words = game.tables().iter().map(|table| {

@@ -59,7 +59,8 @@ pub(super) fn assign_numbers(
         let mate = group[dice.index(group.len())];
         let beside = &at[number[usize::from(mate)]];
         let table = tables[beside[dice.index(beside.len())] as usize];
-        let (from, to) = (number[usize::from(bot)], usize::from(table[dice.index(SEATS)]));
+        let from = number[usize::from(bot)];
+        let to = usize::from(table[dice.index(SEATS)]);
         if bot == mate || have_same_owner(owners, bot, order[to]) {
             continue;
         }

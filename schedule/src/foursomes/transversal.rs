@@ -64,7 +64,8 @@ impl Ring {
         let fields = order * factors.ternary;
         let split = |element: usize| (element % order, element / order);
         let sum = |one: usize, other: usize| {
-            let ((two, three), (other_two, other_three)) = (split(one), split(other));
+            let (two, three) = split(one);
+            let (other_two, other_three) = split(other);
             let units = (three % 3 + other_three % 3) % 3;
             let threes = (three / 3 + other_three / 3) % 3;
             (two ^ other_two) + order * (units + 3 * threes)

@@ -112,8 +112,10 @@ fn params(
 impl Authority {
     /// Reads `ca.pem` and `ca.key` from a directory.
     pub(super) fn read(directory: &Path) -> Result<Self, Failure> {
-        let (certificate, key) = (directory.join("ca.pem"), directory.join("ca.key"));
-        let (pem, info) = (read(&certificate)?, CertificateInfo::read(&certificate)?);
+        let certificate = directory.join("ca.pem");
+        let key = directory.join("ca.key");
+        let pem = read(&certificate)?;
+        let info = CertificateInfo::read(&certificate)?;
         let unfit = |path: &Path, why: &str| {
             Failure::Usage(format!("{}: {why}; make one with arbiter cert ca", path.display()))
         };
@@ -178,7 +180,8 @@ impl SignedCertificate {
     pub(super) fn save(&self, directory: &Path, stem: &str, force: bool) -> Result<(), Failure> {
         fs::create_dir_all(directory).map_err(|error| unwritten(directory, &error))?;
         let place = |suffix| directory.join(format!("{stem}.{suffix}"));
-        let (certificate, key) = (place("pem"), place("key"));
+        let certificate = place("pem");
+        let key = place("key");
         let taken = [&certificate, &key].into_iter().find(|path| path.exists());
         if let Some(taken) = taken.filter(|_| !force) {
             return Err(there(taken));

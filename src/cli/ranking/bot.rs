@@ -34,7 +34,8 @@ pub(super) fn run(ranking: &Ranking, bot: &str) -> Result<(), Failure> {
 }
 
 async fn fetch(server: &Server, board: LeaderboardRef, bot: &str) -> Result<BotRanking, Failure> {
-    let (tournament, bot) = (board.tournament.clone(), bot.to_owned());
+    let tournament = board.tournament.clone();
+    let bot = bot.to_owned();
     let place = server
         .send(GetStandingRequest { leaderboard: Some(board.clone()), bot: bot.clone() })
         .await?;

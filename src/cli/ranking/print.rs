@@ -58,7 +58,8 @@ pub(super) fn reprint(
 /// The edition and how many of its matches are counted.
 fn heading(page: &GetRankingResponse) -> String {
     let official = if page.official { "official" } else { "not official" };
-    let (edition, counted) = (page.edition, page.counted);
+    let edition = page.edition;
+    let counted = page.counted;
     format!("edition {edition}, {official}: {counted} of {} counted", matches(page.matches))
 }
 

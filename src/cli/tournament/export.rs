@@ -113,7 +113,8 @@ impl Export {
         if self.records {
             write_records(server, &names, &to.join("records")).await?;
         }
-        let (name, count) = (&self.tournament, names.len());
+        let name = &self.tournament;
+        let count = names.len();
         Ok(format!("exported edition {number} of {name} with {count} matches"))
     }
 
@@ -165,7 +166,8 @@ async fn source(
     if tournament.seed.is_empty() {
         return Ok(None);
     }
-    let (tournament, edition) = (tournament.name.clone(), Some(edition));
+    let tournament = tournament.name.clone();
+    let edition = Some(edition);
     let request = GetEditionSourceRequest { tournament, edition };
     let source = match request.send(server).await {
         Ok(source) => source,
@@ -228,7 +230,8 @@ async fn write_records(server: &Server, names: &[MatchId], to: &Path) -> Result<
         while downloads.len() < MAX_DOWNLOADS
             && let Some(id) = names_left.next()
         {
-            let (server, path) = (server.clone(), to.join(format!("{:06}.jsonl", id.number.0)));
+            let server = server.clone();
+            let path = to.join(format!("{:06}.jsonl", id.number.0));
             downloads.spawn(async move { write_record(&server, id, &path).await });
         }
         let Some(done) = downloads.join_next().await else { break };

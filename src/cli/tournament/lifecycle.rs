@@ -84,9 +84,11 @@ impl Close {
     pub(super) fn run(self) -> Result<(), Failure> {
         let TournamentArgs { tournament, response } = self.which;
         let found = response.client.send(CloseTournamentRequest { tournament })?;
-        let (seed, hash) = (hex(&found.seed), hex(&found.seed_hash));
+        let seed = hex(&found.seed);
+        let hash = hex(&found.seed_hash);
         let beacon = beacon_line(&found);
-        let (name, state) = (&found.name, &found.state);
+        let name = &found.name;
+        let state = &found.state;
         let text = format!("{name} is {state}; its seed was {seed} (hash {hash})");
         response.print(
             || tournament_json(&found),
@@ -126,7 +128,8 @@ pub(super) struct Check {
 impl Check {
     pub(super) fn run(self) -> Result<(), Failure> {
         let TournamentArgs { tournament, response } = self.which;
-        let (edition, records) = (self.edition, self.records);
+        let edition = self.edition;
+        let records = self.records;
         let found = response.client.send(CheckEditionRequest { tournament, edition, records })?;
         response.print(|| check_json(&found), |out| show_check(out, &found))?;
         let cause = match found.differences.len() {
@@ -152,7 +155,8 @@ fn check_json(found: &CheckEditionResponse) -> Value {
 }
 
 fn show_check(out: &mut Output, found: &CheckEditionResponse) -> Result<(), Failure> {
-    let (differences, seeds) = (&found.differences, &found.seed_differences);
+    let differences = &found.differences;
+    let seeds = &found.seed_differences;
     differences.iter().chain(seeds).try_for_each(|difference| out.line(difference))?;
     // Coordinators of the previous version do not send the edition.
     let edition = match found.edition {

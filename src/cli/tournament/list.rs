@@ -89,7 +89,8 @@ fn progress(edition: &Edition) -> String {
 
 /// When an edition will probably be complete, and at which rate.
 pub(crate) fn completion_estimate(edition: &Edition) -> Option<String> {
-    let (eta, rate) = (edition.eta_us?, edition.rate?);
+    let eta = edition.eta_us?;
+    let rate = edition.rate?;
     let rate = if rate < 1.0 {
         format!("{:.1} matches a minute", rate * 60.0)
     } else {

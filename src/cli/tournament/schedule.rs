@@ -244,7 +244,8 @@ impl Show {
         output: &mut impl Write,
     ) -> Result<Result<(), CertificateError>, Failure> {
         let matches = planner.plan()?;
-        let (total, seats) = (matches.total(), matches.seats());
+        let total = matches.total();
+        let seats = matches.seats();
         if self.lists() {
             let boards = planner.boards() > 1;
             for (number, planned) in (1..).zip(matches) {
@@ -299,7 +300,8 @@ impl Show {
         total: u64,
         each: &RangeInclusive<u64>,
     ) -> io::Result<()> {
-        let (least, most) = (each.start(), each.end());
+        let least = each.start();
+        let most = each.end();
         if self.json {
             let cost = json!({"matches": total, "matches_of_bot": [least, most]});
             return writeln!(output, "{}", json!({ "cost": cost }));
@@ -361,7 +363,8 @@ impl Planner {
     /// Counts all matches, and those on each board.
     fn prove(&self) -> Result<Proof, Failure> {
         let whole = self.plan()?;
-        let (claim, seats) = (whole.claim(), whole.seats());
+        let claim = whole.claim();
+        let seats = whole.seats();
         let whole = Certificate::count(self.bots, seats, &[], whole)
             .map_err(|broken| unbalanced(&broken))?;
         let mut proved = whole.prove(&claim);

@@ -69,7 +69,8 @@ impl Watch {
         // After a reconnection, continue with the same edition even if there is a newer one.
         let number = Cell::new(self.edition);
         let open = async || {
-            let (tournament, edition) = (self.tournament.clone(), number.get());
+            let tournament = self.tournament.clone();
+            let edition = number.get();
             let request = WatchEditionRequest { tournament, edition };
             server.tournaments().watch_edition(request).await
         };

@@ -78,7 +78,8 @@ impl Expected {
         let seated: Vec<_> = header.seats.iter().map(|seat| seat.bot.to_string()).collect();
         let origin = if planned.is_some() { "the published seed" } else { MATCHES };
         (seated != *bots).then(|| {
-            let (found, due) = (seated.join(", "), bots.join(", "));
+            let found = seated.join(", ");
+            let due = bots.join(", ");
             format!("match {number} seats {found}, {origin} gives {due}")
         })
     }
@@ -121,7 +122,8 @@ fn params_difference(found: &Params, due: &Params) -> Option<String> {
     if found.game() != due.game() {
         return Some(format!("{}, the tournament plays {}", found.game(), due.game()));
     }
-    let (found, due) = (json(found), json(due));
+    let found = json(found);
+    let due = json(due);
     let mut keys = [&due, &found].into_iter().filter_map(Value::as_object).flat_map(Map::keys);
     let Some(key) = keys.find(|key| found.get(*key) != due.get(*key)) else {
         return Some("other parameters than the tournament and its plan give".to_owned());

@@ -372,7 +372,8 @@ fn is_no_path(target: &Path) -> bool {
 /// The error when `place` cannot be created: a name that file systems reject is the archive's
 /// fault, anything else the machine's.
 fn create_error(place: &Path, path: &Path) -> impl Fn(io::Error) -> BundleError {
-    let (place, path) = (place.to_owned(), path.to_owned());
+    let place = place.to_owned();
+    let path = path.to_owned();
     move |error| match error.kind() {
         io::ErrorKind::NotFound
         | io::ErrorKind::InvalidInput

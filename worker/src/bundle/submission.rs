@@ -189,7 +189,8 @@ fn zip(bytes: &[u8], unpacker: &mut Unpacker<'_>) -> Result<(), BundleError> {
     }
     for index in 0..archive.len() {
         let entry = archive.by_index(index).map_err(broken)?;
-        let (path, size) = (entry.name_raw().to_vec(), entry.size());
+        let path = entry.name_raw().to_vec();
+        let size = entry.size();
         let mode = entry.unix_mode().unwrap_or(0);
         let directory = entry.is_dir();
         let mut contents = Capped { inner: entry, room: unpacker.room };

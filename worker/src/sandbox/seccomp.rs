@@ -410,7 +410,8 @@ mod tests {
 
     /// Interprets the filter for a call like the kernel.
     fn run(program: &[sock_filter], machine: u32, number: u32, arguments: [u64; 6]) -> u32 {
-        let (mut at, mut accumulator) = (0, 0);
+        let mut at = 0;
+        let mut accumulator = 0;
         loop {
             let sock_filter { code, jt, jf, k } = program[at];
             at += 1;

@@ -150,7 +150,9 @@ fn seat_usage(
     stderr: pipes::Tail,
     warnings: ProtocolWarnings,
 ) -> Result<SeatUsage, Fault> {
-    let (cpu, memory, is_stuck) = (jail.cpu_time(), jail.peak_memory(), jail.is_stuck());
+    let cpu = jail.cpu_time();
+    let memory = jail.peak_memory();
+    let is_stuck = jail.is_stuck();
     let lingers = jail.close()?.lingers;
     let would_not_end = || {
         let detail = "would not end: its processes stayed in a kernel call after they were killed";

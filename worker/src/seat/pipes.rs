@@ -121,7 +121,8 @@ pub(crate) fn wait(
     if stopped {
         return Err(Fault::Abandoned);
     }
-    let (stdout, stderr) = (stdout && what != For::End, stderr && process.stderr.is_some());
+    let stdout = stdout && what != For::End;
+    let stderr = stderr && process.stderr.is_some();
     Ok(Ready { waited, stdin: stdin && room.is_some(), stdout, stderr, ended })
 }
 

@@ -45,7 +45,9 @@ impl Program {
             Ok(process) => process,
             Err(reason) => return Ok(Err(AbsentSeat::boxed(reason, Some(jail)))),
         };
-        let (stderr, buffer, cpu) = (Tail::default(), Buffer::new(), CpuCounter::default());
+        let stderr = Tail::default();
+        let buffer = Buffer::new();
+        let cpu = CpuCounter::default();
         Ok(Ok(Self { jail, process, stderr, buffer, stop, clock, cpu }))
     }
 

@@ -293,12 +293,14 @@ impl Supervisor {
     fn handle_message(&mut self, message: Received) {
         match message {
             Received::Lot(mut lot) => {
-                let (lease, lease_ms) = (lot.lease.take(), lot.lease_ms);
+                let lease = lot.lease.take();
+                let lease_ms = lot.lease_ms;
                 let games = self.games.clone();
                 self.accept_job(lease, lease_ms, |lease| Job::lot(&games, lease, lot));
             }
             Received::Trial(mut trial) => {
-                let (lease, lease_ms) = (trial.lease.take(), trial.lease_ms);
+                let lease = trial.lease.take();
+                let lease_ms = trial.lease_ms;
                 let games = self.games.clone();
                 self.accept_job(lease, lease_ms, |lease| Job::trial(&games, lease, trial));
             }
@@ -377,7 +379,8 @@ impl Supervisor {
     /// Reports a failed attempt and pauses the slot.
     fn report_fault(&mut self, slot: usize, lease: Lease, kind: v1::FaultKind, reason: String) {
         self.metrics.record_fault(kind);
-        let (lease, kind) = (Some(lease.into()), kind.into());
+        let lease = Some(lease.into());
+        let kind = kind.into();
         self.send_or_queue(Payload::Fault(v1::Fault { lease, reason, kind }));
         let pause = self.pauses[slot].next();
         let pause_ms = u64::try_from(pause.as_millis()).unwrap_or(u64::MAX);
@@ -405,8 +408,10 @@ impl Supervisor {
             self.renew_at.min(Instant::now() + lease_duration(lease_ms) / RENEWALS_PER_LEASE);
         match job(lease) {
             Ok(job) => {
-                let (clients, bot_cache) = (self.clients.clone(), Arc::clone(&self.bot_cache));
-                let (programs, subject) = (job.programs(), job.subject());
+                let clients = self.clients.clone();
+                let bot_cache = Arc::clone(&self.bot_cache);
+                let programs = job.programs();
+                let subject = job.subject();
                 let fetch = async move {
                     let inputs = bot_cache.fetch_inputs(&clients, &programs, subject).await;
                     (slot, lease, inputs)

@@ -216,8 +216,9 @@ impl Lab {
         let mut process = start(&mut jail, &argv, Stdin::Pipe);
         let output = listen(&mut process, deadline);
         let exit = jail.reap(&mut process);
-        let (cause, cpu, memory) =
-            (jail.kill_cause().unwrap(), jail.cpu_time(), jail.peak_memory());
+        let cause = jail.kill_cause().unwrap();
+        let cpu = jail.cpu_time();
+        let memory = jail.peak_memory();
         let started = Instant::now();
         jail.close().unwrap();
         let closing = started.elapsed();
