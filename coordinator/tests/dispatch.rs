@@ -10,11 +10,14 @@ use std::task::Poll;
 use arbiter_coordinator::db::active_leases::{self, What};
 use arbiter_coordinator::db::claimable::{self, Offers};
 use arbiter_coordinator::db::{self, editions, versions};
-use arbiter_coordinator::queue::{Dispatcher, Queue};
-use arbiter_games::gomoku;
+use arbiter_coordinator::queue::{Dispatcher, Failure, LeasePolicy, Queue};
+use arbiter_games::{Games, gomoku};
+use arbiter_proto::fault::FaultKind;
 use arbiter_proto::ids::{EditionId, LotNumber, MatchId, MatchNumber};
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
-use support::{Database, START, duels, plan, report};
+use support::test_clock::AtTime as _;
+use support::{Database, START, duels, plan, report, report_all};
+use time::Duration;
 use tokio::task::JoinSet;
 
 /// Somewhere to ask, and what runs beside it.
@@ -147,7 +150,7 @@ async fn editions_take_turns() {
     for _ in 0..8 {
         let work = dispatcher.next().await.unwrap().into_work().unwrap();
         served.push(work.lot.lease.lot.edition);
-        support::report_all(&queue, &[report(&work.lot, worker)]).await;
+        report_all(&queue, &[report(&work.lot, worker)]).await;
     }
     assert_eq!(served, [first, second].repeat(4));
 }
@@ -237,4 +240,57 @@ async fn leased_lots_are_read_over_a_new_connection() {
     locked.rollback().await.unwrap();
     let work = tasks.join_next().await.unwrap().unwrap().into_work().unwrap();
     assert_eq!((work.lot.lease.attempt.0, work.matches.len()), (1, 1));
+}
+
+/// Statements find rows by their keys however many rows there are.
+#[tokio::test]
+async fn no_statement_of_the_queue_reads_a_whole_table() {
+    let database = Database::new().await;
+    let worker = database.worker("w").await;
+    let edition = database.running(20_000, 2).await;
+    let scans = async || {
+        let mut connection = database.pool.acquire().await.unwrap();
+        sqlx::query("SELECT pg_stat_force_next_flush()").execute(&mut *connection).await.unwrap();
+        let scans = "SELECT sum(seq_scan)::bigint FROM pg_stat_user_tables
+            WHERE relname IN ('lots', 'matches', 'results')";
+        sqlx::query_scalar::<_, i64>(scans).fetch_one(&mut *connection).await.unwrap()
+    };
+    let one_session = Queue::new(
+        sqlx::postgres::PgPoolOptions::new()
+            .max_connections(1)
+            .connect_with((*database.pool.connect_options()).clone())
+            .await
+            .unwrap(),
+        Games::built_in(),
+        LeasePolicy::DEFAULT,
+    );
+    let before = scans().await;
+    for size in [1, 16, 256, 1024] {
+        let lots = one_session.lease_at(edition, size, START).await.unwrap();
+        assert_eq!(lots.len(), size);
+        let leases: Vec<_> = lots.iter().map(|lot| lot.lease).collect();
+        one_session.renew_at(None, &leases, START).await.unwrap();
+        let reports: Vec<_> = lots.iter().map(|lot| report(lot, worker)).collect();
+        report_all(&one_session, &reports).await;
+        report_all(&one_session, &reports).await;
+        one_session.count(edition).await.unwrap();
+    }
+    let lots = one_session.lease_at(edition, 16, START).await.unwrap();
+    let (fail, back) = lots.split_at(8);
+    let failures = fail.iter().map(|lot| Failure {
+        lease: lot.lease,
+        by: None,
+        kind: FaultKind::System,
+        reason: "no".to_owned(),
+    });
+    one_session.fail_at(&failures.collect::<Vec<_>>(), START).await.unwrap();
+    let back: Vec<_> = back.iter().map(|lot| lot.lease).collect();
+    one_session.return_leases(None, &back).await.unwrap();
+    one_session.lease_at(edition, 16, START).await.unwrap();
+    one_session.expire_at(START + Duration::HOUR).await.unwrap();
+    let flush = "SELECT pg_stat_force_next_flush()";
+    sqlx::query(flush).execute(one_session.pool()).await.unwrap();
+    sqlx::query("SELECT 1").execute(one_session.pool()).await.unwrap();
+    one_session.pool().close().await;
+    assert_eq!(scans().await - before, 0);
 }

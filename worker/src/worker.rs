@@ -40,6 +40,7 @@
 
 mod connection;
 mod report_delivery;
+mod slot_state;
 mod supervisor;
 
 use std::path::PathBuf;

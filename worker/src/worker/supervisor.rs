@@ -9,18 +9,19 @@ use arbiter_proto::v1;
 use arbiter_proto::v1::coordinator_message::Payload as Received;
 use arbiter_proto::v1::worker_message::Payload;
 use tokio::sync::{mpsc, watch};
-use tokio::task::{AbortHandle, JoinError, JoinSet};
+use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until, timeout_at};
 use tracing::{error, info, warn};
 
 use super::connection::{Connection, ConnectionEvent};
 use super::report_delivery::ReportDelivery;
+use super::slot_state::SlotState;
 use super::{Shutdown, WorkerConfig, WorkerError};
 use crate::backoff::Backoff;
 use crate::bot_cache::{BotCache, JobInputs};
 use crate::coordinator_clients::CoordinatorClients;
 use crate::job::{InvalidJob, Job};
-use crate::metrics::{Metrics, SlotActivity};
+use crate::metrics::Metrics;
 use crate::seat::{StopHandle, StopSignal};
 use crate::slot::{JobOutcome, JobRun, SlotContext, SlotEvent, Slots};
 use crate::spool::Spool;
@@ -39,47 +40,6 @@ const MAX_PAUSE: Duration = Duration::from_secs(15);
 
 /// How long an orderly disconnect may take.
 const DISCONNECT_TIMEOUT: Duration = Duration::from_secs(2);
-
-/// What a slot does.
-#[derive(Debug)]
-enum SlotState {
-    Idle,
-    /// Idle after a fault, until this time.
-    Pausing(Instant),
-    /// Waiting for the bots of a job.
-    Fetching {
-        job: Box<Job>,
-        task: AbortHandle,
-    },
-    /// Playing. `stop_handle` is `None` once the job was stopped. A lost lease is not given back.
-    Playing {
-        lease: Lease,
-        stop_handle: Option<StopHandle>,
-        lost: bool,
-    },
-    /// Waiting for dying processes to be gone, and at least until this time.
-    Recovering(Option<Instant>),
-}
-
-impl SlotState {
-    fn activity(&self) -> SlotActivity {
-        match self {
-            Self::Idle => SlotActivity::Idle,
-            Self::Pausing(_) => SlotActivity::Pausing,
-            Self::Fetching { .. } => SlotActivity::Fetching,
-            Self::Playing { .. } => SlotActivity::Playing,
-            Self::Recovering(_) => SlotActivity::Recovering,
-        }
-    }
-
-    fn lease(&self) -> Option<Lease> {
-        match self {
-            Self::Fetching { job, .. } => Some(job.lease),
-            Self::Playing { lease, lost: false, .. } => Some(*lease),
-            Self::Playing { .. } | Self::Idle | Self::Pausing(_) | Self::Recovering(_) => None,
-        }
-    }
-}
 
 /// Slot, lease, and the job's inputs or the reason why they cannot be fetched.
 type FetchResult = (usize, Lease, Result<JobInputs, String>);

@@ -1,0 +1,50 @@
+//! What each slot of a worker does, as its supervisor knows it.
+
+use arbiter_proto::ids::Lease;
+use tokio::task::AbortHandle;
+use tokio::time::Instant;
+
+use crate::job::Job;
+use crate::metrics::SlotActivity;
+use crate::seat::StopHandle;
+
+/// What a slot does.
+#[derive(Debug)]
+pub(super) enum SlotState {
+    Idle,
+    /// Idle after a fault, until this time.
+    Pausing(Instant),
+    /// Waiting for the bots of a job.
+    Fetching {
+        job: Box<Job>,
+        task: AbortHandle,
+    },
+    /// Playing. `stop_handle` is `None` once the job was stopped. A lost lease is not given back.
+    Playing {
+        lease: Lease,
+        stop_handle: Option<StopHandle>,
+        lost: bool,
+    },
+    /// Waiting for dying processes to be gone, and at least until this time.
+    Recovering(Option<Instant>),
+}
+
+impl SlotState {
+    pub(super) fn activity(&self) -> SlotActivity {
+        match self {
+            Self::Idle => SlotActivity::Idle,
+            Self::Pausing(_) => SlotActivity::Pausing,
+            Self::Fetching { .. } => SlotActivity::Fetching,
+            Self::Playing { .. } => SlotActivity::Playing,
+            Self::Recovering(_) => SlotActivity::Recovering,
+        }
+    }
+
+    pub(super) fn lease(&self) -> Option<Lease> {
+        match self {
+            Self::Fetching { job, .. } => Some(job.lease),
+            Self::Playing { lease, lost: false, .. } => Some(*lease),
+            Self::Playing { .. } | Self::Idle | Self::Pausing(_) | Self::Recovering(_) => None,
+        }
+    }
+}
