@@ -391,7 +391,7 @@ fn no_tampering_passes(export: &Path) {
             edit(&copy.join("tournament.json"), |file| file[key] = json!(other));
         });
     }
-    // Whoever changes the seed of the edition and all that follows from it cannot change the hash.
+    // A forger can change the seed of the edition and all that follows from it, but not the hash.
     // The seed decides which match is the first of the bot that is renamed.
     let matches = fs::read_to_string(export.join("matches.jsonl")).unwrap();
     let first = matches.lines().position(|line| line.contains("\"ada\"")).unwrap();

@@ -34,8 +34,8 @@ impl Stage {
         Self { data, presets: at.join("presets"), log, address: free_address() }
     }
 
-    /// The program before it listens for Ctrl-C is ended by it; but not where whoever started the
-    /// tests ignores it, as shells have their jobs in the background do, for that is inherited.
+    /// Restores the default action of Ctrl-C, which ends a program that does not listen for it yet.
+    /// Background jobs of shells inherit that the signal is ignored.
     #[expect(clippy::disallowed_methods, reason = "a program is started from outside")]
     fn command(&self, more: &[&str]) -> Command {
         let mut command = Command::new("env");
@@ -57,7 +57,7 @@ impl Stage {
         Service::start(&mut self.command(more), &self.log)
     }
 
-    /// How many matches are counted; none where nobody answers.
+    /// The number of counted matches; 0 if the server does not respond.
     fn counted(&self) -> u64 {
         let token = fs::read_to_string(self.data.join("admin.token")).unwrap_or_default();
         let counted = |game: &str| {
@@ -101,7 +101,7 @@ fn nothing_is_lost_whenever_it_is_stopped() {
     thread::scope(|scope| {
         let boards = scope.spawn(|| calm.play(&[]));
 
-        // Before there is anything, whatever ends it then; and while the database is being made.
+        // Before the program listens for the signal, and while the database is being made.
         let mut playing = stage.begin(&[]);
         playing.hear("building and packing");
         playing.signal(Signal::INT);

@@ -91,7 +91,7 @@ fn a_slot_waits_for_what_dies_slowly_and_plays_again() {
     run.kill().unwrap();
     run.wait().unwrap();
     drop(two);
-    // Whoever starts next clears up.
+    // The next run clears up.
     support::succeed(&["play", "gomoku", slow, slow]);
     assert!(groups(Path::new("/sys/fs/cgroup"), run.id()).is_empty());
 }
@@ -194,8 +194,8 @@ fn a_killed_run_leaves_nothing_to_the_next() {
         }
         run.kill().unwrap();
         run.wait().unwrap();
-        // A child that was just being born when its run was killed may hold on a little longer:
-        // then it is a later run that finds nobody's directories.
+        // A child that was starting when its run was killed may live a little longer. Then a later
+        // run removes the directories.
         let mut runs = 0;
         while runs == 0 || (runs < 10 && !names(&temporary).is_empty()) {
             let other = play(&[honest, honest, "--seed", "other"]).output().unwrap();

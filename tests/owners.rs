@@ -66,7 +66,7 @@ impl Site {
         command
     }
 
-    /// What comes of a command of somebody's.
+    /// Runs a command with a token.
     fn run(&self, token: &str, arguments: &[&str]) -> Output {
         self.command(token, arguments).output().unwrap()
     }
@@ -120,7 +120,7 @@ fn seat_of(shown: &Value, bot: &str) -> usize {
     seats.iter().position(|seat| seat["bot"] == bot).unwrap()
 }
 
-/// The record of a match as somebody is shown it.
+/// The record of a match as the holder of a token sees it.
 fn record(site: &Site, token: &str, id: &str) -> String {
     let record = done(&site.run(token, &["match", id, "--record", "-"]));
     let path = site.bots.file("shown.jsonl", &record);
@@ -168,7 +168,7 @@ fn evidence_is_for_its_owner_and_for_organisers() {
     assert_eq!((&ada["worker"], &bob["worker"]), (&Value::Null, &Value::Null));
     assert_eq!(organiser["worker"], "cellar");
 
-    // Whoever sees a record sees enough to verify it.
+    // Each reader sees enough of a record to verify it.
     let all = record(&site, &site.organiser, id);
     let adas = record(&site, &site.ada, id);
     let bobs = record(&site, &site.bob, id);
@@ -218,7 +218,7 @@ fn entry_closes_and_is_not_flooded() {
     change("b");
     refused(&site.submit(&site.ada, &one), 1, &["2 versions within an hour", "UTC"]);
 
-    // Whoever withdraws a bot may bring it back, as it was too.
+    // The owner may bring a withdrawn bot back, also unchanged.
     change("a");
     let withdraw = |token: &str| site.run(token, &["bots", "cup", "--withdraw", "one"]);
     done(&withdraw(&site.ada));
@@ -360,7 +360,7 @@ fn a_directory_is_kept_in_line() {
     refused(&sync(&[]), 1, &["skipped other", "has this name"]);
     fs::remove_dir_all(&taken).unwrap();
 
-    // One that is broken holds nobody up but those that are gone.
+    // A broken bot delays only the withdrawal of bots that are gone.
     let away = site.bots.path().join("away");
     fs::rename(&two, &away).unwrap();
     let broken = bots.path().join("broken");

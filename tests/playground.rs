@@ -65,7 +65,7 @@ impl Table {
         assert_eq!(answer.status, 303, "{form}: {}", answer.body);
     }
 
-    /// The page of seat 1, when it is to move or the match is over.
+    /// The page of seat 1, when its move is due or the match is over.
     fn turn(&self) -> String {
         let mut page = String::new();
         wait_until("a turn, or the end", || {
@@ -132,7 +132,7 @@ fn encoded(text: &str) -> String {
 /// What must hold of a match that was played: its result is shown, and its record verifies.
 fn check_result(table: &Table, page: &str) {
     assert!(page.contains("<table class=\"result\">"), "{page}");
-    assert!(!page.contains("forfeits –"), "nobody forfeits: {page}");
+    assert!(!page.contains("forfeits –"), "no bot forfeits: {page}");
     let records = files(&table.records());
     assert_eq!(records.len(), 1, "{records:?}");
     succeed(&["verify", records[0].to_str().unwrap()]);
@@ -144,8 +144,8 @@ fn check_result(table: &Table, page: &str) {
 #[test]
 fn a_person_plays_gomoku() {
     let table = Table::open("gomoku", &["bots/gomoku/center"]);
-    let nobody = table.browser.get(&table.root);
-    assert_eq!((nobody.status, &nobody.headers["location"]), (303, &table.path("new")));
+    let start = table.browser.get(&table.root);
+    assert_eq!((start.status, &start.headers["location"]), (303, &table.path("new")));
     table.done("new", "seat1=human&seat2=0&seed=s");
     let page = table.turn();
     assert!(page.contains("Put a black stone (1 of 3)"), "{page}");
@@ -210,7 +210,10 @@ fn a_person_plays_tricks() {
     let table = Table::open("tricks", &["bots/tricks/lowest"]);
     table.done("new", "seat1=0&seat2=human&seed=s");
     let page = table.page("?seat=1");
-    assert!(page.contains("Seed <code>s</code>"), "an address of another's seat shows one's own");
+    assert!(
+        page.contains("Seed <code>s</code>"),
+        "the address of a bot's seat shows the person's seat"
+    );
     let mut seen = 0;
     let mut page = String::new();
     loop {
@@ -268,7 +271,7 @@ fn people_play_blackjack() {
     let mut page = String::new();
     loop {
         let mut whose = None;
-        wait_until("somebody's turn, or the end", || {
+        wait_until("a person's turn, or the end", || {
             whose = ["1", "3"].into_iter().find(|seat| {
                 page = table.page(&format!("?seat={seat}"));
                 due(&page).is_some()

@@ -1,4 +1,4 @@
-//! Who is let in, how often somebody may be wrong, and that everything an organiser does is noted.
+//! Access by roles, the limit of invalid tokens, and the audit log of the organisers' actions.
 
 #![expect(clippy::unwrap_used, reason = "a test that fails is what unwrap is for")]
 
@@ -195,7 +195,7 @@ fn what_organisers_do_is_noted_with_what_was_so_before() {
     assert_eq!(cancel["before"]["newest"]["state"], "running");
     assert_eq!(cancel["after"]["state"], "cancelled");
     let first = &changes.last().unwrap();
-    assert_eq!(first["who"], Value::Null, "whoever had the database");
+    assert_eq!(first["who"], Value::Null, "made by the owner of the database");
     assert_eq!(site.json(&["audit", "--limit", "2"]).len(), 2);
     assert!(site.json(&["audit", "--since", "2999-01-01T00:00:00Z"]).is_empty());
     assert_eq!(site.json(&["audit", "--since", "1h"]).len(), due.len());

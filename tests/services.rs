@@ -53,7 +53,7 @@ async fn execute(database: &Database, statement: &'static str) {
     connection.close().await.unwrap();
 }
 
-/// A coordinator with a database of its own.
+/// A coordinator with a new database.
 struct Site {
     database: Database,
     coordinator: Service,
@@ -74,7 +74,7 @@ impl Site {
         Self { database, coordinator, server: format!("http://{address}"), admin, directory }
     }
 
-    /// A command of somebody's.
+    /// A client command with a token.
     fn command(&self, token: &str, words: &str) -> Command {
         let mut command = arbiter();
         command.args(words.split(' ')).env("ARBITER_SERVER", &self.server);
@@ -116,9 +116,9 @@ fn a_coordinator_says_what_is_wrong_with_its_database() {
     ends(&mut at(nowhere), 3, &["cannot reach the database x at /nowhere", "is it running"]);
     let silent = at(nowhere).output().unwrap();
     assert!(!String::from_utf8_lossy(&silent.stderr).contains("secret"), "no password is shown");
-    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let down = format!("postgres://ada:secret@{nobody}/x");
-    ends(&mut at(&down), 3, &["the database x at", &nobody.to_string(), "refused"]);
+    let unused = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let down = format!("postgres://ada:secret@{unused}/x");
+    ends(&mut at(&down), 3, &["the database x at", &unused.to_string(), "refused"]);
     let missing = database.postgres.url("missing");
     ends(&mut at(&missing), 3, &["cannot reach the database missing", "does not exist"]);
     let mut command = at(&database.url());
@@ -220,7 +220,7 @@ fn a_worker_is_let_in_by_its_token_alone() {
     // Those who are connected do not keep the coordinator from ending.
     assert_eq!(site.coordinator.stop(), Some(0), "{}", site.coordinator.said());
     let said = site.coordinator.said();
-    assert!(!said.contains("not stored"), "nobody had reported anything: {said}");
+    assert!(!said.contains("not stored"), "no worker had reported anything: {said}");
     assert_eq!(worker.stop(), Some(0), "{}", worker.said());
 }
 

@@ -44,7 +44,7 @@ fn won(game: &str, better: &str, weaker: &str, setting: &str, pairs: usize) -> u
     let copies = if game == "wojna" { 2 } else { 1 };
     let games = (2 * pairs).to_string();
     let mut call = vec!["play", game, "--games", &games, "--seed", "strength", "--jobs", "2"];
-    // A machine that is busy with other things makes nobody weaker.
+    // A busy machine must not make a bot weaker.
     call.extend(["--set", setting, "--clock", "cpu"]);
     call.extend([strong.as_str()].repeat(copies));
     call.extend([weak.as_str()].repeat(copies));

@@ -100,7 +100,7 @@ impl Site {
         }
     }
 
-    /// A command of somebody's.
+    /// A client command with a token.
     fn command(&self, token: &str, words: &str) -> Command {
         let mut command = arbiter();
         command.args(words.split(' ')).env("ARBITER_SERVER", format!("http://{}", self.grpc));
@@ -218,7 +218,7 @@ const FORFEITS: &str = "
     SELECT (ARRAY['clock', 'illegal', 'gone', 'flood'])[code] AS name, count(*)
     FROM results, unnest(forfeits) AS code WHERE code > 0 GROUP BY 1";
 
-/// What comes from the database equals it, whoever asks which process when.
+/// Metrics that come from the database equal it, in every process and at any time.
 fn equal_to_sql(site: &Site, figures: &Figures) {
     let equal = |name: &str, query: &str| {
         assert_eq!(figures.sum(name), site.count(query), "{name}: {query}");
@@ -337,8 +337,8 @@ fn figures_are_what_sql_counts() {
     assert_eq!(worker.of("arbiter_worker_margin_used_seconds_count"), matches);
     assert_eq!(worker.of("arbiter_worker_bot_start_seconds_count"), 2 * matches);
     let jobs = worker.by("arbiter_worker_jobs_total", "outcome");
-    let accepted = "arbiter_worker_report_acknowledgements_total{status=\"accepted\"}";
-    assert_eq!(jobs["reported"], worker.of(accepted));
+    let acknowledged = "arbiter_worker_report_acknowledgements_total{status=\"accepted\"}";
+    assert_eq!(jobs["reported"], worker.of(acknowledged));
 
     names_no_bot_and_no_owner(&figures, &worker);
     let well = |address| ["/healthz", "/readyz"].map(|path| Browser::new(address).get(path).status);
@@ -346,7 +346,9 @@ fn figures_are_what_sql_counts() {
 
     // Another process says the same of the database, and begins to count by itself.
     assert_eq!(site.coordinator.as_mut().unwrap().stop(), Some(0));
-    wait_until("the worker sees that nobody is there", || well(site.worker_metrics) == [200, 503]);
+    wait_until("the worker sees that the coordinator is gone", || {
+        well(site.worker_metrics) == [200, 503]
+    });
     site.start_coordinator();
     let figures = Figures::at(site.metrics);
     equal_to_sql(&site, &figures);

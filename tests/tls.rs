@@ -29,7 +29,7 @@ enum Use {
 /// A directory of certificates and keys.
 struct Papers(TempDir);
 
-/// Somebody who signs certificates.
+/// A certificate authority.
 struct Authority(Issuer<'static, KeyPair>);
 
 impl Papers {
@@ -77,14 +77,14 @@ impl Papers {
         ["--tls-cert".into(), cert, "--tls-key".into(), key]
     }
 
-    /// The arguments of somebody with a certificate of this name.
+    /// The arguments of a client with a certificate of this name.
     fn showing(&self, name: &str) -> [String; 4] {
         let cert = self.path(&format!("{name}.pem"));
         let key = self.path(&format!("{name}.key"));
         ["--cert".into(), cert, "--key".into(), key]
     }
 
-    /// The arguments of somebody who trusts this authority.
+    /// The arguments of a client that trusts this authority.
     fn trusting(&self, authority: &str) -> [String; 2] {
         ["--ca".into(), self.path(&format!("{authority}.pem"))]
     }

@@ -64,7 +64,7 @@ impl Site {
         self.worker = Some(Service::start(&mut command, &self.directory.path().join("worker")));
     }
 
-    /// A command of somebody's.
+    /// A client command with a token.
     fn command(&self, token: &str, words: &str) -> Command {
         let mut command = arbiter();
         command.args(words.split(' ')).env("ARBITER_SERVER", &self.server);
@@ -76,7 +76,7 @@ impl Site {
         self.command(&self.player, "submit cup").arg(path).args(more).output().unwrap()
     }
 
-    /// A bot as `bots` shows it to somebody.
+    /// A bot as `bots` shows it to the holder of a token.
     fn bot(&self, token: &str, name: &str) -> Value {
         let shown = done(&self.command(token, "bots cup --json").output().unwrap());
         let bots = shown.lines().map(|line| serde_json::from_str(line).unwrap());

@@ -164,7 +164,7 @@ fn the_rules_catch_what_a_new_seal_hides() {
             let edited = resealed(&record.replacen(from, to, 1));
             if edited != record {
                 forged += 1;
-                // A longer margin changes nothing where nobody was late.
+                // A longer margin changes nothing if no bot was late.
                 let harmless = from.contains("margin") && !record.contains("\"clock\",\"wall");
                 assert!(harmless || !passes(&path, edited.as_bytes()), "{from} → {to}: {edited}");
             }

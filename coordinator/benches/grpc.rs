@@ -79,7 +79,7 @@ fn main() {
                 [0, 1].map(|which| median(of_size.iter().map(|pair| pair[which]).collect()));
             println!("median, lots of {size:>2}: {speed:.0} matches/s, {of_copy:.2} of COPY");
         }
-        // Last: what is left to be played twice would be handed out with whatever is played next.
+        // Last, because leftover matches to repeat would be handed out with later ones.
         bench.shadows().await;
     });
 }
@@ -146,7 +146,7 @@ impl Bench<'_> {
         tasks.join_all().await;
         let reported = speed(matches, begin);
         let costs = spent.each(self.postgres, matches);
-        // What is still to be counted is nobody else's to wait for.
+        // Wait here for the count, so that the next measurement does not have to.
         while editions::counted(&self.pool, edition).await.expect("it is there") < matches {
             tokio::time::sleep(EMPTY).await;
         }
@@ -155,8 +155,8 @@ impl Bench<'_> {
         (reported, format!("{costs}; {counted:.0}/s until all are counted"))
     }
 
-    /// Prints what a word and its answer cost on a standing stream, as workers have one, and as a
-    /// call of its own. What is said means nothing: that is the same either way.
+    /// Prints what a message and its answer cost on one open stream, as workers use it, and as
+    /// separate calls. The messages are empty of work, so both ways do the same.
     async fn stream_or_calls(&self) {
         let server = Server::start(self.postgres).await;
         for streamed in [true, false] {
@@ -178,8 +178,8 @@ impl Bench<'_> {
             let words = SAID * i64::try_from(TALKERS).expect("a small number");
             let speed = speed(words, begin);
             let costs = spent.each(self.postgres, words);
-            let how = if streamed { "on a standing stream" } else { "in calls of their own" };
-            println!("words {how:<21} {speed:>9.0} /s; {costs}");
+            let how = if streamed { "on one stream" } else { "in separate calls" };
+            println!("messages {how:<17} {speed:>9.0} /s; {costs}");
         }
         server.stop().await;
     }

@@ -115,7 +115,7 @@ async fn measure(postgres: &Postgres, server: &Server, workers: u32, open: u32, 
     beside.join_all().await;
 }
 
-/// Somebody who asks for pages.
+/// A client that requests pages.
 struct Reader {
     stream: TcpStream,
     dice: Dice,

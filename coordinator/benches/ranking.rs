@@ -1,6 +1,6 @@
 //! How long the first page of a leaderboard of ten thousand bots takes, and the place of one of
 //! them, over gRPC: with few results and with a hundred times as many, with none coming in, with
-//! some coming in all the time, and while somebody holds a snapshot of the database open meanwhile:
+//! some coming in all the time, and while another session holds a snapshot of the database open:
 //! `cargo bench -p arbiter-coordinator --bench ranking`.
 //!
 //! Standings are counted from the results by the coordinator itself. Beside each latency stands
@@ -39,7 +39,7 @@ const WORKERS: u32 = 40;
 const PLAY: Duration = Duration::from_millis(500);
 /// How long it is watched each time.
 const WATCHED: Duration = Duration::from_secs(20);
-/// How long somebody waits before the next look.
+/// The pause between two requests.
 const REST: Duration = Duration::from_millis(10);
 /// What a look may take, in milliseconds, but for one in a hundred.
 const TARGET: f64 = 5.0;
@@ -80,7 +80,7 @@ async fn measure(postgres: &Postgres, pool: &PgPool, results: i64) {
     assert!(queue.cancel(edition, NOW).await.expect("it can be given up"));
 }
 
-/// Somebody who looks at a leaderboard again and again.
+/// A client that requests a leaderboard again and again.
 struct Spectator {
     rankings: RankingServiceClient<Channel>,
     health: tonic_health::pb::health_client::HealthClient<Channel>,

@@ -134,7 +134,7 @@ async fn serve(
         let reporter = reporter.clone();
         tasks.spawn(async move {
             while let Some(task) = dispatcher.next().await {
-                let Task::Lot(work) = task else { panic!("nobody waits for a trial") };
+                let Task::Lot(work) = task else { panic!("there are no trials here") };
                 tokio::time::sleep(each * work.lot.count.unsigned_abs()).await;
                 reporter.report(report(&work.lot, worker)).await.expect("a verdict");
                 dispatcher.news();

@@ -1,6 +1,6 @@
-//! Tricks over HTTP for five hundred players at once, each of them at the usual three tables and
-//! over a connection of its own: how long answers take while players think for a second between
-//! their requests, and how many can be given if nobody thinks at all:
+//! Tricks over HTTP for five hundred players at once, each with the usual three tables and a
+//! separate connection: how long responses take while players think for a second between their
+//! requests, and how many responses a second are possible if no player thinks:
 //! `cargo bench -p arbiter-coordinator --bench tricks_http`.
 //!
 //! Players and server are one process; commits are on disk before an answer is given.

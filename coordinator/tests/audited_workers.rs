@@ -66,7 +66,7 @@ fn told(number: MatchNumber, say: Option<Say>) -> MatchResult {
     }
 }
 
-/// Plays all matches by three workers in turn, the first of which says what is not true.
+/// Plays all matches by three workers in turn. The first one reports false results.
 async fn play(server: &Server, say: Say) -> BTreeMap<&'static str, WorkerId> {
     let database = &server.database;
     let mut known = BTreeMap::new();
@@ -163,7 +163,7 @@ async fn results_of_a_replaced_edition_are_chosen_for_audits() {
     Maintenance::new(queue, Clock::given(|| START)).round().await.unwrap();
     let left = "SELECT count(*) FROM lots WHERE state = 'reported'";
     assert_eq!(database.number(left).await, 0);
-    // Matches 0, 7 and 14 had a forfeit: those are recounted whatever the shares.
+    // Matches 0, 7 and 14 had a forfeit: those are always recounted.
     let recounted = "
         SELECT count(*) FROM match_audits WHERE kind = 'recount' AND number IN (0, 7, 14)";
     assert_eq!(database.number(recounted).await, 3);

@@ -135,7 +135,7 @@ async fn a_revoked_token_ends_its_stream_and_its_reports_are_refused() {
     assert_eq!(worker.report(report(&counted)).await, ReportStatus::Accepted);
     let id = made.id;
     tokens(&server).revoke_token(RevokeTokenRequest { id }).await.unwrap();
-    // Its leases are free at once, and nobody is blamed.
+    // Its leases are free at once, without a fault.
     let leased = "SELECT count(*) FROM lots WHERE state = 'leased'";
     assert_eq!(server.database.number(leased).await, 0);
     // What it says before it is sent away has no effect; it may be gone already.

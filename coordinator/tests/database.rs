@@ -236,8 +236,8 @@ async fn one_edition_of_a_tournament_runs_at_a_time() {
     let second = editions::create(&database.pool, cup, 1, false, START).await.unwrap();
     let error = queue.plan(second, plan(2, 1)).await;
     assert_eq!(error.unwrap(), 2);
-    let nobody = queue.start(second).await.unwrap_err().to_string();
-    assert!(nobody.contains("seats somebody who is no entrant"), "{nobody}");
+    let no_entrants = queue.start(second).await.unwrap_err().to_string();
+    assert!(no_entrants.contains("seats a bot that is not an entrant"), "{no_entrants}");
     let entered = versions::newest(&database.pool, cup).await.unwrap();
     let entered: Vec<_> = entered.iter().map(|version| version.id).collect();
     editions::enter(&database.pool, second, &entered).await.unwrap();
@@ -246,7 +246,7 @@ async fn one_edition_of_a_tournament_runs_at_a_time() {
     assert!(queue.start(second).await.unwrap());
 }
 
-/// Whatever games pay, sums stay exact.
+/// Sums of scores stay exact.
 #[tokio::test]
 async fn standings_hold_great_sums() {
     let database = Database::new().await;
@@ -505,7 +505,7 @@ async fn sums_that_are_out_of_range_stop_no_board() {
     assert!(places[0].contestant.tally.mean().is_some());
 }
 
-/// Whoever gives up in the middle of something spoils nothing for whoever has the connection next.
+/// A query that is dropped half-way does not affect the next user of the pool.
 #[tokio::test]
 async fn connections_that_were_given_up_are_not_used_again() {
     let database = Database::new().await;

@@ -51,11 +51,15 @@ async fn the_autoscaler_counts_pending_and_leased_lots() {
     assert_eq!(ask(&mut watcher, &query).await, 0);
     let edition = database.edition(5).await;
     queue.plan(edition, plan(10, 2)).await.unwrap();
-    assert_eq!(ask(&mut watcher, &query).await, 0, "nobody plays an edition before it starts");
+    assert_eq!(
+        ask(&mut watcher, &query).await,
+        0,
+        "an edition that has not started needs no workers"
+    );
     assert!(queue.start(edition).await.unwrap());
     assert_eq!(ask(&mut watcher, &query).await, 5);
     let lot = queue.lease_at(edition, 1, START).await.unwrap().pop().unwrap();
-    assert_eq!(ask(&mut watcher, &query).await, 5, "whoever plays is not sent away");
+    assert_eq!(ask(&mut watcher, &query).await, 5, "a leased lot still needs its worker");
     assert_eq!(support::report_all(&queue, &[report(&lot, worker)]).await, [Verdict::Accepted]);
     assert_eq!(ask(&mut watcher, &query).await, 4);
     assert!(queue.cancel(edition, START).await.unwrap());
@@ -66,7 +70,7 @@ async fn the_autoscaler_counts_pending_and_leased_lots() {
     assert_eq!(ask(&mut watcher, &query).await, 1, "versions wait for workers too");
     let withdrawn = "UPDATE bots SET withdrawn_at = created_at";
     execute(&mut watcher, &as_owner(withdrawn)).await;
-    assert_eq!(ask(&mut watcher, &query).await, 0, "nobody tries a bot that was withdrawn");
+    assert_eq!(ask(&mut watcher, &query).await, 0, "a withdrawn bot gets no trial");
     let refused = sqlx::query("SELECT hash FROM tokens").fetch_all(&mut *watcher).await;
     assert!(refused.unwrap_err().to_string().contains("permission denied"));
     execute(&mut watcher, "RESET ROLE").await;
@@ -88,7 +92,10 @@ async fn a_restored_database_refuses_reports_of_earlier_leases() {
     assert_eq!(support::report_all(&queue, &[report(&before, worker)]).await, [Verdict::Late]);
     let later = START + Duration::SECOND;
     let again = queue.lease_at(edition, 1, later).await.unwrap().pop().unwrap();
-    assert_eq!(again.lease.lot, before.lease.lot, "nobody waits for a lease that nobody holds");
+    assert_eq!(
+        again.lease.lot, before.lease.lot,
+        "the lot of a lost lease is leased again at once"
+    );
     assert_eq!(support::report_all(&queue, &[report(&again, worker)]).await, [Verdict::Accepted]);
     assert_eq!(database.number("SELECT count(*) FROM faults").await, 0);
 }

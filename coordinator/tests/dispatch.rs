@@ -51,7 +51,7 @@ async fn each_lot_goes_to_one_waiting_worker() {
     assert!(lots.iter().all(|lease| lease.lot.edition == edition));
 }
 
-/// Somebody asks before there is anything; the news brings it to them.
+/// A worker asks before there is work, and is notified when there is some.
 #[tokio::test]
 async fn waiting_workers_are_served_when_work_arrives() {
     let database = Database::new().await;
@@ -76,7 +76,7 @@ async fn waiting_workers_are_served_when_work_arrives() {
     assert_eq!(active_leases::of_leases(&database.pool, &[(worker, lot.lease)]).await.unwrap(), []);
 }
 
-/// A worker that went away while it waited costs nobody a lease.
+/// A worker that disconnected while it waited takes no lease from others.
 #[tokio::test]
 async fn cancelled_requests_get_no_lot() {
     let database = Database::new().await;
@@ -99,8 +99,8 @@ async fn cancelled_requests_get_no_lot() {
     assert_eq!(database.number("SELECT sum(faults)::bigint FROM lots").await, 0);
 }
 
-/// What was leased for somebody at the moment when they left is leased again at once, and is
-/// nobody's fault.
+/// A lot that is leased for a worker just as it disconnects is leased again at once, without a
+/// fault.
 #[tokio::test]
 async fn unclaimed_leases_are_returned() {
     let database = Database::new().await;
@@ -176,8 +176,8 @@ async fn claimable_work_is_offered() {
     assert_eq!(claimable::look(pool).await.unwrap(), offered);
 }
 
-/// The plan of the look is kept. Made while nothing is pending, it must still not be one that reads
-/// whatever is pending once there are millions of lots.
+/// Postgres caches the plan of this query. A plan made while nothing is pending must not read all
+/// pending lots once there are millions.
 #[tokio::test]
 async fn one_lot_of_each_edition_is_offered() {
     let database = Database::new().await;
@@ -211,7 +211,7 @@ async fn end_sessions(database: &Database, said: &str) -> i64 {
 /// What reads the matches of lots that were just leased.
 const READS: &str = "AS lot (first_match, count, place)";
 
-/// The connection for leasing is cut while nobody asks: whoever asks next notices nothing.
+/// The connection for leasing is cut while idle: the next request succeeds.
 #[tokio::test]
 async fn a_broken_connection_is_replaced() {
     let database = Database::new().await;

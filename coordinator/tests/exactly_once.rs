@@ -1,4 +1,4 @@
-//! Each match counts once, whatever happens to those who play it.
+//! Each match counts exactly once, even if workers and connections fail.
 //!
 //! Workers lease and then do anything that a worker can do: report, report twice, report under a
 //! lease that was lost, vanish, give back, fail, renew; while time is pushed on by whole leases,
@@ -154,7 +154,7 @@ async fn let_loose(database: &Database, edition: EditionId, workers: u64, seed: 
             loop {
                 queue.expire_at(time.now()).await.unwrap();
                 queue.count(edition).await.unwrap();
-                // Whatever is counted at this moment is what the results say.
+                // The counted standings agree with the results at every moment.
                 assert_eq!(queue.verify_standings(edition).await.unwrap(), []);
                 lots::add_up(queue.pool(), edition).await.unwrap();
                 let miscounted = sqlx::query_scalar::<_, i64>(MISCOUNTED);

@@ -88,14 +88,14 @@ impl Server {
         self.endpoint().connect().await.unwrap()
     }
 
-    /// Whether somebody new is answered, from the database.
+    /// Checks that a new client gets a response from the database.
     async fn answers(&self) {
         let mut client = TournamentServiceClient::new(self.channel().await);
         let asked = client.list_tournaments(ListTournamentsRequest {});
         tokio::time::timeout(PATIENCE, asked).await.unwrap().unwrap();
     }
 
-    /// A tournament of gomoku with an edition that nobody plays.
+    /// A tournament of gomoku with an edition that no worker plays.
     async fn tournament(&self) {
         let channel = self.channel().await;
         let mut tournaments = TournamentServiceClient::new(channel.clone());
@@ -304,7 +304,7 @@ async fn calls_from_one_address_are_limited() {
             Ok(states) => open.push(states),
             Err(refused) => break refused,
         }
-        assert!(open.len() < 5000, "nobody has so many");
+        assert!(open.len() < 5000, "the limit is never reached");
     };
     assert_eq!(refused.code(), Code::ResourceExhausted);
     assert!(refused.message().contains("open calls, and at most"), "{refused}");

@@ -41,7 +41,7 @@ async fn connected(client: &WorkerServiceClient<Link>, name: &str) -> Worker {
     worker
 }
 
-/// Why somebody is sent away who says hello.
+/// The status with which a worker's hello is refused.
 async fn refused(client: &WorkerServiceClient<Link>, name: &str) -> Status {
     match Worker::call(client.clone(), name, RULES_VERSION).await {
         Ok(mut worker) => worker.hear.message().await.unwrap_err(),

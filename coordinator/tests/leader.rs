@@ -17,9 +17,9 @@ use tokio::task::{AbortHandle, JoinSet};
 /// What the leader's work is counted in.
 #[derive(Clone, Debug, Default)]
 struct Terms {
-    /// Those that go on.
+    /// The terms that have not ended.
     open: Arc<AtomicUsize>,
-    /// All there were.
+    /// All terms.
     begun: Arc<AtomicUsize>,
 }
 
@@ -28,7 +28,7 @@ struct Term(Terms);
 
 impl Terms {
     fn begin(&self) -> Term {
-        assert_eq!(self.open.fetch_add(1, Ordering::SeqCst), 0, "somebody leads already");
+        assert_eq!(self.open.fetch_add(1, Ordering::SeqCst), 0, "there is a leader already");
         self.begun.fetch_add(1, Ordering::SeqCst);
         Term(self.clone())
     }
@@ -44,7 +44,7 @@ impl Drop for Term {
     }
 }
 
-/// A coordinator that does nothing but lead, if it does.
+/// A coordinator that does nothing but stand for election.
 struct Candidate {
     leadership: Leadership,
     running: AbortHandle,
@@ -67,8 +67,8 @@ impl Candidate {
     }
 }
 
-/// Waits until so many have asked whether they may lead. Whoever asks for the first time does not
-/// wait for the term of a leader whose session was ended a moment ago.
+/// Waits until `candidates` sessions have tried to lead. A candidate that tries for the first time
+/// does not wait for the term of a leader whose session ended a moment ago.
 async fn until_all_stand(database: &Database, candidates: i64) {
     let standing = "
         SELECT count(*) FROM pg_stat_activity
@@ -78,7 +78,7 @@ async fn until_all_stand(database: &Database, candidates: i64) {
     until("all stand", async || database.number(standing).await == candidates).await;
 }
 
-/// Who leads: no more than one says so.
+/// The index of the leader. Panics if there are two.
 fn leader(candidates: &[Candidate]) -> Option<usize> {
     let leads = |candidate: &Candidate| candidate.leadership.holds();
     let leaders: Vec<_> = (0..candidates.len()).filter(|n| leads(&candidates[*n])).collect();
@@ -116,7 +116,7 @@ async fn another_coordinator_leads_after_the_leader_is_lost() {
     assert_eq!(terms.open.load(Ordering::SeqCst), 1);
     tasks.shutdown().await;
     // What a dropped election had running is dropped by the runtime, in its own time.
-    until("nobody works any more", async || terms.open.load(Ordering::SeqCst) == 0).await;
+    until("all terms end", async || terms.open.load(Ordering::SeqCst) == 0).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

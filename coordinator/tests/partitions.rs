@@ -1,5 +1,5 @@
-//! Tournaments have partitions of their own: deleting one removes all its data, blocks no other
-//! transaction, and touches nothing else.
+//! Each tournament has separate partitions: deleting a tournament removes all its data, blocks no
+//! other transaction, and touches nothing else.
 
 #![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
@@ -124,7 +124,7 @@ async fn only_the_deleted_tournament_loses_its_data() {
     }
 }
 
-/// A long transaction holds up the clearing, and the clearing holds up nobody.
+/// A long transaction delays the cleanup, and the cleanup delays no transaction.
 #[tokio::test]
 async fn deleting_a_tournament_blocks_no_other() {
     let database = Database::new().await;
@@ -149,14 +149,14 @@ async fn deleting_a_tournament_blocks_no_other() {
     let next = played(&database, kept, b"more").await;
     assert!(next > other);
     assert!(!cleared.is_finished());
-    // A second one has nothing to do: somebody is at it.
+    // A second cleanup has nothing to do: the first one is at it.
     clearing(pool).round().await.unwrap();
     reader.commit().await.unwrap();
     cleared.await.unwrap().unwrap();
     assert_eq!(rows(pool, edition).await, []);
 }
 
-/// Whoever clears away may be killed between any two statements.
+/// The cleanup may be killed between any two statements.
 #[tokio::test]
 async fn an_interrupted_cleanup_continues() {
     let database = Database::new().await;
@@ -219,7 +219,7 @@ async fn a_tournament_may_have_several_partitions() {
     assert_eq!((rows(pool, first).await, rows(pool, second).await), (vec![], vec![]));
 }
 
-/// Statements of the queue look into one shelf, whatever there is.
+/// Each statement of the queue reads one partition only.
 #[tokio::test]
 async fn statements_read_one_partition() {
     let database = Database::new().await;

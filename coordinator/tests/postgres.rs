@@ -32,8 +32,8 @@ async fn a_restarted_cluster_keeps_its_data() {
     assert_eq!(ask(&postgres, "SELECT number FROM kept").await, 7);
 }
 
-/// Whoever reaches the socket gets nowhere without the password, and with it not beyond the
-/// database: bots at sandbox level C run as the server's user.
+/// A client of the socket needs the password, and with it reaches only the database: bots at
+/// sandbox level C run as the server's user.
 #[tokio::test]
 async fn connections_need_the_password() {
     let data = tempfile::tempdir().unwrap();

@@ -129,7 +129,7 @@ async fn an_overdue_lease_may_report_until_it_is_expired() {
     let worker = database.worker("w").await;
     let edition = database.running(1, 1).await;
     let lot = lease_one(&queue, edition, 0).await.unwrap();
-    // Its time is up, but nobody has looked: the work is not thrown away.
+    // Its time is up, but no maintenance has run since: the work is not thrown away.
     assert_eq!(report_one(&queue, &report(&lot, worker)).await, Verdict::Accepted);
     assert_eq!(queue.expire_at(START + Duration::HOUR).await.unwrap().failed, []);
 }
@@ -209,7 +209,7 @@ async fn a_failed_lot_continues_match_by_match() {
     let reasons = sqlx::query_scalar("SELECT reason FROM faults").fetch_all(&database.pool).await;
     let reasons: Vec<String> = reasons.unwrap();
     assert_eq!(reasons, ["the sandbox did not start"; 1 + 3].map(str::to_owned));
-    // The edition is not complete without it, whatever happens to the others.
+    // The edition is not complete without it, even when all others are done.
     assert_eq!(queue.count(edition).await.unwrap(), 3);
     assert!(!queue.complete(edition, START + Duration::DAY).await.unwrap());
     assert!(queue.requeue(bad).await.unwrap());
@@ -323,7 +323,7 @@ async fn nothing_of_a_cancelled_edition_is_leased_or_accepted() {
     assert!(upkept.iter().all(|found| found.state == editions::EditionState::Cancelled));
 }
 
-/// Leasing and cancelling at the same moment: whoever comes second sees what the first did.
+/// Leasing and cancelling at the same moment: the second sees what the first did.
 #[tokio::test]
 async fn cancelling_waits_for_no_lock_and_misses_no_lot() {
     let database = Database::new().await;
@@ -439,7 +439,7 @@ async fn invalid_plans_are_refused() {
         planned
     });
     let stranger = whole(stranger, two_each(), []);
-    ends(fault(stranger).await, "match 3 seats somebody who is no entrant");
+    ends(fault(stranger).await, "match 3 seats a bot that is not an entrant");
     let AnyPlan { matches, lots, .. } = ordered();
     assert!(fault(whole(matches, lots, [])).await.ends_with("and the order names 0"));
     let AnyPlan { matches, lots, order, .. } = ordered();
@@ -543,7 +543,7 @@ async fn maintenance_completes_an_edition() {
     assert_eq!(queue.verify_standings(edition).await.unwrap(), []);
 }
 
-/// Whoever holds a lot that is to be counted is not waited for: counting goes on when it is free.
+/// Counting does not wait for a locked lot: it counts the lot when the lock is free.
 #[tokio::test]
 async fn counting_gives_way() {
     let database = Database::new().await;

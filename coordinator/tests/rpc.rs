@@ -143,7 +143,7 @@ async fn after_an_edition_a_watcher_gets_the_next_one() {
     server.stop().await;
 }
 
-/// The last state that somebody who watches is told.
+/// The last state that a subscriber receives.
 async fn last(mut watched: Streaming<Edition>) -> Edition {
     let mut last = None;
     while let Some(state) =
@@ -257,7 +257,7 @@ async fn services_are_described_and_healthy() {
     let kinds = ["Audit", "Bot", "Ranking", "Token", "Tournament", "Worker"];
     assert_eq!(ours, kinds.map(|kind| format!("arbiter.v1.{kind}Service")));
 
-    // Nobody needs a token for that.
+    // That needs no token.
     let mut health = HealthClient::new(server.channel.clone());
     for name in &ours {
         let symbol = MessageRequest::FileContainingSymbol(name.clone());

@@ -209,8 +209,8 @@ async fn matches_are_void_by_worker_and_by_time() {
     let timed = Wanted { from, to, ..Wanted::default() };
     let found = find(&database, &tournament, &timed, &[]).await.unwrap();
     assert!(!found.is_empty() && found.len() < 12);
-    let nobody = find(&database, &tournament, &lots_of("nobody"), &[]).await.unwrap();
-    assert_eq!(nobody, [0; 0]);
+    let unknown = find(&database, &tournament, &lots_of("unknown"), &[]).await.unwrap();
+    assert_eq!(unknown, [0; 0]);
     let id = |number| MatchId { edition, number: MatchNumber(number) };
     let both = find(&database, &tournament, &timed, &[id(0), id(found[0])]).await.unwrap();
     assert_eq!(both, [found[0]], "what fits everything");

@@ -274,7 +274,7 @@ async fn an_invalid_request_is_explained_and_changes_nothing() {
     assert!(status == 405 && answer.starts_with("error: "), "{answer}");
     assert_eq!(server.get("/other.php").await.0, 404);
     assert_eq!(stored(&database, &secret).await.unwrap(), before);
-    // A move is a move, whatever else it carries.
+    // A move is valid even with extra fields or text.
     let (status, _) = server.post(&format!("token={token}&_games=9&move=W9 x")).await;
     assert_eq!((status, stored(&database, &secret).await.unwrap().turn), (200, 1));
 }
@@ -336,7 +336,7 @@ async fn sessions_expire_after_a_day() {
     assert_eq!(tricks_http::forget(&database.pool, passing_clock()).await.unwrap(), 1);
 }
 
-/// A session of 40 tables of which the house has lost all but the last, by mistakes of its own.
+/// A session of 40 tables of which the house has lost all but the last, by its mistakes.
 fn nearly_won(seed: Seed) -> Stored {
     const MISTAKE: u8 = 36;
     let mut dealer = Dealer::new(seed);
@@ -358,7 +358,7 @@ fn nearly_won(seed: Seed) -> Stored {
 #[tokio::test(flavor = "multi_thread")]
 async fn victories_are_proved_but_not_in_test_mode() {
     let database = Database::new().await;
-    // In the last table somebody is to move first; it must be the player.
+    // The player must move first in the last table.
     let seeds = (0..).map(|number| Seed::of_text(&format!("victory {number}")));
     let first = |seed: &Seed| {
         let mut dealer = Dealer::new(*seed);
@@ -410,8 +410,8 @@ async fn of_two_requests_at_once_each_counts_once() {
     assert_eq!(database.number("SELECT sessions FROM tricks_records").await, 1);
 }
 
-/// Requests as nobody should send them. None of them brings the token with the right number of
-/// cards, or alone. With each goes whether the server can know that nothing more will come.
+/// Invalid requests. None has the token with the right number of cards, or alone. The flag of each
+/// says whether the server can know that nothing more will come.
 fn hostile(token: &str) -> impl Strategy<Value = (Vec<u8>, bool)> + use<> {
     let junk = proptest::collection::vec(any::<u8>(), 0..300);
     let field = prop_oneof![

@@ -74,7 +74,7 @@ fn wojna() -> f64 {
                     3 if deal.play(Move::Raise(Raise::One)).is_ok() => continue,
                     _ => Move::Check,
                 };
-                deal.play(choice).expect("whoever passes or checks can pay");
+                deal.play(choice).expect("a player who passes or checks can pay");
             }
             deal.settle();
             auctions += 1;

@@ -125,7 +125,7 @@ fn both_bots_hear_the_last_order() {
 
 // Results
 
-/// A good answer, with `order` if it is to be an order.
+/// A good reply; `order` if an order is due.
 fn with(order: &str, say: &Say) -> Reply {
     if say.owes == Owes::Move { (Ok(order.to_string()), Micros::ZERO) } else { good(say) }
 }
@@ -547,8 +547,7 @@ fn any_reply() -> impl Strategy<Value = Result<String, Forfeit>> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 500, ..ProptestConfig::default() })]
 
-    /// Whatever bots answer, the match ends, with scores that mirror each other, and does the same
-    /// when it is played again.
+    /// With any replies the match ends, its scores sum to zero, and playing it again gives the same.
     #[test]
     fn every_match_ends(
         replies in proptest::collection::vec((any_reply(), 0i64..2_000_000), 1..200),

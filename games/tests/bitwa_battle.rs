@@ -269,7 +269,7 @@ fn any_order(columns: usize, rows: usize) -> impl Strategy<Value = Order> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 2000, ..ProptestConfig::default() })]
 
-    /// No two squares are equally far, whatever the order says.
+    /// No two squares are equally far, for any order.
     #[test]
     fn distances_order_all_squares_strictly(order in any_order(100, 100), side in 1u8..=100) {
         let squares = (0..side).flat_map(|y| (0..side).map(move |x| Square { x, y }));

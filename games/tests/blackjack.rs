@@ -147,7 +147,7 @@ fn bad_answers_are_counted_and_never_forfeit() {
     assert_eq!(counts, [2, 0, 0]);
     assert!(played.standings.iter().all(|seat| seat.forfeit.is_none()));
     assert!(!played.transcript.iter().any(|line| line.starts_with("2>")), "it is not asked");
-    assert!(!played.transcript.iter().any(|line| line.starts_with('x')), "nobody is dismissed");
+    assert!(!played.transcript.iter().any(|line| line.starts_with('x')), "no seat is dismissed");
 }
 
 #[test]

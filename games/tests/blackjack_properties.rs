@@ -1,5 +1,5 @@
-//! Blackjack by property: whatever the bots answer, chips are conserved, decks are whole, and
-//! everybody is asked exactly while it may act; episodes carry every chip.
+//! Properties of blackjack: with any replies, chips are conserved, decks are complete, and each
+//! seat is asked exactly while it may act. Episodes carry every chip.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -74,7 +74,7 @@ fn settled(before: &Table, after: &Table) -> Vec<i64> {
     let players = before.players().iter().zip(after.players());
     players
         .map(|(was, is)| {
-            // Where nobody was asked, the hand was dealt and settled in one step.
+            // If no seat was asked, the hand was dealt and settled in one step.
             let ante = if was.chips() >= ANTE { ANTE } else { 0 };
             let stake = if asked { was.stake() } else { ante };
             let own = score(is.hand());
@@ -214,7 +214,7 @@ proptest! {
             match game.step() {
                 Step::Say(say) => {
                     models.deal();
-                    let index = models.due().expect("somebody may act");
+                    let index = models.due().expect("a seat may act");
                     prop_assert_eq!(say.seat.index(), index);
                     let model = &mut models.bots[index];
                     let words: Vec<_> = say.text.split(' ').collect();
@@ -482,6 +482,6 @@ fn an_episode_is_played_to_its_end() {
     assert_eq!(chips + house, 10 * 200);
     assert!(episode.bots().iter().any(|bot| bot.score < ANTE), "some go broke in 30 rounds");
     let sizes: Vec<_> = meetings.values().map(Vec::len).collect();
-    assert!(sizes.is_sorted_by(|former, latter| former >= latter), "nobody comes back");
+    assert!(sizes.is_sorted_by(|former, latter| former >= latter), "no seat comes back");
     assert_ne!(meetings[&1], meetings[&2], "the bots are shuffled before each round");
 }

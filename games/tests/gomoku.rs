@@ -186,7 +186,7 @@ fn the_farewell_needs_no_reply_and_the_end_repeats() {
     game.step();
     game.receive_reply(Err(Forfeit::Clock), Micros::ZERO).unwrap();
     for seat in Seat::all(2) {
-        let Step::Say(say) = game.step() else { panic!("somebody is not told") };
+        let Step::Say(say) = game.step() else { panic!("a seat is not told") };
         assert_eq!((say.seat, say.owes, say.tells_time), (seat, Owes::Nothing, false));
         assert_eq!(game.receive_reply(Ok("nonsense"), Micros::ZERO), Ok(()));
     }

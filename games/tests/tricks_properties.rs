@@ -318,8 +318,8 @@ proptest! {
         }
     }
 
-    /// Whatever bots say, the match ends, all tricks are somebody's, and what one side wins the
-    /// other loses; the same answers give the same match.
+    /// With any replies, the match ends, every trick has a winner, and one side wins what the other
+    /// loses. The same replies give the same match.
     #[test]
     fn chaos_ends((pairs, seed, replies) in chaos()) {
         let mut game = start(pairs, seed);

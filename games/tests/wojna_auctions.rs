@@ -224,7 +224,7 @@ fn in_a_war_a_single_card_is_enough() {
     assert!(deal.open());
     assert_eq!(cards(&deal), (6, vec![0, 2, 2]));
     assert_eq!(peeked(&deal), [Some(8), Some(1), None]);
-    // What it lacks to two cards is no debt of others, and none of its own.
+    // A seat with fewer than two cards owes no more than it has, and others owe nothing for it.
     while let Some(bidder) = deal.turn() {
         let choice = if bidder == seat(2) { Move::Raise(Raise::One) } else { Move::Check };
         deal.play(choice).unwrap();
@@ -243,7 +243,7 @@ fn a_seat_without_cards_loses_the_tie() {
     assert_eq!(peeked(&deal), [None, Some(1), Some(1), None]);
     all_check(&mut deal);
     deal.settle();
-    // Both have put their last cards into the war: the pot stays, and nobody is left to win it.
+    // Both have put their last cards into the war: the pot stays, and no seat is left to win it.
     assert_eq!(
         fates(&deal),
         [DealResult::Left(1), DealResult::Left(2), DealResult::Left(2), DealResult::Stayed]
@@ -360,7 +360,7 @@ fn a_war_may_be_interrupted() {
     let found = (0..2000).any(|_| {
         while deal.open() {
             while deal.turn().is_some() {
-                // Somebody else passes in each auction, so that piles stay about equal.
+                // A different seat passes in each auction, so that piles stay about equal.
                 let passes = u32::from(deal.turn().unwrap().number()) == deal.auction() % 3 + 1;
                 deal.play(if passes { Move::Pass } else { Move::Check }).unwrap();
             }

@@ -1,5 +1,5 @@
-//! Wojna by property: cards are conserved, bidding ends where the document says, points add up,
-//! and whatever bots answer a match goes on to its end.
+//! Properties of Wojna: cards are conserved, bidding ends where the rules say, points add up, and a
+//! match ends with any replies.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -192,7 +192,7 @@ fn match_with(replies: &[Reply], params: &Params, seed: Seed) -> Played {
     play(&mut game, |_| replies.next().unwrap().clone())
 }
 
-/// Checks what each command says by itself: nobody dead is addressed, no card is lost.
+/// Checks each command by itself: no dead seat is addressed, no card is lost.
 fn check_transcript(played: &Played, cards: usize) -> Result<(), TestCaseError> {
     let mut dead = Vec::new();
     for line in &played.transcript {

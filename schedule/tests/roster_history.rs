@@ -106,7 +106,7 @@ fn spread(certificate: &Certificate) -> Option<(u32, u32)> {
     Some((least.0, most.0))
 }
 
-/// The same bots at each table, whatever their seats.
+/// The bots at each table, without their seats.
 fn companies(tables: &[Table]) -> Vec<Table> {
     let sorted = tables.iter().map(|table| {
         let mut table = *table;

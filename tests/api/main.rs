@@ -178,10 +178,10 @@ fn access_depends_on_the_role() {
         let path = filled(path, &edition);
         let status = |token: &str| server.get_as(token, &path).status;
         assert_eq!(status(&admin), 200, "{path}");
-        let nobody = server.get(&path, &[]);
-        assert_eq!(nobody.status, if open { 200 } else { 401 }, "{path}");
+        let anonymous = server.get(&path, &[]);
+        assert_eq!(anonymous.status, if open { 200 } else { 401 }, "{path}");
         if !open {
-            assert!(nobody.header("www-authenticate").starts_with("Bearer"), "{path}");
+            assert!(anonymous.header("www-authenticate").starts_with("Bearer"), "{path}");
             assert!([401, 403].contains(&status(&worker)), "{path}");
         }
         for bad in ["Authorization: Bearer arb_0", "Authorization: Basic eDp5", "Authorization:"] {

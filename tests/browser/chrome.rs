@@ -30,7 +30,7 @@ const REQUIRED: &str = "ARBITER_BROWSER";
 /// The key of an element reference in a response.
 const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
 /// Chromium's options: headless, without its sandbox (not every machine supports it, and the pages are
-/// trusted), and without network requests of its own.
+/// trusted), and without background network requests.
 const ARGUMENTS: [&str; 13] = [
     "--headless=new",
     "--no-sandbox",

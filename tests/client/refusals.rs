@@ -36,14 +36,14 @@ fn every_refusal_has_its_exit_code() {
 }
 
 #[test]
-fn nobody_is_there() {
-    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let nobody = format!("http://{nobody}");
+fn an_unreachable_coordinator_is_named() {
+    let unused = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let server = format!("http://{unused}");
     for arguments in ["ranking finals", "tournament list", "bots finals", "match 1/2", "token list"]
     {
         let arguments: Vec<_> = arguments.split(' ').collect();
-        let output = call(&nobody, &arguments).output().unwrap();
-        fails(&output, 3, &[&nobody, "refused", "running", "--server"]);
+        let output = call(&server, &arguments).output().unwrap();
+        fails(&output, 3, &[&server, "refused", "running", "--server"]);
     }
 }
 

@@ -80,7 +80,7 @@ fn what_cannot_be_undone_is_confirmed() {
     assert_eq!(told, "finals was deleted, with 2 editions and 12 matches\n");
     let object = &crate::json(&server, &["tournament", "drop", "finals", "--yes", "--json"])[0];
     assert_eq!(object, &json!({"tournament": "finals", "editions": 2, "matches": 12}));
-    // Nobody is at a terminal who could be asked.
+    // Without a terminal the command cannot ask for confirmation.
     fails(&run(&server, &["tournament", "drop", "finals"]), 2, &["finals", "--yes"]);
     let calls = server.told.lock().unwrap().calls.clone();
     assert_eq!(calls, ["drop", "drop"]);

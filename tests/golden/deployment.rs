@@ -194,7 +194,7 @@ impl Deployment {
         }
     }
 
-    /// Starts a tournament, and somebody who watches it.
+    /// Starts a tournament, and a client that watches it.
     pub(crate) fn start(&self, contest: &TestTournament) -> Service {
         let TestTournament { name, .. } = contest;
         self.tell(&format!("tournament start {name}"));
@@ -241,7 +241,7 @@ impl Deployment {
         wait_until("the coordinator serves", || TcpStream::connect(address).is_ok());
     }
 
-    /// Which of the coordinators says that it leads; nobody if it does not answer in time.
+    /// Whether a coordinator says that it leads; `false` if it does not respond in time.
     pub(crate) fn leads(&self, number: usize) -> bool {
         ask(self.pages[number], "/readyz").is_ok_and(|answer| answer.ends_with("\nleader\n"))
     }
@@ -287,7 +287,7 @@ impl Deployment {
         }
     }
 
-    /// The ends of all logs, for whoever looks for a cause.
+    /// The ends of all logs, to find the cause of a failure.
     pub(crate) fn last_words(&self) -> String {
         let files = files(self.directory.path());
         let logs = files.iter().filter(|path| path.is_file());

@@ -7,14 +7,14 @@ use arbiter_games::{Dice, Seed};
 
 use crate::deployment::Deployment;
 
-/// Between two looks at how far the tournaments are.
+/// The interval of progress checks.
 const LOOK: Duration = Duration::from_millis(50);
-/// The longest calm: then somebody is killed although nothing was counted.
+/// The longest time between kills if no match is counted.
 const CALM: Duration = Duration::from_secs(10);
-/// One in so many blows hits two at once.
+/// One in so many kills hits two processes at once.
 const DOUBLE: u32 = 4;
 
-/// Who can be killed.
+/// The kinds of processes that are killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Victim {
     Worker,
@@ -22,11 +22,11 @@ enum Victim {
     Postgres,
 }
 
-/// Kills that are still to come.
+/// The kills that are left.
 pub(crate) struct Kills {
     dice: Dice,
     left: usize,
-    /// Who is to be killed next, the next one last: all kinds equally often.
+    /// The next victims, the first one last: all kinds equally often.
     deck: Vec<Victim>,
 }
 
@@ -35,7 +35,7 @@ impl Kills {
         Self { dice: Seed::of_text(seed).dice(0), left: kills, deck: Vec::new() }
     }
 
-    /// Rages until nobody is left to be killed, which must be before the tournaments are over.
+    /// Kills until no kill is left, which must be before the tournaments are over.
     pub(crate) fn rage(&mut self, deployment: &mut Deployment) {
         let began = Instant::now();
         while self.left > 0 {

@@ -1,13 +1,13 @@
-//! The golden tournament: whatever is killed, the same bots come to the same end.
+//! The golden tournament: kills do not change its results.
 //!
 //! The same tournaments are played twice, by real processes. Once one worker with one slot plays
 //! them undisturbed. Once four workers with two slots each do, while workers, the coordinator and
 //! Postgres are killed at random and started again. Both must end with the same leaderboards,
-//! matches and transcripts, byte for byte; each match must be counted once; and of those who were
-//! killed nothing may be left.
+//! matches and transcripts, byte for byte. Each match must be counted once, and the killed processes
+//! must leave nothing behind.
 //!
-//! `cargo test --test golden` plays two games with a few kills. All five, with as many kills as one
-//! likes:
+//! `cargo test --test golden` plays two games with a few kills. All five, with any number of
+//! kills:
 //!
 //! ```text
 //! ARBITER_KILLS=30 cargo test --test golden -- --nocapture
@@ -38,7 +38,7 @@ use kills::Kills;
 use playthrough::play;
 use tournaments::Size;
 
-/// How often somebody is killed if nobody says how often: each kind at least twice.
+/// The default number of kills: each kind at least twice.
 const KILLS: usize = 6;
 
 #[test]
@@ -65,7 +65,7 @@ fn kills_change_nothing() {
     leftovers::expect_no_processes();
 }
 
-/// A seed that nobody chose.
+/// A random seed.
 fn draw() -> String {
     let mut bytes = [0; 4];
     File::open("/dev/urandom").unwrap().read_exact(&mut bytes).unwrap();

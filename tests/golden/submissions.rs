@@ -14,7 +14,7 @@ use crate::{draw, leftovers};
 
 const BOTS: u32 = 6;
 const SUBMISSIONS: u32 = 50;
-/// Somebody is killed after one in so many submissions.
+/// One in so many submissions is followed by a kill.
 const KILLS: u32 = 6;
 
 /// Matches that were played more than once.
@@ -77,7 +77,7 @@ fn play(deployment: &mut Deployment, at: &Path, seed: &str) {
         }
     }
     wait_for_the_end(deployment);
-    // Whoever watches is told of the first edition that was played to its end.
+    // The watcher ends with the first edition that was played to its end.
     assert_eq!(watcher.wait(), Some(0), "{}", watcher.said());
     deployment.tell("tournament start settled");
     wait_for_the_end(deployment);
@@ -100,7 +100,7 @@ fn submit(deployment: &Deployment, at: &Path, bot: u32, number: u32, dice: &mut 
     }
 }
 
-/// A bot that nobody else has: one of two kinds, with a remark.
+/// A unique bot: one of two kinds, with a comment.
 fn version(at: &Path, number: u32, dice: &mut Dice) -> PathBuf {
     let kind = ["lowest", "counter"][dice.index(2)];
     let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("bots/tricks").join(kind);

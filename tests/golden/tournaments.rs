@@ -20,7 +20,7 @@ pub(crate) struct TestTournament {
     pub(crate) name: &'static str,
     /// The tournament file.
     pub(crate) file: PathBuf,
-    /// The bots, each under a name of its own.
+    /// The bots with their names.
     pub(crate) bots: Vec<(PathBuf, String)>,
 }
 

@@ -1,4 +1,4 @@
-//! A Postgres on a host of its own, which takes connections over the network.
+//! A Postgres on a separate host, which takes connections over the network.
 
 use std::env;
 use std::fs::{self, File, Permissions};
@@ -72,7 +72,7 @@ impl Cluster {
         format!("postgres://arbiter:{PASSWORD}@{}/{database}", self.address)
     }
 
-    /// Stops it, whoever is connected.
+    /// Stops it, even with open connections.
     pub(crate) fn stop(mut self) {
         self.server.signal(Signal::INT);
         assert_eq!(self.server.wait(), Some(0));

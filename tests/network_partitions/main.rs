@@ -27,7 +27,7 @@ use virtual_network::{Cut, VirtualNetwork};
 const HOSTS: [&str; 5] = ["db", "coordinator", "cellar", "attic", "desk"];
 const WORKERS: [&str; 2] = ["cellar", "attic"];
 
-/// How soon matches are counted again after a link was mended, whatever had noticed its loss.
+/// How soon matches are counted again after a link was mended.
 const RECOVERY: Duration = Duration::from_secs(30);
 
 /// Deterministic bots, which never run out of time however busy the machine is.
@@ -184,7 +184,7 @@ fn contents(directory: &Path) -> Export {
     read.collect()
 }
 
-/// What somebody says from now on.
+/// What a process logs from now on.
 struct Ear<'a> {
     service: &'a Service,
     from: usize,

@@ -11,11 +11,11 @@ use std::process::{Command, Output};
 pub(crate) enum Cut {
     /// The cable is pulled: the host itself sees that its link is down.
     Unplugged,
-    /// The switch forgets the port: the link is up, and whatever is sent over it is lost.
+    /// The switch forgets the port: the link is up, but packets are lost.
     Silent,
 }
 
-/// Somebody who is not root.
+/// A user who is not root.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct User {
     pub(crate) uid: u32,

@@ -16,10 +16,10 @@ use super::arbiter;
 
 /// How long anything may take that should happen soon, however busy the machine is.
 pub(crate) const SOON: Duration = Duration::from_secs(180);
-/// Between two looks at something that is about to happen.
+/// The interval between two checks of a condition.
 const LOOK: Duration = Duration::from_millis(20);
-/// Ports that the system gives to nobody by itself, so that one is still free when a program that
-/// was killed starts again.
+/// Ports outside the system's ephemeral range, so that one is still free when a killed program
+/// starts again.
 const PORTS: std::ops::Range<u16> = 20_000..32_000;
 
 /// Waits until something holds.

@@ -62,10 +62,10 @@ fn pages_show_the_same_data_as_commands() {
     let searched = rows(&browser.page("/t/cup/ranking?q=EV"), "ranking");
     assert_eq!(searched.len(), 1);
     assert_eq!(searched[0][1], "eve");
-    let nobody = browser.page("/t/cup/ranking?q=%22%3E%3Cscript%3E");
+    let escaped = browser.page("/t/cup/ranking?q=%22%3E%3Cscript%3E");
     assert!(
-        nobody.contains("&quot;&gt;&lt;script&gt;") && !nobody.contains("<script>"),
-        "{nobody}"
+        escaped.contains("&quot;&gt;&lt;script&gt;") && !escaped.contains("<script>"),
+        "{escaped}"
     );
     assert!(rows(&browser.page("/t/cup/ranking?offset=3"), "ranking").is_empty());
 

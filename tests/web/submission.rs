@@ -116,8 +116,8 @@ fn an_upload_is_tried_and_enters_or_shows_why_not() {
 #[test]
 fn forged_forms_are_refused_and_errors_keep_the_input() {
     let server = TestServer::open();
-    let nobody = &server.browser;
-    assert_eq!(nobody.get("/t/cup/submit").status, 401);
+    let anonymous = &server.browser;
+    assert_eq!(anonymous.get("/t/cup/submit").status, 401);
     let mut ada = server.browser.clone();
     ada.log_in(&server.up.token("player --name ada"));
     let hash = csrf(&ada.page("/t/cup/submit"));
@@ -129,7 +129,7 @@ fn forged_forms_are_refused_and_errors_keep_the_input() {
     let forged = ["Origin: http://evil.example"];
     assert_eq!(ada.upload("/t/cup/submit", &good, &forged).status, 403);
     assert_eq!(ada.upload("/t/cup/submit", &parts(&"0".repeat(64), "sent"), &[]).status, 403);
-    assert_eq!(nobody.upload("/t/cup/submit", &good, &[]).status, 403);
+    assert_eq!(anonymous.upload("/t/cup/submit", &good, &[]).status, 403);
     // The CSRF token must be the first field.
     assert_eq!(ada.upload("/t/cup/submit", &good[1..], &[]).status, 400);
     assert_eq!(ada.upload("/t/cup/submit", &good[..2], &[]).status, 400);

@@ -248,7 +248,7 @@ fn archives_beyond_the_limits_are_refused() {
     }
     assert!(refused(&many.bytes()).contains("more than 10000 files"));
 
-    // A quarter of a gigabyte in some kilobytes: in one file, or as names that nobody reads.
+    // A quarter of a gigabyte in some kilobytes: in one file, or as names that are skipped.
     let name = Forged::new().entry(EntryType::GNULongName, "", "", &vec![b'n'; 1 << 20]);
     let names = zstd::encode_all(&name.0.into_inner().unwrap()[..(1 << 20) + 512], 3).unwrap();
     assert!(refused(&names.repeat(256)).contains("1000 times its size"));

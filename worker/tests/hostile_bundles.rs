@@ -172,7 +172,7 @@ fn large_headers_are_refused() {
 #[test]
 fn large_data_is_packed_in_little_memory() {
     let data = part(|number| format!("{number:x}"));
-    // In a directory of its own it is packed anew.
+    // A bundle with a top directory is packed again without it.
     let long = Parts::new(zst).long(EntryType::Regular, "bot/data", b"", &data);
     let said = said(&long.small_bot("bot/"));
     // Packed as well as we pack it is a bomb, which shows when all of it was packed.

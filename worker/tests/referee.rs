@@ -46,7 +46,7 @@ fn play(
     (standings, forfeits.0)
 }
 
-/// Opens at gomoku, takes black, and then puts stones where nobody stands in a row.
+/// Opens at gomoku, takes black, and then places stones that never form a row.
 fn gomoku(_seat: u8, words: &str) -> String {
     match words.as_bytes()[0] {
         b'A' => "(7,7)(7,8)(8,8)".to_owned(),

@@ -38,7 +38,7 @@ fn rascal() -> PathBuf {
     program.clone()
 }
 
-/// A stop that nobody pulls, and its other end.
+/// A stop signal and its other end; the tests do not send it.
 fn stop() -> (Arc<StopSignal>, UnixStream) {
     let (reader, writer) = UnixStream::pair().unwrap();
     (Arc::new(StopSignal::new(OwnedFd::from(reader))), writer)
@@ -159,8 +159,8 @@ fn check(mode: &str, heard: &Result<String, (Forfeit, String)>, expected: &Expec
     }
 }
 
-/// What the rascal in `mode` makes of a question that follows a rival's slow answer: by then it
-/// has done whatever it does after its own.
+/// How the rascal in `mode` replies after a rival's slow answer, which gives it time to act after
+/// its previous reply.
 fn after_a_rival(mode: &str) -> (Forfeit, String) {
     let (stop, _writer) = stop();
     let start = |mode| {
@@ -267,7 +267,7 @@ fn processor_time_is_charged_to_the_reply_that_used_it() {
     let calm = seat.ask("A []", PATIENCE).unwrap();
     let spun = seat.ask("0 []", SHORT).unwrap();
     assert!(calm.reply.is_ok() && spun.reply.is_err());
-    // It had a core of its own for most of the time, unless the machine was very busy.
+    // It had a whole core for most of the time, unless the machine was very busy.
     assert!(spun.spent.cpu > Micros::from_millis(30), "{spun:?}");
     assert!(spun.spent.cpu > calm.spent.cpu, "{calm:?} {spun:?}");
     seat.close().unwrap();
@@ -332,7 +332,7 @@ fn a_program_can_run_right_after_it_is_written() {
     let start_many = || {
         for _ in 0..60 {
             let answer = decision("honest", PATIENCE);
-            assert_eq!(answer.reply, Ok(b"S".to_vec()), "each in a home of its own");
+            assert_eq!(answer.reply, Ok(b"S".to_vec()), "each in a separate home");
         }
     };
     std::thread::scope(|scope| {

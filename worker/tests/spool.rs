@@ -108,7 +108,7 @@ fn reports_for_another_database_are_set_aside() {
     let old = lease(1, 1);
     spool.insert(old, &report(old)).unwrap();
     spool.bind_to_database("one");
-    assert_eq!(spool.leases(), [old], "nobody has said before where it belongs");
+    assert_eq!(spool.leases(), [old], "the spool was not bound to a database before");
     spool.bind_to_database("one");
     assert_eq!(spool.leases(), [old]);
     drop(spool);

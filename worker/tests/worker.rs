@@ -221,7 +221,7 @@ async fn system_errors_are_faults() {
     let mut coordinator = Coordinator::start().await;
     let place = Place::new();
     let digest = coordinator.serve(b"no bundle");
-    let nobody = vec![7; 32];
+    let unknown = vec![7; 32];
     let worker = place.work(&coordinator, 1);
     let mut line = coordinator.welcome().await;
     line.room().await;
@@ -232,7 +232,7 @@ async fn system_errors_are_faults() {
         (lot(1, "chess", &[&table]), "no game `chess`"),
         (v1::Lot { settings: "{}".to_owned(), ..lot(2, "gomoku", &[&table]) }, "settings: "),
         (lot(3, "gomoku", &[]), "without a match"),
-        (lot(4, "gomoku", &[&[digest.clone(), nobody]]), "nobody submitted it"),
+        (lot(4, "gomoku", &[&[digest.clone(), unknown]]), "no such bundle"),
         (too_few, "cannot start a match"),
         (no_digest, "`digest` has 1 bytes"),
     ];
@@ -326,7 +326,7 @@ async fn bot_state_goes_into_the_report() {
         let left = tempfile::tempdir().unwrap();
         bundle::unpack_state(&files, left.path()).unwrap();
         let names: Vec<_> = fs::read_dir(left.path()).unwrap().map(Result::unwrap).collect();
-        assert_eq!(names.len(), 1, "what it wrote, and none of its own files: {names:?}");
+        assert_eq!(names.len(), 1, "only what it wrote, not its program: {names:?}");
         counts.push(fs::read_to_string(left.path().join("seen")).unwrap().lines().count());
     }
     assert!(counts[0] > 0 && counts[0] < counts[1] && counts[1] < counts[2], "{counts:?}");
@@ -379,7 +379,7 @@ async fn a_worker_connects_to_a_coordinator_that_starts_later() {
     coordinator.refuse(Status::unavailable("not yet"));
     let place = Place::new();
     let worker = place.work(&coordinator, 1);
-    // Nobody is there at first; the worker is told to end and does so, or goes on calling.
+    // At first there is no coordinator: the worker stops when asked to, or keeps connecting.
     let elsewhere = Place::new();
     let mut config = elsewhere.config(&coordinator, 1);
     config.coordinator.server = "http://127.0.0.1:1".to_owned();
@@ -422,7 +422,7 @@ async fn draining_finishes_lots_and_takes_no_new_ones() {
     line.say(Said::Lot(lot(1, "gomoku", &[&table]))).await;
     started(&mut line, &coordinator, &digest).await;
     worker.ending.send_replace(Shutdown::Drain);
-    // It was on its way: nobody has told the coordinator yet.
+    // It was on its way: the coordinator did not know yet.
     line.say(Said::Lot(lot(2, "gomoku", &[&table]))).await;
     let back = line
         .until(|say| match say {
@@ -499,11 +499,11 @@ async fn a_worker_without_a_usable_slot_recovers() {
     let place = Place::new();
     let sleeper = format!("sleep 1000{}", std::process::id());
     let silent = coordinator.submit(&place.bot("silent", &format!("exec {sleeper}")));
-    let nobody = coordinator.serve(b"no bundle");
+    let broken = coordinator.serve(b"no bundle");
     let worker = place.work(&coordinator, 1);
     let mut line = coordinator.welcome().await;
     assert_eq!(line.room().await, 1);
-    line.say(Said::Lot(lot(1, "gomoku", &[&[silent, nobody]]))).await;
+    line.say(Said::Lot(lot(1, "gomoku", &[&[silent, broken]]))).await;
     let pid = process(&sleeper).await;
     let held = Path::new(FREEZER).join(format!("held-{pid}"));
     fs::create_dir(&held).unwrap();

@@ -1,5 +1,5 @@
-//! What benchmarks of the coordinator share: a database of their own with durable commits, editions
-//! to play, the floors they are held against, and how things are measured.
+//! Shared code of the coordinator's benchmarks: a new database with durable commits, editions to
+//! play, floors to compare with, and measurements.
 
 #![allow(dead_code, reason = "each benchmark uses its part")]
 
@@ -42,7 +42,7 @@ const COPIED: i64 = 1_000_000;
 /// Single-row inserts.
 const INSERTED: i64 = 4_000;
 
-/// Runs a benchmark on a database of its own, whose commits are on disk when they are made.
+/// Runs a benchmark on a new database with durable commits.
 pub(crate) fn run(bench: impl AsyncFnOnce(&Postgres, PgPool)) {
     let directory = tempfile::tempdir().expect("a directory for the data can be made");
     let postgres = Postgres::start(directory.path(), Durability::Synced).expect("Postgres runs");
@@ -58,8 +58,8 @@ pub(crate) fn run(bench: impl AsyncFnOnce(&Postgres, PgPool)) {
     postgres.stop();
 }
 
-/// Makes the server one that has run for a while: it has files of its log to write into anew, where
-/// a new one stops now and then until the next file is filled with zeros.
+/// Brings the server into the state of one that has run for a while: it recycles WAL files. A new
+/// server stops now and then to fill the next file with zeros.
 async fn age(pool: &PgPool) {
     for _ in 0..LOGS {
         let end = "SELECT pg_logical_emit_message(false, 'bench', 'x'), pg_switch_wal()";
@@ -68,15 +68,15 @@ async fn age(pool: &PgPool) {
     settle(pool).await;
 }
 
-/// A worker with a token of its own.
+/// A worker with a new token.
 pub(crate) async fn worker(pool: &PgPool) -> WorkerId {
     let token = access::create(pool, Role::Worker, "bench", NOW).await.expect("a token").0;
     let greeted = workers::greet(pool, token, "bench", "none", "bench", NOW).await;
     greeted.expect("a database").expect("a free name")
 }
 
-/// Has the server do now what others left to be done later, so that what is measured next does not
-/// pay for them: clean tables, write back what was changed, free the files of its log.
+/// Makes the server finish deferred work of earlier benchmarks, so that the next one does not pay
+/// for it: it vacuums tables, writes dirty pages back and recycles WAL files.
 pub(crate) async fn settle(pool: &PgPool) {
     for chore in ["VACUUM ANALYZE", "CHECKPOINT"] {
         sqlx::query(chore).execute(pool).await.expect("a server that is ours");
@@ -89,7 +89,7 @@ pub(crate) fn name() -> String {
     format!("bench-{}", NAMES.fetch_add(1, Ordering::Relaxed))
 }
 
-/// A running edition of a tournament of its own: so many bots, so many matches in a lot.
+/// A running edition of a new tournament with `bots` bots and `per_lot` matches in a lot.
 pub(crate) async fn running(
     pool: &PgPool,
     name: &str,
@@ -178,7 +178,7 @@ fn plan(
     }
 }
 
-/// What a match comes to, whoever plays it.
+/// The result of a match: the same from every worker.
 pub(crate) fn result(number: MatchNumber) -> MatchResult {
     let wins = number.0 % 3;
     MatchResult {
@@ -191,7 +191,7 @@ pub(crate) fn result(number: MatchNumber) -> MatchResult {
     }
 }
 
-/// What is said in a match: no two say the same.
+/// The transcript hash of a match: different for each match.
 pub(crate) fn transcript(number: MatchNumber) -> [u8; 32] {
     let mut transcript = [0; 32];
     for (place, word) in (0..).zip(transcript.chunks_exact_mut(8)) {
@@ -202,7 +202,7 @@ pub(crate) fn transcript(number: MatchNumber) -> [u8; 32] {
     transcript
 }
 
-/// Copies the results of the first so many matches of an edition, whatever the queue thinks of it.
+/// Copies the results of the first `matches` matches of an edition, past the queue.
 pub(crate) async fn copy_results(db: &mut PgConnection, edition: EditionId, matches: i64) {
     /// So many at a time.
     const PIECE: i64 = 1_000_000;

@@ -74,7 +74,7 @@ impl Server {
         endpoint.tcp_nodelay(true).connect().await.expect("the coordinator answers")
     }
 
-    /// Somebody who calls without anything to be done.
+    /// A client for empty calls.
     pub(crate) async fn health(&self) -> HealthClient<Channel> {
         HealthClient::new(self.channel().await)
     }
@@ -92,9 +92,9 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
-    /// A worker over a connection of its own, with so many slots at most.
+    /// A worker over a new connection, with at most `slots` slots.
     pub(crate) async fn connect(server: &Server, name: &str, slots: u32) -> Self {
-        // Each slot has a report and an offer under way at most, so nobody waits to speak.
+        // Each slot sends at most one report and one offer at a time, so sends never wait.
         let (say, said) = mpsc::channel(2 * slots as usize + 2);
         let hello = Hello {
             name: name.to_owned(),

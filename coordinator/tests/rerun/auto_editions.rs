@@ -248,11 +248,11 @@ async fn a_cancelled_tournament_accepts_no_reports() {
 enum Whereabouts {
     Away,
     Here,
-    /// Who has left does not come back under the same name.
+    /// A bot that has left does not come back under the same name.
     Gone,
 }
 
-/// Draws who comes, changes or goes next; nobody, if it is somebody who cannot.
+/// Draws the bot that enters, changes or leaves next; `None` if the drawn bot cannot.
 fn draw(dice: &mut Dice, bots: &mut [Whereabouts]) -> Option<Change> {
     let bot = dice.index(bots.len());
     let number = u16::try_from(bot).unwrap();

@@ -1,7 +1,6 @@
-//! Editions that take over what was played: whatever comes, changes or goes, only the matches of
-//! those who did are played, and the leaderboard is that of a tournament which was played with the
-//! final versions from the beginning. On real Postgres, with workers that draw what a match comes to
-//! from what they are told about it.
+//! Editions that reuse earlier results: when bots enter, change or leave, only their matches are
+//! played, and the leaderboard equals that of a tournament played with the final versions from the
+//! beginning. On real Postgres, with workers that derive the result of a match from its assignment.
 
 #![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 

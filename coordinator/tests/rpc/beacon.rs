@@ -219,7 +219,7 @@ impl Server {
             ("matches", "seed_key = seed_key + 1", "its seed in the stored plan is"),
             ("matches", "seats = ARRAY[seats[2], seats[1]]", "from the published seed follows"),
         ];
-        // Whoever owns the database can do this.
+        // The owner of the database can do this.
         let unguarded = "ALTER TABLE matches DISABLE TRIGGER USER; \
             ALTER TABLE records DISABLE TRIGGER USER";
         sqlx::raw_sql(unguarded).execute(pool).await.unwrap();

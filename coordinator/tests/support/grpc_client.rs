@@ -90,7 +90,7 @@ impl Server {
         Channel::from_shared(self.address.clone()).unwrap().connect().await.unwrap()
     }
 
-    /// The token of a role; none for nobody.
+    /// The token of a role; none without a role.
     pub(crate) fn bearer(&self, role: Option<Role>) -> Bearer {
         let place = role.map(|role| Role::ALL.iter().position(|known| *known == role).unwrap());
         Bearer(place.map(|place| format!("Bearer {}", self.tokens[place]).parse().unwrap()))

@@ -39,14 +39,14 @@ use tokio::sync::Mutex;
 /// When tests begin; time goes on as they say.
 pub(crate) const START: OffsetDateTime = time::macros::datetime!(2026-01-01 12:00 UTC);
 
-/// A running server, stopped and forgotten when no test needs it any more.
+/// A running server, stopped and deleted after the last test that uses it.
 #[derive(Debug)]
 struct Cluster {
     postgres: Postgres,
     _directory: TempDir,
 }
 
-/// The cluster of this test binary, while somebody needs it.
+/// The cluster of this test binary, while a test uses it.
 static CLUSTER: Mutex<Weak<Cluster>> = Mutex::const_new(Weak::new());
 /// Databases made so far.
 static DATABASES: AtomicUsize = AtomicUsize::new(0);
@@ -151,7 +151,7 @@ impl Database {
         edition
     }
 
-    /// A worker with a token of its own, the same one each time.
+    /// The worker of this name, with its token; made at the first call.
     pub(crate) async fn worker(&self, name: &str) -> WorkerId {
         let token = match workers::owner(&self.pool, name).await.unwrap() {
             Some(token) => token,
@@ -240,7 +240,7 @@ pub(crate) fn plan(matches: i64, per_lot: i32) -> AnyPlan {
     whole(duels(matches), lots(matches, per_lot), [])
 }
 
-/// What a match comes to, whoever plays it.
+/// The result of a match: the same from every worker.
 pub(crate) fn result(number: MatchNumber) -> MatchResult {
     let wins = number.0 % 3;
     let forfeit = (number.0 % 7 == 0).then_some(arbiter_games::Forfeit::Clock);

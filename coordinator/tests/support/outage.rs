@@ -11,13 +11,13 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-/// How long it leads nowhere.
+/// How long the outage lasts.
 const AWAY: Duration = Duration::from_millis(500);
-/// What it is called in its directory, as clients of Postgres expect it.
+/// The file name of the socket that clients of Postgres expect.
 const SOCKET: &str = ".s.PGSQL.5432";
 
-/// A way to a database on a Unix socket. When clients have said so much over it, it breaks, with all
-/// connections, and nobody is let in until it is there again. That happens once.
+/// A proxy to a database on a Unix socket. After clients have sent a number of bytes, it breaks all
+/// connections, and refuses new ones until the outage ends. That happens once.
 #[derive(Debug)]
 pub(crate) struct Outage {
     directory: TempDir,

@@ -150,7 +150,7 @@ async fn a_beacon_value_replaces_the_running_edition() {
     assert_eq!(database.number(going).await, 0, "what was leased is of no use");
     let leased = queue.lease_at(opened.id, 64, CLOSED).await.unwrap();
     let count: i32 = leased.iter().map(|lot| lot.count).sum();
-    assert_eq!(i64::from(count), opened.matches, "all of it is to be played");
+    assert_eq!(i64::from(count), opened.matches, "all matches are played");
 }
 
 #[tokio::test]
@@ -190,7 +190,7 @@ async fn a_beacon_value_is_set_once_and_only_after_entry_has_closed() {
     play(&database, &first).await;
     let refused = close(&queue, tournament.id, CLOSED).await.unwrap_err().to_string();
     assert!(refused.contains("arbiter tournament beacon tricks-cup VALUE"), "{refused}");
-    // The database refuses it as well, whichever program asks.
+    // The database refuses it as well, from every client.
     let statement = "UPDATE tournaments SET state = 'closed', ended_at = created_at";
     let refused = sqlx::query(statement).execute(&database.pool).await.unwrap_err().to_string();
     assert!(refused.contains("closed_tournament_has_beacon_value"), "{refused}");
@@ -283,7 +283,7 @@ async fn extended_plans_are_derived_from_published_data() {
     let lineage = editions::lineage_of(&database.pool, third.id).await.unwrap().unwrap();
     assert_eq!(lineage["steps"].as_array().unwrap().len(), 0, "planned from the beginning");
     derived(&database, &after, &third).await;
-    // What is published by somebody else may be anything.
+    // A value published by others may be anything.
     let file = TournamentFile::from_json(&Games::built_in(), &after.settings).unwrap();
     let mut connection = database.pool.acquire().await.unwrap();
     let source = EditionSource::of_edition(&mut connection, &after, &file, &third).await.unwrap();

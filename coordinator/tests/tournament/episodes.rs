@@ -1,4 +1,4 @@
-//! Rounds of episodes follow from earlier results, whichever coordinator plans them.
+//! Rounds of episodes follow from earlier results, and every coordinator plans them alike.
 
 use std::collections::BTreeSet;
 
@@ -71,7 +71,7 @@ async fn rounds_follow_from_the_rules_and_the_results() {
         first = round.end;
     }
     assert_eq!(first, planned.len());
-    // Only what is not so for all is written down: nothing in the first round, chips in others.
+    // Only parameters that differ are stored: none in the first round, chips in others.
     assert!(planned[..12].iter().all(|planned| planned.params.is_none()));
     assert!(planned.iter().flat_map(|planned| &planned.params).all(|params| {
         let keys: Vec<_> = params.as_object().unwrap().keys().collect();

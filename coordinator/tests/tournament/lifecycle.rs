@@ -78,9 +78,9 @@ async fn the_error_for_too_few_bots_says_how_many_are_needed() {
         let left = editions::of_tournament(&database.pool, tournament.id).await.unwrap();
         assert_eq!(left, []);
     }
-    let nobody =
+    let unknown =
         edition::open(&queue, OpenRequest::new(TournamentId(99), IfRunning::Refuse), START).await;
-    assert_eq!(nobody.unwrap_err().to_string(), "there is no such tournament");
+    assert_eq!(unknown.unwrap_err().to_string(), "there is no such tournament");
 }
 
 #[tokio::test]

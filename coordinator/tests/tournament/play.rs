@@ -261,7 +261,7 @@ async fn files_pass_from_match_to_match() {
     assert!(history.values().all(|numbers| numbers.matches(';').count() == 10));
 }
 
-/// The same files are stored once, whoever left them.
+/// The same files are stored once, even from different bots.
 #[tokio::test]
 async fn equal_files_are_stored_once() {
     let database = Database::new().await;

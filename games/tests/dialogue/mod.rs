@@ -42,7 +42,7 @@ pub(crate) struct Played {
 /// How many steps a match may take before a test calls it endless.
 const ENDLESS: usize = 50_000_000;
 
-/// Plays `game` to its end; `player` answers whatever owes something.
+/// Plays `game` to its end; `player` replies whenever a reply is due.
 pub(crate) fn play(game: &mut dyn MatchState, mut player: impl FnMut(&Say) -> Reply) -> Played {
     let mut transcript = Vec::new();
     for _ in 0..ENDLESS {

@@ -276,7 +276,7 @@ fn asks_in_turn(lab: &Lab, helpers: &str) {
         let all = descendants(std::process::id());
         let bots: Vec<_> = all.difference(&before).copied().collect();
         assert!(!bots.is_empty());
-        assert_eq!(runners(&bots), 0, "somebody runs while another is asked");
+        assert_eq!(runners(&bots), 0, "a bot runs while another is asked");
     });
     let gone = |(_, forfeit, _): &(u8, Forfeit, String)| *forfeit == Forfeit::Gone;
     assert!(!forfeits.0.iter().any(gone), "{:?}", forfeits.0);

@@ -95,7 +95,7 @@ impl Coordinator {
         *self.script.refusal.lock().unwrap() = Some(status);
     }
 
-    /// Refuses nobody any more.
+    /// Ends the refusals.
     pub(crate) fn admit_again(&self) {
         *self.script.refusal.lock().unwrap() = None;
     }
@@ -238,7 +238,7 @@ impl WorkerService for Script {
         let digest = request.into_inner().digest;
         *self.fetched.lock().unwrap().entry(digest.clone()).or_default() += 1;
         let bytes = self.bundles.lock().unwrap().get(&digest).cloned();
-        let bytes = bytes.ok_or_else(|| Status::not_found("nobody submitted it"))?;
+        let bytes = bytes.ok_or_else(|| Status::not_found("no such bundle"))?;
         let pieces: Vec<_> =
             bytes.chunks(1000).map(|piece| Ok(BundlePiece { bytes: piece.to_vec() })).collect();
         Ok(Response::new(Box::pin(tokio_stream::iter(pieces))))
