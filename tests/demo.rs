@@ -93,7 +93,7 @@ fn interrupt(playing: &mut Service, twice: bool) {
 }
 
 #[test]
-fn nothing_is_lost_whenever_it_is_stopped() {
+fn an_interrupted_demo_loses_nothing() {
     let directory = tempfile::tempdir().unwrap();
     give_time(&directory.path().join("presets"));
     let calm = Stage::new(directory.path(), "calm");

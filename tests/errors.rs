@@ -24,7 +24,7 @@ fn refuses(arguments: &[&str], code: i32, says: &[&str]) {
 }
 
 #[test]
-fn wrong_calls() {
+fn invalid_arguments_are_explained() {
     let bots = Bots::new();
     let good = &bots.rascal("good", "honest", 0, "");
     refuses(&["play", "chess", good, good], 2, &["chess", "wojna", "gomoku"]);
@@ -45,7 +45,7 @@ fn wrong_calls() {
 }
 
 #[test]
-fn strict_plays_where_the_doctor_says_so() {
+fn strict_plays_where_doctor_says_so() {
     let bots = Bots::new();
     let good = &bots.rascal("good", "honest", 0, "");
     let doctor = run(&["doctor", "--json"]);
@@ -95,7 +95,7 @@ fn doctor_in_layers(bots: &Bots, arbiter: &str) -> Option<Output> {
 
 /// That is found out when a worker starts, and not with the first match.
 #[test]
-fn the_doctor_finds_what_no_bot_could_be_seated_on() {
+fn doctor_finds_a_mount_that_would_stop_every_bot() {
     let bots = Bots::new();
     let good = bots.rascal("good", "honest", 0, "");
     let arbiter = support::arbiter();
@@ -114,7 +114,7 @@ fn the_doctor_finds_what_no_bot_could_be_seated_on() {
 
 /// Its bots share a machine with its database.
 #[test]
-fn up_runs_no_bots_without_namespaces_unless_told_to() {
+fn up_runs_bots_without_namespaces_only_on_request() {
     let bots = Bots::new();
     let arbiter = support::arbiter();
     let arbiter = arbiter.get_program().to_str().unwrap();
@@ -137,7 +137,7 @@ fn up_runs_no_bots_without_namespaces_unless_told_to() {
 }
 
 #[test]
-fn wrong_bots() {
+fn invalid_bots_are_explained() {
     let bots = Bots::new();
     let good = &bots.rascal("good", "honest", 0, "");
     let with = |bot: &str, says: &[&str]| {
@@ -181,7 +181,7 @@ fn wrong_bots() {
 }
 
 #[test]
-fn wrong_settings() {
+fn invalid_settings_are_explained() {
     let bots = Bots::new();
     let good = &bots.rascal("good", "honest", 0, "");
     let set = |game: &str, setting: &str, says: &[&str]| {
@@ -206,7 +206,7 @@ fn wrong_settings() {
 }
 
 #[test]
-fn records_that_are_not_there() {
+fn missing_records_are_explained() {
     let bots = Bots::new();
     refuses(&["verify"], 2, &["PATH", "--help"]);
     refuses(&["verify", "/no/such/place"], 2, &["/no/such/place", "No such file"]);

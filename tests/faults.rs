@@ -64,7 +64,7 @@ fn line_with<R: Read>(lines: &mut Lines<BufReader<R>>, part: &str) -> String {
 }
 
 #[test]
-fn a_slot_waits_for_what_dies_slowly_and_plays_again() {
+fn a_slot_waits_for_slow_exits_and_plays_again() {
     if !rustix::process::geteuid().is_root() || !Path::new("/sys/fs/cgroup").exists() {
         println!("left out: no control group can be disturbed here");
         return;
@@ -132,7 +132,7 @@ impl Drop for Cramped {
 }
 
 #[test]
-fn a_machine_out_of_memory_is_no_forfeit() {
+fn a_host_out_of_memory_is_no_forfeit() {
     let Some(group) = Cramped::new("150000000") else {
         println!("left out: no control group of version 1 can be made here");
         return;
@@ -160,7 +160,7 @@ fn names(directory: &Path) -> Vec<String> {
 }
 
 #[test]
-fn a_killed_run_leaves_nothing_to_the_next() {
+fn the_next_run_cleans_up_after_a_killed_one() {
     let bots = Bots::new();
     let slow = &bots.rascal("slow", "slow", 1, "");
     let honest = &bots.rascal("honest", "honest", 0, "");

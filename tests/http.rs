@@ -204,7 +204,7 @@ const LOWEST: &str = "bots/tricks/lowest";
 const HTTP: &str = "bots/tricks/http";
 
 #[test]
-fn whole_official_matches_are_played() {
+fn complete_official_matches_are_played() {
     let bots = Bots::new();
     let house = play(&bots, &["--games", "2"], [HTTP, "bots/tricks/house"]);
     assert_eq!(house.len(), 2);
@@ -239,7 +239,7 @@ fn two_clients_do_not_wait_for_each_other() {
 }
 
 #[test]
-fn against_a_bot_of_lines_every_table_waits_for_the_client() {
+fn every_table_against_a_line_bot_waits_for_the_http_client() {
     let bots = Bots::new();
     let naive = client(&bots, "naive");
     for rival in [LOWEST, "bots/tricks/counter"] {
@@ -262,7 +262,7 @@ fn deserves(mode: &str, forfeit: Option<&str>, detail: &str) {
 }
 
 #[test]
-fn clients_get_what_they_deserve() {
+fn client_errors_forfeit_and_odd_requests_do_not() {
     for (mode, forfeit, detail) in [
         ("exits", Some("gone"), "exited with code 7"),
         ("crowd", Some("flood"), "connections"),
@@ -285,7 +285,7 @@ fn clients_that_read_to_the_end_of_the_stream_are_served() {
 }
 
 #[test]
-fn clients_that_do_not_come_to_the_point_run_out_of_time() {
+fn slow_and_silent_clients_run_out_of_time() {
     // All at once, since most of this is waiting.
     thread::scope(|scope| {
         for (mode, detail) in [

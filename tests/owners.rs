@@ -129,7 +129,7 @@ fn record(site: &Site, token: &str, id: &str) -> String {
 }
 
 #[test]
-fn evidence_is_for_its_owner_and_for_organisers() {
+fn evidence_is_shown_to_its_owner_and_to_organisers() {
     let site = Site::open();
     site.tournament("");
     let loud = site.bots.rascal("loud", "stderr", 1, "stderr = true\n");
@@ -206,7 +206,7 @@ fn rehearse(site: &Site, id: &str, bot: &str, seat: usize) {
 }
 
 #[test]
-fn entry_closes_and_is_not_flooded() {
+fn entry_closes_and_submissions_are_limited() {
     let site = Site::open();
     site.tournament("per_hour = 2\n");
     let one = site.bots.rascal("one", "honest", 0, "");
@@ -239,7 +239,7 @@ fn entry_closes_and_is_not_flooded() {
 }
 
 #[test]
-fn a_frozen_board_is_shown_as_it_was() {
+fn a_frozen_leaderboard_does_not_change() {
     let site = Site::open();
     site.tournament("");
     let path = |name: &str| site.bots.rascal(name, "honest", 0, "");
@@ -288,7 +288,7 @@ fn a_frozen_board_is_shown_as_it_was() {
 }
 
 #[test]
-fn matches_of_a_worker_are_void() {
+fn matches_of_a_worker_can_be_declared_void() {
     let site = Site::open();
     site.tournament("stand_down_percent = 50\nstand_down_after = 2\n");
     done(&site.submit(&site.ada, &site.bots.rascal("one", "honest", 0, "")));
@@ -335,7 +335,7 @@ fn matches_of_a_worker_are_void() {
 }
 
 #[test]
-fn a_directory_is_kept_in_line() {
+fn a_directory_of_bots_is_synchronised() {
     let site = Site::open();
     site.tournament("");
     let bots = Bots::new();

@@ -85,7 +85,7 @@ fn the_same_seed_gives_the_same_transcripts() {
 }
 
 #[test]
-fn seats_rotate_unless_told_not_to() {
+fn seats_rotate_by_default() {
     let bots = Bots::new();
     let one = bots.rascal("one", "honest", 0, "");
     let two = bots.rascal("two", "honest", 0, "");
@@ -98,7 +98,7 @@ fn seats_rotate_unless_told_not_to() {
 }
 
 #[test]
-fn namesakes_are_told_apart_and_all_meet_all() {
+fn bots_of_one_name_are_numbered_and_all_pairs_play() {
     let bots = Bots::new();
     let bot = &bots.rascal("same", "honest", 0, "");
     let lines = json(&["play", "gomoku", bot, bot, bot]);
@@ -163,7 +163,7 @@ fn standard_error_is_shown_and_kept_when_asked_for() {
 }
 
 #[test]
-fn files_stay_only_when_they_are_to() {
+fn files_are_kept_only_on_request() {
     let bots = Bots::new();
     let counter = bots.path().join("counter");
     fs::create_dir(&counter).unwrap();
@@ -186,7 +186,7 @@ fn files_stay_only_when_they_are_to() {
 }
 
 #[test]
-fn ctrl_c_keeps_what_was_played() {
+fn ctrl_c_keeps_finished_matches() {
     let bots = Bots::new();
     let slow = &bots.rascal("slow", "slow", 1, "");
     let records = bots.path().join("records");
@@ -214,7 +214,7 @@ fn ctrl_c_keeps_what_was_played() {
 }
 
 #[test]
-fn a_second_signal_hurries_nobody() {
+fn a_second_signal_changes_nothing() {
     let bots = Bots::new();
     let slow = &bots.rascal("slow", "slow", 1, "");
     let mut child = arbiter()
@@ -235,7 +235,7 @@ fn a_second_signal_hurries_nobody() {
 }
 
 #[test]
-fn a_start_up_is_free_and_a_late_answer_is_not() {
+fn startup_is_not_timed_and_late_replies_forfeit() {
     let bots = Bots::new();
     let early = bots.rascal("early", "slow", 0, "");
     let late = bots.rascal("late", "slow", 1, "");
@@ -254,7 +254,7 @@ fn a_start_up_is_free_and_a_late_answer_is_not() {
 }
 
 #[test]
-fn a_bot_edited_meanwhile_plays_on_as_it_was() {
+fn editing_a_bot_does_not_affect_a_running_session() {
     let bots = Bots::new();
     let one = bots.path().join("one");
     let two = bots.path().join("two");
@@ -278,7 +278,7 @@ fn a_bot_edited_meanwhile_plays_on_as_it_was() {
 }
 
 #[test]
-fn a_full_disk_is_not_passed_over_in_silence() {
+fn a_full_disk_is_reported() {
     let bots = Bots::new();
     let bot = &bots.rascal("bot", "honest", 0, "");
     let full = fs::File::options().write(true).open("/dev/full").unwrap();

@@ -346,7 +346,7 @@ fn bots_are_watched() {
 }
 
 #[test]
-fn a_bot_that_fails_is_told_about() {
+fn a_failing_bot_is_reported() {
     let bots = Bots::new();
     let rascal = bots.rascal("rascal", "exit", 0, "");
     let table = Table::open("gomoku", &[&rascal]);
@@ -381,7 +381,7 @@ fn raw(address: SocketAddr, request: &str) -> String {
 }
 
 #[test]
-fn nobody_else_comes_in() {
+fn requests_without_the_secret_are_refused() {
     let table = Table::open("gomoku", &["bots/gomoku/center"]);
     let browser = &table.browser;
     let address = table.browser.address;
@@ -423,7 +423,7 @@ fn nobody_else_comes_in() {
 }
 
 #[test]
-fn a_bot_is_talked_to_in_a_browser() {
+fn the_browser_console_shows_replies() {
     let bots = Bots::new();
     let bot = bots.file("echo.py", "#!/usr/bin/env python3\nimport sys\nfor line in sys.stdin:\n    if line.startswith('EXIT'):\n        break\n    print('one', file=sys.stderr, flush=True)\n    print('first ' + line.strip(), flush=True)\n");
     fs::set_permissions(&bot, executable()).unwrap();
@@ -483,7 +483,7 @@ fn answers(game: &str, bot: &str, lines: &str) -> Vec<Value> {
 }
 
 #[test]
-fn a_bot_of_each_protocol_is_talked_to_on_the_terminal() {
+fn the_terminal_console_speaks_each_protocol() {
     let said = answers("gomoku", "bots/gomoku/center", "A []\n\nEXIT TIE\n");
     assert_eq!(said[0]["reply"], "(5,5)(9,9)(7,7)");
     assert!(said[0]["wall_us"].as_i64().unwrap() > 0);
@@ -525,7 +525,7 @@ fn between<'a>(text: &'a str, before: &str, behind: &str) -> &'a str {
 
 #[test]
 #[expect(clippy::disallowed_methods, reason = "the examples are for a shell")]
-fn what_the_documents_show_is_what_happens() {
+fn documented_examples_work() {
     for game in ["wojna", "bitwa", "tricks", "blackjack", "gomoku"] {
         let page = format!("{}/docs/bots/{game}.md", env!("CARGO_MANIFEST_DIR"));
         let page = fs::read_to_string(page).unwrap();
@@ -544,7 +544,7 @@ fn what_the_documents_show_is_what_happens() {
 }
 
 #[test]
-fn a_bad_answer_on_the_terminal_is_a_negative_one() {
+fn an_invalid_reply_on_the_terminal_exits_with_1() {
     let bots = Bots::new();
     let rascal = bots.rascal("rascal", "exit", 0, "");
     let output = talk("gomoku", &rascal, &[], "A []\n");
@@ -555,7 +555,7 @@ fn a_bad_answer_on_the_terminal_is_a_negative_one() {
 }
 
 #[test]
-fn what_cannot_be_tried_is_told() {
+fn invalid_requests_are_explained() {
     let bots = Bots::new();
     let broken = bots.rascal("broken", "honest", 0, "");
     fs::write(format!("{broken}/rascal.c"), "nonsense").unwrap();

@@ -64,7 +64,7 @@ fn the_same_bot_gives_the_same_answers() {
 }
 
 #[test]
-fn differences_are_shown_where_they_are() {
+fn the_place_of_a_difference_is_shown() {
     let bots = Bots::new();
     let [one, two] = ["one", "two"].map(|name| bots.rascal(name, "honest", 0, ""));
     let record = record(&bots, "gomoku", [&one, &two], "move_limit=200ms");
@@ -87,7 +87,7 @@ fn differences_are_shown_where_they_are() {
 
 /// The clock is that of the match, and so is what is made of a bot that dies.
 #[test]
-fn forfeits_are_answers_too() {
+fn forfeits_are_compared_like_replies() {
     let bots = Bots::new();
     let [one, two] = ["one", "two"].map(|name| bots.rascal(name, "honest", 0, ""));
     let fast = record(&bots, "gomoku", [&one, &two], "move_limit=200ms");
@@ -111,7 +111,7 @@ fn forfeits_are_answers_too() {
 }
 
 #[test]
-fn wrong_calls_are_told_what_is_wrong() {
+fn invalid_arguments_are_explained() {
     let bots = Bots::new();
     let one = bots.rascal("one", "honest", 0, "");
     let says = |output: &Output, code: i32, says: &[&str]| {

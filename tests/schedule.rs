@@ -101,7 +101,7 @@ fn costs_are_known_without_planning() {
 }
 
 #[test]
-fn a_reader_who_has_seen_enough_is_no_error() {
+fn a_closed_pipe_is_no_error() {
     let mut command = arbiter();
     command.args(schedule("--kind foursomes --bots 2000 --json"));
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -113,7 +113,7 @@ fn a_reader_who_has_seen_enough_is_no_error() {
 }
 
 #[test]
-fn wrong_calls() {
+fn invalid_arguments_are_explained() {
     let refuses = |words: &str, says: &[&str]| {
         let output = run(&words.split_whitespace().collect::<Vec<_>>());
         let told = String::from_utf8(output.stderr).unwrap();

@@ -89,7 +89,7 @@ fn refused(output: &Output, code: i32, says: &str) {
 }
 
 #[test]
-fn tokens_are_rotated_and_end() {
+fn tokens_are_rotated_and_expire() {
     let site = Site::open();
     let create = ["token", "create", "--role", "organiser", "--name", "ada", "--expires", "90d"];
     let ada = site.tell(&create).trim().to_owned();
@@ -125,7 +125,7 @@ fn tokens_are_rotated_and_end() {
 }
 
 #[test]
-fn who_is_wrong_too_often_has_to_wait() {
+fn too_many_invalid_tokens_are_refused() {
     let site = Site::open();
     let ada = site.tell(&["token", "create", "--role", "player", "--name", "ada"]);
     let eve = "198.51.100.7";
@@ -149,7 +149,7 @@ fn who_is_wrong_too_often_has_to_wait() {
 }
 
 #[test]
-fn what_organisers_do_is_noted_with_what_was_so_before() {
+fn the_audit_log_has_the_state_before_each_change() {
     let site = Site::open();
     let organiser = ["token", "create", "--role", "organiser", "--name", "ada"];
     let ada = site.tell(&organiser).trim().to_owned();

@@ -103,7 +103,7 @@ impl Site {
 }
 
 #[test]
-fn a_coordinator_says_what_is_wrong_with_its_database() {
+fn a_coordinator_explains_errors_of_its_database() {
     let database = Database::start(Durability::Fleeting);
     let grpc = free_address();
     let at = |url: &str| {
@@ -157,7 +157,7 @@ fn a_coordinator_says_what_is_wrong_with_its_database() {
 }
 
 #[test]
-fn a_coordinator_without_tokens_says_how_to_make_the_first() {
+fn a_coordinator_without_tokens_says_how_to_create_one() {
     let database = Database::start(Durability::Fleeting);
     let directory = tempfile::tempdir().unwrap();
     let address = free_address();
@@ -180,7 +180,7 @@ fn a_coordinator_without_tokens_says_how_to_make_the_first() {
 }
 
 #[test]
-fn a_worker_is_let_in_by_its_token_alone() {
+fn a_worker_needs_a_worker_token() {
     let mut site = Site::open();
     let create = |role: &str| site.tell(&format!("token create --role {role}")).trim().to_owned();
     let player = create("player");
@@ -294,7 +294,7 @@ fn tricks_is_served_in_test_mode_if_the_operator_says_so() {
 }
 
 #[test]
-fn the_worker_ends_with_up_however_that_ends() {
+fn the_worker_ends_when_up_is_killed() {
     let mut up = Up::start(1);
     let worker = pidfd_open(up.worker(), PidfdFlags::empty()).unwrap();
     up.kill();
@@ -304,7 +304,7 @@ fn the_worker_ends_with_up_however_that_ends() {
 }
 
 #[test]
-fn a_worker_that_cannot_begin_ends_up() {
+fn up_ends_when_its_worker_cannot_start() {
     let data = tempfile::tempdir().unwrap();
     fs::set_permissions(data.path(), Permissions::from_mode(0o755)).unwrap();
     for name in ["lock", "spool"] {
@@ -322,7 +322,7 @@ fn gomoku(name: &str, house: &[&str]) -> String {
 }
 
 #[test]
-fn mistakes_of_organisers_are_named_and_change_nothing() {
+fn mistakes_of_organisers_are_explained_and_change_nothing() {
     let site = Site::open();
     let bots = Bots::new();
     let one = bots.rascal("one", "honest", 0, "");
@@ -385,7 +385,7 @@ fn mistakes_of_organisers_are_named_and_change_nothing() {
 }
 
 #[test]
-fn entry_that_has_closed_already_is_warned_of() {
+fn a_closing_time_in_the_past_gives_a_warning() {
     let site = Site::open();
     let bots = Bots::new();
     let one = bots.rascal("one", "honest", 0, "");
@@ -402,7 +402,7 @@ fn show(site: &Site, name: &str) -> Value {
 }
 
 #[test]
-fn roles_are_kept_apart() {
+fn each_role_has_only_its_permissions() {
     let site = Site::open();
     let bots = Bots::new();
     let one = bots.rascal("one", "honest", 0, "");
@@ -442,7 +442,7 @@ fn roles_are_kept_apart() {
 }
 
 #[test]
-fn everything_runs_stops_and_goes_on_in_one_directory() {
+fn up_continues_in_its_data_directory_after_a_stop() {
     let directory = tempfile::tempdir().unwrap();
     let data = directory.path().join("data");
     let address = free_address();

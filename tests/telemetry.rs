@@ -292,7 +292,7 @@ fn names_no_bot_and_no_owner(figures: &Figures, worker: &Figures) {
 }
 
 #[test]
-fn figures_are_what_sql_counts() {
+fn metrics_equal_sql_counts() {
     let mut site = Site::open(None);
     let bots = Bots::new();
     site.create(&[

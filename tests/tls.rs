@@ -179,7 +179,7 @@ preflight = false
 "#;
 
 #[test]
-fn those_with_the_right_papers_play() {
+fn valid_certificates_are_accepted() {
     let papers = Papers::new();
     let database = Database::start(Durability::Fleeting);
     let servers = papers.authority("servers");
@@ -205,7 +205,7 @@ fn those_with_the_right_papers_play() {
 
 /// Certificates as the handbook makes them.
 #[test]
-fn papers_of_our_own_make_are_good_on_both_sides() {
+fn certificates_of_arbiter_cert_are_accepted_by_both_sides() {
     let papers = Papers::new();
     let database = Database::start(Durability::Fleeting);
     let at = |folder: &str| papers.path(folder);
@@ -263,7 +263,7 @@ fn papers_of_our_own_make_are_good_on_both_sides() {
 }
 
 #[test]
-fn servers_with_the_wrong_papers_are_not_trusted() {
+fn servers_with_invalid_certificates_are_not_trusted() {
     let papers = Papers::new();
     let database = Database::start(Durability::Fleeting);
     let ours = papers.authority("ours");
@@ -289,7 +289,7 @@ fn servers_with_the_wrong_papers_are_not_trusted() {
 }
 
 #[test]
-fn clients_with_the_wrong_papers_are_turned_away() {
+fn clients_with_invalid_certificates_are_refused() {
     let papers = Papers::new();
     let database = Database::start(Durability::Fleeting);
     let ours = papers.authority("ours");
@@ -310,7 +310,7 @@ fn clients_with_the_wrong_papers_are_turned_away() {
 }
 
 #[test]
-fn encryption_where_there_is_none() {
+fn https_to_a_server_without_tls_is_explained() {
     let papers = Papers::new();
     let database = Database::start(Durability::Fleeting);
     papers.authority("ours");
@@ -325,7 +325,7 @@ fn encryption_where_there_is_none() {
 }
 
 #[test]
-fn papers_that_cannot_be_read() {
+fn unreadable_certificates_are_explained() {
     let papers = Papers::new();
     let database = Database::start(Durability::Fleeting);
     let ours = papers.authority("ours");

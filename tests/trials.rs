@@ -100,7 +100,7 @@ fn stderr(output: &Output) -> String {
 const CUP: &str = "name = \"cup\"\ngame = \"gomoku\"\n\n[params]\nmove_limit = \"10s\"\n";
 
 #[test]
-fn what_passes_enters_and_what_fails_is_told_why() {
+fn passing_bots_enter_and_failures_are_explained() {
     let site = Site::open(CUP);
     let bots = Bots::new();
     let good = bots.rascal("mine", "honest", 0, "");
@@ -241,7 +241,7 @@ fn preflight(arguments: &[&str]) -> (Value, i32) {
 }
 
 #[test]
-fn a_preflight_says_the_same_before() {
+fn a_preflight_gives_the_result_of_the_trial() {
     let bots = Bots::new();
     let polite = bots.rascal("polite", "honest", 0, "");
     let (told, code) = preflight(&["gomoku", &polite, "--set", "move_limit=30s"]);

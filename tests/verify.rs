@@ -42,7 +42,7 @@ fn passes(path: &Path, record: &[u8]) -> bool {
 }
 
 #[test]
-fn no_edit_passes() {
+fn every_edit_is_detected() {
     let bots = Bots::new();
     let path = bots.path().join("edited.jsonl");
     let records = records(&bots);
@@ -142,7 +142,7 @@ fn resealed(record: &str) -> String {
 }
 
 #[test]
-fn the_rules_catch_what_a_new_seal_hides() {
+fn the_rules_detect_edits_with_a_recomputed_hash() {
     let bots = Bots::new();
     let path = bots.path().join("edited.jsonl");
     let mut forged = 0;

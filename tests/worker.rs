@@ -64,7 +64,7 @@ async fn a_report_survives_a_kill() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn it_says_why_it_cannot_work() {
+async fn a_worker_explains_why_it_cannot_start() {
     let coordinator = Coordinator::start_for(Some("secret")).await;
     let place = Place::new();
     let spool = place.spool().display().to_string();

@@ -113,7 +113,7 @@ async fn until(database: &Database, statement: &'static str, number: i64) {
 }
 
 #[tokio::test]
-async fn a_liar_is_suspended_and_no_honest_worker_with_it() {
+async fn a_lying_worker_is_suspended_and_honest_ones_are_not() {
     for say in [opposite as Say, favour] {
         let server = Server::start().await;
         let known = play(&server, say).await;
@@ -171,7 +171,7 @@ async fn results_of_a_replaced_edition_are_chosen_for_audits() {
 
 /// To compare all results of an edition takes a processor from what is played.
 #[tokio::test]
-async fn workers_are_compared_when_nothing_is_played_or_some_time_later() {
+async fn workers_are_compared_when_idle_or_after_an_interval() {
     let database = Database::new().await;
     let complete = database.running(4, 1).await;
     let other = database.tournament("other", gomoku::game()).await;
@@ -199,7 +199,7 @@ async fn claimed(database: &Database, worker: WorkerId) -> usize {
 }
 
 #[tokio::test]
-async fn a_second_play_goes_to_another_token_if_there_is_one() {
+async fn an_audit_goes_to_a_worker_with_another_token_if_there_is_one() {
     let database = Database::new().await;
     let edition: EditionId = database.running(4, 1).await;
     let token = database.worker_token("eve").await;

@@ -81,7 +81,7 @@ async fn bots_submit_versions_and_withdraw() {
 }
 
 #[tokio::test]
-async fn tokens_let_in_until_they_are_revoked() {
+async fn tokens_are_valid_until_they_are_revoked() {
     let database = Database::new().await;
     let pool = &database.pool;
     let id = tokens::create(pool, &[5; 32], Role::Worker, "rack 7", START).await.unwrap();
@@ -98,7 +98,7 @@ async fn tokens_let_in_until_they_are_revoked() {
 }
 
 #[tokio::test]
-async fn tokens_change_their_secret_and_end_by_themselves() {
+async fn tokens_are_rotated_and_expire() {
     let database = Database::new().await;
     let pool = &database.pool;
     let id = tokens::create(pool, &[1; 32], Role::Player, "ada", START).await.unwrap();
@@ -134,7 +134,7 @@ async fn tokens_change_their_secret_and_end_by_themselves() {
 }
 
 #[tokio::test]
-async fn the_audit_log_only_grows_and_can_be_asked() {
+async fn the_audit_log_is_append_only_and_can_be_searched() {
     let database = Database::new().await;
     let pool = &database.pool;
     let ada = tokens::create(pool, &[1; 32], Role::Organiser, "ada", START).await.unwrap();
@@ -174,7 +174,7 @@ async fn the_audit_log_only_grows_and_can_be_asked() {
 }
 
 #[tokio::test]
-async fn workers_keep_their_identity_and_changes_are_written_down() {
+async fn workers_keep_their_identity_and_changes_are_logged() {
     let database = Database::new().await;
     let pool = &database.pool;
     let token = database.worker_token("one").await;
@@ -248,7 +248,7 @@ async fn one_edition_of_a_tournament_runs_at_a_time() {
 
 /// Sums of scores stay exact.
 #[tokio::test]
-async fn standings_hold_great_sums() {
+async fn standings_hold_large_sums() {
     let database = Database::new().await;
     let edition = database.edition(2).await;
     let great = 1_000_000_000_000_000_000_i128;
@@ -283,7 +283,7 @@ async fn standings_hold_great_sums() {
 
 /// A check tells who differs, and by what.
 #[tokio::test]
-async fn a_check_finds_what_was_tampered_with() {
+async fn verification_finds_tampered_rows() {
     let database = Database::new().await;
     let queue = database.queue();
     let worker = database.worker("w").await;
@@ -309,7 +309,7 @@ async fn a_check_finds_what_was_tampered_with() {
 }
 
 #[tokio::test]
-async fn names_and_games_that_make_no_sense_are_refused() {
+async fn invalid_names_and_games_are_refused() {
     let database = Database::new().await;
     let create = async |name: &str, game: &str, settings: serde_json::Value| {
         let new = NewTournament {
@@ -415,7 +415,7 @@ const OTHERS: [(&str, &str); 20] = [
 ];
 
 #[tokio::test]
-async fn rows_that_make_no_sense_are_refused() {
+async fn invalid_rows_are_refused() {
     let database = Database::new().await;
     database.running(4, 2).await;
     let seats = |seats| format!("INSERT INTO matches VALUES (99, 0, 1, NULL, '{seats}')");
@@ -437,7 +437,7 @@ async fn rows_that_make_no_sense_are_refused() {
 }
 
 #[tokio::test]
-async fn migrations_may_be_run_by_several_at_once() {
+async fn migrations_may_run_concurrently() {
     let database = Database::new().await;
     let (a, b) = tokio::join!(db::migrate(&database.pool), db::migrate(&database.pool));
     a.unwrap();
@@ -473,7 +473,7 @@ async fn plans_are_read_as_they_were_written() {
 
 /// What no game pays is not stored, and sums of it that were stored before stop no board.
 #[tokio::test]
-async fn sums_that_are_out_of_range_stop_no_board() {
+async fn sums_out_of_range_stop_no_leaderboard() {
     let database = Database::new().await;
     let edition = database.running(20, 2).await;
     let pool = &database.pool;
@@ -507,7 +507,7 @@ async fn sums_that_are_out_of_range_stop_no_board() {
 
 /// A query that is dropped half-way does not affect the next user of the pool.
 #[tokio::test]
-async fn connections_that_were_given_up_are_not_used_again() {
+async fn abandoned_connections_are_not_reused() {
     let database = Database::new().await;
     let edition = database.edition(5).await;
     let options = (*database.pool.connect_options()).clone();

@@ -545,7 +545,7 @@ async fn maintenance_completes_an_edition() {
 
 /// Counting does not wait for a locked lot: it counts the lot when the lock is free.
 #[tokio::test]
-async fn counting_gives_way() {
+async fn counting_does_not_wait_for_locked_lots() {
     let database = Database::new().await;
     let queue = database.queue();
     let worker = database.worker("w").await;

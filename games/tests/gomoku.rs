@@ -483,7 +483,7 @@ proptest! {
     }
 
     #[test]
-    fn no_answer_breaks_a_match(
+    fn every_match_ends(
         order in any_order(),
         swap in any_swap(),
         good in 0..40_usize,

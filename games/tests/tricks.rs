@@ -181,7 +181,7 @@ fn tables_come_in_pairs_with_hands_and_first_attack_exchanged() {
 }
 
 #[test]
-fn a_bot_asked_for_all_tables_sees_no_waiting_table() {
+fn a_request_for_all_tables_omits_waiting_tables() {
     for client in Player::ALL {
         let mut turns = [TurnPolicy::AnyTable; 2];
         turns[client.index()] = TurnPolicy::AllTables;

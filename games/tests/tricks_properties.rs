@@ -285,7 +285,7 @@ proptest! {
     /// With honest bots each table has 18 tricks and deals each of the 36 cards once, and a bot
     /// that only knows what it is told knows all it needs.
     #[test]
-    fn whoever_listens_can_follow(pairs in 1..6_u32, seed: [u8; 32], salt: [u64; 2]) {
+    fn a_bot_can_derive_the_state_from_the_protocol(pairs in 1..6_u32, seed: [u8; 32], salt: [u64; 2]) {
         let played = honest(pairs, seed, |view, player| view.policy(salt[player]));
         let [first, second] = &played.views.0;
         let mut points = [0_i64; 2];
@@ -308,7 +308,7 @@ proptest! {
 
     /// The second table of a pair is the first with the seats exchanged, card by card.
     #[test]
-    fn luck_cancels(pairs in 1..6_u32, seed: [u8; 32], salt: u64) {
+    fn exchanged_seats_cancel_luck(pairs in 1..6_u32, seed: [u8; 32], salt: u64) {
         let played = honest(pairs, seed, |view, _| view.policy(salt));
         prop_assert_eq!(&played.scores, &[vec![0, 0], vec![0, 0]]);
         let [first, second] = &played.views.0;
@@ -321,7 +321,7 @@ proptest! {
     /// With any replies, the match ends, every trick has a winner, and one side wins what the other
     /// loses. The same replies give the same match.
     #[test]
-    fn chaos_ends((pairs, seed, replies) in chaos()) {
+    fn every_match_ends((pairs, seed, replies) in chaos()) {
         let mut game = start(pairs, seed);
         let (said, standings) = run(&mut game, &replies);
         for table in game.tables() {
@@ -339,7 +339,7 @@ proptest! {
 
     /// A card that cannot be played, whenever it comes, costs exactly the remaining tricks.
     #[test]
-    fn a_bad_card_costs_the_rest(seed: [u8; 32], plies in 0..40_usize, bad in 0..DECK) {
+    fn a_bad_card_loses_the_remaining_tricks(seed: [u8; 32], plies in 0..40_usize, bad in 0..DECK) {
         let mut game = start(1, seed);
         let mut table = game.tables()[0].clone();
         for _ in 0..plies.min(2 * usize::from(TRICKS) - 1) {

@@ -292,7 +292,7 @@ proptest! {
     }
 
     #[test]
-    fn whatever_bots_answer_a_match_ends_sanely(
+    fn every_match_ends_with_valid_results(
         replies in vec(reply(), 1..300),
         seed in seeds(),
         deals in 1..4_u32,

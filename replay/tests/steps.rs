@@ -65,7 +65,7 @@ proptest! {
 }
 
 #[test]
-fn a_few_steps_are_those_of_the_whole() {
+fn a_range_of_steps_equals_that_part_of_all_steps() {
     for game in Games::built_in().iter() {
         let seed = Seed::of_text(game.as_str());
         let mut dice = seed.dice(1);
@@ -187,7 +187,7 @@ fn blackjack_hides_the_dealers_second_card_until_all_have_acted() {
 }
 
 #[test]
-fn clocks_and_forfeits_stand_beside_the_picture() {
+fn clocks_and_forfeits_are_shown_beside_the_board() {
     let names = names(2);
     let mut asked = 0;
     let params = params(&gomoku::game(), "{}");
@@ -225,7 +225,7 @@ fn with_line(record: &[u8], more: Line, standings: &[SeatResult]) -> Vec<u8> {
 }
 
 #[test]
-fn records_that_say_the_end_to_a_program_that_is_gone_are_still_right() {
+fn records_with_a_farewell_to_an_exited_program_are_valid() {
     let (record, standings) = transcript("gomoku-gone.txt", "");
     assert!(!String::from_utf8(record.clone()).unwrap().contains("\"seat\":2,\"send\":\"EXIT"));
     assert_eq!(verify(&Games::built_in(), &record[..]).unwrap().standings, standings);

@@ -137,7 +137,7 @@ fn plans_never_change() {
 }
 
 #[test]
-fn budgets_of_all_sizes_meet_their_claims() {
+fn budgets_of_all_sizes_meet_their_guarantees() {
     for bots in [4, 5, 6, 7, 9, 10, 13, 22, 30, 45, 150, 201, 333] {
         let design = (bots * (bots - 1) / 12) as u64 * 6;
         for share in [1, 7, 15, 33, 77, 120] {
@@ -215,19 +215,19 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_plan_keeps_its_promise(bots in 4_usize..300, times in 1_u32..3, text in "[a-z]{1,8}") {
+    fn every_plan_meets_its_guarantees(bots in 4_usize..300, times in 1_u32..3, text in "[a-z]{1,8}") {
         let meetings = meetings(times * least_meetings(bots).unwrap());
         prop_assert_eq!(prove(bots, meetings, &text).exact_meetings().map(NonZeroU32::new),
             Some(NonZeroU32::new(times * least_meetings(bots).unwrap())));
     }
 
     #[test]
-    fn any_budget_keeps_its_promise(bots in 4_usize..80, count in 1_u64..700, text in "[a-z]+") {
+    fn every_budget_meets_its_guarantees(bots in 4_usize..80, count in 1_u64..700, text in "[a-z]+") {
         prop_assert_eq!(prove(bots, games(count), &text).matches, count);
     }
 
     #[test]
-    fn any_doctored_plan_is_found_out(
+    fn every_altered_plan_is_detected(
         bots in 4_usize..60,
         which in any::<prop::sample::Index>(),
         seat in 0_usize..4,

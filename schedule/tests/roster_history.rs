@@ -327,7 +327,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 16, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_field_keeps_its_tables(
+    fn every_roster_change_keeps_the_tables(
         bots in 4_usize..60,
         changes in prop::collection::vec(change(), 1..7),
         owned in prop::option::of(1_usize..5),
@@ -374,7 +374,7 @@ proptest! {
     }
 
     #[test]
-    fn any_budget_keeps_its_tables(
+    fn every_roster_change_within_a_budget_keeps_the_tables(
         bots in 8_usize..40,
         count in 10_u64..300,
         changes in prop::collection::vec(change(), 1..4),

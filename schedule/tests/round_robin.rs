@@ -120,7 +120,7 @@ fn an_unfair_plan_is_detected() {
 
 proptest! {
     #[test]
-    fn any_plan_keeps_its_promise(
+    fn every_plan_meets_its_guarantees(
         bots in 2_usize..50,
         legs in 1_i64..4,
         boards in 1_i64..6,

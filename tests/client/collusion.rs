@@ -32,7 +32,7 @@ fn script() -> Script {
 }
 
 #[test]
-fn pairs_are_shown_with_what_they_mean() {
+fn pairs_are_shown_with_an_explanation() {
     let server = Server::start(script());
     let told = succeed(&server, &["tournament", "collusion", "finals"]);
     let lines: Vec<_> = told.lines().collect();
@@ -58,7 +58,7 @@ fn pairs_are_shown_with_what_they_mean() {
 }
 
 #[test]
-fn programs_read_the_edition_and_then_the_pairs() {
+fn json_has_the_edition_and_then_the_pairs() {
     let server = Server::start(script());
     let told = succeed(&server, &["tournament", "collusion", "finals", "--json"]);
     let objects: Vec<serde_json::Value> =

@@ -35,7 +35,7 @@ fn names(folder: &Path) -> Vec<String> {
 }
 
 #[test]
-fn two_runs_give_the_same_bytes() {
+fn two_exports_are_identical() {
     let folder = TempDir::new().unwrap();
     let one = folder.path().join("one");
     let two = folder.path().join("two");
@@ -68,7 +68,7 @@ fn two_runs_give_the_same_bytes() {
 }
 
 #[test]
-fn records_come_too_if_they_are_wanted() {
+fn records_are_exported_on_request() {
     let folder = TempDir::new().unwrap();
     let mut script = script(30);
     script.records.remove("30/3");
@@ -84,7 +84,7 @@ fn records_come_too_if_they_are_wanted() {
 }
 
 #[test]
-fn what_is_there_is_not_overwritten() {
+fn existing_files_are_not_overwritten() {
     let folder = TempDir::new().unwrap();
     let full = folder.path().join("full");
     fs::create_dir(&full).unwrap();
@@ -98,7 +98,7 @@ fn what_is_there_is_not_overwritten() {
 }
 
 #[test]
-fn half_an_export_leaves_nothing() {
+fn a_failed_export_leaves_nothing() {
     let folder = TempDir::new().unwrap();
     let mut script = script(30);
     script.matches[20].r#match = "nonsense".to_owned();
@@ -108,7 +108,7 @@ fn half_an_export_leaves_nothing() {
 }
 
 #[test]
-fn an_edition_that_runs_is_said_to_run() {
+fn the_export_of_a_running_edition_says_so() {
     let folder = TempDir::new().unwrap();
     let mut script = script(31);
     script.board.edition = 2;

@@ -30,7 +30,7 @@ fn one_match() -> (Script, Vec<u8>) {
 }
 
 #[test]
-fn a_match_and_what_it_came_to() {
+fn a_match_is_shown_with_its_result() {
     let server = Server::start(one_match().0);
     let told = succeed(&server, &["match", "3/17"]);
     let parts = [
@@ -78,7 +78,7 @@ fn records_are_unpacked() {
 }
 
 #[test]
-fn a_reader_who_has_seen_enough_is_no_error() {
+fn a_closed_pipe_is_no_error() {
     let server = Server::start(one_match().0);
     let mut command = call(&server.url(), &["match", "3/17", "--record", "-"]);
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -124,7 +124,7 @@ fn three_bots() -> Vec<Bot> {
 }
 
 #[test]
-fn bots_and_what_became_of_them() {
+fn bots_are_listed_with_their_state() {
     let line = |number: u32, forfeit: &str| LogEntry {
         r#match: format!("3/{number}"),
         seat: 2,

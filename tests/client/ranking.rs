@@ -11,7 +11,7 @@ use crate::server::{Script, Server};
 use crate::{board, call, fails, harmless, place, run, succeed};
 
 #[test]
-fn a_table_says_which_edition_it_is() {
+fn a_table_names_its_edition() {
     let server = Server::start(board());
     let table = succeed(&server, &["ranking", "finals"]);
     let lines: Vec<_> = table.lines().collect();
@@ -31,7 +31,7 @@ fn a_table_says_which_edition_it_is() {
 }
 
 #[test]
-fn the_edition_that_is_being_played_is_told_of() {
+fn a_running_edition_is_mentioned() {
     let mut script = board();
     script.board.running = Some(EditionProgress { edition: 2, matches: 400, counted: 120 });
     script.tournament.editions.clear();
@@ -50,7 +50,7 @@ fn the_edition_that_is_being_played_is_told_of() {
 }
 
 #[test]
-fn json_has_a_place_a_line() {
+fn json_has_one_standing_per_line() {
     let server = Server::start(board());
     let lines = crate::json(&server, &["ranking", "finals", "--format", "json"]);
     assert_eq!(
@@ -107,7 +107,7 @@ fn long() -> Script {
 }
 
 #[test]
-fn all_pages_are_of_one_moment() {
+fn all_pages_show_one_snapshot() {
     let all = |script| {
         let server = Server::start(script);
         let lines = crate::json(&server, &["ranking", "finals", "--json"]);
@@ -129,7 +129,7 @@ fn all_pages_are_of_one_moment() {
 }
 
 #[test]
-fn one_bot_with_its_meetings_and_history() {
+fn a_bot_is_shown_with_its_opponents_and_history() {
     let meeting = HeadToHead { opponent: "bob".into(), matches: 2, won: 1, drawn: 0, lost: 1 };
     let former = GetStandingResponse { edition: 1, standing: Some(place(3, false, "ada", "12")) };
     let script = Script { meetings: vec![meeting], history: vec![former], ..board() };
@@ -149,7 +149,7 @@ fn one_bot_with_its_meetings_and_history() {
 }
 
 #[test]
-fn watching_goes_on_until_it_is_interrupted() {
+fn watching_continues_until_it_is_interrupted() {
     let server = Server::start(board());
     let mut command = call(&server.url(), &["ranking", "finals", "--watch", "--format", "csv"]);
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();

@@ -48,7 +48,7 @@ fn an_unreachable_coordinator_is_named() {
 }
 
 #[test]
-fn wrong_calls() {
+fn invalid_arguments_are_explained() {
     let server = Server::start(board());
     let refuses = |arguments: &str, says: &[&str]| {
         let arguments: Vec<_> = arguments.split(' ').collect();
@@ -76,7 +76,7 @@ fn wrong_calls() {
 }
 
 #[test]
-fn tokens_are_shown_once_and_come_with_every_call() {
+fn tokens_are_shown_once_and_sent_with_every_call() {
     let token = |id, revoked| Token {
         id,
         role: "worker".into(),

@@ -24,7 +24,7 @@ fn unpacked(bundle: &[u8]) -> Vec<String> {
 }
 
 #[test]
-fn a_bot_is_built_packed_and_sent() {
+fn a_bot_is_built_packed_and_submitted() {
     let bots = Bots::new();
     let path = bots.rascal("mine", "honest", 0, "");
     let server = Server::start(board());
@@ -69,7 +69,7 @@ fn step(state: &str, verdict: &str, ahead: i64) -> TrialStatus {
 }
 
 #[test]
-fn sources_are_sent_and_their_trial_waited_for() {
+fn submit_sends_sources_and_waits_for_the_trial() {
     let bots = Bots::new();
     let path = bots.rascal("mine", "honest", 0, "");
     let trials = vec![step("waiting", "", 2), step("trying", "", 0), step("entered", "", 0)];
@@ -105,7 +105,7 @@ fn sources_are_sent_and_their_trial_waited_for() {
 }
 
 #[test]
-fn what_is_no_bot_is_not_sent() {
+fn invalid_bots_are_not_submitted() {
     let bots = Bots::new();
     let server = Server::start(board());
     let plain = bots.file("plain", "no program");
@@ -127,7 +127,7 @@ fn file(bots: &Bots, house: &[&str]) -> String {
 }
 
 #[test]
-fn a_tournament_is_made_with_its_house_bots() {
+fn a_tournament_is_created_with_its_house_bots() {
     let bots = Bots::new();
     bots.rascal("one", "honest", 0, "");
     bots.rascal("two", "honest", 0, "");
@@ -151,7 +151,7 @@ fn a_tournament_is_made_with_its_house_bots() {
 }
 
 #[test]
-fn boards_travel_in_the_file() {
+fn boards_are_sent_in_the_tournament_file() {
     let bots = Bots::new();
     let (name, drawn) = arbiter_games::bitwa::shipped_boards().next().unwrap();
     bots.file("mine.bit", drawn);
@@ -167,7 +167,7 @@ fn boards_travel_in_the_file() {
 }
 
 #[test]
-fn a_tournament_is_not_made_without_its_house_bots() {
+fn a_tournament_is_not_created_without_its_house_bots() {
     let bots = Bots::new();
     bots.rascal("good", "honest", 0, "");
     let broken = bots.rascal("broken", "honest", 0, "");

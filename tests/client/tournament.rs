@@ -53,7 +53,7 @@ fn tournaments_are_listed_and_shown() {
 }
 
 #[test]
-fn organisers_steer() {
+fn organisers_start_cancel_close_and_retry() {
     let server = Server::start(board());
     let told = succeed(&server, &["tournament", "start", "finals"]);
     let plan = "grown from a plan for 37: 1 joined, 0 left";
@@ -74,7 +74,7 @@ fn organisers_steer() {
 }
 
 #[test]
-fn what_cannot_be_undone_is_confirmed() {
+fn irreversible_commands_need_confirmation() {
     let server = Server::start(board());
     let told = succeed(&server, &["tournament", "drop", "finals", "--yes"]);
     assert_eq!(told, "finals was deleted, with 2 editions and 12 matches\n");
@@ -87,7 +87,7 @@ fn what_cannot_be_undone_is_confirmed() {
 }
 
 #[test]
-fn standings_are_checked() {
+fn standings_are_verified() {
     let check = |differences: Vec<String>| {
         let check =
             CheckEditionResponse { matches: 380, differences, ..CheckEditionResponse::default() };
@@ -112,7 +112,7 @@ fn standings_are_checked() {
 
 /// Once it is over, what was planned is compared with what follows from the seed.
 #[test]
-fn plans_are_checked() {
+fn plans_are_verified() {
     let check = |seed_differences: Vec<String>| {
         let check = CheckEditionResponse {
             matches: 380,
@@ -146,7 +146,7 @@ fn plans_are_checked() {
 }
 
 #[test]
-fn a_beacon_is_shown_and_given() {
+fn a_beacon_is_shown_and_set() {
     let server = Server::start(board());
     let told = succeed(&server, &["tournament", "show", "finals"]);
     assert!(told.contains("public beacon: none; the organiser chose the seed\n"), "{told}");
@@ -234,7 +234,7 @@ fn watching_ends_with_the_edition() {
 }
 
 #[test]
-fn the_schedule_of_a_tournament() {
+fn the_schedule_of_a_tournament_is_described() {
     let bots: Vec<_> = (0..4)
         .map(|number| Bot { name: format!("b{number}"), withdrawn: number == 3, ..Bot::default() })
         .collect();

@@ -30,7 +30,7 @@ fn script() -> Script {
 }
 
 #[test]
-fn nothing_is_void_before_it_is_applied() {
+fn a_preview_declares_nothing_void() {
     let server = Server::start(script());
     let told = succeed(&server, &["tournament", "void", "finals", "--worker", "cellar"]);
     let lines: Vec<_> = told.lines().collect();
@@ -51,7 +51,7 @@ fn nothing_is_void_before_it_is_applied() {
 }
 
 #[test]
-fn what_is_void_is_asked_for_as_it_is_meant() {
+fn all_filters_of_void_are_sent() {
     let server = Server::start(script());
     let arguments = ["tournament", "void", "finals", "--apply", "--reason", "a clock that ran"];
     let bounds = ["--from", "2001-09-09T01:46:40Z", "--to", "2001-09-09T03:46:41+02:00"];
@@ -72,7 +72,7 @@ fn what_is_void_is_asked_for_as_it_is_meant() {
 }
 
 #[test]
-fn what_is_void_has_bounds() {
+fn void_needs_a_valid_filter() {
     let server = Server::start(script());
     let void =
         |arguments: &[&str]| run(&server, &[&["tournament", "void", "finals"], arguments].concat());

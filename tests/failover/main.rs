@@ -89,7 +89,7 @@ fn wait_for_leader(deployment: &Deployment, may: impl Fn(usize) -> bool) -> usiz
 }
 
 #[test]
-fn the_leader_is_killed_and_stopped_and_nobody_notices() {
+fn losing_the_leader_does_not_change_the_results() {
     let calm = calm();
     let mut deployment = several(3, 3, "5s");
     let mut disturb = |deployment: &mut Deployment| {
@@ -112,7 +112,7 @@ fn the_leader_is_killed_and_stopped_and_nobody_notices() {
 }
 
 #[test]
-fn everything_is_restarted_one_after_another() {
+fn a_rolling_restart_does_not_change_the_results() {
     let calm = calm();
     let mut deployment = several(2, 2, "60s");
     let mut disturb = |deployment: &mut Deployment| {
@@ -134,7 +134,7 @@ fn everything_is_restarted_one_after_another() {
 }
 
 #[test]
-fn a_backup_from_the_middle_comes_to_the_same_end_elsewhere() {
+fn a_restored_backup_gives_the_same_results() {
     let calm = calm();
     let folder = tempfile::tempdir().unwrap();
     let dump = folder.path().join("arbiter.dump");

@@ -235,7 +235,7 @@ fn hostile_board(lie: Lie, audit: &str) -> (String, String) {
 }
 
 #[test]
-fn a_worker_that_lies_changes_nothing_and_is_named() {
+fn a_lying_worker_changes_nothing_and_is_named() {
     let honest = honest_board();
     let (board, page) = hostile_board(proxy::swap_scores, "[audit]\nreplay = \"100%\"\n");
     assert_eq!(board, honest);

@@ -244,7 +244,7 @@ fn storm(site: &Site) {
 }
 
 #[test]
-fn links_that_break_change_nothing() {
+fn broken_links_do_not_change_the_results() {
     let lab = match VirtualNetwork::build(&HOSTS) {
         Ok(lab) => lab,
         Err(reason) => {

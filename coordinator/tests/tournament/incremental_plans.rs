@@ -111,7 +111,7 @@ async fn tables_stay_when_bots_join_and_leave() {
 }
 
 #[tokio::test]
-async fn a_plan_that_cannot_be_extended_is_made_anew() {
+async fn a_plan_that_cannot_be_extended_is_planned_again() {
     let database = Database::new().await;
     let (cup, _) = running(&database, &file(wojna::game(), ""), 5).await;
     enter(&database, &cup, None, "new").await;
@@ -138,7 +138,7 @@ async fn a_plan_that_cannot_be_extended_is_made_anew() {
 }
 
 #[tokio::test]
-async fn an_owners_bots_do_not_meet() {
+async fn bots_of_one_owner_do_not_meet() {
     let database = Database::new().await;
     let cup = file(wojna::game(), "[submissions]\nseparate_owners = true");
     // House bots have no owner.

@@ -130,7 +130,7 @@ async fn plans_are_a_function_of_seed_and_bots() {
 
 /// Both matches of a pair of wojna are dealt the same cards.
 #[tokio::test]
-async fn matches_of_a_pair_share_their_deal_if_the_game_says_so() {
+async fn matches_of_a_pair_share_their_deal_in_paired_games() {
     let database = Database::new().await;
     let lines = "params.seats = 2\n[schedule]\nkind = \"round_robin\"\nsides = \"both\"";
     let (_, edition) = running(&database, &file(wojna::game(), lines), 4).await;

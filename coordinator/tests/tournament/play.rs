@@ -227,7 +227,7 @@ async fn staged(
 }
 
 #[tokio::test]
-async fn the_leaderboard_does_not_depend_on_who_is_killed_when() {
+async fn killed_workers_do_not_change_the_leaderboard() {
     for (game, lines) in [
         (wojna::game(), "expected = \"5s\""),
         (bitwa::game(), "[schedule]\nboards = [\"pole\", \"kolosy\"]"),
