@@ -1,12 +1,12 @@
-//! Leases and reports over gRPC with durable commits, against what the same Postgres makes of the
-//! same rows by a raw `COPY` and by single-row inserts; and how long a worker that asks waits for
-//! its lot. All in one run: `cargo bench -p arbiter-coordinator --bench grpc`.
+//! Leases and reports over gRPC with durable commits, compared with a raw `COPY` and single-row
+//! inserts of the same rows in the same Postgres; and how long a worker waits for a lot. All in one
+//! run: `cargo bench -p arbiter-coordinator --bench grpc`.
 //!
 //! Coordinator and workers are one process and talk over TCP; it shares its cores with Postgres.
-//! Workers play nothing, and behave as ours do: each lot is reported by itself, and its slot offers
-//! room again at once. The standings are counted meanwhile; what is left to be counted at the end is
-//! waited for apart. Speeds depend on what else the machine does, so there are several rounds, and
-//! ratios within each.
+//! Workers play nothing, but follow the protocol of real ones: each lot is reported separately, and
+//! its slot offers capacity again at once. Standings are counted meanwhile; the rest of the count
+//! is timed separately. Speeds depend on the load of the machine, so there are several rounds with
+//! ratios in each.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -37,29 +37,29 @@ use support::{NOW, edition, name, raw_copy, running, running_audited, settle, si
 
 mod support;
 
-/// How often everything is measured.
+/// Rounds of measurement.
 const ROUNDS: usize = 3;
 /// Bots of an edition.
 const BOTS: i32 = 1000;
 /// Matches of an edition with lots of one.
 const FEW: i64 = 100_000;
-/// Matches of an edition with great lots.
+/// Matches of an edition with large lots.
 const MANY: i64 = 1_000_000;
 /// Workers that are always busy.
 const BUSY: usize = 16;
 /// Slots of each: together they fill several batches of reports.
 const SLOTS: u32 = 96;
-/// Workers that ask at their own times.
+/// Workers that ask at different times.
 const CALM: u32 = 200;
-/// How long their lots take to play, about. Real ones take longer, so that workers ask less often.
+/// The approximate time to play their lots. Real lots take longer, so real workers ask less often.
 const PLAY: Duration = Duration::from_secs(1);
-/// How long these are watched.
+/// How long these workers are measured.
 const WATCHED: Duration = Duration::from_secs(15);
-/// Who says something at the same time, where a standing stream is held against calls.
+/// Concurrent clients in the comparison of a stream with separate calls.
 const TALKERS: usize = 16;
-/// How often each of them does.
+/// Messages of each client.
 const SAID: i64 = 2000;
-/// How often an empty call is made meanwhile.
+/// The interval of empty calls meanwhile.
 const EMPTY: Duration = Duration::from_millis(10);
 
 fn main() {
@@ -84,14 +84,14 @@ fn main() {
     });
 }
 
-/// What is measured against what.
+/// The measurements.
 struct Bench<'a> {
     postgres: &'a Postgres,
     pool: PgPool,
 }
 
 impl Bench<'_> {
-    /// For small and for great lots the speed in matches a second, and as a part of a raw copy's.
+    /// For small and large lots the speed in matches a second, and its ratio to a raw copy.
     async fn throughput(&self) -> [[f64; 2]; 2] {
         println!("load of the machine {}", load());
         let floor = edition(&self.pool, &name(), BOTS).await;
@@ -118,7 +118,7 @@ impl Bench<'_> {
         speeds
     }
 
-    /// Prints how fast an edition is played of which one match in a hundred is played twice.
+    /// Prints the speed of an edition in which one match in a hundred is played twice.
     async fn shadows(&self) {
         let audit = Audit { replay: Share::percent(0), ..Audit::OFFICIAL };
         settle(&self.pool).await;
@@ -127,7 +127,7 @@ impl Bench<'_> {
         println!("lots of  1, {} played twice: {speed:.0} matches/s; {costs}", audit.shadow);
     }
 
-    /// Has an edition played by busy workers: the speed in matches a second, and what that costs.
+    /// Lets busy workers play an edition: the speed in matches a second, and its cost.
     async fn play(&self, edition: EditionId, matches: i64, per_lot: i32) -> (f64, String) {
         let server = Server::start(self.postgres).await;
         let mut workers = Vec::new();
@@ -184,7 +184,7 @@ impl Bench<'_> {
         server.stop().await;
     }
 
-    /// Prints how long workers wait that ask at their own times.
+    /// Prints how long workers wait that ask at different times.
     async fn latency(&self) {
         let lots = 2 * u64::from(CALM) * (WATCHED.as_secs() + 1);
         let matches = 16 * i64::try_from(lots).expect("a small number");
@@ -219,7 +219,7 @@ impl Bench<'_> {
     }
 }
 
-/// Says something on a standing stream, again and again, and waits for each answer.
+/// Sends messages on one stream, and waits for each answer.
 async fn say(channel: Channel) {
     let (say, said) = mpsc::channel(1);
     let mut client = ServerReflectionClient::new(channel);
@@ -236,7 +236,7 @@ async fn say(channel: Channel) {
     }
 }
 
-/// Calls again and again, and waits for each answer.
+/// Makes separate calls, and waits for each answer.
 async fn call(channel: Channel) {
     let mut client = HealthClient::new(channel);
     for _ in 0..SAID {

@@ -1,8 +1,7 @@
-//! What a coordinator needs of memory at most when callers make it need much:
+//! The peak memory of a coordinator under demanding clients:
 //! `cargo bench -p arbiter-coordinator --bench memory`.
 //!
-//! The coordinator is a process by itself, this program started once more, so that what its callers
-//! need does not count.
+//! The coordinator is a separate process of this program: the memory of its clients does not count.
 
 use std::env;
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -42,25 +41,25 @@ use support::{edition, name, play_at_once, running};
 
 mod support;
 
-/// What makes this program the coordinator, before the address of its database.
+/// The argument that makes this program the coordinator, before the address of its database.
 const SERVE: &str = "serve";
-/// The bundle of all bots, in bytes.
+/// The size of the bundle of all bots, in bytes.
 const BUNDLE: usize = 40_000_000;
-/// How many fetch it, and read nothing.
+/// Clients that fetch it, but do not read it.
 const FETCHES: usize = 30;
 /// Reports over one stream, and the record of each in bytes.
 const REPORTS: i64 = 400;
 const RECORD: usize = 4_000_000;
-/// Matches whose seats begin with files, leased at once to a worker that reads nothing.
+/// Matches whose seats have bot state, leased at once to a worker that does not read.
 const CHAINED: i64 = 512;
-/// The files of a seat, in bytes.
+/// The bot state of a seat, in bytes.
 const FILES: usize = 1 << 20;
 /// Bots that all meet, and their matches.
 const FIELD: i32 = 2000;
 const MET: i64 = 2_000_000;
 /// Empty results in a report: two bytes each.
 const EMPTY: usize = 4 << 20;
-/// How long the coordinator takes to come to rest.
+/// How long the coordinator takes to become idle.
 const CALM: Duration = Duration::from_secs(5);
 
 fn main() {
@@ -141,7 +140,7 @@ impl Server {
         request
     }
 
-    /// A worker that has said hello.
+    /// A worker that has sent its hello.
     async fn worker(&self, slots: u32) -> Worker {
         let (say, said) = mpsc::channel(1);
         let name = name();
@@ -159,7 +158,7 @@ impl Server {
         worker
     }
 
-    /// Prints what it needed at most beside what it had before.
+    /// Prints the peak memory beside the memory before.
     async fn measure(self, what: &str, act: impl AsyncFnOnce(&Self)) {
         sleep(CALM).await;
         let id = self.process.id().to_string();
@@ -184,7 +183,7 @@ impl Worker {
     }
 }
 
-/// The next lots that a worker is told of.
+/// The next lots that a worker receives.
 async fn lots(hear: &mut Streaming<CoordinatorMessage>, count: i64) -> Vec<Lot> {
     let mut lots = Vec::new();
     while i64::try_from(lots.len()).expect("few") < count {

@@ -1,12 +1,10 @@
-//! How long the page of a leaderboard of ten thousand bots takes to come, asked for two hundred
-//! times a second: while nothing changes, while results come in all the time, and while a hundred
-//! browsers have it open and are sent what changes: `cargo bench -p arbiter-coordinator --bench
-//! pages`.
+//! The latency of the page of a leaderboard of ten thousand bots at two hundred requests a second:
+//! while nothing changes, while results come in, and while a hundred browsers receive live updates:
+//! `cargo bench -p arbiter-coordinator --bench pages`.
 //!
-//! Requests are sent when they are due, whether or not earlier ones have been answered, and their
-//! time runs from that moment. Those who ask and the server are one process. Beside each page stand
-//! requests without anything to do in the same seconds: what the machine and its other programs
-//! take.
+//! Requests are sent at fixed times, even if earlier responses are late, and are timed from then.
+//! Clients and server are one process. Empty requests in the same seconds show the latency of the
+//! machine and its other programs.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -30,23 +28,23 @@ mod support;
 const BOTS: i32 = 10_000;
 /// Matches in a lot.
 const PER_LOT: i32 = 64;
-/// Results there are.
+/// Results at the start.
 const RESULTS: i64 = 50_048;
 /// Matches that are left to be played.
 const LEFT: i64 = 640_000;
-/// Workers, where results come in: together a thousand matches a second.
+/// Workers that deliver results: together a thousand matches a second.
 const WORKERS: u32 = 8;
-/// How long a lot takes to play, about.
+/// The approximate time to play a lot.
 const PLAY: Duration = Duration::from_millis(500);
-/// Connections over which pages are asked for.
+/// Connections that request pages.
 const READERS: u32 = 50;
-/// Between two requests.
+/// The interval of requests.
 const PAUSE: Duration = Duration::from_millis(5);
 /// Browsers that have the page open.
 const OPEN: u32 = 100;
-/// How long it is watched each time.
+/// How long each measurement takes.
 const WATCHED: Duration = Duration::from_secs(20);
-/// What a page may take, in milliseconds, but for one in a hundred.
+/// The target for the 99th percentile of a page, in milliseconds.
 const TARGET: f64 = 30.0;
 /// The tournament.
 const NAME: &str = "bench";
@@ -80,7 +78,7 @@ async fn counted(pool: &PgPool, edition: arbiter_proto::ids::EditionId) -> i64 {
     editions::counted(pool, edition).await.expect("it is there")
 }
 
-/// Asks for pages for a while.
+/// Requests pages for a while.
 async fn measure(postgres: &Postgres, server: &Server, workers: u32, open: u32, how: &str) {
     let until = Instant::now() + WATCHED;
     let mut beside = JoinSet::new();
@@ -128,8 +126,8 @@ impl Reader {
         Self { stream, dice: Seed::of_text("reader").dice(number.into()) }
     }
 
-    /// Asks when it is due: of four times twice for the first page, once for any, once for nothing.
-    /// How long the answers took.
+    /// Sends requests when they are due: of four, two for the first page, one for a random page,
+    /// one empty. Returns the latencies.
     async fn read(mut self, first: Instant, until: Instant) -> [Latencies; 3] {
         let mut latencies: [Latencies; 3] = Default::default();
         let mut due = first;
@@ -170,7 +168,7 @@ impl Reader {
     }
 }
 
-/// Has the page open, and takes what is sent.
+/// Keeps the page open, and reads its live updates.
 async fn keep_open(pages: SocketAddr, until: Instant) {
     let mut stream = TcpStream::connect(pages).await.expect("the server listens");
     let request = format!("GET /t/{NAME}/ranking/live HTTP/1.1\r\nHost: x\r\n\r\n");

@@ -1,8 +1,8 @@
-//! What shelves cost the queue: lots leased, reported and counted on tables that are not cut up, on
-//! those of a few tournaments, and on those of as many as have shelves, by turns in one run; and how
-//! long it takes to drop a tournament: `cargo bench --bench partitions`.
+//! The cost of partitions for the queue: lots are leased, reported and counted on tables without
+//! partitions, with those of a few tournaments, and with as many as there can be, in turn; and how
+//! long the deletion of a tournament takes: `cargo bench --bench partitions`.
 //!
-//! What is compared is the middle of several turns, since other programs use the machine, too.
+//! The medians of several turns are compared, since other programs use the machine, too.
 
 use std::time::Instant;
 
@@ -25,12 +25,12 @@ mod support;
 
 /// Bots of an edition.
 const BOTS: i32 = 100;
-/// Lots of so many matches, and so many matches of an edition.
+/// The matches in a lot, and in an edition.
 const EDITIONS: [(i32, i64); 2] = [(1, 20_000), (64, 200_000)];
-/// How often each is measured.
+/// Turns of each measurement.
 const TURNS: usize = 5;
 
-/// Makes tables of the partitioned ones that are as they were before.
+/// Replaces the partitioned tables by plain ones.
 const FLAT: &str = "
     DROP TRIGGER tournaments_get_partitions ON tournaments;
     DROP TRIGGER editions_get_ids ON editions;
@@ -70,7 +70,7 @@ fn main() {
     });
 }
 
-/// Plays editions in all databases by turns, and tells what shelves cost.
+/// Plays editions in all databases in turn, and prints the cost of partitions.
 async fn compare(databases: &[(&str, PgPool)], per_lot: i32, matches: i64) {
     let mut speeds = vec![Vec::new(); databases.len()];
     for _ in 0..TURNS {
@@ -99,7 +99,7 @@ async fn turn(pool: &PgPool, per_lot: i32, matches: i64) -> f64 {
     speed
 }
 
-/// Drops the newest tournament, and tells how long that takes.
+/// Deletes the newest tournament, and prints how long that takes.
 async fn drop_one(kind: &str, pool: &PgPool) {
     let newest = tournaments::list(pool).await.expect("they are listed").swap_remove(0);
     let editions = editions::of_tournament(pool, newest.id).await.expect("they are listed");

@@ -1,5 +1,5 @@
-//! How fast editions are planned and stored, beside a raw `COPY` of the same rows on the same
-//! server in the same run, and how much memory it takes.
+//! The speed of planning and storing editions, compared with a raw `COPY` of the same rows on the
+//! same server in the same run, and the memory that it takes.
 //!
 //! Target: at least 0.7 of the raw copy, and no more memory for more matches.
 
@@ -18,12 +18,12 @@ use support::measure::{forget_most_memory, memory};
 
 mod support;
 
-/// How much is copied at a time, in bytes.
+/// The size of a chunk to copy, in bytes.
 const PIECE: usize = 256 * 1024;
-/// When everything happens.
+/// The time of all events.
 const NOW: OffsetDateTime = OffsetDateTime::UNIX_EPOCH;
 
-/// What is planned: a name, the bots, and the file besides its name.
+/// A plan to measure: a name, the number of bots, and the tournament file without its name.
 const EDITIONS: [(&str, i32, &str); 4] = [
     ("round robin, 1000 bots", 1000, "game = \"tricks\""),
     ("the same, files pass", 1000, "game = \"tricks\"\nstate = \"tournament\""),
@@ -62,7 +62,7 @@ struct Planned {
     edition: i32,
     matches: i64,
     seconds: f64,
-    /// The memory of this process at its height, beyond what it had before.
+    /// The growth of this process's peak memory.
     megabytes: u64,
 }
 
@@ -96,8 +96,7 @@ async fn plan(pool: &PgPool, number: i32, bots: i32, file: &str) -> Planned {
     Planned { edition: edition.id.0, matches: edition.matches, seconds, megabytes }
 }
 
-/// How long it takes to copy the rows of an edition into tables like those of plans, in seconds.
-/// Nothing is computed meanwhile: the rows lie ready in memory.
+/// The seconds to copy the rows of an edition, ready in memory, into tables like those of plans.
 async fn raw(pool: &PgPool, edition: i32) -> f64 {
     let mut seconds = 0.0;
     for table in ["matches", "lots", "lot_order"] {

@@ -1,10 +1,10 @@
-//! Leases and reports through the queue with durable commits, against what the same Postgres makes
-//! of the same rows by a raw `COPY` and by single-row inserts, all in one run:
+//! Leases and reports through the queue with durable commits, compared with a raw `COPY` and
+//! single-row inserts of the same rows in the same Postgres, all in one run:
 //! `cargo bench -p arbiter-coordinator --bench queue`.
 //!
 //! Workers play nothing. The lots are leased and reported on the same connections and cores as
-//! everything else; reports are handed to the collector one lot at a time, by more tasks than make
-//! up a batch, and each waits for its verdict. A second figure has the standings counted meanwhile.
+//! everything else. More tasks than fit in a batch hand reports to the batcher, one lot each, and
+//! wait for the verdict. A second figure includes counting the standings meanwhile.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,14 +25,14 @@ mod support;
 
 /// Bots of an edition.
 const BOTS: i32 = 1000;
-/// Matches of an edition with great lots.
+/// Matches of an edition with large lots.
 const MANY: i64 = 1_000_000;
 /// Matches of an edition with lots of one.
 const FEW: i64 = 200_000;
 /// Sessions that insert single rows at the same time.
 const INSERTERS: i64 = 8;
 
-/// What is measured against what.
+/// The measurements.
 struct Bench {
     pool: PgPool,
     queue: Queue,
@@ -100,6 +100,6 @@ impl Bench {
     }
 }
 
-/// A lease is good for the whole run.
+/// A lease is valid for the whole run.
 const _: () =
     assert!(LeasePolicy::DEFAULT.lease.whole_seconds() >= Duration::MINUTE.whole_seconds());

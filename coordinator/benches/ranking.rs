@@ -1,10 +1,10 @@
-//! How long the first page of a leaderboard of ten thousand bots takes, and the place of one of
-//! them, over gRPC: with few results and with a hundred times as many, with none coming in, with
-//! some coming in all the time, and while another session holds a snapshot of the database open:
+//! The latency of the first page of a leaderboard of ten thousand bots, and of one standing, over
+//! gRPC: with few results and a hundred times as many, without new results, with new results, and
+//! while another session holds a snapshot of the database open:
 //! `cargo bench -p arbiter-coordinator --bench ranking`.
 //!
-//! Standings are counted from the results by the coordinator itself. Beside each latency stands
-//! that of an empty call in the same seconds: what the machine and its other programs take.
+//! The coordinator counts the standings from the results. The latency of an empty call in the same
+//! seconds shows the load of the machine.
 
 use std::time::{Duration, Instant};
 
@@ -29,19 +29,19 @@ mod support;
 const BOTS: i32 = 10_000;
 /// Matches in a lot.
 const PER_LOT: i32 = 64;
-/// Results there are: few, and many.
+/// Results at the start: few, and many.
 const RESULTS: [i64; 2] = [50_048, 5_000_000];
 /// Matches that are left to be played.
 const LEFT: i64 = 640_000;
-/// Workers, where results come in.
+/// Workers that deliver results.
 const WORKERS: u32 = 40;
-/// How long their lots take to play, about: together 5000 matches a second.
+/// The approximate time to play their lots: together 5000 matches a second.
 const PLAY: Duration = Duration::from_millis(500);
-/// How long it is watched each time.
+/// How long each measurement takes.
 const WATCHED: Duration = Duration::from_secs(20);
 /// The pause between two requests.
 const REST: Duration = Duration::from_millis(10);
-/// What a look may take, in milliseconds, but for one in a hundred.
+/// The target for the 99th percentile of a request, in milliseconds.
 const TARGET: f64 = 5.0;
 
 fn main() {
@@ -52,7 +52,7 @@ fn main() {
     });
 }
 
-/// Measures an edition with so many results.
+/// Measures an edition with this many results.
 async fn measure(postgres: &Postgres, pool: &PgPool, results: i64) {
     let name = format!("bench-{results}");
     let edition = running(pool, &name, BOTS, results + LEFT, PER_LOT).await;
@@ -98,7 +98,7 @@ impl Spectator {
         }
     }
 
-    /// Looks at the first page.
+    /// Requests the first page.
     async fn look(&mut self) {
         let board = Some(self.board.clone());
         let asked = GetRankingRequest { leaderboard: board, ..GetRankingRequest::default() };
@@ -106,7 +106,7 @@ impl Spectator {
         assert_eq!(page.standings.len(), 100);
     }
 
-    /// Looks up one bot.
+    /// Requests the standing of one bot.
     async fn look_up(&mut self) {
         let bot = format!("bot-{}", self.dice.below(BOTS.cast_unsigned()));
         let asked = GetStandingRequest { leaderboard: Some(self.board.clone()), bot };
@@ -114,7 +114,8 @@ impl Spectator {
         assert!(place.standing.is_some());
     }
 
-    /// Looks for a while, and says how long it took; meanwhile workers play, if they have a server.
+    /// Sends requests for a while, and prints their latency; workers play meanwhile, if there is a
+    /// server for them.
     async fn watch(&mut self, how: &str, server: Option<&Server>) {
         let until = Instant::now() + WATCHED;
         let mut playing = JoinSet::new();

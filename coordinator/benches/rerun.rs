@@ -1,11 +1,11 @@
-//! From a submission to the leaderboard that shows it, against the playing alone: 100 bots, one of
-//! which submits another version: `cargo bench -p arbiter-coordinator --bench rerun`.
+//! The time from a submission to the leaderboard that shows it, compared with the matches alone:
+//! 100 bots, of which one submits a new version: `cargo bench -p arbiter-coordinator --bench rerun`.
 //!
-//! Workers play nothing: a slot holds a lot as long as its matches would take, and reports it. All
-//! else is what a coordinator does: the edition is opened when it is found to be due, lots go through
-//! the dispatcher and reports through the collector, upkeep counts, and the official leaderboard
-//! changes. What it could take at best follows from the plan: the matches of the bot shared out to
-//! the slots; or, where files pass from match to match, one after the other.
+//! Workers play nothing: a slot holds a lot as long as its matches would take, and reports it. The
+//! coordinator does its usual work: it opens the edition when it is due, dispatches lots, batches
+//! reports, counts in maintenance, and changes the official leaderboard. The best possible time
+//! follows from the plan: the bot's matches are divided among the slots or, if files pass from
+//! match to match, played one after the other.
 
 use std::time::{Duration, Instant};
 
@@ -31,10 +31,10 @@ mod support;
 
 /// Bots of a tournament.
 const BOTS: i32 = 100;
-/// Places to play.
+/// Slots.
 const SLOTS: u32 = 16;
 
-/// A tournament, how long each match takes, and how many are played one after the other at best.
+/// A tournament, how long each match takes, and the least number of matches in sequence.
 struct Case {
     file: &'static str,
     each: Duration,
@@ -113,7 +113,7 @@ async fn submit(pool: &PgPool, tournament: TournamentId, bot: i32, bundle: u8) {
     tournaments::changed(pool, tournament, NOW).await.expect("it is noted");
 }
 
-/// Does what a coordinator and its workers do, until this edition is the official one.
+/// Runs a coordinator and its workers until this edition is the official one.
 async fn serve(
     queue: &Queue,
     worker: WorkerId,

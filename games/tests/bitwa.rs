@@ -547,7 +547,7 @@ fn any_reply() -> impl Strategy<Value = Result<String, Forfeit>> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 500, ..ProptestConfig::default() })]
 
-    /// With any replies the match ends, its scores sum to zero, and playing it again gives the same.
+    /// With any replies the match ends, its scores sum to zero, and a second play equals the first.
     #[test]
     fn every_match_ends(
         replies in proptest::collection::vec((any_reply(), 0i64..2_000_000), 1..200),

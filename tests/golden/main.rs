@@ -3,7 +3,7 @@
 //! The same tournaments are played twice, by real processes. Once one worker with one slot plays
 //! them undisturbed. Once four workers with two slots each do, while workers, the coordinator and
 //! Postgres are killed at random and started again. Both must end with the same leaderboards,
-//! matches and transcripts, byte for byte. Each match must be counted once, and the killed processes
+//! matches and transcripts, byte for byte. Each match must be counted once, and killed processes
 //! must leave nothing behind.
 //!
 //! `cargo test --test golden` plays two games with a few kills. All five, with any number of

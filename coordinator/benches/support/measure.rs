@@ -1,5 +1,4 @@
-//! Speeds, latencies, and what a benchmark costs in processor time, which other programs on the
-//! machine do not change.
+//! Speeds, latencies, and the processor time of a benchmark, which other programs do not change.
 
 use std::fmt;
 use std::fs;
@@ -10,25 +9,25 @@ use arbiter_coordinator::postgres::Postgres;
 /// Clock ticks a second in /proc (`USER_HZ`): the same on all machines that Linux runs on today.
 const TICKS: f64 = 100.0;
 
-/// So many things since then, a second.
+/// The number of operations a second since an instant.
 #[expect(clippy::cast_precision_loss, reason = "a few digits are enough")]
 pub(crate) fn speed(things: i64, since: Instant) -> f64 {
     things as f64 / since.elapsed().as_secs_f64()
 }
 
-/// The number in the middle.
+/// The median.
 pub(crate) fn median(mut numbers: Vec<f64>) -> f64 {
     numbers.sort_by(f64::total_cmp);
     numbers[numbers.len() / 2]
 }
 
-/// How busy the machine is: runnable programs, on average over the last minute.
+/// The load of the machine: runnable processes, on average over the last minute.
 pub(crate) fn load() -> String {
     let loads = fs::read_to_string("/proc/loadavg").expect("Linux");
     loads.split(' ').next().expect("three averages").to_owned()
 }
 
-/// How long something took, many times.
+/// Measured latencies.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Latencies(Vec<Duration>);
 
@@ -37,7 +36,7 @@ impl Latencies {
         self.0.push(took);
     }
 
-    /// Adds how long this takes.
+    /// Adds the time that a future takes.
     pub(crate) async fn time<T>(&mut self, work: impl Future<Output = T>) -> T {
         let begin = Instant::now();
         let done = work.await;
@@ -49,12 +48,12 @@ impl Latencies {
         self.0.extend(other.0);
     }
 
-    /// How many times.
+    /// The number of measurements.
     pub(crate) fn count(&self) -> usize {
         self.0.len()
     }
 
-    /// What so many parts of a hundred stay below, in milliseconds.
+    /// A percentile, in milliseconds.
     pub(crate) fn percentile(&self, percent: usize) -> f64 {
         let mut sorted = self.0.clone();
         sorted.sort_unstable();
@@ -92,7 +91,7 @@ impl Spent {
         Self { ours: ours / TICKS, postgres: postgres / TICKS }
     }
 
-    /// What each of so many things cost since then, in words.
+    /// The cost of each of `things` operations since then, as text.
     #[expect(clippy::cast_precision_loss, reason = "a few digits are enough")]
     pub(crate) fn each(self, postgres: &Postgres, things: i64) -> String {
         let now = Self::so_far(postgres);
@@ -103,8 +102,8 @@ impl Spent {
     }
 }
 
-/// The first so many of a process's times (proc(5): user, system, ended children's user and
-/// system), added up.
+/// The sum of the first times of a process (proc(5): user, system, ended children's user and
+/// system).
 fn ticks(pid: &str, times: usize) -> Option<f64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // Behind the name, which may hold anything, comes the state; the times are 11 fields further.
@@ -112,14 +111,14 @@ fn ticks(pid: &str, times: usize) -> Option<f64> {
     fields.take(times).map(|field| field.parse::<f64>().ok()).sum()
 }
 
-/// Forgets how much memory a process had at most, and returns how much it has, in megabytes. A
-/// process is named by its number, or `self`.
+/// Resets the peak memory of a process, and returns its present memory, in megabytes. A process is
+/// named by its number, or `self`.
 pub(crate) fn forget_most_memory(process: &str) -> u64 {
     fs::write(format!("/proc/{process}/clear_refs"), "5").expect("this is Linux, and it runs");
     memory(process, "VmRSS:")
 }
 
-/// How much memory a process has (`VmRSS:`), or had at most (`VmHWM:`), in megabytes.
+/// The present (`VmRSS:`) or peak (`VmHWM:`) memory of a process, in megabytes.
 pub(crate) fn memory(process: &str, what: &str) -> u64 {
     let status = fs::read_to_string(format!("/proc/{process}/status"));
     let status = status.expect("this is Linux, and it runs");

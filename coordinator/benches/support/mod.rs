@@ -29,13 +29,13 @@ pub(crate) mod server;
 
 use measure::speed;
 
-/// When everything is made.
+/// The time of all events.
 pub(crate) const NOW: OffsetDateTime = OffsetDateTime::UNIX_EPOCH;
-/// Connections to the database, as many as the coordinator has unless told otherwise.
+/// Connections to the database: the coordinator's default.
 pub(crate) const CONNECTIONS: u32 = 16;
-/// Nothing is checked a second time, so that the matches that are measured are all that are played.
+/// No audits, so that all played matches are measured.
 const UNAUDITED: Audit = Audit { replay: Share::percent(0), shadow: Share::percent(0) };
-/// Files of the server's log that are there from the beginning, of 16 MiB each.
+/// WAL files to fill at the start, of 16 MiB each.
 const LOGS: usize = 128;
 /// Rows of the raw copy.
 const COPIED: i64 = 1_000_000;
@@ -83,7 +83,7 @@ pub(crate) async fn settle(pool: &PgPool) {
     }
 }
 
-/// A name that no tournament has yet.
+/// A new name for a tournament.
 pub(crate) fn name() -> String {
     static NAMES: AtomicU32 = AtomicU32::new(0);
     format!("bench-{}", NAMES.fetch_add(1, Ordering::Relaxed))
@@ -100,7 +100,7 @@ pub(crate) async fn running(
     running_audited(pool, name, UNAUDITED, bots, matches, per_lot).await
 }
 
-/// A running edition of which a share is checked a second time.
+/// A running edition of which a share is audited.
 pub(crate) async fn running_audited(
     pool: &PgPool,
     name: &str,
