@@ -103,7 +103,8 @@ impl Auction {
             Move::Pass => 0,
             Move::Check => missing.min(pile),
             Move::Raise(raise) => {
-                let (raise, cost) = (raise as usize, missing + raise as usize);
+                let raise = raise as usize;
+                let cost = missing + raise;
                 if cost > pile {
                     return Err(CannotPay { raise, cost, pile });
                 }
