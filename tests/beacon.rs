@@ -1,5 +1,5 @@
-//! A tournament with a public beacon by the real program, from its file to its export; and exports
-//! that were tampered with: none passes.
+//! A tournament with a public beacon, from its file to its export, with the real program. No
+//! tampered export passes verification.
 
 #![expect(clippy::unwrap_used, reason = "a test that fails is what unwrap is for")]
 
@@ -65,7 +65,7 @@ impl Site {
         serde_json::from_str(&self.tell(&format!("{words} --json"))).unwrap()
     }
 
-    /// Makes a tournament whose entry closes in a hundred years.
+    /// Creates a tournament whose entry closes in a hundred years.
     fn create(&self, name: &str, beacon: &str) {
         let lines = format!("{beacon}[schedule]\nkind = \"round_robin\"\nsides = \"both\"\n");
         self.create_game(name, "gomoku", &lines);
@@ -89,7 +89,7 @@ impl Site {
         self.tell(&format!("tournament watch {name}"));
     }
 
-    /// Closes entry behind the coordinator's back: times cannot be waited for.
+    /// Closes entry directly in the database, instead of waiting for its time.
     #[tokio::main(flavor = "current_thread")]
     async fn close_entry(&self) {
         let options = self.database.postgres.options("postgres");
@@ -173,8 +173,8 @@ fn a_beacon_from_the_file_to_the_export() {
     boards_and_chips_are_compared(&site);
 }
 
-/// A record of the same bots and seed on another board, or with other chips than those that earlier
-/// rounds left, is not that of the match.
+/// A record of the same bots and seed on another board, or with other chips than earlier rounds
+/// left, is not accepted for the match.
 fn boards_and_chips_are_compared(site: &Site) {
     let boards = "[params]\nrounds = 3\n[schedule]\nboards = [\"pole\", \"przyklad\"]\n";
     let episodes = "[params]\nrounds = 2\nhands = 3\n[schedule]\nepisodes = 2\n";
@@ -252,7 +252,7 @@ fn what_was_played_is_checked(site: &Site) {
     no_beacon_is_avoided(&export(2));
 }
 
-/// Copies an export, lets it be changed, and expects that verification says `part`.
+/// Copies an export, changes the copy, and expects that verification reports `part`.
 fn tamper(export: &Path, part: &str, change: impl FnOnce(&Path)) {
     let copy = export.with_file_name("tampered");
     let mut files = vec![PathBuf::from("tournament.json"), PathBuf::from("matches.jsonl")];
@@ -290,7 +290,7 @@ fn edit_match(export: &Path, number: usize, change: impl FnOnce(&mut Value)) {
     fs::write(path, lines.join("\n") + "\n").unwrap();
 }
 
-/// Puts another seed into a record, and a seal that is right for it.
+/// Puts another seed into a record, and recomputes its seal.
 fn reseed(record: &Path, seed: &str) {
     let text = fs::read_to_string(record).unwrap();
     let place = text.find("\"seed\":\"").unwrap() + 8;
@@ -305,7 +305,7 @@ fn rewrite(record: &Path, from: &str, to: &str) {
     reseal(record, &changed);
 }
 
-/// Writes a record with the seal of what it now says.
+/// Writes a record with a recomputed seal.
 fn reseal(record: &Path, text: &str) {
     let last = text.trim_end().rfind('\n').unwrap() + 1;
     let seal = blake3::hash(&text.as_bytes()[..last]).to_hex();
@@ -313,7 +313,7 @@ fn reseal(record: &Path, text: &str) {
     fs::write(record, format!("{}{seal}{}", &text[..place], &text[place + 64..])).unwrap();
 }
 
-/// Results and their records say the same, and records are of what was to be played.
+/// Results agree with their records, and records with the plan.
 fn no_result_is_changed(export: &Path) {
     let record = |export: &Path| export.join("records/000004.jsonl");
     let told = "match 4: its record gives the ";
@@ -337,8 +337,8 @@ fn no_result_is_changed(export: &Path) {
     });
 }
 
-/// An edition that the organiser's seed alone decides is not passed off as the final one: the
-/// edition before the beacon's, and that with the beacon removed or put off.
+/// An edition that depends on the organiser's seed alone is not accepted as the final one: the
+/// edition before the beacon's, and one with the beacon removed or postponed.
 fn no_beacon_is_avoided(export: &Path) {
     let edit = |copy: &Path, change: &dyn Fn(&mut Value)| {
         edit(&copy.join("tournament.json"), |file| change(file));

@@ -1,7 +1,8 @@
-//! `arbiter demo`: stopped and killed at any point it goes on, and comes to the same leaderboards.
+//! `arbiter demo` continues after it was stopped or killed at any point, with the same
+//! leaderboards.
 //!
-//! The tournaments are those of `arbiter demo --quick`, with so much time for the bots that no
-//! machine is too slow for them, and shorter matches.
+//! The tournaments are those of `arbiter demo --quick` with shorter matches, and with enough time
+//! for the bots on slow machines.
 
 #![expect(clippy::unwrap_used, reason = "a test that fails is what unwrap is for")]
 
@@ -19,7 +20,7 @@ use support::arbiter;
 use support::presets::{TIME, give_time};
 use support::service::{Service, done, free_address, wait_until};
 
-/// A demonstration and where it keeps everything.
+/// A demonstration and its files.
 struct Stage {
     data: PathBuf,
     presets: PathBuf,
@@ -46,12 +47,12 @@ impl Stage {
         command
     }
 
-    /// Plays to the end, and gives the leaderboards.
+    /// Plays to the end, and returns the leaderboards.
     fn play(&self, more: &[&str]) -> String {
         done(&self.command(more).stdin(Stdio::null()).output().unwrap())
     }
 
-    /// Begins to play.
+    /// Starts to play.
     fn begin(&self, more: &[&str]) -> Service {
         drop(fs::remove_file(&self.log));
         Service::start(&mut self.command(more), &self.log)
@@ -70,7 +71,7 @@ impl Stage {
         TIME.iter().filter_map(|(game, _)| counted(game)).sum()
     }
 
-    /// Waits until more than so many matches are counted, and gives how many are.
+    /// Waits until more than this many matches are counted, and returns their number.
     fn wait(&self, playing: &mut Service, before: u64) -> u64 {
         let mut counted = 0;
         wait_until("matches are counted", || {
@@ -82,7 +83,7 @@ impl Stage {
     }
 }
 
-/// Interrupts, twice where it is hurried, and expects that nothing is lost.
+/// Interrupts the demo (twice if `hurried`), and expects that nothing is lost.
 fn interrupt(playing: &mut Service, twice: bool) {
     playing.signal(Signal::INT);
     if twice {
@@ -141,7 +142,7 @@ fn an_interrupted_demo_loses_nothing() {
     assert!(counted < all, "{counted} of {all}: it began anew");
 }
 
-/// How many matches a demonstration that is over has.
+/// The number of matches of a finished demonstration.
 fn calm_total(calm: &Stage) -> u64 {
     let mut playing = calm.begin(&[]);
     let text = "matches played and counted";

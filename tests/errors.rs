@@ -1,4 +1,5 @@
-//! Bad input: one or two lines that name the thing, the cause and the remedy, and exit code 2.
+//! Errors for bad input: one or two lines that name the thing, the cause and the remedy, and exit
+//! code 2.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -11,7 +12,7 @@ use std::process::{Command, Output};
 use support::service::free_address;
 use support::{Bots, run};
 
-/// Runs a wrong call, and expects exit code `code` and a short message that says all of `says`.
+/// Runs an invalid command, and expects exit code `code` and a short message with all of `says`.
 fn refuses(arguments: &[&str], code: i32, says: &[&str]) {
     let output = run(arguments);
     let message = String::from_utf8(output.stderr).unwrap();
@@ -61,8 +62,8 @@ fn strict_plays_where_doctor_says_so() {
     support::succeed(&["play", "gomoku", good, good, "--sandbox", "off"]);
 }
 
-/// Runs a command where programs are unpacked in a directory that none can be laid over: as in a
-/// container within a container, temporary files are in a layer upon a layer.
+/// Runs a command whose temporary directory does not support an overlay mount, as in a container
+/// within a container: it is an overlay on an overlay.
 #[expect(clippy::disallowed_methods, reason = "the machine is another one for the program")]
 fn in_layers(bots: &Bots, words: &[&str]) -> Output {
     let layers = bots.path().join("layers");
@@ -93,7 +94,7 @@ fn doctor_in_layers(bots: &Bots, arbiter: &str) -> Option<Output> {
     Some(in_layers(bots, &[arbiter, "doctor"]))
 }
 
-/// That is found out when a worker starts, and not with the first match.
+/// The error appears when a worker starts, not with the first match.
 #[test]
 fn doctor_finds_a_mount_that_would_stop_every_bot() {
     let bots = Bots::new();
@@ -112,7 +113,7 @@ fn doctor_finds_a_mount_that_would_stop_every_bot() {
     }
 }
 
-/// Its bots share a machine with its database.
+/// The bots of `up` share a machine with its database.
 #[test]
 fn up_runs_bots_without_namespaces_only_on_request() {
     let bots = Bots::new();

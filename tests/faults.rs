@@ -1,5 +1,5 @@
-//! What is our fault is never scored: a slot waits until nothing of a match is left in it, and a
-//! machine that runs out of memory is no bot's forfeit.
+//! Infrastructure faults are never scored: a slot waits until all processes of a match are gone,
+//! and a host that runs out of memory makes no bot forfeit.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -20,8 +20,8 @@ use support::{Bots, arbiter, files};
 /// Long enough for anything on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A control group within one of a match's, which can then not be removed: as if a process that died
-/// slowly were in it.
+/// A control group inside that of a match, which then cannot be removed, as with a process that
+/// exits slowly.
 struct Within(PathBuf);
 
 impl Within {
@@ -96,11 +96,11 @@ fn a_slot_waits_for_slow_exits_and_plays_again() {
     assert!(groups(Path::new("/sys/fs/cgroup"), run.id()).is_empty());
 }
 
-/// A control group of version 1 that has little memory for everything in it.
+/// A control group of version 1 with little memory.
 struct Cramped(PathBuf);
 
 impl Cramped {
-    /// Such a group, where it may be made.
+    /// Such a group, if it can be created.
     fn new(bytes: &str) -> Option<Self> {
         let own = fs::read_to_string("/proc/self/cgroup").unwrap();
         let own = own.lines().find_map(|line| line.split_once(":memory:"))?.1;
@@ -111,7 +111,7 @@ impl Cramped {
         Some(group)
     }
 
-    /// The program under test, in this group.
+    /// The program under test in this group.
     #[expect(clippy::disallowed_methods, reason = "a shell is run, not a bot")]
     fn arbiter(&self) -> Command {
         let mut shell = Command::new("sh");

@@ -1,5 +1,5 @@
-//! The services as their operators start them, wrongly and rightly: what is said, how it ends, and
-//! that nothing is left half-written.
+//! The services as operators start them, with valid and invalid arguments: messages, exit codes,
+//! and no partial writes.
 
 #![expect(clippy::unwrap_used, reason = "a test that fails is what unwrap is for")]
 
@@ -22,7 +22,7 @@ use support::service::{Database, Service, done, free_address, wait_until};
 use support::up::Up;
 use support::{Bots, arbiter};
 
-/// Expects exit code `code` and a short message that says all of `says`.
+/// Expects exit code `code` and a short message that contains all of `says`.
 fn refused(output: &Output, code: i32, says: &[&str]) {
     let message = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(code), "{message}");
@@ -32,7 +32,7 @@ fn refused(output: &Output, code: i32, says: &[&str]) {
     }
 }
 
-/// The same of a service, which may have said more before.
+/// The same for a service, which may have logged more before.
 fn ends(command: &mut Command, code: i32, says: &[&str]) {
     let output = command.output().unwrap();
     let message = String::from_utf8_lossy(&output.stderr);
@@ -44,7 +44,7 @@ fn ends(command: &mut Command, code: i32, says: &[&str]) {
     assert_eq!(output.status.code(), Some(code), "{message}");
 }
 
-/// Changes a database behind the coordinator's back.
+/// Changes a database directly.
 #[tokio::main(flavor = "current_thread")]
 async fn execute(database: &Database, statement: &'static str) {
     let options = database.postgres.options("postgres");
@@ -82,7 +82,7 @@ impl Site {
         command
     }
 
-    /// What a command of the administrator's prints, which must end well.
+    /// The output of a command of the administrator, which must succeed.
     fn tell(&self, words: &str) -> String {
         done(&self.command(&self.admin, words).output().unwrap())
     }
@@ -137,7 +137,8 @@ fn a_coordinator_explains_errors_of_its_database() {
         "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time)
          VALUES (9999, 'to come', true, '', 0)",
     );
-    // This one can live with it: a coordinator that is restarted in the middle of an upgrade serves.
+    // This one can live with it: a coordinator that is restarted in the middle of an upgrade
+    // serves.
     assert!(database.token("worker").starts_with("arb_"));
     execute(&database, "UPDATE compatibility SET oldest = 9999");
     ends(&mut at(&database.url()), 3, &["later version of arbiter", "9999", "install"]);
@@ -247,7 +248,7 @@ fn a_worker_waits_for_its_coordinator() {
     assert_eq!(worker.wait(), Some(0), "{}", worker.said());
 }
 
-/// Where an `up` has its worker, that dies and is started again.
+/// The worker of an `up`, which is killed and started again.
 #[test]
 fn the_coordinator_outlives_its_worker() {
     let up = Up::start(1);
@@ -269,7 +270,7 @@ fn the_coordinator_outlives_its_worker() {
     up.close();
 }
 
-/// What a server answers to a request over a connection that the client half-closes behind it.
+/// The response to a request whose client half-closes the connection after it.
 fn answer(address: std::net::SocketAddr, request: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
@@ -396,7 +397,7 @@ fn a_closing_time_in_the_past_gives_a_warning() {
     assert_eq!(show(&site, "late")["state"], "open", "it is allowed");
 }
 
-/// A tournament as it is shown.
+/// The JSON of a tournament.
 fn show(site: &Site, name: &str) -> Value {
     serde_json::from_str(&site.tell(&format!("tournament show {name} --json"))).unwrap()
 }

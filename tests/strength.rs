@@ -1,7 +1,7 @@
-//! The shipped bots are of clearly different strength: in most pairs of matches, the same
-//! opponents with their seats swapped, the better one earns more.
+//! The shipped bots have clearly different strengths: in most pairs of matches with swapped seats,
+//! the stronger bot earns more.
 //!
-//! They think for minutes, so `scripts/nightly` runs this.
+//! They think for minutes, so `scripts/nightly` runs these tests.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -12,13 +12,13 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use support::json;
 
-/// How many pairs are played where chance makes each match another.
+/// The number of pairs in games of chance.
 const PAIRS: usize = 10;
 
-/// How many of ten pairs the better one must win.
+/// Of ten pairs, the number that the stronger bot must win.
 const ENOUGH: usize = 7;
 
-/// What each bot earned in some matches, namesakes together.
+/// The sum of each bot's scores; bots of one name are added.
 fn earned<'a>(matches: impl IntoIterator<Item = &'a Value>) -> BTreeMap<String, Vec<i128>> {
     let mut earned: BTreeMap<String, Vec<i128>> = BTreeMap::new();
     for played in matches {
@@ -35,8 +35,8 @@ fn earned<'a>(matches: impl IntoIterator<Item = &'a Value>) -> BTreeMap<String, 
     earned
 }
 
-/// In how many of so many pairs `better` earns more than `weaker`. In wojna each of them sits at
-/// two of the four seats; in blackjack an episode is a match, and its last chips count.
+/// The number of pairs in which the stronger bot earns more. In wojna each bot has two of the four
+/// seats. In blackjack an episode is a match, and its last chips count.
 fn won(game: &str, better: &str, weaker: &str, setting: &str, pairs: usize) -> usize {
     let path = |name: &str| format!("bots/{game}/{name}");
     let strong = path(better);
@@ -58,13 +58,13 @@ fn won(game: &str, better: &str, weaker: &str, setting: &str, pairs: usize) -> u
     results.chunks(2).map(earned).filter(|pair| pair[better] > pair[weaker]).count()
 }
 
-/// Plays pairs with one setting, and expects the better one to win enough of them.
+/// Plays pairs with one setting, and expects the stronger bot to win enough of them.
 fn beats(game: &str, better: &str, weaker: &str, setting: &str) {
     let won = won(game, better, weaker, setting, PAIRS);
     assert!(won >= ENOUGH, "{game}: {better} beats {weaker} in {won} of {PAIRS} pairs");
 }
 
-/// Bitwa knows no chance: a pair on each of the official boards.
+/// Bitwa has no chance: one pair on each official board.
 fn conquers(better: &str, weaker: &str) {
     let boards = arbiter_games::bitwa::official_boards();
     let pairs = boards.len();

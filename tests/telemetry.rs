@@ -1,5 +1,5 @@
-//! What operators see of services that play: figures equal to what SQL counts, and the trace of a
-//! submission from the command to the leaderboard, at a collector that writes down what it is told.
+//! Metrics of running services equal SQL counts, and the trace of a submission leads from the
+//! command to the leaderboard. A test collector stores the spans.
 
 #![expect(clippy::unwrap_used, reason = "a test that fails is what unwrap is for")]
 
@@ -32,7 +32,7 @@ use support::{Bots, arbiter};
 use tokio_stream::wrappers::TcpListenerStream;
 use tonic::{Request, Response, Status};
 
-/// A coordinator, workers, and a tournament in which everything happens that is counted.
+/// A coordinator, workers, and a tournament in which every counted event happens.
 struct Site {
     database: Database,
     coordinator: Option<Service>,
@@ -40,7 +40,7 @@ struct Site {
     grpc: SocketAddr,
     metrics: SocketAddr,
     worker_metrics: SocketAddr,
-    /// Where traces go, if they go anywhere.
+    /// The address of the trace collector, if any.
     otlp: Option<String>,
     admin: String,
     /// The worker's token: its name belongs to it.
@@ -108,7 +108,7 @@ impl Site {
         command
     }
 
-    /// What a command of the administrator's prints, which must end well.
+    /// The output of a command of the administrator, which must succeed.
     fn tell(&self, words: &str) -> String {
         done(&self.command(&self.admin, words).output().unwrap())
     }
@@ -125,7 +125,7 @@ impl Site {
         done(&self.command(&self.admin, "tournament create").arg(&file).output().unwrap());
     }
 
-    /// Waits until so many editions are complete.
+    /// Waits until this many editions are complete.
     fn wait_for_editions(&self, editions: i64) {
         wait_until("the edition is complete", || {
             self.count("SELECT count(*) FROM editions WHERE state = 'complete'") == editions
@@ -163,12 +163,12 @@ impl Drop for Site {
     }
 }
 
-/// Series with their values, as they are written.
+/// Metric series with their values.
 #[derive(Debug)]
 struct Figures(BTreeMap<String, f64>);
 
 impl Figures {
-    /// Those that are served there.
+    /// The metrics of an address.
     fn at(address: SocketAddr) -> Self {
         Self::read(&Browser::new(address).page("/metrics"))
     }
@@ -200,7 +200,7 @@ impl Figures {
         family.map(|series| self.of(series)).sum()
     }
 
-    /// What it is by the values of a label, but for what is 0.
+    /// The values by a label, without zeros.
     fn by(&self, name: &str, label: &str) -> BTreeMap<String, i64> {
         let mut counts = BTreeMap::new();
         let family = self.0.keys().filter(|series| series.split('{').next() == Some(name));
@@ -213,7 +213,7 @@ impl Figures {
     }
 }
 
-/// Forfeits in the standings' terms, from the results themselves.
+/// Forfeits by the names of the standings, counted from the results.
 const FORFEITS: &str = "
     SELECT (ARRAY['clock', 'illegal', 'gone', 'flood'])[code] AS name, count(*)
     FROM results, unnest(forfeits) AS code WHERE code > 0 GROUP BY 1";
@@ -241,7 +241,7 @@ fn accepted(of: &str) -> String {
     format!("arbiter_reports_total{{kind=\"{of}\",status=\"accepted\"}}")
 }
 
-/// What a coordinator did that was always the only one is all that was done.
+/// A coordinator that was always the only one has counted everything.
 fn equal_to_history(site: &Site, figures: &Figures) {
     let leases = figures.by("arbiter_leases_total", "kind");
     assert_eq!(leases["lot"], site.count("SELECT sum(attempt) FROM lots"));
@@ -265,8 +265,8 @@ fn equal_to_history(site: &Site, figures: &Figures) {
     assert_eq!(figures.of(submit), site.count("SELECT count(*) FROM versions"));
 }
 
-/// No bot and no owner is named, and nothing else that there may be any number of; a worker is named
-/// where audits of its reports are counted, and nowhere else.
+/// No label has the name of a bot or an owner, or another unbounded value. Only the counts of
+/// audits have the names of workers.
 fn names_no_bot_and_no_owner(figures: &Figures, worker: &Figures) {
     let names = |figures: &Figures, name: &str| -> Vec<String> {
         let quoted = format!("\"{name}\"");
@@ -355,7 +355,7 @@ fn metrics_equal_sql_counts() {
     assert_eq!(figures.of(&accepted("lot")), 0);
 }
 
-/// A collector that writes down what it is told.
+/// A collector that stores the spans it receives.
 #[derive(Clone, Debug, Default)]
 struct Collector(Arc<Mutex<Vec<Span>>>);
 
@@ -466,7 +466,7 @@ fn a_submission_is_traced_to_the_leaderboard() {
     }
 }
 
-/// A value none of whose objects has two values of one name.
+/// A JSON value without duplicate keys.
 struct Unambiguous;
 
 impl<'de> Deserialize<'de> for Unambiguous {

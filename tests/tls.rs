@@ -1,5 +1,5 @@
-//! Encrypted connections, as operators set them up: a coordinator with a certificate, workers and
-//! people who know its authority, and all those who are not let in.
+//! TLS as operators set it up: a coordinator with a certificate, workers and clients that trust its
+//! authority, and those that are refused.
 
 #![expect(clippy::unwrap_used, reason = "a test that fails is what unwrap is for")]
 
@@ -19,7 +19,7 @@ use support::arbiter;
 use support::service::{Database, Service, done, free_address};
 use tempfile::TempDir;
 
-/// What a certificate is for.
+/// The use of a certificate.
 #[derive(Clone, Copy)]
 enum Use {
     Server,
@@ -118,7 +118,7 @@ impl<'a> Site<'a> {
         format!("{place}:{}", self.port)
     }
 
-    /// A command of an administrator's.
+    /// A command of an administrator.
     fn command(&self, place: &str, words: &[&str], papers: &[String]) -> Command {
         let mut command = arbiter();
         command.args(words).args(papers);
@@ -138,7 +138,7 @@ impl<'a> Site<'a> {
         Service::start(&mut command, Path::new(&log))
     }
 
-    /// Expects that neither people nor workers get on with what is at `place`.
+    /// Expects that neither clients nor workers connect to `place`.
     fn turns_away(&self, place: &str, papers: &[String], says: &[&str]) {
         let output = self.command(place, &["tournament", "list"], papers).output().unwrap();
         let message = String::from_utf8_lossy(&output.stderr);
@@ -203,7 +203,7 @@ fn valid_certificates_are_accepted() {
     site.stop();
 }
 
-/// Certificates as the handbook makes them.
+/// Certificates made as in the handbook.
 #[test]
 fn certificates_of_arbiter_cert_are_accepted_by_both_sides() {
     let papers = Papers::new();
@@ -360,7 +360,7 @@ fn unreadable_certificates_are_explained() {
     list(&["--cert", garbage], &["--key"]);
 }
 
-/// Expects exit code `code` and a last line that says all of `says`.
+/// Expects exit code `code` and a last line that contains all of `says`.
 fn fails(command: &mut Command, code: i32, says: &[&str]) {
     let Output { status, stderr, .. } = command.output().unwrap();
     let message = String::from_utf8_lossy(&stderr);

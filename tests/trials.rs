@@ -1,5 +1,5 @@
-//! Submissions as their authors make them, with a real coordinator and a real worker: what passes
-//! its trial enters, what does not is told why, and the former version plays on.
+//! Submissions with a real coordinator and a real worker: a version that passes its trial enters;
+//! one that fails gets the reason, and the former version stays.
 
 #![expect(clippy::unwrap_used, reason = "a test that fails is what unwrap is for")]
 
@@ -162,7 +162,7 @@ fn passing_bots_enter_and_failures_are_explained() {
     }
 }
 
-/// Replaces how a bot is built.
+/// Replaces the build command of a bot.
 fn build(path: &str, script: &str) {
     let manifest = fs::read_to_string(format!("{path}/bot.toml")).unwrap();
     let build = format!("build = {:?}", ["sh", "-c", script]);

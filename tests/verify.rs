@@ -1,4 +1,4 @@
-//! Records that were tampered with: none passes.
+//! No tampered record passes verification.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -9,8 +9,8 @@ use std::path::Path;
 
 use support::{Bots, files, run, succeed};
 
-/// Records of matches with everything a record can hold: answers, forfeits, bytes that are no
-/// text, hands, standard error.
+/// Records with all kinds of content: replies, forfeits, bytes that are not text, hands, standard
+/// error.
 fn records(bots: &Bots) -> Vec<String> {
     let directory = bots.path().join("records");
     let out = directory.to_str().unwrap();
@@ -133,7 +133,7 @@ fn the_first_difference_is_named() {
     assert!(told["difference"].as_str().unwrap().starts_with("line 5: "));
 }
 
-/// The record with the seal of what it now says.
+/// The record with a recomputed seal.
 fn resealed(record: &str) -> String {
     let body = record.trim_end().rfind('\n').unwrap() + 1;
     let (body, last) = record.split_at(body);

@@ -1,4 +1,4 @@
-//! `arbiter worker` as a process: in its own sandbox, killed, started again, told to stop.
+//! `arbiter worker` as a process: it is killed, started again, and stopped.
 
 #![expect(clippy::unwrap_used, reason = "a test that fails is what unwrap is for")]
 

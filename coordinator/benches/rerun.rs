@@ -1,5 +1,6 @@
 //! The time from a submission to the leaderboard that shows it, compared with the matches alone:
-//! 100 bots, of which one submits a new version: `cargo bench -p arbiter-coordinator --bench rerun`.
+//! 100 bots, one of which submits a new version: `cargo bench -p arbiter-coordinator --bench
+//! rerun`.
 //!
 //! Workers play nothing: a slot holds a lot as long as its matches would take, and reports it. The
 //! coordinator does its usual work: it opens the edition when it is due, dispatches lots, batches

@@ -1,4 +1,4 @@
-//! `arbiter tournament collusion`: what is shown.
+//! The output of `arbiter tournament collusion`.
 
 use arbiter_proto::v1::{CollusionPair, FindCollusionResponse};
 use serde_json::json;

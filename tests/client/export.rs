@@ -1,4 +1,5 @@
-//! `arbiter tournament export`: the same bytes for two runs of a tournament, all of it or nothing.
+//! `arbiter tournament export`: equal bytes for two runs of a tournament, and never a partial
+//! export.
 
 use std::collections::HashMap;
 use std::fs;

@@ -1,5 +1,5 @@
-//! The client commands against a coordinator that says what a test wants: what they print, what
-//! they write, and how they end. What a real coordinator says is tested with a real one.
+//! The client commands with a scripted coordinator: what they print and write, and their exit
+//! codes. Other tests use a real coordinator.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -23,7 +23,7 @@ use arbiter_proto::v1::{
 use serde_json::Value;
 use server::{Script, Server};
 
-/// A call of the program that goes to `server`.
+/// A client command for `server`.
 fn call(server: &str, arguments: &[&str]) -> Command {
     let mut command = support::arbiter();
     command.args(arguments).env("ARBITER_SERVER", server).env_remove("ARBITER_TOKEN");
@@ -34,7 +34,7 @@ fn run(server: &Server, arguments: &[&str]) -> Output {
     call(&server.url(), arguments).output().unwrap()
 }
 
-/// What a call prints that must succeed.
+/// The output of a command, which must succeed.
 fn succeed(server: &Server, arguments: &[&str]) -> String {
     let output = run(server, arguments);
     let stderr = String::from_utf8_lossy(&output.stderr);
@@ -42,13 +42,13 @@ fn succeed(server: &Server, arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// The JSON objects that a call prints.
+/// The JSON objects that a command prints.
 fn json(server: &Server, arguments: &[&str]) -> Vec<Value> {
     let printed = succeed(server, arguments);
     printed.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// Expects exit code `code` and a short message that says all of `says`.
+/// Expects exit code `code` and a short message that contains all of `says`.
 fn fails(output: &Output, code: i32, says: &[&str]) {
     let message = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(code), "{message}");

@@ -89,8 +89,7 @@ fn a_closed_pipe_is_no_error() {
     assert_eq!((output.status.code(), output.stderr.len()), (Some(0), 0));
 }
 
-/// One bot of the house, one that was withdrawn and whose newest version failed, one that was stood
-/// down.
+/// A house bot, a withdrawn bot whose newest version failed, and a suspended bot.
 fn three_bots() -> Vec<Bot> {
     let newest = |number| Version {
         number,

@@ -1,4 +1,4 @@
-//! `arbiter ranking`: the same leaderboard in three forms, in pages, and as it changes.
+//! `arbiter ranking`: a leaderboard in three formats, in pages, and with live changes.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::Stdio;

@@ -1,4 +1,4 @@
-//! How commands end when the coordinator refuses, is not there, or was called wrongly.
+//! How commands end if the coordinator refuses or is unreachable, or the arguments are invalid.
 
 use std::net::TcpListener;
 

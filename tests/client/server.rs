@@ -1,4 +1,4 @@
-//! A coordinator that says what a test wants it to say, over real connections.
+//! A scripted coordinator over real connections.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
@@ -17,54 +17,54 @@ use tokio_stream::{Stream, StreamExt as _};
 use tonic::transport::Server as Grpc;
 use tonic::{Code, Request, Response, Status, Streaming};
 
-/// What a coordinator says.
+/// The script of a coordinator's responses.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Script {
-    /// What every call is refused with.
+    /// The error of every call.
     pub(crate) refusal: Option<(Code, &'static str)>,
     pub(crate) tournament: Tournament,
     pub(crate) aside: Vec<QuarantinedMatch>,
     pub(crate) bots: Vec<Bot>,
     pub(crate) log: Vec<LogEntry>,
-    /// What a trial goes through, one step each time it is asked for.
+    /// The states of a trial, one for each request.
     pub(crate) trials: Vec<TrialStatus>,
     /// The whole leaderboard, without places.
     pub(crate) board: GetRankingResponse,
     pub(crate) places: Vec<Standing>,
-    /// How often matches are counted between one page and the next.
+    /// How often matches are counted between two pages.
     pub(crate) restless: usize,
     pub(crate) meetings: Vec<HeadToHead>,
     pub(crate) history: Vec<GetStandingResponse>,
     pub(crate) matches: Vec<MatchStatus>,
-    /// Records by the names of matches, not compressed yet.
+    /// Uncompressed records by the names of matches.
     pub(crate) records: HashMap<String, Vec<u8>>,
-    /// What a watched edition goes through.
+    /// The states of a watched edition.
     pub(crate) watched: Vec<Edition>,
     pub(crate) check: CheckEditionResponse,
     pub(crate) source: Option<EditionSource>,
     pub(crate) tokens: Vec<Token>,
     pub(crate) void: VoidMatchesResponse,
     pub(crate) collusion: FindCollusionResponse,
-    /// Why a bot takes no part any more.
+    /// Why a bot is suspended.
     pub(crate) stood_down: String,
     pub(crate) estimate: EditionEstimate,
     pub(crate) certificate: Certificate,
 }
 
-/// What a coordinator was told.
+/// The requests that a coordinator received.
 #[derive(Debug, Default)]
 pub(crate) struct Told {
     /// The names of all calls, in order.
     pub(crate) calls: Vec<String>,
-    /// What came with the last call to be let in by.
+    /// The credentials of the last call.
     pub(crate) authorization: Option<String>,
     /// The tournament file.
     pub(crate) file: String,
     /// Bundles by the bots' names, and whether they are house bots.
     pub(crate) bundles: BTreeMap<String, (Vec<u8>, bool)>,
-    /// The editions that were asked for by watchers.
+    /// The editions that watchers requested.
     pub(crate) watched: Vec<Option<i32>>,
-    /// What was to be void.
+    /// The request to declare matches void.
     pub(crate) void: Option<VoidMatchesRequest>,
 }
 
@@ -86,7 +86,7 @@ impl Server {
         Self::start_at("127.0.0.1:0".parse().unwrap(), script)
     }
 
-    /// Starts one where another one was.
+    /// Starts a coordinator at the address of another one.
     pub(crate) fn start_at(address: SocketAddr, script: Script) -> Self {
         let told = Arc::new(Mutex::new(Told::default()));
         let scripted = Scripted { script: Arc::new(Mutex::new(script)), told: told.clone() };
@@ -128,7 +128,7 @@ fn stream<T: Send + 'static>(things: Vec<T>) -> Response<Several<T>> {
 }
 
 impl Scripted {
-    /// Notes a call, and gives the script unless everything is refused.
+    /// Logs a call, and returns the script unless every call is refused.
     fn called<T>(&self, name: &str, request: &Request<T>) -> Result<Script, Status> {
         let mut told = self.told.lock().unwrap();
         told.calls.push(name.to_owned());

@@ -1,4 +1,4 @@
-//! `arbiter submit` and `arbiter tournament create`: what is sent.
+//! What `arbiter submit` and `arbiter tournament create` send.
 
 use std::fs;
 use std::path::Path;

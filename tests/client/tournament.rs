@@ -1,4 +1,4 @@
-//! `arbiter tournament …` but for `create` and `export`.
+//! `arbiter tournament …`, except `create` and `export`.
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::Stdio;
@@ -110,7 +110,7 @@ fn standings_are_verified() {
     );
 }
 
-/// Once it is over, what was planned is compared with what follows from the seed.
+/// After the tournament, its plan is compared with the plan that follows from the seed.
 #[test]
 fn plans_are_verified() {
     let check = |seed_differences: Vec<String>| {
@@ -188,7 +188,7 @@ fn a_beacon_is_shown_and_set() {
     assert!(told.contains("seed: chosen by the organiser; editions from 2 on are keyed"), "{told}");
 }
 
-/// Edition 2 with so many matches counted.
+/// Edition 2 with this many counted matches.
 fn edition(counted: i64, state: &str) -> Edition {
     let running = tournament().editions[0].clone();
     let over = state != "running";
@@ -262,7 +262,7 @@ fn the_schedule_of_a_tournament_is_described() {
     fails(&run(&open, &dry), 2, &["--dry-run"]);
 }
 
-/// What the coordinator counts is printed as what is counted here.
+/// Counts of the coordinator are printed in the same way as local ones.
 #[test]
 fn a_coordinator_certifies_and_estimates() {
     let pairs = [(0, 2), (1, 60)].map(|(times, pairs)| PairCount { times, pairs });
@@ -329,7 +329,7 @@ fn a_coordinator_certifies_and_estimates() {
     fails(&output, 1, &["not balanced", "matches: 9, not 10"]);
 }
 
-/// The certificate of a plan whose balance is not counted says so, and where the seed comes from.
+/// The certificate of a plan without counted balance says so, and names the origin of the seed.
 #[test]
 fn a_certificate_without_numbers_names_the_seed() {
     let with = |more: &[&'static str]| [&["tournament", "schedule", "finals"], more].concat();

@@ -1,4 +1,4 @@
-//! `arbiter tournament void`: what is asked for, and what is shown.
+//! The requests and the output of `arbiter tournament void`.
 
 use arbiter_proto::v1::{VoidMatchesRequest, VoidMatchesResponse, VoidStanding};
 use serde_json::json;

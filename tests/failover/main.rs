@@ -1,9 +1,8 @@
-//! Several coordinators of one database, and what operators do while a tournament is being played:
-//! the leader is killed or stopped, everything is restarted one after another, the database moves
-//! elsewhere. Each time the tournaments come to the same end as one that nothing happened to, byte
-//! for byte.
+//! Several coordinators of one database. While a tournament is played, the leader is killed or
+//! stopped, all services are restarted one after another, or the database moves to another server.
+//! The results equal those of an undisturbed tournament, byte for byte.
 //!
-//! What is played, and how it is looked at, is the golden tournament's.
+//! The tournaments and checks are those of the golden tournament.
 
 #![allow(dead_code, reason = "the golden tournament uses more of it")]
 #![expect(clippy::unwrap_used, reason = "a test that fails is what unwrap is for")]
@@ -35,19 +34,19 @@ use tournaments::{Size, TestTournament};
 
 /// Matches with results so far.
 const PLAYED: &str = "SELECT count(*) FROM results";
-/// Sessions that hold the lock of the leader.
+/// Sessions that hold the leader's lock.
 const LEADERS: &str = "
     SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted AND database =
         (SELECT oid FROM pg_database WHERE datname = current_database())";
 
-/// What is played, and how it ends if nothing happens.
+/// The tournaments, and their results without disturbance.
 struct Calm {
     contests: Vec<TestTournament>,
     ending: Ending,
     _folder: TempDir,
 }
 
-/// Plays undisturbed, once for all tests.
+/// Plays without disturbance, once for all tests.
 fn calm() -> &'static Calm {
     static CALM: OnceLock<Calm> = OnceLock::new();
     CALM.get_or_init(|| {
@@ -58,14 +57,14 @@ fn calm() -> &'static Calm {
     })
 }
 
-/// Opens a deployment with several coordinators, in a database that survives its end.
+/// Opens a deployment with several coordinators and a durable database.
 fn several(coordinators: usize, workers: usize, lease: &'static str) -> Deployment {
     let database = Database::start(Durability::Synced);
     let tokens = new_tokens(&database);
     Deployment::open_in(database, tokens, coordinators, workers, 2, lease)
 }
 
-/// Waits until so many more matches were played, while some are being played.
+/// Waits until this many more matches were played and others are in play.
 fn wait_for_matches(deployment: &mut Deployment, more: i64) {
     let due = deployment.checks.number(PLAYED) + more;
     wait_until("more is played", || {
@@ -76,7 +75,7 @@ fn wait_for_matches(deployment: &mut Deployment, more: i64) {
     });
 }
 
-/// Waits until one of the coordinators leads that `may`.
+/// Waits until a coordinator leads for which `may` is true.
 fn wait_for_leader(deployment: &Deployment, may: impl Fn(usize) -> bool) -> usize {
     let mut found = None;
     wait_until("a coordinator leads", || {
@@ -165,7 +164,7 @@ fn a_restored_backup_gives_the_same_results() {
     calm.ending.expect_same(&ending);
 }
 
-/// Runs one of the scripts that operators have.
+/// Runs one of the operators' scripts.
 #[expect(clippy::disallowed_methods, reason = "a script is started as operators do")]
 fn operate(script: &str, dump: &Path, database: &Database) {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/postgres").join(script);

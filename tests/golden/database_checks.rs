@@ -6,14 +6,14 @@ use tokio::runtime::Runtime;
 
 use crate::support::service::Database;
 
-/// A reader of a database, whether its server runs or not.
+/// A reader of a database, whose server may be down.
 pub(crate) struct DatabaseChecks {
     runtime: Runtime,
     options: PgConnectOptions,
 }
 
-/// What must not be there once all tournaments are over: what is wrong, and a statement that counts
-/// how often it is.
+/// Errors that must not occur when all tournaments are over: a description, and a statement that
+/// counts the error.
 const WRONG: [(&str, &str); 9] = [
     ("editions that are not complete", "SELECT count(*) FROM editions WHERE state <> 'complete'"),
     (
@@ -62,7 +62,7 @@ impl DatabaseChecks {
         Self { runtime: runtime.unwrap(), options: database.postgres.options("postgres") }
     }
 
-    /// The number that a statement gives; nothing if the server is away.
+    /// The number that a statement returns; `None` if the server is down.
     pub(crate) fn try_number(&self, statement: &'static str) -> Option<i64> {
         let asked = async {
             let mut connection = PgConnection::connect_with(&self.options).await?;
@@ -77,7 +77,7 @@ impl DatabaseChecks {
         self.try_number(statement).unwrap()
     }
 
-    /// The lines that a statement gives.
+    /// The rows that a statement returns.
     pub(crate) fn lines(&self, statement: &'static str) -> Vec<String> {
         self.runtime.block_on(async {
             let mut connection = PgConnection::connect_with(&self.options).await.unwrap();
@@ -92,7 +92,7 @@ impl DatabaseChecks {
         }
     }
 
-    /// What bots left in which matches.
+    /// The bot state after each match.
     pub(crate) fn files(&self) -> Vec<String> {
         self.lines(
             "SELECT format('%s of %s: seat %s left %s', f.number, t.name, seat, f.digest)

@@ -17,24 +17,24 @@ use crate::support::service::{Database, Service, done, free_address, wait_until}
 use crate::support::{arbiter, files};
 use crate::tournaments::TestTournament;
 
-/// A whole deployment. Committed data survives the end of Postgres.
+/// A complete deployment. Committed data survives the end of Postgres.
 pub(crate) struct Deployment {
     pub(crate) database: Database,
     pub(crate) checks: DatabaseChecks,
     pub(crate) workers: Vec<Service>,
     pub(crate) coordinators: Vec<Service>,
-    /// Where each of them is called.
+    /// The gRPC addresses of the coordinators.
     addresses: Vec<SocketAddr>,
-    /// Where each of them has its pages.
+    /// The HTTP addresses of the coordinators.
     pages: Vec<SocketAddr>,
     lease: &'static str,
-    /// Where records are kept, if not in the database.
+    /// The record store, if not the database.
     records: Option<PathBuf>,
     admin: String,
     /// The token of workers.
     pass: String,
     slots: usize,
-    /// The process ids that workers had.
+    /// The process ids of all workers so far.
     pub(crate) pids: Vec<i32>,
     directory: TempDir,
 }
@@ -45,8 +45,8 @@ pub(crate) fn new_tokens(database: &Database) -> [String; 2] {
 }
 
 impl Deployment {
-    /// Opens a deployment with so many workers of so many slots each, and leases that hold so long. Where
-    /// there are several workers, records are kept outside of the database.
+    /// Opens a deployment with this many workers, slots of each, and this lease time. With several
+    /// workers, records are stored outside of the database.
     pub(crate) fn open(workers: usize, slots: usize, lease: &'static str) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let records = (workers > 1).then(|| directory.path().join("records"));
@@ -55,8 +55,8 @@ impl Deployment {
         Self::fill(directory, database, tokens, records, 1, workers, slots, lease)
     }
 
-    /// The same with so many coordinators, and with a database in which something may be already:
-    /// these tokens of an administrator and of workers.
+    /// The same with this many coordinators, and with a database that may have data and these
+    /// tokens of an administrator and of workers.
     pub(crate) fn open_in(
         database: Database,
         tokens: [String; 2],
@@ -77,7 +77,7 @@ impl Deployment {
         )
     }
 
-    /// The tokens that let in its administrator and its workers.
+    /// The tokens of its administrator and its workers.
     pub(crate) fn tokens(&self) -> [String; 2] {
         [self.admin.clone(), self.pass.clone()]
     }
@@ -122,17 +122,17 @@ impl Deployment {
         deployment
     }
 
-    /// A place for files of a test.
+    /// A path for a file of a test.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.directory.path().join(name)
     }
 
-    /// Where a worker keeps its reports.
+    /// The spool of a worker.
     pub(crate) fn spool(&self, number: usize) -> PathBuf {
         self.path(&format!("spool-{number}"))
     }
 
-    /// Where a worker's programs put what they need for a while.
+    /// The temporary directory of a worker's programs.
     pub(crate) fn scratch(&self, number: usize) -> PathBuf {
         self.path(&format!("scratch-{number}"))
     }
@@ -152,7 +152,7 @@ impl Deployment {
         worker
     }
 
-    /// A coordinator that never gives a match up.
+    /// A coordinator that retries every match without limit.
     fn start_coordinator(&self, number: usize) -> Service {
         let mut command = self.database.coordinator(self.addresses[number]);
         command.args(["--lease", self.lease, "--faults", "1000"]);
@@ -164,14 +164,14 @@ impl Deployment {
         Service::start(&mut command, &self.path(&log))
     }
 
-    /// All coordinators, as a worker is told of them: each begins with another one.
+    /// The addresses of all coordinators for a worker: each worker starts with a different one.
     fn servers(&self, first: usize) -> String {
         let mut servers: Vec<_> = self.addresses.iter().map(|at| format!("http://{at}")).collect();
         servers.rotate_left(first % self.addresses.len());
         servers.join(",")
     }
 
-    /// A command of the administrator's.
+    /// A command of the administrator.
     pub(crate) fn command(&self, words: &str) -> Command {
         let mut command = arbiter();
         command.args(words.split(' ')).env("ARBITER_SERVER", self.servers(0));
@@ -179,12 +179,12 @@ impl Deployment {
         command
     }
 
-    /// What a command prints that must end well.
+    /// The output of a command, which must succeed.
     pub(crate) fn tell(&self, words: &str) -> String {
         done(&self.command(words).output().unwrap())
     }
 
-    /// Makes a tournament, with all its bots.
+    /// Creates a tournament with all its bots.
     pub(crate) fn create(&self, contest: &TestTournament) {
         let TestTournament { name, file, bots } = contest;
         done(&self.command("tournament create").arg(file).output().unwrap());
@@ -211,7 +211,7 @@ impl Deployment {
         self.workers[number] = self.start_worker(number);
     }
 
-    /// Stops a worker in order, and starts it again.
+    /// Stops a worker with a signal, and starts it again.
     pub(crate) fn replace_worker(&mut self, number: usize) {
         assert_eq!(self.workers[number].stop(), Some(0), "{}", self.workers[number].said());
         self.workers[number] = self.start_worker(number);
@@ -232,7 +232,7 @@ impl Deployment {
         self.coordinators[number] = self.start_coordinator(number);
     }
 
-    /// Stops a coordinator in order, starts it again, and waits until it serves.
+    /// Stops a coordinator with a signal, starts it again, and waits until it serves.
     pub(crate) fn replace_coordinator(&mut self, number: usize) {
         let coordinator = &mut self.coordinators[number];
         assert_eq!(coordinator.stop(), Some(0), "{}", coordinator.said());
@@ -246,7 +246,7 @@ impl Deployment {
         ask(self.pages[number], "/readyz").is_ok_and(|answer| answer.ends_with("\nleader\n"))
     }
 
-    /// Waits until it serves: clients that ask earlier are refused.
+    /// Waits until it serves: earlier connections are refused.
     pub(crate) fn expect_serving(&self) {
         let address = self.addresses[0];
         wait_until("the coordinator serves", || TcpStream::connect(address).is_ok());
@@ -265,7 +265,7 @@ impl Deployment {
         });
     }
 
-    /// Expects that everything runs that should.
+    /// Expects that all services run.
     pub(crate) fn expect_alive(&mut self) {
         for service in self.coordinators.iter_mut().chain(&mut self.workers) {
             if let Some(status) = service.ended() {
@@ -274,7 +274,7 @@ impl Deployment {
         }
     }
 
-    /// Asks all services to end, workers first; they must end well.
+    /// Stops all services with a signal, workers first. They must exit with code 0.
     pub(crate) fn close(&mut self) {
         for worker in &self.workers {
             worker.signal(Signal::TERM);
@@ -295,7 +295,7 @@ impl Deployment {
     }
 }
 
-/// What a page answers.
+/// The response of a page.
 fn ask(pages: SocketAddr, path: &str) -> std::io::Result<String> {
     const PATIENCE: Duration = Duration::from_secs(1);
     let mut stream = TcpStream::connect_timeout(&pages, PATIENCE)?;

@@ -51,12 +51,12 @@ impl Kills {
         }
     }
 
-    /// Waits for the moment of the next blow, and gives how many matches have results.
+    /// Waits for the moment of the next kill, and returns the number of matches with results.
     fn wait(&mut self, deployment: &mut Deployment) -> i64 {
         let results =
             |deployment: &Deployment| deployment.checks.number("SELECT count(*) FROM results");
-        // Blows are spread over what is left, some earlier and some later, but none at the very end:
-        // all might be over before it is seen that the moment has come.
+        // Blows are spread over what is left, some earlier and some later, but none at the very
+        // end: all might be over before it is seen that the moment has come.
         let planned = deployment.checks.number("SELECT sum(matches)::bigint FROM editions");
         let begin = results(deployment);
         let rest = usize::try_from(planned - begin).unwrap();

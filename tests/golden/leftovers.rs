@@ -7,13 +7,12 @@ use crate::deployment::Deployment;
 use crate::support::files;
 use crate::support::service::wait_until;
 
-/// Orphans become children of ours, so that none can hide.
+/// Orphans become children of this process, so that all are found.
 pub(crate) fn adopt() {
     rustix::process::set_child_subreaper(Some(rustix::process::getpid())).unwrap();
 }
 
-/// Expects that nothing that was started is still there. What is dead and was not asked for counts
-/// as gone.
+/// Expects that no started process is alive. Zombies count as gone.
 pub(crate) fn expect_no_processes() {
     wait_until("the last child is gone", || children().is_empty());
 }
@@ -35,8 +34,8 @@ fn children() -> Vec<String> {
     children.collect()
 }
 
-/// Expects that nothing of a deployment's workers is left on this machine, now that all of them have
-/// ended: no report that was not acknowledged, no file, no control group.
+/// Expects that nothing of a deployment's workers is left on this machine, now that all of them
+/// have ended: no report that was not acknowledged, no file, no control group.
 pub(crate) fn expect_no_traces(deployment: &Deployment) {
     for number in 0..deployment.workers.len() {
         expect_none(&files(&deployment.spool(number).join("reports")));

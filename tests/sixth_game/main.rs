@@ -1,7 +1,7 @@
-//! A sixth game, defined in one file ([`nim`]), in a program that is `arbiter` with this game more:
-//! matches, records, replays, trials, schedules, tournaments and leaderboards, as a user sees them.
+//! A sixth game, defined in one file ([`nim`]) and added to `arbiter`: matches, records, replays,
+//! trials, schedules, tournaments and leaderboards, as a user sees them.
 //!
-//! This program is the test and, where its environment says so, the program under test.
+//! This program is the test and, if its environment says so, the program under test.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -21,7 +21,7 @@ use support::service::done;
 use support::up::Up;
 use support::{Bots, arbiter, files, json, run, succeed};
 
-/// Set where this is the program under test.
+/// The variable that is set for the program under test.
 const PROGRAM: &str = "ARBITER_WITH_NIM";
 
 fn main() -> ExitCode {
@@ -40,7 +40,7 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// A bot that always takes so many sticks.
+/// A bot that always takes this many sticks.
 fn bot(bots: &Bots, name: &str, sticks: u32) -> String {
     let script = format!(
         "#!/bin/sh\nwhile read -r word left; do\n  [ \"$word\" = heap ] || exit 0\n  \
@@ -71,7 +71,7 @@ fn descriptor() {
     assert!(sole.contains("a match of nim takes 2 bots, not 1"), "{sole}");
 }
 
-/// Matches on this machine: played, recorded, verified, drawn, tried.
+/// Local matches are played, recorded, verified and replayed, and the playground works.
 fn local_matches(games: &Games) {
     let bots = Bots::new();
     let one = bot(&bots, "one", 1);
@@ -107,7 +107,7 @@ fn local_matches(games: &Games) {
     assert!(String::from_utf8(failed.stdout).unwrap().contains("is not 1, 2 or 3"));
 }
 
-/// A bot is talked to in the words of the protocol.
+/// A person sends lines of the protocol to a bot.
 fn playground() {
     let bots = Bots::new();
     let three = bot(&bots, "three", 3);
@@ -121,7 +121,7 @@ fn playground() {
     assert!(said.lines().count() >= 2, "{said}");
 }
 
-/// Who would meet whom.
+/// The schedule of pairs.
 fn schedule() {
     let words = "tournament schedule --dry-run --kind round_robin --bots 5 --sides both";
     let planned = json(&words.split(' ').collect::<Vec<_>>());

@@ -1,6 +1,6 @@
 //! Nim: a heap of sticks, of which two players take one to three in turn. The last stick wins.
 //!
-//! Everything that Arbiter has to know of a game is in this file.
+//! This file has everything that Arbiter needs to know about a game.
 
 use std::ops::RangeInclusive;
 
@@ -92,7 +92,7 @@ struct Match {
     /// How many sticks each seat has.
     taken: [u32; 2],
     lost: Option<(Seat, Option<Forfeit>)>,
-    /// How many seats have been told the end.
+    /// The number of seats that know the end.
     told: usize,
 }
 

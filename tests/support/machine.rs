@@ -1,9 +1,9 @@
-//! What programs leave on the machine: processes and control groups.
+//! Processes and control groups that programs may leave on the machine.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// All processes below one.
+/// All descendants of a process.
 pub(crate) fn descendants(parent: i32) -> Vec<i32> {
     let all = fs::read_dir("/proc").unwrap().filter_map(|entry| {
         let number: i32 = entry.unwrap().file_name().to_str()?.parse().ok()?;

@@ -1,4 +1,4 @@
-//! Runs the program as its users do.
+//! Runs the program as users do.
 
 #![allow(dead_code, reason = "each test file uses its own part of this module")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -18,7 +18,7 @@ use std::sync::OnceLock;
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// A program that is tested in the place of `arbiter`: its file, and the variable that tells it so.
+/// A program that is tested instead of `arbiter`: its path, and the variable that tells it so.
 pub(crate) static PROGRAM: OnceLock<(PathBuf, &str)> = OnceLock::new();
 
 /// The program under test.
@@ -40,7 +40,7 @@ pub(crate) fn run(arguments: &[&str]) -> Output {
     arbiter().args(arguments).output().unwrap()
 }
 
-/// Runs the program, which must succeed, and gives what it printed.
+/// Runs the program, which must succeed, and returns its output.
 pub(crate) fn succeed(arguments: &[&str]) -> String {
     let output = run(arguments);
     let stderr = String::from_utf8_lossy(&output.stderr);
@@ -54,7 +54,7 @@ pub(crate) fn json(arguments: &[&str]) -> Vec<Value> {
     printed.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// A directory of the test's own with bots made for it.
+/// A temporary directory with the bots of a test.
 pub(crate) struct Bots(TempDir);
 
 impl Bots {
@@ -66,7 +66,8 @@ impl Bots {
         self.0.path()
     }
 
-    /// A bot that misbehaves by `mode` at its move number `at`, with more lines in its manifest.
+    /// A bot that misbehaves as `mode` says at its move number `at`, with more lines in its
+    /// manifest.
     pub(crate) fn rascal(&self, name: &str, mode: &str, at: u32, manifest: &str) -> String {
         let directory = self.path().join(name);
         fs::create_dir(&directory).unwrap();

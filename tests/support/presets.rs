@@ -1,10 +1,10 @@
-//! The tournaments of `arbiter demo --quick`, with so much time for the bots that no machine is too
-//! slow for them, and shorter matches.
+//! The tournaments of `arbiter demo --quick` with shorter matches, and with enough time for the
+//! bots on slow machines.
 
 use std::fs;
 use std::path::Path;
 
-/// The games, with parameters that give bots time.
+/// The games, with parameters that give the bots enough time.
 pub(crate) const TIME: [(&str, &str); 5] = [
     ("wojna", "deals = 1\nclock = \"36000000/1000/36000000/100\""),
     ("bitwa", "bank = \"10h\""),

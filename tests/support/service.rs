@@ -1,4 +1,4 @@
-//! Programs that run beside a test: started, asked to end, killed, started again.
+//! Programs that run beside a test: started, stopped, killed, started again.
 
 use std::fs::{self, OpenOptions};
 use std::net::{SocketAddr, TcpListener};
@@ -14,7 +14,7 @@ use tempfile::TempDir;
 
 use super::arbiter;
 
-/// How long anything may take that should happen soon, however busy the machine is.
+/// The time limit of all waits, even on a busy machine.
 pub(crate) const SOON: Duration = Duration::from_secs(180);
 /// The interval between two checks of a condition.
 const LOOK: Duration = Duration::from_millis(20);
@@ -45,7 +45,7 @@ pub(crate) fn free_address() -> SocketAddr {
     candidates.into_iter().find(|address| TcpListener::bind(address).is_ok()).unwrap()
 }
 
-/// A running program. Dropped, it is killed.
+/// A running program. Dropping it kills it.
 pub(crate) struct Service {
     child: Child,
     log: PathBuf,
@@ -53,7 +53,7 @@ pub(crate) struct Service {
 }
 
 impl Service {
-    /// Starts a program. What it says goes behind what is in `log` already.
+    /// Starts a program. Its output is appended to `log`.
     pub(crate) fn start(command: &mut Command, log: &Path) -> Self {
         let file = OpenOptions::new().create(true).append(true).open(log).unwrap();
         command.stdin(Stdio::null()).stdout(file.try_clone().unwrap()).stderr(file);
@@ -64,7 +64,7 @@ impl Service {
         i32::try_from(self.child.id()).unwrap()
     }
 
-    /// How it ended, if it has.
+    /// Its exit status, if it has ended.
     pub(crate) fn ended(&mut self) -> Option<ExitStatus> {
         if self.status.is_none() {
             self.status = self.child.try_wait().unwrap();
@@ -78,7 +78,7 @@ impl Service {
         }
     }
 
-    /// Kills it without a warning.
+    /// Kills it with SIGKILL.
     pub(crate) fn kill(&mut self) {
         if self.status.is_none() {
             self.child.kill().unwrap();
@@ -86,7 +86,7 @@ impl Service {
         }
     }
 
-    /// Waits for its end, and gives its exit code; nothing if a signal ended it.
+    /// Waits for its end, and returns its exit code; `None` if a signal ended it.
     pub(crate) fn wait(&mut self) -> Option<i32> {
         let deadline = Instant::now() + SOON;
         loop {
@@ -98,14 +98,14 @@ impl Service {
         }
     }
 
-    /// Asks it to end as the system does, and gives its exit code.
+    /// Stops it with SIGTERM, and returns its exit code.
     pub(crate) fn stop(&mut self) -> Option<i32> {
         self.signal(Signal::TERM);
         self.wait()
     }
 
-    /// Asks it to end and waits, and does not mind if it does not: for a test that is over, well or
-    /// not.
+    /// Stops it with SIGTERM and waits, but ignores failures: for the end of a passed or failed
+    /// test.
     pub(crate) fn leave(&mut self) {
         let deadline = Instant::now() + SOON;
         let ask = || Pid::from_raw(self.pid()).map(|pid| kill_process(pid, Signal::TERM));
@@ -121,7 +121,7 @@ impl Service {
         String::from_utf8_lossy(&fs::read(&self.log).unwrap()).into_owned()
     }
 
-    /// Waits until it says something, which it must not end before.
+    /// Waits until its log contains a text. It must not end before.
     pub(crate) fn hear(&mut self, words: &str) {
         let deadline = Instant::now() + SOON;
         while !self.said().contains(words) {
@@ -155,7 +155,7 @@ impl Database {
         self.postgres.url("postgres")
     }
 
-    /// Makes a token in it.
+    /// Creates a token in it.
     pub(crate) fn token(&self, role: &str) -> String {
         let url = self.url();
         let mut command = arbiter();
@@ -164,7 +164,7 @@ impl Database {
         made.trim().to_owned()
     }
 
-    /// A coordinator of it.
+    /// A coordinator of this database.
     pub(crate) fn coordinator(&self, grpc: SocketAddr) -> Command {
         let mut command = arbiter();
         command.args(["coordinator", "--database-url", &self.url(), "--grpc", &grpc.to_string()]);
@@ -172,7 +172,7 @@ impl Database {
     }
 }
 
-/// What a command printed, which must have ended well.
+/// The output of a command, which must have succeeded.
 pub(crate) fn done(output: &Output) -> String {
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(0), "{stderr}");

@@ -1,4 +1,4 @@
-//! Everything on one machine: a running `arbiter up`, and what an administrator tells it.
+//! A running `arbiter up`, and the administrator's commands for it.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -12,34 +12,33 @@ use tempfile::TempDir;
 use super::service::{Service, done, free_address, wait_until};
 use super::{Bots, arbiter};
 
-/// A running `arbiter up`. Dropped, it is asked to end, and so ends its database and its bots as
-/// well.
+/// A running `arbiter up`. Dropping it stops it, its database and its bots.
 pub(crate) struct Up {
     running: Service,
-    /// Where workers and clients call.
+    /// The gRPC address.
     pub(crate) grpc: SocketAddr,
-    /// Where its pages are.
+    /// The HTTP address.
     pub(crate) http: SocketAddr,
-    /// What plays in it.
+    /// The bots that play in it.
     pub(crate) bots: Bots,
     pub(crate) directory: TempDir,
 }
 
 impl Up {
-    /// Starts it with so many slots, without a sandbox for its bots.
+    /// Starts it with this many slots, without a sandbox for its bots.
     pub(crate) fn start(slots: u32) -> Self {
         Self::run(arbiter(), slots, "off")
     }
 
-    /// Starts it with one slot, without a sandbox for its bots, and with this in its environment.
+    /// Starts it with one slot, without a sandbox for its bots, and with this environment variable.
     pub(crate) fn start_with(name: &str, value: &str) -> Self {
         let mut command = arbiter();
         command.env(name, value);
         Self::run(command, 1, "off")
     }
 
-    /// Starts it with one slot, with this sandbox and this directory for temporary files. What it
-    /// frees goes back to the system at once, so that its memory shows what it keeps.
+    /// Starts it with one slot, this sandbox and this directory for temporary files. Freed memory
+    /// is returned to the system at once, so that its memory use can be measured.
     pub(crate) fn start_in(sandbox: &str, temporary: &Path) -> Self {
         let mut command = arbiter();
         command.env("TMPDIR", temporary).env("MALLOC_ARENA_MAX", "1");
@@ -47,7 +46,7 @@ impl Up {
         Self::run(command, 1, sandbox)
     }
 
-    /// Starts it with one slot, without a sandbox for its bots, and with at most so many open files.
+    /// Starts it with one slot, without a sandbox for its bots, and with this limit of open files.
     pub(crate) fn start_with_files(files: u32) -> Self {
         let program = arbiter();
         let mut command = Command::new("sh");
@@ -77,12 +76,12 @@ impl Up {
         fs::read_to_string(file).unwrap().trim().to_owned()
     }
 
-    /// A new token for a role, and what else is said of it: `player --name ada`.
+    /// A new token for a role, with more options: `player --name ada`.
     pub(crate) fn token(&self, whose: &str) -> String {
         self.tell(&format!("token create --role {whose}")).trim().to_owned()
     }
 
-    /// A command of the administrator's.
+    /// A command of the administrator.
     pub(crate) fn command(&self, words: &str) -> Command {
         let mut command = arbiter();
         command.args(words.split(' ')).env("ARBITER_SERVER", format!("http://{}", self.grpc));
@@ -90,25 +89,25 @@ impl Up {
         command
     }
 
-    /// Gives a command, which must succeed, and tells what it prints.
+    /// Runs a command of the administrator, which must succeed, and returns its output.
     pub(crate) fn tell(&self, words: &str) -> String {
         done(&self.command(words).output().unwrap())
     }
 
-    /// What a command prints as JSON, line by line.
+    /// The JSON lines that a command prints.
     pub(crate) fn json(&self, words: &str) -> Vec<Value> {
         let printed = self.tell(&format!("{words} --json"));
         printed.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
-    /// Makes a tournament of this file.
+    /// Creates a tournament with this file.
     pub(crate) fn create(&self, file: &str) {
         let path = self.bots.file("tournament.toml", file);
         done(&self.command("tournament create").arg(path).output().unwrap());
     }
 
-    /// Makes `cup`, a small tournament of gomoku, with more lines at the head of its file. `ada` and
-    /// `bob` play, `eve` ends in the middle of each match.
+    /// Creates `cup`, a small tournament of gomoku, with more lines at the start of its file. `ada`
+    /// and `bob` play, `eve` exits in the middle of each match.
     pub(crate) fn create_cup(&self, more: &str) {
         let house = [
             self.bots.rascal("ada", "honest", 0, "stderr = true\n"),
@@ -141,7 +140,7 @@ impl Up {
         self.wait_for(tournament, before + 1);
     }
 
-    /// The process of its worker, the last one that was started.
+    /// The process id of its newest worker.
     pub(crate) fn worker(&self) -> Pid {
         let said = self.running.said();
         let lines = said.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
@@ -150,12 +149,12 @@ impl Up {
         Pid::from_raw(last.try_into().unwrap()).unwrap()
     }
 
-    /// The process of its coordinator, which is its own.
+    /// The process id of its coordinator, which is that of `up`.
     pub(crate) fn coordinator(&self) -> Pid {
         Pid::from_raw(self.running.pid()).unwrap()
     }
 
-    /// Everything that it and its worker have logged.
+    /// The log of `up` and its worker.
     pub(crate) fn log(&self) -> String {
         self.running.said()
     }
@@ -165,7 +164,7 @@ impl Up {
         self.running.kill();
     }
 
-    /// Ends it, well.
+    /// Stops it, and expects exit code 0.
     pub(crate) fn close(mut self) {
         assert_eq!(self.running.stop(), Some(0), "{}", self.running.said());
     }
