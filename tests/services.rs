@@ -111,7 +111,7 @@ fn a_coordinator_explains_errors_of_its_database() {
         command.args(["coordinator", "--database-url", url, "--grpc", &grpc.to_string()]);
         command
     };
-    ends(&mut at("nonsense"), 2, &["database's address", "postgres://USER@HOST/NAME"]);
+    ends(&mut at("nonsense"), 2, &["invalid database URL", "postgres://USER@HOST/NAME"]);
     let nowhere = "postgres://ada:secret@localhost/x?host=/nowhere";
     ends(&mut at(nowhere), 3, &["cannot reach the database x at /nowhere", "is it running"]);
     let silent = at(nowhere).output().unwrap();
@@ -342,7 +342,7 @@ fn mistakes_of_organisers_are_explained_and_change_nothing() {
     create("game = \"gomoku\"\n", 2, &["name", "missing"]);
     let missing = bots.path().join("missing");
     create(&gomoku("cup", &[&one, missing.to_str().unwrap()]), 2, &["missing", "No such file"]);
-    create(&gomoku("cup", &[&one, &two, &one]), 2, &["two bots called one", "another name"]);
+    create(&gomoku("cup", &[&one, &two, &one]), 2, &["two bots named one", "another name"]);
     let broken = bots.rascal("broken", "honest", 0, "protcol = \"stdio\"\n");
     create(&gomoku("cup", &[&one, &broken]), 2, &["bot.toml", "protcol"]);
     let mut absent = site.command(&site.admin, "tournament create /nowhere.toml");

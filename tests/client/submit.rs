@@ -181,7 +181,7 @@ fn a_tournament_is_not_created_without_its_house_bots() {
     };
     refuses(&file(&bots, &["good", "broken"]), &["broken", "cannot build"]);
     refuses(&file(&bots, &["good", "nobody"]), &["nobody", "No such file"]);
-    refuses(&file(&bots, &["good", "./good"]), &["two bots called good"]);
+    refuses(&file(&bots, &["good", "./good"]), &["two bots named good"]);
     refuses(&bots.file("bad.toml", "name = \"x\"\ngame = \"chess\"\n"), &["bad.toml", "chess"]);
     refuses(&bots.file("bad.toml", "name = \"x\"\ngame = \n"), &["bad.toml", "line 2"]);
     refuses(&bots.file("bad.toml", "game = \"gomoku\"\n"), &["bad.toml", "name"]);

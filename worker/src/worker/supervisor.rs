@@ -240,7 +240,7 @@ impl Supervisor {
             ConnectionEvent::Lost(cause, wait) => {
                 let wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
                 self.metrics.set_connected(false);
-                warn!(server = self.server, cause, wait_ms, "no coordinator; trying again");
+                warn!(server = self.server, cause, wait_ms, "no coordinator; retrying");
             }
             ConnectionEvent::Refused(cause) => {
                 error!(server = self.server, cause, "the coordinator refuses this worker");
