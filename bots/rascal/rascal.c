@@ -2,25 +2,25 @@
  *
  *   rascal MODE [AT]
  *
- * It plays legally (any game of standing pipes, as badly as can be) until it is asked for its
- * move number AT, counted from 0; then it does what MODE says. Run with more arguments it is an
+ * It plays legal but bad moves in every game of the stdio protocol until the referee asks for
+ * its move number AT, counted from 0. Then it does what MODE says. With more arguments it is an
  * executed bot (blackjack) and misbehaves at once.
  *
- *   honest        never misbehaves            silent        reads on, never answers
- *   deaf          stops reading and answering exit            exits with code 3
+ *   honest        never misbehaves            silent        keeps reading, never replies
+ *   deaf          stops reading, replying     exit            exits with code 3
  *   segv abort    dies by a signal            kill            kills itself by SIGKILL
- *   close-stdout  closes its output, lives    close-stdin     closes its input after the answer
- *   early         answers the next question   twice           answers twice, in one go
- *                 before it is asked
- *   late-twice    the second answer comes     crlf            ends lines with CR LF
+ *   close-stdout  closes its output, lives    close-stdin     closes its input after the reply
+ *   early         replies to the next request twice           replies twice, in one write
+ *                 before it arrives
+ *   late-twice    the second reply comes      crlf            ends lines with CR LF
  *                 a moment after the first
- *   nul           a NUL in the answer         utf8            bytes that are not UTF-8
+ *   nul           a NUL in the reply          utf8            bytes that are not UTF-8
  *   empty         an empty line               garbage         words that are no move
- *   dribble       one byte a second           unterminated    an answer without its end
- *   flood-line    70 000 bytes without an end flood-lines     answers of 60 000 bytes, for ever
+ *   dribble       one byte a second           unterminated    a reply without its end
+ *   flood-line    70 000 bytes without an end flood-lines     replies of 60 000 bytes, for ever
  *   stderr        a megabyte of standard error, then plays on
  *   orphan        leaves a child behind that holds the pipes open, and exits
- *   spin          burns processor time        slow            answers after 300 ms
+ *   spin          burns processor time        slow            replies after 300 ms
  */
 #define _POSIX_C_SOURCE 200809L
 #include <signal.h>
@@ -34,7 +34,7 @@ enum { LINE = 1 << 16, MEGABYTE = 1 << 20, SIDE = 15 };
 
 static const char *mode;
 static int moves_left;
-/* How an answer ends: with an empty line after a GTP command, with its line elsewhere. */
+/* How a reply ends: with an empty line after a GTP command, with its line elsewhere. */
 static const char *end = "\n";
 
 static void nap(long milliseconds)
@@ -75,7 +75,7 @@ static _Noreturn void hang(void)
         pause();
 }
 
-/* Ways not to answer at all. */
+/* Modes without any reply. */
 static void refuse(void)
 {
     if (is("exit"))
@@ -106,7 +106,7 @@ static void refuse(void)
     }
 }
 
-/* Ways to answer wrongly; returns whether the right answer is still due. */
+/* Modes with a wrong reply. Returns whether the right reply is still due. */
 static int distort(const char *answer)
 {
     char text[LINE];
@@ -139,7 +139,7 @@ static int distort(const char *answer)
     return 0;
 }
 
-/* What comes on top of the right answer. */
+/* Modes that do something beside the right reply. */
 static void add(const char *text)
 {
     if (is("early"))
@@ -170,7 +170,7 @@ static void answer(const char *text, int is_move)
         add(text);
 }
 
-/* The first square of the board that no stone stands on. */
+/* The first square of the board without a stone. */
 static void gomoku_move(const char *board)
 {
     char square[32], stone[40];

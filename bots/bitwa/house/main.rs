@@ -1,28 +1,28 @@
-//! House, the strongest of the example bots for bitwa: it plays orders out before it gives one.
+//! House, the strongest of the example bots for bitwa: it plays out orders before it gives one.
 //!
 //! It tries the orders to march on each square in and around the division, with and without a
-//! preference for attacks, in two heats. In the first an order is carried out on a copy of the
-//! battle, and then every division, friend and foe, marches once on the enemy nearest to it. The
-//! orders after which the board looks best come to the second heat, in which each division chooses
-//! the best of a handful of orders instead. So house sees who strikes first when lines meet, and
-//! lets the enemy come where that is better.
+//! preference for attacks, in two rounds. In the first round it carries out an order on a copy of
+//! the battle, and then every division of both sides marches once on the enemy nearest to it. The
+//! orders with the best results come to the second round, in which each division chooses the best
+//! of a handful of orders instead. So house sees which side attacks first when lines meet, and lets
+//! the enemy come where that is better.
 //!
-//! A board looks good if it has many units of ours and few of the enemy's, above all strong ones,
-//! and if ours are near the enemy. No clock is read: the work for a game is limited in unit moves.
+//! A board is good if we have many units and the enemy has few, above all strong ones, and if our
+//! units are near the enemy. House reads no clock: it limits its work for a game in unit moves.
 
 use std::cmp::Reverse;
 use std::io::{self, BufRead, Write};
 
-/// What a square holds, unless it is the index of a unit.
+/// A blocked square; other values of a square are [`FREE`] or the index of a unit.
 const WALL: u16 = u16::MAX;
-/// As [`WALL`]: a square to stand on.
-const NOBODY: u16 = u16::MAX - 1;
-/// Farther than any walk, in steps.
+/// A free square without a unit.
+const FREE: u16 = u16::MAX - 1;
+/// A distance longer than any walk, in steps.
 const FAR: i64 = 10_000;
 
 /// How far beyond its division a target may lie, in squares.
 const REACH: usize = 4;
-/// How many orders come to the second heat at most.
+/// The maximum number of orders in the second round.
 const SHORT_LIST: usize = 30;
 /// How many of the nearest enemies a reply may march on.
 const NEAREST: usize = 6;
@@ -34,9 +34,9 @@ const GAME_BUDGET: usize = 40_000_000;
 /// How many unit moves may be tried for one order.
 const ORDER_BUDGET: usize = 150_000;
 
-/// The worth of a unit of boundless strength.
+/// The value of a unit of infinite strength.
 const UNIT: i64 = 4000;
-/// The worth of being a step nearer to the enemy.
+/// The value of being a step nearer to the enemy.
 const STEP: i64 = 10;
 
 /// A unit; removed if its strength is 0. Coordinates count from 1: the board has a wall around it.
@@ -115,7 +115,7 @@ impl Order {
         })
     }
 
-    /// The six numbers of an answer.
+    /// The six numbers of a reply.
     fn words(self) -> String {
         let attack = u8::from(self.attack);
         let px_first = u8::from(self.px_first);
@@ -134,7 +134,7 @@ fn is_enemy(one: u8, other: u8) -> bool {
 struct Battle {
     width: usize,
     units: Vec<Unit>,
-    /// [`WALL`], [`NOBODY`] or the index of a unit, row by row.
+    /// [`WALL`], [`FREE`] or the index of a unit, row by row.
     holds: Vec<u16>,
 }
 
@@ -151,7 +151,7 @@ impl Battle {
             for (x, square) in line.bytes().enumerate() {
                 battle.holds.push(match square {
                     b'#' => WALL,
-                    b'.' => NOBODY,
+                    b'.' => FREE,
                     _ => u16::try_from(battle.units.len()).ok()?,
                 });
                 if square.is_ascii_alphabetic() {
@@ -170,7 +170,7 @@ impl Battle {
         (self.width - 2, self.holds.len() / self.width - 2)
     }
 
-    /// Becomes a copy of another battle on the same board, without new memory.
+    /// Copies another battle on the same board into this one, without allocation.
     fn copy(&mut self, other: &Self) {
         self.width = other.width;
         self.units.clone_from(&other.units);
@@ -187,7 +187,7 @@ impl Battle {
         self.units.iter().filter(move |u| u.strength > 0 && is_enemy(u.division, division))
     }
 
-    /// Carries out an order; `movers` is room for its work.
+    /// Carries out an order; `movers` is a reusable buffer.
     fn play(&mut self, division: u8, order: Order, movers: &mut Vec<(usize, usize)>) {
         movers.clear();
         for (index, unit) in self.units.iter().enumerate() {
@@ -217,7 +217,7 @@ impl Battle {
         }
         let from = y * self.width + x;
         self.holds[to] = self.holds[from];
-        self.holds[from] = NOBODY;
+        self.holds[from] = FREE;
         (self.units[index].x, self.units[index].y) = (to_x, to_y);
     }
 
@@ -230,7 +230,7 @@ impl Battle {
                 let held = self.holds[y * self.width + x];
                 let other = self.units.get(usize::from(held)).map(|other| other.division);
                 let enemy = other.is_some_and(|other| is_enemy(other, unit.division));
-                if held == NOBODY || enemy {
+                if held == FREE || enemy {
                     let key = (order.attack && !enemy, order.distance(x, y));
                     if key < least {
                         (least, choice) = (key, (x, y));
@@ -286,7 +286,7 @@ impl Battle {
     }
 }
 
-/// The bot: the battle, and room for trying things out.
+/// The bot: the battle, and buffers for trial battles.
 #[derive(Default)]
 struct House {
     battle: Battle,
@@ -306,7 +306,7 @@ struct House {
 enum Followers {
     /// They march on the nearest enemy.
     Rush,
-    /// They choose what looks best to them.
+    /// They choose the order that looks best to them.
     Choose,
 }
 
@@ -416,7 +416,7 @@ impl House {
     }
 }
 
-/// The answer to one command, without its sign.
+/// The reply to one command, without its `=` or `?`.
 fn answer(house: &mut House, words: &[&str]) -> Option<String> {
     match words {
         ["set_game", rest @ ..] => house.set_game(rest).map(|()| String::new()),

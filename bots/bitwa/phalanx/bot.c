@@ -1,4 +1,4 @@
-/* Phalanx, a bot for bitwa: tries an order out before it gives it, and keeps its lines closed.
+/* Phalanx, a bot for bitwa: tries out each order before it gives one, and keeps its lines closed.
  *
  * For each square in and around its division it carries out, on a copy of the battle, the order to
  * march there and attack, and takes the order after which the board looks best: first units and
@@ -16,10 +16,10 @@ enum {
     SIDE = 100,                 /* the largest board, in squares a side */
     SQUARES = SIDE * SIDE,
     LINE = 2 * SQUARES,         /* the longest command, in characters */
-    WALL = -2, NOBODY = -1,     /* what a square may hold besides the index of a unit */
+    WALL = -2, FREE = -1,       /* what a square may hold besides the index of a unit */
     FAR = SQUARES,              /* farther than any walk */
     REACH = 4,                  /* how far beyond its division a target may lie */
-    UNIT_VALUE = 4000,          /* of a unit of boundless strength */
+    UNIT_VALUE = 4000,          /* of a unit of infinite strength */
     STEP_VALUE = 10,            /* of being one step nearer to the enemy */
     ORDER_VALUE = 4             /* of being one step nearer to the middle of the division */
 };
@@ -29,7 +29,7 @@ typedef struct { int x, y, strength; char division; } Unit;
 typedef struct {
     int units;
     Unit unit[SQUARES];         /* those with strength 0 are removed */
-    int holds[SQUARES];         /* WALL, NOBODY or the index of a unit */
+    int holds[SQUARES];         /* WALL, FREE or the index of a unit */
 } Battle;
 
 typedef struct { int attack, x, y, dx, dy, px_first; } Order;
@@ -57,7 +57,7 @@ static long long distance(const Order *order, int x, int y)
     return ((a * a + b * b) * BASE + first) * BASE + second;
 }
 
-/* Where a unit goes or strikes: the rules' choice among nine squares. */
+/* Where a unit moves or attacks: the choice of the rules among nine squares. */
 static int choose(const Battle *b, const Unit *unit, const Order *order)
 {
     int best = square(unit->x, unit->y), best_is_enemy = 0;
@@ -91,7 +91,7 @@ static void move(Battle *b, int index, const Order *order)
         return;
     if (b->holds[to] >= 0 && --b->unit[b->holds[to]].strength > 0)
         return;
-    b->holds[from] = NOBODY;
+    b->holds[from] = FREE;
     b->holds[to] = index;
     unit->x = to % columns;
     unit->y = to / columns;
@@ -220,7 +220,7 @@ static Order decide(char division)
     return best;
 }
 
-/* Reads the arguments of set_game; whether they make sense. */
+/* Reads the arguments of set_game. Returns whether they are valid. */
 static int set_game(void)
 {
     const char *word[4];
@@ -238,7 +238,7 @@ static int set_game(void)
         if (!row || strlen(row) != (size_t)columns)
             return 0;
         for (int x = 0; x < columns; x++) {
-            battle.holds[square(x, y)] = row[x] == '#' ? WALL : NOBODY;
+            battle.holds[square(x, y)] = row[x] == '#' ? WALL : FREE;
             if (!isalpha((unsigned char)row[x]))
                 continue;
             battle.holds[square(x, y)] = battle.units;
@@ -248,7 +248,7 @@ static int set_game(void)
     return 1;
 }
 
-/* Answers one command, which strtok has begun to split. */
+/* Replies to one command, which strtok has begun to split. */
 static void answer(const char *command)
 {
     if (strcmp(command, "set_game") == 0) {

@@ -1,7 +1,7 @@
 """Rush, a bot for bitwa: every division marches on the enemy unit nearest to it, and attacks
 whatever it meets on the way.
 
-It walks in straight lines and knows nothing of walls, of danger or of its other divisions. Most of
+It walks in straight lines and ignores walls, danger and its other divisions. Most of
 this file keeps the board up to date: the referee tells orders, not what becomes of them.
 """
 
@@ -9,7 +9,7 @@ import sys
 
 
 class Battle:
-    """The board: which squares can be stood on, and the units [letter, strength] on them."""
+    """The board: the free squares, and the units [letter, strength] on them."""
 
     def __init__(self, arguments):
         columns, rows, _rounds, strength = map(int, arguments[:4])
@@ -86,7 +86,7 @@ def order(battle, letter):
 
 
 def main():
-    """Answers one command a line until the input ends."""
+    """Replies to one command a line until the input ends."""
     battle = None
     for line in sys.stdin:
         if not line.strip():

@@ -2,12 +2,12 @@
 //!
 //! Three facts about these rules are worth more than any table of when to draw:
 //!
-//! * The stake may be raised after the cards are seen, up to all chips. With a probability p of winning
-//!   the best stake is (2p - 1) of all chips (Kelly); below one half it is nothing. So a few strong
-//!   hands pay for the antes of all weak ones.
+//! * The stake may be raised after the cards are seen, up to all chips. With a probability p of
+//!   winning the best stake is (2p - 1) of all chips (Kelly); below one half it is nothing. So a
+//!   few strong hands pay for the antes of all weak ones.
 //! * Equal scores lose: 17 wins only against a dealer who goes bust, 20 not against 20.
-//! * The cards of all bots are open: the unseen cards are in the shoe or the dealer's hidden card, and
-//!   all their orders are equally likely.
+//! * The cards of all bots are open: the unseen cards are in the shoe or the dealer's hidden card,
+//!   and all their orders are equally likely.
 //!
 //! It never doubles down: drawing a card and betting after seeing it is better.
 
@@ -34,7 +34,7 @@ fn value(card: char) -> Option<usize> {
     }
 }
 
-/// A hand, as far as it matters.
+/// The parts of a hand that matter.
 #[derive(Clone, Copy, Default)]
 struct Hand {
     /// Its score with every ace counted 1.
@@ -71,7 +71,7 @@ impl Unseen {
         Self { counts }
     }
 
-    /// Takes out each value that the next card may have in turn, and tells its chance.
+    /// Takes out each value that the next card may have in turn, and returns its chance.
     fn each(&mut self, mut then: impl FnMut(&mut Self, usize, f64)) {
         let total: f64 = self.counts.iter().copied().map(f64::from).sum();
         for value in 1..self.counts.len() {
@@ -97,7 +97,7 @@ impl Unseen {
     }
 }
 
-/// What it knows when it decides.
+/// What the bot knows when it decides.
 struct Outlook {
     /// The chance of winning with each score, if the dealer's cards were dealt now.
     wins: [f64; BEST + 1],
@@ -123,7 +123,7 @@ impl Outlook {
         2.0 * chance - 1.0
     }
 
-    /// The stake that a hand is worth: not less than lies there already.
+    /// The stake that a hand is worth, at least the current stake.
     fn worth(&self, hand: Hand) -> f64 {
         (BOLDNESS * self.edge(hand) * self.wealth).floor().max(self.stake)
     }
@@ -133,7 +133,7 @@ impl Outlook {
         self.edge(hand) * self.worth(hand)
     }
 
-    /// What it gains, on average, by drawing a card and going on as well as it can.
+    /// What it gains, on average, by drawing a card and then playing as well as possible.
     fn drawing(&self, hand: Hand, unseen: &mut Unseen) -> f64 {
         let mut gain = 0.0;
         unseen.each(|unseen, value, chance| {
@@ -150,7 +150,7 @@ impl Outlook {
     }
 }
 
-/// The answer to the arguments of a decision, if they are such.
+/// The reply to the arguments of a decision, if they are valid.
 fn answer(arguments: &[String]) -> Option<String> {
     let [_score, own, visible, stake, chips] = arguments else { return None };
     let deal = |cards: &str| cards.chars().filter_map(value).fold(Hand::default(), Hand::with);

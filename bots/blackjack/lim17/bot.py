@@ -1,6 +1,6 @@
-"""Lim 17, the sample bot of the blackjack challenge: it hits below 17, else it stands.
+"""Lim 17, the sample bot of the blackjack challenge: it hits below 17 and otherwise stands.
 
-It is run anew for every decision, with five arguments:
+The referee runs it once for each decision, with five arguments:
 the score of its hand, its hand, the visible cards, its stake and the chips it has left.
 """
 

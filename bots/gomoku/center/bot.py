@@ -88,7 +88,7 @@ class Center:
         return text(black, white)
 
     def answer(self, prompt, stones):
-        """What to say to a prompt."""
+        """The reply to a prompt."""
         if prompt == "A":
             return text(*(turned(square, self.seed) for square in [(5, 5), (9, 9), (7, 7)]))
         if prompt == "B":
@@ -97,15 +97,15 @@ class Center:
             self.colour = "B"
             return '"B"'
         if self.colour is None:
-            # The opponent has chosen. Of two black stones more than white ones, one has just been
-            # put by the opponent; else the first stone of the game phase is due, a black one.
+            # The opponent has chosen. If there are two more black stones than white ones, the
+            # opponent has just put a black one. Otherwise the first stone, a black one, is due.
             colours = list(stones.values())
             self.colour = "W" if colours.count("B") == colours.count("W") + 2 else "B"
         return text(next_stone(stones, self.squares, self.colour))
 
 
 def main():
-    """Answers line by line until the game is over. Arguments: the opponent's name, a seed."""
+    """Replies line by line until the game is over. Arguments: the opponent's name, a seed."""
     bot = Center(int(sys.argv[2]) if len(sys.argv) > 2 else 0)
     for line in sys.stdin:
         prompt, _, board = line.strip().partition(" ")

@@ -1,20 +1,20 @@
 //! House, a bot for gomoku: it searches, first for a win by fours alone, then in general.
 //!
-//! The search is based on *windows*: five squares in a row. A window is alive for a colour as long as
-//! it has no stone of the other one, and the position keeps, for each square and colour, how many
-//! living windows with 1, 2, 3 and 4 stones run through it. So the squares that complete a row of
-//! five (a living window of 4) or make a four (one of 3) are read off at once, and the number of
+//! The search is based on *windows*: five squares in a row. A window is alive for a colour as long
+//! as it has no stone of the other one, and the position keeps, for each square and colour, how
+//! many living windows with 1, 2, 3 and 4 stones run through it. So the squares that complete a row
+//! of five (a living window of 4) or make a four (one of 3) are read off at once, and the number of
 //! windows of each kind is the value of a position.
 //!
 //! A win by fours: each of our stones makes a four, each of the opponent's can only stop it, until
 //! a stone makes two at once. It is deep and narrow, so it is looked for at every leaf of an
 //! alpha-beta search over the most promising squares, deepened step by step. Both are limited by a
-//! number of stones put in thought, never by the clock, so that the same game is played on every
-//! machine.
+//! number of stones placed in the search, never by the clock, so that the same game is played on
+//! every machine.
 //!
-//! In this Swap2 the bot that responds to the opening places the next stone, whatever colour it takes:
-//! house takes the colour that its search prefers. The seed turns the board and chooses among its own
-//! openings.
+//! In this Swap2 the bot that responds to the opening places the next stone, whatever colour it
+//! takes: house takes the colour that its search prefers. The seed turns the board and chooses
+//! among its own openings.
 
 use std::env;
 use std::io::{self, BufRead, Write};
@@ -25,7 +25,7 @@ const SQUARES: usize = SIDE as usize * SIDE as usize;
 const ROW: usize = 5;
 const DIRECTIONS: [(i8, i8); 4] = [(1, 0), (0, 1), (1, 1), (1, -1)];
 
-/// Stones put in thought for one answer.
+/// Stones placed in the search for one reply.
 const EFFORT: u32 = 20_000;
 /// Of these, for the win by fours at the root and at each leaf.
 const ROOT_FOURS: u32 = 5_000;
@@ -41,11 +41,11 @@ const WIN: i32 = 1_000_000;
 const DECIDED: i32 = WIN - 1000;
 /// The value of a living window by its stones.
 const WINDOW: [i32; ROW + 1] = [0, 1, 5, 15, 40, 0];
-/// What it is worth to be on the move.
+/// The value of being on the move.
 const TEMPO: i32 = 25;
 
-/// Our openings: of a thousand random ones those in which house has won as A against itself, whatever
-/// effort either side took.
+/// Our openings: those of a thousand random ones in which house won as A against itself, with any
+/// effort of either side.
 const OPENINGS: [[(u8, u8); 3]; 3] =
     [[(14, 6), (4, 0), (3, 13)], [(13, 8), (12, 13), (3, 5)], [(0, 6), (8, 14), (13, 7)]];
 /// The positions that a board can lie in.
@@ -313,7 +313,7 @@ impl Search<'_> {
         None
     }
 
-    /// The value for the colour on the move, by alpha-beta; of no use once the effort is spent.
+    /// The value for the colour on the move, by alpha-beta; invalid once the effort is spent.
     fn value(&mut self, me: Colour, depth: u32, ply: i32, mut alpha: i32, beta: i32) -> i32 {
         if self.position.living(me, ROW - 1) > 0 {
             return WIN - ply;
@@ -375,7 +375,7 @@ impl Search<'_> {
         best
     }
 
-    /// The values of squares at a depth, the best first; `None` if the effort does not suffice.
+    /// The values of squares at a depth, the best first; `None` if the effort is not enough.
     fn values(&mut self, me: Colour, depth: u32, squares: &[Square]) -> Option<Vec<(Square, i32)>> {
         let mut values = Vec::new();
         let mut alpha = -WIN;

@@ -1,11 +1,11 @@
 /*
- * Shapes, a bot for gomoku: it knows the worth of shapes and looks at no move but the next.
+ * Shapes, a bot for gomoku: it knows the value of shapes and looks one move ahead.
  *
  * A window is five squares in a row. Only a window without stones of both colours can still become
- * a row of five. So a stone of ours is as good, in each of the four directions, as the fullest
- * window of ours that it goes into, and better if there are several such windows: three stones that
- * become four in two ways cannot be stopped, and neither rows with gaps nor the edge of the board
- * need a thought of their own. The same holds for the opponent, whose windows a stone spoils.
+ * a row of five. So the value of our stone, in each of the four directions, is that of our fullest
+ * window that it joins, and more if there are several such windows: three stones that become four
+ * in two ways cannot be stopped. Rows with gaps and the edge of the board need no special rule. The
+ * same holds for the opponent's windows, which our stone blocks.
  *
  * The same sum tells which colour to take in the opening. The seed turns the board, so that not
  * every game is the same.
@@ -32,7 +32,7 @@ typedef struct {
 
 static const Square STEP[DIRECTIONS] = {{1, 0}, {0, 1}, {1, 1}, {1, -1}};
 
-/* The worth of a stone in one direction, by the number of stones of one colour that its fullest
+/* The value of a stone in one direction, by the number of stones of one colour that its fullest
  * window has already, and whether there is one such window or several: completing a row of five
  * comes before all, preventing one next, then a four that is open at both ends. */
 enum { SINGLE, SEVERAL };
@@ -62,7 +62,7 @@ static int window_count(const Board *board, int x, int y, Square step, Stone col
     return count;
 }
 
-/* The worth, by the table, of the windows of `colour` through an empty square in one direction. */
+/* The value, by the table, of the windows of `colour` through an empty square in one direction. */
 static long shape_worth(const Board *board, Square square, Square step, Stone colour,
                         const long table[ROW][2])
 {
@@ -80,7 +80,7 @@ static long shape_worth(const Board *board, Square square, Square step, Stone co
     return fullest < 0 ? 0 : table[fullest][number];
 }
 
-/* What a stone of `colour` is worth on an empty square. */
+/* The value of a stone of `colour` on an empty square. */
 static long square_worth(const Board *board, Square square, Stone colour)
 {
     long worth = 0;
@@ -99,7 +99,7 @@ static Square turned(Square square, unsigned long seed)
     return seed & 4 ? (Square){y, x} : (Square){x, y};
 }
 
-/* The best empty square for a stone of `colour`, and its worth; of equals, the first of the turned
+/* The best empty square for a stone of `colour`, and its value; of equals, the first of the turned
  * board. There is an empty square whenever the referee asks. */
 static Square best_square(const Board *board, Stone colour, unsigned long seed, long *worth)
 {
@@ -150,7 +150,7 @@ static void open_game(unsigned long seed)
     printf("(%d,%d)(%d,%d)(%d,%d)\n", first.x, first.y, second.x, second.y, white.x, white.y);
 }
 
-/* Answers one prompt; `colour` is ours, EMPTY as long as it is not known. */
+/* Replies to one prompt; `colour` is ours, EMPTY while it is unknown. */
 static void answer(char prompt, const char *text, unsigned long seed, Stone *colour)
 {
     Board board;

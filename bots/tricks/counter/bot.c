@@ -1,10 +1,10 @@
-/* Counter, a bot for tricks: counts the cards and reckons with chances.
+/* Counter, a bot for tricks: counts the cards and uses probabilities.
  *
- * It knows of each card whether it is in its own hand, gone, or unseen, and how likely an unseen
- * one is with the opponent rather than in the pack: surely, once the pack is empty; hardly, in a
- * suit that the opponent could not follow a moment ago. A card is then worth the chance that it
- * wins the trick, less a price for parting with it, which is higher for high cards and for trumps.
- * It looks no further than the trick on the table.
+ * It knows of each card whether it is in its own hand, played, or unseen, and how likely the
+ * opponent holds an unseen card rather than the pack: certainly once the pack is empty, hardly in a
+ * suit that the opponent has just failed to follow. The value of a card is the chance that it wins
+ * the trick, less a price for playing it, which is higher for high cards and for trumps. It looks
+ * no further than the current trick.
  */
 #include <stdio.h>
 #include <string.h>
@@ -17,7 +17,7 @@ enum {
     NONE = -1                   /* no card, no suit */
 };
 
-/* What parting with a card costs, in tricks: so much a rank, and so much more for a trump. */
+/* The price of playing a card, in tricks: for each rank, and an addition for a trump. */
 static const double RANK_PRICE = 0.02, TRUMP_PRICE = 0.9;
 
 enum Place { UNSEEN, OWN, GONE };
@@ -25,8 +25,8 @@ enum Place { UNSEEN, OWN, GONE };
 typedef struct {
     enum Place place[CARDS];
     int trump;                  /* a suit or NONE */
-    int attack;                 /* what this bot is to defend against, or NONE */
-    int lead;                   /* this bot's own attack that was not yet answered, or NONE */
+    int attack;                 /* the attack that this bot must defend against, or NONE */
+    int lead;                   /* this bot's attack without a defence yet, or NONE */
     int pack;                   /* cards in the pack */
     int fresh[SUITS];           /* cards the opponent drew since it could not follow that suit */
 } Table;
@@ -156,7 +156,7 @@ static double worth(const Table *table, int card)
     return chance_of_attack(table, card) - price;
 }
 
-/* Takes the card that is worth most out of the hand. */
+/* Removes the card with the highest value from the hand, and returns it. */
 static int play(Table *table)
 {
     int best = NONE;
@@ -172,7 +172,7 @@ static int play(Table *table)
     return best;
 }
 
-/* Answers the states of all tables with one line; returns whether there was anything to answer. */
+/* Replies to the states of all tables with one line. Returns whether a reply was due. */
 static int answer(char *states)
 {
     static char line[LINE];

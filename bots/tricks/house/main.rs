@@ -7,10 +7,10 @@ use std::process::ExitCode;
 
 use player::Table;
 
-/// In how many worlds each card is tried.
+/// The number of worlds in which each card is tried.
 const WORLDS: usize = 60;
 
-/// The word for a table in an answer.
+/// The word for a table in a reply.
 fn answer(table: &mut Table, state: &str) -> String {
     if state == "_" || state.ends_with('.') {
         return state[state.len() - 1..].to_owned();
@@ -21,7 +21,7 @@ fn answer(table: &mut Table, state: &str) -> String {
     player::name(card)
 }
 
-/// Plays until everything is over, or nobody listens or speaks any more.
+/// Plays until all tables are over, or a pipe is closed.
 fn converse() -> io::Result<()> {
     let mut tables: Vec<Table> = Vec::new();
     for line in io::stdin().lock().lines() {

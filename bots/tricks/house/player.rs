@@ -1,14 +1,13 @@
 //! How the house plays tricks: imagines the cards it cannot see, and plays on.
 //!
 //! While there is a pack, it deals the unseen cards many times, in ways that agree with what the
-//! opponent has shown, tries each of its cards in each of these worlds, and plays the table to its
-//! end with a simple policy for both sides; the card that does best on the whole is played. Once
-//! the pack is empty, every unseen card is in the opponent's hand, and an exact search counts the
-//! tricks that each card will bring.
+//! opponent has shown. In each of these worlds it tries each of its cards and plays the table to
+//! its end with a simple policy for both sides. It plays the card with the best sum. Once the pack
+//! is empty, every unseen card is in the opponent's hand, and an exact search counts the tricks
+//! that each card will bring.
 //!
-//! Everything is a function of what was seen at a table: chance starts from the same number in
-//! the same position. Nothing here reads or writes, so that whoever has a table to play at can
-//! have the house sit down at it.
+//! A move depends only on what the house has seen at the table: random numbers start from the same
+//! seed in the same position. This file does no I/O, so other programs can use it too.
 
 use std::collections::HashMap;
 
@@ -33,7 +32,7 @@ const RANK_PRICE: f64 = 0.02;
 /// and so much more for a trump.
 const TRUMP_PRICE: f64 = 0.9;
 
-/// The two at a table, as positions in [`World::hands`].
+/// The two players at a table, as positions in [`World::hands`].
 const OWN: usize = 0;
 const OTHER: usize = 1;
 
@@ -73,7 +72,7 @@ fn beating(attack: Cards, trumps: Cards) -> Cards {
     if suit(attack) == trumps { higher(attack) } else { higher(attack) | trumps }
 }
 
-/// The cards of a hand that may be played on an attack.
+/// The cards of a hand that are legal against an attack.
 fn following(hand: Cards, attack: Cards) -> Cards {
     let same = hand & suit(attack);
     if same == 0 { hand } else { same }
@@ -119,7 +118,7 @@ impl Dice {
     }
 }
 
-/// A table all whose cards are known, at the beginning of a trick or with an attack on it.
+/// A table with all cards known, at the beginning of a trick or with an attack on it.
 #[derive(Clone)]
 struct World {
     hands: [Cards; 2],
@@ -142,7 +141,7 @@ impl World {
     }
 
     /// The policy's attack: the card with the best chance to win, less the price of parting with
-    /// it. It knows no more than a player does, or the worlds would be far too rosy.
+    /// it. It uses only what a player knows; otherwise the worlds would be far too optimistic.
     fn attack(&self, attacker: usize) -> Cards {
         let own = self.hands[attacker];
         let unseen = self.pack.iter().fold(self.hands[1 - attacker], |all, card| all | card);
@@ -260,15 +259,15 @@ impl Search {
 /// One table, as the house sees it.
 #[derive(Debug)]
 pub(crate) struct Table {
-    /// In how many worlds each card is tried.
+    /// The number of worlds in which each card is tried.
     worlds: usize,
     trumps: Cards,
     hand: Cards,
     /// The cards that are in the pack or in the opponent's hand.
     unseen: Cards,
-    /// What the house is to defend against, or 0.
+    /// The attack that the house must defend against, or 0.
     attack: Cards,
-    /// The house's own attack that was not yet answered, or 0.
+    /// The house's attack without a defence yet, or 0.
     lead: Cards,
     /// How many cards are in the pack.
     pack: u32,
@@ -278,7 +277,7 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// A table of which nothing is known yet.
+    /// A table before its first state.
     pub(crate) fn new(worlds: usize) -> Self {
         Self {
             worlds,
@@ -356,7 +355,7 @@ impl Table {
         World { hands: [self.hand, self.unseen & !in_pack], pack, trumps: self.trumps }
     }
 
-    /// How good it is to win so many tricks more.
+    /// The value of winning so many more tricks.
     fn value(&self, more: i32) -> i32 {
         let ahead = 2 * (self.won + more) - TRICKS;
         ahead + VICTORY * ahead.signum()

@@ -42,7 +42,7 @@ class Table:
                 self.hand.append(card)
 
     def price(self, card):
-        """How sorry one would be to lose a card."""
+        """The price of losing a card."""
         return (card[0] == self.trump, card[1], card[0])
 
     def wins(self, card):
@@ -52,7 +52,7 @@ class Table:
         return card[0] == self.trump
 
     def play(self):
-        """Takes the card to play out of the hand."""
+        """Removes the card to play from the hand, and returns it."""
         if self.attack:
             choice = [card for card in self.hand if card[0] == self.attack[0]] or self.hand
             winners = [card for card in choice if self.wins(card)]
@@ -66,7 +66,7 @@ class Table:
 
 
 def card_for(table, state):
-    """The word for one table. `_` is a table that waits for the opponent, a dot one that is over."""
+    """The word for one table. `_`: it waits for the opponent. A dot: it is over."""
     if state == "_":
         return "_"
     table.hear(state)

@@ -1,4 +1,4 @@
-"""Lowest, a bot for tricks: plays the lowest card that it may, and thinks of nothing else.
+"""Lowest, a bot for tricks: plays its lowest legal card.
 
 It remembers of each table only its hand and the card that it has to defend against; suits matter
 to it only where they must be followed, and trumps not at all.
@@ -30,7 +30,7 @@ class Table:
                 self.hand.append(card)
 
     def play(self):
-        """Takes the lowest card that may be played out of the hand."""
+        """Removes the lowest legal card from the hand, and returns it."""
         choice = self.hand
         if self.attack:
             choice = [card for card in self.hand if card[0] == self.attack[0]] or self.hand

@@ -33,7 +33,7 @@ class Player:
 
 
 def main():
-    """Answers one command a line until the input ends."""
+    """Replies to one command a line until the input ends."""
     player = Player()
     for line in sys.stdin:
         command, *words = line.split() or [""]

@@ -1,11 +1,11 @@
 //! House, the strongest example bot for wojna: it learns how its opponents play.
 //!
-//! For each opponent it counts how often it passes, checks or raises, and which cards it shows, by the
-//! price of the auction and by whether it has raised. So it soon knows which opponents give way to a
-//! raise, and which raises to believe. For each of its moves it then evaluates all replies with their
-//! probabilities and the winner of the pot. It values the resulting piles not by cards but by expected
-//! points, as if the places were drawn one by one with larger piles favoured. A card is worth more to
-//! a small pile than to a large one, which makes it cautious.
+//! For each opponent it counts how often it passes, checks or raises, and which cards it shows, by
+//! the price of the auction and by whether it has raised. So it soon knows which opponents give way
+//! to a raise, and which raises to believe. For each of its moves it then evaluates all replies
+//! with their probabilities and the winner of the pot. It values the resulting piles not by cards
+//! but by expected points, as if the places were drawn one by one with larger piles favoured. A
+//! card is worth more to a small pile than to a large one, which makes it cautious.
 //!
 //! Its play uses no random numbers and no clock: a decision examines a few hundred cases.
 
@@ -31,7 +31,7 @@ const RELUCTANCE: f64 = 0.1;
 /// What it costs to stay in when an opponent raises, in cards: it may raise again.
 const RERAISE: u32 = 5;
 
-/// Something for each seat.
+/// One value for each seat.
 type Each<T> = [T; SEATS];
 
 /// What an opponent can do at its turn, in the order of the counts.
@@ -42,7 +42,7 @@ enum Reply {
     Raise,
 }
 
-/// The ways of a bot.
+/// The habits of a bot.
 #[derive(Clone)]
 struct Habits {
     /// How often it has passed, checked and raised: by whether it had raised before, and by price.
@@ -177,8 +177,8 @@ impl Table {
         self.seats.iter_mut().for_each(|seat| seat.pile = 1);
     }
 
-    /// A new auction. A pot that has grown was not won: this is a war, and only those pay who
-    /// fight it. Otherwise everybody with cards has paid one.
+    /// A new auction. A pot that has grown was not won: this is a war, and only the bots in it
+    /// pay. Otherwise every bot with cards has paid one.
     fn set_state(&mut self, pot: u32, piles: &[u32]) {
         self.seats.truncate(piles.len());
         for (seat, pile) in self.seats.iter_mut().zip(piles) {
@@ -325,7 +325,7 @@ impl Table {
         passed.max(win * won + (1.0 - win) * lost - CAUTION * cost)
     }
 
-    /// The points to be expected after passing: one of those who have raised wins, or anybody.
+    /// The points to be expected after passing: a bot that has raised wins, or any bot.
     fn passed(&self) -> f64 {
         let pot = f64::from(self.pot);
         let piles = self.piles();
@@ -343,8 +343,8 @@ impl Table {
         self.points(&piles)
     }
 
-    /// The points to be expected with these piles. Those without cards share the lowest places
-    /// that nobody has yet; the others are drawn from the first place down.
+    /// The points to be expected with these piles. Bots without cards share the lowest free
+    /// places; the others are drawn from the first place down.
     fn points(&self, piles: &Each<f64>) -> f64 {
         let playing = self.seats.iter().filter(|seat| seat.pile + seat.paid > 0).count();
         let living = piles.iter().filter(|pile| **pile > 0.0).count();

@@ -3,16 +3,16 @@
 #
 # It stays in while the cards it would have to add are worth it: the better its card, the larger a
 # share of its own pile it puts at risk. It raises only when it holds the highest card there is and
-# can afford it, and never notices who else is left in the auction.
+# can afford it, and ignores which bots are left in the auction.
 use strict;
 use warnings;
 
 $| = 1;
 
-my $seat = 1;         # ours
+my $seat = 1;         # our seat
 my @deck = (1);       # all cards of the deal, in ascending order
-my $card = 1;         # the one we alone have seen
-my $shown = 0;        # whether cards that are named now are shown ones
+my $card = 1;         # our peeked card
+my $shown = 0;        # whether `topcard` now names shown cards
 my @pile;             # cards in each pile, by seat
 my @added;            # cards added in this auction, by seat
 my $pot = 0;
@@ -42,7 +42,7 @@ sub choose {
     return $strength > 0.45 + $price / 2 && $share < $strength ? "check" : "pass";
 }
 
-# Takes note of a move of any seat, our own included.
+# Records a move of any seat, ours too.
 sub follow {
     my ($who, $move, $more) = @_;
     return if $move eq "pass";

@@ -13,13 +13,13 @@ enum {
     SEATS = 4,
     CARDS = 1000,               /* the largest deck */
     LINE = 16 * CARDS,          /* the longest command, in characters */
-    NOBODY = -1,
+    NO_SEAT = -1,
     MOST = 3                    /* the largest raise, in cards */
 };
 
 /* Chances to win from which to raise, and how much more than its price a call must be worth. */
 static const double RAISE = 0.8, PROFIT = 1.5;
-/* A chance is never taken for nothing at all. */
+/* The lowest chance that it assumes. */
 static const double LEAST = 0.02;
 
 typedef struct {
@@ -65,8 +65,8 @@ static void set_deck(char *text)
     pot = CARDS;
 }
 
-/* A new auction. A pot that has grown was not won: this is a war, and only those who fight it have
- * paid. Otherwise all who have cards have paid one. */
+/* A new auction. A pot that has grown was not won: this is a war, and only the bots in it have
+ * paid. Otherwise every bot with cards has paid one. */
 static void set_state(char *text)
 {
     int before = pot;
@@ -81,7 +81,7 @@ static void set_state(char *text)
         seat->pile = pile;
         seat->bidding = seat->paid > 0;
     }
-    raiser = NOBODY;
+    raiser = NO_SEAT;
     opened = 0;
 }
 
@@ -134,7 +134,7 @@ static void answer_move(void)
         printf("= pass\n\n");
 }
 
-/* Whether a line is this command; its arguments are moved to the front. */
+/* Whether a line is this command. Moves its arguments to the front. */
 static int is(char *line, const char *command)
 {
     size_t length = strlen(command);
@@ -144,7 +144,7 @@ static int is(char *line, const char *command)
     return 1;
 }
 
-/* Carries out a command; says whether there is still an answer to be given. */
+/* Carries out a command. Returns whether a reply is still due. */
 static int obey(char *line)
 {
     char *text = line;
