@@ -126,7 +126,7 @@ fn the_first_difference_is_named() {
     assert!(!passes(&path, edited.as_bytes()));
     let output = run(&["verify", path.to_str().unwrap()]);
     let told = String::from_utf8(output.stdout).unwrap();
-    assert!(told.contains("WRONG, line 5: by the rules"), "{told}");
+    assert!(told.contains("WRONG, line 5: expected by the rules"), "{told}");
     let output = run(&["verify", "--json", path.to_str().unwrap()]);
     let told: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(told["ok"], false);

@@ -8,7 +8,7 @@
 
 use std::io::{self, BufRead as _, Read as _, Write};
 
-use arbiter_replay::LONGEST_LINE;
+use arbiter_replay::MAX_LINE;
 use serde_json::{Map, Value};
 use thiserror::Error;
 
@@ -36,7 +36,7 @@ pub fn redact(packed: &[u8], own: &[bool]) -> Result<Vec<u8>, RedactError> {
     let mut over = false;
     for number in 1.. {
         text.clear();
-        if lines.by_ref().take(LONGEST_LINE).read_line(&mut text)? == 0 {
+        if lines.by_ref().take(MAX_LINE).read_line(&mut text)? == 0 {
             // A record without its last line is incomplete.
             return if over { Ok(redacted.finish()?) } else { Err(RedactError::Malformed(number)) };
         }

@@ -9,7 +9,7 @@ use std::io::{self, BufRead as _, Read as _};
 
 use arbiter_games::Protocol;
 use arbiter_proto::trial::ReplyTimeSummary;
-use arbiter_replay::LONGEST_LINE;
+use arbiter_replay::MAX_LINE;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
@@ -67,7 +67,7 @@ impl ReplyTimesReader {
         let mut text = String::new();
         let mut line = |text: &mut String| {
             text.clear();
-            lines.by_ref().take(LONGEST_LINE).read_line(text)
+            lines.by_ref().take(MAX_LINE).read_line(text)
         };
         line(&mut text)?;
         let header: Header = serde_json::from_str(&text)?;

@@ -1,15 +1,15 @@
-//! What a match looks like, drawn from the data that its game gives.
+//! Draws a position of a match from the data of its game.
 //!
-//! Boards are SVG, tables of cards are HTML; both say in words what they show, and take their
+//! Boards are SVG, tables of cards are HTML. Both have a description in words, and take their
 //! colours from variables of the page's style sheet, [`crate::STYLE`].
 
 use arbiter_games::picture::{self, BoardPicture, Cell, Item, Part, Row, Shape, TablePicture};
 use maud::{Markup, PreEscaped, html};
 
-/// A table at a moment, drawn.
+/// A drawn position.
 #[derive(Clone, Debug)]
 pub struct Picture {
-    /// What is going on, in a sentence.
+    /// The position in one sentence.
     pub caption: String,
     /// The picture.
     pub markup: Markup,
@@ -41,7 +41,8 @@ fn board(board: &BoardPicture, caption: &str) -> Markup {
     }
 }
 
-/// The element of a shape. Its name and those of its attributes are words of this program.
+/// The element of a shape. The names of the element and its attributes are constants of this
+/// program, so they need no escaping.
 fn shape(shape: &Shape) -> Markup {
     let Shape { kind, class, attributes, text, shapes } = shape;
     let tag = kind.as_str();

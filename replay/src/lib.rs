@@ -1,12 +1,12 @@
 //! Records of matches: their format, their verification by replay, and their pictures.
 //!
-//! A record opens with a [`Header`], holds a [`Line`] for everything said, answered, forfeited or
-//! noted, and closes with the result. Two hashes stand in the last line. `transcript` covers what
-//! was said and nothing about time, so that deterministic bots give the same one on any machine;
-//! `seal` covers every byte before the last line, so that no edit passes unseen.
+//! A record starts with a [`Header`], has a [`Line`] for each message, reply, forfeit and note, and
+//! ends with the result and two hashes. `transcript` covers the dialogue without times:
+//! deterministic bots give the same hash on any machine. `seal` covers every byte before the last
+//! line, so it reveals any edit.
 //!
-//! [`verify()`] replays a record through the rules, and [`follow`] lets somebody watch it. What is
-//! drawn is the state of the rules themselves: a picture cannot disagree with the result.
+//! [`verify()`] replays a record through the rules. [`replay_with`] also calls an observer.
+//! Pictures show the state of the rules, so they always agree with the result.
 
 mod compression;
 mod draw;
@@ -17,11 +17,11 @@ mod transcript;
 mod verify;
 mod write;
 
-pub use compression::{LARGEST_RECORD, LONGEST_LINE, WINDOW, unpack};
+pub use compression::{MAX_LINE, MAX_RECORD, MAX_WINDOW_LOG, unpack};
 pub use draw::{Picture, draw};
-pub use record_line::{Header, Line, Over, RECORD_VERSION, SeatLine};
+pub use record_line::{Footer, Header, Line, RECORD_VERSION, SeatLine};
 pub use render::STYLE;
 pub use steps::{Clock, Stderr, Step, Steps, steps};
 pub use transcript::{Transcript, TranscriptHash};
-pub use verify::{Difference, Follower, Scene, Verified, follow, verify};
+pub use verify::{Difference, ReplayEvent, ReplayObserver, Verified, replay_with, verify};
 pub use write::Writer;

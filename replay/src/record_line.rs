@@ -15,7 +15,7 @@ use crate::transcript::TranscriptHash;
 /// The version of the format, in the field `record` of each header.
 pub const RECORD_VERSION: u32 = 1;
 
-/// The first line: everything that a match is a function of, but for the answers.
+/// The first line: everything that determines a match, except the replies.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Header {
     /// The version of the record format.
@@ -30,13 +30,13 @@ pub struct Header {
     pub seed: Seed,
     /// How time was charged.
     pub clock: ClockRules,
-    /// How well its bots were held.
+    /// The isolation of its bots.
     pub sandbox: Level,
-    /// Who sat where, seat 1 first.
+    /// The bots, seat 1 first.
     pub seats: Vec<SeatLine>,
 }
 
-/// Who sat at a seat.
+/// The bot in a seat.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SeatLine {
@@ -44,11 +44,11 @@ pub struct SeatLine {
     pub bot: BotName,
     /// The digest of its bundle.
     pub digest: String,
-    /// How it was spoken to: whether its start-up was charged depends on that.
+    /// Its protocol, which decides whether its start-up was charged.
     pub protocol: Protocol,
 }
 
-/// A header as written, before its parameters are read for its game.
+/// A header whose parameters are not parsed yet: that needs the game.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RawHeader {
@@ -63,7 +63,7 @@ struct RawHeader {
 }
 
 impl Header {
-    /// Reads a header of a match of one of these games.
+    /// Parses a header of a match of one of these games.
     pub fn parse(games: &Games, text: &str) -> serde_json::Result<Self> {
         let raw: RawHeader = serde_json::from_str(text)?;
         let RawHeader { record, game, rules, params, seed, clock, sandbox, seats } = raw;
@@ -78,27 +78,27 @@ impl Header {
     }
 }
 
-/// The last line: what came of it.
+/// The last line: the result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Over {
-    /// Always true: the mark of this line.
+pub struct Footer {
+    /// Always true; marks this line.
     pub over: bool,
-    /// Every seat's score.
+    /// The scores, seat 1 first.
     pub scores: Vec<Score>,
-    /// Every seat's forfeit, if it had one.
+    /// The forfeits, seat 1 first.
     pub forfeits: Vec<Option<Forfeit>>,
-    /// Every seat's bad answers, in games that count them.
+    /// The number of bad answers of each seat, in games that count them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bad_answers: Option<Vec<u32>>,
-    /// The hash of what was said.
+    /// The hash of the dialogue.
     pub transcript: String,
     /// The hash of every byte of the record before this line.
     pub seal: String,
 }
 
-impl Over {
-    /// The last line of a record whose other lines have the hash `seal`.
+impl Footer {
+    /// Creates the last line of a record whose other lines have the hash `seal`.
     pub fn new(standings: &[SeatResult], transcript: TranscriptHash, seal: blake3::Hash) -> Self {
         let bad: Vec<_> = standings.iter().map(|standing| standing.bad_answers).collect();
         Self {
@@ -115,61 +115,61 @@ impl Over {
 /// Any line between the first and the last.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Line {
-    /// A seat was spoken to.
+    /// A message to a seat.
     Sent {
-        /// So long after the match began.
+        /// Time since the match began.
         time: Micros,
-        /// Whom.
+        /// The receiver.
         seat: Seat,
         /// One protocol unit.
         text: String,
     },
-    /// A seat answered.
+    /// A reply of a seat.
     Replied {
-        /// So long after the match began.
+        /// Time since the match began.
         time: Micros,
-        /// Who.
+        /// The seat.
         seat: Seat,
-        /// The answer without its frame.
+        /// The reply without its framing.
         reply: Vec<u8>,
-        /// What it took.
+        /// Its time.
         spent: TimeSpent,
     },
     /// A seat forfeited.
     Forfeited {
-        /// So long after the match began.
+        /// Time since the match began.
         time: Micros,
-        /// Who.
+        /// The seat.
         seat: Seat,
-        /// What it did.
+        /// Why it forfeited.
         forfeit: Forfeit,
-        /// What it took, unless the answer that it judges stands in the line before.
+        /// The time of the reply. None if the line before holds the reply that is the reason.
         spent: Option<TimeSpent>,
-        /// The evidence, in words for the bot's author.
+        /// The evidence, for the bot's author.
         detail: String,
     },
-    /// The game noted something.
+    /// A note of the game.
     Noted {
-        /// So long after the match began.
+        /// Time since the match began.
         time: Micros,
-        /// What.
+        /// The note.
         note: Note,
     },
     /// The end of a bot's standard error.
     Stderr {
-        /// Whose.
+        /// The bot's seat.
         seat: Seat,
         /// Its last bytes, as text.
         text: String,
-        /// How many bytes came before those.
+        /// The number of bytes before them.
         dropped: usize,
     },
 }
 
-/// Declares the members of a line, each of which may be missing.
+/// Declares the members of a line. Each is optional.
 macro_rules! members {
     ($($name:ident: $kind:ty,)+) => {
-        /// The members that lines are made of, in the order they are written.
+        /// All members of lines, in the order in which they are written.
         #[derive(Debug, Default, Serialize, Deserialize)]
         #[serde(deny_unknown_fields, default)]
         struct RawLine {
@@ -204,10 +204,10 @@ impl Line {
         serde_json::to_string(&RawLine::from(self))
     }
 
-    /// Reads a line: `None` if it is none of a record.
+    /// Parses a line; `None` if it is no line of a record.
     pub fn parse(text: &str) -> Option<Self> {
         let line = Self::from_raw(serde_json::from_str(text).ok()?)?;
-        // One line, one way to write it: nothing can hide in another spelling.
+        // A line has exactly one valid spelling, so a record cannot hide data in another.
         (line.to_json().ok()? == text).then_some(line)
     }
 
@@ -241,10 +241,9 @@ impl Line {
 
 impl From<&Line> for RawLine {
     fn from(line: &Line) -> Self {
-        let said =
-            |time: Micros, seat| Self { t: Some(time.0), seat: Some(seat), ..Self::default() };
+        let at = |time: Micros, seat| Self { t: Some(time.0), seat: Some(seat), ..Self::default() };
         match line.clone() {
-            Line::Sent { time, seat, text } => Self { send: Some(text), ..said(time, seat) },
+            Line::Sent { time, seat, text } => Self { send: Some(text), ..at(time, seat) },
             Line::Replied { time, seat, reply, spent } => {
                 let (reply, reply_b64) = match String::from_utf8(reply) {
                     Ok(text) => (Some(text), None),
@@ -252,14 +251,14 @@ impl From<&Line> for RawLine {
                 };
                 let wall_us = Some(spent.wall.0);
                 let cpu_us = Some(spent.cpu.0);
-                Self { reply, reply_b64, wall_us, cpu_us, ..said(time, seat) }
+                Self { reply, reply_b64, wall_us, cpu_us, ..at(time, seat) }
             }
             Line::Forfeited { time, seat, forfeit, spent, detail } => Self {
                 forfeit: Some(forfeit),
                 wall_us: spent.map(|spent| spent.wall.0),
                 cpu_us: spent.map(|spent| spent.cpu.0),
                 detail: Some(detail),
-                ..said(time, seat)
+                ..at(time, seat)
             },
             Line::Noted { time, note: Note::Hand { hand, dealer, chips } } => Self {
                 t: Some(time.0),

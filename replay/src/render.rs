@@ -1,4 +1,4 @@
-//! A step as a fragment of a page.
+//! Renders a step as a fragment of a page.
 
 use std::fmt::Write as _;
 
@@ -8,8 +8,8 @@ use maud::{Markup, Render, html};
 
 use crate::steps::{Clock, Step, Steps};
 
-/// The style sheet of the pictures. Their colours are the variables `--seat1` to `--seat4`,
-/// `--ink`, `--paper`, `--faint` and `--wood`; the page sets them, for light and for dark.
+/// The style sheet of the pictures. The page sets their colours, for light and for dark, in the
+/// variables `--seat1` to `--seat4`, `--ink`, `--paper`, `--faint` and `--wood`.
 pub const STYLE: &str = include_str!("style.css");
 
 impl Steps {
@@ -20,14 +20,14 @@ impl Steps {
 }
 
 impl Step {
-    /// The step as a fragment of a page, for a match between bots of these names.
+    /// Renders the step of a match between bots of these names.
     pub fn render(&self, names: &[BotName]) -> Markup {
         html! {
             article.step data-step=(self.index) {
                 @if let Some(seat) = self.seat {
                     p.said {
                         span class={ "who seat" (seat) } { (seat) " " (name(names, seat)) }
-                        @if let Some(said) = &self.said { " " code { (said) } }
+                        @if let Some(reply) = &self.reply { " " code { (reply) } }
                         @if let Some(forfeit) = &self.forfeit {
                             " " strong.forfeit { "forfeits – " (forfeit) }
                         }
@@ -48,7 +48,7 @@ impl Step {
     }
 }
 
-/// What the match came to.
+/// The result of the match.
 fn result(standings: &[SeatResult], names: &[BotName]) -> Markup {
     html! {
         table.result {
@@ -68,13 +68,13 @@ fn result(standings: &[SeatResult], names: &[BotName]) -> Markup {
     }
 }
 
-/// A score as it is read: its numbers, the most important first.
+/// The components of a score, the most important first.
 fn score(standing: &SeatResult) -> String {
     let numbers: Vec<_> = standing.score.0.iter().map(ToString::to_string).collect();
     numbers.join(" ")
 }
 
-/// Every seat's clock.
+/// The clocks of all seats.
 fn clocks(clocks: &[Clock], names: &[BotName], time: Micros) -> Markup {
     let banks = clocks.iter().any(|clock| clock.left.is_some());
     html! {
@@ -103,7 +103,7 @@ fn clocks(clocks: &[Clock], names: &[BotName], time: Micros) -> Markup {
     }
 }
 
-/// A time for people: seconds, with milliseconds.
+/// A time in seconds with milliseconds, for people.
 struct Seconds(Micros);
 
 impl Render for Seconds {

@@ -1,9 +1,7 @@
-//! A replay cut into steps, for people: what was played, what the table looks like, what the
-//! clocks say.
+//! Divides a replay into steps for people: the move, the position after it, and the clocks.
 //!
-//! A step is a decision, a forfeit, or whatever else changes the picture: cards are dealt, shown,
-//! or won. Only the steps that are asked for are drawn, so that a match of ten thousand of them
-//! can be leafed through a handful at a time.
+//! A step is a decision, a forfeit, or another change of the picture: cards are dealt, shown or
+//! won. Only requested steps are drawn, so a page of a match with ten thousand steps is cheap.
 
 use std::io::BufRead;
 use std::ops::Range;
@@ -16,21 +14,21 @@ use arbiter_games::{
 
 use crate::draw::{Picture, draw};
 use crate::record_line::Header;
-use crate::verify::{Difference, Follower, Scene, Verified, follow};
+use crate::verify::{Difference, ReplayEvent, ReplayObserver, Verified, replay_with};
 
-/// A replay of which some steps are drawn.
+/// A replay with some of its steps drawn.
 #[derive(Clone, Debug)]
 pub struct Steps {
-    /// What the record tells as a whole.
+    /// The verified record.
     pub verified: Verified,
-    /// How many steps there are.
+    /// The number of steps of the match.
     pub total: usize,
-    /// The steps that were asked for, as far as there are such.
+    /// The requested steps that exist.
     pub drawn: Vec<Step>,
-    /// Where the parts of the match begin, such as deals or rounds: their names, and their first
-    /// steps. Empty in games without parts.
+    /// The names and first steps of the chapters of the match, such as deals or rounds. Empty in
+    /// games without chapters.
     pub chapters: Vec<(String, usize)>,
-    /// The end of each bot's standard error, if it was kept, seat 1 first.
+    /// The end of each bot's standard error, if the record has it, seat 1 first.
     pub stderr: Vec<Option<Stderr>>,
 }
 
@@ -39,7 +37,7 @@ pub struct Steps {
 pub struct Stderr {
     /// Its last bytes, as text.
     pub text: String,
-    /// How many bytes came before those.
+    /// The number of bytes before them.
     pub dropped: usize,
 }
 
@@ -48,34 +46,34 @@ pub struct Stderr {
 pub struct Step {
     /// Its number, from 0.
     pub index: usize,
-    /// So long after the match began.
+    /// Time since the match began.
     pub time: Micros,
-    /// Who played, if this is somebody's decision or forfeit.
+    /// The seat that acted; none if the step is no decision or forfeit.
     pub seat: Option<Seat>,
-    /// What was answered, as it was said.
-    pub said: Option<String>,
-    /// How the seat forfeited, and the evidence.
+    /// The reply, word for word.
+    pub reply: Option<String>,
+    /// The kind of forfeit and the evidence.
     pub forfeit: Option<String>,
-    /// The table after it.
+    /// The position after the step.
     pub picture: Picture,
-    /// Every seat's clock, seat 1 first.
+    /// The clocks, seat 1 first.
     pub clocks: Vec<Clock>,
-    /// Every seat's result, in the last step.
+    /// The results, seat 1 first, in the last step.
     pub standings: Option<Vec<SeatResult>>,
 }
 
 /// A seat's clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Clock {
-    /// What is left in its bank, in games that have one.
+    /// The time left in its bank, in games with a time bank.
     pub left: Option<Micros>,
-    /// What its last answer took.
+    /// The time of its last reply.
     pub last: Option<TimeSpent>,
-    /// What its answers took so far, by the clock that is charged.
+    /// The sum of the times of its replies, by the clock that is charged.
     pub used: Micros,
 }
 
-/// Replays a record, and draws the steps whose numbers are in `wanted`.
+/// Replays a record and draws the steps whose numbers are in `wanted`.
 ///
 /// # Errors
 /// The first difference between the record and the rules.
@@ -84,15 +82,15 @@ pub fn steps(
     record: impl BufRead,
     wanted: Range<usize>,
 ) -> Result<Steps, Difference> {
-    let mut film = Film { wanted, ..Film::default() };
-    let verified = follow(games, record, &mut film)?;
-    let Film { total, drawn, chapters, stderr, .. } = film;
+    let mut builder = StepsBuilder { wanted, ..StepsBuilder::default() };
+    let verified = replay_with(games, record, &mut builder)?;
+    let StepsBuilder { total, drawn, chapters, stderr, .. } = builder;
     Ok(Steps { verified, total, drawn, chapters, stderr })
 }
 
-/// A replay being cut into steps.
+/// Collects the steps during a replay.
 #[derive(Debug, Default)]
-struct Film {
+struct StepsBuilder {
     wanted: Range<usize>,
     names: Vec<BotName>,
     /// Whether processor time is charged.
@@ -102,22 +100,22 @@ struct Film {
     chapters: Vec<(String, usize)>,
     stderr: Vec<Option<Stderr>>,
     clocks: Vec<Clock>,
-    /// What the last picture shows.
+    /// The key of the last picture.
     shown: Option<Key>,
 }
 
-/// What somebody did.
+/// The action of a step.
 #[derive(Clone, Debug, Default)]
-struct Deed {
+struct Action {
     seat: Option<Seat>,
-    said: Option<String>,
+    reply: Option<String>,
     forfeit: Option<String>,
     standings: Option<Vec<SeatResult>>,
 }
 
-impl Film {
+impl StepsBuilder {
     /// Adds a step.
-    fn add(&mut self, time: Micros, deed: Deed, game: &dyn MatchState) {
+    fn add(&mut self, time: Micros, action: Action, game: &dyn MatchState) {
         let index = self.total;
         self.total += 1;
         self.shown = Some(game.view().picture_key());
@@ -129,64 +127,64 @@ impl Film {
         if !self.wanted.contains(&index) {
             return;
         }
-        let Deed { seat, said, forfeit, standings } = deed;
+        let Action { seat, reply, forfeit, standings } = action;
         let picture = draw(&game.view().picture(&self.names, None));
         let clocks = self.clocks.clone();
-        self.drawn.push(Step { index, time, seat, said, forfeit, picture, clocks, standings });
+        self.drawn.push(Step { index, time, seat, reply, forfeit, picture, clocks, standings });
     }
 
-    /// Reads the clock of a seat that has answered.
+    /// Updates the clock of a seat that has replied.
     fn charge(&mut self, say: &Say, spent: TimeSpent, cost: Micros) {
-        let measured = if self.cpu { spent.cpu } else { spent.wall };
+        let time = if self.cpu { spent.cpu } else { spent.wall };
         let clock = &mut self.clocks[say.seat.index()];
         clock.last = Some(spent);
-        clock.used += measured;
+        clock.used += time;
         if let Allowance::Bank(left) = say.allowance {
             clock.left = Some((left - cost).max(Micros::ZERO));
         }
     }
 }
 
-impl Follower for Film {
+impl ReplayObserver for StepsBuilder {
     fn begin(&mut self, header: &Header, game: &dyn MatchState) {
         self.names = header.names();
         self.cpu = header.clock.kind == ClockKind::Cpu;
         self.clocks = vec![Clock::default(); self.names.len()];
         self.stderr = vec![None; self.names.len()];
-        self.add(Micros::ZERO, Deed::default(), game);
+        self.add(Micros::ZERO, Action::default(), game);
     }
 
-    fn follow(&mut self, time: Micros, scene: Scene<'_>, game: &dyn MatchState) {
-        let deed = match scene {
-            Scene::Told(_) | Scene::Dismissed(_) => return,
-            Scene::Due if self.shown == Some(game.view().picture_key()) => return,
-            Scene::Due => Deed::default(),
-            Scene::Replied { say, reply, spent, cost, illegal } => {
+    fn on_event(&mut self, time: Micros, event: ReplayEvent<'_>, game: &dyn MatchState) {
+        let action = match event {
+            ReplayEvent::Notified(_) | ReplayEvent::Dismissed(_) => return,
+            ReplayEvent::Advanced if self.shown == Some(game.view().picture_key()) => return,
+            ReplayEvent::Advanced => Action::default(),
+            ReplayEvent::Replied { say, reply, spent, cost, illegal } => {
                 self.charge(say, spent, cost);
                 if say.owes != Owes::Move && illegal.is_none() {
                     return;
                 }
-                Deed {
+                Action {
                     seat: Some(say.seat),
-                    said: Some(String::from_utf8_lossy(reply).into_owned()),
+                    reply: Some(String::from_utf8_lossy(reply).into_owned()),
                     forfeit: illegal.map(|detail| format!("illegal: {detail}")),
                     standings: None,
                 }
             }
-            Scene::Forfeited { say, forfeit, spent, cost, detail } => {
+            ReplayEvent::Forfeited { say, forfeit, spent, cost, detail } => {
                 self.charge(say, spent, cost);
                 let forfeit = Some(format!("{forfeit}: {detail}"));
-                Deed { seat: Some(say.seat), forfeit, ..Deed::default() }
+                Action { seat: Some(say.seat), forfeit, ..Action::default() }
             }
-            Scene::Over(standings) => {
-                Deed { standings: Some(standings.to_vec()), ..Deed::default() }
+            ReplayEvent::Over(standings) => {
+                Action { standings: Some(standings.to_vec()), ..Action::default() }
             }
-            Scene::Stderr { seat, text, dropped } => {
+            ReplayEvent::Stderr { seat, text, dropped } => {
                 let stderr = Stderr { text: text.to_owned(), dropped };
                 self.stderr[seat.index()] = Some(stderr);
                 return;
             }
         };
-        self.add(time, deed, game);
+        self.add(time, action, game);
     }
 }

@@ -1,16 +1,18 @@
-//! The hash of what was said in a match.
+//! The hash of the dialogue of a match.
 //!
-//! BLAKE3 over one entry for each line of the record that was said, answered or forfeited, in
-//! order; requests that tell the time (`time_left`) and the answers to them are left out. An
-//! entry is the seat's number (one byte), a direction (`>` said to the seat, `<` its answer, `!`
-//! its forfeit; one byte), the length of the text in bytes (eight bytes, little endian), and the
-//! text: the words without a final newline, the answer without its frame, the forfeit's kind.
+//! BLAKE3 over one entry for each message, reply and forfeit of the record, in order. Messages that
+//! tell the time (`time_left`) and the replies to them are left out. An entry consists of:
+//! - the seat's number (one byte);
+//! - the direction: `>` message to the seat, `<` its reply, `!` its forfeit (one byte);
+//! - the length of the text in bytes (eight bytes, little endian);
+//! - the text: the message without its final newline, the reply without its framing, or the kind of
+//!   forfeit.
 
 use std::fmt;
 
 use arbiter_games::{Forfeit, Seat};
 
-/// The hash of a transcript; as text 64 hexadecimal digits.
+/// The hash of a transcript; displayed as 64 hexadecimal digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TranscriptHash(blake3::Hash);
 
@@ -27,14 +29,14 @@ impl fmt::Display for TranscriptHash {
     }
 }
 
-/// How much is hashed at once, in bytes: enough for BLAKE3 to work on several chunks abreast.
+/// Number of bytes hashed at once: enough for BLAKE3 to process several chunks in parallel.
 const BATCH: usize = 32 * 1024;
 
 /// A transcript being hashed.
 #[derive(Clone, Debug, Default)]
 pub struct Transcript {
     hasher: blake3::Hasher,
-    /// Entries that are not hashed yet.
+    /// Entries not hashed yet.
     batch: Vec<u8>,
 }
 
@@ -44,17 +46,17 @@ impl Transcript {
         TranscriptHash(self.hasher.clone().update(&self.batch).finalize())
     }
 
-    /// Adds what a seat was told.
+    /// Adds a message to a seat.
     pub fn sent(&mut self, seat: Seat, text: &str) {
         self.entry(seat, b'>', text.as_bytes());
     }
 
-    /// Adds what a seat answered.
+    /// Adds a reply of a seat.
     pub fn replied(&mut self, seat: Seat, reply: &[u8]) {
         self.entry(seat, b'<', reply);
     }
 
-    /// Adds how a seat forfeited.
+    /// Adds a forfeit of a seat.
     pub fn forfeited(&mut self, seat: Seat, forfeit: Forfeit) {
         self.entry(seat, b'!', forfeit.as_str().as_bytes());
     }

@@ -1,8 +1,8 @@
 //! Replays a record through the rules.
 //!
-//! The rules say again what they said in the match, are told the answers that the record holds,
-//! and must come to the same scores. Every line is accounted for: what we said, what an answer
-//! was charged, each forfeit that the rules or the clock decide, the notes, both hashes.
+//! The rules produce their messages again, receive the replies of the record, and must reach the
+//! same scores. Every line is checked: messages, the charge for each reply, each forfeit that the
+//! rules or the clock decide, notes, and both hashes.
 
 use std::io::{self, BufRead, Read as _};
 
@@ -13,27 +13,27 @@ use arbiter_games::{
 use arbiter_proto::tricks_http::NO_OTHER_GAME;
 use thiserror::Error;
 
-use crate::compression::LONGEST_LINE;
-use crate::record_line::{Header, Line, Over, RECORD_VERSION};
+use crate::compression::MAX_LINE;
+use crate::record_line::{Footer, Header, Line, RECORD_VERSION};
 use crate::transcript::{Transcript, TranscriptHash};
 
-/// What a record that is right tells.
+/// A verified record.
 #[derive(Clone, Debug)]
 pub struct Verified {
     /// Its first line.
     pub header: Header,
-    /// Every seat's result, recomputed.
+    /// The results, seat 1 first, recomputed.
     pub standings: Vec<SeatResult>,
-    /// The hash of what was said, recomputed.
+    /// The hash of the dialogue, recomputed.
     pub transcript: TranscriptHash,
-    /// How many lines it has.
+    /// The number of lines.
     pub lines: usize,
 }
 
-/// The first place where a record differs from what the rules say.
+/// The first difference between a record and the rules.
 #[derive(Debug, Error)]
 pub enum Difference {
-    /// A line that is wrong.
+    /// A wrong line.
     #[error("line {line}: {what}")]
     Line {
         /// Its number, from 1.
@@ -46,83 +46,83 @@ pub enum Difference {
     Unreadable(#[from] io::Error),
 }
 
-/// What a match comes to while it is replayed. Borrowed: what is not kept costs nothing.
+/// An event of a match that is replayed. It borrows its data, so ignored events cost nothing.
 #[derive(Clone, Copy, Debug)]
-pub enum Scene<'a> {
-    /// The rules have gone on by themselves, and speak next.
-    Due,
-    /// A seat was told something that asks for no answer.
-    Told(&'a Say),
-    /// A seat is never spoken to again.
+pub enum ReplayEvent<'a> {
+    /// The state may have changed without a reply; the next message or note is expected.
+    Advanced,
+    /// A message to a seat that needs no reply.
+    Notified(&'a Say),
+    /// A seat gets no more messages.
     Dismissed(Seat),
-    /// A seat answered in time, and the rules have heard it.
+    /// A seat replied in time, and the rules have received the reply.
     Replied {
-        /// What it was asked.
+        /// The message.
         say: &'a Say,
-        /// The answer without its frame.
+        /// The reply without its framing.
         reply: &'a [u8],
-        /// What it took.
+        /// The time of the reply.
         spent: TimeSpent,
-        /// What it was charged.
+        /// The charged time.
         cost: Micros,
-        /// Why it forfeits, if the rules find it illegal.
+        /// Why the reply is illegal, if it is.
         illegal: Option<&'a str>,
     },
-    /// A seat forfeited in the place of an answer, and the rules have heard it.
+    /// A seat forfeited instead of replying, and the rules know it.
     Forfeited {
-        /// What it was asked.
+        /// The message.
         say: &'a Say,
-        /// What it did.
+        /// Why it forfeited.
         forfeit: Forfeit,
-        /// What it took.
+        /// The time of the reply.
         spent: TimeSpent,
-        /// What it was charged.
+        /// The charged time.
         cost: Micros,
         /// The evidence.
         detail: &'a str,
     },
-    /// The match is over: every seat's result.
+    /// The match is over: the results, seat 1 first.
     Over(&'a [SeatResult]),
     /// The end of a bot's standard error, after the match.
     Stderr {
-        /// Whose.
+        /// The bot's seat.
         seat: Seat,
         /// Its last bytes, as text.
         text: &'a str,
-        /// How many bytes came before those.
+        /// The number of bytes before them.
         dropped: usize,
     },
 }
 
-/// Follows a match as it is replayed.
-pub trait Follower {
+/// Observes a match while it is replayed.
+pub trait ReplayObserver {
     /// The match begins.
     fn begin(&mut self, header: &Header, game: &dyn MatchState);
 
-    /// Something happened, so long after the match began.
-    fn follow(&mut self, time: Micros, scene: Scene<'_>, game: &dyn MatchState);
+    /// An event happened, at this time since the match began.
+    fn on_event(&mut self, time: Micros, event: ReplayEvent<'_>, game: &dyn MatchState);
 }
 
-/// Nobody.
-impl Follower for () {
+/// Ignores all events.
+impl ReplayObserver for () {
     fn begin(&mut self, _: &Header, _: &dyn MatchState) {}
-    fn follow(&mut self, _: Micros, _: Scene<'_>, _: &dyn MatchState) {}
+    fn on_event(&mut self, _: Micros, _: ReplayEvent<'_>, _: &dyn MatchState) {}
 }
 
-/// Replays a record of a match of one of these games, and gives its result.
+/// Replays a record of a match of one of these games and returns its result.
 pub fn verify(games: &Games, record: impl BufRead) -> Result<Verified, Difference> {
-    follow(games, record, &mut ())
+    replay_with(games, record, &mut ())
 }
 
-/// Replays a record of a match of one of these games, which `follower` follows, and gives its
-/// result.
+/// Replays a record of a match of one of these games, sends its events to `observer`, and returns
+/// its result.
 ///
 /// # Errors
-/// The first difference; what the follower has seen until then is right.
-pub fn follow(
+/// The first difference. The events before it are correct.
+pub fn replay_with(
     games: &Games,
     record: impl BufRead,
-    follower: &mut impl Follower,
+    observer: &mut impl ReplayObserver,
 ) -> Result<Verified, Difference> {
     let mut lines = Lines { record, number: 0, seal: blake3::Hasher::new(), next: None };
     let header = header(games, &mut lines)?;
@@ -135,10 +135,10 @@ pub fn follow(
         .start_by(&header.rules, &header.names(), &turns, header.seed)
         .map_err(|error| lines.difference(error.to_string()))?;
     let starting_up = header.seats.iter().map(|seat| seat.protocol != Protocol::Exec).collect();
-    follower.begin(&header, game.as_ref());
+    observer.begin(&header, game.as_ref());
     let mut replay = Replay {
         lines,
-        follower,
+        observer,
         game,
         clock: header.clock,
         starting_up,
@@ -152,28 +152,29 @@ pub fn follow(
     Ok(Verified { header, standings, transcript, lines })
 }
 
-/// Reads the first line, and checks that this program knows how to replay it.
+/// Parses the first line and checks that this program can replay the record.
 fn header<R: BufRead>(games: &Games, lines: &mut Lines<R>) -> Result<Header, Difference> {
     let text = lines.next_text()?;
     let header = Header::parse(games, &text)
-        .map_err(|error| lines.difference(format!("not a record's first line: {error}")))?;
+        .map_err(|error| lines.difference(format!("not a valid header: {error}")))?;
     if serde_json::to_string(&header).ok().as_deref() != Some(text.as_str()) {
-        return Err(lines.difference("not written the way a record's first line is"));
+        return Err(lines.difference("not the canonical form of a header"));
     }
     if header.record != RECORD_VERSION {
         let version = header.record;
-        return Err(lines
-            .difference(format!("record format {version}; this program knows {RECORD_VERSION}")));
+        return Err(lines.difference(format!(
+            "record format {version}; this program supports {RECORD_VERSION}"
+        )));
     }
     Ok(header)
 }
 
-/// The lines of a record, each counted, and hashed before the next one is read.
+/// Reads the lines of a record, counts them, and hashes each before it reads the next.
 struct Lines<R> {
     record: R,
     number: usize,
     seal: blake3::Hasher,
-    /// The next line, if it was looked at already.
+    /// The next line, if it was peeked.
     next: Option<String>,
 }
 
@@ -182,7 +183,7 @@ impl<R: BufRead> Lines<R> {
         Difference::Line { line: self.number, what: what.into() }
     }
 
-    /// The next line without its newline, which stays the next one.
+    /// Returns the next line without its newline, and does not consume it.
     fn peek(&mut self) -> Result<&str, Difference> {
         let next = match self.next.take() {
             Some(text) => text,
@@ -191,7 +192,7 @@ impl<R: BufRead> Lines<R> {
         Ok(self.next.insert(next))
     }
 
-    /// The next line without its newline; it goes into the seal.
+    /// Returns the next line without its newline, and adds it to the seal.
     fn next_text(&mut self) -> Result<String, Difference> {
         let text = match self.next.take() {
             Some(text) => text,
@@ -204,7 +205,7 @@ impl<R: BufRead> Lines<R> {
     fn unsealed_text(&mut self) -> Result<String, Difference> {
         let mut text = String::new();
         self.number += 1;
-        let read = self.record.by_ref().take(LONGEST_LINE).read_line(&mut text);
+        let read = self.record.by_ref().take(MAX_LINE).read_line(&mut text);
         if let Err(error) = &read
             && error.kind() == io::ErrorKind::InvalidData
         {
@@ -214,9 +215,9 @@ impl<R: BufRead> Lines<R> {
             return Err(self.difference("the record ends before the match does"));
         }
         if text.pop() != Some('\n') {
-            let long = u64::try_from(text.len()).is_ok_and(|length| length + 1 >= LONGEST_LINE);
+            let long = u64::try_from(text.len()).is_ok_and(|length| length + 1 >= MAX_LINE);
             return Err(self.difference(if long {
-                "longer than any line of a record"
+                "longer than a line of a record may be"
             } else {
                 "the record ends within a line"
             }));
@@ -224,47 +225,47 @@ impl<R: BufRead> Lines<R> {
         Ok(text)
     }
 
-    /// The next line of the match.
+    /// Parses the next line of the match.
     fn next(&mut self) -> Result<Line, Difference> {
         let text = self.next_text()?;
-        Line::parse(&text).ok_or_else(|| self.difference(format!("not a line of a record: {text}")))
+        Line::parse(&text).ok_or_else(|| self.difference(format!("not a valid line: {text}")))
     }
 }
 
-/// A match being replayed.
+/// A match that is replayed.
 struct Replay<'a, R, F> {
     lines: Lines<R>,
-    follower: &'a mut F,
+    observer: &'a mut F,
     game: Box<dyn MatchState>,
     clock: ClockRules,
-    /// Which seats have not answered yet and start up free of charge.
+    /// Seats that have not replied yet, and whose start-up is free of charge.
     starting_up: Vec<bool>,
     time: Micros,
     transcript: Transcript,
-    /// The program that is gone, and what only records of earlier versions say to it.
+    /// The bot that is gone, and the farewell that only records of earlier versions send it.
     exit_to_gone: Option<(Seat, String)>,
 }
 
-impl<R: BufRead, F: Follower> Replay<'_, R, F> {
-    /// Shows the follower what has happened.
-    fn show(&mut self, scene: Scene<'_>) {
-        self.follower.follow(self.time, scene, self.game.as_ref());
+impl<R: BufRead, F: ReplayObserver> Replay<'_, R, F> {
+    /// Sends an event to the observer.
+    fn emit(&mut self, event: ReplayEvent<'_>) {
+        self.observer.on_event(self.time, event, self.game.as_ref());
     }
 
     fn play(&mut self) -> Result<Vec<SeatResult>, Difference> {
         loop {
             let step = self.game.step();
-            let scene = match &step {
-                Step::Over(standings) => Scene::Over(standings),
-                Step::Say(_) | Step::Dismiss(_) | Step::Note(_) => Scene::Due,
+            let event = match &step {
+                Step::Over(standings) => ReplayEvent::Over(standings),
+                Step::Say(_) | Step::Dismiss(_) | Step::Note(_) => ReplayEvent::Advanced,
             };
-            self.show(scene);
+            self.emit(event);
             match step {
                 Step::Say(say) => self.say(&say)?,
-                Step::Dismiss(seat) => self.show(Scene::Dismissed(seat)),
+                Step::Dismiss(seat) => self.emit(ReplayEvent::Dismissed(seat)),
                 Step::Note(note) => match self.lines.next()? {
-                    Line::Noted { time, note: found } if found == note => self.at(time)?,
-                    found => return Err(self.unlike(&format!("{note:?}"), &found)),
+                    Line::Noted { time, note: found } if found == note => self.advance(time)?,
+                    found => return Err(self.mismatch(&format!("{note:?}"), &found)),
                 },
                 Step::Over(standings) => {
                     self.skip_exit_to_gone()?;
@@ -274,8 +275,8 @@ impl<R: BufRead, F: Follower> Replay<'_, R, F> {
         }
     }
 
-    /// Passes over the end of a game as it was said to a program that was gone: earlier versions did
-    /// so ([`MatchState::legacy_farewell`]), and nothing followed from it.
+    /// Skips a farewell to a bot that was gone. Earlier versions sent it
+    /// ([`MatchState::legacy_farewell`]), and it had no effect.
     fn skip_exit_to_gone(&mut self) -> Result<(), Difference> {
         let Some((gone, exit)) = &self.exit_to_gone else { return Ok(()) };
         match Line::parse(self.lines.peek()?) {
@@ -283,68 +284,71 @@ impl<R: BufRead, F: Follower> Replay<'_, R, F> {
                 self.exit_to_gone = None;
                 self.lines.next_text()?;
                 self.transcript.sent(seat, &text);
-                self.at(time)
+                self.advance(time)
             }
             _ => Ok(()),
         }
     }
 
-    /// Finds what the rules say in the record, and tells them the answer found there.
+    /// Checks that the record has the message of the rules, and passes them the recorded reply.
     fn say(&mut self, say: &Say) -> Result<(), Difference> {
         self.skip_exit_to_gone()?;
         match self.lines.next()? {
             Line::Sent { time, seat, text } if seat == say.seat && text == say.text => {
-                self.at(time)?;
+                self.advance(time)?;
             }
             found => {
-                let due = format!("seat {} was told {:?}", say.seat, say.text);
-                return Err(self.unlike(&due, &found));
+                let expected = format!("message {:?} to seat {}", say.text, say.seat);
+                return Err(self.mismatch(&expected, &found));
             }
         }
         if !say.tells_time {
             self.transcript.sent(say.seat, &say.text);
         }
         if say.owes == Owes::Nothing {
-            self.show(Scene::Told(say));
+            self.emit(ReplayEvent::Notified(say));
             return Ok(());
         }
         match self.lines.next()? {
             Line::Replied { time, seat, reply, spent } if seat == say.seat => {
-                self.at(time)?;
+                self.advance(time)?;
                 self.replied(say, &reply, spent)
             }
             Line::Forfeited { time, seat, forfeit, spent: Some(spent), detail }
                 if seat == say.seat =>
             {
-                self.at(time)?;
+                self.advance(time)?;
                 self.forfeited(say, forfeit, spent, &detail)
             }
-            found => Err(self.unlike(&format!("seat {} answers or forfeits", say.seat), &found)),
+            found => {
+                Err(self.mismatch(&format!("a reply or forfeit of seat {}", say.seat), &found))
+            }
         }
     }
 
     fn replied(&mut self, say: &Say, reply: &[u8], spent: TimeSpent) -> Result<(), Difference> {
         let Charge { cost, late } = self.charge(say, spent)?;
         if let Some(late) = late {
-            return Err(self.lines.difference(format!("accepted an answer that is late: {late}")));
+            return Err(self.lines.difference(format!("a late reply was accepted: {late}")));
         }
         if !say.tells_time {
             self.transcript.replied(say.seat, reply);
         }
         let verdict = self.game.receive_reply(Ok(&String::from_utf8_lossy(reply)), cost);
         let illegal = verdict.err().map(|illegal| illegal.to_string());
-        self.show(Scene::Replied { say, reply, spent, cost, illegal: illegal.as_deref() });
+        self.emit(ReplayEvent::Replied { say, reply, spent, cost, illegal: illegal.as_deref() });
         let Some(illegal) = illegal else { return Ok(()) };
         match self.lines.next()? {
             Line::Forfeited { time, seat, forfeit: Forfeit::Illegal, spent: None, detail }
                 if seat == say.seat && detail == illegal =>
             {
                 self.transcript.forfeited(seat, Forfeit::Illegal);
-                self.at(time)
+                self.advance(time)
             }
             found => {
-                let due = format!("seat {} forfeits by an illegal answer: {illegal}", say.seat);
-                Err(self.unlike(&due, &found))
+                let expected =
+                    format!("forfeit of seat {} by an illegal reply: {illegal}", say.seat);
+                Err(self.mismatch(&expected, &found))
             }
         }
     }
@@ -360,7 +364,7 @@ impl<R: BufRead, F: Follower> Replay<'_, R, F> {
         if (forfeit == Forfeit::Clock) && late.is_none() {
             return Err(self
                 .lines
-                .difference("a forfeit by the clock, in time by its own figures"));
+                .difference("a forfeit by the clock, but its times are within the limit"));
         }
         self.transcript.forfeited(say.seat, forfeit);
         if let Err(illegal) = self.game.receive_reply(Err(forfeit), cost) {
@@ -369,21 +373,21 @@ impl<R: BufRead, F: Follower> Replay<'_, R, F> {
         if forfeit == Forfeit::Gone {
             self.exit_to_gone = self.game.legacy_farewell().map(|exit| (say.seat, exit));
         }
-        self.show(Scene::Forfeited { say, forfeit, spent, cost, detail });
+        self.emit(ReplayEvent::Forfeited { say, forfeit, spent, cost, detail });
         Ok(())
     }
 
-    /// What an answer costs, by the same sum as in the match.
+    /// Computes the charge for a reply, as in the match.
     fn charge(&mut self, say: &Say, spent: TimeSpent) -> Result<Charge, Difference> {
         if spent.wall < Micros::ZERO || spent.cpu < Micros::ZERO {
-            return Err(self.lines.difference("a time below zero"));
+            return Err(self.lines.difference("a negative time"));
         }
         let first = std::mem::replace(&mut self.starting_up[say.seat.index()], false);
         Ok(self.clock.charge(spent, say.allowance, first))
     }
 
-    /// Time never runs backwards.
-    fn at(&mut self, time: Micros) -> Result<(), Difference> {
+    /// Advances the time, which never runs backwards.
+    fn advance(&mut self, time: Micros) -> Result<(), Difference> {
         if time < self.time {
             let before = self.time.0;
             let now = time.0;
@@ -393,63 +397,66 @@ impl<R: BufRead, F: Follower> Replay<'_, R, F> {
         Ok(())
     }
 
-    fn unlike(&self, due: &str, found: &Line) -> Difference {
+    fn mismatch(&self, expected: &str, found: &Line) -> Difference {
         let found = found.to_json().unwrap_or_default();
-        self.lines.difference(format!("by the rules {due}; the record has {found}"))
+        self.lines.difference(format!("expected by the rules: {expected}; found: {found}"))
     }
 
-    /// Checks what follows the match: standard error, and the last line.
+    /// Checks the lines after the match: standard error and the last line.
     fn finish(
         mut self,
         standings: &[SeatResult],
         transcript: TranscriptHash,
     ) -> Result<usize, Difference> {
-        let mut told = 0;
+        let mut last_seat = 0;
         let text = loop {
             let seal = self.lines.seal.clone();
             let text = self.lines.next_text()?;
             match Line::parse(&text) {
                 Some(Line::Stderr { seat, text, dropped })
-                    if (told + 1..=standings.len()).contains(&usize::from(seat.number())) =>
+                    if (last_seat + 1..=standings.len()).contains(&usize::from(seat.number())) =>
                 {
-                    told = usize::from(seat.number());
-                    self.show(Scene::Stderr { seat, text: &text, dropped });
+                    last_seat = usize::from(seat.number());
+                    self.emit(ReplayEvent::Stderr { seat, text: &text, dropped });
                 }
-                Some(found) => return Err(self.unlike("the match is over", &found)),
+                Some(found) => return Err(self.mismatch("the end of the match", &found)),
                 None => {
                     self.lines.seal = seal;
                     break text;
                 }
             }
         };
-        let due = Over::new(standings, transcript, self.lines.seal.finalize());
-        if serde_json::to_string(&due).ok().as_deref() != Some(text.as_str()) {
-            return Err(self.lines.difference(last_line_difference(&text, &due)));
+        let expected = Footer::new(standings, transcript, self.lines.seal.finalize());
+        if serde_json::to_string(&expected).ok().as_deref() != Some(text.as_str()) {
+            return Err(self.lines.difference(footer_difference(&text, &expected)));
         }
         let lines = self.lines.number;
         match self.lines.unsealed_text() {
             Err(Difference::Line { .. }) if self.lines.record.fill_buf()?.is_empty() => Ok(lines),
-            _ => Err(self.lines.difference("something follows the last line")),
+            _ => Err(self.lines.difference("the record continues after its last line")),
         }
     }
 }
 
-/// Says which member of the last line differs.
-fn last_line_difference(text: &str, due: &Over) -> String {
-    let Ok(found) = serde_json::from_str::<Over>(text) else {
-        return format!("not a record's last line: {text}");
+/// Describes which member of the last line differs.
+fn footer_difference(text: &str, expected: &Footer) -> String {
+    let Ok(found) = serde_json::from_str::<Footer>(text) else {
+        return format!("not a valid last line: {text}");
     };
-    if found.scores != due.scores {
-        format!("scores {:?}; by the rules {:?}", found.scores, due.scores)
-    } else if found.forfeits != due.forfeits {
-        format!("forfeits {:?}; by the rules {:?}", found.forfeits, due.forfeits)
-    } else if found.bad_answers != due.bad_answers {
-        format!("bad answers {:?}; by the rules {:?}", found.bad_answers, due.bad_answers)
-    } else if found.transcript != due.transcript {
-        format!("transcript {}; recomputed {}", found.transcript, due.transcript)
-    } else if found.seal != due.seal {
-        format!("seal {}; recomputed {}: the record was edited", found.seal, due.seal)
+    if found.scores != expected.scores {
+        format!("scores {:?}; expected by the rules: {:?}", found.scores, expected.scores)
+    } else if found.forfeits != expected.forfeits {
+        format!("forfeits {:?}; expected by the rules: {:?}", found.forfeits, expected.forfeits)
+    } else if found.bad_answers != expected.bad_answers {
+        format!(
+            "bad answers {:?}; expected by the rules: {:?}",
+            found.bad_answers, expected.bad_answers
+        )
+    } else if found.transcript != expected.transcript {
+        format!("transcript {}; recomputed {}", found.transcript, expected.transcript)
+    } else if found.seal != expected.seal {
+        format!("seal {}; recomputed {}: the record was edited", found.seal, expected.seal)
     } else {
-        "not written the way a record's last line is".to_owned()
+        "not the canonical form of the last line".to_owned()
     }
 }

@@ -1,13 +1,13 @@
-//! Writing the lines of a record, wherever they go.
+//! Writes the lines of a record.
 
 use std::io::{self, Write};
 
 use arbiter_games::SeatResult;
 
-use crate::record_line::{Header, Line, Over};
+use crate::record_line::{Footer, Header, Line};
 use crate::transcript::TranscriptHash;
 
-/// A record being written, and its seal.
+/// Writes a record and computes its seal.
 #[derive(Debug)]
 pub struct Writer<W> {
     to: W,
@@ -15,7 +15,7 @@ pub struct Writer<W> {
 }
 
 impl<W: Write> Writer<W> {
-    /// Begins a record.
+    /// Starts a record.
     pub fn new(to: W, header: &Header) -> io::Result<Self> {
         let mut writer = Self { to, seal: blake3::Hasher::new() };
         writer.text(&serde_json::to_string(header)?)?;
@@ -27,10 +27,10 @@ impl<W: Write> Writer<W> {
         self.text(&line.to_json()?)
     }
 
-    /// Closes the record with the result, and gives back what it was written to.
+    /// Ends the record with the result and returns the inner writer.
     pub fn finish(mut self, standings: &[SeatResult], transcript: TranscriptHash) -> io::Result<W> {
-        let over = Over::new(standings, transcript, self.seal.finalize());
-        self.text(&serde_json::to_string(&over)?)?;
+        let footer = Footer::new(standings, transcript, self.seal.finalize());
+        self.text(&serde_json::to_string(&footer)?)?;
         Ok(self.to)
     }
 

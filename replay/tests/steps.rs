@@ -107,8 +107,8 @@ fn gomoku_shows_the_stones_in_order() {
     assert_eq!(captions[2], "Swap: alpha is to choose its colour.");
     assert_eq!(captions[3], "alpha is to move; 5 stones are on the board.");
     assert_eq!(captions.last(), Some(&"alpha has won."));
-    let said: Vec<_> = steps.drawn.iter().filter_map(|step| step.said.as_deref()).collect();
-    assert_eq!(said[..3], ["(0,0)(14,14)(0,1)", "(1,0) (1,1)", "\"B\""]);
+    let replies: Vec<_> = steps.drawn.iter().filter_map(|step| step.reply.as_deref()).collect();
+    assert_eq!(replies[..3], ["(0,0)(14,14)(0,1)", "(1,0) (1,1)", "\"B\""]);
     let html = html(&steps, steps.drawn.last().unwrap());
     assert_eq!(html.matches(r#"<g class="stone black">"#).count(), 6);
     assert_eq!(html.matches(r#"<g class="stone white">"#).count(), 4);
@@ -132,7 +132,7 @@ fn bitwa_shows_divisions_and_strengths() {
     assert_eq!(first.matches(r#"y="0.72">2</text>"#).count(), 12);
     assert_eq!(first.matches("M0,0h1v1h-1z").count(), 1, "the wall in the corner");
     let second = &steps.drawn[1];
-    assert_eq!(second.said.as_deref(), Some("= 1 5 1 -1 1 1"));
+    assert_eq!(second.reply.as_deref(), Some("= 1 5 1 -1 1 1"));
     let caption = "Round 1 of 100: alpha sends A to (5, 1), attacking enemies on the way.";
     assert_eq!(second.picture.caption, caption);
     assert!(html(&steps, second).contains(r#"<circle class="target" cx="5.5" cy="1.5""#));

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use arbiter_proto::ids::MatchId;
 use arbiter_proto::v1::{GetRecordRequest, RecordPiece};
-use arbiter_replay::{LARGEST_RECORD, WINDOW};
+use arbiter_replay::{MAX_RECORD, MAX_WINDOW_LOG};
 use tonic::{Code, Status, Streaming};
 use zstd::stream::write::Decoder;
 
@@ -61,8 +61,8 @@ impl RecordDownload {
             io::ErrorKind::BrokenPipe => Failure::OutputClosed,
             _ => Failure::Negative(format!("the record of {}: {error}", self.id)),
         };
-        let mut decoder = Decoder::new(Bounded { out, left: LARGEST_RECORD }).map_err(failed)?;
-        decoder.window_log_max(WINDOW).map_err(failed)?;
+        let mut decoder = Decoder::new(Bounded { out, left: MAX_RECORD }).map_err(failed)?;
+        decoder.window_log_max(MAX_WINDOW_LOG).map_err(failed)?;
         while let Some(piece) = self.pieces.message().await? {
             decoder.write_all(&piece.bytes).map_err(failed)?;
         }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use arbiter_games::{ClockKind, ClockRules, Games, MAX_SEATS, Seat};
 use arbiter_proto::ids::MatchId;
 use arbiter_proto::v1::{GetMatchRequest, GetTournamentRequest};
-use arbiter_replay::LONGEST_LINE;
+use arbiter_replay::MAX_LINE;
 use arbiter_worker::bot::Bot;
 use arbiter_worker::bounded_read::open_regular;
 use arbiter_worker::record::Header;
@@ -145,7 +145,7 @@ fn header(games: &Games, record: &mut BufReader<File>) -> Result<Header, Failure
     let mut line = String::new();
     record
         .by_ref()
-        .take(LONGEST_LINE)
+        .take(MAX_LINE)
         .read_line(&mut line)
         .map_err(|error| failed(error.to_string()))?;
     record.rewind().map_err(|error| failed(error.to_string()))?;

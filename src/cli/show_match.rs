@@ -5,7 +5,7 @@ use std::path::Path;
 
 use arbiter_proto::ids::MatchId;
 use arbiter_proto::v1::{GetMatchRequest, MatchStatus};
-use arbiter_replay::LONGEST_LINE;
+use arbiter_replay::MAX_LINE;
 use clap::Args;
 use serde_json::{Value, json};
 
@@ -76,7 +76,7 @@ impl ShowMatch {
         print(|out| {
             loop {
                 text.clear();
-                let read = lines.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut text);
+                let read = lines.by_ref().take(MAX_LINE).read_until(b'\n', &mut text);
                 if read.map_err(failed)? == 0 {
                     return Ok(());
                 }

@@ -17,34 +17,34 @@ use arbiter_worker::referee::MatchEvent;
 use arbiter_worker::seat::StopHandle;
 use tokio::sync::watch;
 
-/// How many lines of the dialogue are kept.
-const LINES: usize = 300;
+/// Maximum number of stored lines of the dialogue.
+const MAX_LINES: usize = 300;
 
-/// How much of a line is kept, in characters.
-const LINE: usize = 2000;
+/// Maximum length of a stored line, in characters.
+const MAX_LINE: usize = 2000;
 
-/// How many captions of pictures are kept.
-const CAPTIONS: usize = 40;
+/// Maximum number of stored captions.
+const MAX_CAPTIONS: usize = 40;
 
 /// The occupant of a seat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SeatChoice {
     /// A person at a browser.
     Person,
-    /// A bot, by its position among those of the command line.
+    /// A bot, by its position on the command line.
     Bot(usize),
 }
 
-/// One match at the table, being played or over.
+/// The current match, running or over.
 pub(crate) struct LiveMatch {
-    /// What was decided before it began.
+    /// Fixed before the start.
     pub(crate) config: MatchConfig,
     state: Mutex<LiveState>,
     /// Wakes the match's thread.
-    go_on: Condvar,
-    /// Tells pages that there is something new.
-    news: watch::Sender<u64>,
-    cord: Mutex<Option<StopHandle>>,
+    wake: Condvar,
+    /// Notifies the pages of changes.
+    changes: watch::Sender<u64>,
+    stop_handle: Mutex<Option<StopHandle>>,
 }
 
 impl fmt::Debug for LiveMatch {
@@ -53,48 +53,47 @@ impl fmt::Debug for LiveMatch {
     }
 }
 
-/// What is decided about a match before it begins.
+/// The properties of a match that are fixed before its start.
 #[derive(Debug)]
 pub(crate) struct MatchConfig {
-    /// Which one of this run it is, from 1.
+    /// Its number in this run, from 1.
     pub(crate) number: u64,
-    /// Who sits where, seat 1 first.
+    /// The occupants, seat 1 first.
     pub(crate) seat_choices: Vec<SeatChoice>,
-    /// The names they play by.
+    /// The names of the occupants, seat 1 first.
     pub(crate) names: Vec<BotName>,
     /// The text of its seed.
     pub(crate) seed: String,
-    /// Where its record will be.
+    /// The path of its record.
     pub(crate) record: PathBuf,
-    /// The clock that charges people, if one does.
+    /// The clock that charges people, if any.
     pub(crate) person_clock: Option<ClockKind>,
-    /// Whether a seat's first answer is free, by the game's own protocol.
+    /// Whether the start-up before a seat's first reply is free.
     pub(crate) startup_is_free: bool,
 }
 
 /// The state of a live match.
 #[derive(Default)]
 pub(crate) struct LiveState {
-    /// A copy of the match, at the last picture or the last question to a person; none before it
-    /// begins.
+    /// A copy of the game at the last picture or the last turn of a person; none before the start.
     pub(crate) position: Option<Box<dyn MatchState>>,
     key: Option<Key>,
-    /// How many pictures there were.
+    /// The number of pictures so far.
     pub(crate) pictures: usize,
     pub(crate) captions: VecDeque<String>,
     /// Time since the match began.
     pub(crate) time: Micros,
-    /// What was done last.
+    /// The last action.
     pub(crate) last_action: LastAction,
     pub(crate) clocks: Vec<Clock>,
     pub(crate) lines: VecDeque<Line>,
-    /// What each bot wrote to its standard error.
+    /// The standard error of each bot.
     pub(crate) stderr: Vec<String>,
-    /// What the last thing that was said owes.
+    /// The kind of reply that the last message needs.
     owes: Owes,
-    /// How many questions people were asked.
-    asked: u64,
-    /// Which person is to answer.
+    /// The number of turns of people so far.
+    turns: u64,
+    /// The turn of a person, if one is due.
     pub(crate) turn: Option<Turn>,
     answer: Option<String>,
     pub(crate) pace: Pace,
@@ -102,20 +101,20 @@ pub(crate) struct LiveState {
     pub(crate) ending: Option<MatchEnd>,
 }
 
-/// A question to a person.
+/// The turn of a person.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Turn {
-    /// Who is to answer.
+    /// The person's seat.
     pub(crate) seat: Seat,
-    /// The number of the question in its match: an answer names it, so that none is given twice.
+    /// The number of the turn in the match. A reply contains it, so a repeated reply is refused.
     pub(crate) number: u64,
 }
 
-/// What somebody did.
+/// The last reply or forfeit.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LastAction {
     pub(crate) seat: Option<Seat>,
-    pub(crate) said: Option<String>,
+    pub(crate) reply: Option<String>,
     pub(crate) forfeit: Option<String>,
 }
 
@@ -123,24 +122,23 @@ pub(crate) struct LastAction {
 #[derive(Clone, Debug)]
 pub(crate) struct Line {
     pub(crate) seat: Seat,
-    /// Whether the referee said it, to the seat.
-    pub(crate) told: bool,
-    /// Whether other seats do not get to know it: what was told, and what is said to that except
-    /// moves.
-    pub(crate) private: bool,
+    /// Whether it is a message to the seat; else it is a reply.
+    pub(crate) is_message: bool,
+    /// Whether it is hidden from other seats: messages, and replies other than moves.
+    pub(crate) is_private: bool,
     pub(crate) text: String,
 }
 
 /// How a match ended.
 #[derive(Clone, Debug)]
 pub(crate) enum MatchEnd {
-    /// It was played.
+    /// It was played to the end.
     Over {
         standings: Vec<SeatResult>,
         /// Why each seat forfeited, if it did.
         details: Vec<Option<String>>,
     },
-    /// It counts for nothing, and why.
+    /// It has no result, for this reason.
     Broken(String),
 }
 
@@ -148,24 +146,24 @@ pub(crate) enum MatchEnd {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Pace {
     pub(crate) paused: bool,
-    /// How many pictures may still be shown while it is paused.
+    /// How many more pictures to show while paused.
     pub(super) steps: u32,
-    /// Pictures a second; as fast as the bots play if none.
+    /// Steps per second; none means as fast as the bots play.
     pub(crate) speed: Option<u32>,
 }
 
-/// Why an answer of a person's was not taken.
+/// Why a person's move was refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    /// Nobody waits for it: it was answered, or the match is over.
+    /// No move is due: it was made already, or the match is over.
     NotDue,
-    /// The rules do not allow it, in their words.
+    /// The rules do not allow it, for this reason.
     Illegal(String),
 }
 
 impl LiveMatch {
-    /// A match that is about to begin at this pace, and will be ended by the cord.
-    pub(crate) fn new(config: MatchConfig, pace: Pace, cord: StopHandle) -> Self {
+    /// Creates a match before its start. `stop_handle` stops it.
+    pub(crate) fn new(config: MatchConfig, pace: Pace, stop_handle: StopHandle) -> Self {
         let seats = config.names.len();
         let state = LiveState {
             clocks: vec![Clock::default(); seats],
@@ -176,20 +174,20 @@ impl LiveMatch {
         Self {
             config,
             state: Mutex::new(state),
-            go_on: Condvar::new(),
-            news: watch::Sender::new(0),
-            cord: Mutex::new(Some(cord)),
+            wake: Condvar::new(),
+            changes: watch::Sender::new(0),
+            stop_handle: Mutex::new(Some(stop_handle)),
         }
     }
 
-    /// Where the match stands.
+    /// Locks the state.
     pub(crate) fn state(&self) -> MutexGuard<'_, LiveState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Says when there is something new.
-    pub(crate) fn news(&self) -> watch::Receiver<u64> {
-        self.news.subscribe()
+    /// Subscribes to changes.
+    pub(crate) fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
     }
 
     /// The seats of people.
@@ -198,15 +196,15 @@ impl LiveMatch {
         seats.filter(|(_, seat_choice)| **seat_choice == SeatChoice::Person).map(|(seat, _)| seat)
     }
 
-    fn tell_pages(&self) {
-        self.news.send_modify(|number| *number += 1);
+    fn notify_pages(&self) {
+        self.changes.send_modify(|number| *number += 1);
     }
 }
 
-/// What the match's thread does.
+/// For the match's thread.
 impl LiveMatch {
-    /// The match has come to this step: shows it, and holds it up as long as the pace says.
-    pub(super) fn reach(&self, view: &dyn MatchView, step: &Step) {
+    /// Shows the state before a step, and waits as long as the pace requires.
+    pub(super) fn show_step(&self, view: &dyn MatchView, step: &Step) {
         let say = if let Step::Say(say) = step { Some(say) } else { None };
         let mut state = self.state();
         state.owes = say.map_or(Owes::Nothing, |say| say.owes);
@@ -227,24 +225,25 @@ impl LiveMatch {
         if is_new {
             state.key = Some(shown);
             state.pictures += 1;
-            let nobody = Seat::from_index(self.config.names.len());
-            state.captions.push_back(view.picture(&self.config.names, Some(nobody)).caption);
-            let surplus = state.captions.len().saturating_sub(CAPTIONS);
+            // A seat that does not exist sees only what is public.
+            let outsider = Seat::from_index(self.config.names.len());
+            state.captions.push_back(view.picture(&self.config.names, Some(outsider)).caption);
+            let surplus = state.captions.len().saturating_sub(MAX_CAPTIONS);
             state.captions.drain(..surplus);
         }
         if let Some(seat) = person {
-            state.asked += 1;
-            state.turn = Some(Turn { seat, number: state.asked });
+            state.turns += 1;
+            state.turn = Some(Turn { seat, number: state.turns });
         }
         drop(state);
-        self.tell_pages();
+        self.notify_pages();
         if person.is_none() {
-            self.hold_up();
+            self.wait_for_pace();
         }
     }
 
-    /// Waits as long as the pace says.
-    fn hold_up(&self) {
+    /// Waits as long as the pace requires.
+    fn wait_for_pace(&self) {
         let shown = Instant::now();
         let mut state = self.state();
         while !state.abandoned {
@@ -254,7 +253,7 @@ impl LiveMatch {
                 return;
             }
             if paused {
-                state = self.go_on.wait(state).unwrap_or_else(PoisonError::into_inner);
+                state = self.wake.wait(state).unwrap_or_else(PoisonError::into_inner);
                 continue;
             }
             let Some(speed) = speed else { return };
@@ -262,21 +261,20 @@ impl LiveMatch {
             let Some(left) = due.checked_sub(shown.elapsed()).filter(|left| !left.is_zero()) else {
                 return;
             };
-            let waited = self.go_on.wait_timeout(state, left);
+            let waited = self.wake.wait_timeout(state, left);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 
-    /// What the last thing that was said owes.
+    /// The kind of reply that the last message needs.
     pub(super) fn owes(&self) -> Owes {
         self.state().owes
     }
 
-    /// Waits for the answer of the person whose turn it is, at most for `limit`; none if that has
-    /// passed.
-    pub(super) fn wait_for_answer(&self, limit: Option<Micros>) -> Result<Option<String>, Fault> {
+    /// Waits for the reply of the person whose turn it is; none after `limit`.
+    pub(super) fn wait_for_reply(&self, limit: Option<Micros>) -> Result<Option<String>, Fault> {
         let limit = limit.map(|limit| Duration::from_micros(limit.0.max(0).unsigned_abs()));
-        let begun = Instant::now();
+        let start = Instant::now();
         let mut state = self.state();
         loop {
             if state.abandoned {
@@ -286,53 +284,53 @@ impl LiveMatch {
                 return Ok(Some(answer));
             }
             state = match limit {
-                None => self.go_on.wait(state).unwrap_or_else(PoisonError::into_inner),
+                None => self.wake.wait(state).unwrap_or_else(PoisonError::into_inner),
                 Some(limit) => {
-                    // A moment more, so that what is late is later than the limit.
+                    // Waits 1 ms longer, so that a late reply exceeds the limit.
                     let Some(left) =
-                        (limit + Duration::from_millis(1)).checked_sub(begun.elapsed())
+                        (limit + Duration::from_millis(1)).checked_sub(start.elapsed())
                     else {
                         state.turn = None;
                         return Ok(None);
                     };
-                    let waited = self.go_on.wait_timeout(state, left);
+                    let waited = self.wake.wait_timeout(state, left);
                     waited.unwrap_or_else(PoisonError::into_inner).0
                 }
             };
         }
     }
 
-    /// Takes down what happened.
-    pub(super) fn note(&self, time: Micros, event: MatchEvent<'_>) {
+    /// Records an event of the match.
+    pub(super) fn record_event(&self, time: Micros, event: MatchEvent<'_>) {
         let mut state = self.state();
         state.time = time;
         let is_move = state.owes == Owes::Move;
         match event {
-            MatchEvent::Sent { seat, text, .. } => state.line(seat, true, true, text),
+            MatchEvent::Sent { seat, text, .. } => state.add_line(seat, true, true, text),
             MatchEvent::Replied { seat, reply, spent, .. } => {
-                let said = cut(&String::from_utf8_lossy(reply));
-                state.line(seat, false, !is_move, &said);
+                let reply = truncate(&String::from_utf8_lossy(reply));
+                state.add_line(seat, false, !is_move, &reply);
                 let clock = &mut state.clocks[seat.index()];
                 clock.last = Some(spent);
                 clock.used += spent.wall;
                 if is_move {
                     state.last_action =
-                        LastAction { seat: Some(seat), said: Some(said), forfeit: None };
+                        LastAction { seat: Some(seat), reply: Some(reply), forfeit: None };
                 }
             }
             MatchEvent::Forfeited { seat, forfeit, detail, .. } => {
-                let forfeit = cut(&format!("{forfeit}: {detail}"));
-                state.line(seat, false, false, &format!("({forfeit})"));
+                let forfeit = truncate(&format!("{forfeit}: {detail}"));
+                state.add_line(seat, false, false, &format!("({forfeit})"));
                 let last_action = &mut state.last_action;
-                let said = last_action.said.take().filter(|_| last_action.seat == Some(seat));
-                state.last_action = LastAction { seat: Some(seat), said, forfeit: Some(forfeit) };
+                let reply = last_action.reply.take().filter(|_| last_action.seat == Some(seat));
+                state.last_action = LastAction { seat: Some(seat), reply, forfeit: Some(forfeit) };
             }
             MatchEvent::Noted(_) => {}
         }
     }
 
-    /// Takes down what a bot wrote to its standard error so far.
-    pub(super) fn overhear(&self, seat: Seat, stderr: &[u8]) {
+    /// Stores the standard error of a bot so far.
+    pub(super) fn set_stderr(&self, seat: Seat, stderr: &[u8]) {
         let mut state = self.state();
         let shown = &mut state.stderr[seat.index()];
         if shown.len() != stderr.len() || shown.as_bytes() != stderr {
@@ -340,32 +338,32 @@ impl LiveMatch {
         }
     }
 
-    /// The match has ended.
+    /// Records the end of the match.
     pub(super) fn end(&self, played: Result<MatchOutcome, Fault>) {
         let ending = match played {
             Ok(MatchOutcome { results: standings, seats, .. }) => {
                 let details = seats.into_iter().map(|report| report.detail).collect();
                 MatchEnd::Over { standings, details }
             }
-            Err(Fault::Abandoned) => MatchEnd::Broken("it was given up".to_owned()),
+            Err(Fault::Abandoned) => MatchEnd::Broken("it was abandoned".to_owned()),
             Err(fault) => MatchEnd::Broken(fault.to_string()),
         };
         self.finish(ending);
     }
 
-    /// The match is over, or its thread has failed.
+    /// Records the end of the match, or the failure of its thread.
     pub(super) fn finish(&self, ending: MatchEnd) {
         let mut state = self.state();
         state.turn = None;
         state.ending = Some(ending);
         drop(state);
-        self.tell_pages();
+        self.notify_pages();
     }
 }
 
-/// What pages do.
+/// For the pages.
 impl LiveMatch {
-    /// Gives the answer of the person whose turn it is.
+    /// Makes the move of the person whose turn it is.
     pub(crate) fn answer(&self, turn: Turn, answer: String) -> Result<(), Refusal> {
         let mut state = self.state();
         if state.turn != Some(turn) {
@@ -376,19 +374,19 @@ impl LiveMatch {
         state.answer = Some(answer);
         state.turn = None;
         drop(state);
-        self.go_on.notify_all();
-        self.tell_pages();
+        self.wake.notify_all();
+        self.notify_pages();
         Ok(())
     }
 
     /// Changes the pace.
     pub(crate) fn set_pace(&self, change: impl FnOnce(&mut Pace)) {
         change(&mut self.state().pace);
-        self.go_on.notify_all();
-        self.tell_pages();
+        self.wake.notify_all();
+        self.notify_pages();
     }
 
-    /// Lets a match that is paused go on to its next picture.
+    /// Pauses the match, or continues a paused match to its next picture.
     pub(crate) fn step(&self) {
         self.set_pace(|pace| {
             pace.steps = if pace.paused { pace.steps.saturating_add(1) } else { 0 };
@@ -396,28 +394,28 @@ impl LiveMatch {
         });
     }
 
-    /// Ends the match, wherever it stands. Its thread ends soon.
+    /// Abandons the match. Its thread ends soon.
     pub(crate) fn abandon(&self) {
         self.state().abandoned = true;
-        let cord = self.cord.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(cord) = cord {
-            cord.stop();
+        let stop_handle = self.stop_handle.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(stop_handle) = stop_handle {
+            stop_handle.stop();
         }
-        self.go_on.notify_all();
+        self.wake.notify_all();
     }
 }
 
 impl LiveState {
-    fn line(&mut self, seat: Seat, told: bool, private: bool, text: &str) {
-        self.lines.push_back(Line { seat, told, private, text: cut(text) });
-        let surplus = self.lines.len().saturating_sub(LINES);
+    fn add_line(&mut self, seat: Seat, is_message: bool, is_private: bool, text: &str) {
+        self.lines.push_back(Line { seat, is_message, is_private, text: truncate(text) });
+        let surplus = self.lines.len().saturating_sub(MAX_LINES);
         self.lines.drain(..surplus);
     }
 }
 
-/// The beginning of a long text.
-fn cut(text: &str) -> String {
-    match text.char_indices().nth(LINE) {
+/// Truncates a long text.
+fn truncate(text: &str) -> String {
+    match text.char_indices().nth(MAX_LINE) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
     }

@@ -1,5 +1,5 @@
-//! What a match has round its bots while it is tried: the game that is followed, bots that are
-//! overheard, and people in seats.
+//! Connects a match to its [`LiveMatch`]: reports the states of the game and the standard error of
+//! bots, and lets people play.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -14,9 +14,8 @@ use arbiter_worker::seat::{SeatDriver, SeatFailure, SeatUsage, TimedReply};
 
 use super::LiveMatch;
 
-/// What a person says where any answer of the right form will do: in the protocols that ask for
-/// such answers, that they have heard.
-const HEARD: &[u8] = b"=";
+/// A person's reply to messages that only need an acknowledgement.
+const ACKNOWLEDGEMENT: &[u8] = b"=";
 
 /// The hooks of a live match.
 #[derive(Debug)]
@@ -27,20 +26,20 @@ impl MatchHooks for Observers {
         Box::new(ObservedGame { game, live_match: Arc::clone(&self.0) })
     }
 
-    fn person_driver(&mut self, _place: Seat) -> Box<dyn SeatDriver> {
-        Box::new(Person { live_match: Arc::clone(&self.0), answered: false, is_gone: false })
+    fn person_driver(&mut self, _seat: Seat) -> Box<dyn SeatDriver> {
+        Box::new(Person { live_match: Arc::clone(&self.0), has_replied: false, is_gone: false })
     }
 
-    fn wrap_driver(&mut self, place: Seat, seat: Box<dyn SeatDriver>) -> Box<dyn SeatDriver> {
-        Box::new(ObservedBot { place, seat, live_match: Arc::clone(&self.0) })
+    fn wrap_driver(&mut self, seat: Seat, driver: Box<dyn SeatDriver>) -> Box<dyn SeatDriver> {
+        Box::new(ObservedBot { seat, driver, live_match: Arc::clone(&self.0) })
     }
 
     fn on_event(&mut self, time: Micros, event: MatchEvent<'_>) {
-        self.0.note(time, event);
+        self.0.record_event(time, event);
     }
 }
 
-/// A game that reports each state to the live match, and continues when the live match allows it.
+/// A game that reports each state to the live match, and continues at its pace.
 #[derive(Debug)]
 struct ObservedGame {
     game: Box<dyn MatchState>,
@@ -50,16 +49,16 @@ struct ObservedGame {
 impl MatchState for ObservedGame {
     fn step(&mut self) -> Step {
         let step = self.game.step();
-        self.live_match.reach(self.game.view(), &step);
+        self.live_match.show_step(self.game.view(), &step);
         step
     }
 
     fn receive_reply(
         &mut self,
-        answer: Result<&str, Forfeit>,
+        reply: Result<&str, Forfeit>,
         charged: Micros,
     ) -> Result<(), Illegal> {
-        self.game.receive_reply(answer, charged)
+        self.game.receive_reply(reply, charged)
     }
 
     fn view(&self) -> &dyn MatchView {
@@ -71,78 +70,81 @@ impl MatchState for ObservedGame {
     }
 }
 
-/// A bot whose standard error is shown as it comes.
+/// A bot whose standard error appears in the live match.
 struct ObservedBot {
-    place: Seat,
-    seat: Box<dyn SeatDriver>,
+    seat: Seat,
+    driver: Box<dyn SeatDriver>,
     live_match: Arc<LiveMatch>,
 }
 
 impl SeatDriver for ObservedBot {
     fn ask(&mut self, text: &str, limit: Micros) -> Result<TimedReply, Fault> {
-        let answer = self.seat.ask(text, limit)?;
-        self.live_match.overhear(self.place, self.seat.stderr());
-        Ok(answer)
+        let reply = self.driver.ask(text, limit)?;
+        self.live_match.set_stderr(self.seat, self.driver.stderr());
+        Ok(reply)
     }
 
     fn wait_until_stopped(&mut self) -> Result<(), Fault> {
-        self.seat.wait_until_stopped()
+        self.driver.wait_until_stopped()
     }
 
     fn notify(&mut self, text: &str) {
-        self.seat.notify(text);
+        self.driver.notify(text);
     }
 
     fn is_starting_up(&self) -> bool {
-        self.seat.is_starting_up()
+        self.driver.is_starting_up()
     }
 
     fn stderr(&self) -> &[u8] {
-        self.seat.stderr()
+        self.driver.stderr()
     }
 
     fn dismiss(&mut self) {
-        self.seat.dismiss();
+        self.driver.dismiss();
     }
 
     fn close_input(&mut self) {
-        self.seat.close_input();
+        self.driver.close_input();
     }
 
     fn wait_for_exit(&mut self, deadline: Instant) -> Result<(), Fault> {
-        self.seat.wait_for_exit(deadline)
+        self.driver.wait_for_exit(deadline)
     }
 
     fn close(self: Box<Self>) -> Result<SeatUsage, Fault> {
-        let usage = self.seat.close()?;
-        self.live_match.overhear(self.place, &usage.stderr);
+        let usage = self.driver.close()?;
+        self.live_match.set_stderr(self.seat, &usage.stderr);
         Ok(usage)
     }
 }
 
-/// A person, who answers on a page.
+/// A person, who replies on a page.
 struct Person {
     live_match: Arc<LiveMatch>,
-    answered: bool,
+    has_replied: bool,
     is_gone: bool,
 }
 
 impl SeatDriver for Person {
     fn ask(&mut self, _text: &str, limit: Micros) -> Result<TimedReply, Fault> {
         let live_match = &self.live_match;
-        self.answered = true;
+        self.has_replied = true;
         if self.is_gone || live_match.owes() != Owes::Move {
-            return Ok(TimedReply { reply: Ok(HEARD.to_vec()), spent: TimeSpent::default() });
+            return Ok(TimedReply {
+                reply: Ok(ACKNOWLEDGEMENT.to_vec()),
+                spent: TimeSpent::default(),
+            });
         }
         let clock = live_match.config.person_clock;
-        let begun = Instant::now();
-        let answer = live_match.wait_for_answer(clock.map(|_| limit))?;
+        let start = Instant::now();
+        let reply = live_match.wait_for_reply(clock.map(|_| limit))?;
         let spent = clock.map_or(TimeSpent::default(), |kind| {
-            let wall = Micros(i64::try_from(begun.elapsed().as_micros()).unwrap_or(i64::MAX));
-            // A person who thinks burns no processor; under such a clock all thinking is charged.
+            let wall = Micros(i64::try_from(start.elapsed().as_micros()).unwrap_or(i64::MAX));
+            // A person uses no processor time: a CPU clock charges the wall-clock time instead.
             TimeSpent { wall, cpu: if kind == ClockKind::Cpu { wall } else { Micros::ZERO } }
         });
-        let reply = answer
+        let reply = reply
             .map(String::into_bytes)
             .ok_or_else(|| SeatFailure { forfeit: Forfeit::Clock, detail: String::new() });
         Ok(TimedReply { reply, spent })
@@ -151,7 +153,7 @@ impl SeatDriver for Person {
     fn notify(&mut self, _text: &str) {}
 
     fn is_starting_up(&self) -> bool {
-        self.live_match.config.startup_is_free && !self.answered
+        self.live_match.config.startup_is_free && !self.has_replied
     }
 
     fn dismiss(&mut self) {

@@ -22,11 +22,11 @@ use crate::failure::Failure;
 use crate::play::bots::{self, Entry, distinct};
 use crate::play::params;
 
-/// What a person plays by, unless the bot of that name is there too.
+/// The name of a person; numbered if it is taken.
 const PERSON: &str = "human";
 
-/// Pictures a second, at first, where the bots alone would be too quick to be followed.
-const SPEED: u32 = 2;
+/// Default steps per second of a match that would be too fast to watch.
+const DEFAULT_SPEED: u32 = 2;
 
 /// The command-line options.
 #[derive(Debug)]
@@ -34,18 +34,18 @@ pub(crate) struct Options {
     pub(crate) game: Game,
     /// `KEY=VALUE`, each checked.
     pub(crate) set: Vec<String>,
-    /// Where the bots are.
+    /// The directories of the bots.
     pub(crate) bots: Vec<PathBuf>,
     pub(crate) clock: ClockRules,
-    /// Whether people have a clock too.
+    /// Whether the clock also charges people.
     pub(crate) person_clock: bool,
-    /// How long a bot in a console may take to answer.
+    /// Maximum reply time of a bot in a console.
     pub(crate) limit: Micros,
-    /// Where records are kept, if they are.
+    /// Where records are saved; none means that they are deleted at the end.
     pub(crate) records: Option<PathBuf>,
 }
 
-/// The bots as they were on disk at a moment, copied.
+/// Copies of the bots, as they were on disk when they were loaded.
 #[derive(Debug)]
 pub(crate) struct Roster {
     pub(crate) entries: Vec<Entry>,
@@ -55,16 +55,16 @@ pub(crate) struct Roster {
 /// One run of the command.
 pub(crate) struct Session {
     pub(crate) options: Options,
-    /// The names of the bots, as they were called at the start.
+    /// The names that the bots had at the start.
     pub(crate) names: Vec<BotName>,
     pub(crate) host: Host,
-    /// How many can sit at the table.
+    /// Maximum number of seats.
     pub(crate) most_seats: usize,
-    /// What the names of this run's records begin with.
+    /// A part of the file names of this run's records.
     mark: String,
     table: Mutex<Table>,
     consoles: Mutex<HashMap<usize, Arc<Console>>>,
-    /// Removed when everything that is in it has ended.
+    /// Removed when nothing in it runs any more.
     scratch: ScratchDir,
 }
 
@@ -74,13 +74,13 @@ impl std::fmt::Debug for Session {
     }
 }
 
-/// The table, and who is at it.
+/// The current match.
 #[derive(Debug, Default)]
 struct Table {
-    /// How many matches were begun.
-    begun: u64,
-    now: Option<CurrentMatch>,
-    /// Nothing begins any more.
+    /// The number of started matches.
+    started: u64,
+    current: Option<CurrentMatch>,
+    /// Whether the session refuses new matches.
     closed: bool,
 }
 
@@ -95,7 +95,7 @@ impl Session {
     /// Opens a session for these bots; builds them if necessary.
     ///
     /// # Errors
-    /// If one of them is none, or there is no room for copies of them.
+    /// If one of the directories holds no bot, or the bots cannot be copied.
     pub(crate) fn open(
         options: Options,
         host: Host,
@@ -112,14 +112,14 @@ impl Session {
             consoles: Mutex::default(),
             scratch,
         };
-        fs::create_dir(session.own_records()).map_err(|error| unusable(&session, &error))?;
+        fs::create_dir(session.temporary_records()).map_err(|error| unusable(&session, &error))?;
         let seats = *session.options.game.seats.end();
         session.most_seats = *session.params(seats, false)?.seats().end();
         session.names = session.roster()?.entries.into_iter().map(|entry| entry.name).collect();
         Ok(session)
     }
 
-    /// Reads the bots as they are now on disk, and builds those whose sources have changed.
+    /// Loads the bots as they are on disk now, and builds those whose sources have changed.
     pub(crate) fn roster(&self) -> Result<Roster, Failure> {
         let copies = tempfile::tempdir_in(self.scratch.path());
         let copies = copies.map_err(|error| unusable(self, &error))?;
@@ -127,32 +127,32 @@ impl Session {
         Ok(Roster { entries, _copies: copies })
     }
 
-    /// Records that nobody asked to be kept.
-    fn own_records(&self) -> PathBuf {
+    /// The directory of records that are not saved.
+    fn temporary_records(&self) -> PathBuf {
         self.scratch.path().join("records")
     }
 
-    fn at_table(&self) -> MutexGuard<'_, Table> {
+    fn lock_table(&self) -> MutexGuard<'_, Table> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The match at the table, being played or over.
+    /// The current match, running or over.
     pub(crate) fn live_match(&self) -> Option<Arc<LiveMatch>> {
-        self.at_table().now.as_ref().map(|seated| Arc::clone(&seated.live_match))
+        self.lock_table().current.as_ref().map(|current| Arc::clone(&current.live_match))
     }
 
-    /// The parameters of a match of so many, with or without people among them.
+    /// The parameters of a match with this number of seats; shorter with people.
     pub(crate) fn params(&self, seats: usize, with_people: bool) -> Result<Params, Failure> {
         let Options { game, set, .. } = &self.options;
         let short = with_people.then_some(&game.playground.params);
         params::parse(game, set, short, Some(seats))
     }
 
-    /// Begins a match between these, with the bots as they are now; the match before is given up.
-    /// It takes as long as building a bot may.
+    /// Starts a match with the bots as they are on disk now, and abandons the previous match. Blocks
+    /// while bots are built.
     ///
     /// # Errors
-    /// If these cannot play a match, or a bot is none any more.
+    /// If the choices do not fit the game, or a bot cannot be loaded.
     pub(crate) fn start_match(
         self: &Arc<Self>,
         seat_choices: Vec<SeatChoice>,
@@ -164,19 +164,19 @@ impl Session {
         let entrants = entrants(&seat_choices, &roster)?;
         let names: Vec<_> = entrants.iter().map(|entrant| entrant.name.clone()).collect();
         params.start(&names, Seed::of_text(&seed)).map_err(Failure::usage)?;
-        let mut table = self.at_table();
+        let mut table = self.lock_table();
         if table.closed {
-            return Err(Failure::Refused("the program is ending".to_owned()));
+            return Err(Failure::Refused("the program is shutting down".to_owned()));
         }
-        if let Some(before) = table.now.take() {
-            before.leave();
+        if let Some(previous) = table.current.take() {
+            previous.abandon();
         }
-        table.begun += 1;
-        let config = self.config(table.begun, seat_choices, names, seed);
-        let is_shown = !with_people || self.options.game.playground.slow;
-        let pace = Pace { speed: is_shown.then_some(SPEED), ..Pace::default() };
-        let (stop, cord) = StopSignal::new_pair().map_err(|error| unusable(self, &error))?;
-        let live_match = Arc::new(LiveMatch::new(config, pace, cord));
+        table.started += 1;
+        let config = self.config(table.started, seat_choices, names, seed);
+        let is_slowed = !with_people || self.options.game.playground.slow;
+        let pace = Pace { speed: is_slowed.then_some(DEFAULT_SPEED), ..Pace::default() };
+        let (stop, stop_handle) = StopSignal::new_pair().map_err(|error| unusable(self, &error))?;
+        let live_match = Arc::new(LiveMatch::new(config, pace, stop_handle));
         let planned = Match {
             params,
             seed: Seed::of_text(&live_match.config.seed),
@@ -187,7 +187,7 @@ impl Session {
         };
         let thread = self.play(&live_match, planned, stop, roster);
         let thread = thread.map_err(|error| unusable(self, &error))?;
-        table.now = Some(CurrentMatch { live_match: Arc::clone(&live_match), thread });
+        table.current = Some(CurrentMatch { live_match: Arc::clone(&live_match), thread });
         Ok(live_match)
     }
 
@@ -199,7 +199,7 @@ impl Session {
         seed: String,
     ) -> MatchConfig {
         let Options { game, clock, person_clock, records, .. } = &self.options;
-        let directory = records.clone().unwrap_or_else(|| self.own_records());
+        let directory = records.clone().unwrap_or_else(|| self.temporary_records());
         MatchConfig {
             number,
             seat_choices,
@@ -211,7 +211,7 @@ impl Session {
         }
     }
 
-    /// Plays a match on a thread of its own.
+    /// Plays a match on a new thread.
     fn play(
         self: &Arc<Self>,
         live_match: &Arc<LiveMatch>,
@@ -222,19 +222,19 @@ impl Session {
         let session = Arc::clone(self);
         let live_match = Arc::clone(live_match);
         thread::Builder::new().name("match".to_owned()).spawn(move || {
-            let mut company = Observers(Arc::clone(&live_match));
-            let playing = || planned.play_with_hooks(&mut company, &session.host, &Arc::new(stop));
-            if let Ok(played) = catch_unwind(AssertUnwindSafe(playing)) {
+            let mut hooks = Observers(Arc::clone(&live_match));
+            let play = || planned.play_with_hooks(&mut hooks, &session.host, &Arc::new(stop));
+            if let Ok(played) = catch_unwind(AssertUnwindSafe(play)) {
                 live_match.end(played);
             } else {
-                let why = "the program failed; see its standard error";
+                let why = "internal error; see the standard error of this program";
                 live_match.finish(MatchEnd::Broken(why.to_owned()));
             }
             drop(roster);
         })
     }
 
-    /// The console of a bot, which is opened if it is not yet; none if there is no such bot.
+    /// Returns the console of a bot and creates it if necessary; none if there is no such bot.
     pub(crate) fn console(self: &Arc<Self>, bot: usize) -> Option<Arc<Console>> {
         let name = self.names.get(bot)?;
         let mut consoles = self.consoles.lock().unwrap_or_else(PoisonError::into_inner);
@@ -243,15 +243,15 @@ impl Session {
         Some(Arc::clone(console))
     }
 
-    /// Ends the match and the consoles, and waits for them.
+    /// Ends the match and the consoles, and waits until they have ended.
     pub(crate) fn close(&self) {
-        let seated = {
-            let mut table = self.at_table();
+        let current = {
+            let mut table = self.lock_table();
             table.closed = true;
-            table.now.take()
+            table.current.take()
         };
-        if let Some(seated) = seated {
-            seated.leave();
+        if let Some(current) = current {
+            current.abandon();
         }
         let consoles: Vec<_> = {
             let mut consoles = self.consoles.lock().unwrap_or_else(PoisonError::into_inner);
@@ -264,15 +264,15 @@ impl Session {
 }
 
 impl CurrentMatch {
-    /// Gives the match up, and waits until nothing of it is left.
-    fn leave(self) {
+    /// Abandons the match and waits for the end of its thread.
+    fn abandon(self) {
         self.live_match.abandon();
-        // A thread that panicked has told so.
+        // A panic was reported already.
         drop(self.thread.join());
     }
 }
 
-/// Who sits where, by names that are told apart.
+/// The entrants of the seats, with distinct names.
 fn entrants(seat_choices: &[SeatChoice], roster: &Roster) -> Result<Vec<Entrant>, Failure> {
     let mut entrants: Vec<Entrant> = Vec::new();
     for seat_choice in seat_choices {
@@ -293,5 +293,5 @@ fn entrants(seat_choices: &[SeatChoice], roster: &Roster) -> Result<Vec<Entrant>
 
 fn unusable(session: &Session, error: &io::Error) -> Failure {
     let place = session.scratch.path().display();
-    Failure::Refused(format!("{place}: {error}; set TMPDIR to another place"))
+    Failure::Refused(format!("{place}: {error}; set TMPDIR to another directory"))
 }

@@ -14,7 +14,7 @@ use thiserror::Error;
 use crate::bot::Bot;
 use crate::fault::Fault;
 use crate::match_runner::{BotState, Match};
-use crate::record::{Difference, Follower, Header, Scene, follow};
+use crate::record::{Difference, Header, ReplayEvent, ReplayObserver, replay_with};
 use crate::referee::in_time;
 use crate::sandbox::{Host, JailConfig};
 use crate::seat::{GRACE, SeatDriver, SeatFailure, SeatUsage, StopSignal, TimedReply};
@@ -70,7 +70,7 @@ impl SeatReplay {
     ) -> Result<SeatUsage, SeatReplayError> {
         let mut replay =
             Replay { config: self, host, stop, on_reply, state: BotPhase::NotStarted, replies: 0 };
-        let replayed = follow(games, record, &mut replay);
+        let replayed = replay_with(games, record, &mut replay);
         let closed = match replay.state {
             BotPhase::NotStarted => Ok(SeatUsage::default()),
             BotPhase::Playing { mut driver, .. } => {
@@ -113,7 +113,7 @@ struct Replay<'a, F> {
     replies: usize,
 }
 
-impl<F: FnMut(ReplyComparison)> Follower for Replay<'_, F> {
+impl<F: FnMut(ReplyComparison)> ReplayObserver for Replay<'_, F> {
     fn begin(&mut self, header: &Header, game: &dyn MatchState) {
         let SeatReplay { seat, bot, jail } = self.config;
         if seat.index() >= header.seats.len() {
@@ -133,18 +133,20 @@ impl<F: FnMut(ReplyComparison)> Follower for Replay<'_, F> {
         };
     }
 
-    fn follow(&mut self, _: Micros, scene: Scene<'_>, _: &dyn MatchState) {
-        match scene {
-            Scene::Told(say) if say.seat == self.config.seat => {
+    fn on_event(&mut self, _: Micros, event: ReplayEvent<'_>, _: &dyn MatchState) {
+        match event {
+            ReplayEvent::Notified(say) if say.seat == self.config.seat => {
                 if let BotPhase::Playing { driver, .. } = &mut self.state {
                     driver.notify(&say.text);
                 }
             }
-            Scene::Replied { say, reply, spent, .. } => self.ask(say, Ok(reply.to_owned()), spent),
-            Scene::Forfeited { say, forfeit, spent, detail, .. } => {
+            ReplayEvent::Replied { say, reply, spent, .. } => {
+                self.ask(say, Ok(reply.to_owned()), spent)
+            }
+            ReplayEvent::Forfeited { say, forfeit, spent, detail, .. } => {
                 self.ask(say, Err(SeatFailure { forfeit, detail: detail.to_owned() }), spent);
             }
-            Scene::Dismissed(seat) if seat == self.config.seat => self.dismiss(),
+            ReplayEvent::Dismissed(seat) if seat == self.config.seat => self.dismiss(),
             _ => {}
         }
     }

@@ -1,4 +1,5 @@
-//! The table: the match as one seat sees it, its move if it is due, and what was said.
+//! The page of the current match, as one seat sees it: the picture, the form of a move, and the
+//! dialogue.
 
 use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
@@ -22,59 +23,58 @@ use crate::playground::LiveMatch;
 use crate::playground::live_match::{LiveState, MatchEnd, Refusal, SeatChoice, Turn};
 use crate::playground::move_form::{FORM, Fields, form, is_chosen, squares};
 
-/// How long a move waits for what the bots make of it, before the page is shown.
-const REPLY: Duration = Duration::from_secs(3);
+/// How long the page waits for the bots' replies to a move.
+const REPLY_WAIT: Duration = Duration::from_secs(3);
 
-/// How long a live page rests between two pictures, so that it can be looked at.
-const REST: Duration = Duration::from_millis(40);
+/// Minimum time between two updates of a live page.
+const UPDATE_INTERVAL: Duration = Duration::from_millis(40);
 
-/// How much of a bot's standard error is on a page, in bytes.
-const LONGEST_ERRORS: usize = 16 * 1024;
+/// Maximum length of a bot's standard error on a page, in bytes.
+const MAX_STDERR: usize = 16 * 1024;
 
-/// The speeds that are offered, in pictures a second.
+/// The selectable speeds, in steps per second.
 const SPEEDS: [u32; 6] = [1, 2, 5, 10, 25, 100];
 
-/// Who looks, at which match.
+/// A request for the page: the match and the point of view.
 struct MatchQuery {
     live_match: Arc<LiveMatch>,
-    /// The person's seat; none if no person plays: then everything is seen.
-    eyes: Option<Seat>,
-    /// What was chosen of a move that takes several steps.
+    /// The person's seat; none if no person plays. Then the page shows everything.
+    viewer: Option<Seat>,
+    /// The choices so far of a move with several steps.
     chosen: Fields,
 }
 
 impl MatchQuery {
-    /// Who looks at the match of the table, by the seat in the address; without one the first
-    /// person at the table.
-    fn at(context: &PageContext, fields: Fields) -> Option<Self> {
+    /// The current match from the seat in the query, or else from the seat of the first person.
+    fn new(context: &PageContext, fields: Fields) -> Option<Self> {
         let live_match = context.session.live_match()?;
         let wanted = fields.parse::<u8>("seat");
-        let eyes = live_match.persons().find(|seat| Some(seat.number()) == wanted);
-        let eyes = eyes.or_else(|| live_match.persons().next());
-        Some(Self { live_match, eyes, chosen: fields })
+        let viewer = live_match.persons().find(|seat| Some(seat.number()) == wanted);
+        let viewer = viewer.or_else(|| live_match.persons().next());
+        Some(Self { live_match, viewer, chosen: fields })
     }
 
-    /// The address of a page for the same eyes.
+    /// The query part of an address with the same point of view.
     fn query(&self) -> String {
-        self.eyes.map_or_else(String::new, |seat| format!("?seat={seat}"))
+        self.viewer.map_or_else(String::new, |seat| format!("?seat={seat}"))
     }
 
-    /// The address that live pictures come from.
-    fn live(&self, context: &PageContext) -> String {
+    /// The address of the live updates.
+    fn live_path(&self, context: &PageContext) -> String {
         let chosen = self.chosen.0.0.iter().filter(|(name, _)| is_chosen(name));
         let plain = |value: &str| -> String {
             value.chars().filter(|c| c.is_ascii_alphanumeric() || "(),".contains(*c)).collect()
         };
         let chosen: Vec<_> =
             chosen.map(|(name, value)| format!("&{name}={}", plain(value))).collect();
-        let seat = self.eyes.map_or_else(String::new, |seat| seat.to_string());
+        let seat = self.viewer.map_or_else(String::new, |seat| seat.to_string());
         format!("{}?seat={seat}{}", context.path("live"), chosen.concat())
     }
 }
 
-/// The page of the table.
+/// Shows the page.
 pub(super) async fn show(State(context): State<PageContext>, fields: Fields) -> Response {
-    match MatchQuery::at(&context, fields) {
+    match MatchQuery::new(&context, fields) {
         Some(query) => table(&context, &query, None).into_response(),
         None => Redirect::to(&context.path("new")).into_response(),
     }
@@ -86,36 +86,40 @@ fn table(context: &PageContext, query: &MatchQuery, why: Option<&str>) -> Markup
         live_match.config.names.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     let (live, waiting) = {
         let state = live_match.state();
-        let due = state.turn.is_some_and(|turn| Some(turn.seat) == query.eyes);
+        let due = state.turn.is_some_and(|turn| Some(turn.seat) == query.viewer);
         let waiting = state.ending.is_none() && !due && !state.pace.paused;
-        (now(context, query, &state), waiting)
+        (live_part(context, query, &state), waiting)
     };
     let persons: Vec<_> = live_match.persons().collect();
     let body = html! {
         h1 { (title) }
         @if let Some(why) = why { (refused(why)) }
         @if persons.len() > 1 {
-            nav.tabs aria-label="Whose eyes" {
+            nav.tabs aria-label="Point of view" {
                 @for seat in persons {
                     a href={ (context.path("")) "?seat=" (seat) }
-                        aria-current=[(Some(seat) == query.eyes).then_some("page")] {
+                        aria-current=[(Some(seat) == query.viewer).then_some("page")] {
                         "Seat " (seat) ": " (live_match.config.names[seat.index()])
                     }
                 }
             }
         }
-        @if query.eyes.is_none() { (pace_form(context, query)) }
-        section.table-now data-live=(query.live(context)) { (live) }
-        @if query.eyes.is_some() { (pace_form(context, query)) }
+        @if query.viewer.is_none() { (pace_form(context, query)) }
+        section.table-now data-live=(query.live_path(context)) { (live) }
+        @if query.viewer.is_some() { (pace_form(context, query)) }
     };
     page(context, &title, waiting, &body)
 }
 
-/// What changes as the match goes on.
-fn now(context: &PageContext, query: &MatchQuery, state: &MutexGuard<'_, LiveState>) -> Markup {
+/// The part of the page that changes during the match.
+fn live_part(
+    context: &PageContext,
+    query: &MatchQuery,
+    state: &MutexGuard<'_, LiveState>,
+) -> Markup {
     let live_match = &query.live_match;
-    let eyes = query.eyes.filter(|_| state.ending.is_none());
-    let turn = state.turn.filter(|turn| Some(turn.seat) == query.eyes);
+    let viewer = query.viewer.filter(|_| state.ending.is_none());
+    let turn = state.turn.filter(|turn| Some(turn.seat) == query.viewer);
     let offer = turn.and_then(|turn| {
         let position = state.position.as_ref()?;
         Some((turn, position.view().move_form(turn.seat, &query.chosen.0)))
@@ -124,16 +128,16 @@ fn now(context: &PageContext, query: &MatchQuery, state: &MutexGuard<'_, LiveSta
         @if let Some(ending) = &state.ending { (over(context, live_match, ending)) }
         @else if let Some((turn, offer)) = &offer { (task(context, *turn, offer)) }
         @else { (waiting(live_match, state)) }
-        (picture(live_match, state, eyes, offer.as_ref().map(|(_, offer)| offer)))
+        (picture(live_match, state, viewer, offer.as_ref().map(|(_, offer)| offer)))
         @if state.captions.len() > 1 {
-            details open { summary { "What happened" }
+            details open { summary { "Events, newest first" }
                 ol.captions reversed {
                     @for caption in state.captions.iter().rev() { li { (caption) } }
                 }
             }
         }
-        (dialogue(live_match, state, eyes))
-        (errors(live_match, state))
+        (dialogue(live_match, state, viewer))
+        (stderr(live_match, state))
         p { small { "Seed " code { (live_match.config.seed) } ", match " (live_match.config.number) " of this run." } }
     }
 }
@@ -150,10 +154,10 @@ fn task(context: &PageContext, turn: Turn, offer: &MoveForm) -> Markup {
             (hidden)
             (form(offer))
         }
-        details { summary { "Answer in the words of the protocol" }
+        details { summary { "Enter the move as a protocol reply" }
             form.action method="post" action=(context.path("play")) {
                 (hidden)
-                label { "Answer " input type="text" name="answer" size="40" autocomplete="off"; } " "
+                label { "Reply " input type="text" name="answer" size="40" autocomplete="off"; } " "
                 button type="submit" { "Send" }
             }
         }
@@ -164,23 +168,23 @@ fn waiting(live_match: &LiveMatch, state: &LiveState) -> Markup {
     let who = state.turn.map(|turn| live_match.config.names[turn.seat.index()].as_str());
     html! {
         p.waiting {
-            @if let Some(who) = who { "It is the turn of " (who) "." }
-            @else if state.position.is_none() { "The bots are being started." }
+            @if let Some(who) = who { "Waiting for " (who) "." }
+            @else if state.position.is_none() { "Starting the bots." }
             @else if state.pace.paused { "Paused." }
-            @else { "The bots play." }
+            @else { "The bots are playing." }
         }
     }
 }
 
-/// The table as it is drawn, with buttons on its squares if there are any.
+/// The picture, with buttons on its squares if the form has any.
 fn picture(
     live_match: &LiveMatch,
     state: &LiveState,
-    eyes: Option<Seat>,
+    viewer: Option<Seat>,
     offer: Option<&MoveForm>,
 ) -> Markup {
     let Some(position) = &state.position else { return html! {} };
-    let mut picture = draw(&position.view().picture(&live_match.config.names, eyes));
+    let mut picture = draw(&position.view().picture(&live_match.config.names, viewer));
     if let Some(squares) = offer.and_then(squares) {
         let board = picture.markup;
         picture.markup = html! { div.on-board { (board) div.squares { (squares) } } };
@@ -193,7 +197,7 @@ fn picture(
         index: state.pictures,
         time: state.time,
         seat: state.last_action.seat,
-        said: state.last_action.said.clone(),
+        reply: state.last_action.reply.clone(),
         forfeit: state.last_action.forfeit.clone(),
         picture,
         clocks: state.clocks.clone(),
@@ -202,54 +206,55 @@ fn picture(
     step.render(&live_match.config.names)
 }
 
-/// How the match ended, and what may follow.
+/// The end of the match, and buttons for the next one.
 fn over(context: &PageContext, live_match: &LiveMatch, ending: &MatchEnd) -> Markup {
     let mut swapped = live_match.config.seat_choices.clone();
     swapped.rotate_right(1);
     html! {
         @match ending {
-            MatchEnd::Broken(why) => { (refused(&format!("The match counts for nothing: {why}."))) }
+            MatchEnd::Broken(why) => { (refused(&format!("The match has no result: {why}."))) }
             MatchEnd::Over { details, .. } => {
                 p.waiting { "The match is over." }
                 @for (name, detail) in live_match.config.names.iter().zip(details) {
                     @if let Some(detail) = detail { p { (name) ": " span.forfeit { (detail) } } }
                 }
                 p { a href=(context.path("record")) { "Download the record" }
-                    @if context.session.options.records.is_some() { ", which is also at " code { (live_match.config.record.display()) } }
+                    @if context.session.options.records.is_some() { " (also saved as " code { (live_match.config.record.display()) } ")" }
                     "; " code { "arbiter verify" } " replays it." }
             }
         }
-        (start_button(context, &live_match.config.seat_choices, "", "Another match"))
-        (start_button(context, &swapped, "", "Another, with the seats swapped"))
-        (start_button(context, &live_match.config.seat_choices, &live_match.config.seed, "The same again, with the same seed"))
+        (start_button(context, &live_match.config.seat_choices, "", "Play again"))
+        (start_button(context, &swapped, "", "Play again with swapped seats"))
+        (start_button(context, &live_match.config.seat_choices, &live_match.config.seed, "Play again with the same seed"))
     }
 }
 
-/// What was said. While somebody plays, what others were told is not shown: it may be hidden.
-fn dialogue(live_match: &LiveMatch, state: &LiveState, eyes: Option<Seat>) -> Markup {
+/// The dialogue. While a person plays, it omits messages to other seats: they may be secret.
+fn dialogue(live_match: &LiveMatch, state: &LiveState, viewer: Option<Seat>) -> Markup {
     let shown = state.lines.iter().rev();
-    let shown = shown.filter(|line| !line.private || eyes.is_none_or(|eyes| eyes == line.seat));
+    let shown =
+        shown.filter(|line| !line.is_private || viewer.is_none_or(|viewer| viewer == line.seat));
     html! {
-        details { summary { "What was said, the latest first" }
+        details { summary { "Protocol messages, newest first" }
             div.lines {
                 @for line in shown {
-                    div.told[line.told] {
+                    div.told[line.is_message] {
                         span class={ "who seat" (line.seat) } {
-                            (line.seat) @if line.told { "> " } @else { "< " }
+                            (line.seat) @if line.is_message { "> " } @else { "< " }
                         }
                         code { (lines(&line.text)) }
                     }
                 }
             }
-            @if eyes.is_some() && live_match.config.names.len() > 1 {
-                p { small { "What others are told is shown when the match is over." } }
+            @if viewer.is_some() && live_match.config.names.len() > 1 {
+                p { small { "Messages to the other seats appear after the match." } }
             }
         }
     }
 }
 
-/// What bots write to their standard error.
-fn errors(live_match: &LiveMatch, state: &LiveState) -> Markup {
+/// The standard error of the bots.
+fn stderr(live_match: &LiveMatch, state: &LiveState) -> Markup {
     let bots =
         live_match.config.names.iter().zip(&live_match.config.seat_choices).zip(&state.stderr);
     let bots = bots
@@ -261,13 +266,13 @@ fn errors(live_match: &LiveMatch, state: &LiveState) -> Markup {
     }
 }
 
-/// The end of a long text.
+/// The last [`MAX_STDERR`] bytes of a text.
 fn end(text: &str) -> &str {
-    let from = text.len().saturating_sub(LONGEST_ERRORS);
+    let from = text.len().saturating_sub(MAX_STDERR);
     (from..=text.len()).find_map(|from| text.get(from..)).unwrap_or_default()
 }
 
-/// Lines one below the other: an event that brings them has no ends of lines.
+/// Separates lines by elements, because a server-sent event cannot hold newlines.
 fn lines(text: &str) -> Markup {
     html! {
         @for (index, line) in text.lines().enumerate() {
@@ -277,7 +282,7 @@ fn lines(text: &str) -> Markup {
     }
 }
 
-/// Pause, step, speed.
+/// The form for pause, step and speed.
 fn pace_form(context: &PageContext, query: &MatchQuery) -> Markup {
     let (pace, over) = {
         let state = query.live_match.state();
@@ -286,13 +291,13 @@ fn pace_form(context: &PageContext, query: &MatchQuery) -> Markup {
     html! {
         @if !over {
             form.pace method="post" action=(context.path("pace")) {
-                @if let Some(seat) = query.eyes { input type="hidden" name="seat" value=(seat); }
-                @if pace.paused { button type="submit" name="do" value="go" { "Go on" } }
+                @if let Some(seat) = query.viewer { input type="hidden" name="seat" value=(seat); }
+                @if pace.paused { button type="submit" name="do" value="go" { "Continue" } }
                 @else { button type="submit" name="do" value="pause" { "Pause" } }
                 button type="submit" name="do" value="step" { "Step" }
-                label { "Pictures a second "
+                label { "Steps per second "
                     select name="speed" {
-                        option value="0" selected[pace.speed.is_none()] { "as the bots play" }
+                        option value="0" selected[pace.speed.is_none()] { "unlimited" }
                         @for speed in SPEEDS { option value=(speed) selected[pace.speed == Some(speed)] { (speed) } }
                     }
                 }
@@ -309,29 +314,34 @@ pub(super) async fn pace(
 ) -> Result<Redirect, WebError> {
     let speed = fields.parse::<u32>("speed").unwrap_or_default().min(1000);
     let what = fields.get("do").unwrap_or_default().to_owned();
-    let query = MatchQuery::at(&context, fields).ok_or_else(nothing)?;
+    let query = MatchQuery::new(&context, fields).ok_or_else(no_match)?;
     match what.as_str() {
         "pause" => query.live_match.set_pace(|pace| pace.paused = true),
         "go" => query.live_match.set_pace(|pace| pace.paused = false),
         "step" => query.live_match.step(),
         "speed" => query.live_match.set_pace(|pace| pace.speed = (speed > 0).then_some(speed)),
-        _ => return Err(WebError::new(StatusCode::BAD_REQUEST, "pause, go, step or speed?")),
+        _ => {
+            return Err(WebError::new(
+                StatusCode::BAD_REQUEST,
+                "unknown action; expected pause, go, step or speed",
+            ));
+        }
     }
     Ok(back(&context, &query))
 }
 
-/// Plays a move of a person's, and waits a little for what follows.
+/// Plays a person's move, and waits up to [`REPLY_WAIT`] for the next turn.
 pub(super) async fn play(
     State(context): State<PageContext>,
     fields: Fields,
 ) -> Result<Response, WebError> {
     let number = fields.parse::<u64>("turn").unwrap_or_default();
     let seat = fields.parse::<u8>("seat");
-    let query = MatchQuery::at(&context, Fields(fields.0.clone())).ok_or_else(nothing)?;
-    let turn = query.eyes.filter(|eyes| Some(eyes.number()) == seat);
-    let turn = turn.map(|seat| Turn { seat, number }).ok_or_else(nothing)?;
-    let mut news = query.live_match.news();
-    if let Err(why) = played(&query.live_match, turn, &fields) {
+    let query = MatchQuery::new(&context, Fields(fields.0.clone())).ok_or_else(no_match)?;
+    let turn = query.viewer.filter(|viewer| Some(viewer.number()) == seat);
+    let turn = turn.map(|seat| Turn { seat, number }).ok_or_else(no_match)?;
+    let mut changes = query.live_match.changes();
+    if let Err(why) = make_move(&query.live_match, turn, &fields) {
         return Ok(
             (StatusCode::UNPROCESSABLE_ENTITY, table(&context, &query, Some(&why))).into_response()
         );
@@ -345,66 +355,66 @@ pub(super) async fn play(
     };
     let answered = async {
         while !due() {
-            if news.changed().await.is_err() {
+            if changes.changed().await.is_err() {
                 break;
             }
         }
     };
-    // Whoever thinks longer is waited for by the page.
-    let _in_time = tokio::time::timeout(REPLY, answered).await;
+    // The page itself waits for slower bots.
+    let _in_time = tokio::time::timeout(REPLY_WAIT, answered).await;
     Ok(back(&context, &query).into_response())
 }
 
 fn seat_of(query: &MatchQuery) -> Seat {
-    query.eyes.unwrap_or(Seat::from_index(0))
+    query.viewer.unwrap_or(Seat::from_index(0))
 }
 
-/// Gives the answer that a form comes to.
-fn played(live_match: &LiveMatch, turn: Turn, fields: &Fields) -> Result<(), String> {
+/// Makes the move of a form.
+fn make_move(live_match: &LiveMatch, turn: Turn, fields: &Fields) -> Result<(), String> {
     let answer = {
         let state = live_match.state();
         let position = state.position.as_ref().filter(|_| state.turn == Some(turn));
-        let position = position.ok_or("The match has gone on meanwhile; query at it again.")?;
+        let position = position.ok_or("This turn is over; see the current position.")?;
         position.view().answer(turn.seat, &fields.0)?
     };
     live_match.answer(turn, answer).map_err(|refusal| match refusal {
-        Refusal::NotDue => "The match has gone on meanwhile; query at it again.".to_owned(),
-        Refusal::Illegal(why) => format!("This is not allowed: {why}."),
+        Refusal::NotDue => "This turn is over; see the current position.".to_owned(),
+        Refusal::Illegal(why) => format!("This move is not allowed: {why}."),
     })
 }
 
-/// Live pictures.
+/// Streams the live part of the page.
 pub(super) async fn live(
     State(context): State<PageContext>,
     fields: Fields,
 ) -> Result<Response, WebError> {
-    let query = MatchQuery::at(&context, fields).ok_or_else(nothing)?;
+    let query = MatchQuery::new(&context, fields).ok_or_else(no_match)?;
     let (sender, receiver) = mpsc::channel::<Result<Markup, Status>>(1);
-    let watching = async move {
-        let mut news = query.live_match.news();
+    let send_updates = async move {
+        let mut changes = query.live_match.changes();
         loop {
-            let shown = now(&context, &query, &query.live_match.state());
+            let shown = live_part(&context, &query, &query.live_match.state());
             if sender.send(Ok(shown)).await.is_err() {
                 return;
             }
-            tokio::time::sleep(REST).await;
+            tokio::time::sleep(UPDATE_INTERVAL).await;
             tokio::select! {
                 () = sender.closed() => return,
-                changed = news.changed() => if changed.is_err() { return },
+                changed = changes.changed() => if changed.is_err() { return },
             }
         }
     };
-    // It ends when nobody looks any more.
-    drop(tokio::spawn(watching));
+    // The task ends when the browser disconnects.
+    drop(tokio::spawn(send_updates));
     Ok(stream(ReceiverStream::new(receiver), Clone::clone).into_response())
 }
 
-/// The record of a match that is over.
+/// Downloads the record after the match.
 pub(super) async fn record(State(context): State<PageContext>) -> Result<Response, WebError> {
-    let live_match = context.session.live_match().ok_or_else(nothing)?;
+    let live_match = context.session.live_match().ok_or_else(no_match)?;
     let is_over = matches!(live_match.state().ending, Some(MatchEnd::Over { .. }));
     if !is_over {
-        let why = "a record is there when its match is over";
+        let why = "the record is available after the match";
         return Err(WebError::new(StatusCode::NOT_FOUND, why));
     }
     let record = tokio::fs::read(&live_match.config.record).await;
@@ -422,6 +432,6 @@ fn back(context: &PageContext, query: &MatchQuery) -> Redirect {
     Redirect::to(&format!("{}{}", context.path(""), query.query()))
 }
 
-fn nothing() -> WebError {
-    WebError::new(StatusCode::NOT_FOUND, "nobody sits at the table here; begin a match")
+fn no_match() -> WebError {
+    WebError::new(StatusCode::NOT_FOUND, "no current match; start one")
 }

@@ -4,7 +4,7 @@
 mod recorder;
 
 pub use arbiter_replay::{
-    Difference, Follower, Header, Over, RECORD_VERSION, Scene, SeatLine, Transcript,
-    TranscriptHash, Verified, follow, verify,
+    Difference, Footer, Header, RECORD_VERSION, ReplayEvent, ReplayObserver, SeatLine, Transcript,
+    TranscriptHash, Verified, replay_with, verify,
 };
 pub use recorder::Recorder;

@@ -5,7 +5,7 @@ use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
 
 use arbiter_games::{Forfeit, Framing, Game};
-use arbiter_replay::LONGEST_LINE;
+use arbiter_replay::MAX_LINE;
 use serde::Deserialize;
 
 use super::TrialFailure;
@@ -70,8 +70,7 @@ fn read_dialogue(record: &Path, seat: usize) -> Dialogue {
     let Ok(file) = open_regular(record) else { return dialogue };
     let mut lines = BufReader::new(file);
     let mut text = Vec::new();
-    while lines.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut text).is_ok_and(|read| read > 0)
-    {
+    while lines.by_ref().take(MAX_LINE).read_until(b'\n', &mut text).is_ok_and(|read| read > 0) {
         if let Ok(line) = serde_json::from_slice::<Line>(&text)
             && line.seat == Some(seat)
         {

@@ -163,7 +163,7 @@ resource! {
         /// The seat that acted, from 1; null if none did.
         seat: Option<usize> = found.seat.map(|seat| seat.index() + 1);
         /// The reply, word for word.
-        reply: Option<String> = found.said;
+        reply: Option<String>;
         /// The kind of forfeit and the evidence.
         forfeit: Option<String>;
         /// The position after the step, in words.
