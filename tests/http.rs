@@ -1,5 +1,5 @@
-//! Bots that are clients of HTTP: they play whole matches against bots of lines and against each
-//! other, reach nothing but the referee, and forfeit like everybody else.
+//! Bots that are HTTP clients: they play complete matches against line bots and each other, reach
+//! only the referee, and forfeit like other bots.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -12,7 +12,7 @@ use std::thread;
 use serde_json::Value;
 use support::{Bots, json, succeed};
 
-/// A client that plays the first card it may, and misbehaves as its first argument says.
+/// A client that plays the first legal card, and misbehaves as its first argument says.
 const CLIENT: &str = r#"
 import json, os, re, socket, sys, time
 mode, url, token = sys.argv[1], *sys.stdin.readline().split()
@@ -181,7 +181,7 @@ fn client(bots: &Bots, mode: &str) -> String {
     directory.to_str().unwrap().to_owned()
 }
 
-/// Plays matches with records that are verified, and gives their lines.
+/// Plays matches, verifies their records, and returns the lines.
 fn play(bots: &Bots, more: &[&str], seats: [&str; 2]) -> Vec<Value> {
     let records = bots.path().join("records");
     let records = records.to_str().unwrap();
@@ -216,7 +216,7 @@ fn complete_official_matches_are_played() {
     assert!(won > 0, "http beats lowest: {won}");
 }
 
-/// What a bot earned.
+/// The score of a bot.
 fn points(line: &Value, name: &str) -> i64 {
     let seat = line["seats"].as_array().unwrap().iter().position(|seat| seat == name).unwrap();
     line["scores"][seat][0].as_i64().unwrap()
@@ -250,7 +250,7 @@ fn every_table_against_a_line_bot_waits_for_the_http_client() {
     }
 }
 
-/// Plays a short match of a client that misbehaves, and sees what it comes to.
+/// Plays a short match of a misbehaving client, and checks its result.
 fn deserves(mode: &str, forfeit: Option<&str>, detail: &str) {
     let bots = Bots::new();
     let bot = client(&bots, mode);

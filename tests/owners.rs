@@ -1,4 +1,4 @@
-//! What owners, organisers and everybody else may see and do in a tournament that is really played.
+//! What owners, organisers and others may see and do in a real tournament.
 
 #![expect(clippy::unwrap_used, reason = "a test that fails is what unwrap is for")]
 
@@ -15,7 +15,7 @@ use sqlx::{Connection as _, PgConnection};
 use support::service::{Database, Service, done, free_address, wait_until};
 use support::{Bots, arbiter};
 
-/// Expects exit code `code` and a short message that says all of `says`.
+/// Expects exit code `code` and a short message that contains all of `says`.
 fn refused(output: &Output, code: i32, says: &[&str]) {
     let message = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(code), "{message}");
@@ -24,12 +24,12 @@ fn refused(output: &Output, code: i32, says: &[&str]) {
     }
 }
 
-/// The objects that a command printed, which must have ended well.
+/// The objects that a command printed, which must have succeeded.
 fn objects(output: &Output) -> Vec<Value> {
     done(output).lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// A coordinator, a worker, and people.
+/// A coordinator, a worker, and users.
 struct Site {
     database: Database,
     _services: Vec<Service>,
@@ -71,12 +71,12 @@ impl Site {
         self.command(token, arguments).output().unwrap()
     }
 
-    /// The same of the organiser's, which must end well.
+    /// The same with the organiser's token; the command must succeed.
     fn tell(&self, arguments: &[&str]) -> String {
         done(&self.run(&self.organiser, arguments))
     }
 
-    /// Makes a tournament of gomoku with these rules of entry.
+    /// Creates a tournament of gomoku with these entry rules.
     fn tournament(&self, rules: &str) {
         let text = format!(
             "name = \"cup\"\ngame = \"gomoku\"\nstate = \"none\"\nrerun = \"manual\"\n\
@@ -90,7 +90,7 @@ impl Site {
         self.run(token, &["submit", "cup", path])
     }
 
-    /// Plays an edition to its end, and gives its identity.
+    /// Plays an edition to its end, and returns its identity.
     fn play(&self) -> i64 {
         self.tell(&["tournament", "start", "cup"]);
         self.tell(&["tournament", "watch", "cup"]);
@@ -99,7 +99,7 @@ impl Site {
         shown["editions"][0]["id"].as_i64().unwrap()
     }
 
-    /// Changes the rules of entry behind the coordinator's back: times cannot be waited for.
+    /// Changes the entry rules directly in the database, instead of waiting for their times.
     #[tokio::main(flavor = "current_thread")]
     async fn rule(&self, key: &str, moment: &str) {
         let options = self.database.postgres.options("postgres");
@@ -114,7 +114,7 @@ impl Site {
     }
 }
 
-/// Where a bot sat, from 0, in a match as it is shown.
+/// The seat of a bot, from 0, in the JSON of a match.
 fn seat_of(shown: &Value, bot: &str) -> usize {
     let seats = shown["seats"].as_array().unwrap();
     seats.iter().position(|seat| seat["bot"] == bot).unwrap()
@@ -183,7 +183,7 @@ fn evidence_is_shown_to_its_owner_and_to_organisers() {
     rehearse(&site, id, &loud, seat_of(&ada, "loud") + 1);
 }
 
-/// The bot that played answers as it did; another one does not.
+/// The bot that played gives the same replies again; another bot does not.
 fn rehearse(site: &Site, id: &str, bot: &str, seat: usize) {
     let seat = seat.to_string();
     let repro = |more: &[&str]| {

@@ -1,4 +1,4 @@
-//! `arbiter play` as its users call it, with real bots.
+//! `arbiter play` with real bots.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -19,8 +19,8 @@ fn shipped(game: &str) -> Vec<String> {
     files(&root).iter().map(|path| path.to_str().unwrap().to_owned()).collect()
 }
 
-/// A short match of each game: the bots, and settings that keep it short, with so much time for the
-/// bots that no machine is too slow.
+/// A short match of each game: the bots, and settings for a short match with enough time for the
+/// bots on slow machines.
 fn short_matches() -> Vec<(&'static str, Vec<String>, Vec<&'static str>)> {
     let of = |game: &'static str, seats: usize, settings: &[&'static str]| {
         let bots = shipped(game).into_iter().cycle().take(seats).collect();

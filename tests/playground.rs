@@ -1,4 +1,4 @@
-//! `arbiter try`: people play whole matches against bots in a browser, watch them, and talk to them.
+//! `arbiter try`: people play matches against bots in a browser, watch bots, and send them lines.
 
 #![expect(clippy::unwrap_used, reason = "a test that fails is what unwrap is for")]
 
@@ -59,7 +59,7 @@ impl Table {
         self.browser.post(&self.path(page), form, &[])
     }
 
-    /// Sends a form that is taken.
+    /// Sends a form, which must be accepted.
     fn done(&self, page: &str, form: &str) {
         let answer = self.post(page, form);
         assert_eq!(answer.status, 303, "{form}: {}", answer.body);
@@ -75,8 +75,8 @@ impl Table {
         page
     }
 
-    /// Plays the match to its end, by a form for each page; the first page with a move, and the
-    /// last page.
+    /// Plays the match to its end with the form of each page. Returns the first page with a move,
+    /// and the last page.
     fn play(&self, mut form: impl FnMut(&str) -> String) -> (String, String) {
         let first = self.turn();
         let mut page = first.clone();
@@ -92,7 +92,7 @@ impl Table {
         self.directory.path().join("records")
     }
 
-    /// Ends the program, which leaves nothing.
+    /// Ends the program, which must leave nothing behind.
     fn close(mut self) {
         let children = descendants(self.running.pid());
         self.running.signal(Signal::INT);
@@ -124,12 +124,12 @@ fn values<'a>(html: &'a str, name: &str) -> impl Iterator<Item = &'a str> + use<
     pieces.into_iter().map(|piece| piece.split('"').next().unwrap())
 }
 
-/// A text as forms carry it.
+/// A text in the encoding of forms.
 fn encoded(text: &str) -> String {
     text.bytes().flat_map(|byte| format!("%{byte:02X}").into_bytes()).map(char::from).collect()
 }
 
-/// What must hold of a match that was played: its result is shown, and its record verifies.
+/// Checks a finished match: its result is shown, and its record passes verification.
 fn check_result(table: &Table, page: &str) {
     assert!(page.contains("<table class=\"result\">"), "{page}");
     assert!(!page.contains("forfeits –"), "no bot forfeits: {page}");
@@ -371,7 +371,7 @@ fn a_failing_bot_is_reported() {
     table.close();
 }
 
-/// What a server answers to a request as it stands.
+/// The response of a server to a raw request.
 fn raw(address: SocketAddr, request: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.write_all(request.as_bytes()).unwrap();
@@ -458,12 +458,12 @@ fn the_browser_console_shows_replies() {
     table.close();
 }
 
-/// What a program's file is allowed.
+/// The permissions of a program.
 fn executable() -> fs::Permissions {
     fs::Permissions::from_mode(0o755)
 }
 
-/// Talks to a bot on the terminal.
+/// Sends lines to a bot on the terminal.
 fn talk(game: &str, bot: &str, more: &[&str], lines: &str) -> Output {
     let mut command = arbiter();
     command.args(["try", game, bot, "--console"]).args(more);
@@ -473,7 +473,7 @@ fn talk(game: &str, bot: &str, more: &[&str], lines: &str) -> Output {
     child.wait_with_output().unwrap()
 }
 
-/// The answers to lines, as JSON.
+/// The replies to lines, as JSON.
 fn answers(game: &str, bot: &str, lines: &str) -> Vec<Value> {
     let output = talk(game, bot, &["--json"], lines);
     let stderr = String::from_utf8_lossy(&output.stderr);
@@ -517,7 +517,7 @@ fn the_terminal_console_speaks_each_protocol() {
     assert!(told.contains(" ms, processor ") && told.contains("Open the game."), "{told}");
 }
 
-/// The text between two marks, the first of its kind.
+/// The first text between two marks.
 fn between<'a>(text: &'a str, before: &str, behind: &str) -> &'a str {
     let rest = text.split_once(before).unwrap_or_else(|| panic!("no {before:?}")).1;
     rest.split_once(behind).unwrap().0

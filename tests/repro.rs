@@ -1,4 +1,4 @@
-//! Bots that hear again what a seat heard in a recorded match, in all five games.
+//! `arbiter repro` sends the messages of a recorded seat to a bot again, in all five games.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -10,7 +10,7 @@ use std::process::Output;
 use serde_json::{Value, json};
 use support::{Bots, run, succeed};
 
-/// Plays a match between two bots, and gives the path of its record.
+/// Plays a match between two bots, and returns the path of its record.
 fn record(bots: &Bots, game: &str, seats: [&str; 2], set: &str) -> String {
     let directory = bots.path().join(format!("records-{game}"));
     let out = directory.to_str().unwrap();
@@ -85,7 +85,7 @@ fn the_place_of_a_difference_is_shown() {
     assert!(lines[4].starts_with('+') && lines[4].contains(" ms, processor "), "{shown}");
 }
 
-/// The clock is that of the match, and so is what is made of a bot that dies.
+/// Time limits and forfeits are those of the match.
 #[test]
 fn forfeits_are_compared_like_replies() {
     let bots = Bots::new();

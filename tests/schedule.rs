@@ -10,7 +10,7 @@ use std::process::Stdio;
 use serde_json::{Value, json};
 use support::{arbiter, run, succeed};
 
-/// The command with `words` after what every call needs.
+/// The command with `words` after the common arguments.
 fn schedule(words: &str) -> Vec<&str> {
     let all = ["tournament", "schedule", "--dry-run"].into_iter();
     all.chain(words.split_whitespace()).collect()
@@ -22,7 +22,8 @@ fn json_lines(words: &str) -> Vec<Value> {
     printed.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// Who sits where, after checking that matches are numbered from 1 and bots from 1 to `bots`.
+/// The seats of each match, after a check that matches are numbered from 1 and bots from 1 to
+/// `bots`.
 fn seats(lines: &[Value], bots: u64) -> Vec<Vec<u64>> {
     let tables = (1..).zip(lines).map(|(number, line)| {
         assert_eq!(line["match"], number, "{line}");
@@ -33,7 +34,7 @@ fn seats(lines: &[Value], bots: u64) -> Vec<Vec<u64>> {
     tables.collect()
 }
 
-/// How often two bots meet.
+/// The number of meetings of each pair.
 fn meetings(tables: &[Vec<u64>], one: u64, other: u64) -> usize {
     tables.iter().filter(|table| table.contains(&one) && table.contains(&other)).count()
 }

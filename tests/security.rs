@@ -50,7 +50,7 @@ impl Site {
         command
     }
 
-    /// What a command of the administrator's prints, which must end well.
+    /// The output of a command of the administrator, which must succeed.
     fn tell(&self, words: &[&str]) -> String {
         done(&self.call(&self.admin, words))
     }
@@ -60,7 +60,7 @@ impl Site {
         printed.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
-    /// Logs in on the page for it, through a proxy that says where from.
+    /// Logs in through a proxy that forwards the client's address.
     fn log_in(&self, token: &str, from: &str) -> String {
         let body = format!("token={token}");
         let request = format!(
@@ -81,7 +81,7 @@ impl Site {
     }
 }
 
-/// Expects this exit code and a message that says so.
+/// Expects this exit code, and a message that contains this text.
 fn refused(output: &Output, code: i32, says: &str) {
     let message = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(code), "{message}");

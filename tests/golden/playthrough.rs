@@ -11,22 +11,22 @@ use crate::support::service::{Service, done};
 use crate::tournaments::TestTournament;
 use crate::{leftovers, support};
 
-/// How long nothing may be counted: longer than any match takes.
+/// The longest time without a counted match: longer than any match takes.
 const STUCK: Duration = Duration::from_secs(600);
-/// Between two looks at how far everything is.
+/// The interval of progress checks.
 const LOOK: Duration = Duration::from_millis(100);
-/// What tournaments came to.
+/// The results of tournaments.
 pub(crate) struct Ending {
-    /// Files of exports by their names, with the tournaments'.
+    /// Export files by tournament and file name.
     exports: Vec<(String, Vec<u8>)>,
-    /// What bots left in which matches.
+    /// The bot state after each match.
     files: Vec<String>,
     /// Lots that were leased more than once, and faults.
     pub(crate) disturbances: (i64, i64),
 }
 
 impl Ending {
-    /// Expects that another one is the same, byte for byte.
+    /// Expects that two results are equal, byte for byte.
     pub(crate) fn expect_same(&self, other: &Self) {
         let names = |ending: &Self| -> Vec<_> {
             ending.exports.iter().map(|(name, _)| name.clone()).collect()
@@ -41,7 +41,7 @@ impl Ending {
     }
 }
 
-/// Plays tournaments to their end, tells of it, and shows what the services said if it fails.
+/// Plays tournaments to their end, prints the progress, and shows the services' logs if it fails.
 pub(crate) fn play(
     contests: &[TestTournament],
     deployment: &mut Deployment,
@@ -74,7 +74,7 @@ fn play_all(
     ending
 }
 
-/// Waits for the end of tournaments that are being played, and looks at everything.
+/// Waits for the end of running tournaments, and checks everything.
 pub(crate) fn finish(
     contests: &[TestTournament],
     deployment: &mut Deployment,
@@ -100,7 +100,7 @@ pub(crate) fn finish(
     Ending { exports, files: deployment.checks.files(), disturbances: (again, faults) }
 }
 
-/// Waits until all watchers have ended. However long that takes, it must go on.
+/// Waits until all watchers have ended. There is no time limit as long as matches are counted.
 fn wait_for_all(deployment: &mut Deployment, watchers: &mut [Service]) {
     let mut counted = 0;
     let mut since = Instant::now();
@@ -116,7 +116,7 @@ fn wait_for_all(deployment: &mut Deployment, watchers: &mut [Service]) {
     }
 }
 
-/// The files of a tournament's export without records, which must be right too.
+/// The files of a tournament's export without records. The export must pass verification.
 fn export(deployment: &Deployment, contest: &TestTournament) -> Vec<(String, Vec<u8>)> {
     let to = deployment.path(&format!("export-{}", contest.name));
     deployment.tell(&format!("tournament check {}", contest.name));

@@ -1,6 +1,6 @@
-//! Fifty submissions in random order, while workers and the coordinator are killed: the last
-//! leaderboard is that of a tournament which had the final versions from the beginning, and no match
-//! was played twice.
+//! Fifty submissions in random order, while workers and the coordinator are killed. The last
+//! leaderboard equals that of a tournament with the final versions from the beginning, and no match
+//! is played twice.
 
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -114,7 +114,7 @@ fn version(at: &Path, number: u32, dice: &mut Dice) -> PathBuf {
     to
 }
 
-/// Waits until no edition is being played, and none is due.
+/// Waits until no edition is running or due.
 fn wait_for_the_end(deployment: &mut Deployment) {
     // Submissions to a tournament that was not started make nothing due.
     let open = "
@@ -127,7 +127,7 @@ fn wait_for_the_end(deployment: &mut Deployment) {
     });
 }
 
-/// The leaderboard and the matches of a tournament, but for the edition's number.
+/// The leaderboard and the matches of a tournament, without the edition's number.
 fn export(deployment: &Deployment, name: &str) -> [String; 2] {
     let to = deployment.path(&format!("export-{name}"));
     deployment.tell(&format!("tournament check {name}"));

@@ -3,13 +3,14 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Lets a bot take as long as it takes.
+/// A setting without a practical time limit.
 const CLOCK: &str = "[clock]\nstartup = \"10h\"\n";
 
-/// How much is played.
+/// The size of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Size {
-    /// Two games: one whose matches hand files on, one whose rounds follow from results.
+    /// Two games: one passes bot state between matches, the rounds of the other follow from
+    /// results.
     Small,
     /// All five.
     Long,
@@ -39,7 +40,7 @@ impl TestTournament {
     }
 }
 
-/// Shipped bots, so many of each.
+/// Shipped bots, `twins` of each.
 fn shipped(game: &str, kinds: &[&str], twins: usize) -> Vec<(PathBuf, usize)> {
     let bots = Path::new(env!("CARGO_MANIFEST_DIR")).join("bots").join(game);
     kinds.iter().map(|kind| (bots.join(kind), twins)).collect()
@@ -57,7 +58,7 @@ fn elephant(at: &Path) -> PathBuf {
     directory
 }
 
-/// The tournaments, their files and own bots written to `at`.
+/// The tournaments. Their files and special bots are written to `at`.
 pub(crate) fn all(size: Size, at: &Path) -> Vec<TestTournament> {
     let long = size == Size::Long;
     let mut gomoku = shipped("gomoku", &["shapes", "center"], 1);

@@ -1,5 +1,5 @@
-//! A worker that lies plays a tournament beside two honest ones. It is found and suspended, and
-//! when its matches are declared void, the board is the one of a tournament without it, byte for
+//! A lying worker plays a tournament beside two honest ones. It is detected and suspended. When its
+//! matches are declared void, the leaderboard equals that of a tournament without it, byte for
 //! byte.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -51,7 +51,7 @@ const BOTS: [(&str, &str); 4] = [
     ("counter-too", "bots/tricks/counter"),
     ("lowest-too", "bots/tricks/lowest"),
 ];
-/// The worker that lies.
+/// The lying worker.
 const LIAR: &str = "attic";
 
 /// A coordinator with its workers, and the organiser.
@@ -84,7 +84,7 @@ impl Site {
         Self { database, coordinator, workers, tokens, server, http, metrics, organiser, directory }
     }
 
-    /// Starts a worker that knows the coordinator by this address; each name has its token.
+    /// Starts a worker that uses this address of the coordinator; each name has its token.
     fn worker(&mut self, name: &'static str, server: &str) {
         let token = self.tokens.entry(name).or_insert_with(|| self.database.token("worker"));
         let mut command = arbiter();
@@ -97,7 +97,7 @@ impl Site {
         self.workers.push(worker);
     }
 
-    /// A command of the organiser's.
+    /// A command of the organiser.
     fn command(&self, words: &[&str]) -> Command {
         let mut command = arbiter();
         command.args(words).env("ARBITER_SERVER", &self.server);
@@ -105,7 +105,7 @@ impl Site {
         command
     }
 
-    /// What a command of the organiser's prints, which must end well.
+    /// The output of a command of the organiser, which must succeed.
     fn tell(&self, words: &[&str]) -> String {
         done(&self.command(words).output().unwrap())
     }
@@ -115,7 +115,7 @@ impl Site {
         printed.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
-    /// Makes the tournament, with more lines in its file, and starts it.
+    /// Creates the tournament, with more lines in its file, and starts it.
     fn begin(&self, more: &str) {
         let file = self.directory.path().join("open.toml");
         fs::write(&file, format!("{TOURNAMENT}{more}")).unwrap();
@@ -136,18 +136,18 @@ impl Site {
         self.tell(&["tournament", "check", "open"]);
     }
 
-    /// What was found of a worker.
+    /// The audit results of a worker.
     fn audit(&self, name: &str) -> Value {
         let found = self.json(&["workers", "open"]);
         found.into_iter().find(|worker| worker["worker"] == name).unwrap()
     }
 
-    /// The leaderboard, as it is published.
+    /// The published leaderboard.
     fn board(&self) -> String {
         self.tell(&["ranking", "open", "--format", "csv"])
     }
 
-    /// How many of a worker's matches show a false loss by the clock, as Prometheus is told.
+    /// The metric of a worker's matches with a false loss on time.
     fn false_time_losses(&self, worker: &str) -> usize {
         let figures = Browser::new(self.metrics).page("/metrics");
         let series = format!("arbiter_workers_false_time_losses{{worker=\"{worker}\"}} ");
@@ -170,7 +170,7 @@ impl Site {
     }
 }
 
-/// The board of a tournament that only honest workers play.
+/// The leaderboard of a tournament with honest workers only.
 fn honest_board() -> String {
     let mut site = Site::open();
     let server = site.server.clone();
@@ -188,8 +188,8 @@ fn honest_board() -> String {
     board
 }
 
-/// Has a worker that lies play beside two honest ones until it is suspended, and its matches be
-/// played again: the board, and what the page says of the worker.
+/// Lets a lying worker play beside two honest ones until it is suspended and its matches are
+/// replayed. Returns the leaderboard and the page of the worker.
 fn hostile_board(lie: Lie, audit: &str) -> (String, String) {
     let mut site = Site::open();
     let server = site.server.clone();

@@ -1,5 +1,4 @@
-//! A worker that lies: a real one behind a proxy that speaks to the coordinator in its place, and
-//! changes what it reports. Everything else about it is as it should be.
+//! A lying worker: a real worker behind a proxy that changes its reports and nothing else.
 
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -28,7 +27,7 @@ type Answers<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 /// How a result is changed.
 pub(crate) type Lie = fn(&mut MatchResult) -> bool;
 
-/// A proxy that lies. Dropped, it is gone.
+/// A lying proxy. Dropping it stops it.
 pub(crate) struct Proxy {
     pub(crate) address: SocketAddr,
     lies: Arc<AtomicUsize>,
@@ -57,7 +56,7 @@ impl Proxy {
         Self { address, lies, _runtime: runtime }
     }
 
-    /// How many results were changed so far.
+    /// The number of changed results so far.
     pub(crate) fn lies(&self) -> usize {
         self.lies.load(Ordering::Relaxed)
     }
@@ -119,8 +118,8 @@ fn token<T>(request: &Request<T>) -> MetadataValue<Ascii> {
     request.metadata().get("authorization").unwrap().clone()
 }
 
-/// Gives each seat the score of the next one, in the report and in its record, whose seal still
-/// holds: only its last line is another. Whether that makes a difference.
+/// Gives each seat the score of the next one in the report and in the last line of its record,
+/// with a valid seal. Returns whether that changes the result.
 pub(crate) fn swap_scores(result: &mut MatchResult) -> bool {
     let before: Vec<_> = result.seats.iter().map(|seat| seat.score.clone()).collect();
     let mut after = before.clone();
@@ -144,8 +143,7 @@ pub(crate) fn swap_scores(result: &mut MatchResult) -> bool {
     true
 }
 
-/// The same, but that the record is left out, so that nothing can be recounted, and that seat 1 is
-/// said to have lost by the clock.
+/// The same without a record, so that a recount is impossible, and with a loss on time for seat 1.
 pub(crate) fn invent_time_losses(result: &mut MatchResult) -> bool {
     result.record.clear();
     let swapped = swap_scores(result);

@@ -11,10 +11,10 @@ use tempfile::TempDir;
 use super::support::service::Service;
 use super::virtual_network::{User, VirtualNetwork};
 
-/// The password of the role that owns our databases.
+/// The password of the role that owns the databases.
 const PASSWORD: &str = "a-password";
 
-/// A running server. It is gone with its data when it is dropped.
+/// A running server. Dropping it stops it and deletes its data.
 pub(crate) struct Cluster {
     server: Service,
     address: String,
@@ -22,8 +22,8 @@ pub(crate) struct Cluster {
 }
 
 impl Cluster {
-    /// Makes a cluster on `host` with these databases, which belong to a role of ours, and starts
-    /// its server.
+    /// Creates a cluster on `host` with these databases and a role that owns them, and starts its
+    /// server.
     pub(crate) fn start(lab: &VirtualNetwork, host: &str, databases: &[&str]) -> Self {
         let programs = programs();
         // Postgres refuses to run as root.
@@ -79,7 +79,7 @@ impl Cluster {
     }
 }
 
-/// The directory of the programs of Postgres: of the newest there are, or the one in `PG_BIN`.
+/// The directory of the Postgres programs: `PG_BIN`, or that of the newest version.
 fn programs() -> PathBuf {
     if let Some(named) = env::var_os("PG_BIN") {
         return named.into();

@@ -1,6 +1,6 @@
-//! Several hosts: Postgres, a coordinator, two workers and an organiser, each in a network of its
-//! own, play a tournament twice. The second time links are cut and mended all the while, and the
-//! tournament that comes out is the same, byte for byte.
+//! Postgres, a coordinator, two workers and an organiser, each on a separate virtual host, play a
+//! tournament twice. The second time links are cut and restored again and again. Both tournaments
+//! are equal, byte for byte.
 //!
 //! This needs root and `ip`; without them it says so and tests nothing.
 
@@ -57,10 +57,10 @@ const BOTS: [(&str, &str); 4] = [
     ("lowest-too", "bots/tricks/lowest"),
 ];
 
-/// What a tournament came to: the files of its export.
+/// The result of a tournament: the files of its export.
 type Export = BTreeMap<String, String>;
 
-/// A coordinator with its workers, and the one who looks after them.
+/// A coordinator with its workers and an organiser.
 struct Site<'a> {
     lab: &'a VirtualNetwork,
     directory: TempDir,
@@ -97,14 +97,14 @@ impl<'a> Site<'a> {
         site
     }
 
-    /// A command of the organiser's.
+    /// A command of the organiser.
     fn command(&self, words: &[&str]) -> Command {
         let mut command = arbiter(self.lab, "desk");
         command.args(words).env("ARBITER_SERVER", &self.server).env("ARBITER_TOKEN", &self.admin);
         command
     }
 
-    /// Runs a command of the organiser's, which must succeed, and gives what it printed.
+    /// Runs a command of the organiser, which must succeed, and returns its output.
     fn client(&self, words: &[&str]) -> String {
         done(&self.command(words).output().unwrap())
     }
@@ -135,8 +135,8 @@ impl<'a> Site<'a> {
         contents(&export)
     }
 
-    /// How many matches are counted, and how many there are; nothing while the coordinator cannot be
-    /// reached, or cannot reach the database.
+    /// The number of counted matches and of all matches; `None` while the coordinator or its
+    /// database is unreachable.
     fn progress(&self) -> Option<(i64, i64)> {
         let shown = self.command(&["tournament", "show", "open", "--json"]).output().unwrap();
         if shown.status.code() == Some(3) {
@@ -147,7 +147,7 @@ impl<'a> Site<'a> {
         edition["counted"].as_i64().zip(edition["matches"].as_i64())
     }
 
-    /// Waits until so many more matches are counted than now; there must be more to come.
+    /// Waits until this many more matches are counted. Some must be left then.
     fn goes_on(&self, matches: i64) {
         let mut goal = None;
         wait_until(&format!("{matches} more matches"), || {
@@ -157,7 +157,7 @@ impl<'a> Site<'a> {
         });
     }
 
-    /// Mends a link, and sees that matches are counted again soon.
+    /// Restores a link, and expects that matches are counted again soon.
     fn heal(&self, host: &str) {
         self.lab.heal(host);
         let healed = Instant::now();
@@ -200,7 +200,7 @@ impl<'a> Ear<'a> {
     }
 }
 
-/// Cuts every link there is, some for long enough that everybody notices.
+/// Cuts every link, some for long enough that all services notice.
 fn storm(site: &Site) {
     let Site { lab, coordinator, workers, .. } = site;
     let lost = "no coordinator";

@@ -1,12 +1,12 @@
-//! A small network on one machine: hosts that are network namespaces, each with an address of its
-//! own, all of them wired to one switch, which is a bridge in one more namespace. Nothing of it is
-//! connected to the machine's own network, and nothing of it is left when it is dropped.
+//! A small network on one machine: each host is a network namespace with an address. All are
+//! connected to one switch, a bridge in another namespace. The network is isolated from that of the
+//! machine, and dropping it removes all of it.
 
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
-/// How a host loses its link. In neither way does anybody who talks to it hear of it.
+/// How a host loses its link. Its peers are not notified in either case.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Cut {
     /// The cable is pulled: the host itself sees that its link is down.
@@ -44,7 +44,7 @@ pub(crate) struct VirtualNetwork {
     namespaces: Vec<String>,
 }
 
-/// Runs a program of the system, and says what it said where it fails.
+/// Runs a system program, and returns its error output if it fails.
 fn system(words: &[&str]) -> Result<(), String> {
     let Output { status, stderr, .. } = Command::new(words[0])
         .args(&words[1..])
@@ -62,7 +62,7 @@ fn ip(command: &str) {
     system(&words).unwrap();
 }
 
-/// Removes what tests have left that were killed: their programs died with them.
+/// Removes the namespaces of killed tests. Their programs are dead already.
 fn clear_away() {
     for entry in fs::read_dir("/run/netns").into_iter().flatten() {
         let name = entry.unwrap().file_name().into_string().unwrap();
@@ -74,7 +74,7 @@ fn clear_away() {
 }
 
 impl VirtualNetwork {
-    /// Makes the network; or says why that is impossible here.
+    /// Creates the network, or returns why that is impossible here.
     pub(crate) fn build(hosts: &'static [&'static str]) -> Result<Self, String> {
         if !rustix::process::geteuid().is_root() {
             return Err("only root makes network namespaces".to_owned());

@@ -14,7 +14,7 @@ use proptest::prelude::*;
 use tar::{Builder, EntryType, Header};
 use tempfile::TempDir;
 
-/// What a path holds.
+/// The content of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Node {
     Directory,
@@ -53,7 +53,7 @@ fn write(path: &Path, contents: &[u8], mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
 }
 
-/// A directory with a bot, and files besides.
+/// A directory with a bot and more files.
 fn bot(files: &BTreeMap<String, (Vec<u8>, u32)>) -> TempDir {
     let directory = tempfile::tempdir().unwrap();
     let manifest = b"name = \"packed\"\nrun = [\"./run\"]\n";

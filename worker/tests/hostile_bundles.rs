@@ -16,18 +16,18 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use tar::{Builder, EntryType, Header};
 
-/// What the child may have of address space, in KiB. It begins with a third of it.
+/// The limit of the child's address space, in KiB. It starts with a third of it.
 const MOST_MEMORY: u32 = 448 << 10;
 
-/// Names the archive to the child.
+/// The variable with the path of the child's archive.
 const ARCHIVE: &str = "ARBITER_TEST_ARCHIVE";
 
-/// How long contents are that are too long for the child, in MiB.
+/// The size of contents that do not fit into the child's memory, in MiB.
 const MUCH: usize = 200;
 
 const MANIFEST: &[u8] = b"name = \"small\"\nrun = [\"./run\"]\n";
 
-/// What the child does: the same as a worker with a bundle that it fetched.
+/// The work of the child: the same as a worker's with a fetched bundle.
 #[test]
 fn child() {
     let Some(archive) = env::var_os(ARCHIVE) else { return };
@@ -43,7 +43,7 @@ fn child() {
     }
 }
 
-/// What a process that may have little memory says of an archive.
+/// The output of a process with limited memory for an archive.
 #[expect(clippy::disallowed_methods, reason = "it runs this program again, under a limit")]
 fn said(archive: &[u8]) -> String {
     let file = tempfile::NamedTempFile::new().unwrap();
@@ -89,7 +89,7 @@ impl Parts {
         self.repeated(bytes, 1)
     }
 
-    /// So many times the same bytes.
+    /// The same bytes, repeated `times` times.
     fn repeated(mut self, bytes: &[u8], times: usize) -> Self {
         self.bytes.extend((self.compress)(bytes).repeat(times));
         self
@@ -105,7 +105,7 @@ impl Parts {
         self.bytes(header.as_bytes())
     }
 
-    /// An entry of [`MUCH`] mebibytes, of which so many bytes are in front.
+    /// An entry of [`MUCH`] mebibytes that starts with these bytes.
     fn long(self, kind: EntryType, path: &str, front: &[u8], part: &[u8]) -> Self {
         assert_eq!(part.len(), 1 << 20);
         let entry = self.header(kind, path, MUCH << 20);
@@ -113,7 +113,7 @@ impl Parts {
         entry.bytes(&first).repeated(part, MUCH - 1)
     }
 
-    /// A bot that could play, and the end of the archive.
+    /// A valid bot, and the end of the archive.
     fn small_bot(self, directory: &str) -> Vec<u8> {
         let mut builder = Builder::new(Vec::new());
         for (name, contents) in [("bot.toml", MANIFEST), ("run", b"#!/bin/sh\n")] {
@@ -126,7 +126,7 @@ impl Parts {
     }
 }
 
-/// A mebibyte that does not compress so well that it is taken for a bomb.
+/// A mebibyte that compresses too little to count as a bomb.
 fn part(line: impl Fn(usize) -> String) -> Vec<u8> {
     let mut text = String::new();
     // What repeats is smaller than the window of gzip.

@@ -13,7 +13,7 @@ use arbiter_worker::referee::{EventSink, MatchEvent, Referee};
 use arbiter_worker::seat::SeatDriver;
 use memory_seat::MemorySeat;
 
-/// Keeps forfeits and their evidence.
+/// Collects forfeits with their evidence.
 #[derive(Default)]
 struct Forfeits(Vec<(u8, Forfeit, String)>);
 
@@ -26,7 +26,7 @@ impl EventSink for Forfeits {
     }
 }
 
-/// Plays between bots that answer by `answer(seat, words)`, each answer taking that long.
+/// Plays between bots that reply `answer(seat, words)`; each reply takes that long.
 fn play(
     params: &Params,
     clock: ClockRules,

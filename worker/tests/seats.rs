@@ -17,10 +17,10 @@ use arbiter_worker::seat::{
     ExecSeat, Framing, GRACE, SeatDriver, StdioSeat, StopSignal, TimedReply,
 };
 
-/// Long enough for a process to start and answer on a busy machine.
+/// Long enough for a process to start and reply on a busy machine.
 const PATIENCE: Micros = Micros::from_millis(20_000);
 
-/// For answers that never come.
+/// For replies that never come.
 const SHORT: Micros = Micros::from_millis(300);
 
 /// The misbehaving bot, compiled once.
@@ -50,7 +50,7 @@ fn jail() -> Jail {
         .unwrap()
 }
 
-/// A jail whose bot may think on, and speak, while it owes nothing.
+/// A jail whose bot may run and write while no reply is due.
 fn jail_without_rest() -> Jail {
     let host = Host::prepare(Policy::Off).unwrap();
     let terms = JailConfig { ponder: Ponder::Allow, ..JailConfig::default() };
@@ -61,7 +61,7 @@ fn argv(mode: &str, at: u32) -> Vec<String> {
     vec!["./rascal".to_owned(), mode.to_owned(), at.to_string()]
 }
 
-/// What the rascal in `mode` makes of gomoku's questions, one after the other, until it forfeits.
+/// Sends gomoku's messages to the rascal in `mode` until it forfeits.
 fn line_bot(mode: &str, at: u32, limits: &[Micros]) -> Vec<Result<String, (Forfeit, String)>> {
     let questions = ["A []", "0 []", "1 [((0,0),\"B\")]"];
     talk(mode, at, Framing::Line, &questions, limits)
@@ -102,11 +102,11 @@ fn talk(
     heard
 }
 
-/// What is expected of the last thing heard.
+/// The expected last reply.
 enum Expected {
-    /// The answer.
+    /// A reply.
     TimedReply(&'static str),
-    /// The forfeit, and something its detail says.
+    /// A forfeit, and a part of its detail.
     Forfeit(Forfeit, &'static str),
 }
 
@@ -294,7 +294,7 @@ fn a_stop_signal_abandons_the_match() {
     seat.close().unwrap();
 }
 
-/// What an executed rascal makes of a decision.
+/// The reply of an executed rascal to a decision.
 fn decision(mode: &str, limit: Micros) -> TimedReply {
     let (stop, _writer) = stop();
     let mut seat = ExecSeat::new(jail(), argv(mode, 0), stop);

@@ -1,4 +1,5 @@
-//! Submissions: the same files in any format give the same bundle, and hostile archives are refused.
+//! Submissions: the same files in any format give the same bundle, and hostile archives are
+//! refused.
 
 #![expect(clippy::unwrap_used, reason = "a test that fails is what unwrap is for")]
 
@@ -17,7 +18,7 @@ use zip::write::SimpleFileOptions;
 
 const MANIFEST: &str = "name = \"sent\"\nrun = [\"./run\"]\nbuild = [\"make\"]\n";
 
-/// A place with a bot that is not built, in the directory `bot`.
+/// A temporary directory with the sources of a bot in `bot`.
 fn place() -> TempDir {
     let place = tempfile::tempdir().unwrap();
     let bot = place.path().join("bot");
@@ -34,14 +35,14 @@ fn digest(path: &Path) -> String {
     Submission::read(path).unwrap().bundle.digest().to_string()
 }
 
-/// What a worker makes of an archive that was submitted as it is.
+/// The digest of a submitted archive after unpacking.
 fn unpacked(bytes: &[u8]) -> String {
     let to = tempfile::tempdir().unwrap();
     bundle::unpack(bytes, to.path()).unwrap();
     digest(to.path())
 }
 
-/// What is said of a path that cannot be submitted.
+/// The error for a path that cannot be submitted.
 fn refused(path: &Path) -> String {
     Submission::read(path).unwrap_err().to_string()
 }

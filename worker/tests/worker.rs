@@ -19,7 +19,7 @@ use arbiter_worker::worker::{Shutdown, WorkerError};
 use support::{Coordinator, Line, Place, SILENT, Working, lease, lot, settings, shipped};
 use tonic::Status;
 
-/// What a bot forfeits by.
+/// The forfeit of a bot that exits.
 const GONE: i32 = v1::Forfeit::Gone as i32;
 
 fn leases(lots: &[i64]) -> Vec<v1::Lease> {
@@ -333,7 +333,7 @@ async fn bot_state_goes_into_the_report() {
     worker.kill(&place).await;
 }
 
-/// A fault would follow the bot from worker to worker, as if it were to blame.
+/// A fault would recur on every worker and be blamed on the bot.
 #[tokio::test(flavor = "multi_thread")]
 async fn forged_bot_state_is_not_a_fault() {
     let mut coordinator = Coordinator::start().await;
@@ -392,8 +392,8 @@ async fn a_worker_connects_to_a_coordinator_that_starts_later() {
     worker.kill(&place).await;
 }
 
-/// As when its database is full: it welcomes workers, and has to send them away over what they say
-/// next. Each time they stay away for longer.
+/// As with a full database: the coordinator welcomes workers, but refuses their next message. The
+/// worker waits longer each time.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_coordinator_that_only_welcomes_is_retried_slowly() {
     let mut coordinator = Coordinator::start().await;
@@ -441,7 +441,7 @@ async fn draining_finishes_lots_and_takes_no_new_ones() {
     worker.end().await.unwrap();
 }
 
-/// Waits until a bundle was fetched and a lease renewed after that: the lot is being played.
+/// Waits until a bundle was fetched and then a lease renewed: the lot is being played.
 async fn started(line: &mut Line, coordinator: &Coordinator, digest: &[u8]) {
     while coordinator.fetched(digest) == 0 {
         line.renewed().await;
@@ -471,11 +471,11 @@ async fn lots_that_exceed_the_drain_time_are_given_back() {
     worker.end().await.unwrap();
 }
 
-/// Where groups of the old freezer are made. Inside one a process hears no signal, not even the one
-/// that kills, as inside a call of the kernel that takes minutes.
+/// The mount point of the v1 freezer. Inside a group of it a process receives no signal, not even
+/// SIGKILL, as in a system call that takes minutes.
 const FREEZER: &str = "/sys/fs/cgroup/freezer";
 
-/// The process that runs these words, once it is there.
+/// The process with this command line; waits until it exists.
 #[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 async fn process(words: &str) -> u32 {
     loop {

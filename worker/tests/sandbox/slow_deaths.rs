@@ -1,8 +1,7 @@
-//! Bots that will not stop and will not die: others play on, and nothing of it is a fault.
+//! Bots whose processes neither stop nor die: other bots play on, and there is no fault.
 //!
-//! What keeps a process of a bot from both is here a freezer of the old kind, which the jail does
-//! not use: inside it a process hears no signal, not even the one that kills, as inside a call of
-//! the kernel that takes minutes.
+//! The tests hold processes in a v1 freezer that the jail does not use: inside it a process
+//! receives no signal, not even SIGKILL, as in a system call that takes minutes.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -23,23 +22,23 @@ use super::guarantees::{source, stop};
 use super::lab::{Lab, PATIENCE, command, descendants, parents, start};
 use super::memory_seat::MemorySeat;
 
-/// Where groups of the old freezer are made.
+/// The mount point of the v1 freezer.
 const FREEZER: &str = "/sys/fs/cgroup/freezer";
 
-/// How the process is called that is held.
+/// The name of the held process.
 const HELPER: &str = "sleep";
 
-/// Long enough for any answer on a busy machine.
+/// Long enough for any reply on a busy machine.
 const LIMIT: Micros = Micros::from_millis(30_000);
 
-/// Answers every line, with a process beside it.
+/// Replies to every line, with a helper process.
 const WITH_A_HELPER: &str = "
 import subprocess, sys
 subprocess.Popen(['sleep', '1000'])
 for line in sys.stdin: print('ok', flush=True)
 ";
 
-/// Plays gomoku as badly as may be, behind what starts its other processes.
+/// Plays gomoku badly, after the code that starts its other processes.
 const PLAY: &str = "
 import sys
 for line in sys.stdin:
@@ -59,7 +58,7 @@ for _ in range(40):
         while True: pass
 ";
 
-/// Twenty processes that walk through what they have mapped, inside the kernel.
+/// Twenty processes that walk through their mappings inside the kernel.
 const WALKER: &str = "
 import mmap, os
 with open('pages', 'wb') as file:
@@ -76,7 +75,7 @@ for _ in range(20):
                 break
 ";
 
-/// What a test does.
+/// A test function.
 type Run = fn(&Lab);
 
 pub(crate) fn all() -> Vec<Test> {
@@ -92,7 +91,7 @@ pub(crate) fn all() -> Vec<Test> {
     tests.into_iter().map(|(name, test)| -> Test { (name.to_owned(), Box::new(test)) }).collect()
 }
 
-/// The helper of the bot that was started last, once it is there.
+/// The helper of the newest bot; waits until it exists.
 fn helper() -> u32 {
     let started = Instant::now();
     let named = |pid: &u32| {
@@ -107,15 +106,14 @@ fn helper() -> u32 {
     }
 }
 
-/// A process of a bot that hears nothing until this is dropped.
+/// A process of a bot that receives no signal until this is dropped.
 struct Held {
     group: PathBuf,
     pid: u32,
 }
 
 impl Held {
-    /// The same where one that hears nothing is seen not to stop: what signals stop only has to wait
-    /// for nothing but the kernel.
+    /// The same for jails that notice that such a process does not stop; stop signals do not notice.
     fn unstoppable(lab: &Lab) -> Option<Self> {
         if lab.stops_by("signals") {
             println!("  skipped: what is inside the freezer seems to stand here");
@@ -124,8 +122,8 @@ impl Held {
         Self::helper(lab)
     }
 
-    /// Holds the helper of the bot that was started last, once it is there; nothing where the jails
-    /// use the freezer themselves, or there is none.
+    /// Holds the helper of the newest bot; `None` if the jails use the v1 freezer, or there is
+    /// none.
     fn helper(lab: &Lab) -> Option<Self> {
         if !lab.has_spare_v1_freezer() {
             println!("  skipped: there is no freezer that the jails do not use");
@@ -155,7 +153,7 @@ impl Drop for Held {
     }
 }
 
-/// A jail with a bot that has a helper, not started yet.
+/// A jail for a bot with a helper, before its start.
 fn jail(lab: &Lab) -> (tempfile::TempDir, Jail) {
     let (directory, source) = source(&[("bot.py", WITH_A_HELPER)]);
     let jail = lab.jail(&source, &JailConfig::default());
@@ -212,7 +210,7 @@ fn will_not_stop(lab: &Lab) {
     }
 }
 
-/// Keeps forfeits and their evidence.
+/// Collects forfeits with their evidence.
 #[derive(Default)]
 struct Forfeits(Vec<(u8, Forfeit, String)>);
 
@@ -225,7 +223,7 @@ impl EventSink for Forfeits {
     }
 }
 
-/// What a bot of the strength of [`PLAY`] answers.
+/// The replies of a bot as strong as [`PLAY`].
 fn gomoku(words: &str) -> String {
     match words.as_bytes()[0] {
         b'A' => "(7,7)(7,8)(8,8)".to_owned(),
@@ -237,7 +235,7 @@ fn gomoku(words: &str) -> String {
     }
 }
 
-/// Plays gomoku between a bot in a jail, which begins, and one that calls `look` when it is asked.
+/// Plays gomoku between a bot in a jail, which begins, and one that calls `look` for each reply.
 fn play(seat: Box<dyn SeatDriver>, look: impl Fn() + 'static) -> (Vec<SeatResult>, Forfeits) {
     let names: [BotName; 2] = ["one", "two"].map(|name| name.parse().unwrap());
     let mut game = Params::official(&gomoku::game()).start(&names, Seed([5; 32])).unwrap();
@@ -255,7 +253,7 @@ fn play(seat: Box<dyn SeatDriver>, look: impl Fn() + 'static) -> (Vec<SeatResult
     (standings, forfeits)
 }
 
-/// Threads of these processes that have their turn, or wait for it.
+/// The number of runnable threads of these processes.
 fn runners(pids: &[u32]) -> usize {
     let threads = pids.iter().flat_map(|pid| fs::read_dir(format!("/proc/{pid}/task")));
     let states = threads.flatten().flatten().filter_map(|thread| {
@@ -299,7 +297,7 @@ fn loses_its_match(lab: &Lab) {
     assert_eq!(standings[1].forfeit, None);
 }
 
-/// The class of a process whose turn comes after everything else, among the fields of its `stat`.
+/// The scheduling class of idle priority in the fields of `stat`.
 const IDLE: &str = "5";
 
 fn dies_behind(lab: &Lab) {
@@ -316,8 +314,8 @@ fn dies_behind(lab: &Lab) {
     jail.close().unwrap();
 }
 
-/// The first process of a jail hears no bot, so what a bot could do to it by other means is done from
-/// outside: it is stopped.
+/// The first process of a jail hears no bot, so what a bot could do to it by other means is done
+/// from outside: it is stopped.
 fn silenced(lab: &Lab) {
     let before = lab.settled_census();
     let (_directory, mut jail) = jail(lab);

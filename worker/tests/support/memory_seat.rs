@@ -1,4 +1,4 @@
-//! A bot that is a function: for tests of the referee without processes.
+//! Seats with functions instead of processes, for tests of the referee.
 
 use std::fmt;
 
@@ -6,17 +6,17 @@ use arbiter_games::{Micros, TimeSpent};
 use arbiter_worker::fault::Fault;
 use arbiter_worker::seat::{SeatDriver, SeatFailure, SeatUsage, TimedReply};
 
-/// What a function answers: the words, or a failure, and the time they took.
+/// A reply of a function: a text or a failure, and the time it took.
 type Spoken = (Result<String, SeatFailure>, Micros);
 
-/// A seat whose bot is a function from words to words.
+/// A seat whose bot is a function from messages to replies.
 pub(crate) struct MemorySeat<F> {
     bot: F,
     dismissed: bool,
 }
 
 impl<F: FnMut(&str) -> Spoken> MemorySeat<F> {
-    /// Seats a function.
+    /// A seat for a function.
     pub(crate) fn new(bot: F) -> Self {
         Self { bot, dismissed: false }
     }

@@ -1,4 +1,4 @@
-//! A coordinator that says what a test has it say, over real gRPC, and a worker beside it.
+//! A scripted coordinator over real gRPC, and a worker for it.
 
 #![allow(dead_code, reason = "each test file uses its own part of this module")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -34,10 +34,10 @@ use tokio_stream::wrappers::{ReceiverStream, TcpListenerStream};
 use tonic::transport::Server;
 use tonic::{Request, Response, Status, Streaming};
 
-/// How long anything may take on a busy machine.
+/// The time limit of all waits on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What is served.
+/// The data that the coordinator serves.
 #[derive(Clone)]
 struct Script {
     bundles: Arc<Mutex<HashMap<Vec<u8>, Vec<u8>>>>,
@@ -55,11 +55,11 @@ pub(crate) struct Coordinator {
     server: AbortHandle,
 }
 
-/// A worker's stream, seen from the other side. Dropping it breaks it.
+/// The coordinator's end of a worker's stream. Dropping it breaks the stream.
 pub(crate) struct Line {
     from: Streaming<WorkerMessage>,
     to: mpsc::Sender<Result<CoordinatorMessage, Status>>,
-    /// All that was heard.
+    /// All received messages.
     pub(crate) heard: Vec<Payload>,
 }
 
@@ -68,7 +68,7 @@ impl Coordinator {
         Self::start_for(None).await
     }
 
-    /// One that lets in who has a token.
+    /// A coordinator that requires a token.
     pub(crate) async fn start_for(token: Option<&str>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
@@ -90,7 +90,7 @@ impl Coordinator {
         Self { script, lines, address, server }
     }
 
-    /// Refuses all streams to come.
+    /// Refuses all later streams.
     pub(crate) fn refuse(&self, status: Status) {
         *self.script.refusal.lock().unwrap() = Some(status);
     }
@@ -105,7 +105,7 @@ impl Coordinator {
         timeout(PATIENCE, self.lines.recv()).await.unwrap().unwrap()
     }
 
-    /// The next stream of a worker, welcomed, with its Hello heard.
+    /// The next stream of a worker, after its Hello and the welcome.
     pub(crate) async fn welcome(&mut self) -> Line {
         let mut line = self.line().await;
         line.until(|say| matches!(say, Payload::Hello(_)).then_some(())).await;
@@ -118,19 +118,19 @@ impl Coordinator {
         line
     }
 
-    /// Serves a bundle; its digest.
+    /// Serves a bundle, and returns its digest.
     pub(crate) fn serve(&self, bytes: &[u8]) -> Vec<u8> {
         let digest = blake3::hash(bytes).as_bytes().to_vec();
         self.script.bundles.lock().unwrap().insert(digest.clone(), bytes.to_vec());
         digest
     }
 
-    /// Packs and serves the bot in a directory; its digest.
+    /// Packs and serves the bot in a directory, and returns its digest.
     pub(crate) fn submit(&self, path: &Path) -> Vec<u8> {
         self.serve(Bundle::of(&Bot::load(path).unwrap()).unwrap().bytes())
     }
 
-    /// How often a bundle was asked for.
+    /// How often a bundle was fetched.
     pub(crate) fn fetched(&self, digest: &[u8]) -> usize {
         self.script.fetched.lock().unwrap().get(digest).copied().unwrap_or(0)
     }
@@ -147,7 +147,7 @@ impl Line {
         self.to.send(Ok(CoordinatorMessage { payload: Some(say) })).await.unwrap();
     }
 
-    /// Listens until something is what the test waits for.
+    /// Receives messages until one matches.
     pub(crate) async fn until<T>(&mut self, mut wanted: impl FnMut(&Payload) -> Option<T>) -> T {
         loop {
             let message = timeout(PATIENCE, self.from.message()).await.unwrap().unwrap();
@@ -160,7 +160,7 @@ impl Line {
         }
     }
 
-    /// Listens to the worker's end; everything that came before it.
+    /// Receives messages until the worker closes the stream, and returns them.
     pub(crate) async fn rest(&mut self) -> Vec<Payload> {
         let mut rest = Vec::new();
         while let Some(message) = timeout(PATIENCE, self.from.message()).await.unwrap().unwrap() {
@@ -301,14 +301,14 @@ pub(crate) fn lot(number: i64, game: &str, tables: &[&[Vec<u8>]]) -> v1::Lot {
     }
 }
 
-/// A worker beside a coordinator.
+/// A running worker.
 pub(crate) struct Working {
     pub(crate) ending: watch::Sender<Shutdown>,
     pub(crate) metrics: Arc<Metrics>,
     task: JoinHandle<Result<(), WorkerError>>,
 }
 
-/// Where a worker has its files, and bots are made.
+/// The directory of a worker's files and of test bots.
 pub(crate) struct Place(TempDir);
 
 impl Place {
@@ -324,7 +324,7 @@ impl Place {
         self.path().join("spool")
     }
 
-    /// What a worker of this place is told.
+    /// The configuration of a worker in this directory.
     pub(crate) fn config(&self, coordinator: &Coordinator, slots: usize) -> WorkerConfig {
         WorkerConfig {
             games: Games::built_in(),
@@ -364,12 +364,12 @@ impl Working {
         Self { ending, metrics, task: tokio::spawn(worker.run(watched)) }
     }
 
-    /// How it ended.
+    /// The result of the worker.
     pub(crate) async fn end(self) -> Result<(), WorkerError> {
         timeout(PATIENCE, self.task).await.unwrap().unwrap()
     }
 
-    /// Ends it without a farewell, and waits until its threads have seen that.
+    /// Aborts it, and waits until its threads have noticed.
     pub(crate) async fn kill(self, place: &Place) {
         let Self { ending: _ending, metrics, task } = self;
         task.abort();
@@ -390,5 +390,5 @@ pub(crate) fn shipped(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../bots").join(path)
 }
 
-/// A bot that never answers.
+/// A bot that never replies.
 pub(crate) const SILENT: &str = "exec sleep 1000";
