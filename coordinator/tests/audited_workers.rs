@@ -1,5 +1,5 @@
-//! Audits of workers: a worker whose results differ from the others is suspended, and no other one;
-//! results of replaced editions are audited, too; a shadow match goes to a worker of another token.
+//! Audits of workers: only a worker whose results differ from the others' is suspended. Results of
+//! replaced editions are audited, too. A shadow match goes to a worker with another token.
 
 #![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
@@ -25,10 +25,10 @@ use support::{Database, START, duels, report};
 use time::OffsetDateTime;
 use tokio::task::JoinSet;
 
-/// Matches of a tournament: enough that a worker which always lies is found without doubt.
+/// Matches of a tournament: enough to detect a worker that always lies.
 const MATCHES: i64 = 900;
 
-/// What a worker says of a match in which the first bot won or lost.
+/// The scores that a worker reports for a match that the first bot won or lost.
 type Say = fn(bots: [Entrant; 2], first_won: bool) -> bool;
 
 fn opposite(_: [Entrant; 2], first_won: bool) -> bool {
@@ -44,7 +44,7 @@ fn favour(bots: [Entrant; 2], first_won: bool) -> bool {
     }
 }
 
-/// Whether the first bot wins: as good as by chance, but the more often the lower its number is.
+/// Whether the first bot wins: pseudo-random, but more often for lower numbers.
 fn first_wins(number: MatchNumber, [first, second]: [Entrant; 2]) -> bool {
     let mixed = (number.0 + 1).cast_unsigned().wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let drawn = (mixed.rotate_left(17).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 32) % 100;
@@ -101,7 +101,7 @@ async fn store(queue: &Queue, report: Report) {
     assert_eq!(support::report_all(queue, &[report]).await, [Verdict::Accepted]);
 }
 
-/// Waits until a statement gives this number.
+/// Waits until a statement returns this number.
 async fn until(database: &Database, statement: &'static str, number: i64) {
     let reached = async {
         while database.number(statement).await != number {
@@ -133,8 +133,8 @@ async fn a_lying_worker_is_suspended_and_honest_ones_are_not() {
     }
 }
 
-/// What is reported for an edition that was replaced is copied by those after it, and never counted
-/// there: it must not escape for that.
+/// Later editions copy the results of a replaced edition, which never counts them itself. They must
+/// be audited all the same.
 #[tokio::test]
 async fn results_of_a_replaced_edition_are_chosen_for_audits() {
     let database = Database::new().await;
@@ -169,7 +169,7 @@ async fn results_of_a_replaced_edition_are_chosen_for_audits() {
     assert_eq!(database.number(recounted).await, 3);
 }
 
-/// To compare all results of an edition takes a processor from what is played.
+/// Comparing all results of an edition takes processor time from matches.
 #[tokio::test]
 async fn workers_are_compared_when_idle_or_after_an_interval() {
     let database = Database::new().await;

@@ -1,4 +1,4 @@
-//! Limits, deadlines and revocations are checked when something is stored, not when the call began.
+//! Limits, deadlines and revocations are checked at the commit, not at the start of a call.
 
 #![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
@@ -23,7 +23,7 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Code, Status};
 
-/// A submission whose stream is open: its bundle is still to come.
+/// A submission with an open stream, before its bundle is sent.
 struct Submitting {
     pieces: mpsc::Sender<SubmitVersionRequest>,
     ended: JoinHandle<Result<i32, Status>>,

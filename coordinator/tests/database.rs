@@ -23,7 +23,7 @@ use support::test_clock::AtTime as _;
 use support::{Database, START, plan};
 use time::Duration;
 
-/// What the database says about something that it refuses: the constraint, or else its words.
+/// The error of a refused statement: its constraint, or else its message.
 fn refusal<T: std::fmt::Debug>(refused: Result<T, Error>) -> String {
     match refused.unwrap_err() {
         Error::Database(error) => {
@@ -194,7 +194,7 @@ async fn workers_keep_their_identity_and_changes_are_logged() {
     assert_eq!(refusal(unknown), "audit_token_fkey");
 }
 
-/// The official leaderboard goes from complete edition to complete edition.
+/// The official leaderboard is always that of a complete edition.
 #[tokio::test]
 async fn the_last_complete_edition_is_official() {
     let database = Database::new().await;
@@ -281,7 +281,7 @@ async fn standings_hold_large_sums() {
     assert_eq!(database.queue().verify_standings(edition).await.unwrap()[0].computed, None);
 }
 
-/// A check tells who differs, and by what.
+/// Verification names the bots that differ, and their values.
 #[tokio::test]
 async fn verification_finds_tampered_rows() {
     let database = Database::new().await;
@@ -338,7 +338,7 @@ async fn invalid_names_and_games_are_refused() {
     assert_eq!(refusal(unknown), "versions_digest_fkey");
 }
 
-/// Seats of a match, and the constraint that refuses them.
+/// Invalid seats of a match, and the constraint that refuses them.
 const SEATS: [(&str, &str); 10] = [
     ("{0,0}", "seats_have_different_entrants"),
     ("{0,1,0}", "seats_have_different_entrants"),
@@ -352,7 +352,7 @@ const SEATS: [(&str, &str); 10] = [
     ("{{0,1},{2,3}}", "match_has_one_to_sixteen_seats"),
 ];
 
-/// Changes of all lots, which hold two matches and are pending, and what refuses them.
+/// Invalid changes of pending lots of two matches, and the constraint that refuses each.
 const LOTS: [(&str, &str); 11] = [
     ("state = 'leased'", "leased_lot_has_deadline"),
     ("deadline = now()", "leased_lot_has_deadline"),
@@ -367,7 +367,7 @@ const LOTS: [(&str, &str); 11] = [
     ("number = -7 - number", "retried_match_names_its_lot"),
 ];
 
-/// Numbers of a result: time, scores, transcript, forfeits; and what refuses them.
+/// Invalid results (time, scores, transcript, forfeits), and the constraint that refuses each.
 const RESULTS: [(&str, &str); 4] = [
     ("0, '{}', decode(repeat('00', 32), 'hex'), NULL", "results_scores_check"),
     ("-1, '{1}', decode(repeat('00', 32), 'hex'), NULL", "results_wall_ms_check"),
@@ -375,7 +375,7 @@ const RESULTS: [(&str, &str); 4] = [
     ("0, '{1}', decode(repeat('00', 32), 'hex'), '{5}'", "results_forfeits_check"),
 ];
 
-/// Other statements, and what refuses them.
+/// Other invalid statements, and the constraint that refuses each.
 const OTHERS: [(&str, &str); 20] = [
     (
         "INSERT INTO matches VALUES (99, 0, 1, NULL, '{0,1}', NULL, '{99,NULL}')",
@@ -471,7 +471,7 @@ async fn plans_are_read_as_they_were_written() {
     assert_eq!(matches::range(&database.pool, edition, MatchNumber(1), 1).await.unwrap().len(), 1);
 }
 
-/// What no game pays is not stored, and sums of it that were stored before stop no board.
+/// Impossible scores are not stored, and sums of such scores stored earlier stop no leaderboard.
 #[tokio::test]
 async fn sums_out_of_range_stop_no_leaderboard() {
     let database = Database::new().await;

@@ -20,7 +20,7 @@ fn file(name: &str) -> String {
     fs::read_to_string(top.join("deploy").join(name)).unwrap()
 }
 
-/// The question that the autoscaler asks: the lines that stand deeper than their key.
+/// The query of the autoscaler: the lines that are indented below their key.
 fn autoscaler_query() -> String {
     let manifest = file("kubernetes/components/keda/queue.yaml");
     let mut lines = manifest.lines().skip_while(|line| !line.trim_start().starts_with("query: >-"));
@@ -100,7 +100,7 @@ async fn a_restored_database_refuses_reports_of_earlier_leases() {
     assert_eq!(database.number("SELECT count(*) FROM faults").await, 0);
 }
 
-/// What sqlx itself asks of a session; poolers know these.
+/// The settings that sqlx itself sends for a session; poolers know these.
 const DRIVER: [&str; 5] =
     ["DateStyle", "TimeZone", "application_name", "client_encoding", "extra_float_digits"];
 

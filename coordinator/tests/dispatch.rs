@@ -20,7 +20,7 @@ use support::{Database, START, duels, plan, report, report_all};
 use time::Duration;
 use tokio::task::JoinSet;
 
-/// Somewhere to ask, and what runs beside it.
+/// A dispatcher with its background task.
 fn dispatcher(queue: &Queue) -> (Dispatcher, JoinSet<()>) {
     let (dispatcher, allocator) = Dispatcher::new(queue.clone());
     let mut tasks = JoinSet::new();
@@ -155,7 +155,7 @@ async fn editions_take_turns() {
     assert_eq!(served, [first, second].repeat(4));
 }
 
-/// What is pending in a running edition is offered, and what others have leased is not.
+/// Pending lots of a running edition are offered, and leased lots are not.
 #[tokio::test]
 async fn claimable_work_is_offered() {
     let database = Database::new().await;
@@ -199,7 +199,8 @@ async fn one_lot_of_each_edition_is_offered() {
     assert!(plan[scan - 1].contains("Limit"), "{}", plan.join("\n"));
 }
 
-/// Ends sessions of this database whose present or last statement says so, and tells how many.
+/// Ends the sessions of this database whose current or last statement matches, and returns their
+/// number.
 async fn end_sessions(database: &Database, said: &str) -> i64 {
     let statement = "
         SELECT count(pg_terminate_backend(pid, 60000)) FROM pg_stat_activity
@@ -208,7 +209,7 @@ async fn end_sessions(database: &Database, said: &str) -> i64 {
     sqlx::query_scalar(statement).bind(said).fetch_one(&database.pool).await.unwrap()
 }
 
-/// What reads the matches of lots that were just leased.
+/// The statement that reads the matches of newly leased lots.
 const READS: &str = "AS lot (first_match, count, place)";
 
 /// The connection for leasing is cut while idle: the next request succeeds.
@@ -223,7 +224,7 @@ async fn a_broken_connection_is_replaced() {
     assert_ne!(first.lease().lot, second.lease().lot);
 }
 
-/// It is cut between the lease and the reading of its matches: the lease is not lost.
+/// The connection is cut between the lease and the reading of its matches: the lease is not lost.
 #[tokio::test]
 async fn leased_lots_are_read_over_a_new_connection() {
     let database = Database::new().await;
@@ -242,7 +243,7 @@ async fn leased_lots_are_read_over_a_new_connection() {
     assert_eq!((work.lot.lease.attempt.0, work.matches.len()), (1, 1));
 }
 
-/// Statements find rows by their keys however many rows there are.
+/// Statements find rows by index, also in large tables.
 #[tokio::test]
 async fn no_statement_of_the_queue_reads_a_whole_table() {
     let database = Database::new().await;

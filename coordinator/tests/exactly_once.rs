@@ -1,8 +1,8 @@
 //! Each match counts exactly once, even if workers and connections fail.
 //!
-//! Workers lease and then do anything that a worker can do: report, report twice, report under a
-//! lease that was lost, vanish, give back, fail, renew; while time is pushed on by whole leases,
-//! lots expire and wake, and results are counted. At the end every match must be there once.
+//! Workers lease and then do everything that a worker can do: report, report twice, report under a
+//! lost lease, vanish, return a lot, fail, renew. Meanwhile the clock jumps by whole leases, lots
+//! expire and are retried, and results are counted. At the end every match must be counted once.
 
 #![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
@@ -24,7 +24,7 @@ use support::{Database, START, lots as some_lots, plan, report, result, whole};
 use time::{Duration, OffsetDateTime};
 use tokio::task::JoinSet;
 
-/// Time as the tests push it on, in seconds.
+/// The clock of a test, in seconds.
 #[derive(Clone, Debug, Default)]
 struct Time(Arc<AtomicI64>);
 
@@ -38,7 +38,7 @@ impl Time {
     }
 }
 
-/// A policy under which no match is ever set aside, so that everything must be played in the end.
+/// A policy that sets no match aside, so that all matches must be played in the end.
 const PATIENT: LeasePolicy = LeasePolicy {
     lease: Duration::MINUTE,
     retry_policy: Patience {
@@ -48,14 +48,14 @@ const PATIENT: LeasePolicy = LeasePolicy {
     },
 };
 
-/// A worker that does anything.
+/// A worker with random actions.
 struct Chaos {
     queue: Queue,
     edition: EditionId,
     worker: WorkerId,
     time: Time,
     dice: Dice,
-    /// Reports of leases that may have been lost meanwhile.
+    /// Reports of leases that may be lost.
     kept: Vec<Report>,
     accepted: i64,
 }
@@ -129,7 +129,7 @@ impl Chaos {
     }
 }
 
-/// Lets workers loose on an edition, and returns how many matches were accepted from them.
+/// Lets workers play an edition, and returns the number of accepted matches.
 async fn let_loose(database: &Database, edition: EditionId, workers: u64, seed: &str) -> i64 {
     let queue = Queue::new(database.pool.clone(), Games::built_in(), PATIENT);
     let time = Time::default();
@@ -169,7 +169,7 @@ async fn let_loose(database: &Database, edition: EditionId, workers: u64, seed: 
     accepted
 }
 
-/// States in which there are other lots than their counts say.
+/// The number of states whose lot counts are wrong.
 const MISCOUNTED: &str = "
     SELECT count(*) FROM (
         SELECT edition, state, count(*) AS lots, sum(count) AS matches FROM lots GROUP BY 1, 2
@@ -180,7 +180,7 @@ const MISCOUNTED: &str = "
     ) AS c USING (edition, state)
     WHERE (l.lots, l.matches) IS DISTINCT FROM (c.lots, c.matches)";
 
-/// Plays what is left without further ado, and looks at everything.
+/// Plays the remaining matches without failures, and checks everything.
 async fn finish_and_inspect(database: &Database, edition: EditionId, matches: i64) {
     let queue = Queue::new(database.pool.clone(), Games::built_in(), PATIENT);
     let worker = database.worker("last").await;

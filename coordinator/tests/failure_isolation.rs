@@ -45,7 +45,7 @@ async fn run(database: &Database, script: String) {
     sqlx::raw_sql(AssertSqlSafe(script)).execute(&database.pool).await.unwrap();
 }
 
-/// Has every change of a table fail with this code, where `condition` holds of the new row.
+/// Makes every change of a table fail with this code if `condition` holds for the new row.
 async fn poison(database: &Database, table: &str, code: &str, condition: &str) {
     let script = format!(
         "CREATE FUNCTION poisoned() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
@@ -134,7 +134,8 @@ async fn renewal_waits_for_no_lock_and_renews_locked_leases() {
     let mut named = leases.clone();
     named.sort_unstable();
     assert_eq!(held, named);
-    // The one that was free is renewed, and the one that is locked does not expire as long as it is.
+    // The one that was free is renewed, and the one that is locked does not expire as long as it
+    // is.
     let expired = queue.expire_at(START + Duration::seconds(61)).await.unwrap();
     assert_eq!(expired.failed, []);
     stalled.rollback().await.unwrap();
@@ -351,8 +352,8 @@ async fn a_new_leader_cancels_openings_of_the_former_one() {
     leading.abort();
 }
 
-/// A lot is given back at the moment at which its edition is replaced: by a transaction that does not
-/// see that yet, and that the other one does not see either.
+/// A lot is returned at the moment at which its edition is replaced, by two transactions that do
+/// not see each other.
 #[tokio::test]
 async fn no_lot_of_a_cancelled_edition_stays_pending() {
     let database = Database::new().await;
@@ -399,7 +400,8 @@ async fn a_coordinator_starts_although_its_database_is_restarted_meanwhile() {
     starts.join_all().await;
 }
 
-/// Starts a coordinator whose database is away for a while at this message; how many it sent.
+/// Starts a coordinator whose database is down for a while at this message. Returns the number of
+/// messages that it sent.
 async fn start_with_outage(message: usize, database: PgConnectOptions) -> usize {
     let outage = Outage::at(message, &database);
     let started = Coordinator::prepare(outage.options(database), config()).await;

@@ -27,7 +27,7 @@ use support::{Database, START, report};
 use time::{Duration, OffsetDateTime};
 
 thread_local! {
-    /// What the clocks of a test say.
+    /// The time of a test's clock.
     static NOW: Cell<OffsetDateTime> = const { Cell::new(START) };
 }
 
@@ -35,7 +35,7 @@ fn now() -> OffsetDateTime {
     NOW.get()
 }
 
-/// A tournament that is being played.
+/// A running tournament.
 struct Cup {
     database: Database,
     queue: Queue,
@@ -43,14 +43,14 @@ struct Cup {
     workers: Vec<WorkerId>,
 }
 
-/// What became of a tournament.
+/// The result of a tournament.
 #[derive(Debug, PartialEq, Eq)]
 struct End {
     /// Whether its last edition is complete.
     complete: bool,
-    /// How many bots that has.
+    /// The number of bots in that edition.
     bots: usize,
-    /// Who was stood down.
+    /// The suspended bots.
     stood_down: Vec<String>,
 }
 
@@ -87,8 +87,8 @@ impl Cup {
         seats.map(bot).collect()
     }
 
-    /// Plays until nothing is left to be played; an attempt fails if `fails` says so of the number
-    /// of its worker and of one of its bots.
+    /// Plays all matches. An attempt fails if `fails` is true for the number of its worker and one
+    /// of its bots.
     async fn play(&self, fails: impl Fn(usize, &[i32]) -> bool) -> End {
         let upkeep = Maintenance::new(self.queue.clone(), Clock::given(now));
         let opener = EditionOpener::new(self.queue.clone(), Clock::given(now));
@@ -192,7 +192,7 @@ async fn a_broken_worker_suspends_no_bot() {
     assert_eq!(cup.play(|worker, _| worker < 2).await.stood_down, [""; 0]);
 }
 
-/// One worker has a grudge against a bot, and the others play it well.
+/// A bot fails on one worker only.
 #[tokio::test]
 async fn workers_that_play_a_bot_well_outweigh_one_that_does_not() {
     let cup = Cup::new("", 4, 4).await;
@@ -200,8 +200,7 @@ async fn workers_that_play_a_bot_well_outweigh_one_that_does_not() {
     assert_eq!(ended, end(true, 4, &[]));
 }
 
-/// Matches between each two of so many bots, by a worker: those that fail, and those that are
-/// played.
+/// Matches between each two of some bots on a worker: those that fail, and those that succeed.
 fn everywhere(
     bots: i32,
     workers: i32,
@@ -264,7 +263,7 @@ fn workers_that_play_a_bot_well_clear_it() {
     assert_eq!(blamed(6, 3, |worker, one, _| worker < 2 && one == 0), [0]);
 }
 
-/// Two bots that only meet each other cannot be told apart.
+/// Two bots that only meet each other cannot be distinguished.
 #[test]
 fn faults_of_the_only_pair_are_attributed_to_no_bot() {
     assert_eq!(blamed(2, 3, |_, _, _| true), [0; 0]);

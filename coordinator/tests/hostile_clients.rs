@@ -31,13 +31,13 @@ use tonic::codegen::http;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Request, Status};
 
-/// How long anything may take.
+/// The time limit of all waits.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Files that this process may open: the server takes a quarter for connections to this port.
+/// The limit of open files: the server uses a quarter of it for connections to this port.
 const FILES: u64 = 2048;
 
-/// One test at a time: what they measure belongs to the whole process.
+/// One test at a time, because they measure the whole process.
 static ALONE: Mutex<()> = Mutex::const_new(());
 
 struct Server {
@@ -134,7 +134,7 @@ async fn submit(
     BotServiceClient::new(channel).submit_version(request).await.map(drop)
 }
 
-/// Sends a message that is announced as so long, as much of it as is taken.
+/// Sends a message with this announced length, as much of it as the server accepts.
 async fn send(
     mut channel: Channel,
     method: &str,
@@ -160,7 +160,7 @@ async fn send(
     Status::from_header_map(answer.headers()).map_or(Ok(()), Err)
 }
 
-/// The most memory that this process had since [`forget_peak`], in MiB.
+/// The peak memory of this process since [`forget_peak`], in MiB.
 fn peak() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();

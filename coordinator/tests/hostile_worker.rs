@@ -1,5 +1,5 @@
-//! A hostile worker: it has a token, speaks the protocol, and tries to use other workers' leases, names
-//! and bundles, and to invent scores.
+//! A hostile worker: it has a token, speaks the protocol, and tries to use other workers' leases,
+//! names and bundles, and to invent scores.
 
 #![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
@@ -53,8 +53,8 @@ async fn number(server: &Server, statement: &'static str) -> i64 {
     server.database.number(statement).await
 }
 
-/// Everything that one can do with a lease, done by others: by a worker with another token, and by
-/// one with the same token and another name.
+/// All actions on a lease by other workers: one with another token, and one with the same token and
+/// another name.
 #[tokio::test]
 async fn only_the_holder_can_use_a_lease() {
     let server = Server::start().await;
@@ -108,10 +108,10 @@ async fn only_the_holder_can_use_a_lease() {
     server.stop().await;
 }
 
-/// What makes a result a lie.
+/// The change that makes a result false.
 type Lie = fn(&mut MatchResult);
 
-/// Results that no match of gomoku has, each made from one that it could have.
+/// Impossible results of gomoku, each made from a possible one.
 const LIES: &[(&str, Lie)] = &[
     ("too many points", |result| points(result, 1_000_000, 0)),
     ("the most that there is", |result| points(result, i64::MAX, 0)),
@@ -241,7 +241,7 @@ async fn tournament(server: &Server) -> Vec<[u8; 32]> {
     digests
 }
 
-/// What comes of asking for a bundle.
+/// The response to a request for a bundle.
 async fn fetched(client: &WorkerServiceClient<Link>, digest: &[u8]) -> Result<Vec<u8>, Code> {
     let request = FetchBundleRequest { digest: digest.to_vec() };
     let asked = client.clone().fetch_bundle(request).await.map_err(|status| status.code())?;
@@ -335,10 +335,11 @@ async fn only_the_holder_can_report_a_trial() {
     server.stop().await;
 }
 
-/// Lots with files take memory until they are sent. What waits for it goes back in time.
+/// Lots with bot state take memory until they are sent. Lots that wait for memory are returned in
+/// time.
 #[tokio::test]
 async fn a_worker_that_does_not_read_delays_no_other() {
-    /// Bots that leave as much as they may, and meet twice.
+    /// Bots with the largest allowed state that meet twice.
     const BOTS: usize = 8;
     const PAIRS: usize = BOTS * (BOTS - 1) / 2;
     let retry_policy = LeasePolicy::DEFAULT.retry_policy;

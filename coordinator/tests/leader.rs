@@ -1,4 +1,4 @@
-//! One coordinator leads at a time, and another follows when it is lost.
+//! One coordinator leads at a time. If it is lost, another one leads.
 
 #![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
@@ -14,7 +14,7 @@ use sqlx::{Connection as _, PgConnection, PgPool};
 use support::{Database, until};
 use tokio::task::{AbortHandle, JoinSet};
 
-/// What the leader's work is counted in.
+/// Counts of leadership terms.
 #[derive(Clone, Debug, Default)]
 struct Terms {
     /// The terms that have not ended.

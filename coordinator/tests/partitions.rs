@@ -17,7 +17,7 @@ use sqlx::{AssertSqlSafe, PgPool};
 use support::test_clock::AtTime as _;
 use support::{Database, START, plan, report};
 
-/// Plays an edition of a tournament to its end: ten matches, each with a record, and files.
+/// Plays an edition of a tournament to its end: ten matches, each with a record and bot state.
 async fn played(database: &Database, tournament: TournamentId, files: &[u8]) -> EditionId {
     let pool = &database.pool;
     let queue = database.queue();
@@ -41,14 +41,14 @@ async fn played(database: &Database, tournament: TournamentId, files: &[u8]) -> 
     edition
 }
 
-/// A tournament of five bots with an edition that is complete.
+/// A tournament of five bots with a complete edition.
 async fn tournament(database: &Database, name: &str, files: &[u8]) -> (TournamentId, EditionId) {
     let id = database.tournament(name, gomoku::game()).await;
     database.versions(id, 5).await;
     (id, played(database, id, files).await)
 }
 
-/// Closes a tournament and drops it.
+/// Closes and deletes a tournament.
 async fn drop_one(pool: &PgPool, id: TournamentId) {
     assert!(tournaments::end(pool, id, TournamentState::Closed, START).await.unwrap());
     let mut transaction = pool.begin().await.unwrap();
@@ -56,12 +56,12 @@ async fn drop_one(pool: &PgPool, id: TournamentId) {
     transaction.commit().await.unwrap();
 }
 
-/// Clears away what was dropped.
+/// The cleanup of deleted tournaments.
 fn clearing(pool: &PgPool) -> Cleaner {
     Cleaner::new(pool.clone(), Records::default(), Clock::given(|| START))
 }
 
-/// How many rows of each table belong to an edition.
+/// The number of rows of an edition in each table.
 async fn rows(pool: &PgPool, edition: EditionId) -> Vec<(String, i64)> {
     let statement = "
         SELECT c.relname::text FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid
@@ -180,7 +180,7 @@ async fn an_interrupted_cleanup_continues() {
     assert_eq!(database.number(pending).await, 0);
 }
 
-/// The thirty-third tournament has no shelf, and is dropped all the same.
+/// The thirty-third tournament has no partition, and can be deleted all the same.
 #[tokio::test]
 async fn tournaments_without_a_partition_are_deleted_row_by_row() {
     let database = Database::new().await;
@@ -203,7 +203,7 @@ async fn tournaments_without_a_partition_are_deleted_row_by_row() {
     assert!(new.0 < 2_000_000_000);
 }
 
-/// A shelf that is full is followed by another.
+/// A full partition is followed by another one.
 #[tokio::test]
 async fn a_tournament_may_have_several_partitions() {
     let database = Database::new().await;

@@ -70,7 +70,7 @@ async fn connections_need_the_password() {
     }
 }
 
-/// A cluster of an earlier version trusts its socket, and all in it is the superuser's.
+/// A cluster of an earlier version trusts its socket, and the superuser owns all its data.
 #[tokio::test]
 async fn a_cluster_that_trusted_its_socket_is_migrated() {
     let data = tempfile::tempdir().unwrap();
@@ -226,7 +226,7 @@ fn holds_a_server() {
     std::io::stdin().read_line(&mut String::new()).unwrap();
 }
 
-/// However a program ends, its server ends with it, and the next one takes the data up.
+/// The server ends with its program, even if that is killed, and the next program uses the data.
 #[test]
 fn the_server_dies_with_the_program() {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};

@@ -81,7 +81,7 @@ async fn two_reports_of_a_lot_in_one_batch_count_once() {
     assert_eq!(database.number("SELECT count(*) FROM results").await, 4);
 }
 
-/// A worker that had a lot twice and comes back with both reports.
+/// A worker that leased a lot twice sends both reports.
 #[tokio::test]
 async fn of_two_leases_of_a_lot_in_one_batch_the_valid_one_counts() {
     let database = Database::new().await;
@@ -165,7 +165,7 @@ async fn returned_leases_count_as_no_fault() {
     assert_eq!(states(&database, edition).await, [(LotState::Pending, 1)]);
 }
 
-/// One bad match does not hold up its lot: the others are played one by one, and it is set aside.
+/// A failing match does not block its lot: the others are played one by one, and it is set aside.
 #[tokio::test]
 async fn a_failed_lot_continues_match_by_match() {
     let database = Database::new().await;
@@ -341,7 +341,7 @@ async fn cancelling_waits_for_no_lock_and_misses_no_lot() {
     assert_eq!(states(&database, edition).await, [(LotState::Cancelled, 2000)]);
 }
 
-/// Five matches in a row, and a sixth that waits for two of them.
+/// Five matches in sequence, and a sixth that waits for two of them.
 fn ordered() -> AnyPlan {
     let lots = some_lots(6, 1).map(|lot| NewLot {
         waits: [0, 1, 1, 1, 1, 2][usize::try_from(lot.number.0).unwrap()],
@@ -488,7 +488,7 @@ async fn batched_reports_get_their_own_statuses() {
     assert!((4..=64).contains(&commits), "{commits} commits for 1024 reports");
 }
 
-/// A report that the database cannot take fails by itself.
+/// A report that the database cannot store fails alone.
 #[tokio::test]
 async fn an_unstorable_report_affects_no_other() {
     let database = Database::new().await;

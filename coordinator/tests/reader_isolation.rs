@@ -143,11 +143,10 @@ async fn concurrent_downloads_get_whole_bundles() {
 
 /// The tables with a row for every match.
 const MATCHES: &str = "^(matches|results|records)_";
-/// Those of lots.
+/// The tables of lots.
 const LOTS: &str = "^lots$|^lot_counts$";
 
-/// Rows of such tables that this session has read of late. What it did before may still be among
-/// them.
+/// The rows of such tables that this session has read recently. Earlier reads may be included.
 async fn rows_read(transaction: &mut PgConnection, tables: &str) -> i64 {
     let rows = "
         SELECT (sum(coalesce(idx_tup_fetch, 0)) + sum(seq_tup_read))::bigint

@@ -31,12 +31,12 @@ fn recorded(lot: &Leased, worker: WorkerId) -> Report {
     report
 }
 
-/// What was said in a match: here long, there short.
+/// The transcript of a match: some are long, some short.
 fn said(edition: EditionId, number: MatchNumber) -> Vec<u8> {
     format!("{edition}/{number} ").repeat(1 + usize::try_from(number.0 % 7).unwrap()).into_bytes()
 }
 
-/// Reports lots at the same time, as a coordinator with this store takes them.
+/// Reports lots concurrently to a coordinator with this store.
 async fn deliver(
     database: &Database,
     store: Option<&RecordStore>,
@@ -64,7 +64,7 @@ fn all_accepted(verdicts: &[Result<Verdict, ReportError>]) -> bool {
     verdicts.iter().all(|verdict| matches!(verdict, Ok(Verdict::Accepted)))
 }
 
-/// A record, from wherever it is, and whether it was in the store.
+/// A record, and whether it was in the store.
 async fn read(pool: &PgPool, store: &RecordStore, id: MatchId) -> (Vec<u8>, bool) {
     let found = records::find(pool, id).await.unwrap().unwrap();
     match found.record {
@@ -82,7 +82,7 @@ async fn tournament_of(pool: &PgPool, edition: EditionId) -> TournamentId {
     editions::get(pool, edition).await.unwrap().unwrap().tournament
 }
 
-/// What clears away, some days after the tests begin.
+/// The cleanup, some days after the start of the test.
 fn clearing(pool: &PgPool, store: &RecordStore, keep: Option<Duration>) -> Cleaner {
     let records = Records { store: Some(store.clone()), keep };
     Cleaner::new(pool.clone(), records, Clock::given(|| START + Duration::days(40)))
@@ -106,8 +106,8 @@ fn directory() -> (TempDir, RecordStore) {
     (directory, store)
 }
 
-/// A live installation is given a store: what was there stays where it was, what comes goes there,
-/// and all of it can be read; until it is dropped.
+/// A running installation gets a record store: old records stay in the database, new ones go to the
+/// store, and all can be read until the tournament is deleted.
 async fn goes_round(store: &RecordStore) {
     let database = Database::new().await;
     let pool = &database.pool;
@@ -165,7 +165,7 @@ async fn records_are_stored_in_an_s3_server() {
     refuses(&missing, "NoSuchBucket", |_| {}, &RecordStore::open(&address).unwrap()).await;
 }
 
-/// What a store refuses is not counted, and is repeated when the store takes it again.
+/// Reports whose records the store refuses are not counted, and are repeated when it works again.
 async fn refuses(
     broken: &RecordStore,
     reason: &str,
@@ -210,7 +210,7 @@ async fn reports_wait_while_the_store_fails() {
     refuses(&store, "cannot use file://", mend, &store).await;
 }
 
-/// Records go so long after the end of their tournament; everything else stays.
+/// Records are deleted some time after the end of their tournament; all other data stays.
 #[tokio::test]
 async fn records_are_deleted_after_their_retention_time() {
     let (directory, store) = directory();

@@ -154,8 +154,8 @@ async fn last(mut watched: Streaming<Edition>) -> Edition {
     last.unwrap()
 }
 
-/// What a worker has leased is its own over any number of streams; what it gives back goes to
-/// another at once, and is lost for it.
+/// A worker keeps its leases over any number of streams. A returned lease goes to another worker at
+/// once.
 #[tokio::test]
 async fn leases_survive_reconnects_and_can_be_returned() {
     let server = Server::start().await;
@@ -238,7 +238,7 @@ async fn unsuitable_workers_are_refused_with_a_reason() {
     server.stop().await;
 }
 
-/// What a coordinator answers when it is asked about itself.
+/// The service descriptions and the health of a coordinator.
 async fn reflect(server: &Server, question: MessageRequest) -> MessageResponse {
     let request = ServerReflectionRequest { host: String::new(), message_request: Some(question) };
     let mut client = ServerReflectionClient::new(server.channel.clone());
@@ -274,7 +274,7 @@ async fn services_are_described_and_healthy() {
     server.stop().await;
 }
 
-/// Who is connected, what lies ahead, and whether it is balanced.
+/// Connected workers, estimates and certificates.
 #[tokio::test]
 async fn editions_are_certified_and_estimated() {
     let server = Server::start().await;
@@ -303,7 +303,7 @@ async fn editions_are_certified_and_estimated() {
     server.stop().await;
 }
 
-/// If nothing can be counted, the certificate says why, and states the origin of the seed.
+/// A certificate without counts gives the reason and the origin of the seed.
 #[tokio::test]
 async fn the_certificate_of_episodes_states_the_origin_of_the_seed() {
     let server = Server::start().await;

@@ -43,7 +43,7 @@ impl Stage {
         self.database.queue()
     }
 
-    /// A version that waits for its trial, submitted as so many bytes of the same.
+    /// A version that waits for its trial, submitted as a bundle of equal bytes.
     async fn submit(&self, byte: u8) -> VersionId {
         let pool = &self.database.pool;
         let digest = [byte; 32];
@@ -144,7 +144,7 @@ async fn a_version_enters_only_if_its_trial_passes() {
     assert_eq!(stage.entered().await, [third]);
 }
 
-/// The versions of the bot by number, and where they stand.
+/// The versions of the bot by number, with their states.
 async fn listed_versions(stage: &Stage) -> Vec<(i32, TrialState)> {
     let pool = &stage.database.pool;
     let bot = bots::find(pool, stage.cup, "mine").await.unwrap().unwrap();

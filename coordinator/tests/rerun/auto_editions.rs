@@ -16,7 +16,7 @@ use crate::fixture::Change::{self, Submit, Withdraw};
 use crate::fixture::{Field, Leaves, file};
 use crate::support::test_clock::AtTime as _;
 
-/// How often the same match was played more than once, all editions taken together.
+/// The number of matches that were played more than once in all editions.
 const TWICE: &str = "
     SELECT count(*) FROM (
         SELECT FROM results r JOIN matches m USING (edition, number)
@@ -29,7 +29,7 @@ async fn state(field: &Field, edition: &editions::Edition) -> EditionState {
     editions::get(&field.database.pool, edition.id).await.unwrap().unwrap().state
 }
 
-/// How many matches of an edition are in lots of this state.
+/// The number of matches of an edition in lots of this state.
 async fn matches(field: &Field, edition: &editions::Edition, state: LotState) -> i64 {
     let census = lots::census(&field.database.pool, edition.id).await.unwrap();
     census.iter().filter(|line| line.state == state).map(|line| line.matches).sum()
@@ -97,7 +97,7 @@ async fn an_edition_that_cannot_open_is_reported_once() {
     assert_eq!(tournaments::get(&pool, id).await.unwrap().unwrap().trouble, None);
 }
 
-/// What is stored of a plan may be damaged: here a bot takes over the tables of another as well.
+/// A stored plan may be damaged: here a bot has the tables of another bot as well.
 #[tokio::test]
 async fn a_plan_that_breaks_its_guarantee_is_never_started() {
     let cup = file(wojna::game(), "[schedule]\ngames = 10");
@@ -243,7 +243,7 @@ async fn a_cancelled_tournament_accepts_no_reports() {
     assert!(field.play(&lots).await.iter().all(|verdict| *verdict == Verdict::Late));
 }
 
-/// Where a bot is.
+/// The state of a bot in the tournament.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Whereabouts {
     Away,
@@ -270,9 +270,9 @@ fn draw(dice: &mut Dice, bots: &mut [Whereabouts]) -> Option<Change> {
     }
 }
 
-/// Bots join, change and leave at random, while matches are played, lost and reported late: the last
-/// leaderboard is that of a tournament which had the final versions from the beginning, and no match
-/// was played twice.
+/// Bots join, change and leave at random, while matches are played, lost and reported late. The
+/// last leaderboard equals that of a tournament with the final versions from the beginning, and no
+/// match is played twice.
 async fn at_random(game: Game, lines: &str, leaves: Leaves, chaos: &str) {
     let told = format!("{game} {lines} {leaves:?} {chaos}");
     let cup = file(&game, lines);

@@ -26,7 +26,7 @@ use time::{Duration, OffsetDateTime};
 use crate::support::test_clock::AtTime as _;
 use crate::support::{Database, START};
 
-/// A policy under which no match is ever set aside.
+/// A policy that sets no match aside.
 const PATIENT: LeasePolicy = LeasePolicy {
     lease: Duration::MINUTE,
     retry_policy: Patience {
@@ -36,7 +36,7 @@ const PATIENT: LeasePolicy = LeasePolicy {
     },
 };
 
-/// A change of who takes part.
+/// A change of the participants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Change {
     /// A bot submits its first version, or another one: the bundle with this digest.
@@ -45,14 +45,14 @@ pub(crate) enum Change {
     Withdraw(u16),
 }
 
-/// Whether bots leave files for their next matches.
+/// Whether bots keep state for their next matches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Leaves {
     Nothing,
     Notes,
 }
 
-/// A tournament and those who play it.
+/// A tournament with its workers.
 pub(crate) struct Field {
     pub(crate) database: Database,
     pub(crate) queue: Queue,
@@ -61,7 +61,7 @@ pub(crate) struct Field {
     leaves: Leaves,
     worker: WorkerId,
     assignments: AssignmentBuilder,
-    /// Who met in the matches that were played, by edition.
+    /// The bots of the played matches, by edition.
     pub(crate) met: BTreeMap<EditionId, Vec<Vec<String>>>,
 }
 
@@ -77,7 +77,7 @@ pub(crate) fn file(game: impl Display, lines: &str) -> TournamentFile {
 }
 
 impl Field {
-    /// A tournament with so many bots.
+    /// A tournament with this many bots.
     pub(crate) async fn new(file: &TournamentFile, bots: u16, leaves: Leaves) -> Self {
         let database = Database::new().await;
         let queue = Queue::new(database.pool.clone(), Games::built_in(), PATIENT);
@@ -96,7 +96,7 @@ impl Field {
         field
     }
 
-    /// Something changes, a second after what was before.
+    /// Applies a change, a second after the last one.
     pub(crate) async fn change(&mut self, change: Change) {
         self.now += Duration::SECOND;
         let pool = &self.database.pool;
@@ -127,7 +127,7 @@ impl Field {
             .unwrap()
     }
 
-    /// The organiser asks for the final run: tables of four are planned from the beginning.
+    /// The organiser starts the final edition: tables of four are planned from scratch.
     pub(crate) async fn final_run(&mut self) -> Edition {
         let queue = &self.queue;
         let id = self.tournament.id;
@@ -142,7 +142,7 @@ impl Field {
         opened
     }
 
-    /// An edition is opened if one is due when the window is over.
+    /// Opens an edition if one is due after the change window.
     pub(crate) async fn due(&mut self) -> Option<Edition> {
         self.now += Duration::seconds(5);
         match open_due(&self.queue, self.tournament.id, self.now).await.unwrap()? {
@@ -151,7 +151,7 @@ impl Field {
         }
     }
 
-    /// Makes changes one by one; after each of them an edition is opened.
+    /// Applies changes one by one, and opens an edition after each.
     pub(crate) async fn reopen(&mut self, changes: &[Change]) -> Edition {
         let mut opened = None;
         for change in changes {
@@ -161,12 +161,12 @@ impl Field {
         opened.unwrap()
     }
 
-    /// Leases at most so many lots of an edition.
+    /// Leases at most this many lots of an edition.
     pub(crate) async fn lease(&self, edition: &Edition, most: usize) -> Vec<Leased> {
         self.queue.lease_at(edition.id, most, self.now).await.unwrap()
     }
 
-    /// Plays leased lots, and says what became of the reports.
+    /// Plays leased lots, and returns the statuses of their reports.
     pub(crate) async fn play(&mut self, lots: &[Leased]) -> Vec<Verdict> {
         let mut reports = Vec::new();
         for lot in lots {
@@ -196,7 +196,7 @@ impl Field {
         }
     }
 
-    /// Does what a coordinator does besides; whether that edition is complete then.
+    /// Runs maintenance, and returns whether that edition is complete.
     pub(crate) async fn tend(&self, edition: &Edition) -> bool {
         let state = editions::get(&self.database.pool, edition.id).await.unwrap().unwrap();
         self.queue.check_reuse(edition.id, state.weighs).await.unwrap();
@@ -223,7 +223,7 @@ impl Field {
         panic!("edition {} does not end", edition.number);
     }
 
-    /// Who met in the matches of an edition that were played for it.
+    /// The bots of the matches that were played for an edition.
     pub(crate) fn met(&self, edition: &Edition) -> &[Vec<String>] {
         self.met.get(&edition.id).map_or(&[], Vec::as_slice)
     }
@@ -269,7 +269,7 @@ impl Field {
         lines.join("\n")
     }
 
-    /// What a tournament comes to in which all this happened before anything was played.
+    /// The result of a tournament in which all changes come before the first match.
     pub(crate) async fn from_scratch(
         file: &TournamentFile,
         bots: u16,
@@ -286,13 +286,13 @@ impl Field {
     }
 }
 
-/// What the dispatcher makes of a lease.
+/// The dispatched work of a lease.
 async fn work(pool: &sqlx::PgPool, lot: Leased) -> Work {
     let matches = matches::of_lots(pool, lot.lease.lot.edition, &[lot]).await.unwrap();
     Work { lot, matches }
 }
 
-/// What a lot comes to: a function of what bots are told, and of nothing else.
+/// The results of a lot: a pure function of its assignment.
 fn played(lot: &v1::Lot, leaves: Leaves) -> v1::Report {
     let settings: Settings = serde_json::from_str(&lot.settings).unwrap();
     let game = Games::built_in().find(&lot.game).unwrap();
@@ -338,7 +338,7 @@ fn one(game: &Game, settings: &Settings, planned: &v1::Match, leaves: Leaves) ->
     }
 }
 
-/// What each seat has at the beginning, at blackjack.
+/// The initial chips of each seat in blackjack.
 fn chips(game: &Game, settings: &Settings, planned: &v1::Match) -> Vec<i64> {
     let mut params = settings.params.clone();
     if !planned.params.is_empty() {

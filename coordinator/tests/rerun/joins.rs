@@ -35,7 +35,7 @@ async fn a_round_robin_plays_only_new_matches() {
     }
 }
 
-/// Where each is first equally often in an odd number of legs, a newcomer turns a few other pairs.
+/// With balanced sides in an odd number of legs, a new bot swaps the sides of a few other pairs.
 #[tokio::test]
 async fn a_new_bot_changes_the_sides_of_a_few_pairs_only() {
     let cup = file(tricks::game(), "");

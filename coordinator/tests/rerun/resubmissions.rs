@@ -8,7 +8,7 @@ use arbiter_proto::ids::EditionId;
 use crate::fixture::Change::Submit;
 use crate::fixture::{Field, Leaves, file, name};
 
-/// Everybody who meets a bot.
+/// The opponents of a bot.
 fn of(met: &[Vec<String>], bot: u16) -> usize {
     met.iter().filter(|names| names.contains(&name(bot))).count()
 }
@@ -83,7 +83,7 @@ async fn a_returning_version_plays_no_match_again() {
     }
 }
 
-/// What a bot is told of its past is what the leaderboards say, the newest first.
+/// The history of a bot equals the leaderboards, newest first.
 async fn histories_are_those_of_the_leaderboards(field: &Field, bot: u16, editions: &[EditionId]) {
     let pool = &field.database.pool;
     let boards = LeaderboardCache::new(pool.clone(), Games::built_in());

@@ -13,8 +13,8 @@ use tonic::Code;
 
 use crate::{Server, Worker, last, report};
 
-/// A tournament with a beacon over the wire: by whom its value is given, who may still enter, and
-/// what everybody is shown; and once it is closed, everything that was changed is found.
+/// A tournament with a beacon over gRPC: who sets its value, who may still enter, and what is
+/// shown. After the close, verification detects every change.
 #[tokio::test]
 async fn a_beacon_and_its_derived_data_are_checked() {
     let server = Server::start().await;
@@ -134,7 +134,7 @@ async fn house_bots_cannot_change_once_the_beacon_may_be_known() {
     server.stop().await;
 }
 
-/// Plays an edition of three matches, and gives the seed that a worker was told for each.
+/// Plays an edition of three matches, and returns the seed that a worker received for each.
 async fn play(server: &Server, edition: i32) -> HashMap<i64, String> {
     let mut worker = Worker::new(server, "player").await;
     let mut seeds = HashMap::new();
@@ -162,14 +162,14 @@ fn digits(seed: &[u8]) -> String {
     digits.concat()
 }
 
-/// A record that has a first line, with this seed.
+/// A record with a first line that has this seed.
 fn record(seed: &str) -> Vec<u8> {
     zstd::encode_all(format!("{{\"record\":1,\"seed\":\"{seed}\"}}\n").as_bytes(), 1).unwrap()
 }
 
 impl Server {
-    /// What a check says of the newest edition's seeds: how many matches and records, and what
-    /// differs.
+    /// The verification of the newest edition's seeds: the numbers of matches and records, and the
+    /// differences.
     async fn check_seeds(&self, records: bool) -> (i64, i64, Vec<String>) {
         let tournament = "cup".to_owned();
         let check = CheckEditionRequest { tournament, edition: None, records };
@@ -178,8 +178,7 @@ impl Server {
         (check.derived, check.records, check.seed_differences)
     }
 
-    /// A newer edition that was cancelled is not the one that counts; and a check that derives
-    /// nothing says why.
+    /// Verification ignores a newer cancelled edition, and says why if it cannot derive the plan.
     async fn check_covers_the_official_edition(&self) {
         let pool = &self.database.pool;
         let check = async || {
@@ -208,7 +207,7 @@ impl Server {
         rules(RULES_VERSION).await;
     }
 
-    /// Changes what is stored of the tournament, one thing after the other, and sees each found.
+    /// Changes the stored tournament in several ways, and expects that each is detected.
     async fn find_changes(&self, edition: i32, seeds: &HashMap<i64, String>) {
         let pool = &self.database.pool;
         let tampered = [

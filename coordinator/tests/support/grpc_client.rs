@@ -1,4 +1,4 @@
-//! A coordinator that serves a test's own database over the wire, and workers that play nothing.
+//! A coordinator with the database of a test over gRPC, and workers that play nothing.
 
 #![allow(dead_code, reason = "each test binary uses its part")]
 
@@ -30,10 +30,10 @@ use tonic::{Request, Status, Streaming};
 
 use super::support::{Database, config};
 
-/// How long anything may take.
+/// The time limit of all waits.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Puts a token into each call.
+/// Adds a token to each call.
 #[derive(Clone)]
 pub(crate) struct Bearer(pub(crate) Option<MetadataValue<Ascii>>);
 
@@ -48,7 +48,7 @@ impl Interceptor for Bearer {
 
 pub(crate) type Link = InterceptedService<Channel, Bearer>;
 
-/// A coordinator that serves a test's own database.
+/// A coordinator with the database of a test.
 pub(crate) struct Server {
     address: String,
     pub(crate) channel: Channel,
@@ -108,7 +108,7 @@ impl Server {
         BotServiceClient::with_interceptor(self.channel.clone(), self.bearer(role))
     }
 
-    /// Makes a tournament of gomoku with three house bots.
+    /// Creates a tournament of gomoku with three house bots.
     pub(crate) async fn tournament(&self, name: &str) {
         // Without files that pass from match to match, so that all may be leased at once.
         let file = format!("name = \"{name}\"\ngame = \"gomoku\"\nstate = \"none\"\n");
@@ -142,7 +142,7 @@ impl Server {
         started.unwrap().into_inner()
     }
 
-    /// Ends it; its database stays.
+    /// Stops it; its database stays.
     pub(crate) async fn stop(mut self) -> Database {
         self.stop.take().unwrap().send(()).unwrap();
         tokio::time::timeout(PATIENCE, self.serving).await.unwrap().unwrap();

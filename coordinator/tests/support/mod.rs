@@ -1,5 +1,5 @@
-//! What tests of the database share: a private cluster for each test binary, a fresh database for
-//! each test, tournaments to fill it with, and workers that play nothing.
+//! Shared code of the database tests: a private cluster for each test binary, a new database for
+//! each test, test tournaments, and workers that play nothing.
 
 #![allow(dead_code, reason = "each test binary uses its part")]
 
@@ -36,7 +36,7 @@ use tempfile::TempDir;
 use time::{Duration, OffsetDateTime};
 use tokio::sync::Mutex;
 
-/// When tests begin; time goes on as they say.
+/// The start time of tests, which set the clock themselves.
 pub(crate) const START: OffsetDateTime = time::macros::datetime!(2026-01-01 12:00 UTC);
 
 /// A running server, stopped and deleted after the last test that uses it.
@@ -77,7 +77,7 @@ impl Cluster {
     }
 }
 
-/// A database of a test's own.
+/// A new database for a test.
 #[derive(Debug)]
 pub(crate) struct Database {
     pub(crate) pool: PgPool,
@@ -97,12 +97,12 @@ impl Database {
         Self { pool, name, cluster }
     }
 
-    /// How to reach it.
+    /// Its connection options.
     pub(crate) fn options(&self) -> PgConnectOptions {
         self.cluster.postgres.options(&self.name)
     }
 
-    /// Its queue, under the default policy.
+    /// Its queue with the default policy.
     pub(crate) fn queue(&self) -> Queue {
         Queue::new(self.pool.clone(), Games::built_in(), LeasePolicy::DEFAULT)
     }
@@ -133,7 +133,7 @@ impl Database {
         made
     }
 
-    /// An edition of gomoku between so many bots, not planned yet.
+    /// An edition of gomoku with this many bots, without a plan.
     pub(crate) async fn edition(&self, bots: i32) -> EditionId {
         let tournament = self.tournament("cup", gomoku::game()).await;
         let versions = self.versions(tournament, bots).await;
@@ -142,7 +142,7 @@ impl Database {
         edition
     }
 
-    /// A running edition of so many matches between five bots, so many in a lot.
+    /// A running edition between five bots, with this many matches in all and in a lot.
     pub(crate) async fn running(&self, matches: i64, per_lot: i32) -> EditionId {
         let edition = self.edition(5).await;
         let queue = self.queue();
@@ -165,13 +165,13 @@ impl Database {
         access::create(&self.pool, Role::Worker, name, START).await.unwrap().0
     }
 
-    /// The number that a statement gives.
+    /// The number that a statement returns.
     pub(crate) async fn number(&self, statement: &'static str) -> i64 {
         sqlx::query_scalar(statement).fetch_one(&self.pool).await.unwrap()
     }
 }
 
-/// How a coordinator is run, usually.
+/// The default options of a coordinator.
 pub(crate) fn config() -> Config {
     Config {
         games: Games::built_in(),
@@ -183,7 +183,7 @@ pub(crate) fn config() -> Config {
     }
 }
 
-/// Matches between five bots, each of them with every other in turn.
+/// Matches between five bots: each pair in turn.
 pub(crate) fn duels(matches: i64) -> impl Iterator<Item = Match> {
     (0..matches).map(|number| {
         let first = i32::try_from(number % 5).unwrap();
@@ -200,7 +200,7 @@ pub(crate) fn duels(matches: i64) -> impl Iterator<Item = Match> {
     })
 }
 
-/// Lots of so many of them; the later the longer.
+/// Lots of this many matches; later lots are expected to last longer.
 pub(crate) fn lots(matches: i64, per_lot: i32) -> impl Iterator<Item = NewLot> {
     (0..).zip((0..matches).step_by(usize::try_from(per_lot).unwrap())).map(move |(lot, first)| {
         NewLot {
@@ -281,9 +281,9 @@ pub(crate) async fn report_one(queue: &Queue, report: &Report) -> Verdict {
     report_all(queue, std::slice::from_ref(report)).await[0]
 }
 
-/// How long tests wait for something.
+/// The time limit of waits.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(60);
-/// How often they look whether it is there.
+/// The interval of checks.
 const LOOK: std::time::Duration = std::time::Duration::from_millis(20);
 
 /// Waits until something holds.
@@ -296,7 +296,7 @@ pub(crate) async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
     tokio::time::timeout(PATIENCE, waited).await.unwrap_or_else(|_| panic!("{what}: not in time"));
 }
 
-/// Works on something so many times at most, and then gives it up.
+/// Polls a future this many times at most, and then drops it.
 pub(crate) async fn poll_at_most<T>(times: usize, work: impl Future<Output = T>) -> Option<T> {
     let mut work = pin!(work);
     let mut left = times;

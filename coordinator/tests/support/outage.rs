@@ -1,4 +1,4 @@
-//! A way to the database that breaks at a given moment, as when its server is restarted.
+//! A proxy to the database that breaks at a given moment, like a restart of the server.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,8 +16,8 @@ const AWAY: Duration = Duration::from_millis(500);
 /// The file name of the socket that clients of Postgres expect.
 const SOCKET: &str = ".s.PGSQL.5432";
 
-/// A proxy to a database on a Unix socket. After clients have sent a number of bytes, it breaks all
-/// connections, and refuses new ones until the outage ends. That happens once.
+/// A proxy to a database on a Unix socket. After clients have sent a number of messages, it breaks
+/// all connections, and refuses new ones until the outage ends. That happens once.
 #[derive(Debug)]
 pub(crate) struct Outage {
     directory: TempDir,
@@ -26,7 +26,7 @@ pub(crate) struct Outage {
 }
 
 impl Outage {
-    /// It breaks instead of passing on this message, counted from 0.
+    /// It breaks instead of forwarding this message, counted from 0.
     pub(crate) fn at(message: usize, database: &PgConnectOptions) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let listener = UnixListener::bind(directory.path().join(SOCKET)).unwrap();
@@ -56,12 +56,12 @@ impl Outage {
         Self { directory, said, serving }
     }
 
-    /// The same database, reached this way.
+    /// The same database through the proxy.
     pub(crate) fn options(&self, database: PgConnectOptions) -> PgConnectOptions {
         database.socket(self.directory.path())
     }
 
-    /// How many messages clients have sent.
+    /// The number of messages that clients have sent.
     pub(crate) fn said(&self) -> usize {
         self.said.load(Ordering::Relaxed)
     }
@@ -73,7 +73,7 @@ impl Drop for Outage {
     }
 }
 
-/// Passes on what two ends say until one of them ends or the way breaks; whether it broke here.
+/// Forwards data both ways until an end closes or the outage begins. Returns whether it began here.
 async fn pass_on(
     mut client: UnixStream,
     mut server: UnixStream,

@@ -19,13 +19,13 @@ pub(crate) async fn set_time(pool: &PgPool, at: OffsetDateTime) {
     sqlx::query(statement).bind(at).execute(pool).await.unwrap();
 }
 
-/// Sets the clock of a database forward, or back; it goes on.
+/// Sets the running clock of a database forward or back.
 pub(crate) async fn set_clock(pool: &PgPool, ahead: Duration) {
     let statement = "UPDATE test_clock SET stopped = NULL, ahead = $1";
     sqlx::query(statement).bind(ahead).execute(pool).await.unwrap();
 }
 
-/// What a queue does at a time that the test says.
+/// Operations of a queue at a time that the test sets.
 pub(crate) trait AtTime {
     async fn lease_at(
         &self,

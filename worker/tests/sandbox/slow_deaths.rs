@@ -113,7 +113,7 @@ struct Held {
 }
 
 impl Held {
-    /// The same for jails that notice that such a process does not stop; stop signals do not notice.
+    /// The same for jails that notice a process that does not stop; those with stop signals do not.
     fn unstoppable(lab: &Lab) -> Option<Self> {
         if lab.stops_by("signals") {
             println!("  skipped: what is inside the freezer seems to stand here");
