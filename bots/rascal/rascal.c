@@ -107,7 +107,7 @@ static void refuse(void)
 }
 
 /* Modes with a wrong reply. Returns whether the right reply is still due. */
-static int distort(const char *answer)
+static int distort(const char *reply)
 {
     char text[LINE];
     if (is("silent"))
@@ -119,18 +119,18 @@ static int distort(const char *answer)
     else if (is("utf8"))
         snprintf(text, sizeof text, "%s\xff\xfe%s", end[1] ? "= " : "", end), say(text);
     else if (is("nul"))
-        say(answer), repeat(STDOUT_FILENO, '\0', 1), say(end);
+        say(reply), repeat(STDOUT_FILENO, '\0', 1), say(end);
     else if (is("twice"))
-        snprintf(text, sizeof text, "%s%s%s%s", answer, end, answer, end), say(text);
+        snprintf(text, sizeof text, "%s%s%s%s", reply, end, reply, end), say(text);
     else if (is("late-twice"))
-        say(answer), say(end), nap(50), say(answer), say(end);
+        say(reply), say(end), nap(50), say(reply), say(end);
     else if (is("crlf"))
-        say(answer), say(end[1] ? "\r\n\r\n" : "\r\n");
+        say(reply), say(end[1] ? "\r\n\r\n" : "\r\n");
     else if (is("unterminated"))
-        say(answer);
+        say(reply);
     else if (is("dribble"))
-        for (; *answer; answer++) {
-            char byte[2] = {*answer, 0};
+        for (; *reply; reply++) {
+            char byte[2] = {*reply, 0};
             say(byte);
             nap(1000);
         }
@@ -150,7 +150,7 @@ static void add(const char *text)
     }
 }
 
-static void answer(const char *text, int is_move)
+static void reply(const char *text, int is_move)
 {
     int now = is_move && moves_left-- == 0;
     if (now) {
@@ -179,7 +179,7 @@ static void gomoku_move(const char *board)
             snprintf(square, sizeof square, "(%d,%d)", x, y);
             snprintf(stone, sizeof stone, "(%s,", square);
             if (!strstr(board, stone)) {
-                answer(square, 1);
+                reply(square, 1);
                 return;
             }
         }
@@ -189,21 +189,21 @@ static void gtp(const char *line)
 {
     end = "\n\n";
     if (strncmp(line, "genmove ", 8) == 0)
-        answer("= check", 1);
+        reply("= check", 1);
     else if (strncmp(line, "gen_move ", 9) == 0)
-        answer("= 1 1 1 1 1 1", 1);
+        reply("= 1 1 1 1 1 1", 1);
     else if (strncmp(line, "quit", 4) == 0)
         exit(0);
     else
-        answer("=", 0);
+        reply("=", 0);
 }
 
 static void hear(const char *line)
 {
     if (strncmp(line, "A [", 3) == 0)
-        answer("(7,7)(7,8)(8,8)", 1);
+        reply("(7,7)(7,8)(8,8)", 1);
     else if (strncmp(line, "B [", 3) == 0 || strncmp(line, "C [", 3) == 0)
-        answer("\"B\"", 1);
+        reply("\"B\"", 1);
     else if (strncmp(line, "EXIT", 4) == 0)
         exit(0);
     else if (line[0] >= '0' && line[0] <= '9')
@@ -220,7 +220,7 @@ int main(int count, char **arguments)
     /* Gomoku's referee adds an opponent's name and a seed; blackjack's five arguments. */
     if (count >= 8 || (count == 7 && strchr(arguments[4], '#'))) {
         moves_left = 0;
-        answer("S", 1);
+        reply("S", 1);
         return 0;
     }
     if (is("deaf") && moves_left == 0)

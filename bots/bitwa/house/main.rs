@@ -417,7 +417,7 @@ impl House {
 }
 
 /// The reply to one command, without its `=` or `?`.
-fn answer(house: &mut House, words: &[&str]) -> Option<String> {
+fn reply_to(house: &mut House, words: &[&str]) -> Option<String> {
     match words {
         ["set_game", rest @ ..] => house.set_game(rest).map(|()| String::new()),
         ["play", rest @ ..] => house.play(rest).map(|()| String::new()),
@@ -436,7 +436,7 @@ fn main() -> io::Result<()> {
         if words.is_empty() {
             continue;
         }
-        match answer(&mut house, &words) {
+        match reply_to(&mut house, &words) {
             Some(text) => write!(output, "= {text}\n\n")?,
             None => write!(output, "? not understood\n\n")?,
         }

@@ -249,7 +249,7 @@ static int set_game(void)
 }
 
 /* Replies to one command, which strtok has begun to split. */
-static void answer(const char *command)
+static void reply(const char *command)
 {
     if (strcmp(command, "set_game") == 0) {
         puts(set_game() ? "=\n" : "? not a game\n");
@@ -280,7 +280,7 @@ int main(void)
         const char *command = strtok(line, " ");
         if (!command)
             continue;
-        answer(command);
+        reply(command);
         fflush(stdout);
         if (strcmp(command, "quit") == 0)
             break;

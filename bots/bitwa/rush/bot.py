@@ -92,16 +92,16 @@ def main():
         if not line.strip():
             continue
         command, *arguments = line.split()
-        answer = "="
+        reply = "="
         if command == "set_game":
             battle = Battle(arguments)
         elif command == "play":
             battle.play(arguments[0], *map(int, arguments[1:]))
         elif command == "gen_move":
-            answer = "= " + order(battle, arguments[0])
+            reply = "= " + order(battle, arguments[0])
         elif command not in ("time_left", "quit"):
-            answer = "? unknown command"
-        print(answer, end="\n\n", flush=True)
+            reply = "? unknown command"
+        print(reply, end="\n\n", flush=True)
         if command == "quit":
             break
 

@@ -151,7 +151,7 @@ impl Outlook {
 }
 
 /// The reply to the arguments of a decision, if they are valid.
-fn answer(arguments: &[String]) -> Option<String> {
+fn reply(arguments: &[String]) -> Option<String> {
     let [_score, own, visible, stake, chips] = arguments else { return None };
     let deal = |cards: &str| cards.chars().filter_map(value).fold(Hand::default(), Hand::with);
     let own = deal(own);
@@ -167,7 +167,7 @@ fn answer(arguments: &[String]) -> Option<String> {
 
 fn main() {
     let arguments: Vec<_> = env::args().skip(1).collect();
-    if let Some(answer) = answer(&arguments) {
-        println!("{answer}");
+    if let Some(reply) = reply(&arguments) {
+        println!("{reply}");
     }
 }

@@ -2,9 +2,8 @@
 
 It completes a row of five, stops one of the opponent's, makes a row of four, stops one of the
 opponent's; and where there is nothing of the kind, the middle of the board is a good place. It
-looks at no move but the next, and knows nothing of rows with gaps to come or of two threats at
-once. The seed turns the board, so that not every match is the same, and chooses between the three
-answers to an opening, for the example's sake.
+looks one move ahead, and sees neither future rows with gaps nor two threats at once. The seed turns
+the board, so that matches differ, and chooses among the three replies to an opening, as an example.
 """
 
 import ast
@@ -75,7 +74,7 @@ class Center:
         self.squares = from_the_centre(seed)
         self.colour = None
 
-    def answer_opening(self, stones):
+    def reply_to_opening(self, stones):
         """Takes black, or white, or lets the opponent choose."""
         black, white = [square for square in self.squares if square not in stones][:2]
         choice = self.seed // 8 % 3
@@ -87,12 +86,12 @@ class Center:
             return '"W" ' + text(white)
         return text(black, white)
 
-    def answer(self, prompt, stones):
+    def reply(self, prompt, stones):
         """The reply to a prompt."""
         if prompt == "A":
             return text(*(turned(square, self.seed) for square in [(5, 5), (9, 9), (7, 7)]))
         if prompt == "B":
-            return self.answer_opening(stones)
+            return self.reply_to_opening(stones)
         if prompt == "C":
             self.colour = "B"
             return '"B"'
@@ -111,7 +110,7 @@ def main():
         prompt, _, board = line.strip().partition(" ")
         if prompt == "EXIT":
             break
-        print(bot.answer(prompt, dict(ast.literal_eval(board))), flush=True)
+        print(bot.reply(prompt, dict(ast.literal_eval(board))), flush=True)
 
 
 main()

@@ -403,7 +403,7 @@ struct House {
 }
 
 impl House {
-    fn answer(&mut self, prompt: &str, stones: &[(Square, Colour)]) -> String {
+    fn reply(&mut self, prompt: &str, stones: &[(Square, Colour)]) -> String {
         match prompt {
             "A" => self.opening(),
             "B" => {
@@ -483,7 +483,7 @@ fn main() -> io::Result<()> {
         if prompt == "EXIT" {
             break;
         }
-        writeln!(output, "{}", house.answer(prompt, &stones(board)))?;
+        writeln!(output, "{}", house.reply(prompt, &stones(board)))?;
         output.flush()?;
     }
     Ok(())

@@ -151,7 +151,7 @@ static void open_game(unsigned long seed)
 }
 
 /* Replies to one prompt; `colour` is ours, EMPTY while it is unknown. */
-static void answer(char prompt, const char *text, unsigned long seed, Stone *colour)
+static void reply(char prompt, const char *text, unsigned long seed, Stone *colour)
 {
     Board board;
     Square square;
@@ -190,7 +190,7 @@ int main(int argc, char **argv)
     Stone colour = EMPTY;
     char line[LINE];
     while (fgets(line, sizeof line, stdin) && strncmp(line, "EXIT", 4) != 0) {
-        answer(line[0], line, seed, &colour);
+        reply(line[0], line, seed, &colour);
         fflush(stdout);
     }
     return 0;

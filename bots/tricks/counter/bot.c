@@ -173,7 +173,7 @@ static int play(Table *table)
 }
 
 /* Replies to the states of all tables with one line. Returns whether a reply was due. */
-static int answer(char *states)
+static int reply(char *states)
 {
     static char line[LINE];
     char *end = line;
@@ -208,7 +208,7 @@ int main(void)
         clear(&tables[index]);
     while (fgets(line, sizeof line, stdin)) {
         const char *key = "states: ";
-        if (strncmp(line, key, strlen(key)) == 0 && !answer(line + strlen(key)))
+        if (strncmp(line, key, strlen(key)) == 0 && !reply(line + strlen(key)))
             return 0;
     }
     return 0;

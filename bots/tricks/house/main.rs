@@ -11,7 +11,7 @@ use player::Table;
 const WORLDS: usize = 60;
 
 /// The word for a table in a reply.
-fn answer(table: &mut Table, state: &str) -> String {
+fn reply(table: &mut Table, state: &str) -> String {
     if state == "_" || state.ends_with('.') {
         return state[state.len() - 1..].to_owned();
     }
@@ -30,7 +30,7 @@ fn converse() -> io::Result<()> {
         let states: Vec<_> = states.split_ascii_whitespace().collect();
         tables.resize_with(states.len(), || Table::new(WORLDS));
         let tables = tables.iter_mut().zip(states);
-        let words: Vec<_> = tables.map(|(table, state)| answer(table, state)).collect();
+        let words: Vec<_> = tables.map(|(table, state)| reply(table, state)).collect();
         if words.iter().all(|word| word == ".") {
             break;
         }

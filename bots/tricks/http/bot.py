@@ -83,20 +83,20 @@ def main():
         form = {"Content-Type": "application/x-www-form-urlencoded"}
         connection.request("POST", place.path, body, form)
         text = connection.getresponse().read().decode()
-        answer = dict(line.split(": ", 1) for line in text.splitlines())
-        if "error" in answer:
-            sys.exit(answer["error"])
-        return answer
+        response = dict(line.split(": ", 1) for line in text.splitlines())
+        if "error" in response:
+            sys.exit(response["error"])
+        return response
 
-    answer = post(_games=sys.argv[1]) if len(sys.argv) > 1 else post()
-    tables = [Table() for _ in answer["states"].split()]
-    while "result" not in answer:
-        states = answer["states"].split()
+    response = post(_games=sys.argv[1]) if len(sys.argv) > 1 else post()
+    tables = [Table() for _ in response["states"].split()]
+    while "result" not in response:
+        states = response["states"].split()
         cards = [card_for(table, state) for table, state in zip(tables, states)]
-        answer = post(move=" ".join(cards))
-    print(answer["result"])
-    if "end" in answer:
-        print(answer["end"])
+        response = post(move=" ".join(cards))
+    print(response["result"])
+    if "end" in response:
+        print(response["end"])
 
 
 if __name__ == "__main__":

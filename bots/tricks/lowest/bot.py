@@ -40,7 +40,7 @@ class Table:
         return card
 
 
-def answer(table, state):
+def reply(table, state):
     """The word for one table: a card, or what its state says if it does not wait for one."""
     if state == "_":
         return "_"
@@ -56,7 +56,7 @@ def main():
             continue
         states = values.split()
         tables = tables or [Table() for _ in states]
-        words = [answer(table, state) for table, state in zip(tables, states)]
+        words = [reply(table, state) for table, state in zip(tables, states)]
         if all(word == "." for word in words):
             return
         print("move=" + " ".join(words), flush=True)

@@ -37,7 +37,7 @@ def main():
     player = Player()
     for line in sys.stdin:
         command, *words = line.split() or [""]
-        answer = "="
+        reply = "="
         if not command:
             continue
         if command == "your_number":
@@ -52,8 +52,8 @@ def main():
             player.played = True
             player.raised |= words[1] == "raise"
         elif command == "genmove":
-            answer = "= " + player.move()
-        print(answer, end="\n\n", flush=True)
+            reply = "= " + player.move()
+        print(reply, end="\n\n", flush=True)
         if command == "quit":
             break
 

@@ -362,8 +362,8 @@ impl Table {
         if missing > 0 && self.passed() >= best {
             (best, choice) = (self.passed(), "pass".to_owned());
         }
-        let somebody_pays = self.rivals().any(|(_, seat)| seat.pile > 0);
-        let most = if somebody_pays { own.pile.saturating_sub(missing).min(3) } else { 0 };
+        let any_rival_pays = self.rivals().any(|(_, seat)| seat.pile > 0);
+        let most = if any_rival_pays { own.pile.saturating_sub(missing).min(3) } else { 0 };
         for more in 1..=most {
             let value = self.value(own, more) - RELUCTANCE;
             if value > best {
@@ -373,7 +373,7 @@ impl Table {
         choice
     }
 
-    fn answer(&mut self, line: &str) -> String {
+    fn reply_to(&mut self, line: &str) -> String {
         let words: Vec<_> = line.split_ascii_whitespace().collect();
         let numbers: Vec<u32> = words.iter().filter_map(|word| word.parse().ok()).collect();
         let index = |seat: u32| (seat as usize).saturating_sub(1);
@@ -430,7 +430,7 @@ fn main() {
             continue;
         }
         let mut out = io::stdout().lock();
-        if write!(out, "{}\n\n", table.answer(&line)).and_then(|()| out.flush()).is_err() {
+        if write!(out, "{}\n\n", table.reply_to(&line)).and_then(|()| out.flush()).is_err() {
             return;
         }
         if line.trim() == "quit" {

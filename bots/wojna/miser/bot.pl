@@ -2,7 +2,7 @@
 # Miser, a bot for wojna: weighs what a call costs against what is in the pot.
 #
 # It stays in while the cards it would have to add are worth it: the better its card, the larger a
-# share of its own pile it puts at risk. It raises only when it holds the highest card there is and
+# share of its pile it puts at risk. It raises only when it holds the highest card there is and
 # can afford it, and ignores which bots are left in the auction.
 use strict;
 use warnings;
@@ -58,7 +58,7 @@ sub follow {
 while (my $line = <STDIN>) {
     my ($command, @words) = split ' ', $line;
     next unless defined $command;
-    my $answer = "=";
+    my $reply = "=";
     if ($command eq "your_number") { $seat = $words[0]; }
     elsif ($command eq "setdeck") { @deck = @words[1 .. $#words]; }
     elsif ($command eq "setstate") {
@@ -69,7 +69,7 @@ while (my $line = <STDIN>) {
     }
     elsif ($command eq "topcard") { $card = $words[1] unless $shown; }
     elsif ($command eq "play") { $shown = 1; follow(@words); }
-    elsif ($command eq "genmove") { $answer = "= " . choose(); }
-    print "$answer\n\n";
+    elsif ($command eq "genmove") { $reply = "= " . choose(); }
+    print "$reply\n\n";
     last if $command eq "quit";
 }

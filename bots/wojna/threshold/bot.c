@@ -118,7 +118,7 @@ static double beats(int skipped)
     return chance > LEAST ? chance : LEAST;
 }
 
-static void answer_move(void)
+static void reply_to_genmove(void)
 {
     int need = largest() - seats[me].paid, room = seats[me].pile - need;
     int price = need < seats[me].pile ? need : seats[me].pile;
@@ -161,7 +161,7 @@ static int obey(char *line)
     } else if (is(line, "play")) {
         play(text);
     } else if (is(line, "genmove")) {
-        answer_move();
+        reply_to_genmove();
         return 0;
     }
     return 1;
