@@ -245,7 +245,7 @@ pub async fn each(
 /// A result with the deal of its match.
 #[derive(FromRow)]
 struct Dealt {
-    deal: i64,
+    seed_key: i64,
     #[sqlx(flatten)]
     played: Played,
 }
@@ -264,8 +264,8 @@ pub async fn each_dealt<E>(
     );
     let mut rows = sqlx::query_as(statement).bind(edition).fetch(db);
     while let Some(row) = rows.next().await {
-        let Dealt { deal, played } = row?;
-        if let Err(refused) = see(deal, &played) {
+        let Dealt { seed_key, played } = row?;
+        if let Err(refused) = see(seed_key, &played) {
             return Ok(Err(refused));
         }
     }

@@ -111,7 +111,7 @@ async fn a_plan_that_breaks_its_guarantee_is_never_started() {
     let apart: i32 = sqlx::query_scalar(apart).bind(first.id.0).fetch_one(&pool).await.unwrap();
     let tamper = "
         UPDATE editions SET plan_history = jsonb_set(plan_history, ARRAY['bots', $2::text],
-            lineage->'bots'->0) WHERE id = $1";
+            plan_history->'bots'->0) WHERE id = $1";
     let tamper = sqlx::query(tamper).bind(first.id.0).bind(apart);
     assert_eq!(tamper.execute(&pool).await.unwrap().rows_affected(), 1);
     field.change(Withdraw(u16::try_from(apart).unwrap())).await;

@@ -169,7 +169,7 @@ endpoints! {
         tournament; page of "bots";
     }
 
-    /// A bot.
+    /// One bot of a tournament.
     GetBot -> Bot, tag "bots" at "tournaments/{tournament}/bots/{bot}" {
         tournament; bot;
     }
