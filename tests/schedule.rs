@@ -85,7 +85,7 @@ fn certificates_prove_the_balance() {
     assert_eq!(certificate["proved"], true);
     let told = succeed(&schedule("--kind foursomes --bots 38 --games 175 --certificate"));
     assert!(told.contains("1 (356 pairs), 2 (347 pairs): all ⌊x⌋ or ⌈x⌉"), "{told}");
-    assert!(told.ends_with("proved: all as promised\n"), "{told}");
+    assert!(told.ends_with("proved: balanced as promised\n"), "{told}");
     let told = succeed(&schedule("--kind round_robin --bots 7 --boards 3 --certificate"));
     assert_eq!(told.matches("board ").count(), 3, "{told}");
     assert!(told.contains("exactly λ = 3") && told.contains("exactly λ = 1"), "{told}");

@@ -133,7 +133,7 @@ fn passing_bots_enter_and_failures_are_explained() {
     let told: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(1), "{told}");
     assert_eq!((&told["version"], &told["state"]), (&3.into(), &"failed".into()), "{told}");
-    assert!(told["verdict"].as_str().unwrap().contains("forfeits, gone"), "{told}");
+    assert!(told["verdict"].as_str().unwrap().contains("forfeit, gone"), "{told}");
     assert!(told["evidence"].as_array().unwrap().len() > 1, "{told}");
     let log = done(&site.command(&site.player, "log cup mine").output().unwrap());
     assert!(log.contains("version 3 failed its trial") && log.contains("> "), "{log}");

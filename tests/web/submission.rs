@@ -79,7 +79,7 @@ fn an_upload_is_tried_and_enters_or_shows_why_not() {
     assert!(page.contains("nothing comes of this"), "{page}");
     let address = upload(&ada, "sent", &zipped(&manifest(BUILD, "segv")));
     let page = text(&over(&ada, &address));
-    assert!(page.contains("forfeits, gone") && page.contains("Evidence"), "{page}");
+    assert!(page.contains("forfeit, gone") && page.contains("Evidence"), "{page}");
     let address = upload(&ada, "sent", b"no archive at all");
     assert!(text(&over(&ada, &address)).contains("cannot be unpacked"));
 
@@ -87,7 +87,7 @@ fn an_upload_is_tried_and_enters_or_shows_why_not() {
     let bob = &mut server.browser.clone();
     for _ in 0..2 {
         let page = text(&bob.page("/t/cup/bots/sent/versions/3"));
-        assert!(page.contains("State: trial failed") && !page.contains("forfeits, gone"), "{page}");
+        assert!(page.contains("State: trial failed") && !page.contains("forfeit, gone"), "{page}");
         let shown = rows(&bob.page("/t/cup/bots/sent"), "versions");
         let states: Vec<_> = shown.iter().map(|row| &row[2][..]).collect();
         let failed = "trial failed";
@@ -95,7 +95,7 @@ fn an_upload_is_tried_and_enters_or_shows_why_not() {
         bob.log_in(&server.up.token("player --name bob"));
     }
     let own = rows(&ada.page("/t/cup/bots/sent"), "versions");
-    assert!(own[1][2].contains("forfeits, gone"), "{own:?}");
+    assert!(own[1][2].contains("forfeit, gone"), "{own:?}");
 
     // Only the owner can withdraw the bot.
     let sure = |browser: &Browser| format!("csrf={}&sure=yes", csrf(&browser.page("/")));
@@ -140,7 +140,7 @@ fn forged_forms_are_refused_and_errors_keep_the_input() {
     assert!(refused.body.contains("value=\"my bot\""), "{}", refused.body);
     let taken = ada.upload("/t/cup/submit", &parts(&hash, "eve"), &[]);
     assert_eq!(taken.status, 403);
-    assert!(taken.body.contains("belongs to another player"), "{}", taken.body);
+    assert!(taken.body.contains("another player's bot is named eve"), "{}", taken.body);
     let empty =
         [Part::text("csrf", &hash), Part::text("bot", "sent"), Part::file("bundle", "", b"")];
     let empty = ada.upload("/t/cup/submit", &empty, &[]);
