@@ -251,7 +251,7 @@ fn a_person_plays_bitwa() {
     table.done("new", "seat1=human&seat2=0");
     let page = table.turn();
     assert_eq!(values(&page, "at").count(), 8 * 6, "every square can be clicked");
-    let style = table.browser.page("/assets/try.css");
+    let style = table.browser.page("/assets/playground.css");
     assert!(style.contains("grid-template-columns: repeat(8, 1fr)"), "{style}");
     let bad = table.post("play", "seat=1&turn=1&at=9+9");
     assert!(bad.status == 422 && bad.body.contains("off the board"), "{}", bad.body);
@@ -430,7 +430,7 @@ fn the_browser_console_shows_replies() {
     let table = Table::open("gomoku", &[&bot]);
     let console = |page: &str| format!("console/0{page}");
     let page = table.page(&console(""));
-    assert!(page.contains("Open the game. Due:") && page.contains("EXIT TIE"), "{page}");
+    assert!(page.contains("Open the game. Reply:") && page.contains("EXIT TIE"), "{page}");
     assert!(table.page(&console("?line=A+%5B%5D")).contains("A []</textarea>"));
     table.done(&console("/say"), &format!("line={}", encoded("anything <at> all")));
     let page = table.page(&console(""));
@@ -514,7 +514,7 @@ fn the_terminal_console_speaks_each_protocol() {
         talk("gomoku", "bots/gomoku/center", &[], "A []\n:restart\n:help\nA []\n:quit\nx\n");
     assert_eq!(String::from_utf8_lossy(&output.stdout), "(5,5)(9,9)(7,7)\n(5,5)(9,9)(7,7)\n");
     let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(told.contains(" ms, processor ") && told.contains("Open the game."), "{told}");
+    assert!(told.contains(" ms, CPU ") && told.contains("Open the game."), "{told}");
 }
 
 /// The first text between two marks.

@@ -81,8 +81,8 @@ fn the_place_of_a_difference_is_shown() {
     let lines: Vec<_> = shown.lines().collect();
     assert!(lines[0].starts_with(" 1: ") && lines[1].starts_with(" 2: "), "{shown}");
     assert!(lines[2].starts_with("@@ 3 @@ 3 ["), "{shown}");
-    assert!(lines[3].starts_with('-') && lines[3].contains(" ms, processor "), "{shown}");
-    assert!(lines[4].starts_with('+') && lines[4].contains(" ms, processor "), "{shown}");
+    assert!(lines[3].starts_with('-') && lines[3].contains(" ms, CPU "), "{shown}");
+    assert!(lines[4].starts_with('+') && lines[4].contains(" ms, CPU "), "{shown}");
 }
 
 /// Time limits and forfeits are those of the match.

@@ -211,7 +211,7 @@ fn line_row(line: &LogEntry) -> Vec<String> {
 pub(super) fn evidence(found: &Evidence) -> String {
     let Evidence { detail, wall_us, cpu_us } = found;
     let took = |micros: &i64| millis(Micros(*micros));
-    format!("{detail} (took {}, processor {})", took(wall_us), took(cpu_us))
+    format!("{detail} (took {}, CPU {})", took(wall_us), took(cpu_us))
 }
 
 /// The same as JSON.

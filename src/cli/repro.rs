@@ -215,7 +215,7 @@ impl Shown {
     fn timed(&mut self, mark: char, timed: &TimedReply) -> Result<(), Failure> {
         let wall = millis(timed.spent.wall);
         let cpu = millis(timed.spent.cpu);
-        self.line(mark, &format!("{}  ({wall}, processor {cpu})", text(timed)))
+        self.line(mark, &format!("{}  ({wall}, CPU {cpu})", text(timed)))
     }
 
     fn line(&mut self, mark: char, text: &str) -> Result<(), Failure> {
