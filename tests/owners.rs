@@ -216,7 +216,7 @@ fn entry_closes_and_submissions_are_limited() {
     change("a");
     done(&site.submit(&site.ada, &one));
     change("b");
-    refused(&site.submit(&site.ada, &one), 1, &["2 versions within an hour", "UTC"]);
+    refused(&site.submit(&site.ada, &one), 1, &["2 versions an hour from an owner", "UTC"]);
 
     // The owner may bring a withdrawn bot back, also unchanged.
     change("a");

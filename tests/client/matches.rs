@@ -39,7 +39,7 @@ fn a_match_is_shown_with_its_result() {
         "played by cellar-3 at level A' in 1.237 s",
         "transcript 1111",
         "fault: worker lost\u{fffd}[2J",
-        "seat 2 forfeited: clock: 12 ms\u{fffd} over (took 512.000 ms, processor 0.009 ms)",
+        "seat 2 forfeited: clock: 12 ms\u{fffd} over (took 512.000 ms, CPU 0.009 ms)",
         "clock",
     ];
     for part in parts {
