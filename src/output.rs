@@ -77,12 +77,12 @@ pub(crate) fn print(show: impl FnOnce(&mut Output) -> Result<(), Failure>) -> Re
 }
 
 /// Prints one line and flushes.
-pub(crate) fn say(line: &str) -> Result<(), Failure> {
+pub(crate) fn print_line(line: &str) -> Result<(), Failure> {
     print(|out| out.line(line))
 }
 
 /// Prints a message to standard error. Ignores a closed standard error.
-pub(crate) fn tell(line: &str) {
+pub(crate) fn eprint_line(line: &str) {
     drop(writeln!(io::stderr(), "{line}"));
 }
 

@@ -32,7 +32,7 @@ fn invalid_arguments_are_explained() {
     refuses(&["play", "gomoku"], 2, &["BOT", "--help"]);
     refuses(&["play"], 2, &["GAME", "--help"]);
     refuses(&["plaj"], 2, &["plaj", "--help"]);
-    refuses(&["play", "gomoku", good], 2, &["takes 2 bots, not 1", "name one more"]);
+    refuses(&["play", "gomoku", good], 2, &["takes 2 bots, not 1", "name one more bot"]);
     refuses(&["play", "wojna", good], 2, &["takes 4 bots, not 1", "seats"]);
     refuses(&["play", "wojna", good, good, good, good, good], 2, &["not 5", "four"]);
     refuses(&["play", "gomoku", good, good, "--games", "0"], 2, &["--games 0"]);

@@ -77,7 +77,7 @@ async fn a_worker_explains_why_it_cannot_start() {
     let cases: [(&[&str], i32, &str); 8] = [
         (&[], 2, "--coordinator"),
         (&["--coordinator", "localhost:1"], 2, "write http://HOST:PORT"),
-        (&[there[0], there[1], "--slots", "0"], 2, "ask for 1 to"),
+        (&[there[0], there[1], "--slots", "0"], 2, "use 1 to"),
         (&[there[0], there[1], "--drain", "soon"], 2, "--drain soon"),
         (&[there[0], there[1], "--sandbox", "on"], 2, "use auto, strict, namespaces, landlock or off"),
         (&[there[0], there[1], "--cert", "c.pem"], 2, "--key"),

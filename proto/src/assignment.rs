@@ -1,4 +1,4 @@
-//! The matches that a worker is told to play, as coordinator and worker both use them.
+//! The matches that a worker must play, as coordinator and worker both use them.
 
 use arbiter_games::{BotName, Game, Params, Seed};
 use blake3::Hash;

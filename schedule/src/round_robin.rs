@@ -6,7 +6,7 @@
 //!
 //! Passes come in twins, in which every bot has the same place. In balanced passes the second twin
 //! reverses all sides. So a pair that plays an even number of times has each side equally often. An
-//! odd pass at the end must be balanced within 1 by itself: all bots stand on a ring, and each is
+//! odd pass at the end must be balanced within 1 alone: all bots stand on a ring, and each is
 //! first against the half of the bots after it, and second against the half before it. A random
 //! choice decides between opposite bots.
 //!

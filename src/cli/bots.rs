@@ -12,7 +12,7 @@ use super::client::Client;
 use super::trial_output;
 use crate::failure::Failure;
 use crate::output::{
-    Columns, filled, hex, millis, moment, moment_json, print, printable, say, tell,
+    Columns, eprint_line, filled, hex, millis, moment, moment_json, print, print_line, printable,
 };
 
 /// List the bots of a tournament, or withdraw, reinstate or retry one.
@@ -51,17 +51,17 @@ impl Bots {
         if let Some(bot) = withdraw {
             let message = format!("{bot} was withdrawn from {tournament}");
             client.send(WithdrawBotRequest { tournament, bot })?;
-            return say(&message);
+            return print_line(&message);
         }
         if let Some(bot) = reinstate {
             let message = format!("{bot} was reinstated in {tournament}");
             client.send(ReinstateBotRequest { tournament, bot })?;
-            return say(&message);
+            return print_line(&message);
         }
         if let Some(bot) = retry {
             let message = format!("the trial of {bot} will be repeated");
             client.send(RetryTrialRequest { tournament, bot, number: 0 })?;
-            return say(&message);
+            return print_line(&message);
         }
         let bots = client.send(ListBotsRequest { tournament })?.bots;
         let header = ["bot", "owner", "version", "digest", "submitted", ""];
@@ -181,7 +181,7 @@ impl Log {
         }
         if !log.suspended_reason.is_empty() {
             let remedy = "submit a better version, or ask an organiser to reinstate it";
-            tell(&printable(&format!("suspended: {}; {remedy}", log.suspended_reason)));
+            eprint_line(&printable(&format!("suspended: {}; {remedy}", log.suspended_reason)));
         }
         let mut lines = log.entries;
         lines.retain(|line| !forfeits || !line.forfeit.is_empty());

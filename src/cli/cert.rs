@@ -166,7 +166,7 @@ impl Ca {
         let Self { out, name, valid, output } = self;
         let made = x509::authority(&name, OffsetDateTime::now_utc(), valid)?;
         made.save(&out, "ca", output.force)?;
-        tell(&output, &out, "ca", &made.info)
+        eprint_line(&output, &out, "ca", &made.info)
     }
 }
 
@@ -178,12 +178,17 @@ impl Signing {
         let out = out.unwrap_or_else(|| ca.to_owned());
         let stem = stem(&names[0])?;
         made.save(&out, &stem, output.force)?;
-        tell(&output, &out, &stem, &made.info)
+        eprint_line(&output, &out, &stem, &made.info)
     }
 }
 
 /// Prints the new certificate's details.
-fn tell(output: &OutputArgs, at: &Path, stem: &str, info: &CertificateInfo) -> Result<(), Failure> {
+fn eprint_line(
+    output: &OutputArgs,
+    at: &Path,
+    stem: &str,
+    info: &CertificateInfo,
+) -> Result<(), Failure> {
     let pem = at.join(format!("{stem}.pem"));
     let key = at.join(format!("{stem}.key"));
     print(|out| {

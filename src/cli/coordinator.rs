@@ -21,7 +21,7 @@ use super::time_arg::interval;
 use crate::failure::Failure;
 use crate::listen::{listen, listen_if};
 use crate::logging;
-use crate::output::tell;
+use crate::output::eprint_line;
 use crate::telemetry::Sources;
 
 /// Run a coordinator: plan tournaments, lease matches to workers, count results.
@@ -162,7 +162,7 @@ impl CoordinatorArgs {
             let coordinator = Coordinator::prepare(self.database_url, config).await?;
             let mut coordinator = coordinator.with_tricks_mode(self.tricks_http.tricks_mode);
             if coordinator.has_no_tokens().await? {
-                tell(
+                eprint_line(
                     "no tokens exist, so only public pages are accessible; create the first token: \
                      arbiter token create --role admin --database-url URL",
                 );

@@ -19,7 +19,7 @@ use super::up::SlotArgs;
 use super::{ranking, signals};
 use crate::failure::Failure;
 use crate::logging;
-use crate::output::{print, tell};
+use crate::output::{eprint_line, print};
 use crate::play::progress;
 use crate::up::data_dir::{self, DataDirectory};
 use crate::up::services::Services;
@@ -73,7 +73,7 @@ impl Demo {
         let grpc = self.grpc.unwrap_or_else(|| (Ipv4Addr::LOCALHOST, 0).into());
         let plan = self.slots.plan(games, grpc, self.http, &self.leases);
         let presets = self.presets(games)?;
-        tell("building and packing the shipped bots");
+        eprint_line("building and packing the shipped bots");
         let prepared: Result<Vec<_>, _> =
             presets.iter().map(|path| Prepared::read(games, path)).collect();
         let prepared = prepared?;
@@ -90,7 +90,9 @@ impl Demo {
             let server = &services.access.server;
             let pages = services.pages;
             let data = data.path().display();
-            tell(&format!("coordinator at {server}, pages at http://{pages}, data in {data}"));
+            eprint_line(&format!(
+                "coordinator at {server}, pages at http://{pages}, data in {data}"
+            ));
             let server = Server::reach(&services.access).await?;
             let shown = tokio::select! {
                 shown = play(&server, &prepared) => shown,
@@ -204,7 +206,10 @@ impl Watched<'_> {
         if self.over {
             self.bar.finish();
             if self.bar.is_hidden() {
-                tell(&format!("{}: {} matches played and counted", self.name, edition.counted));
+                eprint_line(&format!(
+                    "{}: {} matches played and counted",
+                    self.name, edition.counted
+                ));
             }
         }
         let is_active = edition.lots.iter().any(|lots| {

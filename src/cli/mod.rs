@@ -41,7 +41,7 @@ use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use tokio::runtime::Runtime;
 
 use crate::failure::Failure;
-use crate::output::{broken_pipe, tell};
+use crate::output::{broken_pipe, eprint_line};
 
 /// Runs official tournaments of game-playing programs.
 #[derive(Debug, Parser)]
@@ -129,7 +129,7 @@ pub(crate) fn run(games: &Games) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             if !failure.message().is_empty() {
-                tell(&format!("error: {}", failure.message()));
+                eprint_line(&format!("error: {}", failure.message()));
             }
             ExitCode::from(failure.code())
         }

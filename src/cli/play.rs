@@ -18,10 +18,10 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
 use crate::failure::Failure;
 use crate::output::broken_pipe;
+use crate::output::eprint_line;
 use crate::output::printable;
-use crate::output::tell;
 use crate::play::plan::{Job, Plan};
-use crate::play::run::{Done, Played, Run};
+use crate::play::run::{JobResult, PlayedMatch, Run};
 use crate::play::tally::Tally;
 use crate::play::{bots, params, progress, report};
 use crate::seed::draw_seed;
@@ -125,7 +125,7 @@ impl Play {
         let entries = bots::load(&game, &self.bots, &snapshots)?;
         let plan = Plan::new(params, entries, seed, self.games, !self.no_rotate)?;
         if !self.json {
-            tell(&format!("seed {text}; {}", host.summary()));
+            eprint_line(&format!("seed {text}; {}", host.summary()));
         }
         let state = self.keep_files.then(|| scratch.path().join("kept"));
         let run = Run {
@@ -187,18 +187,20 @@ impl Play {
         let mut played = 0;
         let mut printed = Ok(());
         let bar = progress::bar(plan.jobs.len(), "games");
-        let counted = |job: &Job, done: Done| {
-            tally.add(&done);
+        let counted = |job: &Job, result: JobResult| {
+            tally.add(&result);
             played += 1;
             bar.inc(1);
-            let shown = bar.suspend(|| self.show(plan, job, &done));
+            let shown = bar.suspend(|| self.show(plan, job, &result));
             if printed.is_ok() {
                 printed = shown;
             }
         };
         let recovers = |left: usize| {
             let noun = if left == 1 { "slot continues" } else { "slots continue" };
-            bar.suspend(|| tell(&format!("a slot waits for a killed bot to exit; {left} {noun}")));
+            bar.suspend(|| {
+                eprint_line(&format!("a slot waits for a killed bot to exit; {left} {noun}"))
+            });
         };
         let ended = run.play(counted, recovers);
         bar.finish_and_clear();
@@ -219,8 +221,8 @@ impl Play {
         }
     }
 
-    fn show(&self, plan: &Plan, job: &Job, done: &Done) -> io::Result<()> {
-        for played in &done.matches {
+    fn show(&self, plan: &Plan, job: &Job, result: &JobResult) -> io::Result<()> {
+        for played in &result.matches {
             if self.json {
                 writeln!(io::stdout(), "{}", report::match_json(plan, job, played))?;
             }
@@ -232,21 +234,21 @@ impl Play {
     }
 
     /// Prints a seat's standard error and the reason of a forfeit.
-    fn show_seat(&self, job: &Job, played: &Played, seat: usize, name: &BotName) {
+    fn show_seat(&self, job: &Job, played: &PlayedMatch, seat: usize, name: &BotName) {
         let SeatSummary { detail, usage, .. } = &played.outcome.seats[seat];
         let number = job.number;
         if self.stderr {
             if usage.stderr_dropped > 0 {
-                tell(&format!("[{number} {name}] … {} bytes dropped", usage.stderr_dropped));
+                eprint_line(&format!("[{number} {name}] … {} bytes dropped", usage.stderr_dropped));
             }
             for line in String::from_utf8_lossy(&usage.stderr).lines() {
-                tell(&format!("[{number} {name}] {}", printable(line)));
+                eprint_line(&format!("[{number} {name}] {}", printable(line)));
             }
         }
         if let Some(detail) = detail.as_ref().filter(|_| !self.json) {
             let forfeited = played.outcome.results[seat].forfeit.is_some();
             let what = if forfeited { "forfeits" } else { "gave a bad answer" };
-            tell(&format!("game {number}: {name} {what}, {detail}"));
+            eprint_line(&format!("game {number}: {name} {what}, {detail}"));
         }
     }
 

@@ -20,7 +20,7 @@ use super::play::{SandboxArgs, scratch};
 use super::signals;
 use crate::failure::Failure;
 use crate::output::broken_pipe;
-use crate::output::tell;
+use crate::output::eprint_line;
 use crate::playground::session::Options;
 use crate::playground::{Session, web};
 use crate::seed::draw_seed;
@@ -96,12 +96,12 @@ impl Playground {
         };
         for path in &self.bots {
             if let Some(command) = Bot::build_due(path) {
-                tell(&format!("building {} with {command}", path.display()));
+                eprint_line(&format!("building {} with {command}", path.display()));
             }
         }
         let host = Host::prepare(self.sandbox.policy)?;
         if !self.json {
-            tell(&host.summary());
+            eprint_line(&host.summary());
         }
         let mark = draw_seed()?[..8].to_owned();
         let session = Arc::new(Session::open(options, host, scratch()?, mark)?);
@@ -127,7 +127,7 @@ impl Playground {
             let address = listener.local_addr().map_err(taken)?;
             writeln!(io::stdout(), "http://{address}/{secret}/").or_else(broken_pipe)?;
             io::stdout().flush().or_else(broken_pipe)?;
-            tell("open this address in a browser; Ctrl-C ends everything");
+            eprint_line("open this address in a browser; Ctrl-C ends everything");
             tokio::select! {
                 () = signals.next() => Ok(()),
                 served = web::serve(Arc::clone(session), &secret, listener) => {

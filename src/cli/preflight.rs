@@ -16,7 +16,7 @@ use super::play::{interruptible, scratch};
 use super::tournament::seed;
 use super::trial_output;
 use crate::failure::Failure;
-use crate::output::{print, tell};
+use crate::output::{eprint_line, print};
 use crate::play::{bots, params};
 
 /// Run a bot's trial on this machine: build it and play it from every seat.
@@ -79,11 +79,11 @@ impl Preflight {
             opponents: opponents.collect(),
         };
         if !self.json {
-            tell(&host.summary());
+            eprint_line(&host.summary());
         }
         let mut stage = |stage| {
             if !self.json {
-                tell(&match stage {
+                eprint_line(&match stage {
                     TrialProgress::Building => format!("{name}: building"),
                     TrialProgress::Played(played, all) => {
                         format!("{name}: {played} of {all} matches played")

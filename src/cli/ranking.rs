@@ -15,7 +15,7 @@ use super::client::{Client, Server, interrupt};
 use super::reconnecting_stream::follow;
 use super::tournament::completion_estimate;
 use crate::failure::Failure;
-use crate::output::{Output, print, tell};
+use crate::output::{Output, eprint_line, print};
 
 pub(super) use print::place_json;
 
@@ -134,7 +134,7 @@ impl Ranking {
             Ok(ControlFlow::<Infallible>::Continue(()))
         };
         tokio::select! {
-            ended = follow(false, open, see, tell) => match ended? {},
+            ended = follow(false, open, see, eprint_line) => match ended? {},
             () = interrupt() => Ok(()),
         }
     }

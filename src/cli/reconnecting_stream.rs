@@ -16,7 +16,7 @@ const MAX_DELAY: Duration = Duration::from_secs(5);
 const MAX_OUTAGE: Duration = Duration::from_secs(600);
 
 /// Passes each message of the stream that `open` opens to `handle`, until `handle` breaks with a
-/// result. Reconnects when the stream is lost, and warns the user once through `tell`. A first
+/// result. Reconnects when the stream is lost, and warns the user once through `warn`. A first
 /// `open` that fails is retried only if `was_connected`.
 ///
 /// # Errors
@@ -25,7 +25,7 @@ pub(super) async fn follow<T, B>(
     was_connected: bool,
     mut open: impl AsyncFnMut() -> Result<Response<Streaming<T>>, Status>,
     mut handle: impl FnMut(T) -> Result<ControlFlow<B>, Failure>,
-    tell: impl Fn(&str),
+    warn: impl Fn(&str),
 ) -> Result<B, Failure> {
     let mut connected_before = was_connected;
     // When the connection was lost, and the delay before the next attempt.
@@ -55,7 +55,7 @@ pub(super) async fn follow<T, B>(
             return Err(lost.into());
         }
         let (since, delay) = *outage.get_or_insert_with(|| {
-            tell("lost the connection to the coordinator; reconnecting");
+            warn("lost the connection to the coordinator; reconnecting");
             (Instant::now(), FIRST_DELAY)
         });
         if since.elapsed() > MAX_OUTAGE {

@@ -23,7 +23,7 @@ use super::play::interruptible;
 use super::record_download;
 use super::tournament::settings;
 use crate::failure::Failure;
-use crate::output::tell;
+use crate::output::eprint_line;
 use crate::output::{Output, millis, printable};
 
 /// Replay a seat of a recorded match with a bot; exit code 1 if its replies differ.
@@ -71,29 +71,29 @@ pub(super) struct Repro {
 impl Repro {
     pub(super) fn run(self, games: &Games) -> Result<(), Failure> {
         if let Some(command) = Bot::build_due(&self.bot) {
-            tell(&format!("building {} with {command}", self.bot.display()));
+            eprint_line(&format!("building {} with {command}", self.bot.display()));
         }
         let bot = Arc::new(Bot::load(&self.bot).map_err(Failure::usage)?);
         let (mut record, terms) = self.record()?;
         let place = Seat::from_index(usize::from(self.seat) - 1);
         let header = header(games, &mut record)?;
         if !self.json {
-            tell(&introduction(&header, place));
+            eprint_line(&introduction(&header, place));
         }
         let host = Host::prepare(self.sandbox)?;
-        let rehearsal = SeatReplay { seat: place, bot, jail: terms };
+        let replay = SeatReplay { seat: place, bot, jail: terms };
         let mut shown = Shown { out: Output::new(), plies: 0, differing: Vec::new() };
         let mut printed = Ok(());
-        let ended = rehearsal.run(games, record, &host, &interruptible()?, |ply| {
+        let ended = replay.run(games, record, &host, &interruptible()?, |ply| {
             if printed.is_ok() {
                 printed = shown.show(&ply, self.json, self.all);
             }
         });
-        let remains = ended?;
+        let usage = ended?;
         printed?;
         if self.stderr {
-            for line in String::from_utf8_lossy(&remains.stderr).lines() {
-                tell(&printable(line));
+            for line in String::from_utf8_lossy(&usage.stderr).lines() {
+                eprint_line(&printable(line));
             }
         }
         shown.finish(self.json)
@@ -155,7 +155,7 @@ fn header(games: &Games, record: &mut BufReader<File>) -> Result<Header, Failure
 /// Describes the replayed seat in one line.
 fn introduction(header: &Header, place: Seat) -> String {
     let Header { params, clock, seats, .. } = header;
-    let whose = seats.get(place.index()).map_or("nobody", |seat| seat.bot.as_str());
+    let whose = seats.get(place.index()).map_or("no bot", |seat| seat.bot.as_str());
     let others = seats.iter().enumerate().filter(|(index, _)| *index != place.index());
     let others: Vec<_> = others.map(|(_, seat)| seat.bot.as_str()).collect();
     let ClockRules { kind, .. } = clock;

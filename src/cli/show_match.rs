@@ -13,7 +13,7 @@ use super::bots::{evidence, evidence_json};
 use super::client::{ResponseArgs, unless_interrupted};
 use super::record_download;
 use crate::failure::Failure;
-use crate::output::{Columns, Output, filled, hex, merged, print, tell};
+use crate::output::{Columns, Output, eprint_line, filled, hex, merged, print};
 
 /// Show a match: seats, scores, worker and faults; download its record.
 #[derive(Debug, Args)]
@@ -54,7 +54,7 @@ impl ShowMatch {
                     Ok(found)
                 })?;
                 self.show(&found)?;
-                tell(&format!("the record is in {}", path.display()));
+                eprint_line(&format!("the record is in {}", path.display()));
                 Ok(())
             }
             None => self.show(&self.response.client.send(question(id))?),

@@ -13,7 +13,7 @@ use serde_json::json;
 use super::client::{ResponseArgs, Server, interrupt, unless_interrupted};
 use super::trial_output;
 use crate::failure::Failure;
-use crate::output::{hex, merged, tell};
+use crate::output::{eprint_line, hex, merged};
 use crate::play::progress;
 
 /// Submit a bot to a tournament; exit code 1 if it fails its trial.
@@ -132,7 +132,7 @@ impl PackedBot {
     /// If there is no bot, or it cannot be built or packed.
     pub(super) fn build(path: &Path) -> Result<Self, Failure> {
         if let Some(command) = Bot::build_due(path) {
-            tell(&format!("building {} with {command}", path.display()));
+            eprint_line(&format!("building {} with {command}", path.display()));
         }
         let bot = Bot::load(path).map_err(Failure::usage)?;
         let bundle = Bundle::of(&bot).map_err(Failure::usage)?;

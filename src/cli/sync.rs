@@ -16,7 +16,7 @@ use super::client::{Client, Server, interrupt};
 use super::submit::PackedBot;
 use super::time_arg::interval;
 use crate::failure::Failure;
-use crate::output::{hex, print, say, tell};
+use crate::output::{eprint_line, hex, print, print_line};
 
 /// Submit new and changed bots of a directory and withdraw the missing ones.
 #[derive(Debug, Args)]
@@ -141,7 +141,7 @@ impl Sync {
                 // Report the same error only once.
                 Err(failure) if last_error.as_deref() == Some(failure.message()) => {}
                 Err(failure) => {
-                    tell(&format!("error: {}; retrying", failure.message()));
+                    eprint_line(&format!("error: {}; retrying", failure.message()));
                     last_error = Some(failure.message().to_owned());
                 }
             }
@@ -161,13 +161,13 @@ impl Sync {
             listed.into_iter().map(|bot| (bot.name.clone(), bot)).collect();
         let mut skipped = scan.invalid.len();
         for (folder, why) in scan.invalid.iter().filter(|(_, why)| !why.is_empty()) {
-            tell(&format!("skipped {folder}: {why}"));
+            eprint_line(&format!("skipped {folder}: {why}"));
         }
         for (name, packed) in &scan.bots {
             let before = listed.get(name);
             if before.is_some_and(|bot| !self.is_ours(bot)) {
                 let why = "another owner's bot has this name; choose another";
-                tell(&format!("skipped {name}: {why}"));
+                eprint_line(&format!("skipped {name}: {why}"));
                 skipped += 1;
                 continue;
             }
@@ -181,7 +181,7 @@ impl Sync {
                 Ok(version) => self.print_change(name, change, version.as_ref())?,
                 // The coordinator may accept the others.
                 Err(Failure::Negative(why) | Failure::Usage(why)) => {
-                    tell(&format!("skipped {name}: {why}"));
+                    eprint_line(&format!("skipped {name}: {why}"));
                     skipped += 1;
                 }
                 Err(failure) => return Err(failure),
@@ -228,9 +228,12 @@ impl Sync {
         if self.json {
             print(|out| out.json(&self.change_json(bot, change, version)))
         } else if self.dry_run {
-            say(&format!("{bot} {}", change.planned()))
+            print_line(&format!("{bot} {}", change.planned()))
         } else {
-            say(&format!("{bot} {}", change.description(version.map(|version| version.number))))
+            print_line(&format!(
+                "{bot} {}",
+                change.description(version.map(|version| version.number))
+            ))
         }
     }
 

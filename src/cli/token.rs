@@ -14,7 +14,7 @@ use time::{Duration, OffsetDateTime};
 use super::client::{Client, ResponseArgs};
 use super::time_arg::{When, micros, span, when};
 use crate::failure::Failure;
-use crate::output::{Columns, fields, merged, moment, moment_json, print, say, tell};
+use crate::output::{Columns, eprint_line, fields, merged, moment, moment_json, print, print_line};
 
 /// Create, list, rotate and revoke access tokens (for administrators).
 #[derive(Debug, Args)]
@@ -110,8 +110,8 @@ impl Create {
             }
             return print(|out| out.json(&object));
         }
-        tell(&format!("token {} for {role} {name}; it cannot be shown again", made.id));
-        say(&made.token)
+        eprint_line(&format!("token {} for {role} {name}; it cannot be shown again", made.id));
+        print_line(&made.token)
     }
 }
 
@@ -167,7 +167,9 @@ impl Rotate {
                 0 => "the previous secret is no longer valid".to_owned(),
                 until => format!("the previous secret is valid until {}", moment(until)),
             };
-            tell(&format!("token {id} for {role} {name}; it cannot be shown again; {former}"));
+            eprint_line(&format!(
+                "token {id} for {role} {name}; it cannot be shown again; {former}"
+            ));
             out.line(token)
         })
     }
@@ -187,7 +189,7 @@ struct Revoke {
 impl Revoke {
     fn run(self) -> Result<(), Failure> {
         self.client.send(RevokeTokenRequest { id: self.id })?;
-        say(&format!("token {} was revoked", self.id))
+        print_line(&format!("token {} was revoked", self.id))
     }
 }
 

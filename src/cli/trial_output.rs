@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::client::Server;
 use crate::failure::Failure;
-use crate::output::{Output, filled, printable, span, tell};
+use crate::output::{Output, eprint_line, filled, printable, span};
 
 /// How often a trial's state is polled.
 const POLL_INTERVAL: Duration = Duration::from_millis(300);
@@ -62,7 +62,7 @@ pub(super) async fn wait(
         };
         let line = format!("{} {}{ahead}", now.bot, standing(&now));
         if line != told {
-            tell(&line);
+            eprint_line(&line);
             told = line;
         }
         tokio::time::sleep(POLL_INTERVAL).await;
@@ -84,7 +84,7 @@ pub(super) async fn get(
 /// Prints the details of a trial to standard error.
 pub(super) fn tell_details(status: &TrialStatus) {
     for line in details(status, false) {
-        tell(&line);
+        eprint_line(&line);
     }
 }
 

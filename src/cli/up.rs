@@ -18,7 +18,7 @@ use super::time_arg::duration;
 use super::worker::default_slots;
 use crate::failure::Failure;
 use crate::logging;
-use crate::output::tell;
+use crate::output::eprint_line;
 use crate::up::data_dir::{self, DataDirectory};
 use crate::up::services::{Plan, Services};
 
@@ -120,7 +120,7 @@ impl Up {
             let prepared_telemetry = self.telemetry.begin("arbiter").await?;
             let mut services = Services::start(&data, plan).await?;
             let telemetry = prepared_telemetry.serve(services.sources.clone());
-            tell(&format!(
+            eprint_line(&format!(
                 "serving at {server}; pages at http://{pages}; data in {data}\nto use it from a shell:\n  export \
                  ARBITER_SERVER={server} ARBITER_TOKEN=$(cat {token})",
                 server = services.access.server,
@@ -135,7 +135,7 @@ impl Up {
             if let Some(broken) = broken {
                 return Err(broken);
             }
-            tell("stopping: waiting for running matches; press Ctrl-C again to give them back");
+            eprint_line("stopping: waiting for running matches; press Ctrl-C again to give them back");
             let stopped = services.stop(signals.next()).await;
             telemetry.stop().await;
             stopped

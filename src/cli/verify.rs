@@ -19,7 +19,7 @@ use self::expectations::Expectations;
 use self::export::Checked as CheckedExport;
 use crate::failure::Failure;
 use crate::output::broken_pipe;
-use crate::output::tell;
+use crate::output::eprint_line;
 use crate::play::progress;
 
 /// Verify records by replay; exit code 1 and the first difference if one is wrong.
@@ -96,10 +96,10 @@ impl Verify {
         let path = export.display().to_string();
         let CheckedExport { expected, differences, seed_origin, not_derived, not_final } = checked;
         if let Some(reason) = not_derived {
-            tell(&format!("{path}: the seeds of its matches are not checked: {reason}"));
+            eprint_line(&format!("{path}: the seeds of its matches are not checked: {reason}"));
         }
         if let Some(reason) = not_final {
-            tell(&format!("{path}: its seed is not final: {reason}"));
+            eprint_line(&format!("{path}: its seed is not final: {reason}"));
         }
         if self.json {
             let derived = not_derived.is_none().then_some(expected.len());

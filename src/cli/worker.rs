@@ -95,19 +95,19 @@ impl Worker {
                 parent.report(&prepared);
             }
             let worker = match prepared {
-                // The parent says so.
+                // The parent reports the error.
                 Err(_) if supervised => return Err(Failure::OutputClosed),
                 prepared => prepared?,
             };
             let metrics = WorkerSource::InProcess(worker.metrics());
             let telemetry =
                 prepared_telemetry.serve(Sources { coordinator: None, worker: Some(metrics) });
-            let working = worker.run(ending);
-            tokio::pin!(working);
+            let running = worker.run(ending);
+            tokio::pin!(running);
             let done = loop {
                 tokio::select! {
-                    done = &mut working => break done.map_err(failure),
-                    // A parent gets the same signals, and says what is to be done.
+                    done = &mut running => break done.map_err(failure),
+                    // The parent gets the same signals and decides.
                     () = signals.next() => if !supervised {
                         ask.send_modify(|ending| *ending = ending.escalate());
                     },
@@ -123,7 +123,7 @@ impl Worker {
         let Self { ca, cert, key, drain, .. } = self;
         let slots = slots.unwrap_or_else(default_slots);
         if !(1..=MAX_SLOTS).contains(&slots) {
-            let cause = format!("--slots {slots}: ask for 1 to {MAX_SLOTS}");
+            let cause = format!("--slots {slots}: use 1 to {MAX_SLOTS}");
             return Err(Failure::Usage(cause));
         }
         let spool = spool.map_or_else(default_spool, Ok)?;
@@ -141,7 +141,7 @@ impl Worker {
     }
 }
 
-/// Finds out what the machine isolates, which takes a while.
+/// Prepares a worker. This probes the isolation of the machine, which takes a while.
 async fn prepare(config: WorkerConfig) -> Result<arbiter_worker::worker::Worker, Failure> {
     let prepare = || arbiter_worker::worker::Worker::prepare(config);
     match tokio::task::spawn_blocking(prepare).await {
@@ -150,24 +150,24 @@ async fn prepare(config: WorkerConfig) -> Result<arbiter_worker::worker::Worker,
     }
 }
 
-/// One for each processor that we may use, but for one.
+/// One slot for each usable processor except one.
 pub(super) fn default_slots() -> usize {
     thread::available_parallelism().map_or(1, |processors| (processors.get() - 1).max(1))
 }
 
-/// Where reports wait if nobody says where.
+/// The default spool directory.
 fn default_spool() -> Result<PathBuf, Failure> {
     let home = || env::var_os("HOME").map(|home| PathBuf::from(home).join(".local/state"));
     let state = || env::var_os("XDG_STATE_HOME").map(PathBuf::from).or_else(home);
     if rustix::process::geteuid().is_root() {
         return Ok("/var/lib/arbiter-worker".into());
     }
-    let found = state().filter(|path| path.is_absolute());
-    let lost = || Failure::usage("there is no home directory to keep reports in; give a --spool");
-    found.map(|state| state.join("arbiter/spool")).ok_or_else(lost)
+    let directory = state().filter(|path| path.is_absolute());
+    let missing = || Failure::usage("no home directory for the spool; use --spool");
+    directory.map(|state| state.join("arbiter/spool")).ok_or_else(missing)
 }
 
-/// The exit code of a worker that cannot go on.
+/// The exit code of a worker that cannot continue.
 fn failure(error: WorkerError) -> Failure {
     match error {
         WorkerError::Connect(ConnectError::InvalidOption { .. }) => Failure::usage(error),

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::client::Client;
 use crate::failure::Failure;
-use crate::output::{Columns, Output, fields, merged, moment, moment_json, print, say};
+use crate::output::{Columns, Output, fields, merged, moment, moment_json, print, print_line};
 
 /// Show the audit of workers, suspend or reinstate one (for organisers).
 #[derive(Debug, Args)]
@@ -143,7 +143,7 @@ impl Suspend {
 impl Reinstate {
     fn run(self) -> Result<(), Failure> {
         self.client.send(ReinstateWorkerRequest { worker: self.worker.clone() })?;
-        say(&format!("{} was reinstated", self.worker))
+        print_line(&format!("{} was reinstated", self.worker))
     }
 }
 

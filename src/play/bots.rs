@@ -1,4 +1,4 @@
-//! The bots of a local run, by distinct names.
+//! Loads the bots of a local run and gives them distinct names.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,19 +9,19 @@ use arbiter_worker::bot::Bot;
 
 use crate::failure::Failure;
 
-/// A bot and the name it plays by.
+/// A bot and its name in the run.
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
     pub(crate) name: BotName,
     pub(crate) bot: Arc<Bot>,
 }
 
-/// Reads the bots at `paths`, building them where need be, and keeps copies of their files in
-/// `snapshots`: a bot that is edited meanwhile plays on as it was. Namesakes are told apart by `-2`,
-/// `-3` and so on behind the name.
+/// Loads the bots at `paths`, builds them if necessary, and copies their files to `snapshots`, so
+/// that later edits do not affect the run. Bots of the same name get the suffixes `-2`, `-3` and so
+/// on.
 ///
 /// # Errors
-/// The first path that is no bot for `game`.
+/// If a path holds no bot for `game`.
 pub(crate) fn load(
     game: &Game,
     paths: &[PathBuf],

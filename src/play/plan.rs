@@ -1,46 +1,46 @@
-//! Which matches a local run plays, between whom, from which seeds.
+//! Plans the matches of a local run: entrants and seeds.
 
 use arbiter_games::{Params, Seed, StartError, seats_due};
 
 use crate::failure::Failure;
 use crate::play::bots::Entry;
 
-/// One unit of a run, numbered from 1.
+/// A match or episode of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Job {
-    /// Its number.
+    /// Its number, from 1.
     pub(crate) number: usize,
     /// The seed of the match or episode.
     pub(crate) seed: Seed,
-    /// What is played.
-    pub(crate) kind: Kind,
+    /// Match or episode.
+    pub(crate) kind: JobKind,
 }
 
-/// What a job plays.
+/// The kind of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    /// One match: positions in the list of entries, seat 1 first.
+pub(crate) enum JobKind {
+    /// One match: the entries in its seats by position, seat 1 first.
     Match(Vec<usize>),
-    /// A whole episode between all entries.
+    /// A whole episode of all entries.
     Episode,
 }
 
-/// Everything that a local run is a function of, but for the bots' answers.
+/// Everything that determines a local run, except the replies of the bots.
 #[derive(Debug)]
 pub(crate) struct Plan {
     /// The game's parameters.
     pub(crate) params: Params,
     /// The bots.
     pub(crate) entries: Vec<Entry>,
-    /// What is played, in order.
+    /// The jobs, in order.
     pub(crate) jobs: Vec<Job>,
-    /// What the components of a score are called.
+    /// The names of the components of a score.
     pub(crate) columns: Vec<String>,
 }
 
 impl Plan {
-    /// Plans `games` games of every pairing: of the one table there is, or, in games for two, of
-    /// all against all. Seats rotate from game to game if `rotate`.
+    /// Plans `games` games of each pairing: of all entries at one table or, in two-player games, of
+    /// each pair. With `rotate`, seats rotate from game to game.
     pub(crate) fn new(
         params: Params,
         entries: Vec<Entry>,
@@ -51,9 +51,9 @@ impl Plan {
         let game = params.game().clone();
         let count = entries.len();
         let mut columns: Vec<_> = game.columns.iter().map(ToString::to_string).collect();
-        let kinds: Vec<(String, Kind)> = if is_episode(&params, count) {
+        let kinds: Vec<(String, JobKind)> = if is_episode(&params, count) {
             columns = game.ranking_columns().into_iter().map(str::to_owned).collect();
-            (1..=games).map(|number| (format!("episode {number}"), Kind::Episode)).collect()
+            (1..=games).map(|number| (format!("episode {number}"), JobKind::Episode)).collect()
         } else {
             let tables = tables(&params, count)?;
             let label = |table: &[usize], number| {
@@ -64,7 +64,7 @@ impl Plan {
                 let tables = tables.clone().into_iter();
                 tables.map(move |table| {
                     let label = label(&table, number);
-                    (label, Kind::Match(rotated(table, if rotate { number - 1 } else { 0 })))
+                    (label, JobKind::Match(rotated(table, if rotate { number - 1 } else { 0 })))
                 })
             };
             (1..=games).flat_map(seated).collect()
@@ -79,15 +79,15 @@ impl Plan {
         Ok(plan)
     }
 
-    /// Checks that the parameters fit the tables, of which the first is like all others.
+    /// Checks that the parameters fit the tables. All tables have the same size.
     fn check_start(&self) -> Result<(), StartError> {
         if let Some(job) = self.jobs.first() {
             match &job.kind {
-                Kind::Match(seats) => {
+                JobKind::Match(seats) => {
                     let names = seats.iter().map(|entry| self.entries[*entry].name.clone());
                     self.params.start(&names.collect::<Vec<_>>(), job.seed)?;
                 }
-                Kind::Episode => {
+                JobKind::Episode => {
                     self.params.episode(self.entries.len(), job.seed)?;
                 }
             }
@@ -96,12 +96,12 @@ impl Plan {
     }
 }
 
-/// Whether bots play episodes: when rounds follow one another, or there are more than fit a table.
+/// Whether bots play episodes: with several rounds, or with more bots than seats at a table.
 fn is_episode(params: &Params, count: usize) -> bool {
     params.rounds().is_some_and(|rounds| rounds > 1 || count > *params.seats().end())
 }
 
-/// Who meets whom: one table for all, or every pair.
+/// The pairings: one table of all, or each pair.
 fn tables(params: &Params, count: usize) -> Result<Vec<Vec<usize>>, Failure> {
     let game = params.game();
     let seats = params.seats();
@@ -121,13 +121,13 @@ fn tables(params: &Params, count: usize) -> Result<Vec<Vec<usize>>, Failure> {
             let fewer = fewer.join(", ");
             format!("; name {most_in_words} of them, or --set {key}={fewer} or {most}")
         }
-        Some(key) => format!("; --set {key}= says how many sit at a table"),
-        None => "; name one more, or the same one twice".to_owned(),
+        Some(key) => format!("; --set {key}= sets the number of seats"),
+        None => "; name one more bot, or the same bot twice".to_owned(),
     };
     Err(Failure::usage(format!("a match of {game} takes {due} bots, not {count}{remedy}")))
 }
 
-/// The table after everybody moved on by so many seats.
+/// Rotates the seats of a table by this number.
 fn rotated(mut table: Vec<usize>, by: usize) -> Vec<usize> {
     let by = by % table.len();
     table.rotate_left(by);
@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn everybody_sits_everywhere() {
+    fn rotation_puts_each_bot_in_each_seat() {
         let table = vec![0, 1, 2, 3];
         let seatings: Vec<_> = (0..4).map(|by| rotated(table.clone(), by)).collect();
         for seat in 0..4 {
@@ -150,10 +150,10 @@ mod tests {
     }
 
     #[test]
-    fn all_meet_all_in_games_for_two() {
+    fn two_player_games_pair_all_bots() {
         let params = Params::official(&arbiter_games::gomoku::game());
-        let found = tables(&params, 4).unwrap();
-        assert_eq!(found, [[0, 1], [0, 2], [0, 3], [1, 2], [1, 3], [2, 3]]);
+        let pairs = tables(&params, 4).unwrap();
+        assert_eq!(pairs, [[0, 1], [0, 2], [0, 3], [1, 2], [1, 3], [2, 3]]);
         assert!(tables(&params, 1).is_err());
         assert!(tables(&Params::official(&arbiter_games::wojna::game()), 5).is_err());
     }

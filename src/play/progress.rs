@@ -1,4 +1,4 @@
-//! Progress bars, and results in the order of their numbers.
+//! Progress bars, and ordering of results that arrive out of order.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -6,19 +6,19 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// How often a bar shows that time passes.
-const TICK: Duration = Duration::from_millis(250);
+/// How often a bar is redrawn.
+const TICK_INTERVAL: Duration = Duration::from_millis(250);
 
-/// A progress bar on a terminal's standard error, and nothing elsewhere.
-pub(crate) fn bar(length: usize, what: impl Into<Cow<'static, str>>) -> ProgressBar {
-    let template = "{msg} {pos}/{len} [{bar:30}] {elapsed} gone, {eta} to go";
+/// A progress bar on standard error; hidden if that is no terminal.
+pub(crate) fn bar(length: usize, label: impl Into<Cow<'static, str>>) -> ProgressBar {
+    let template = "{msg} {pos}/{len} [{bar:30}] {elapsed} elapsed, {eta} left";
     let style = ProgressStyle::with_template(template).expect("the template is well formed");
-    let bar = ProgressBar::new(length as u64).with_style(style).with_message(what);
-    bar.enable_steady_tick(TICK);
+    let bar = ProgressBar::new(length as u64).with_style(style).with_message(label);
+    bar.enable_steady_tick(TICK_INTERVAL);
     bar
 }
 
-/// Puts numbered things that arrive in any order into the order of their numbers.
+/// Sorts numbered items that arrive out of order.
 #[derive(Debug)]
 pub(crate) struct Reorder<T> {
     next: usize,
@@ -31,18 +31,18 @@ impl<T> Reorder<T> {
         Self { next: first, early: BTreeMap::new() }
     }
 
-    /// Takes one in, and gives all those whose turn has come.
-    pub(crate) fn push(&mut self, number: usize, thing: T) -> Vec<(usize, T)> {
-        self.early.insert(number, thing);
-        let mut due = Vec::new();
-        while let Some(thing) = self.early.remove(&self.next) {
-            due.push((self.next, thing));
+    /// Adds an item and returns the items that are next in order.
+    pub(crate) fn push(&mut self, number: usize, item: T) -> Vec<(usize, T)> {
+        self.early.insert(number, item);
+        let mut ready = Vec::new();
+        while let Some(item) = self.early.remove(&self.next) {
+            ready.push((self.next, item));
             self.next += 1;
         }
-        due
+        ready
     }
 
-    /// What still waits for its turn, in order.
+    /// The items that were not returned yet, in order.
     pub(crate) fn rest(self) -> impl Iterator<Item = (usize, T)> {
         self.early.into_iter()
     }

@@ -1,14 +1,14 @@
-//! What a local run shows: a line of JSON a match, and a table at the end.
+//! The output of a local run: one JSON object per match, and the final table.
 
 use serde_json::{Value, json};
 
 use crate::output::{self, Columns};
 use crate::play::plan::{Job, Plan};
-use crate::play::run::Played;
+use crate::play::run::PlayedMatch;
 use crate::play::tally::{Row, Tally};
 
-/// A match as one JSON object.
-pub(crate) fn match_json(plan: &Plan, job: &Job, played: &Played) -> Value {
+/// The JSON object of a match.
+pub(crate) fn match_json(plan: &Plan, job: &Job, played: &PlayedMatch) -> Value {
     let outcome = &played.outcome;
     let names = played.seats.iter().map(|entry| json!(plan.entries[*entry].name));
     let results = outcome.results.iter();
@@ -26,14 +26,14 @@ pub(crate) fn match_json(plan: &Plan, job: &Job, played: &Played) -> Value {
         "wall_us": outcome.wall_time.0,
         "cpu_us": outcome.seats.iter().map(|seat| seat.usage.cpu.0).collect::<Vec<_>>(),
     });
-    if let (Some((round, table)), Some(object)) = (played.place, line.as_object_mut()) {
+    if let (Some((round, table)), Some(object)) = (played.round_table, line.as_object_mut()) {
         object.insert("round".to_owned(), json!(round));
         object.insert("table".to_owned(), json!(table));
     }
     line
 }
 
-/// The table as one JSON object.
+/// The JSON object of the table.
 pub(crate) fn table_json(plan: &Plan, tally: &Tally, seed: &str) -> Value {
     let rows = tally.ranking().into_iter().map(|(rank, entry)| {
         let row = &tally.0[entry];

@@ -1,4 +1,4 @@
-//! Plays a plan on so many threads, one match at a time on each.
+//! Plays a plan on several threads, each one match at a time.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
@@ -11,170 +11,170 @@ use arbiter_worker::match_runner::{BotState, Entrant, Match, MatchOutcome};
 use arbiter_worker::sandbox::{Host, JailConfig, reaper, slot_cores};
 use arbiter_worker::seat::StopSignal;
 
-use crate::play::plan::{Job, Kind, Plan};
+use crate::play::plan::{Job, JobKind, Plan};
 use crate::play::progress::Reorder;
 use crate::play::slots::Slots;
 
-/// How often a match is tried before its faults are somebody's to look into.
-const ATTEMPTS: usize = 3;
+/// Maximum number of attempts at a match that ends with an infrastructure fault.
+const MAX_ATTEMPTS: usize = 3;
 
-/// How a plan is played.
+/// A plan and the settings of its run.
 #[derive(Debug)]
 pub(crate) struct Run<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) host: &'a Host,
     pub(crate) stop: Arc<StopSignal>,
     pub(crate) clock: ClockRules,
-    /// How many matches at a time.
+    /// Number of matches at once.
     pub(crate) jobs: usize,
-    /// Where records go, as a directory and how their names begin.
+    /// The directory of records and the prefix of their names, if records are written.
     pub(crate) records: Option<(PathBuf, String)>,
-    /// Where bots keep their files from match to match, if they do.
+    /// Where bots keep files from match to match, if at all.
     pub(crate) state: Option<&'a Path>,
 }
 
-/// A match that was played.
+/// A played match.
 #[derive(Debug)]
-pub(crate) struct Played {
+pub(crate) struct PlayedMatch {
     /// The round and table, in an episode.
-    pub(crate) place: Option<(u32, u32)>,
+    pub(crate) round_table: Option<(u32, u32)>,
     /// The match's seed.
     pub(crate) seed: Seed,
-    /// Positions in the list of entries, seat 1 first.
+    /// The entries in its seats by position, seat 1 first.
     pub(crate) seats: Vec<usize>,
-    /// What it came to.
+    /// Its result.
     pub(crate) outcome: MatchOutcome,
 }
 
-/// A job that was played.
+/// A played job.
 #[derive(Debug)]
-pub(crate) struct Done {
+pub(crate) struct JobResult {
     /// Its matches, in order.
-    pub(crate) matches: Vec<Played>,
-    /// What it brings to each bot that took part.
+    pub(crate) matches: Vec<PlayedMatch>,
+    /// The scores of the entries that took part, by position.
     pub(crate) scores: Vec<(usize, Score)>,
 }
 
-/// What a slot says.
-enum Told {
-    /// It has done a job.
-    Played {
+/// A message from a slot.
+enum SlotEvent {
+    /// A job has ended.
+    JobDone {
         slot: usize,
         /// The job's position in the plan.
         index: usize,
-        /// What came of it, or a panic that ends the whole run.
-        played: thread::Result<Result<Done, Fault>>,
-        /// Whether nothing of it is left, so that the slot can do another.
+        /// Its result, or a panic that ends the whole run.
+        result: thread::Result<Result<JobResult, Fault>>,
+        /// Whether all its processes have exited, so that the slot is free.
         is_clear: bool,
     },
-    /// Nothing is left any more of what this slot played.
+    /// All processes of this slot have exited.
     Cleared(usize),
 }
 
 impl Run<'_> {
-    /// Plays everything, and hands over each job when it and all before it are done; jobs behind
-    /// one that failed are handed over at the end. A slot in which something of a match still dies
-    /// plays no other until that is gone, which `recovers` is told with the number of those that go
-    /// on.
+    /// Plays all jobs. Calls `on_result` in the order of the jobs; results after a failed job come at
+    /// the end. A slot whose killed processes have not exited waits for them. Then `on_recovery` is
+    /// called with the number of other slots.
     ///
     /// # Errors
-    /// The first fault that came again and again, or [`Fault::Abandoned`].
+    /// The first fault that occurred in all attempts, or [`Fault::Abandoned`].
     pub(crate) fn play(
         &self,
-        mut done: impl FnMut(&Job, Done),
-        mut recovers: impl FnMut(usize),
+        mut on_result: impl FnMut(&Job, JobResult),
+        mut on_recovery: impl FnMut(usize),
     ) -> Result<(), Fault> {
         let count = self.jobs.min(self.plan.jobs.len());
-        let (teller, told) = mpsc::channel();
+        let (events, received) = mpsc::channel();
         thread::scope(|scope| {
             let mut slots = Slots::new(self.plan.jobs.len());
             for slot in 0..count {
-                let orders = slots.open();
-                let teller = teller.clone();
-                let serve = move || self.serve(slot, count, &orders, &teller);
+                let jobs = slots.open();
+                let events = events.clone();
+                let serve = move || self.serve(slot, count, &jobs, &events);
                 if let Err(error) = thread::Builder::new().spawn_scoped(scope, serve) {
                     return Err(Fault::new("cannot start a thread; try fewer --jobs", error));
                 }
             }
-            slots.hand_out();
+            slots.assign();
             let mut in_order = Reorder::new(0);
-            while slots.at_work() {
-                let mut due = Vec::new();
-                match told.recv().expect("one teller is ours") {
-                    Told::Cleared(slot) => slots.recovered(slot),
-                    Told::Played { slot, index, played, is_clear } => {
+            while slots.is_working() {
+                let mut ready = Vec::new();
+                match received.recv().expect("this function holds a sender") {
+                    SlotEvent::Cleared(slot) => slots.end_recovery(slot),
+                    SlotEvent::JobDone { slot, index, result, is_clear } => {
                         if is_clear {
-                            slots.finished(slot);
+                            slots.free(slot);
                         } else {
-                            slots.recovers();
-                            recovers(slots.in_service());
+                            slots.start_recovery();
+                            on_recovery(slots.in_service());
                         }
-                        match played.unwrap_or_else(|panic| resume_unwind(panic)) {
-                            Ok(played) => due = in_order.push(index, played),
-                            Err(fault) => slots.give_up(fault),
+                        match result.unwrap_or_else(|panic| resume_unwind(panic)) {
+                            Ok(result) => ready = in_order.push(index, result),
+                            Err(fault) => slots.fail(fault),
                         }
                     }
                 }
-                // Nobody waits for what is shown.
-                slots.hand_out();
-                for (index, played) in due {
-                    done(&self.plan.jobs[index], played);
+                // Assign first: slots need not wait for output.
+                slots.assign();
+                for (index, result) in ready {
+                    on_result(&self.plan.jobs[index], result);
                 }
             }
-            for (index, played) in in_order.rest() {
-                done(&self.plan.jobs[index], played);
+            for (index, result) in in_order.rest() {
+                on_result(&self.plan.jobs[index], result);
             }
-            slots.end()
+            slots.result()
         })
     }
 
-    /// Plays the jobs that it is told to, on its own processors, until there are no more orders.
+    /// Plays the jobs of a slot, on its processors, until the channel closes.
     fn serve(
         &self,
         slot: usize,
         slots: usize,
-        orders: &mpsc::Receiver<usize>,
-        teller: &mpsc::Sender<Told>,
+        jobs: &mpsc::Receiver<usize>,
+        events: &mpsc::Sender<SlotEvent>,
     ) {
         let jail = JailConfig { cores: slot_cores(slot, slots), ..JailConfig::default() };
-        for index in orders {
+        for index in jobs {
             let job = &self.plan.jobs[index];
-            let played = catch_unwind(AssertUnwindSafe(|| self.job(job, &jail)));
+            let result = catch_unwind(AssertUnwindSafe(|| self.play_job(job, &jail)));
             let is_clear = reaper::is_clear();
-            if teller.send(Told::Played { slot, index, played, is_clear }).is_err() {
+            if events.send(SlotEvent::JobDone { slot, index, result, is_clear }).is_err() {
                 return;
             }
             if !is_clear {
-                let teller = teller.clone();
-                // A run that has ended has no use for the slot.
-                reaper::when_clear(move || drop(teller.send(Told::Cleared(slot))));
+                let events = events.clone();
+                // Sending fails if the run has ended.
+                reaper::when_clear(move || drop(events.send(SlotEvent::Cleared(slot))));
             }
         }
     }
 
-    fn job(&self, job: &Job, jail: &JailConfig) -> Result<Done, Fault> {
+    fn play_job(&self, job: &Job, jail: &JailConfig) -> Result<JobResult, Fault> {
         match &job.kind {
-            Kind::Match(seats) => {
+            JobKind::Match(seats) => {
                 let params = self.plan.params.clone();
-                let played = self.one(job, None, params, job.seed, seats.clone(), jail)?;
+                let played = self.play_match(job, None, params, job.seed, seats.clone(), jail)?;
                 let results = played.outcome.results.iter();
                 let scores = results.map(|result| result.score.clone());
                 let scores = seats.iter().copied().zip(scores).collect();
-                Ok(Done { matches: vec![played], scores })
+                Ok(JobResult { matches: vec![played], scores })
             }
-            Kind::Episode => self.episode(job, jail),
+            JobKind::Episode => self.play_episode(job, jail),
         }
     }
 
-    /// Plays the rounds of an episode, one after the other.
-    fn episode(&self, job: &Job, jail: &JailConfig) -> Result<Done, Fault> {
+    /// Plays the rounds of an episode in order.
+    fn play_episode(&self, job: &Job, jail: &JailConfig) -> Result<JobResult, Fault> {
         let episode = self.plan.params.episode(self.plan.entries.len(), job.seed);
         let mut episode = episode.map_err(|error| Fault::new("cannot start an episode", error))?;
         let mut matches = Vec::new();
         while let Some(table) = episode.tables().first().cloned() {
-            let place = (table.round, table.table);
-            let seed = job.seed.derive(&format!("round {} table {}", place.0, place.1));
-            let played = self.one(job, Some(place), table.params, seed, table.bots, jail)?;
+            let round_table = (table.round, table.table);
+            let seed = job.seed.derive(&format!("round {} table {}", table.round, table.table));
+            let played =
+                self.play_match(job, Some(round_table), table.params, seed, table.bots, jail)?;
             episode.finish(table.table, &played.outcome.results);
             matches.push(played);
         }
@@ -182,19 +182,19 @@ impl Run<'_> {
         let scores = bots.map(|(bot, carried)| {
             (bot, Score(vec![carried.score, i64::from(episode.plays_on(bot))]))
         });
-        Ok(Done { matches, scores: scores.collect() })
+        Ok(JobResult { matches, scores: scores.collect() })
     }
 
-    /// Plays one match; a fault is never scored, the match is played again.
-    fn one(
+    /// Plays one match. Infrastructure faults are never scored: the match is played again.
+    fn play_match(
         &self,
         job: &Job,
-        place: Option<(u32, u32)>,
+        round_table: Option<(u32, u32)>,
         params: Params,
         seed: Seed,
         seats: Vec<usize>,
         jail: &JailConfig,
-    ) -> Result<Played, Fault> {
+    ) -> Result<PlayedMatch, Fault> {
         let entrants = seats.iter().map(|entry| {
             let entry = &self.plan.entries[*entry];
             let state = match self.state {
@@ -204,10 +204,10 @@ impl Run<'_> {
             Entrant { bot: Arc::clone(&entry.bot).into(), name: entry.name.clone(), state }
         });
         let record = self.records.as_ref().map(|(directory, prefix)| {
-            let within = place.map(|(round, table)| format!("-r{round}t{table}"));
+            let suffix = round_table.map(|(round, table)| format!("-r{round}t{table}"));
             let number = job.number;
-            let within = within.unwrap_or_default();
-            directory.join(format!("{prefix}-{number:06}{within}.jsonl"))
+            let suffix = suffix.unwrap_or_default();
+            directory.join(format!("{prefix}-{number:06}{suffix}.jsonl"))
         });
         let entrants = entrants.collect();
         let planned =
@@ -215,8 +215,8 @@ impl Run<'_> {
         let mut attempt = 1;
         loop {
             match planned.play(self.host, &self.stop) {
-                Ok(outcome) => return Ok(Played { place, seed, seats, outcome }),
-                Err(Fault::System { .. }) if attempt < ATTEMPTS => attempt += 1,
+                Ok(outcome) => return Ok(PlayedMatch { round_table, seed, seats, outcome }),
+                Err(Fault::System { .. }) if attempt < MAX_ATTEMPTS => attempt += 1,
                 Err(fault) => return Err(fault),
             }
         }

@@ -1,89 +1,86 @@
-//! The slots of a local run: who plays what next, who waits, and who is out of service.
+//! The slots of a local run: assigns jobs to free slots, and tracks slots that are out of service.
 
 use std::collections::VecDeque;
 use std::sync::mpsc;
 
 use arbiter_worker::fault::Fault;
 
-/// The slots of a run, and the jobs that are still to be handed to them. Slots and jobs are known
-/// by their positions.
+/// The slots of a run and the waiting jobs. Slots and jobs are identified by their positions.
 #[derive(Debug)]
 pub(crate) struct Slots {
-    /// Where each slot hears its next job.
-    orders: Vec<mpsc::Sender<usize>>,
-    /// Slots that have nothing to do.
+    /// The channel of jobs to each slot.
+    jobs: Vec<mpsc::Sender<usize>>,
+    /// Free slots.
     idle: Vec<usize>,
-    /// How many slots wait for what they played to be gone.
+    /// Number of slots that wait for killed processes to exit.
     recovering: usize,
-    /// Jobs to be handed out.
+    /// Jobs without a slot.
     waiting: VecDeque<usize>,
-    /// Why no more jobs are handed out, if they are not.
+    /// The fault that stopped the run, if any.
     failed: Option<Fault>,
 }
 
 impl Slots {
-    /// No slots yet, and so many jobs.
+    /// Creates this number of jobs and no slots.
     pub(crate) fn new(jobs: usize) -> Self {
-        let orders = Vec::new();
-        let idle = Vec::new();
         let waiting = (0..jobs).collect();
-        Self { orders, idle, recovering: 0, waiting, failed: None }
+        Self { jobs: Vec::new(), idle: Vec::new(), recovering: 0, waiting, failed: None }
     }
 
-    /// Adds a slot: where it hears which jobs to play.
+    /// Adds a slot and returns the receiver of its jobs.
     pub(crate) fn open(&mut self) -> mpsc::Receiver<usize> {
-        let (order, orders) = mpsc::channel();
-        self.idle.push(self.orders.len());
-        self.orders.push(order);
-        orders
+        let (sender, receiver) = mpsc::channel();
+        self.idle.push(self.jobs.len());
+        self.jobs.push(sender);
+        receiver
     }
 
-    /// Hands jobs to slots, as long as there are both.
-    pub(crate) fn hand_out(&mut self) {
+    /// Assigns waiting jobs to free slots.
+    pub(crate) fn assign(&mut self) {
         while !self.idle.is_empty()
             && let Some(index) = self.waiting.pop_front()
         {
             let slot = self.idle.remove(0);
-            let told = self.orders[slot].send(index);
-            told.expect("a slot hears as long as there is somebody to tell it");
+            let sent = self.jobs[slot].send(index);
+            sent.expect("a slot receives until its sender is dropped");
         }
     }
 
-    /// Whether some slot is at work, or will be, and will tell what came of it.
-    pub(crate) fn at_work(&self) -> bool {
-        let playing = self.orders.len() - self.idle.len() - self.recovering;
+    /// Whether a slot is playing, or will play after its recovery.
+    pub(crate) fn is_working(&self) -> bool {
+        let playing = self.jobs.len() - self.idle.len() - self.recovering;
         playing > 0 || self.recovering > 0 && !self.waiting.is_empty()
     }
 
-    /// How many slots there are to play in.
+    /// Number of slots that are not recovering.
     pub(crate) fn in_service(&self) -> usize {
-        self.orders.len() - self.recovering
+        self.jobs.len() - self.recovering
     }
 
-    /// `slot` is ready for its next job.
-    pub(crate) fn finished(&mut self, slot: usize) {
+    /// Marks `slot` as free.
+    pub(crate) fn free(&mut self, slot: usize) {
         self.idle.push(slot);
     }
 
-    /// A slot has done its job, and waits for what it played to be gone.
-    pub(crate) fn recovers(&mut self) {
+    /// Marks a slot as waiting for its killed processes to exit.
+    pub(crate) fn start_recovery(&mut self) {
         self.recovering += 1;
     }
 
-    /// What `slot` played is gone.
-    pub(crate) fn recovered(&mut self, slot: usize) {
+    /// Marks `slot` as free again: its processes have exited.
+    pub(crate) fn end_recovery(&mut self, slot: usize) {
         self.recovering -= 1;
-        self.finished(slot);
+        self.free(slot);
     }
 
-    /// Hands nothing out any more; of several reasons the first one counts.
-    pub(crate) fn give_up(&mut self, fault: Fault) {
+    /// Stops assigning jobs. The first fault is the result of the run.
+    pub(crate) fn fail(&mut self, fault: Fault) {
         self.failed.get_or_insert(fault);
         self.waiting.clear();
     }
 
-    /// How it ended, when nobody is at work any more.
-    pub(crate) fn end(self) -> Result<(), Fault> {
+    /// The result of the run, when no slot is working.
+    pub(crate) fn result(self) -> Result<(), Fault> {
         self.failed.map_or(Ok(()), Err)
     }
 }
@@ -93,22 +90,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slot_that_recovers_plays_again() {
+    fn a_slot_plays_again_after_recovery() {
         let mut slots = Slots::new(3);
         let one = slots.open();
         let two = slots.open();
-        slots.hand_out();
+        slots.assign();
         assert_eq!((one.try_recv(), two.try_recv()), (Ok(0), Ok(1)));
-        slots.recovers();
-        slots.recovers();
-        slots.hand_out();
+        slots.start_recovery();
+        slots.start_recovery();
+        slots.assign();
         assert_eq!(slots.in_service(), 0);
-        assert!(slots.at_work(), "a job waits, and a slot will be there for it");
-        slots.recovered(1);
-        slots.hand_out();
+        assert!(slots.is_working(), "a job waits for a recovering slot");
+        slots.end_recovery(1);
+        slots.assign();
         assert_eq!((one.try_recv().is_err(), two.try_recv()), (true, Ok(2)));
-        slots.finished(1);
-        assert!(!slots.at_work(), "nobody waits for the other slot");
-        slots.end().unwrap();
+        slots.free(1);
+        assert!(!slots.is_working(), "no job waits for the other slot");
+        slots.result().unwrap();
     }
 }

@@ -1,24 +1,24 @@
-//! Adds up what the bots of a local run earn.
+//! Adds up the scores of the bots of a local run.
 
 use arbiter_games::{Forfeit, Micros};
 use arbiter_ranking::{Tally as Sums, U256};
 use hdrhistogram::Histogram;
 
-use crate::play::run::Done;
+use crate::play::run::JobResult;
 
-/// What one bot has so far.
+/// The totals of one bot.
 #[derive(Clone, Debug)]
 pub(crate) struct Row {
     /// The sums over its games, or episodes.
     pub(crate) sums: Sums,
-    /// Reply times in microseconds, to three digits.
+    /// Reply times in microseconds, with three significant digits.
     replies: Histogram<u64>,
 }
 
-/// The longest reply time that is told apart, in microseconds: an hour.
-const LONGEST: u64 = 3_600_000_000;
+/// Maximum reply time in the histogram, in microseconds: one hour.
+const MAX_REPLY_TIME: u64 = 3_600_000_000;
 
-/// Reply times of a bot.
+/// A summary of a bot's reply times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ReplyTimes {
     pub(crate) mean: Micros,
@@ -28,12 +28,13 @@ pub(crate) struct ReplyTimes {
 
 impl Row {
     fn new() -> Self {
-        let replies = Histogram::new_with_max(LONGEST, 3).expect("three digits up to an hour fit");
+        let replies =
+            Histogram::new_with_max(MAX_REPLY_TIME, 3).expect("three digits up to an hour fit");
         Self { sums: Sums::default(), replies }
     }
 
-    /// The mean of the first component of the scores, and half the width of its 95 % interval,
-    /// which takes two games.
+    /// The mean of the first component of the scores and half the width of its 95 % confidence
+    /// interval, which needs two games.
     pub(crate) fn mean(&self) -> (f64, Option<f64>) {
         self.sums.mean().map_or((0.0, None), |mean| (mean.mean, mean.margin))
     }
@@ -45,7 +46,7 @@ impl Row {
         self.sums.merge(&Sums { matches: 1, score, squares, ..Sums::default() });
     }
 
-    /// Reply times, if there was a reply.
+    /// The reply times, if the bot replied at all.
     pub(crate) fn reply_times(&self) -> Option<ReplyTimes> {
         let micros = |time: u64| Micros(i64::try_from(time).unwrap_or(i64::MAX));
         #[expect(clippy::cast_possible_truncation, reason = "a mean time is far below 2^63")]
@@ -56,22 +57,22 @@ impl Row {
     }
 }
 
-/// What all bots have so far, by their positions in the list of entries.
+/// The totals of all bots, by position in the list of entries.
 #[derive(Clone, Debug)]
 pub(crate) struct Tally(pub(crate) Vec<Row>);
 
 impl Tally {
-    /// Nothing for so many bots.
+    /// Creates empty totals for this number of bots.
     pub(crate) fn new(bots: usize) -> Self {
         Self(vec![Row::new(); bots])
     }
 
-    /// Adds a job that was played.
-    pub(crate) fn add(&mut self, done: &Done) {
-        for (entry, score) in &done.scores {
+    /// Adds a played job.
+    pub(crate) fn add(&mut self, result: &JobResult) {
+        for (entry, score) in &result.scores {
             self.0[*entry].add(&score.0);
         }
-        for played in &done.matches {
+        for played in &result.matches {
             let outcome = &played.outcome;
             let seats = outcome.results.iter().zip(&outcome.seats);
             for (entry, (standing, report)) in played.seats.iter().zip(seats) {
@@ -88,7 +89,7 @@ impl Tally {
         }
     }
 
-    /// The bots from the best to the last, each with its rank; equal scores share a rank.
+    /// Pairs of rank and bot, the best first. Equal scores share a rank.
     pub(crate) fn ranking(&self) -> Vec<(usize, usize)> {
         let mut order: Vec<_> = (0..self.0.len()).collect();
         order.sort_by(|one, two| self.0[*two].sums.score.cmp(&self.0[*one].sums.score));
@@ -116,7 +117,7 @@ mod tests {
         let mut tally = Tally::new(scores[0].len());
         for game in scores {
             let scores = game.iter().map(|points| Score(vec![*points])).enumerate().collect();
-            tally.add(&Done { matches: Vec::new(), scores });
+            tally.add(&JobResult { matches: Vec::new(), scores });
         }
         tally
     }
@@ -127,9 +128,9 @@ mod tests {
         assert_eq!(tally.ranking(), [(1, 0), (1, 2), (3, 1), (3, 3)]);
     }
 
-    /// 50 games of blackjack with as many chips as there may be.
+    /// 50 games of blackjack with the maximum number of chips.
     #[test]
-    fn great_scores_are_added_exactly() {
+    fn large_scores_are_added_exactly() {
         const CHIPS: i64 = 1_000_000_000_000_000_000;
         let games = [[CHIPS, CHIPS - 1]; 50];
         let games: Vec<_> = games.iter().map(<[i64; 2]>::as_slice).collect();
@@ -140,12 +141,12 @@ mod tests {
     }
 
     #[test]
-    fn intervals() {
-        let (mean, spread) = tally(&[&[2], &[0], &[2], &[0]]).0[0].mean();
+    fn confidence_intervals_match_student_quantiles() {
+        let (mean, margin) = tally(&[&[2], &[0], &[2], &[0]]).0[0].mean();
         assert!((mean - 1.0).abs() < 1e-9);
         // The sample's deviation is 2/sqrt(3), its standard error half of that; Student's quantile
         // for three degrees of freedom is 3.182.
-        assert!((spread.unwrap() - 3.182 / 3.0_f64.sqrt()).abs() < 1e-9);
+        assert!((margin.unwrap() - 3.182 / 3.0_f64.sqrt()).abs() < 1e-9);
         assert_eq!(tally(&[&[5]]).0[0].mean(), (5.0, None));
     }
 }

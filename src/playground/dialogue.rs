@@ -116,15 +116,15 @@ impl Dialogue {
     /// Ends the bot and returns its last output.
     pub(crate) fn close(mut self) -> Result<Farewell, Fault> {
         self.seat.close_input();
-        let parted = self.seat.wait_for_exit(Instant::now() + GRACE);
+        let exited = self.seat.wait_for_exit(Instant::now() + GRACE);
         let exit = self.seat.exit().map(|exit| exit.to_string());
         let seen = std::mem::take(&mut self.seen_stderr);
         let closed = self.seat.close();
-        parted?;
-        let remains = closed?;
-        let new = remains.stderr.strip_prefix(seen.as_slice()).unwrap_or(&remains.stderr);
+        exited?;
+        let usage = closed?;
+        let new = usage.stderr.strip_prefix(seen.as_slice()).unwrap_or(&usage.stderr);
         let stderr = String::from_utf8_lossy(new).into_owned();
-        Ok(Farewell { exit, stderr, remains })
+        Ok(Farewell { exit, stderr, usage })
     }
 
     /// Kills the bot.
@@ -137,15 +137,15 @@ impl Dialogue {
 /// How a bot ended.
 #[derive(Debug)]
 pub(crate) struct Farewell {
-    /// How its program ended, if it had one and that ended by itself.
+    /// How its program exited, if it had one and it exited without a kill.
     pub(crate) exit: Option<String>,
-    /// What it wrote to its standard error since the last answer.
+    /// Its standard error since the last reply.
     pub(crate) stderr: String,
-    /// What it left.
-    pub(crate) remains: SeatUsage,
+    /// What it used.
+    pub(crate) usage: SeatUsage,
 }
 
-/// The protocol unit that is typed as one line: `\n` stands for the end of a line within it.
+/// Converts a typed line to a protocol unit: `\n` stands for a line end within it.
 pub(crate) fn unit(line: &str) -> String {
     line.trim_end_matches(['\r', '\n']).replace("\\n", "\n")
 }

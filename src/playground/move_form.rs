@@ -44,7 +44,7 @@ fn field(field: &Field) -> Markup {
                 button type="submit" formmethod="get" formaction="./" name=(MODE) value=(mode) { (label) }
             }
             Field::Chosen { name, value } => input type="hidden" name=(name) value=(value);,
-            Field::Reset => a href="./" { "Choose anew" },
+            Field::Reset => a href="./" { "Start over" },
             Field::Choice(shown) => (choice(shown)),
             Field::Number { label, name, most, value } => {
                 label { (label) " " input type="number" name=(name) min="1" max=(most) value=(value); }
@@ -73,8 +73,8 @@ fn choice(choice: &Choice) -> Markup {
     }
 }
 
-/// Buttons that lie on the squares of a board, row by row, if there are any; they belong to the
-/// form by its name.
+/// Buttons over the squares of a board, row by row, if the form has any. They refer to the form by
+/// its id.
 pub(crate) fn squares(offer: &MoveForm) -> Option<Markup> {
     let squares = html! { @for shown in &offer.squares { (square(shown)) } };
     (!offer.squares.is_empty()).then_some(squares)

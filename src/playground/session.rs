@@ -64,7 +64,7 @@ pub(crate) struct Session {
     mark: String,
     table: Mutex<Table>,
     consoles: Mutex<HashMap<usize, Arc<Console>>>,
-    /// Removed when nothing in it runs any more.
+    /// Removed when no process uses it.
     scratch: ScratchDir,
 }
 

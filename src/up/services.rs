@@ -68,7 +68,7 @@ pub(crate) struct Services {
     pub(crate) pages: SocketAddr,
     /// The sources of metrics.
     pub(crate) sources: Sources,
-    keeper: Option<Keeper>,
+    supervisor: Option<PostgresSupervisor>,
     coordinator: JoinHandle<Result<(), Failure>>,
     worker: WorkerProcess,
     coordinator_stops: watch::Sender<bool>,
@@ -97,8 +97,8 @@ impl Services {
         };
         let coordinator = Coordinator::prepare(options, config).await?;
         let coordinator = coordinator.with_web(web).with_tricks_mode(plan.tricks_mode);
-        let admin = token(data, &coordinator, Role::Admin).await?;
-        let pass = token(data, &coordinator, Role::Worker).await?;
+        let admin_token = token(data, &coordinator, Role::Admin).await?;
+        let worker_token = token(data, &coordinator, Role::Worker).await?;
         let access = |token| ConnectOptions {
             token: Some(token),
             ..ConnectOptions::new(format!("http://{address}"))
@@ -112,7 +112,7 @@ impl Services {
         });
         let config = WorkerConfig {
             games: plan.games,
-            coordinator: access(pass),
+            coordinator: access(worker_token),
             name: None,
             slots: plan.slots,
             spool: data.entry("spool"),
@@ -123,9 +123,9 @@ impl Services {
         let worker = WorkerProcess::start(config, plan.otlp).await?;
         let metrics = WorkerSource::Process(worker.metrics.clone());
         let sources = Sources { coordinator: Some(observer), worker: Some(metrics) };
-        let keeper = postgres.map(Keeper::new);
-        let access = access(admin);
-        Ok(Self { access, pages, sources, keeper, coordinator, worker, coordinator_stops })
+        let supervisor = postgres.map(PostgresSupervisor::new);
+        let access = access(admin_token);
+        Ok(Self { access, pages, sources, supervisor, coordinator, worker, coordinator_stops })
     }
 
     /// Waits until the coordinator ends unexpectedly, and returns the reason. A worker that ends is
@@ -133,20 +133,20 @@ impl Services {
     pub(crate) async fn broken(&mut self) -> Failure {
         match (&mut self.coordinator).await {
             Ok(Err(failure)) => failure,
-            Ok(Ok(())) => Failure::Negative("the coordinator ended by itself".to_owned()),
+            Ok(Ok(())) => Failure::Negative("the coordinator ended unexpectedly".to_owned()),
             Err(panicked) => Failure::Negative(format!("the coordinator failed: {panicked}")),
         }
     }
 
-    /// Stops everything: the worker ends what it plays, or gives it back when `hurry` comes; then
-    /// the coordinator, and the database last.
+    /// Stops the worker, then the coordinator, then the database. The worker finishes its matches, or
+    /// returns them when `hurry` completes.
     pub(crate) async fn stop(self, hurry: impl Future<Output = ()>) -> Result<(), Failure> {
-        let Self { keeper, coordinator, worker, coordinator_stops, .. } = self;
+        let Self { supervisor, coordinator, worker, coordinator_stops, .. } = self;
         let drained = worker.stop(hurry).await;
         coordinator_stops.send_replace(true);
         let served = coordinator.await;
-        if let Some(keeper) = keeper {
-            keeper.stop().await;
+        if let Some(supervisor) = supervisor {
+            supervisor.stop().await;
         }
         let served = match served {
             Ok(served) => served,
@@ -156,9 +156,9 @@ impl Services {
     }
 }
 
-/// Takes a port for the web pages: the one that is asked for, or else the usual one if it is free.
-async fn listen_for_pages(asked: Option<SocketAddr>) -> Result<TcpListener, Failure> {
-    if let Some(address) = asked {
+/// Listens for web requests: on the requested address, else on the default port, else on any port.
+async fn listen_for_pages(requested: Option<SocketAddr>) -> Result<TcpListener, Failure> {
+    if let Some(address) = requested {
         return listen(address, "--http").await;
     }
     match TcpListener::bind(DEFAULT_PAGES).await {
@@ -167,7 +167,7 @@ async fn listen_for_pages(asked: Option<SocketAddr>) -> Result<TcpListener, Fail
     }
 }
 
-/// Starts the private Postgres; making its cluster takes a second or two.
+/// Starts the private Postgres. Creating its cluster takes one or two seconds.
 async fn start_postgres(directory: PathBuf) -> Result<Postgres, Failure> {
     let start = move || Postgres::start(&directory, Durability::Synced);
     let started = tokio::task::spawn_blocking(start).await;
@@ -178,32 +178,36 @@ async fn start_postgres(directory: PathBuf) -> Result<Postgres, Failure> {
     }
 }
 
-/// Keeps a private Postgres running until it is told to stop it.
+/// Restarts a private Postgres that ends unexpectedly, until it is stopped.
 #[derive(Debug)]
-struct Keeper {
+struct PostgresSupervisor {
     stops: watch::Sender<bool>,
     task: JoinHandle<()>,
 }
 
-impl Keeper {
+impl PostgresSupervisor {
     fn new(mut postgres: Postgres) -> Self {
         let (stops, mut stopped) = watch::channel(false);
         let task = tokio::spawn(async move {
             while !*stopped.borrow_and_update() {
-                let look = move || (postgres.restart_if_ended(), postgres);
-                let Ok((revived, kept)) = tokio::task::spawn_blocking(look).await else { return };
-                postgres = kept;
-                match revived {
+                let check = move || (postgres.restart_if_ended(), postgres);
+                let Ok((restarted, returned)) = tokio::task::spawn_blocking(check).await else {
+                    return;
+                };
+                postgres = returned;
+                match restarted {
                     Ok(false) => {}
-                    Ok(true) => tracing::warn!("Postgres had ended, and was started again"),
-                    Err(error) => tracing::error!(%error, "Postgres has ended"),
+                    Ok(true) => tracing::warn!("Postgres ended unexpectedly and was restarted"),
+                    Err(error) => {
+                        tracing::error!(%error, "Postgres has ended and cannot be restarted")
+                    }
                 }
                 tokio::select! {
                     _ = stopped.changed() => {}
                     () = tokio::time::sleep(CHECK_INTERVAL) => {}
                 }
             }
-            // Stopping waits for its checkpoint.
+            // Stopping waits for a checkpoint.
             drop(tokio::task::spawn_blocking(|| postgres.stop()).await);
         });
         Self { stops, task }
@@ -211,12 +215,12 @@ impl Keeper {
 
     async fn stop(self) {
         self.stops.send_replace(true);
-        // Its end is all that matters.
+        // A panic of the task was reported already.
         drop(self.task.await);
     }
 }
 
-/// The token of a role that is kept beside the data; a new one if the database does not know it.
+/// The stored token of a role; creates a new one if the database does not accept it.
 async fn token(
     data: &DataDirectory,
     coordinator: &Coordinator,

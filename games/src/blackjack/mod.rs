@@ -37,7 +37,7 @@ use crate::seed::Seed;
 
 /// The stream of a match's seed that shuffles its decks.
 const SHOE: u64 = 1;
-/// How many bad answers end a bot's say in an episode: from then on it always stands.
+/// Maximum number of bad answers of a bot in an episode. From then on it is not asked and stands.
 const MAX_BAD_ANSWERS: i64 = 15;
 
 /// The bad answers of a bot.

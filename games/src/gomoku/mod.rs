@@ -3,7 +3,7 @@
 //! Two bots on a board of 15 × 15 squares. In the opening phase seat 1 (A) places three stones, seat 2
 //! (B) responds, and the colours are settled. In the game phase they place one stone each in turn,
 //! black first, until there is a row or the board is full. A bot that forfeits loses at once. Both
-//! bots are told the end, unless the program of the loser is gone.
+//! bots get the result, unless the program of the loser is gone.
 //!
 //! Source: the challenge "KotH: Gomoku (Five in a row)", whose sections are quoted by their
 //! titles.
@@ -113,8 +113,8 @@ pub enum Phase {
 struct Ending {
     /// The winner; `None` for a tie.
     winner: Option<Seat>,
-    /// The number of seats that have been told, or are gone.
-    told: usize,
+    /// The number of seats that know the result, or are gone.
+    informed: usize,
 }
 
 /// A match of gomoku in progress.
@@ -215,12 +215,12 @@ impl Match {
         Say::ask(self.to_answer(), text, self.params.move_limit)
     }
 
-    /// Whether a seat's program is gone, so that it is not told the end.
+    /// Whether a seat's program is gone, so that it cannot get the result.
     fn is_gone(&self, seat: Seat) -> bool {
         self.forfeit == Some((seat, Forfeit::Gone))
     }
 
-    /// The line that tells the end of the match, if it is over.
+    /// The line with the result of the match, if it is over.
     pub fn exit(&self) -> Option<String> {
         self.ending.map(|ending| self.exit_line(ending.winner))
     }
@@ -287,7 +287,7 @@ impl Match {
     }
 
     fn end(&mut self, winner: Option<Seat>) {
-        self.ending = Some(Ending { winner, told: 0 });
+        self.ending = Some(Ending { winner, informed: 0 });
     }
 
     /// Ends the match after a forfeit of `seat`.
@@ -314,12 +314,12 @@ fn colour_at(ply: u32) -> Colour {
 
 impl MatchState for Match {
     fn step(&mut self) -> Step {
-        let Some(Ending { winner, told }) = self.ending else {
+        let Some(Ending { winner, informed }) = self.ending else {
             return Step::Say(self.prompt());
         };
-        let mut untold = Seat::all(SEATS).skip(told).filter(|seat| !self.is_gone(*seat));
-        if let Some(seat) = untold.next() {
-            self.ending = Some(Ending { winner, told: seat.index() + 1 });
+        let mut uninformed = Seat::all(SEATS).skip(informed).filter(|seat| !self.is_gone(*seat));
+        if let Some(seat) = uninformed.next() {
+            self.ending = Some(Ending { winner, informed: seat.index() + 1 });
             return Step::Say(Say::tell(seat, self.exit_line(winner)));
         }
         Step::Over(Seat::all(SEATS).map(|seat| self.standing(seat, winner)).collect())

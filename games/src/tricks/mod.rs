@@ -104,8 +104,8 @@ pub struct Match {
     /// The player to ask, while a table waits for one.
     turn: Player,
     forfeit: Option<(Player, Forfeit)>,
-    /// The number of seats that have been told the end.
-    told: usize,
+    /// The number of seats that know the result.
+    informed: usize,
 }
 
 impl Match {
@@ -138,7 +138,7 @@ impl Match {
             move_limit,
             turn: Player::First,
             forfeit: None,
-            told: 0,
+            informed: 0,
         };
         game.turn_to(Player::First);
         game
@@ -245,8 +245,8 @@ impl MatchState for Match {
             let news = self.news(self.turn);
             return Step::Say(Say::ask(seat(self.turn), news, self.move_limit));
         }
-        if let Some(&player) = Player::ALL.get(self.told) {
-            self.told += 1;
+        if let Some(&player) = Player::ALL.get(self.informed) {
+            self.informed += 1;
             return Step::Say(self.farewell(player));
         }
         Step::Over(Player::ALL.map(|player| self.standing(player)).to_vec())

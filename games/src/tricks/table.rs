@@ -75,7 +75,7 @@ pub struct Trick {
     pub winner: Player,
 }
 
-/// The state of a player: hand, won tricks, and the text that it has not been told yet.
+/// The state of a player: hand, won tricks, and the text that it has not received yet.
 #[derive(Clone, Debug, Default)]
 struct PlayerState {
     hand: Vec<Card>,

@@ -11,15 +11,15 @@ struct Field {
     bots: u32,
     /// Each bot sits at one table a round.
     rounds: u32,
-    /// So much goes from one bot of a planted pair to the other whenever they meet.
+    /// The score that one bot of a planted pair gives to the other in each meeting.
     dumped: f64,
-    /// Bots 0 and 1, 2 and 3, and so on: so many pairs in which the first one gains.
+    /// The number of colluding pairs: bots 0 and 1, 2 and 3, and so on. The first bot gains.
     planted: u32,
-    /// Whether what is scored at a table adds up to nothing but strengths.
+    /// Whether the random parts of the scores at a table add up to 0.
     zero_sum: bool,
-    /// How many strata there are: rounds one after another.
+    /// The number of strata, each of consecutive rounds.
     strata: u16,
-    /// How much more chance there is in all scores at tables with bot 0.
+    /// Additional randomness of all scores at tables with bot 0.
     wild: f64,
 }
 
@@ -117,14 +117,14 @@ fn seed(number: u32) -> Seed {
     Seed::of_text(&format!("simulation {number}"))
 }
 
-/// How many of so many fields without colluders have a pair flagged.
+/// The number of fields without colluders in which a pair is flagged.
 fn false_alarms(field: Field, fields: u32) -> u32 {
     let alarm = |number: &u32| analyze(&field.play(seed(*number)), seed(*number), 0).flagged > 0;
     u32::try_from((0..fields).filter(alarm).count()).unwrap()
 }
 
-/// The most fields of so many that may be flagged if each is with probability
-/// [`FALSE_DISCOVERIES`]: three standard deviations above the mean.
+/// The maximum number of flagged fields if each is flagged with probability [`FALSE_DISCOVERIES`]:
+/// three standard deviations above the mean.
 fn tolerated(fields: u32) -> f64 {
     let mean = f64::from(fields) * FALSE_DISCOVERIES;
     mean + 3.0 * (mean * (1.0 - FALSE_DISCOVERIES)).sqrt()
@@ -171,8 +171,8 @@ fn planted_pairs_are_flagged() {
     assert!(share <= 2.0 * FALSE_DISCOVERIES, "{share}");
 }
 
-/// Without a model a weak bot would look like everybody's friend: it is the other bots' scores that
-/// rise, all of them.
+/// A weak bot raises the scores of all other bots. Without a model it would look like a partner of
+/// each of them.
 #[test]
 fn a_weak_bot_is_not_flagged_as_a_partner() {
     let field = Field { dumped: 0.0, ..HONEST };

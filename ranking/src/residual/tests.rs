@@ -22,7 +22,7 @@ impl Chance {
     }
 }
 
-/// What a worker says of a match between two bots, the first of which won or lost.
+/// A worker's report of a match between two bots; the first one won or lost.
 type Report = fn(worker: u32, bots: [u32; 2], first_won: bool) -> bool;
 
 fn honest(_: u32, _: [u32; 2], first_won: bool) -> bool {
@@ -38,13 +38,13 @@ fn favours_a_bot(worker: u32, bots: [u32; 2], first_won: bool) -> bool {
     }
 }
 
-/// Worker 0 says the opposite.
+/// Worker 0 reports the opposite.
 fn inverts(worker: u32, _: [u32; 2], first_won: bool) -> bool {
     first_won != (worker == 0)
 }
 
-/// A double round robin of 12 bots, played so many times, by so many workers. The matches of a lot
-/// share what makes one of them win: they are not independent of each other.
+/// A double round robin of 12 bots, played `rounds` times by `workers` workers. The matches of a lot
+/// have the same outcome, so they are not independent of each other.
 fn tournament(chance: &mut Chance, workers: u32, rounds: u32, report: Report) -> Vec<Share> {
     let strengths: Vec<f64> = (0..12).map(|_| chance.next()).collect();
     let mut lots: BTreeMap<(u32, u32, u32), (f64, f64)> = BTreeMap::new();
@@ -54,7 +54,7 @@ fn tournament(chance: &mut Chance, workers: u32, rounds: u32, report: Report) ->
             for second in (0..12).filter(|second| *second != first) {
                 lot += 1;
                 let worker = chance.below(workers);
-                // As a match is played by bots that are deterministic: twice the same.
+                // Deterministic bots: both matches of the lot have the same result.
                 let strength = |bot: u32| strengths[bot as usize];
                 let won = 2.0 * chance.next() < 1.0 + strength(first) - strength(second);
                 for _ in 0..2 {

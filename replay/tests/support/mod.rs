@@ -105,8 +105,8 @@ pub(crate) fn params(game: &Game, json: &str) -> Params {
     Params::read(game, &mut serde_json::Deserializer::from_str(json)).unwrap()
 }
 
-/// Plays a golden transcript of the rules, and gives its record; what it does not answer any more
-/// is answered `rest`.
+/// Plays a golden transcript of the rules and returns its record. After the end of the transcript,
+/// every reply is `rest`.
 pub(crate) fn transcript(file: &str, rest: &str) -> (Vec<u8>, Vec<SeatResult>) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let text = std::fs::read_to_string(root.join("games/tests/transcripts").join(file)).unwrap();

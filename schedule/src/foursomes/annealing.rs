@@ -1,5 +1,5 @@
 //! Tables for few bots and a number of matches at which pairs cannot all meet equally often. Tables
-//! are made one by one from the bots that have met least; then bots exchange places as long as that
+//! are made one by one from the bots that have met least; then bots exchange places while that
 //! helps (simulated annealing).
 //!
 //! Takes a counter for each pair: O(n²) memory.

@@ -27,7 +27,7 @@ pub(super) fn has_pair(owners: &[Option<Owner>], table: Table) -> bool {
 }
 
 /// The bot with each number of a design with these tables. At first each bot has its own number;
-/// then bots exchange numbers as long as that leaves fewer tables to replace.
+/// then bots exchange numbers while that leaves fewer tables to replace.
 pub(super) fn assign_numbers(
     tables: &[Table],
     owners: &[Option<Owner>],

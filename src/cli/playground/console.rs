@@ -13,7 +13,7 @@ use serde_json::json;
 
 use super::super::play::interruptible;
 use crate::failure::Failure;
-use crate::output::tell;
+use crate::output::eprint_line;
 use crate::output::{Output, millis, printable};
 use crate::playground::Session;
 use crate::playground::dialogue::{Dialogue, Exchange, Farewell, unit};
@@ -115,7 +115,7 @@ impl Console<'_> {
                 ":restart" => return Ok(Next::Restart),
                 ":help" => self.help(),
                 other if other.starts_with(':') => {
-                    tell(&format!(
+                    eprint_line(&format!(
                         "unknown command {}; use :help, :restart or :quit",
                         printable(other)
                     ));
@@ -131,7 +131,7 @@ impl Console<'_> {
     /// Prints the lines of the protocol.
     fn help(&self) {
         for ProtocolExample { line, meaning } in &self.session.options.game.playground.examples {
-            tell(&format!("{line}\n    {meaning}"));
+            eprint_line(&format!("{line}\n    {meaning}"));
         }
     }
 
@@ -165,21 +165,21 @@ impl Console<'_> {
         // Print the reply before the remarks about it.
         self.out.flush()?;
         if reply.is_some() {
-            tell(&format!("  ({}, CPU {})", millis(spent.wall), millis(spent.cpu)));
+            eprint_line(&format!("  ({}, CPU {})", millis(spent.wall), millis(spent.cpu)));
         }
         show_ending(stderr, exit.as_deref());
         Ok(())
     }
 
     fn show_farewell(&mut self, farewell: &Farewell) -> Result<(), Failure> {
-        let Farewell { exit, stderr, remains } = farewell;
+        let Farewell { exit, stderr, usage } = farewell;
         if self.json {
             self.out.json(&json!({
                 "ended": true,
                 "exit": exit,
                 "stderr": stderr,
-                "cpu_us": remains.cpu.0,
-                "memory": remains.memory.map(|memory| memory.0),
+                "cpu_us": usage.cpu.0,
+                "memory": usage.memory.map(|memory| memory.0),
             }))?;
             return self.out.flush();
         }
@@ -191,10 +191,10 @@ impl Console<'_> {
 /// Prints a bot's standard error and how it ended, if it did.
 fn show_ending(stderr: &str, exit: Option<&str>) {
     for line in stderr.lines() {
-        tell(&format!("  [stderr] {}", printable(line)));
+        eprint_line(&format!("  [stderr] {}", printable(line)));
     }
     if let Some(exit) = exit {
-        tell(&format!("  the bot has ended: {exit}"));
+        eprint_line(&format!("  the bot has ended: {exit}"));
     }
 }
 

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::Format;
 use crate::failure::Failure;
-use crate::output::tell;
+use crate::output::eprint_line;
 use crate::output::{self, Columns, Output, matches, merged};
 
 /// Prints a page that starts after `offset` places; `done` says when the running edition will be
@@ -31,7 +31,7 @@ pub(super) fn page(
             page.standings.iter().try_for_each(|place| out.json(&line_json(page, place)))
         }
         Format::Csv => {
-            tell(&heading(page));
+            eprint_line(&heading(page));
             out.csv(&csv_header(&page.columns))?;
             page.standings.iter().try_for_each(|place| out.csv(&csv_row(place, page.columns.len())))
         }

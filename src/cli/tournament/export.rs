@@ -23,7 +23,7 @@ use crate::cli::ranking::{place_json, whole};
 use crate::cli::record_download;
 use crate::cli::show_match::result_json;
 use crate::failure::Failure;
-use crate::output::{fields, hex, merged, say, tell};
+use crate::output::{eprint_line, fields, hex, merged, print_line};
 use crate::play::progress;
 
 /// Export an edition to files: settings, leaderboard, matches, records.
@@ -86,7 +86,7 @@ impl Export {
         })?;
         // Renaming makes the whole export appear at once.
         fs::rename(&made, &to).map_err(|error| refused(error.to_string()))?;
-        say(&format!("{summary} to {}", to.display()))
+        print_line(&format!("{summary} to {}", to.display()))
     }
 
     /// Writes everything to the new directory `to` and returns a description.
@@ -102,7 +102,7 @@ impl Export {
         let state = state.map_or("unknown", |edition| edition.state.as_str());
         let source = source(server, &tournament, number).await?;
         if state != "complete" {
-            tell(&format!("edition {number} is {state}: the export is not final"));
+            eprint_line(&format!("edition {number} is {state}: the export is not final"));
         }
         write_json(
             &to.join("tournament.json"),
@@ -243,7 +243,7 @@ async fn write_records(server: &Server, names: &[MatchId], to: &Path) -> Result<
     }
     bar.finish_and_clear();
     if missing > 0 {
-        tell(&format!("{missing} of {} matches have no record", names.len()));
+        eprint_line(&format!("{missing} of {} matches have no record", names.len()));
     }
     Ok(())
 }

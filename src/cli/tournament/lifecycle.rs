@@ -12,7 +12,7 @@ use super::beacon::beacon_line;
 use super::list::{edition_json, plan, tournament_json};
 use crate::cli::client::{Client, TournamentArgs};
 use crate::failure::Failure;
-use crate::output::{Output, filled, hex, matches, say};
+use crate::output::{Output, filled, hex, matches, print_line};
 
 /// Plan and start an edition with the newest versions of all bots.
 #[derive(Debug, Args)]
@@ -68,7 +68,7 @@ impl Cancel {
 /// Close a tournament after its last edition and publish its seed.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "The seed lets everybody check its hash (BLAKE3), published at the start, and \
+    after_help = "The seed lets everyone check its hash (BLAKE3), published at the start, and \
 that all randomness of
 the tournament derives from it.
 
@@ -204,6 +204,6 @@ pub(super) struct Retry {
 impl Retry {
     pub(super) fn run(self) -> Result<(), Failure> {
         self.client.send(RetryQuarantinedRequest { r#match: self.id.to_string() })?;
-        say(&format!("match {} will be played again", self.id))
+        print_line(&format!("match {} will be played again", self.id))
     }
 }

@@ -21,13 +21,13 @@ use super::estimate::{EditionQuery, certificate_json};
 use super::list::settings;
 use crate::cli::client::{Client, malformed_response};
 use crate::failure::Failure;
-use crate::output::{tell, unprinted};
+use crate::output::{eprint_line, unprinted};
 
 /// Size of the output buffer in bytes.
 const BUFFER: usize = 1 << 16;
 
 /// Show a schedule, prove its balance, or estimate its cost.
-#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
+#[expect(clippy::struct_excessive_bools, reason = "one for each flag of the command line")]
 #[derive(Debug, Args)]
 #[command(after_help = "Bots and matches are numbered from 1, bots in the order of their first \
 submission. Seats are listed from
@@ -51,7 +51,7 @@ pub(super) struct Show {
     /// The kind of schedule: `round_robin` (two seats) or `foursomes` (tables of four).
     #[arg(long, value_name = "KIND")]
     kind: Option<Kind>,
-    /// The number of bots; for a tournament, instead of its own.
+    /// The number of bots; for a tournament, replaces its number of entrants.
     #[arg(long, value_name = "N")]
     bots: Option<usize>,
     /// Any text; the same seed gives the same schedule. Default 0.
@@ -133,7 +133,9 @@ impl Show {
             Some(tournament) => self.stored(games, tournament)?,
             None if self.dry_run => Planner {
                 schedule: self.schedule()?,
-                bots: self.bots.ok_or_else(|| Failure::usage("--bots is missing; say how many"))?,
+                bots: self
+                    .bots
+                    .ok_or_else(|| Failure::usage("--bots is missing; give the number of bots"))?,
                 seed: self.seed(),
             },
             None => {
@@ -192,7 +194,7 @@ impl Show {
             convert::seed("seed", &found.seed).map_err(malformed_response)?
         } else {
             if self.lists() {
-                tell(&format!(
+                eprint_line(&format!(
                     "the secret seed of {tournament} is not used: the real schedule has the same \
                      structure with other bots"
                 ));

@@ -12,7 +12,7 @@ use super::list::{completion_estimate, edition_json, lots};
 use crate::cli::client::{Client, Server, interrupt};
 use crate::cli::reconnecting_stream::follow;
 use crate::failure::Failure;
-use crate::output::{matches, print, say, tell};
+use crate::output::{eprint_line, matches, print, print_line};
 use crate::play::progress;
 
 /// Watch an edition until it ends; exit code 1 if it was cancelled.
@@ -86,7 +86,7 @@ impl Watch {
             Ok(if over { ControlFlow::Break(edition) } else { ControlFlow::Continue(()) })
         };
         tokio::select! {
-            ended = follow(seen.is_some(), open, see, |told| bar.suspend(|| tell(told))) => ended,
+            ended = follow(seen.is_some(), open, see, |told| bar.suspend(|| eprint_line(told))) => ended,
             () = interrupt() => Err(Failure::Negative(format!(
                 "interrupted; the edition continues: arbiter tournament show {}",
                 self.tournament
@@ -118,7 +118,7 @@ impl View {
             return Ok(());
         }
         self.bar.finish_and_clear();
-        say(&line(edition, over))
+        print_line(&line(edition, over))
     }
 
     fn advance(&self, edition: &Edition) {

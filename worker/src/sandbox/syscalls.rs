@@ -2,7 +2,7 @@
 
 #![expect(
     unsafe_code,
-    reason = "cloning into namespaces, starting a program with credentials of its own, filters, \
+    reason = "cloning into namespaces, starting a program with other credentials, filters, \
               and waiting for any child are raw system calls"
 )]
 
