@@ -40,7 +40,11 @@ fn invalid_arguments_are_explained() {
     refuses(&["play", "gomoku", good, good, "--games", "many"], 2, &["many", "--games"]);
     refuses(&["play", "gomoku", good, good, "--jobs", "0"], 2, &["--jobs 0"]);
     refuses(&["play", "gomoku", good, good, "--clock", "sun"], 2, &["sun", "wall or cpu"]);
-    refuses(&["play", "gomoku", good, good, "--sandbox", "no"], 2, &["no", "auto, strict, namespaces, landlock or off"]);
+    refuses(
+        &["play", "gomoku", good, good, "--sandbox", "no"],
+        2,
+        &["no", "auto, strict, namespaces, landlock or off"],
+    );
     let calls = ["play", "gomoku", good, good, "--keep-files", "--jobs", "2"];
     refuses(&calls, 2, &["--keep-files", "--jobs 1"]);
 }

@@ -79,7 +79,11 @@ async fn a_worker_explains_why_it_cannot_start() {
         (&["--coordinator", "localhost:1"], 2, "write http://HOST:PORT"),
         (&[there[0], there[1], "--slots", "0"], 2, "use 1 to"),
         (&[there[0], there[1], "--drain", "soon"], 2, "--drain soon"),
-        (&[there[0], there[1], "--sandbox", "on"], 2, "use auto, strict, namespaces, landlock or off"),
+        (
+            &[there[0], there[1], "--sandbox", "on"],
+            2,
+            "use auto, strict, namespaces, landlock or off",
+        ),
         (&[there[0], there[1], "--cert", "c.pem"], 2, "--key"),
         (&[there[0], there[1], "--ca", "c.pem"], 2, "https:// only"),
         (&[there[0], there[1], "--token", "wrong"], 3, "refused: no such token"),

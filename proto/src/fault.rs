@@ -1,17 +1,17 @@
-//! Why attempts fail that end without results, in one word: for figures. The reason in words is for
-//! the organiser.
+//! The kinds of infrastructure faults, for metrics and statistics. Organisers also see the reason as
+//! text.
 
 use arbiter_games::string_enum;
 
 use crate::v1;
 
 string_enum! {
-    /// Why an attempt failed, through no bot's fault.
+    /// Why an attempt failed without a result. The bots did not cause it.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
     pub enum FaultKind {
         /// Its lease expired without a message from the worker.
         Expired = "expired",
-        /// The lot could not be handed out.
+        /// The lot could not be sent to a worker.
         HandOut = "handout",
         /// Its report was malformed, or could not be stored.
         Report = "report",
@@ -23,7 +23,7 @@ string_enum! {
         Panic = "panic",
         /// The bots could not be fetched, or the worker could not read the lot.
         Inputs = "inputs",
-        /// Not given.
+        /// The kind is unknown.
         Unknown = "unknown",
     }
 }

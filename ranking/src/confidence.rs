@@ -87,7 +87,7 @@ mod tests {
         let wide = mean_of(scores().map(|score| score * great));
         let times = wide.margin.unwrap() / small.margin.unwrap();
         assert!((times / 2e18 - 1.0).abs() < 1e-12, "{times}");
-        // Great scores that differ by little have the margin of their differences.
+        // Large scores with small differences have the margin of the differences.
         let near = mean_of(scores().map(|score| great + score));
         assert!((near.margin.unwrap() / small.margin.unwrap() - 1.0).abs() < 1e-12, "{near:?}");
     }

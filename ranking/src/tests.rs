@@ -6,7 +6,7 @@ use arbiter_games::{bitwa, blackjack, gomoku, tricks, wojna};
 
 use super::*;
 
-/// Two for a win, one for a draw: the scores of a match between two.
+/// A match between two: 2 points for a win, 1 for a draw.
 fn duel(seats: [i32; 2], scores: [i64; 2]) -> (Vec<Entrant>, Vec<i64>) {
     (seats.map(Entrant).to_vec(), scores.to_vec())
 }
@@ -15,7 +15,7 @@ fn outcome((seats, scores): &(Vec<Entrant>, Vec<i64>)) -> ScoredMatch<'_> {
     ScoredMatch { seats, scores, carried: &[], forfeits: &[], bad_answers: &[] }
 }
 
-/// Contestants with these sums, submitted in this order.
+/// Contestants with these sums, in the order of submission.
 fn contestants(sums: &[&[i128]]) -> Vec<Contestant> {
     let contestant = |(entrant, score): (i32, &&[i128])| Contestant {
         entrant: Entrant(entrant),
@@ -25,7 +25,7 @@ fn contestants(sums: &[&[i128]]) -> Vec<Contestant> {
     (0..).zip(sums).map(contestant).collect()
 }
 
-/// Rank, whether it is shared, and entrant, of each place.
+/// The rank, whether it is shared, and the entrant of each place.
 fn order(game: &Game, sums: &[&[i128]]) -> Vec<(usize, bool, i32)> {
     let places = rank(game, contestants(sums));
     places.iter().map(|place| (place.rank, place.tied, place.contestant.entrant.0)).collect()
@@ -80,7 +80,7 @@ fn an_entrant_without_matches_has_zero() {
     assert_eq!(order(&tricks::game(), &sums), expected);
 }
 
-/// Final chips count once, however many rounds carried them, and so does being broke.
+/// Final chips count once, for any number of rounds. The same holds for a broke bot.
 #[test]
 fn chips_are_counted_at_the_end_of_the_episode() {
     let seats = [Entrant(0), Entrant(1)];
@@ -115,7 +115,7 @@ fn forfeits_are_counted_by_kind() {
     assert_eq!((loser.forfeits, loser.bad_answers), ([0, 2, 0, 0], 0));
 }
 
-/// Those of all who take part in these tests.
+/// Selects all entrants of these tests.
 fn all() -> PairFilter {
     PairFilter::Among((0..4).map(Entrant).collect())
 }
@@ -143,8 +143,8 @@ fn at_a_table_of_four_all_pairs_meet() {
     assert_eq!(meetings.between(Entrant(0), Entrant(2)).unwrap().drawn, 1);
 }
 
-/// Scores as great as results may be, in the matches of a large edition: the interval is as many
-/// times wider as the scores are greater.
+/// Maximum scores in the matches of a large edition: the interval grows by the same factor as the
+/// scores.
 #[test]
 fn large_scores_have_the_right_interval() {
     const GREAT: i64 = 2_000_000_000_000_000_000;
@@ -197,7 +197,7 @@ fn any_match() -> impl Strategy<Value = (Vec<Entrant>, Vec<i64>)> {
 }
 
 proptest! {
-    /// Adding as results come, in pieces and in any order, gives what adding all of them gives.
+    /// Adding results in parts and in any order gives the same sums as adding all at once.
     #[test]
     fn incremental_sums_equal_recomputed_sums(
         matches in prop::collection::vec(any_match(), 0..60),

@@ -82,13 +82,13 @@ fn bot_row(bot: &Bot) -> Vec<String> {
         None => ["-"; 3].map(str::to_owned),
     };
     let owner = filled(&bot.owner).unwrap_or("(house)").to_owned();
-    let pending = bot.pending.as_ref().map(trial_output::standing);
-    let notes: Vec<_> = standing(bot).into_iter().chain(pending).collect();
+    let pending = bot.pending.as_ref().map(trial_output::describe);
+    let notes: Vec<_> = exclusion(bot).into_iter().chain(pending).collect();
     vec![bot.name.clone(), owner, number, digest, submitted, notes.join("; ")]
 }
 
 /// Why a bot does not take part, as text; `None` if it takes part.
-fn standing(bot: &Bot) -> Option<String> {
+fn exclusion(bot: &Bot) -> Option<String> {
     match bot {
         Bot { withdrawn: true, .. } => Some("withdrawn".to_owned()),
         Bot { suspended: true, suspended_reason: reason, .. } if reason.is_empty() => {

@@ -253,7 +253,7 @@ pub(super) async fn interrupt() {
         (Ok(mut interrupt), Ok(mut terminate)) => {
             tokio::select! { _ = interrupt.recv() => {}, _ = terminate.recv() => {} }
         }
-        // Then the signals end the process by themselves.
+        // Without handlers, the signals end the process.
         _ => std::future::pending().await,
     }
 }

@@ -99,11 +99,11 @@ impl Submit {
             out.line(&format!("{bot} version {number} {place} {tournament}; digest {digest}"))
         })?;
         if !self.response.json {
-            trial_output::tell_details(status);
+            trial_output::print_details(status);
         }
         if failed {
-            let told = trial_output::standing(version);
-            return Err(Failure::Negative(format!("{bot} {told}; it has not entered")));
+            let state = trial_output::describe(version);
+            return Err(Failure::Negative(format!("{bot} {state}; it has not entered")));
         }
         Ok(())
     }

@@ -163,12 +163,12 @@ impl Rotate {
             merged(fields!(rotated; id, role, name, token), until)
         };
         self.response.print(object, |out| {
-            let former = match *previous_valid_until_us {
+            let validity = match *previous_valid_until_us {
                 0 => "the previous secret is no longer valid".to_owned(),
                 until => format!("the previous secret is valid until {}", moment(until)),
             };
             eprint_line(&format!(
-                "token {id} for {role} {name}; it cannot be shown again; {former}"
+                "token {id} for {role} {name}; it cannot be shown again; {validity}"
             ));
             out.line(token)
         })
@@ -193,7 +193,7 @@ impl Revoke {
     }
 }
 
-/// List all tokens, without what makes them ones.
+/// List all tokens, without their secrets.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   arbiter token list

@@ -23,7 +23,7 @@ pub(super) fn is_over(version: &Version) -> bool {
 }
 
 /// The state of a version, as text.
-pub(super) fn standing(version: &Version) -> String {
+pub(super) fn describe(version: &Version) -> String {
     let Version { number, state, reason, .. } = version;
     let why = if reason.is_empty() { String::new() } else { format!(": {reason}") };
     match state.as_str() {
@@ -41,7 +41,7 @@ pub(super) async fn wait(
     tournament: &str,
     version: &Version,
 ) -> Result<TrialStatus, Failure> {
-    let mut told = String::new();
+    let mut last_line = String::new();
     loop {
         let bot = &version.bot;
         let status = match get(server, tournament, bot, version.number).await {
@@ -60,10 +60,10 @@ pub(super) async fn wait(
             1 => ", 1 trial ahead of it".to_owned(),
             several => format!(", {several} trials ahead of it"),
         };
-        let line = format!("{} {}{ahead}", now.bot, standing(&now));
-        if line != told {
+        let line = format!("{} {}{ahead}", now.bot, describe(&now));
+        if line != last_line {
             eprint_line(&line);
-            told = line;
+            last_line = line;
         }
         tokio::time::sleep(POLL_INTERVAL).await;
     }
@@ -82,7 +82,7 @@ pub(super) async fn get(
 }
 
 /// Prints the details of a trial to standard error.
-pub(super) fn tell_details(status: &TrialStatus) {
+pub(super) fn print_details(status: &TrialStatus) {
     for line in details(status, false) {
         eprint_line(&line);
     }
@@ -92,7 +92,7 @@ pub(super) fn tell_details(status: &TrialStatus) {
 pub(super) fn show(out: &mut Output, status: &TrialStatus, whole: bool) -> Result<(), Failure> {
     let version = status.version.clone().unwrap_or_default();
     let entered = || format!("version {} has entered", version.number);
-    out.line(&filled(&standing(&version)).map_or_else(entered, str::to_owned))?;
+    out.line(&filled(&describe(&version)).map_or_else(entered, str::to_owned))?;
     details(status, whole).iter().try_for_each(|line| out.line(line))
 }
 

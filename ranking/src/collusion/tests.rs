@@ -1,11 +1,11 @@
-//! Fields of simulated bots: honest ones are quiet at the stated rate, planted pairs are found.
+//! Simulated fields of bots: honest bots are rarely flagged, planted pairs are found.
 
 use arbiter_games::Dice;
 
 use super::*;
 use crate::ScoredMatch;
 
-/// A field, and how it plays.
+/// The properties of a simulated field.
 #[derive(Clone, Copy)]
 struct Field {
     bots: u32,
@@ -26,7 +26,7 @@ struct Field {
 const HONEST: Field =
     Field { bots: 16, rounds: 60, dumped: 0.0, planted: 0, zero_sum: false, strata: 1, wild: 1.0 };
 
-/// A number that is about normal, with mean 0 and variance 1.
+/// A nearly normal random number with mean 0 and variance 1.
 fn normal(dice: &mut Dice) -> f64 {
     let sum: f64 = (0..12).map(|_| f64::from(dice.below(1 << 30)) / f64::from(1 << 30)).sum();
     sum - 6.0
@@ -41,7 +41,7 @@ fn count<T>(list: &[T]) -> u32 {
     u32::try_from(list.len()).unwrap()
 }
 
-/// One with a long tail to the right, with mean 0 and variance 1.
+/// A random number with a long right tail, mean 0 and variance 1.
 fn skewed(dice: &mut Dice) -> f64 {
     -(f64::from(dice.below(1 << 30) + 1) / f64::from(1 << 30)).ln() - 1.0
 }
@@ -51,8 +51,8 @@ impl Field {
     fn play(self, seed: Seed) -> Tables {
         let mut dice = seed.dice(0);
         let mut tables = Tables::new();
-        // Strengths differ far more than a pair could gain; so does what bots leave to others, and
-        // how much chance there is in what they score.
+        // The differences in strength, in effects on other bots and in randomness are all far
+        // larger than the gain of a pair.
         let own: Vec<_> = (0..self.bots).map(|_| 200.0 * normal(&mut dice)).collect();
         let given: Vec<_> = (0..self.bots).map(|_| 100.0 * normal(&mut dice)).collect();
         let spread = |bot: usize| [50.0, 100.0, 200.0][bot % 3];
@@ -93,7 +93,7 @@ impl Field {
         tables
     }
 
-    /// What a bot gains or loses by a partner at its table.
+    /// The gain or loss of a bot by a partner at its table.
     fn moved(self, table: &[usize], bot: usize) -> f64 {
         let partner = bot ^ 1;
         if bot >= 2 * self.planted as usize || !table.contains(&partner) {
@@ -198,8 +198,7 @@ fn the_same_tables_give_the_same_result() {
     assert_eq!(once.flagged, other.flagged);
 }
 
-/// Residuals are what is left beside strengths, what bots give to others, and seats: nothing, where
-/// there is nothing else.
+/// Scores that are exactly strength plus effects of others plus seat leave no residuals.
 #[test]
 fn additive_scores_leave_no_residuals() {
     let mut tables = Tables::new();
@@ -223,7 +222,7 @@ fn additive_scores_leave_no_residuals() {
 fn pairs_without_a_comparison_are_left_out() {
     let mut tables = Tables::new();
     assert_eq!(analyze(&tables, seed(0), 10).tested, 0);
-    // Tables of two, and a pair that never parts.
+    // Tables of two, and a pair that is always together.
     tables.add(&outcome(&[Entrant(0), Entrant(1)], &[5, 6]), 0).unwrap();
     assert!(tables.is_empty());
     for score in 0..20 {
@@ -237,7 +236,7 @@ fn pairs_without_a_comparison_are_left_out() {
     assert!(!pairs.contains(&(2, 0)), "bot 2 has no table without bot 0");
 }
 
-/// Chips that are brought along are no gain.
+/// Chips carried from earlier matches are no gain.
 #[test]
 fn carried_scores_are_subtracted() {
     let mut tables = Tables::new();

@@ -1,13 +1,13 @@
-//! Simulated tournaments: honest workers are quiet, and liars are named alone.
+//! Simulated tournaments: honest workers are rarely flagged, and only the false worker is.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Moments, Residual, WorkerSample, residuals};
 
-/// What is below this probability suspends a worker.
+/// A probability below this bound suspends a worker.
 const BOUND: f64 = 0.001;
 
-/// Chance for tests: numbers from 0 to 1.
+/// Random numbers from 0 to 1.
 struct Chance(u64);
 
 impl Chance {
@@ -29,7 +29,7 @@ fn honest(_: u32, _: [u32; 2], first_won: bool) -> bool {
     first_won
 }
 
-/// Worker 0 has bot 3 win in every seat.
+/// Worker 0 reports that bot 3 wins in every seat.
 fn favours_a_bot(worker: u32, bots: [u32; 2], first_won: bool) -> bool {
     match (worker, bots) {
         (0, [3, _]) => true,
@@ -108,7 +108,7 @@ fn honest_workers_are_flagged_at_the_stated_rate() {
         below_5 += found.values().filter(|residual| residual.p() < 0.05).count();
         accused += named(&found).len();
     }
-    // 1000 workers: at most 50 by the definition of p, and one named.
+    // 1000 workers: by the definition of p, at most 50 are below 0.05; at most one is flagged.
     assert!(below_5 <= 50, "{below_5}");
     assert!(accused <= 1, "{accused}");
 }
@@ -131,7 +131,7 @@ fn a_false_worker_does_not_incriminate_honest_ones() {
         let found =
             residuals(&tournament(&mut chance, workers, 20, inverts), &BTreeSet::new(), BOUND);
         assert_eq!(named(&found), [0], "{found:?}");
-        // Nor does one that is known already.
+        // The same with a false worker that is already known.
         let known = BTreeSet::from([0]);
         let found = residuals(&tournament(&mut chance, workers, 20, inverts), &known, BOUND);
         assert_eq!(named(&found), [0], "{found:?}");
@@ -144,13 +144,13 @@ fn of_two_workers_that_differ_none_is_flagged() {
     let played = tournament(&mut chance, 2, 20, inverts);
     let found = residuals(&played, &BTreeSet::new(), BOUND);
     assert!(found.values().all(|residual| residual.p() < BOUND && residual.is_ambiguous));
-    // Unless one of them is known to lie.
+    // If one of them is known to be false, it is flagged.
     assert_eq!(named(&residuals(&played, &BTreeSet::from([0]), BOUND)), [0]);
 }
 
 #[test]
 fn constant_or_incomparable_samples_are_no_evidence() {
-    let says = |worker, question, total: f64| {
+    let sample = |worker, question, total: f64| {
         let moments = Moments {
             lots: 10.0,
             count: 10.0,
@@ -166,10 +166,10 @@ fn constant_or_incomparable_samples_are_no_evidence() {
     };
     let none = BTreeSet::new();
     assert!(residuals::<u32, u32>(&[], &none, BOUND).is_empty());
-    assert!(residuals(&[says(1, 1, 4.0), says(2, 2, 9.0)], &none, BOUND).is_empty());
-    assert!(residuals(&[says(1, 1, 10.0), says(2, 1, 10.0)], &none, BOUND).is_empty());
-    let found = residuals(&[says(1, 1, 10.0), says(2, 1, 0.0)], &none, BOUND);
-    // All ten of one and none of the other: χ² = 19 for twenty lots, and the bound is weaker.
+    assert!(residuals(&[sample(1, 1, 4.0), sample(2, 2, 9.0)], &none, BOUND).is_empty());
+    assert!(residuals(&[sample(1, 1, 10.0), sample(2, 1, 10.0)], &none, BOUND).is_empty());
+    let found = residuals(&[sample(1, 1, 10.0), sample(2, 1, 0.0)], &none, BOUND);
+    // Ten wins for one worker and none for the other: χ² = 19 for twenty lots. The bound is weaker.
     assert!((found[&1].chi_square - 19.0).abs() < 1e-9, "{found:?}");
     assert!((0.001..0.1).contains(&found[&1].p()), "{found:?}");
 }

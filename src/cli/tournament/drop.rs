@@ -56,7 +56,7 @@ impl Drop {
 /// If the user types anything else, or there is no terminal.
 fn confirm(tournament: &str) -> Result<(), Failure> {
     if !io::stdin().is_terminal() {
-        let error = format!("no terminal to confirm that {tournament} is deleted; add --yes");
+        let error = format!("no terminal to confirm the deletion of {tournament}; add --yes");
         return Err(Failure::Usage(error));
     }
     let mut terminal = io::stderr().lock();
@@ -65,7 +65,9 @@ fn confirm(tournament: &str) -> Result<(), Failure> {
     let mut typed = String::new();
     io::stdin().lock().read_line(&mut typed).map_err(Failure::usage)?;
     if typed.trim() != tournament {
-        return Err(Failure::Negative(format!("that is not {tournament}; nothing was deleted")));
+        return Err(Failure::Negative(format!(
+            "the name is not {tournament}; nothing was deleted"
+        )));
     }
     Ok(())
 }
