@@ -263,25 +263,25 @@ async fn files(postgres: &Postgres, pool: &PgPool) {
     };
     let chained = |number: i64| Match {
         number: MatchNumber(number),
-        deal: number,
+        seed_key: number,
         board: None,
         seats: seats(number % CHAINED),
         carried: None,
-        files_from: Some(vec![(number >= CHAINED).then(|| number - CHAINED); 2]),
+        state_from: Some(vec![(number >= CHAINED).then(|| number - CHAINED); 2]),
         params: None,
     };
     let lot = |number: i64| NewLot {
         number: LotNumber(number),
-        first: MatchNumber(number),
+        first_match: MatchNumber(number),
         count: 1,
         expected_ms: 1000,
-        width: 2,
-        waits: 0,
-        feeds: false,
+        score_len: 2,
+        blockers: 0,
+        has_dependents: false,
     };
     let matches = (0..2 * CHAINED).map(chained);
     let lots = (0..2 * CHAINED).map(lot);
-    let plan = Plan { matches, lots, order: std::iter::empty(), growing: false };
+    let plan = Plan { matches, lots, order: std::iter::empty(), open_ended: false };
     let queue = Queue::new(pool.clone(), Games::built_in(), LeasePolicy::DEFAULT);
     queue.plan(edition, plan).await.expect("the plan is stored");
     let left = "

@@ -150,14 +150,14 @@ async fn serve(
 }
 
 fn report(lot: &Leased, worker: WorkerId) -> Report {
-    let numbers = (lot.first.0..).take(usize::try_from(lot.count).expect("a small number"));
+    let numbers = (lot.first_match.0..).take(usize::try_from(lot.count).expect("a small number"));
     Report {
         lease: lot.lease,
         worker,
         results: numbers
             .map(|number| {
                 let mut result = result(MatchNumber(number));
-                result.scores.resize(usize::try_from(lot.width).expect("a small number"), 0);
+                result.scores.resize(usize::try_from(lot.score_len).expect("a small number"), 0);
                 result
             })
             .collect(),

@@ -3,7 +3,7 @@
 //!
 //! # Theory of operation
 //!
-//! The leader holds an advisory lock of Postgres in a session of its own. The lock is released when
+//! The leader holds an advisory lock of Postgres in a separate session. The lock is released when
 //! the session ends, so no statement must release it, and no other coordinator must find out
 //! whether the leader is alive. The others request the lock twice a second.
 //!

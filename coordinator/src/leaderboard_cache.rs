@@ -94,73 +94,75 @@ impl Leaderboard {
 
 /// The cache entry of one edition.
 #[derive(Debug)]
-struct Slot {
+struct CacheEntry {
     edition: EditionId,
     games: Games,
-    board: Mutex<Option<Arc<Leaderboard>>>,
+    leaderboard: Mutex<Option<Arc<Leaderboard>>>,
     /// Held while a leaderboard is computed, so that it is computed once for all waiting requests.
-    making: tokio::sync::Mutex<()>,
+    computing: tokio::sync::Mutex<()>,
     /// The time of the last request.
-    looked: Mutex<Instant>,
+    last_request: Mutex<Instant>,
     /// The background task, if one was started.
-    keeper: Mutex<Option<AbortHandle>>,
+    refresh_task: Mutex<Option<AbortHandle>>,
 }
 
-impl Slot {
+impl CacheEntry {
     fn new(edition: EditionId, games: Games) -> Self {
         Self {
             edition,
             games,
-            board: Mutex::default(),
-            making: tokio::sync::Mutex::default(),
-            looked: Mutex::new(Instant::now()),
-            keeper: Mutex::default(),
+            leaderboard: Mutex::default(),
+            computing: tokio::sync::Mutex::default(),
+            last_request: Mutex::new(Instant::now()),
+            refresh_task: Mutex::default(),
         }
     }
 
-    fn board(&self) -> Option<Arc<Leaderboard>> {
-        self.board.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    fn leaderboard(&self) -> Option<Arc<Leaderboard>> {
+        self.leaderboard.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Records a request.
-    fn look(&self) {
-        *self.looked.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    fn record_request(&self) {
+        *self.last_request.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
     }
 
     /// Whether there was a request recently.
-    fn is_of_interest(&self) -> bool {
-        self.looked.lock().unwrap_or_else(PoisonError::into_inner).elapsed() < IDLE_TIMEOUT
+    fn was_requested_recently(&self) -> bool {
+        self.last_request.lock().unwrap_or_else(PoisonError::into_inner).elapsed() < IDLE_TIMEOUT
     }
 
     /// Whether a background task refreshes the leaderboard.
-    fn is_kept(&self) -> bool {
-        let keeper = self.keeper.lock().unwrap_or_else(PoisonError::into_inner);
-        keeper.as_ref().is_some_and(|keeper| !keeper.is_finished())
+    fn is_refreshing(&self) -> bool {
+        let refresh_task = self.refresh_task.lock().unwrap_or_else(PoisonError::into_inner);
+        refresh_task.as_ref().is_some_and(|refresh_task| !refresh_task.is_finished())
     }
 
     /// The leaderboard with at least this many matches. Computes it if necessary.
-    async fn make(&self, pool: &PgPool, counted: i64) -> Result<Arc<Leaderboard>> {
-        let _making = self.making.lock().await;
-        let earlier = self.board();
-        if let Some(board) = earlier.as_ref().filter(|board| board.counted >= counted) {
-            return Ok(Arc::clone(board));
+    async fn refresh(&self, pool: &PgPool, counted: i64) -> Result<Arc<Leaderboard>> {
+        let _computing = self.computing.lock().await;
+        let earlier = self.leaderboard();
+        if let Some(leaderboard) =
+            earlier.as_ref().filter(|leaderboard| leaderboard.counted >= counted)
+        {
+            return Ok(Arc::clone(leaderboard));
         }
-        let board =
+        let leaderboard =
             Arc::new(Leaderboard::read(pool, &self.games, self.edition, earlier.as_deref()).await?);
-        let mut kept = self.board.lock().unwrap_or_else(PoisonError::into_inner);
-        *kept = Some(Arc::clone(&board));
-        Ok(board)
+        let mut cached = self.leaderboard.lock().unwrap_or_else(PoisonError::into_inner);
+        *cached = Some(Arc::clone(&leaderboard));
+        Ok(leaderboard)
     }
 
     /// Refreshes the leaderboard of a running edition while it is being requested.
-    async fn keep(&self, pool: &PgPool) -> Result<()> {
-        while self.is_of_interest() {
+    async fn refresh_while_requested(&self, pool: &PgPool) -> Result<()> {
+        while self.was_requested_recently() {
             tokio::time::sleep(REFRESH_INTERVAL).await;
             let edition = editions::get(pool, self.edition).await?.ok_or(Error::RowNotFound)?;
             if edition.state != EditionState::Running {
                 break;
             }
-            self.make(pool, edition.counted).await?;
+            self.refresh(pool, edition.counted).await?;
         }
         Ok(())
     }
@@ -171,37 +173,38 @@ impl Slot {
 pub struct LeaderboardCache {
     pool: PgPool,
     games: Games,
-    slots: Cache<EditionId, Slot>,
+    entries: Cache<EditionId, CacheEntry>,
     /// The ranks of complete editions.
     ranks: Cache<EditionId, Ranks>,
     /// The background tasks. They end when the last clone of the cache is dropped.
-    keepers: Arc<Mutex<JoinSet<()>>>,
+    refresh_tasks: Arc<Mutex<JoinSet<()>>>,
 }
 
 impl LeaderboardCache {
     /// An empty cache.
     pub fn new(pool: PgPool, games: Games) -> Self {
-        let slots = Cache::new(MAX_LEADERBOARDS);
+        let entries = Cache::new(MAX_LEADERBOARDS);
         let ranks = Cache::new(MAX_RANKS);
-        Self { pool, games, slots, ranks, keepers: Arc::default() }
+        Self { pool, games, entries, ranks, refresh_tasks: Arc::default() }
     }
 
     /// The leaderboard of an edition.
     pub async fn get(&self, edition: &Edition) -> Result<Arc<Leaderboard>> {
-        let slot =
-            self.slots.get_or_insert_with(edition.id, || Slot::new(edition.id, self.games.clone()));
-        slot.look();
+        let entry = self
+            .entries
+            .get_or_insert_with(edition.id, || CacheEntry::new(edition.id, self.games.clone()));
+        entry.record_request();
         let runs = edition.state == EditionState::Running;
-        if let Some(board) = slot.board()
-            && (board.counted == edition.counted || runs && slot.is_kept())
+        if let Some(leaderboard) = entry.leaderboard()
+            && (leaderboard.counted == edition.counted || runs && entry.is_refreshing())
         {
-            return Ok(board);
+            return Ok(leaderboard);
         }
-        let board = slot.make(&self.pool, edition.counted).await?;
+        let leaderboard = entry.refresh(&self.pool, edition.counted).await?;
         if runs {
-            self.keep(&slot);
+            self.start_refreshing(&entry);
         }
-        Ok(board)
+        Ok(leaderboard)
     }
 
     /// The ranks in these complete editions.
@@ -210,8 +213,8 @@ impl LeaderboardCache {
         game: &Game,
         editions: &[EditionId],
     ) -> Result<HashMap<EditionId, Arc<Ranks>>> {
-        let kept = |id: &EditionId| Some((*id, self.ranks.get(*id, None)?));
-        let mut found: HashMap<_, _> = editions.iter().filter_map(kept).collect();
+        let cached = |id: &EditionId| Some((*id, self.ranks.get(*id, None)?));
+        let mut found: HashMap<_, _> = editions.iter().filter_map(cached).collect();
         let unknown = editions.iter().copied().filter(|id| !found.contains_key(id));
         let unknown: Vec<_> = unknown.collect();
         if unknown.is_empty() {
@@ -222,8 +225,8 @@ impl LeaderboardCache {
             let mut ranks = vec![(0, false); field.len()];
             for RankedContestant { rank, tied, contestant } in ranking::rank(game, field) {
                 let entrant = usize::try_from(contestant.entrant.0).unwrap_or(usize::MAX);
-                if let Some(own) = ranks.get_mut(entrant) {
-                    *own = (rank, tied);
+                if let Some(slot) = ranks.get_mut(entrant) {
+                    *slot = (rank, tied);
                 }
             }
             found.insert(edition, self.ranks.insert(edition, ranks));
@@ -233,16 +236,17 @@ impl LeaderboardCache {
     }
 
     /// Starts the background task of an entry, unless it runs.
-    fn keep(&self, slot: &Arc<Slot>) {
-        let mut keepers = self.keepers.lock().unwrap_or_else(PoisonError::into_inner);
-        if slot.is_kept() {
+    fn start_refreshing(&self, entry: &Arc<CacheEntry>) {
+        let mut refresh_tasks = self.refresh_tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        if entry.is_refreshing() {
             return;
         }
-        while keepers.try_join_next().is_some() {}
-        let kept = Arc::clone(slot);
+        while refresh_tasks.try_join_next().is_some() {}
+        let refreshed = Arc::clone(entry);
         let pool = self.pool.clone();
         // After a failure the next request reports it.
-        let keeper = keepers.spawn(async move { drop(kept.keep(&pool).await) });
-        *slot.keeper.lock().unwrap_or_else(PoisonError::into_inner) = Some(keeper);
+        let refresh_task = refresh_tasks
+            .spawn(async move { drop(refreshed.refresh_while_requested(&pool).await) });
+        *entry.refresh_task.lock().unwrap_or_else(PoisonError::into_inner) = Some(refresh_task);
     }
 }

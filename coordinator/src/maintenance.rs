@@ -4,7 +4,7 @@
 //! # Why a failure delays nothing else
 //!
 //! The work is split into *parts*: each edition is one, trials and shadow matches are one each. A
-//! part gets a task of its own, at most one at a time. After a failure it waits before the retry,
+//! part gets a separate task, at most one at a time. After a failure it waits before the retry,
 //! longer with each failure, while the others continue. Within an edition, leases expire even if
 //! counting fails, and vice versa.
 
@@ -289,7 +289,7 @@ impl Maintenance {
         round: &mut Round,
     ) -> Result<()> {
         let edition = state.id;
-        round.reuse_checked += self.queue.check_reuse(edition, state.weighs).await?;
+        round.reuse_checked += self.queue.check_reuse(edition, state.checks_reuse).await?;
         let before = round.counted;
         // Reports that arrive meanwhile are left for the next round: a few lots change nearly as many
         // standings as all lots of a round.

@@ -29,7 +29,7 @@ use tokio::time::Instant;
 
 use crate::database_clock::Clock;
 use crate::db::evidence::Evidence;
-use crate::db::lots::Verdict;
+use crate::db::lots::ReportStatus;
 use crate::leader_election::Leadership;
 
 pub(crate) use database_collector::DatabaseCollector;
@@ -132,8 +132,7 @@ impl Metrics {
     fn create_series(&self) {
         for kind in [LOT, TRIAL, SHADOW_MATCH] {
             drop(self.leases.get_or_create(&LeaseLabels { kind }));
-            for verdict in Verdict::ALL {
-                let status = verdict.as_str();
+            for status in ReportStatus::ALL.map(ReportStatus::as_str) {
                 drop(self.reports.get_or_create(&ReportLabels { kind, status }));
             }
         }
@@ -161,8 +160,8 @@ impl Metrics {
     }
 
     /// Counts a report by its status.
-    pub(crate) fn record_report(&self, lease: Lease, verdict: Verdict, arrived: Instant) {
-        let labels = ReportLabels { kind: kind(lease), status: verdict.as_str() };
+    pub(crate) fn record_report(&self, lease: Lease, status: ReportStatus, arrived: Instant) {
+        let labels = ReportLabels { kind: kind(lease), status: status.as_str() };
         self.reports.get_or_create(&labels).inc();
         self.report.observe(arrived.elapsed().as_secs_f64());
     }

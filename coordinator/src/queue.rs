@@ -56,7 +56,7 @@ pub use report::{MOST_FILES, Report};
 pub use report_batcher::{ReportBatcher, ReportError, ReportSender};
 pub use verify_standings::StandingDifference;
 
-pub use crate::db::lots::{Failed, Failure, Leased, NewLot, Order, Patience, Verdict};
+pub use crate::db::lots::{Failed, Failure, Leased, NewLot, Order, ReportStatus, RetryPolicy};
 
 use crate::db::lots::{CountedLot, Which};
 use crate::db::results::Played;
@@ -74,14 +74,14 @@ pub struct LeasePolicy {
     /// The duration of a lease without renewal.
     pub lease: Duration,
     /// How failed lots are retried.
-    pub retry_policy: Patience,
+    pub retry_policy: RetryPolicy,
 }
 
 impl LeasePolicy {
     /// Leases last a minute; three faults set a match aside.
     pub const DEFAULT: Self = Self {
         lease: Duration::MINUTE,
-        retry_policy: Patience {
+        retry_policy: RetryPolicy {
             faults: 3,
             rest: Duration::SECOND,
             longest_rest: Duration::MINUTE,
@@ -100,7 +100,7 @@ pub struct Plan<M, L, O> {
     /// Which lots depend on which.
     pub order: O,
     /// Whether more matches may follow.
-    pub growing: bool,
+    pub open_ended: bool,
 }
 
 /// Why matches cannot be added to an edition, or it cannot start.
@@ -231,7 +231,7 @@ impl Queue {
         db::be_patient(&mut *db).await.map_err(failed)?;
         let matches = matches::copy_in(db, edition, plan.matches).await.map_err(failed)?;
         lots::copy_in(db, edition, plan.lots).await.map_err(failed)?;
-        finish_plan(db, edition, matches, plan.order, plan.growing).await?;
+        finish_plan(db, edition, matches, plan.order, plan.open_ended).await?;
         transaction.commit().await.map_err(failed)?;
         Ok(matches)
     }
@@ -320,8 +320,8 @@ impl Queue {
     pub async fn fail(&self, failures: &[Failure]) -> Result<Vec<Failed>> {
         let failed = retry(|| async {
             let mut transaction = self.pool.begin().await?;
-            let patience = &self.lease_policy.retry_policy;
-            let failed = leases::fail(&mut transaction, failures, patience).await?;
+            let retry_policy = &self.lease_policy.retry_policy;
+            let failed = leases::fail(&mut transaction, failures, retry_policy).await?;
             transaction.commit().await?;
             Ok(failed)
         });
@@ -427,11 +427,11 @@ pub(crate) async fn finish_plan(
     edition: EditionId,
     matches: u64,
     order: impl Iterator<Item = Order>,
-    growing: bool,
+    open_ended: bool,
 ) -> Result<u64, PlanError> {
     let failed = |cause| PlanError::Database(edition, cause);
     lots::copy_order_in(db, edition, order).await.map_err(failed)?;
-    let grown = editions::grow(&mut *db, edition, matches.cast_signed(), growing);
+    let grown = editions::grow(&mut *db, edition, matches.cast_signed(), open_ended);
     if !grown.await.map_err(failed)? {
         let reason = "it takes no more matches".to_owned();
         return Err(PlanError::Invalid(edition, reason));
@@ -466,7 +466,7 @@ async fn count(
         return Ok(Counted { lots, matches: 0 });
     }
     let game = editions::game(&mut *db, games, edition).await?;
-    counted.sort_unstable_by_key(|lot| lot.first);
+    counted.sort_unstable_by_key(|lot| lot.first_match);
     let (firsts, pasts) = merge_ranges(&counted);
     let mut tallies = Tallies::new(&game);
     let mut selection = audit_selection::begin(&mut *db, edition).await?;
@@ -479,7 +479,7 @@ async fn count(
     results::each_of_ranges(&mut *db, edition, &firsts, &pasts, see).await?;
     if let Some(selection) = selection {
         let reported_by = |number: MatchNumber| {
-            let behind = counted.partition_point(|lot| lot.first <= number.0);
+            let behind = counted.partition_point(|lot| lot.first_match <= number.0);
             let lot = counted[..behind].last()?;
             lot.worker.zip(lot.reported_at)
         };
@@ -487,7 +487,8 @@ async fn count(
     }
     standings::add(&mut *db, edition, tallies.by_entrant()).await?;
     let matches = tallies.matches();
-    let played = counted.iter().filter(|lot| !lot.taken).map(|lot| lot.past - lot.first).sum();
+    let played =
+        counted.iter().filter(|lot| !lot.reused).map(|lot| lot.past - lot.first_match).sum();
     editions::count(&mut *db, edition, matches, played).await?;
     Ok(Counted { lots, matches })
 }
@@ -497,9 +498,9 @@ fn merge_ranges(lots: &[CountedLot]) -> (Vec<i64>, Vec<i64>) {
     let mut ends: (Vec<i64>, Vec<i64>) = (Vec::new(), Vec::new());
     for lot in lots {
         match ends.1.last_mut() {
-            Some(last) if *last == lot.first => *last = lot.past,
+            Some(last) if *last == lot.first_match => *last = lot.past,
             _ => {
-                ends.0.push(lot.first);
+                ends.0.push(lot.first_match);
                 ends.1.push(lot.past);
             }
         }
@@ -529,12 +530,12 @@ mod tests {
 
     #[test]
     fn adjacent_ranges_are_merged() {
-        let lot = |(first, past)| CountedLot {
-            first,
+        let lot = |(first_match, past)| CountedLot {
+            first_match,
             past,
             worker: None,
             reported_at: None,
-            taken: false,
+            reused: false,
         };
         let lots = [(0, 4), (4, 8), (8, 9), (20, 21)].map(lot);
         assert_eq!(merge_ranges(&lots), (vec![0, 20], vec![9, 21]));

@@ -32,7 +32,7 @@ use std::time::{Duration, Instant};
 
 use arbiter_games::{Seed, string_enum};
 use arbiter_proto::ids::TokenId;
-use arbiter_proto::tricks_http::{Format, LONGEST_BODY, PATH, Request as Wish};
+use arbiter_proto::tricks_http::{Format, LONGEST_BODY, PATH, Request as PlayRequest};
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
@@ -85,22 +85,22 @@ pub struct ModeError(String);
 
 /// The routes of the game, for a database and a mode.
 pub fn router(pool: PgPool, clock: Clock, token_throttle: TokenThrottle, mode: Mode) -> Router {
-    let minds = thread::available_parallelism().map_or(1, NonZeroUsize::get);
-    let house = TricksServer {
+    let bot_threads = thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    let server = TricksServer {
         pool,
         clock,
         token_throttle,
         mode,
         buckets: Buckets::default(),
-        minds: Arc::new(Semaphore::new(minds)),
+        bot_threads: Arc::new(Semaphore::new(bot_threads)),
         key: Arc::default(),
     };
     Router::new()
         .route(PATH, post(play).fallback(wrong_method))
-        .route("/tricks", get(pages::records))
+        .route("/tricks", get(pages::leaderboard_page))
         .route("/tricks/victory/{token}", get(pages::victory))
         .layer(DefaultBodyLimit::max(LONGEST_BODY))
-        .with_state(house)
+        .with_state(server)
 }
 
 /// The state shared by all requests.
@@ -112,7 +112,7 @@ struct TricksServer {
     mode: Mode,
     buckets: Buckets,
     /// One permit for each thread on which the bot may compute.
-    minds: Arc<Semaphore>,
+    bot_threads: Arc<Semaphore>,
     /// The key of victory tokens, once it was read.
     key: Arc<OnceCell<[u8; 32]>>,
 }
@@ -121,26 +121,26 @@ struct TricksServer {
 #[derive(Debug)]
 struct Refusal {
     status: StatusCode,
-    words: String,
+    text: String,
     /// The delay after which the client may retry.
-    rest: Option<Duration>,
+    retry_after: Option<Duration>,
 }
 
 impl Refusal {
-    fn new(status: StatusCode, words: impl Into<String>) -> Self {
-        Self { status, words: words.into(), rest: None }
+    fn new(status: StatusCode, text: impl Into<String>) -> Self {
+        Self { status, text: text.into(), retry_after: None }
     }
 
     /// A refusal by a rate limit.
-    fn later(what: &str, rest: Duration) -> Self {
-        let words = format!("too many {what}; wait {} s", rest.as_secs() + 1);
-        Self { status: StatusCode::TOO_MANY_REQUESTS, words, rest: Some(rest) }
+    fn later(what: &str, retry_after: Duration) -> Self {
+        let text = format!("too many {what}; wait {} s", retry_after.as_secs() + 1);
+        Self { status: StatusCode::TOO_MANY_REQUESTS, text, retry_after: Some(retry_after) }
     }
 
     fn into_response(self, format: Format) -> Response {
-        let mut response = answer(self.status, format, &format!("error: {}", self.words));
-        if let Some(rest) = self.rest {
-            let seconds = HeaderValue::from(rest.as_secs() + 1);
+        let mut response = response(self.status, format, &format!("error: {}", self.text));
+        if let Some(retry_after) = self.retry_after {
+            let seconds = HeaderValue::from(retry_after.as_secs() + 1);
             response.headers_mut().insert(header::RETRY_AFTER, seconds);
         }
         response
@@ -150,8 +150,8 @@ impl Refusal {
 impl From<Error> for Refusal {
     fn from(error: Error) -> Self {
         tracing::warn!(%error, "a request of tricks failed");
-        let words = "the database does not respond; nothing has changed, try again";
-        Self::new(StatusCode::SERVICE_UNAVAILABLE, words)
+        let text = "the database does not respond; nothing has changed, try again";
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, text)
     }
 }
 
@@ -159,15 +159,15 @@ impl From<BytesRejection> for Refusal {
     fn from(rejection: BytesRejection) -> Self {
         match rejection.status() {
             StatusCode::PAYLOAD_TOO_LARGE => {
-                let words = format!("a request has at most {LONGEST_BODY} bytes");
-                Self::new(StatusCode::PAYLOAD_TOO_LARGE, words)
+                let text = format!("a request has at most {LONGEST_BODY} bytes");
+                Self::new(StatusCode::PAYLOAD_TOO_LARGE, text)
             }
             _ => Self::new(StatusCode::BAD_REQUEST, "the request's body is broken off"),
         }
     }
 }
 
-fn answer(status: StatusCode, format: Format, lines: &str) -> Response {
+fn response(status: StatusCode, format: Format, lines: &str) -> Response {
     let headers =
         [(header::CONTENT_TYPE, format.media_type()), (header::CACHE_CONTROL, "no-store")];
     (status, headers, format.response(lines)).into_response()
@@ -175,22 +175,22 @@ fn answer(status: StatusCode, format: Format, lines: &str) -> Response {
 
 /// Refuses all methods except `POST`.
 async fn wrong_method() -> Response {
-    let words = "tricks is played with POST requests; send token=… as a form";
-    let refusal = Refusal::new(StatusCode::METHOD_NOT_ALLOWED, words);
+    let text = "tricks is played with POST requests; send token=… as a form";
+    let refusal = Refusal::new(StatusCode::METHOD_NOT_ALLOWED, text);
     let mut response = refusal.into_response(Format::Lines);
     response.headers_mut().insert(header::ALLOW, HeaderValue::from_static("POST"));
     response
 }
 
 /// Handles a request.
-async fn play(State(house): State<TricksServer>, from: Origin, request: Request) -> Response {
+async fn play(State(server): State<TricksServer>, from: Origin, request: Request) -> Response {
     let body = match receive(request).await {
         Ok(body) => body,
         Err(refusal) => return refusal.into_response(Format::Lines),
     };
     let format = Format::of(&body);
-    match house.answer(&body, &from).await {
-        Ok(lines) => answer(StatusCode::OK, format, &lines),
+    match server.execute(&body, &from).await {
+        Ok(lines) => response(StatusCode::OK, format, &lines),
         Err(refusal) => refusal.into_response(format),
     }
 }
@@ -210,27 +210,27 @@ fn tables(games: Option<&str>) -> Result<usize, Refusal> {
     let Some(games) = games else { return Ok(DEFAULT_TABLES) };
     let number = games.parse().ok().filter(|number| (1..=MAX_TABLES).contains(number));
     number.ok_or_else(|| {
-        let words = format!("_games is a number from 1 to {MAX_TABLES}");
-        Refusal::new(StatusCode::BAD_REQUEST, words)
+        let text = format!("_games is a number from 1 to {MAX_TABLES}");
+        Refusal::new(StatusCode::BAD_REQUEST, text)
     })
 }
 
 impl TricksServer {
     /// Executes a request, and returns the lines of its response.
-    async fn answer(&self, body: &[u8], from: &Origin) -> Result<String, Refusal> {
-        let Wish { token, games, cards } = Wish::read(body)
+    async fn execute(&self, body: &[u8], from: &Origin) -> Result<String, Refusal> {
+        let PlayRequest { token, games, cards } = PlayRequest::read(body)
             .map_err(|error| Refusal::new(StatusCode::BAD_REQUEST, error.to_string()))?;
         let secret = token.as_deref().map(access::secret_without_prefix).ok_or_else(|| {
             Refusal::new(StatusCode::UNAUTHORIZED, "token is missing; send token=…")
         })?;
         let mut bucket = self.buckets.turn_of(secret.hash(), Instant::now()).await;
         // Checked in its turn: by then the result of the token's last request is known.
-        self.token_throttle
-            .check(&secret, from, Instant::now())
-            .map_err(|rest| Refusal::later("tokens from there are not known here", rest))?;
+        self.token_throttle.check(&secret, from, Instant::now()).map_err(|retry_after| {
+            Refusal::later("unknown tokens from this address", retry_after)
+        })?;
         let holder = self.find(&secret, from).await?;
         match cards {
-            Some(cards) => self.go_on(holder, &cards, &mut bucket).await,
+            Some(cards) => self.play_cards(holder, &cards, &mut bucket).await,
             None => self.begin(holder.id, tables(games.as_deref())?, &mut bucket).await,
         }
     }
@@ -260,7 +260,7 @@ impl TricksServer {
         pay(bucket, tables)?;
         let seed = Seed(access::draw().map_err(Error::Io)?);
         let (stored, news) = self
-            .think(move || {
+            .compute_with_permit(move || {
                 let mut session = Session::start(seed, tables);
                 (Stored { seed, turn: 0, played: session.played() }, session.news())
             })
@@ -269,46 +269,46 @@ impl TricksServer {
         retry(|| tricks_http::begin(&self.pool, id, &stored, now)).await?;
         // Sometimes old sessions are deleted.
         if seed.0[0] == 0 {
-            retry(|| tricks_http::forget(&self.pool, now - SESSION_LIFETIME)).await?;
+            retry(|| tricks_http::delete_sessions(&self.pool, now - SESSION_LIFETIME)).await?;
         }
         Ok(news)
     }
 
     /// Plays cards.
-    async fn go_on(
+    async fn play_cards(
         &self,
         holder: Holder,
         cards: &str,
         bucket: &mut TokenBucket,
     ) -> Result<String, Refusal> {
-        let conflict = |words: &str| Refusal::new(StatusCode::CONFLICT, words);
+        let conflict = |text: &str| Refusal::new(StatusCode::CONFLICT, text);
         let Some(stored) = holder.session else {
             return Err(conflict("no session has begun; send token alone, or with _games"));
         };
         pay(bucket, stored.played.len())?;
         let seed = stored.seed;
         let turn = stored.turn;
-        let words = cards.to_owned();
+        let text = cards.to_owned();
         let played = move || {
             let mut session = Session::rebuild(seed, &stored.played);
             if session.is_over() {
                 return Err(conflict("the session is over; send token without move for another"));
             }
-            session.play(&words).map_err(|WrongCount { due, found }| {
-                let words = format!("move has {found} cards, and there are {due} tables");
-                Refusal::new(StatusCode::BAD_REQUEST, words)
+            session.play(&text).map_err(|WrongCount { due, found }| {
+                let text = format!("move has {found} cards, and there are {due} tables");
+                Refusal::new(StatusCode::BAD_REQUEST, text)
             })?;
             Ok((session.news(), session))
         };
-        let (news, session) = self.think(played).await??;
+        let (news, session) = self.compute_with_permit(played).await??;
         let stored = Stored { seed, turn, played: session.played() };
-        let (kept, news) = if session.is_over() {
-            self.end((holder.id, &holder.first), &session, &stored, news).await?
+        let (is_stored, news) = if session.is_over() {
+            self.end((holder.id, &holder.first_hash), &session, &stored, news).await?
         } else {
             // Not retried: a repetition would be refused, and the result of the first try is unknown.
-            (tricks_http::go_on(&self.pool, holder.id, &stored).await?, news)
+            (tricks_http::store_turn(&self.pool, holder.id, &stored).await?, news)
         };
-        if kept { Ok(news) } else { Err(conflict("another request played meanwhile")) }
+        if is_stored { Ok(news) } else { Err(conflict("another request played meanwhile")) }
     }
 
     /// Ends a session. Returns whether it was stored, and the text of the response.
@@ -331,22 +331,22 @@ impl TricksServer {
         };
         let tables = i32::try_from(session.tables()).unwrap_or(i32::MAX);
         let ending = Ending { result, tables, victory: victory.is_some() };
-        let kept = tricks_http::end(&self.pool, id, stored, ending, now).await?;
-        Ok((kept, news))
+        let is_stored = tricks_http::end(&self.pool, id, stored, ending, now).await?;
+        Ok((is_stored, news))
     }
 
     /// Computes on a separate thread, once there is a permit.
-    async fn think<T: Send + 'static>(
+    async fn compute_with_permit<T: Send + 'static>(
         &self,
-        thought: impl FnOnce() -> T + Send + 'static,
+        compute: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Refusal> {
-        let mind = Arc::clone(&self.minds).acquire_owned().await;
-        let thinking = tokio::task::spawn_blocking(move || {
-            let thought = thought();
-            drop(mind);
-            thought
+        let permit = Arc::clone(&self.bot_threads).acquire_owned().await;
+        let computing = tokio::task::spawn_blocking(move || {
+            let computed = compute();
+            drop(permit);
+            computed
         });
-        thinking.await.map_err(|error| Refusal::from(Error::Io(error.into())))
+        computing.await.map_err(|error| Refusal::from(Error::Io(error.into())))
     }
 
     /// The key of victory tokens.
@@ -361,8 +361,9 @@ impl TricksServer {
         let Some(victory) = Victory::claimed(token) else { return Ok(None) };
         let holder = retry(|| tricks_http::holder(&self.pool, victory.player)).await?;
         let Some((name, hash)) = holder else { return Ok(None) };
-        let made: OffsetDateTime = victory.at;
-        let genuine = victory.token(&self.key().await?, &hash) == token && made <= self.clock.now();
+        let created_at: OffsetDateTime = victory.at;
+        let genuine =
+            victory.token(&self.key().await?, &hash) == token && created_at <= self.clock.now();
         Ok(genuine.then_some((name, victory)))
     }
 }
@@ -370,5 +371,5 @@ impl TricksServer {
 /// Takes the price of a request from the rate limit.
 fn pay(bucket: &mut TokenBucket, tables: usize) -> Result<(), Refusal> {
     let taken = bucket.try_take(price(tables), Instant::now());
-    taken.map_err(|rest| Refusal::later("requests", rest))
+    taken.map_err(|retry_after| Refusal::later("requests", retry_after))
 }

@@ -15,7 +15,7 @@ use arbiter_coordinator::db::match_audits::{self, AuditKind, Chosen};
 use arbiter_coordinator::db::results::MatchResult;
 use arbiter_coordinator::db::{editions, shadows, worker_stats, workers};
 use arbiter_coordinator::maintenance::Maintenance;
-use arbiter_coordinator::queue::{Dispatcher, Queue, Report, Task, Verdict};
+use arbiter_coordinator::queue::{Dispatcher, Queue, Report, ReportStatus, Task};
 use arbiter_games::gomoku;
 use arbiter_proto::ids::{EditionId, MatchNumber, WorkerId};
 use arbiter_ranking::Entrant;
@@ -98,7 +98,7 @@ async fn play(server: &Server, say: Say) -> BTreeMap<&'static str, WorkerId> {
 }
 
 async fn store(queue: &Queue, report: Report) {
-    assert_eq!(support::report_all(queue, &[report]).await, [Verdict::Accepted]);
+    assert_eq!(support::report_all(queue, &[report]).await, [ReportStatus::Accepted]);
 }
 
 /// Waits until a statement returns this number.

@@ -450,16 +450,16 @@ async fn plans_are_read_as_they_were_written() {
     let edition = database.edition(5).await;
     let full = matches::Match {
         number: MatchNumber(0),
-        deal: 7,
+        seed_key: 7,
         board: Some(3),
         seats: matches::Seats([4, 0, 2].map(Entrant).to_vec()),
         carried: Some(vec![1, 2, i64::MAX]),
-        files_from: None,
+        state_from: None,
         params: Some(json!({ "chips": "1,2,3" })),
     };
     let chained = matches::Match {
         number: MatchNumber(2),
-        files_from: Some(vec![None, Some(1)]),
+        state_from: Some(vec![None, Some(1)]),
         ..support::duels(1).next().unwrap()
     };
     let planned = [full, support::duels(2).last().unwrap(), chained];

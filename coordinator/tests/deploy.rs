@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use arbiter_coordinator::queue::Verdict;
+use arbiter_coordinator::queue::ReportStatus;
 use sqlx::{AssertSqlSafe, PgConnection};
 use support::test_clock::AtTime as _;
 use support::{Database, START, plan, report};
@@ -60,7 +60,10 @@ async fn the_autoscaler_counts_pending_and_leased_lots() {
     assert_eq!(ask(&mut watcher, &query).await, 5);
     let lot = queue.lease_at(edition, 1, START).await.unwrap().pop().unwrap();
     assert_eq!(ask(&mut watcher, &query).await, 5, "a leased lot still needs its worker");
-    assert_eq!(support::report_all(&queue, &[report(&lot, worker)]).await, [Verdict::Accepted]);
+    assert_eq!(
+        support::report_all(&queue, &[report(&lot, worker)]).await,
+        [ReportStatus::Accepted]
+    );
     assert_eq!(ask(&mut watcher, &query).await, 4);
     assert!(queue.cancel(edition, START).await.unwrap());
     assert_eq!(ask(&mut watcher, &query).await, 0);
@@ -89,14 +92,17 @@ async fn a_restored_database_refuses_reports_of_earlier_leases() {
     execute(&mut connection, &file("postgres/restored.sql")).await;
     let restored: String = sqlx::query_scalar(identity).fetch_one(&database.pool).await.unwrap();
     assert_ne!(former, restored, "workers know a database by its identity");
-    assert_eq!(support::report_all(&queue, &[report(&before, worker)]).await, [Verdict::Late]);
+    assert_eq!(support::report_all(&queue, &[report(&before, worker)]).await, [ReportStatus::Late]);
     let later = START + Duration::SECOND;
     let again = queue.lease_at(edition, 1, later).await.unwrap().pop().unwrap();
     assert_eq!(
         again.lease.lot, before.lease.lot,
         "the lot of a lost lease is leased again at once"
     );
-    assert_eq!(support::report_all(&queue, &[report(&again, worker)]).await, [Verdict::Accepted]);
+    assert_eq!(
+        support::report_all(&queue, &[report(&again, worker)]).await,
+        [ReportStatus::Accepted]
+    );
     assert_eq!(database.number("SELECT count(*) FROM faults").await, 0);
 }
 

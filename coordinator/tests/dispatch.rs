@@ -42,8 +42,8 @@ async fn each_lot_goes_to_one_waiting_worker() {
     let mut lots = BTreeSet::new();
     for work in tasks.join_all().await {
         let numbers: Vec<_> = work.matches.iter().map(|planned| planned.number.0).collect();
-        assert_eq!(numbers, [work.lot.first.0, work.lot.first.0 + 1]);
-        let first = usize::try_from(work.lot.first.0).unwrap();
+        assert_eq!(numbers, [work.lot.first_match.0, work.lot.first_match.0 + 1]);
+        let first = usize::try_from(work.lot.first_match.0).unwrap();
         assert_eq!(work.matches[0], duels(400).nth(first).unwrap());
         lots.insert(work.lot.lease);
     }
@@ -65,7 +65,7 @@ async fn waiting_workers_are_served_when_work_arrives() {
     queue.start(edition).await.unwrap();
     dispatcher.news();
     let lot = tasks.join_next().await.unwrap().unwrap();
-    assert_eq!((lot.first, lot.lease.attempt.0), (MatchNumber(0), 1));
+    assert_eq!((lot.first_match, lot.lease.attempt.0), (MatchNumber(0), 1));
     // People are shown which matches are behind the lease, as long as it holds.
     let worker = database.worker("it").await;
     let held = active_leases::of_leases(&database.pool, &[(worker, lot.lease)]).await.unwrap();
@@ -123,7 +123,7 @@ async fn unclaimed_leases_are_returned() {
     }
     drop(asked);
     let lot = dispatcher.next().await.unwrap().into_work().unwrap().lot;
-    assert_eq!((lot.first, lot.lease.attempt.0), (MatchNumber(0), 2));
+    assert_eq!((lot.first_match, lot.lease.attempt.0), (MatchNumber(0), 2));
     assert_eq!(database.number("SELECT sum(faults)::bigint FROM lots").await, 0);
 }
 

@@ -12,10 +12,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use arbiter_coordinator::database_clock::Clock;
-use arbiter_coordinator::db::lots::{LotState, Patience};
+use arbiter_coordinator::db::lots::{LotState, RetryPolicy};
 use arbiter_coordinator::db::{editions, lots, results};
 use arbiter_coordinator::maintenance::Maintenance;
-use arbiter_coordinator::queue::{Failure, LeasePolicy, Queue, Report, Verdict};
+use arbiter_coordinator::queue::{Failure, LeasePolicy, Queue, Report, ReportStatus};
 use arbiter_games::{Dice, Games, Seed};
 use arbiter_proto::fault::FaultKind;
 use arbiter_proto::ids::{EditionId, MatchNumber, WorkerId};
@@ -41,7 +41,7 @@ impl Time {
 /// A policy that sets no match aside, so that all matches must be played in the end.
 const PATIENT: LeasePolicy = LeasePolicy {
     lease: Duration::MINUTE,
-    retry_policy: Patience {
+    retry_policy: RetryPolicy {
         faults: i16::MAX,
         rest: Duration::SECOND,
         longest_rest: Duration::seconds(4),
@@ -115,14 +115,14 @@ impl Chaos {
     async fn deliver(&mut self, reports: &[Report]) {
         let verdicts = support::report_all(&self.queue, reports).await;
         for (report, verdict) in reports.iter().zip(verdicts) {
-            assert_ne!(verdict, Verdict::Malformed);
-            if verdict == Verdict::Accepted {
+            assert_ne!(verdict, ReportStatus::Malformed);
+            if verdict == ReportStatus::Accepted {
                 self.accepted += i64::try_from(report.results.len()).unwrap();
                 // The acknowledgement was lost: it is said again.
                 if self.dice.below(4) == 0 {
                     let again =
                         support::report_all(&self.queue, std::slice::from_ref(report)).await;
-                    assert_eq!(again, [Verdict::Repeated]);
+                    assert_eq!(again, [ReportStatus::Repeated]);
                 }
             }
         }
@@ -190,13 +190,13 @@ async fn finish_and_inspect(database: &Database, edition: EditionId, matches: i6
         for lot in queue.lease_at(edition, 1024, now).await.unwrap() {
             assert_eq!(
                 support::report_all(&queue, &[report(&lot, worker)]).await,
-                [Verdict::Accepted]
+                [ReportStatus::Accepted]
             );
         }
         for lot in queue.lease_at(edition, 1, now).await.unwrap() {
             assert_eq!(
                 support::report_all(&queue, &[report(&lot, worker)]).await,
-                [Verdict::Accepted]
+                [ReportStatus::Accepted]
             );
         }
         while queue.count(edition).await.unwrap() > 0 {}
@@ -253,8 +253,8 @@ async fn matches_in_order_count_once_and_in_order() {
     // Five chains, each lot waiting for the fifth before it, with ties between neighbours.
     let befores = |after: i64| [5, 7].into_iter().map(move |gap| after - gap).filter(|b| *b >= 0);
     let lots = some_lots(count, 1).map(move |lot| NewLot {
-        waits: i16::try_from(befores(lot.number.0).count()).unwrap(),
-        feeds: lot.number.0 < count - 5,
+        blockers: i16::try_from(befores(lot.number.0).count()).unwrap(),
+        has_dependents: lot.number.0 < count - 5,
         ..lot
     });
     let pairs = (0..count).flat_map(move |after| befores(after).map(move |before| (before, after)));

@@ -318,7 +318,10 @@ async fn a_change_is_kept_until_an_edition_can_be_opened() {
         opener.open_all_due().await.unwrap_err();
         cure(database).await;
         assert_eq!(database.number("SELECT count(*) FROM edition_triggers").await, 1, "{code}");
-        assert_eq!(tournaments::find(&database.pool, "cup").await.unwrap().unwrap().trouble, None);
+        assert_eq!(
+            tournaments::find(&database.pool, "cup").await.unwrap().unwrap().last_error,
+            None
+        );
     }
     let [OpenOutcome::Opened(edition)] = &opener.open_all_due().await.unwrap()[..] else {
         panic!("an edition is due")

@@ -14,7 +14,7 @@ use arbiter_coordinator::db::matches::Seats;
 use arbiter_coordinator::db::tournaments::Tournament;
 use arbiter_coordinator::db::{audit_log, bots, editions, lots, matches};
 use arbiter_coordinator::maintenance::Maintenance;
-use arbiter_coordinator::queue::{Failure, Leased, Queue, Verdict};
+use arbiter_coordinator::queue::{Failure, Leased, Queue, ReportStatus};
 use arbiter_coordinator::tournament::{
     EditionOpener, IfRunning, OpenRequest, TournamentFile, edition, lifecycle,
 };
@@ -81,7 +81,8 @@ impl Cup {
     /// The bots of a lot.
     async fn bots(&self, edition: EditionId, lot: &Leased) -> Vec<i32> {
         let entrants = editions::entrants(&self.database.pool, edition).await.unwrap();
-        let matches = matches::range(&self.database.pool, edition, lot.first, lot.count).await;
+        let matches =
+            matches::range(&self.database.pool, edition, lot.first_match, lot.count).await;
         let seats = matches.unwrap().into_iter().flat_map(|planned| planned.seats.0);
         let bot = |entrant: Entrant| entrants[usize::try_from(entrant.0).unwrap()].bot.0 - 1;
         seats.map(bot).collect()
@@ -131,7 +132,7 @@ impl Cup {
                 let mut report = report(&lot, worker);
                 report.at = now();
                 let fates = support::report_all(&self.queue, &[report]).await;
-                assert_eq!(fates, [Verdict::Accepted]);
+                assert_eq!(fates, [ReportStatus::Accepted]);
             }
         }
     }

@@ -32,8 +32,8 @@ async fn played(database: &Database, tournament: TournamentId, files: &[u8]) -> 
     assert_eq!(leased.len(), 5);
     for lot in &leased {
         let mut report = report(lot, worker);
-        report.records.push((lot.first, b"what was said".to_vec()));
-        report.files.push((lot.first, 1, files.to_vec()));
+        report.records.push((lot.first_match, b"what was said".to_vec()));
+        report.files.push((lot.first_match, 1, files.to_vec()));
         support::report_all(&queue, &[report]).await;
     }
     queue.count(edition).await.unwrap();

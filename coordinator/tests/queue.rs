@@ -11,7 +11,7 @@ use arbiter_coordinator::db::{editions, faults, played_matches, records};
 use arbiter_coordinator::maintenance::Maintenance;
 use arbiter_coordinator::queue::{
     Failed, Failure, Leased, MOST_FILES, NewLot, Order, Plan, PlanError, Queue, Report,
-    ReportSender, Verdict,
+    ReportSender, ReportStatus,
 };
 use arbiter_proto::fault::FaultKind;
 use arbiter_proto::ids::{Attempt, EditionId, Lease, LotId, LotNumber, MatchId, MatchNumber};
@@ -41,7 +41,10 @@ async fn the_longest_lots_come_first() {
     let numbers: Vec<_> = first.iter().map(|lot| lot.lease.lot.number.0).collect();
     assert_eq!(numbers, (4..20).rev().collect::<Vec<_>>());
     let next = lease_one(&queue, edition, 0).await.unwrap();
-    assert_eq!((next.lease.lot.number, next.first, next.count), (LotNumber(3), MatchNumber(6), 2));
+    assert_eq!(
+        (next.lease.lot.number, next.first_match, next.count),
+        (LotNumber(3), MatchNumber(6), 2)
+    );
 }
 
 #[tokio::test]
@@ -53,12 +56,12 @@ async fn a_duplicate_report_is_acknowledged_without_effect() {
     let lot = lease_one(&queue, edition, 0).await.unwrap();
     let mut first = report(&lot, worker);
     first.records = vec![(MatchNumber(2), b"record".to_vec())];
-    assert_eq!(report_one(&queue, &first).await, Verdict::Accepted);
+    assert_eq!(report_one(&queue, &first).await, ReportStatus::Accepted);
     let mut other = first.clone();
     other.results[0].scores = vec![100, 100];
-    assert_eq!(report_one(&queue, &other).await, Verdict::Repeated);
+    assert_eq!(report_one(&queue, &other).await, ReportStatus::Repeated);
     assert_eq!(queue.count(edition).await.unwrap(), 4);
-    assert_eq!(report_one(&queue, &first).await, Verdict::Repeated);
+    assert_eq!(report_one(&queue, &first).await, ReportStatus::Repeated);
     assert_eq!(database.number("SELECT max(scores[1]) FROM results").await, 2);
     let id = MatchId { edition, number: MatchNumber(2) };
     let found = records::find(&database.pool, id).await.unwrap().unwrap();
@@ -77,7 +80,7 @@ async fn two_reports_of_a_lot_in_one_batch_count_once() {
     let lots = [lease_one(&queue, edition, 0).await, lease_one(&queue, edition, 0).await];
     let [a, b] = lots.map(|lot| report(&lot.unwrap(), worker));
     let verdicts = report_all(&queue, &[a.clone(), b, a]).await;
-    assert_eq!(verdicts, [Verdict::Accepted, Verdict::Accepted, Verdict::Repeated]);
+    assert_eq!(verdicts, [ReportStatus::Accepted, ReportStatus::Accepted, ReportStatus::Repeated]);
     assert_eq!(database.number("SELECT count(*) FROM results").await, 4);
 }
 
@@ -92,7 +95,7 @@ async fn of_two_leases_of_a_lot_in_one_batch_the_valid_one_counts() {
     queue.return_leases(None, &[old.lease]).await.unwrap();
     let new = lease_one(&queue, edition, 0).await.unwrap();
     let verdicts = report_all(&queue, &[report(&old, worker), report(&new, worker)]).await;
-    assert_eq!(verdicts, [Verdict::Late, Verdict::Accepted]);
+    assert_eq!(verdicts, [ReportStatus::Late, ReportStatus::Accepted]);
 }
 
 #[tokio::test]
@@ -109,15 +112,15 @@ async fn leases_expire_at_their_deadline() {
     let failed = queue.expire_at(at(61)).await.unwrap().failed;
     assert_eq!(failed, [Failed { lease: lost.lease, state: LotState::Delayed }]);
     // It rests for a second, and the report of the lease that was lost is late.
-    assert_eq!(report_one(&queue, &report(&lost, worker)).await, Verdict::Late);
+    assert_eq!(report_one(&queue, &report(&lost, worker)).await, ReportStatus::Late);
     assert_eq!(queue.expire_at(at(61)).await.unwrap().woken, 0);
     assert_eq!(lease_one(&queue, edition, 61).await, None);
     assert_eq!(queue.expire_at(at(62)).await.unwrap().woken, 1);
     let found = lease_one(&queue, edition, 62).await.unwrap();
     assert_eq!((lost.lease.attempt, found.lease.attempt), (Attempt(1), Attempt(2)));
-    assert_eq!(report_one(&queue, &report(&lost, worker)).await, Verdict::Late);
-    assert_eq!(report_one(&queue, &report(&found, worker)).await, Verdict::Accepted);
-    assert_eq!(report_one(&queue, &report(&lost, worker)).await, Verdict::Late);
+    assert_eq!(report_one(&queue, &report(&lost, worker)).await, ReportStatus::Late);
+    assert_eq!(report_one(&queue, &report(&found, worker)).await, ReportStatus::Accepted);
+    assert_eq!(report_one(&queue, &report(&lost, worker)).await, ReportStatus::Late);
     let noted = faults::of_lot(&database.pool, lost.lease.lot).await.unwrap();
     assert_eq!((noted.len(), noted[0].attempt, noted[0].at), (1, Attempt(1), at(61)));
 }
@@ -130,7 +133,7 @@ async fn an_overdue_lease_may_report_until_it_is_expired() {
     let edition = database.running(1, 1).await;
     let lot = lease_one(&queue, edition, 0).await.unwrap();
     // Its time is up, but no maintenance has run since: the work is not thrown away.
-    assert_eq!(report_one(&queue, &report(&lot, worker)).await, Verdict::Accepted);
+    assert_eq!(report_one(&queue, &report(&lot, worker)).await, ReportStatus::Accepted);
     assert_eq!(queue.expire_at(START + Duration::HOUR).await.unwrap().failed, []);
 }
 
@@ -160,7 +163,7 @@ async fn returned_leases_count_as_no_fault() {
         assert_eq!(lot.lease.attempt, Attempt(attempt));
         assert_eq!(queue.return_leases(None, &[lot.lease]).await.unwrap(), [lot.lease]);
         assert_eq!(queue.return_leases(None, &[lot.lease]).await.unwrap(), []);
-        assert_eq!(report_one(&queue, &report(&lot, worker)).await, Verdict::Late);
+        assert_eq!(report_one(&queue, &report(&lot, worker)).await, ReportStatus::Late);
     }
     assert_eq!(states(&database, edition).await, [(LotState::Pending, 1)]);
 }
@@ -184,7 +187,7 @@ async fn a_failed_lot_continues_match_by_match() {
     let failed = queue.fail_at(&failure(lot.lease), START).await.unwrap();
     assert_eq!(failed, [Failed { lease: lot.lease, state: LotState::Split }]);
     assert_eq!(queue.fail_at(&failure(lot.lease), START).await.unwrap(), []);
-    assert_eq!(report_one(&queue, &report(&lot, worker)).await, Verdict::Late);
+    assert_eq!(report_one(&queue, &report(&lot, worker)).await, ReportStatus::Late);
 
     let poison = MatchNumber(2);
     let mut played = Vec::new();
@@ -192,12 +195,15 @@ async fn a_failed_lot_continues_match_by_match() {
         let now = START + Duration::hours(hour);
         queue.expire_at(now).await.unwrap();
         while let Some(single) = lease_one(&queue, edition, hour * 3600).await {
-            assert_eq!((single.count, single.lease.lot.number.0), (1, -1 - single.first.0));
-            if single.first == poison {
+            assert_eq!((single.count, single.lease.lot.number.0), (1, -1 - single.first_match.0));
+            if single.first_match == poison {
                 queue.fail_at(&failure(single.lease), now).await.unwrap();
             } else {
-                assert_eq!(report_one(&queue, &report(&single, worker)).await, Verdict::Accepted);
-                played.push(single.first.0);
+                assert_eq!(
+                    report_one(&queue, &report(&single, worker)).await,
+                    ReportStatus::Accepted
+                );
+                played.push(single.first_match.0);
             }
         }
     }
@@ -215,7 +221,7 @@ async fn a_failed_lot_continues_match_by_match() {
     assert!(queue.requeue(bad).await.unwrap());
     assert!(!queue.requeue(bad).await.unwrap());
     let again = lease_one(&queue, edition, 86_400).await.unwrap();
-    assert_eq!(report_one(&queue, &report(&again, worker)).await, Verdict::Accepted);
+    assert_eq!(report_one(&queue, &report(&again, worker)).await, ReportStatus::Accepted);
     assert_eq!(queue.count(edition).await.unwrap(), 1);
     assert!(queue.complete(edition, START + Duration::DAY).await.unwrap());
     assert_eq!(queue.verify_standings(edition).await.unwrap(), []);
@@ -284,12 +290,12 @@ async fn malformed_reports_are_refused_and_delay_no_other() {
     let mut batch = bad.to_vec();
     batch.insert(5, good);
     let verdicts = report_all(&queue, &batch).await;
-    let mut expected = vec![Verdict::Malformed; bad.len()];
-    expected.insert(5, Verdict::Accepted);
+    let mut expected = vec![ReportStatus::Malformed; bad.len()];
+    expected.insert(5, ReportStatus::Accepted);
     assert_eq!(verdicts, expected);
     assert_eq!(database.number("SELECT count(*) FROM results").await, 2);
     // Their leases still hold.
-    assert_eq!(report_one(&queue, &report(&lots[1], worker)).await, Verdict::Accepted);
+    assert_eq!(report_one(&queue, &report(&lots[1], worker)).await, ReportStatus::Accepted);
 }
 
 #[tokio::test]
@@ -301,7 +307,7 @@ async fn reports_of_lots_that_do_not_exist_are_late() {
     let lot = lease_one(&queue, edition, 0).await.unwrap();
     let mut stray = report(&lot, worker);
     stray.lease.lot.number = LotNumber(77);
-    assert_eq!(report_one(&queue, &stray).await, Verdict::Late);
+    assert_eq!(report_one(&queue, &stray).await, ReportStatus::Late);
 }
 
 #[tokio::test]
@@ -311,12 +317,12 @@ async fn nothing_of_a_cancelled_edition_is_leased_or_accepted() {
     let worker = database.worker("w").await;
     let edition = database.running(5, 1).await;
     let done = lease_one(&queue, edition, 0).await.unwrap();
-    assert_eq!(report_one(&queue, &report(&done, worker)).await, Verdict::Accepted);
+    assert_eq!(report_one(&queue, &report(&done, worker)).await, ReportStatus::Accepted);
     let under_way = lease_one(&queue, edition, 0).await.unwrap();
     assert!(queue.cancel(edition, START).await.unwrap());
     assert!(!queue.cancel(edition, START).await.unwrap());
     assert_eq!(lease_one(&queue, edition, 0).await, None);
-    assert_eq!(report_one(&queue, &report(&under_way, worker)).await, Verdict::Late);
+    assert_eq!(report_one(&queue, &report(&under_way, worker)).await, ReportStatus::Late);
     let expected = [(LotState::Reported, 1), (LotState::Cancelled, 4)];
     assert_eq!(states(&database, edition).await, expected);
     let upkept = editions::upkept(&database.pool).await.unwrap();
@@ -344,8 +350,8 @@ async fn cancelling_waits_for_no_lock_and_misses_no_lot() {
 /// Five matches in sequence, and a sixth that waits for two of them.
 fn ordered() -> AnyPlan {
     let lots = some_lots(6, 1).map(|lot| NewLot {
-        waits: [0, 1, 1, 1, 1, 2][usize::try_from(lot.number.0).unwrap()],
-        feeds: lot.number.0 < 5,
+        blockers: [0, 1, 1, 1, 1, 2][usize::try_from(lot.number.0).unwrap()],
+        has_dependents: lot.number.0 < 5,
         ..lot
     });
     let pair = |(before, after)| Order { before: LotNumber(before), after: LotNumber(after) };
@@ -376,8 +382,8 @@ async fn matches_that_depend_on_others_wait_for_them() {
         assert_eq!(lease_one(&queue, edition, 0).await, None, "{expected}");
         queue.expire_at(START + Duration::MINUTE).await.unwrap();
         let lot = lease_one(&queue, edition, 0).await.unwrap();
-        assert_eq!(report_one(&queue, &report(&lot, worker)).await, Verdict::Accepted);
-        assert_eq!(report_one(&queue, &report(&lot, worker)).await, Verdict::Repeated);
+        assert_eq!(report_one(&queue, &report(&lot, worker)).await, ReportStatus::Accepted);
+        assert_eq!(report_one(&queue, &report(&lot, worker)).await, ReportStatus::Repeated);
     }
     assert_eq!(queue.count(edition).await.unwrap(), 6);
     assert!(queue.complete(edition, START).await.unwrap());
@@ -389,7 +395,7 @@ async fn an_edition_may_grow_until_its_plan_is_final() {
     let queue = database.queue();
     let worker = database.worker("w").await;
     let edition = database.edition(5).await;
-    let first = Plan { growing: true, ..plan(2, 1) };
+    let first = Plan { open_ended: true, ..plan(2, 1) };
     queue.plan(edition, first).await.unwrap();
     queue.start(edition).await.unwrap();
     for _ in 0..2 {
@@ -402,7 +408,7 @@ async fn an_edition_may_grow_until_its_plan_is_final() {
         matches: duels(4).skip(2),
         lots: some_lots(4, 1).skip(2),
         order: std::iter::empty(),
-        growing: false,
+        open_ended: false,
     };
     assert_eq!(queue.plan(edition, rest).await.unwrap(), 2);
     for _ in 0..2 {
@@ -432,7 +438,8 @@ async fn invalid_plans_are_refused() {
     let short = whole(duels(6), two_each().take(2), []);
     ends(fault(short).await, "the lots hold 4 matches of 6");
     ends(fault(whole(duels(6), std::iter::empty(), [])).await, "the lots hold 0 matches of 6");
-    let twice = two_each().map(|lot| NewLot { first: MatchNumber(lot.first.0 / 4 * 2), ..lot });
+    let twice =
+        two_each().map(|lot| NewLot { first_match: MatchNumber(lot.first_match.0 / 4 * 2), ..lot });
     ends(fault(whole(duels(6), twice, [])).await, "begins with match 0, not with 2");
     let stranger = duels(6).map(|mut planned| {
         planned.seats.0[1].0 += 5 * i32::from(planned.number.0 == 3);
@@ -443,7 +450,8 @@ async fn invalid_plans_are_refused() {
     let AnyPlan { matches, lots, .. } = ordered();
     assert!(fault(whole(matches, lots, [])).await.ends_with("and the order names 0"));
     let AnyPlan { matches, lots, order, .. } = ordered();
-    let unfed = lots.map(|lot| NewLot { feeds: lot.number.0 != 3 && lot.feeds, ..lot });
+    let unfed =
+        lots.map(|lot| NewLot { has_dependents: lot.number.0 != 3 && lot.has_dependents, ..lot });
     let unfed = fault(whole(matches, unfed, order)).await;
     ends(unfed, "lot 3 is not marked as one that others wait for");
 }
@@ -481,7 +489,7 @@ async fn batched_reports_get_their_own_statuses() {
     drop(reporter);
     let before = database.number("SELECT count(DISTINCT xmin::text) FROM results").await;
     collector.run(std::future::pending()).await;
-    assert!(tasks.join_all().await.iter().all(|verdict| *verdict == Verdict::Accepted));
+    assert!(tasks.join_all().await.iter().all(|verdict| *verdict == ReportStatus::Accepted));
     assert_eq!(database.number("SELECT count(*) FROM results").await, 1024);
     let commits = database.number("SELECT count(DISTINCT xmin::text) FROM results").await - before;
     // Batches that have to wait take up to 256 reports.
@@ -511,7 +519,7 @@ async fn an_unstorable_report_affects_no_other() {
     collector.run(std::future::pending()).await;
     for (number, verdict) in tasks.join_all().await {
         match verdict {
-            Ok(verdict) => assert_eq!(verdict, Verdict::Accepted),
+            Ok(verdict) => assert_eq!(verdict, ReportStatus::Accepted),
             Err(error) => assert!(number == MatchNumber(3), "{number}: {error}"),
         }
     }
@@ -551,7 +559,7 @@ async fn counting_does_not_wait_for_locked_lots() {
     let worker = database.worker("w").await;
     let edition = database.running(4, 4).await;
     let lot = lease_one(&queue, edition, 0).await.unwrap();
-    assert_eq!(report_one(&queue, &report(&lot, worker)).await, Verdict::Accepted);
+    assert_eq!(report_one(&queue, &report(&lot, worker)).await, ReportStatus::Accepted);
     let mut holder = database.pool.begin().await.unwrap();
     sqlx::query("SELECT FROM lots FOR UPDATE").execute(&mut *holder).await.unwrap();
     assert_eq!(queue.count(edition).await.unwrap(), 0);

@@ -70,7 +70,7 @@ async fn the_lot_of_a_match_is_found_by_index() {
     for number in numbers {
         let id = MatchId { edition, number: MatchNumber(number) };
         let found = played_matches::lot(&mut session, id).await.unwrap().unwrap();
-        let is_split = (split.first.0..split.first.0 + 3).contains(&number);
+        let is_split = (split.first_match.0..split.first_match.0 + 3).contains(&number);
         let due = if is_split { -1 - number } else { number / 3 };
         assert_eq!(found.lot.0, due, "match {number}");
     }

@@ -13,7 +13,7 @@ use arbiter_coordinator::database_clock::Clock;
 use arbiter_coordinator::db::records::{self, Record};
 use arbiter_coordinator::db::tournaments::{self, TournamentState};
 use arbiter_coordinator::db::{deleted_tournaments, editions};
-use arbiter_coordinator::queue::{Leased, Report, ReportError, ReportSender, Verdict};
+use arbiter_coordinator::queue::{Leased, Report, ReportError, ReportSender, ReportStatus};
 use arbiter_coordinator::record_store::RecordStore;
 use arbiter_coordinator::retention::Cleaner;
 use arbiter_proto::ids::{EditionId, MatchId, MatchNumber, TournamentId, WorkerId};
@@ -42,7 +42,7 @@ async fn deliver(
     store: Option<&RecordStore>,
     lots: &[Leased],
     worker: WorkerId,
-) -> Vec<Result<Verdict, ReportError>> {
+) -> Vec<Result<ReportStatus, ReportError>> {
     let (reporter, collector) = ReportSender::new(database.queue());
     let collecting = tokio::spawn(collector.with_store(store.cloned()).run(std::future::pending()));
     let mut reporting = Vec::new();
@@ -60,8 +60,8 @@ async fn deliver(
     verdicts
 }
 
-fn all_accepted(verdicts: &[Result<Verdict, ReportError>]) -> bool {
-    verdicts.iter().all(|verdict| matches!(verdict, Ok(Verdict::Accepted)))
+fn all_accepted(verdicts: &[Result<ReportStatus, ReportError>]) -> bool {
+    verdicts.iter().all(|verdict| matches!(verdict, Ok(ReportStatus::Accepted)))
 }
 
 /// A record, and whether it was in the store.

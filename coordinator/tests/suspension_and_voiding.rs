@@ -11,7 +11,7 @@ use arbiter_coordinator::db::tournaments::Tournament;
 use arbiter_coordinator::db::{audit_log, bots, editions, evidence, lots, tokens, versions};
 use arbiter_coordinator::invalidation::{self, InvalidationError};
 use arbiter_coordinator::maintenance::Maintenance;
-use arbiter_coordinator::queue::{Leased, Queue, Report, Verdict};
+use arbiter_coordinator::queue::{Leased, Queue, Report, ReportStatus};
 use arbiter_coordinator::tournament::{IfRunning, OpenRequest, TournamentFile, edition, lifecycle};
 use arbiter_games::{Forfeit, Games};
 use arbiter_proto::ids::{EditionId, MatchId, MatchNumber, TokenId, VersionId};
@@ -45,7 +45,8 @@ async fn played(database: &Database, lot: &Leased, worker: &str, loser: i32) -> 
     let worker = database.worker(worker).await;
     let mut report = report(lot, worker);
     let edition = lot.lease.lot.edition;
-    let planned = matches::range(&database.pool, edition, lot.first, lot.count).await.unwrap();
+    let planned =
+        matches::range(&database.pool, edition, lot.first_match, lot.count).await.unwrap();
     for (result, planned) in report.results.iter_mut().zip(&planned) {
         let seat = planned.seats.0.iter().position(|entrant| entrant.0 == loser);
         result.scores = if seat == Some(0) { vec![0, 2] } else { vec![2, 0] };
@@ -79,10 +80,10 @@ async fn play(
             break;
         }
         for lot in lots {
-            let (worker, second) = who(lot.first.0);
+            let (worker, second) = who(lot.first_match.0);
             let report = played(database, &lot, worker, loser).await;
             set_time(&database.pool, START + Duration::seconds(second)).await;
-            assert_eq!(support::report_all(&queue, &[report]).await, [Verdict::Accepted]);
+            assert_eq!(support::report_all(&queue, &[report]).await, [ReportStatus::Accepted]);
         }
     }
 }

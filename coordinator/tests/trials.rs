@@ -11,7 +11,7 @@ use arbiter_coordinator::db::entrants::Named;
 use arbiter_coordinator::db::lots::LotState;
 use arbiter_coordinator::db::trials::{self, Outcome, TrialState};
 use arbiter_coordinator::db::{bot_list, bots, tournaments, versions};
-use arbiter_coordinator::queue::{Dispatcher, Failure, LeasePolicy, Queue, Verdict};
+use arbiter_coordinator::queue::{Dispatcher, Failure, LeasePolicy, Queue, ReportStatus};
 use arbiter_games::gomoku;
 use arbiter_proto::fault::FaultKind;
 use arbiter_proto::ids::{Lease, TokenId, TournamentId, VersionId, WorkerId};
@@ -100,8 +100,8 @@ async fn a_version_enters_only_if_its_trial_passes() {
         let queue = &queue;
         async move { queue.end_trial(&outcome, b"built", START).await.unwrap() }
     };
-    assert_eq!(end(outcome.clone()).await, Verdict::Accepted);
-    assert_eq!(end(outcome).await, Verdict::Repeated);
+    assert_eq!(end(outcome.clone()).await, ReportStatus::Accepted);
+    assert_eq!(end(outcome).await, ReportStatus::Repeated);
     assert_eq!((stage.entered().await, stage.is_due().await), (vec![first], true));
     let named = Named::of_version(pool, first).await.unwrap();
     assert_eq!((named.digest, named.program), (vec![1; 32], vec![9; 32]));
@@ -109,7 +109,7 @@ async fn a_version_enters_only_if_its_trial_passes() {
 
     let second = stage.submit(2).await;
     let lease = stage.claim().await.unwrap();
-    assert_eq!(end(stage.outcome(lease, Some("it forfeits"))).await, Verdict::Accepted);
+    assert_eq!(end(stage.outcome(lease, Some("it forfeits"))).await, ReportStatus::Accepted);
     assert_eq!(stage.state(second).await, TrialState::Failed);
     assert_eq!(stage.entered().await, [first], "its former version stays in play");
     let trial = trials::get(pool, second).await.unwrap().unwrap();
@@ -121,7 +121,7 @@ async fn a_version_enters_only_if_its_trial_passes() {
     assert_eq!(queue.return_leases(None, &[old]).await.unwrap(), [old]);
     let lease = stage.claim().await.unwrap();
     assert_eq!(lease.version(), Some(third));
-    assert_eq!(end(stage.outcome(old, Some("late"))).await, Verdict::Late);
+    assert_eq!(end(stage.outcome(old, Some("late"))).await, ReportStatus::Late);
     assert_eq!(queue.renew_at(None, &[old, lease], START).await.unwrap(), [lease]);
     // People are shown what is behind a lease that holds.
     let held = active_leases::of_leases(pool, &[(stage.worker, old), (stage.worker, lease)])
@@ -137,7 +137,7 @@ async fn a_version_enters_only_if_its_trial_passes() {
     let entered = listed.entered.as_ref().unwrap();
     let pending = listed.pending.as_ref().unwrap();
     assert_eq!((entered.version.id, pending.version.id), (first, third));
-    assert_eq!(end(stage.outcome(lease, None)).await, Verdict::Accepted);
+    assert_eq!(end(stage.outcome(lease, None)).await, ReportStatus::Accepted);
     let listed = &bot_list::list(pool, stage.cup, Some(listed.bot.id)).await.unwrap()[0];
     assert_eq!(listed.entered.as_ref().map(|tried| tried.version.id), Some(third));
     assert_eq!(listed.pending, None);

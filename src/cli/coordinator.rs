@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use arbiter_coordinator::access::token_throttle;
 use arbiter_coordinator::coordinator::{self, Config, Coordinator, PgConnectOptions, Records};
-use arbiter_coordinator::queue::{LeasePolicy, Patience};
+use arbiter_coordinator::queue::{LeasePolicy, RetryPolicy};
 use arbiter_coordinator::record_store::{RecordStore, StoreError};
 use arbiter_coordinator::rpc::Tls;
 use arbiter_coordinator::tricks_http::Mode;
@@ -104,7 +104,7 @@ impl LeaseArgs {
         let lease = self.lease.try_into().expect("a lease is a day at most");
         LeasePolicy {
             lease,
-            retry_policy: Patience { faults: self.faults, ..LeasePolicy::DEFAULT.retry_policy },
+            retry_policy: RetryPolicy { faults: self.faults, ..LeasePolicy::DEFAULT.retry_policy },
         }
     }
 }

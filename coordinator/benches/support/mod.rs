@@ -157,24 +157,24 @@ fn plan(
     Plan {
         matches: (0..matches).map(move |number| Match {
             number: MatchNumber(number),
-            deal: number,
+            seed_key: number,
             board: None,
             seats: seats(number),
             carried: None,
-            files_from: None,
+            state_from: None,
             params: None,
         }),
         lots: (0..).zip((0..matches).step_by(step)).map(move |(lot, first)| NewLot {
             number: LotNumber(lot),
-            first: MatchNumber(first),
+            first_match: MatchNumber(first),
             count: i32::try_from(i64::from(per_lot).min(matches - first)).expect("a small number"),
             expected_ms: 1000,
-            width: 2,
-            waits: 0,
-            feeds: false,
+            score_len: 2,
+            blockers: 0,
+            has_dependents: false,
         }),
         order: std::iter::empty(),
-        growing: false,
+        open_ended: false,
     }
 }
 

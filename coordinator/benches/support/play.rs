@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use arbiter_coordinator::queue::{Leased, Queue, Report, ReportSender, Verdict};
+use arbiter_coordinator::queue::{Leased, Queue, Report, ReportSender, ReportStatus};
 use arbiter_proto::ids::{EditionId, MatchNumber, WorkerId};
 use arbiter_proto::level::Level;
 use tokio::sync::Mutex;
@@ -31,7 +31,7 @@ pub(crate) async fn play(queue: &Queue, worker: WorkerId, edition: EditionId, ma
         tasks.spawn(async move {
             while let Some(lot) = hands.next().await {
                 let verdict = reporter.report(report(&lot, worker)).await.expect("a verdict");
-                assert_eq!(verdict, Verdict::Accepted);
+                assert_eq!(verdict, ReportStatus::Accepted);
             }
         });
     }
@@ -60,7 +60,7 @@ impl Hands {
 }
 
 fn report(lot: &Leased, worker: WorkerId) -> Report {
-    let numbers = (lot.first.0..).take(usize::try_from(lot.count).expect("a small number"));
+    let numbers = (lot.first_match.0..).take(usize::try_from(lot.count).expect("a small number"));
     Report {
         lease: lot.lease,
         worker,

@@ -74,7 +74,7 @@ pub async fn of_lot(
         JOIN snapshots s ON s.digest = f.digest
         WHERE m.edition = $1 AND m.number >= $2 AND m.number < $2 + $3
             AND m.state_from IS NOT NULL";
-    let query = sqlx::query_as(statement).bind(edition).bind(lot.first).bind(lot.count);
+    let query = sqlx::query_as(statement).bind(edition).bind(lot.first_match).bind(lot.count);
     query.fetch_all(db).await
 }
 

@@ -1,4 +1,4 @@
-//! Bots: named entrants of an owner in a tournament.
+//! Bots: the named entrants of a tournament, each with an owner.
 
 use arbiter_proto::ids::{BotId, EditionId, TokenId, TournamentId, VersionId};
 use arbiter_ranking::Entrant;
@@ -12,22 +12,22 @@ pub struct Bot {
     pub id: BotId,
     /// Its name, which no other bot of the tournament has.
     pub name: String,
-    /// The token of its owner; none owns a house bot.
+    /// The token of its owner. House bots have none.
     pub owner: Option<i32>,
     /// When it was first submitted.
     pub created_at: OffsetDateTime,
     /// When it was withdrawn.
     pub withdrawn_at: Option<OffsetDateTime>,
-    /// The newest of its versions when it was stood down: none up to it takes part.
+    /// The newest version when it was suspended: this one and earlier ones do not take part.
     pub stood_down_version: Option<i32>,
-    /// When it was stood down.
+    /// When it was suspended.
     pub stood_down_at: Option<OffsetDateTime>,
     /// Why.
     pub stood_down_reason: Option<String>,
 }
 
 impl Bot {
-    /// Why it takes no part with this as its newest version, if it was stood down.
+    /// The reason of its suspension, if it is suspended with this as its newest version.
     pub fn stood_down(&self, newest: VersionId) -> Option<&str> {
         let holds = self.stood_down_version.is_some_and(|version| newest.0 <= version);
         self.stood_down_reason.as_deref().filter(|_| holds)
@@ -36,8 +36,7 @@ impl Bot {
 
 /// Enters a bot.
 ///
-/// # Errors
-/// If its name is taken or cannot be one.
+/// # Errors If its name is taken or invalid.
 pub async fn create(
     db: impl PgExecutor<'_>,
     tournament: TournamentId,
@@ -68,20 +67,20 @@ pub async fn list(db: impl PgExecutor<'_>, tournament: TournamentId) -> Result<V
     sqlx::query_as(statement).bind(tournament).fetch_all(db).await
 }
 
-/// Withdraws a bot from the editions to come; whether it took part.
+/// Withdraws a bot from future editions. Returns whether it took part.
 pub async fn withdraw(db: impl PgExecutor<'_>, bot: BotId, now: OffsetDateTime) -> Result<bool> {
     let statement = "UPDATE bots SET withdrawn_at = $2 WHERE id = $1 AND withdrawn_at IS NULL";
     Ok(sqlx::query(statement).bind(bot).bind(now).execute(db).await?.rows_affected() == 1)
 }
 
-/// Lets a bot that was withdrawn take part again; whether it was withdrawn.
+/// Lets a withdrawn bot take part again. Returns whether it was withdrawn.
 pub async fn enter_again(db: impl PgExecutor<'_>, bot: BotId) -> Result<bool> {
     let statement =
         "UPDATE bots SET withdrawn_at = NULL WHERE id = $1 AND withdrawn_at IS NOT NULL";
     Ok(sqlx::query(statement).bind(bot).execute(db).await?.rows_affected() == 1)
 }
 
-/// A bot that was stood down.
+/// A suspended bot.
 #[derive(Clone, Debug, PartialEq, Eq, FromRow)]
 pub struct StoodDown {
     /// Its tournament.
@@ -94,9 +93,9 @@ pub struct StoodDown {
     pub reason: String,
 }
 
-/// Stands those bots down that forfeited more of their matches in an edition than its tournament
-/// allows, and returns them. A version that an organiser reinstated is left alone, and nobody is
-/// stood down when the tournament is over.
+/// Suspends the bots that forfeited more of their matches in an edition than its tournament allows,
+/// and returns them. Versions that an organiser reinstated are exempt. No bot is suspended when the
+/// tournament is over.
 pub async fn stand_down(
     db: impl PgExecutor<'_>,
     edition: EditionId,
@@ -129,8 +128,8 @@ pub async fn stand_down(
     sqlx::query_as(statement).bind(edition).bind(now).fetch_all(db).await
 }
 
-/// Stands an entrant of an edition down for this reason, by the same rules; nothing if it is already,
-/// or was reinstated, or has left, or the tournament is over.
+/// Suspends an entrant of an edition for this reason, by the same rules. Returns none if it is
+/// suspended already, was reinstated or withdrawn, or the tournament is over.
 pub async fn stand_down_entrant(
     db: impl PgExecutor<'_>,
     edition: EditionId,
@@ -153,7 +152,7 @@ pub async fn stand_down_entrant(
     query.fetch_optional(db).await
 }
 
-/// Lets a bot that was stood down take part again; whether it was.
+/// Reinstates a suspended bot. Returns whether it was suspended.
 pub async fn reinstate(db: impl PgExecutor<'_>, bot: BotId) -> Result<bool> {
     let statement = "
         UPDATE bots SET reinstated_version = stood_down_version, stood_down_version = NULL,

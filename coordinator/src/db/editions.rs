@@ -38,13 +38,11 @@ pub struct Edition {
     /// Matches planned until now.
     pub matches: i64,
     /// Whether results may bring more matches.
-    #[sqlx(rename = "open_ended")]
-    pub growing: bool,
+    pub open_ended: bool,
     /// The version of the rules it is played by.
     pub rules: String,
     /// Whether its lots are checked for reuse before they are leased.
-    #[sqlx(rename = "checks_reuse")]
-    pub weighs: bool,
+    pub checks_reuse: bool,
     /// Matches in its standings.
     pub counted: i64,
     /// When it was opened.
@@ -70,7 +68,7 @@ pub async fn create(
     db: impl PgExecutor<'_>,
     tournament: TournamentId,
     components: i16,
-    growing: bool,
+    open_ended: bool,
     now: OffsetDateTime,
 ) -> Result<EditionId> {
     let statement = "
@@ -82,7 +80,7 @@ pub async fn create(
             INSERT INTO progress (edition, counted) SELECT id, 0 FROM made
         )
         SELECT id FROM made";
-    let query = sqlx::query_scalar(statement).bind(tournament).bind(components).bind(growing);
+    let query = sqlx::query_scalar(statement).bind(tournament).bind(components).bind(open_ended);
     query.bind(now).bind(RULES_VERSION).fetch_one(db).await
 }
 
@@ -277,12 +275,12 @@ pub async fn grow(
     db: impl PgExecutor<'_>,
     edition: EditionId,
     matches: i64,
-    growing: bool,
+    open_ended: bool,
 ) -> Result<bool> {
     let statement = "
         UPDATE editions SET matches = matches + $2, open_ended = $3
         WHERE id = $1 AND state IN ('planning', 'running') AND (open_ended OR state = 'planning')";
-    let query = sqlx::query(statement).bind(edition).bind(matches).bind(growing);
+    let query = sqlx::query(statement).bind(edition).bind(matches).bind(open_ended);
     Ok(query.execute(db).await?.rows_affected() == 1)
 }
 

@@ -9,7 +9,7 @@ use sqlx::query::QueryAs;
 use sqlx::{FromRow, PgConnection, PgExecutor, Postgres, Result};
 use time::Duration;
 
-use super::lots::{self, Failed, Failure, Patience};
+use super::lots::{self, Failed, Failure, RetryPolicy};
 use super::{shadows, trials};
 
 /// What is leased.
@@ -72,11 +72,11 @@ where
 }
 
 /// A statement on the leases of these failures, `$1` to `$3`, with reasons, kinds and workers, `$4`
-/// to `$6` ([`failures`]), and this patience, `$7` to `$9`.
+/// to `$6` ([`failures`]), and this retry policy, `$7` to `$9`.
 pub(super) fn on_failures<'q>(
     statement: &'static str,
     failures: &'q [Failure],
-    patience: &Patience,
+    retry_policy: &RetryPolicy,
 ) -> Query<'q, Failed> {
     let (editions, numbers, attempts) = columns(failures.iter().map(|failure| failure.lease));
     let query = sqlx::query_as(statement).bind(editions).bind(numbers).bind(attempts);
@@ -84,9 +84,9 @@ pub(super) fn on_failures<'q>(
         .bind(failures.iter().map(|failure| failure.reason.as_str()).collect::<Vec<_>>())
         .bind(failures.iter().map(|failure| failure.kind.as_str()).collect::<Vec<_>>())
         .bind(failures.iter().map(|failure| failure.by).collect::<Vec<_>>())
-        .bind(patience.faults)
-        .bind(patience.rest)
-        .bind(patience.longest_rest)
+        .bind(retry_policy.faults)
+        .bind(retry_policy.rest)
+        .bind(retry_policy.longest_rest)
 }
 
 /// The leases `u` of a statement.
@@ -277,14 +277,14 @@ pub async fn of_others(
 pub async fn fail(
     db: &mut PgConnection,
     failures: &[Failure],
-    patience: &Patience,
+    retry_policy: &RetryPolicy,
 ) -> Result<Vec<Failed>> {
     let mut failed = Vec::new();
     for (kind, some) in by_kind(failures, |failure| failure.lease) {
         failed.extend(match kind {
-            Kind::Lots => lots::fail(&mut *db, &some, patience).await?,
-            Kind::Trials => trials::fail(&mut *db, &some, patience).await?,
-            Kind::ShadowMatches => shadows::fail(&mut *db, &some, patience).await?,
+            Kind::Lots => lots::fail(&mut *db, &some, retry_policy).await?,
+            Kind::Trials => trials::fail(&mut *db, &some, retry_policy).await?,
+            Kind::ShadowMatches => shadows::fail(&mut *db, &some, retry_policy).await?,
         });
     }
     Ok(failed)

@@ -31,9 +31,11 @@ mod failure;
 mod lot_counts;
 mod reuse_check;
 
-pub use accept_report::{Claim, ReportedLot, Verdict, mark_reported, promote, report_statuses};
+pub use accept_report::{
+    Claim, ReportStatus, ReportedLot, mark_reported, promote, report_statuses,
+};
 pub use cancellation::{cancel, cancel_left, replace};
-pub use failure::{Failed, Failure, Patience, aside, expire, fail, requeue, wake};
+pub use failure::{Failed, Failure, RetryPolicy, aside, expire, fail, requeue, wake};
 pub use lot_counts::{Census, add_up, census};
 pub use reuse_check::{
     ReuseCandidate, copy_results, exclude_void, find_reusable, finish_reuse_check,
@@ -73,17 +75,17 @@ pub struct NewLot {
     /// Its number in the edition, from 0.
     pub number: LotNumber,
     /// Its first match.
-    pub first: MatchNumber,
+    pub first_match: MatchNumber,
     /// How many matches it holds.
     pub count: i32,
     /// Expected play in milliseconds.
     pub expected_ms: i32,
     /// Numbers in the scores of each of its matches: seats times components.
-    pub width: i16,
+    pub score_len: i16,
     /// How many lots come first.
-    pub waits: i16,
+    pub blockers: i16,
     /// Whether other lots wait for it.
-    pub feeds: bool,
+    pub has_dependents: bool,
 }
 
 /// A lot as it enters an edition.
@@ -91,14 +93,14 @@ pub struct NewLot {
 pub struct Entering {
     /// The lot.
     pub lot: NewLot,
-    /// Where it stands at first: [`LotState::Reported`] if its results were taken over.
+    /// Its first state: [`LotState::Reported`] if its results were reused.
     pub state: LotState,
 }
 
 impl From<NewLot> for Entering {
     /// It is played as soon as those before it are.
     fn from(lot: NewLot) -> Self {
-        Self { lot, state: if lot.waits > 0 { LotState::Blocked } else { LotState::Pending } }
+        Self { lot, state: if lot.blockers > 0 { LotState::Blocked } else { LotState::Pending } }
     }
 }
 
@@ -110,16 +112,15 @@ impl Row for Entering {
 
     fn write(&self, edition: EditionId, rows: &mut Rows) {
         let Self { lot, state } = self;
-        rows.row(10).int8(lot.number.0).int8(lot.first.0).int4(edition.0).int4(lot.count);
-        rows.int4(lot.expected_ms).int2(lot.width).int2(lot.waits).flag(lot.feeds);
+        rows.row(10).int8(lot.number.0).int8(lot.first_match.0).int4(edition.0).int4(lot.count);
+        rows.int4(lot.expected_ms).int2(lot.score_len).int2(lot.blockers).flag(lot.has_dependents);
         rows.bytes(state.as_str().as_bytes()).flag(*state == LotState::Reported);
     }
 }
 
 /// Adds lots to an edition, and returns how many.
 ///
-/// # Errors
-/// If one is there already or makes no sense.
+/// # Errors If one exists already or is invalid.
 pub async fn copy_in(
     connection: &mut PgConnection,
     edition: EditionId,
@@ -154,8 +155,7 @@ impl Row for Order {
 
 /// Adds to the order of an edition's lots, and returns by how much.
 ///
-/// # Errors
-/// If some of it is there already or makes no sense.
+/// # Errors If some of it exists already or is invalid.
 pub async fn copy_order_in(
     connection: &mut PgConnection,
     edition: EditionId,
@@ -171,13 +171,11 @@ pub struct Leased {
     #[sqlx(flatten)]
     pub lease: Lease,
     /// The first match.
-    #[sqlx(rename = "first_match")]
-    pub first: MatchNumber,
+    pub first_match: MatchNumber,
     /// How many matches there are.
     pub count: i32,
     /// Numbers in the scores of each match.
-    #[sqlx(rename = "score_len")]
-    pub width: i16,
+    pub score_len: i16,
     /// Expected play in milliseconds.
     pub expected_ms: i32,
     /// The worker that holds it; nothing if it was leased to none in particular.
@@ -185,26 +183,27 @@ pub struct Leased {
     pub holder: Option<WorkerId>,
 }
 
-/// How many lots one claim takes at most: a power of two, since each number is a statement.
+/// The maximum number of lots of a claim: a power of two, since each number is a separate
+/// statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct ClaimSize(usize);
 
 impl ClaimSize {
-    /// The most that one claim takes.
+    /// The largest claim.
     const MOST: usize = 1024;
 
-    /// The greatest claim of at most so many lots, or of one.
+    /// The largest claim of at most this many lots, or of one.
     fn at_most(lots: usize) -> Self {
         Self(1 << lots.clamp(1, Self::MOST).ilog2())
     }
 
     fn statement(self) -> &'static str {
-        /// The row of the edition is locked, against cancelling in the middle, or passed over while
-        /// somebody cancels it: leasing for others must not wait. The lots that come next are
-        /// locked, unless somebody else has them, and found again by their place: one that was
-        /// moved by another statement at this very moment is left for the next claim. In the order
-        /// of their places they go to the holders, which a binary search of the places tells: one
-        /// after the other, a great claim would take longer to look for holders than to write.
+        /// The edition's row is locked against a concurrent cancellation, or skipped during one, so
+        /// that leasing for others need not wait. The next lots are locked, skipping those that
+        /// other transactions hold, and found again by their `ctid`: a lot that another statement
+        /// moves at this moment is left for the next claim. Lots go to holders in the order of
+        /// their `ctid`, found by binary search. With a linear search a large claim would take
+        /// longer to find holders than to write.
         macro_rules! claim {
             ($limit:literal) => {
                 concat!(
@@ -262,24 +261,24 @@ pub async fn claim(
     Ok(leased)
 }
 
-/// So many lots are counted at once, at most.
+/// Maximum number of lots that are counted at once.
 pub const COUNTED: usize = 4096;
 
 /// Marks reported lots of an edition as counted, at most [`COUNTED`] of them, and returns them.
 /// Two that count at the same time get different lots. Call it within a transaction: its later
 /// statements, too, wait only a moment for locks.
 ///
-/// # Errors
-/// If the database fails, or somebody else holds one of them ([`db::is_held`](crate::db::is_held)).
+/// # Errors If another transaction holds one of them ([`db::is_held`](crate::db::is_held)).
 pub async fn count(
     connection: &mut PgConnection,
     edition: EditionId,
     which: Which,
 ) -> Result<Vec<CountedLot>> {
     const { assert!(COUNTED == 4096, "as the statement says") };
-    // Whoever finds a lot that another one counts waits until that is certain, and then it is not
-    // reported any more. To lock all of them first would cost as much as to count them. Others who
-    // hold one may wait for one that we have: we give way before the server looks for such circles.
+    // A statement that finds a lot which another one counts waits for that transaction, and the lot
+    // is no longer reported then. Locking all lots first would cost as much as counting them.
+    // Holders of some lots may wait for ours: the lock timeout ends before the server checks for
+    // deadlocks.
     let statement = "
         UPDATE lots SET state = 'counted'
         WHERE ctid = ANY (ARRAY(
@@ -297,7 +296,7 @@ pub async fn count(
 pub enum Which {
     /// All of them.
     All,
-    /// Those that were played for this edition, not those that were taken over.
+    /// Those that were played for this edition, not those that were reused.
     Own,
 }
 
@@ -305,17 +304,15 @@ pub enum Which {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromRow)]
 pub struct CountedLot {
     /// Its first match.
-    #[sqlx(rename = "first_match")]
-    pub first: i64,
+    pub first_match: i64,
     /// The match after its last.
     pub past: i64,
-    /// The worker that reported it; none reported what was taken over.
+    /// The worker that reported it; none if its results were reused.
     pub worker: Option<WorkerId>,
     /// When.
     pub reported_at: Option<OffsetDateTime>,
-    /// Whether its results were taken over.
-    #[sqlx(rename = "reused")]
-    pub taken: bool,
+    /// Whether its results were reused.
+    pub reused: bool,
 }
 
 /// The first match of a lot.
@@ -325,8 +322,8 @@ pub async fn first(db: impl PgExecutor<'_>, lot: LotId) -> Result<MatchNumber> {
     query.fetch_one(db).await
 }
 
-/// What makes the lots of an edition unfit to be leased, if anything does: matches that are in no
-/// lot or in two, or lots that wait for others than the order says.
+/// The first error of an edition's lots, if any: a match that is in no lot or in two, or a lot
+/// whose dependencies differ from the order.
 pub async fn misplanned(db: impl PgExecutor<'_>, edition: EditionId) -> Result<Option<String>> {
     let statement = "
         SELECT coalesce(

@@ -1,4 +1,4 @@
-//! The plan of an edition: who meets whom. Rows are never changed.
+//! The planned matches of an edition. Rows are never changed.
 
 use arbiter_proto::ids::{EditionId, MatchNumber};
 use arbiter_ranking::Entrant;
@@ -14,26 +14,24 @@ use super::lots::Leased;
 pub struct Match {
     /// Its number in the edition.
     pub number: MatchNumber,
-    /// Matches with the same deal have the same seed.
-    #[sqlx(rename = "seed_key")]
-    pub deal: i64,
-    /// Which of the tournament's boards, where there are several, from 0.
+    /// Matches with the same seed key have the same seed.
+    pub seed_key: i64,
+    /// The index of the board, from 0, if the tournament has several.
     pub board: Option<i16>,
     /// The entrants, seat 1 first.
     #[sqlx(try_from = "Vec<i32>")]
     pub seats: Seats,
-    /// What each seat brings from earlier matches of its episode, as part of the first number of
-    /// its score: counted there already.
+    /// What each seat carries over from earlier matches of its episode. It is part of the first
+    /// number of its score, and was counted there already.
     pub carried: Option<Vec<i64>>,
-    /// For each seat the match whose files it begins with, if it begins with any; nothing at all
-    /// where files do not pass from match to match.
-    #[sqlx(rename = "state_from")]
-    pub files_from: Option<Vec<Option<i64>>>,
+    /// For each seat the match whose files it starts with, if any. None where files do not pass
+    /// from match to match.
+    pub state_from: Option<Vec<Option<i64>>>,
     /// Parameters that differ from the tournament's.
     pub params: Option<Value>,
 }
 
-/// The entrants at a table, seat 1 first.
+/// The entrants of a match, seat 1 first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seats(pub Vec<Entrant>);
 
@@ -49,7 +47,7 @@ impl Row for Match {
         FROM STDIN (FORMAT binary)";
 
     fn write(&self, edition: EditionId, rows: &mut Rows) {
-        rows.row(8).int8(self.number.0).int8(self.deal).int4(edition.0);
+        rows.row(8).int8(self.number.0).int8(self.seed_key).int4(edition.0);
         match self.board {
             Some(board) => rows.int2(board),
             None => rows.null(),
@@ -60,7 +58,7 @@ impl Row for Match {
             Some(carried) => rows.int8s(carried),
             None => rows.null(),
         };
-        match &self.files_from {
+        match &self.state_from {
             Some(matches) => rows.some_int8s(matches),
             None => rows.null(),
         };
@@ -73,8 +71,7 @@ impl Row for Match {
 
 /// Adds matches to the plan of an edition, and returns how many.
 ///
-/// # Errors
-/// If one is there already or makes no sense.
+/// # Errors If one exists already or is invalid.
 pub async fn copy_in(
     connection: &mut PgConnection,
     edition: EditionId,
@@ -90,7 +87,7 @@ pub async fn range(
     first: MatchNumber,
     count: i32,
 ) -> Result<Vec<Match>> {
-    // The number behind the last one has to be a number, too.
+    // The exclusive end must not overflow.
     let first = first.0.min(i64::MAX - i64::from(count));
     let statement = "
         SELECT number, seed_key, board, seats, carried, state_from, params FROM matches
@@ -99,7 +96,8 @@ pub async fn range(
     sqlx::query_as(statement).bind(edition).bind(first).bind(count).fetch_all(db).await
 }
 
-/// So many planned matches from the number `first` on, in order: all, or those of one entrant.
+/// At most `limit` planned matches from the number `first` on, in order: all, or those of one
+/// entrant.
 pub async fn planned(
     db: impl PgExecutor<'_>,
     edition: EditionId,
@@ -150,7 +148,7 @@ pub async fn each_seats<E>(
     let mut rows = sqlx::query_scalar(statement).bind(edition).fetch(db);
     while let Some(seats) = rows.next().await {
         let seats: Vec<i32> = seats?;
-        // An entrant that cannot be one is a stranger to whoever looks.
+        // An invalid number becomes one that no entrant has.
         let seats: Vec<_> =
             seats.into_iter().map(|seat| u16::try_from(seat).unwrap_or(u16::MAX)).collect();
         if let Err(refused) = see(&seats) {
@@ -174,11 +172,12 @@ pub async fn of_lots(
             WHERE edition = $1 AND number >= lot.first_match AND number < lot.first_match + lot.count OFFSET 0
         ) AS m
         ORDER BY lot.place, m.number";
-    let (firsts, counts): (Vec<_>, Vec<_>) = lots.iter().map(|lot| (lot.first, lot.count)).unzip();
+    let (firsts, counts): (Vec<_>, Vec<_>) =
+        lots.iter().map(|lot| (lot.first_match, lot.count)).unzip();
     sqlx::query_as(statement).bind(edition).bind(firsts).bind(counts).fetch_all(db).await
 }
 
-/// The first match of an edition that seats somebody who is no entrant of it.
+/// The first match of an edition with a seat whose number belongs to no entrant.
 pub async fn seats_a_stranger(
     db: impl PgExecutor<'_>,
     edition: EditionId,

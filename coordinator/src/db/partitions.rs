@@ -30,8 +30,7 @@ pub async fn analyze(connection: &mut PgConnection, edition: EditionId) -> Resul
 /// do this at a time, outside a transaction. It waits for readers and writers of other partitions,
 /// which do not wait for it.
 ///
-/// # Errors
-/// If somebody reads or writes for longer than the statement timeout: retry later.
+/// # Errors If readers or writers block it for longer than the statement timeout: retry later.
 pub async fn drop_partitions(connection: &mut PgConnection, first: i32) -> Result<()> {
     let statement = "SELECT inhdetachpending FROM pg_inherits WHERE inhrelid = to_regclass($1)";
     for table in TABLES {

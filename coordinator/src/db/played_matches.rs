@@ -20,8 +20,7 @@ pub struct PlayedMatch {
     #[sqlx(flatten)]
     pub result: MatchResult,
     /// What its seed is derived with.
-    #[sqlx(rename = "seed_key")]
-    pub deal: i64,
+    pub seed_key: i64,
     /// The entrants, seat 1 first.
     #[sqlx(try_from = "Vec<i32>")]
     pub seats: Seats,

@@ -6,7 +6,7 @@ use arbiter_proto::ids::EditionId;
 use sqlx::{Error, PgConnection, PgExecutor, Result};
 use time::OffsetDateTime;
 
-/// Which pack: drawn at random, so that no two databases have the same.
+/// The random identity of a pack, unique across databases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, sqlx::Type)]
 #[sqlx(transparent)]
 pub struct PackId(pub [u8; 16]);
@@ -29,21 +29,21 @@ pub async fn begin(
     sqlx::query_as(statement).bind(editions).bind(now).fetch_all(db).await
 }
 
-/// Says that records refer to these packs, in the transaction that stores them.
+/// Records that these packs are used, in the transaction that stores their records.
 ///
-/// # Errors
-/// If one of them is not there any more.
+/// # Errors If one of them no longer exists.
 pub async fn used(db: impl PgExecutor<'_>, packs: &[PackId]) -> Result<()> {
     let statement = "UPDATE record_objects SET used = true WHERE id = ANY ($1)";
     let used = sqlx::query(statement).bind(bytes(packs)).execute(db).await?.rows_affected();
     if used == packs.len() as u64 {
         return Ok(());
     }
-    // Somebody was slower than anybody should be, and is to do it again.
+    // The upload took too long and its packs were removed. The caller must repeat it.
     Err(Error::Io(io::Error::other("records were taken away before their matches were counted")))
 }
 
-/// Some packs that were begun before a moment and never used, locked until the transaction ends.
+/// Some packs that were announced before a moment and never used, locked until the transaction
+/// ends.
 pub async fn forgotten(
     db: impl PgExecutor<'_>,
     before: OffsetDateTime,
@@ -54,18 +54,18 @@ pub async fn forgotten(
     sqlx::query_as(statement).bind(before).fetch_all(db).await
 }
 
-/// Some packs of an edition that were used: one that was not is forgotten in its time.
+/// Some used packs of an edition. Unused ones are removed separately.
 pub async fn of_edition(db: impl PgExecutor<'_>, edition: EditionId) -> Result<Vec<PackId>> {
     let statement = "SELECT id FROM record_objects WHERE edition = $1 AND used LIMIT 100";
     sqlx::query_scalar(statement).bind(edition).fetch_all(db).await
 }
 
-/// Whether anything is in a store.
+/// Whether there is any pack.
 pub async fn any(db: impl PgExecutor<'_>) -> Result<bool> {
     sqlx::query_scalar("SELECT EXISTS (SELECT FROM record_objects)").fetch_one(db).await
 }
 
-/// Forgets packs whose objects are gone.
+/// Deletes the rows of packs whose objects were removed.
 pub async fn forget(connection: &mut PgConnection, packs: &[PackId]) -> Result<()> {
     let statement = "DELETE FROM record_objects WHERE id = ANY ($1)";
     sqlx::query(statement).bind(bytes(packs)).execute(connection).await.map(drop)

@@ -81,13 +81,13 @@ pub async fn find(db: impl PgExecutor<'_>, id: MatchId) -> Result<Option<Found>>
     sqlx::query_as(statement).bind(id.edition).bind(id.number).fetch_optional(db).await
 }
 
-/// The record of a match of an edition, with its deal.
+/// The record of a match of an edition, with its seed key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dealt {
     /// The match.
     pub number: MatchNumber,
-    /// Its deal.
-    pub deal: i64,
+    /// Its seed key.
+    pub seed_key: i64,
     /// Its record.
     pub found: Found,
 }
@@ -95,7 +95,7 @@ pub struct Dealt {
 impl FromRow<'_, PgRow> for Dealt {
     fn from_row(row: &PgRow) -> Result<Self> {
         let number = row.try_get("number")?;
-        Ok(Self { number, deal: row.try_get("seed_key")?, found: Found::from_row(row)? })
+        Ok(Self { number, seed_key: row.try_get("seed_key")?, found: Found::from_row(row)? })
     }
 }
 

@@ -2,7 +2,7 @@
 //! are the same, and, while such a match is still being played, the word to wait for it.
 //!
 //! Two matches are the same if the same bots meet in the same versions and seats, with the same
-//! deal, on the same board, with the same parameters and with the same carried there. The tournament
+//! seed key, on the same board, with the same parameters and with the same carried there. The tournament
 //! settles everything else, but for the version of the rules and the seed of the edition, which must
 //! be the same, too: a beacon's value gives later editions another seed. Only
 //! matches that were played are looked at, not those that were taken over themselves, so the work
@@ -180,14 +180,12 @@ pub async fn is_possible(db: impl PgExecutor<'_>, edition: EditionId) -> Result<
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromRow)]
 pub struct Run {
     /// The first of them.
-    #[sqlx(rename = "first_match")]
-    pub first: i64,
+    pub first_match: i64,
     /// The one after the last.
     pub past: i64,
     /// Whether they have their results; else they are the same as matches of one lot that is being
     /// played.
-    #[sqlx(rename = "reused")]
-    pub taken: bool,
+    pub reused: bool,
 }
 
 /// The matches of an edition from `first` on that were taken over or are awaited, in order.

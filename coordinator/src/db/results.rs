@@ -1,4 +1,4 @@
-//! What matches came to. Rows are only added.
+//! The results of matches. Rows are only added.
 
 use arbiter_games::Forfeit;
 use arbiter_proto::ids::{EditionId, MatchNumber};
@@ -12,16 +12,16 @@ use tokio_stream::StreamExt as _;
 use super::binary_copy::{Rows, send};
 use super::matches::Seats;
 
-/// What a match came to.
+/// The result of a match.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MatchResult {
     /// The match.
     pub number: MatchNumber,
-    /// How long it took on the wall, in milliseconds.
+    /// How long it took, as wall time in milliseconds.
     pub wall_ms: i32,
     /// Every seat's score in a row, seat 1 first.
     pub scores: Vec<i64>,
-    /// BLAKE3 of what was said.
+    /// BLAKE3 hash of the transcript.
     pub transcript: [u8; 32],
     /// Each seat's forfeit, or nothing at all if nobody forfeited.
     pub forfeits: Vec<Option<Forfeit>>,
@@ -57,8 +57,7 @@ impl FromRow<'_, PgRow> for MatchResult {
 
 /// Adds results of several editions, and returns how many.
 ///
-/// # Errors
-/// If one is there already or makes no sense.
+/// # Errors If one exists already or is invalid.
 pub async fn copy_in<'a>(
     connection: &mut PgConnection,
     results: impl Iterator<Item = (EditionId, Level, &'a MatchResult)> + Send,
@@ -88,13 +87,13 @@ fn write(rows: &mut Rows, edition: EditionId, level: Level, result: &MatchResult
     }
 }
 
-/// How a forfeit is stored: its place in [`Forfeit::ALL`] from 1, or 0 for none.
+/// The stored code of a forfeit: its position in [`Forfeit::ALL`] from 1, or 0 for none.
 fn code(forfeit: Option<Forfeit>) -> i16 {
     let place = |forfeit| (1..).zip(Forfeit::ALL).find(|(_, kind)| *kind == forfeit);
     forfeit.and_then(place).map_or(0, |(code, _)| code)
 }
 
-/// The forfeit that is stored so.
+/// The forfeit with this stored code.
 fn forfeit(code: i16) -> Option<Forfeit> {
     (1..).zip(Forfeit::ALL).find(|(known, _)| *known == code).map(|(_, forfeit)| forfeit)
 }
@@ -109,7 +108,7 @@ impl From<Option<Vec<i16>>> for Forfeits {
     }
 }
 
-/// A result with who played it.
+/// A result with its entrants.
 #[derive(Clone, Debug, PartialEq, FromRow)]
 pub struct Played {
     /// The match.
@@ -117,7 +116,7 @@ pub struct Played {
     /// The entrants, seat 1 first.
     #[sqlx(try_from = "Vec<i32>")]
     pub seats: Seats,
-    /// What each seat brought from earlier matches, where something is carried.
+    /// What each seat carried over from earlier matches, if the game carries anything over.
     pub carried: Option<Vec<i64>>,
     /// Every seat's score in a row, seat 1 first.
     pub scores: Vec<i64>,
@@ -129,7 +128,7 @@ pub struct Played {
 }
 
 impl Played {
-    /// The result as rankings take it.
+    /// The result in the form that rankings use.
     pub fn outcome(&self) -> ScoredMatch<'_> {
         ScoredMatch {
             seats: &self.seats.0,
@@ -156,7 +155,7 @@ pub async fn each_of_ranges(
     pasts: &[i64],
     mut see: impl FnMut(&Played),
 ) -> Result<()> {
-    // The ranges lead, one look into the index for each.
+    // The ranges are the outer loop, with one index lookup each.
     let statement = played!(
         "
         FROM unnest($2::bigint[], $3::bigint[]) AS range (first_match, past)
@@ -176,14 +175,14 @@ pub async fn each_of_ranges(
     Ok(())
 }
 
-/// Goes through the results of the matches of an edition in which any of these entrants sat.
+/// Goes through the results of the matches of an edition that any of these entrants played.
 pub async fn each_of_entrants(
     db: impl PgExecutor<'_>,
     edition: EditionId,
     entrants: &[Entrant],
     mut see: impl FnMut(&Played),
 ) -> Result<()> {
-    // Matches are short rows, of which few remain; results are looked up for these alone.
+    // Matches are short rows and few remain, so results are looked up only for these.
     let statement = played!(
         "
         FROM (
@@ -205,7 +204,7 @@ pub async fn each_of_entrants(
 
 /// The results of an edition after the match `after`, in order: at most 10 000 of them.
 ///
-/// Those whose lots wait to be counted are left out if `counted` asks for it.
+/// With `counted`, results whose lots are not counted yet are left out.
 pub async fn page(
     db: impl PgExecutor<'_>,
     edition: EditionId,
@@ -242,17 +241,17 @@ pub async fn each(
     }
 }
 
-/// A result with the deal of its match.
+/// A result with the seed key of its match.
 #[derive(FromRow)]
-struct Dealt {
+struct KeyedResult {
     seed_key: i64,
     #[sqlx(flatten)]
     played: Played,
 }
 
-/// Goes through the results of an edition in the order of the matches, with the deal of each, until
-/// one is refused.
-pub async fn each_dealt<E>(
+/// Goes through the results of an edition in the order of the matches, each with its seed key.
+/// It ends when `see` refuses one.
+pub async fn each_with_seed_key<E>(
     db: impl PgExecutor<'_>,
     edition: EditionId,
     mut see: impl FnMut(i64, &Played) -> Result<(), E>,
@@ -264,7 +263,7 @@ pub async fn each_dealt<E>(
     );
     let mut rows = sqlx::query_as(statement).bind(edition).fetch(db);
     while let Some(row) = rows.next().await {
-        let Dealt { seed_key, played } = row?;
+        let KeyedResult { seed_key, played } = row?;
         if let Err(refused) = see(seed_key, &played) {
             return Ok(Err(refused));
         }

@@ -5,7 +5,7 @@ use sqlx::{FromRow, PgExecutor, Result};
 use time::Duration;
 
 use super::leases::{failures, held, leases, on_failures, on_leases, ours};
-use super::lots::{Failed, Failure, Patience};
+use super::lots::{Failed, Failure, RetryPolicy};
 use super::match_audits::AuditState;
 
 /// The workers that reported matches which wait for another worker.
@@ -63,7 +63,7 @@ pub async fn claim(
 pub async fn fail(
     db: impl PgExecutor<'_>,
     failures: &[Failure],
-    patience: &Patience,
+    retry_policy: &RetryPolicy,
 ) -> Result<Vec<Failed>> {
     let statement = concat!(
         "UPDATE match_audits AS r
@@ -79,7 +79,7 @@ pub async fn fail(
         ours!(match_audits, "u.by"),
         " RETURNING u.edition, u.number, u.attempt, 'pending'::lot_state AS state"
     );
-    on_failures(statement, failures, patience).fetch_all(db).await
+    on_failures(statement, failures, retry_policy).fetch_all(db).await
 }
 
 /// The leases whose deadline has passed.

@@ -19,7 +19,7 @@ pub async fn add(
     tallies: &BTreeMap<Entrant, Tally>,
 ) -> Result<()> {
     // An array of arrays would be flattened, so each score comes as the text of an array. Rows are
-    // changed in the order of the entrants, so that nobody waits in a circle.
+    // changed in the order of the entrants, so that there are no deadlocks.
     let statement = "
         INSERT INTO standings AS s (edition, entrant, matches, score, squares,
             clock, illegal, gone, flood, bad_answers)
@@ -55,14 +55,14 @@ pub async fn add(
     query.bind(bad_answers).execute(db).await.map(drop)
 }
 
-/// Numbers that may be too great for a bigint, as the text of an array.
+/// Numbers that may exceed a bigint, as the text of an array.
 fn array(numbers: &[i128]) -> String {
     let numbers: Vec<_> = numbers.iter().map(ToString::to_string).collect();
     format!("{{{}}}", numbers.join(","))
 }
 
-/// A sum as stored. One that is out of range, which only results can bring that no game has, is the
-/// greatest or least number there is: it shows on the board, and does not stop it.
+/// A stored sum. A sum out of range, which only impossible results can cause, becomes the greatest
+/// or least number: the leaderboard shows it and still works.
 fn number(text: &str) -> Result<i128> {
     match text.parse::<i128>() {
         Ok(number) => Ok(number),
@@ -121,7 +121,7 @@ struct Submitted {
     submitted_at: OffsetDateTime,
 }
 
-/// Everybody in an edition with their sums, ready to be ranked; those without matches too.
+/// All entrants of an edition with their sums, ready to be ranked, including those without matches.
 pub async fn contestants(
     connection: &mut PgConnection,
     edition: EditionId,
@@ -140,7 +140,7 @@ pub async fn contestants(
     Ok(submitted.into_iter().map(contestant).collect())
 }
 
-/// What a bot came to in an edition that is complete.
+/// The sums of a bot in a complete edition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Past {
     /// The edition.
@@ -155,8 +155,7 @@ pub struct Past {
     pub tally: Tally,
 }
 
-/// What a bot came to in all complete editions, or in those that ended by a moment, the newest
-/// first.
+/// The sums of a bot in all complete editions, or in those that ended by a moment, newest first.
 pub async fn of_bot(
     db: impl PgExecutor<'_>,
     bot: BotId,
@@ -186,8 +185,7 @@ pub async fn of_bot(
     rows.iter().map(read).collect()
 }
 
-/// Goes through everybody in several editions with their sums, ready to be ranked, one edition
-/// after the other.
+/// Goes through several editions one by one: all entrants with their sums, ready to be ranked.
 pub async fn each_field(
     db: &mut PgConnection,
     editions: &[EditionId],

@@ -1,8 +1,8 @@
-//! Tokens: what lets somebody in. Only the hashes of their secrets are kept.
+//! Tokens, which authenticate callers. Only the hashes of their secrets are stored.
 //!
-//! A token stays the same when its secret changes: it owns its bots, and has its name and its role.
-//! For a while the secret before the present one lets in as well, so that nobody who uses it has to
-//! be stopped (`token_of` in the migrations says who is let in when).
+//! A token stays the same when its secret changes: it keeps its bots, its name and its role. The
+//! previous secret stays valid for a while, so that its users need not stop (see `find_token` in
+//! the migrations).
 
 use arbiter_games::string_enum;
 use arbiter_proto::ids::{TokenId, WorkerId};
@@ -20,49 +20,48 @@ string_enum! {
         Admin = "admin",
         /// Tournaments.
         Organiser = "organiser",
-        /// Bots of its own.
+        /// Submitting bots and managing them.
         Player = "player",
-        /// To lease and report.
+        /// Leasing and reporting.
         Worker = "worker",
     }
     FromStr, Err = UnknownRole
 }
 
-/// A word that is no role.
+/// A text that is not a role.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is no role: they are admin, organiser, player and worker")]
 pub struct UnknownRole(pub String);
 
-/// A token, without what makes it one.
+/// A token, without its secret.
 #[derive(Clone, Debug, PartialEq, Eq, FromRow)]
 pub struct Token {
     /// Its identity.
     pub id: TokenId,
     /// What it allows.
     pub role: Role,
-    /// Whom or what it was made for.
+    /// The name of its holder or its purpose.
     pub name: String,
-    /// When it was made.
+    /// When it was created.
     pub created_at: OffsetDateTime,
     /// When it was revoked.
     pub revoked_at: Option<OffsetDateTime>,
-    /// When it ends by itself.
+    /// When it expires.
     pub expires_at: Option<OffsetDateTime>,
-    /// When it last let somebody in, to within some minutes.
+    /// When it was last used, to within some minutes.
     pub used_at: Option<OffsetDateTime>,
-    /// Until when its former secret lets in, too.
-    #[sqlx(rename = "previous_valid_until")]
-    pub former_until: Option<OffsetDateTime>,
+    /// Until when its previous secret is valid, too.
+    pub previous_valid_until: Option<OffsetDateTime>,
 }
 
 impl Token {
-    /// Whether it lets somebody in.
+    /// Whether it is valid.
     pub fn is_good(&self, now: OffsetDateTime) -> bool {
         self.revoked_at.is_none() && self.expires_at.is_none_or(|end| now < end)
     }
 }
 
-/// Keeps the hash of a new token.
+/// Stores the hash of a new token.
 pub async fn create(
     db: impl PgExecutor<'_>,
     hash: &[u8; 32],
@@ -76,10 +75,9 @@ pub async fn create(
     query.bind(name).bind(now).fetch_one(db).await
 }
 
-/// Says when a token ends by itself.
+/// Sets the expiry time of a token.
 ///
-/// # Errors
-/// If that is before it was made.
+/// # Errors If that is before its creation.
 pub async fn expire(
     db: impl PgExecutor<'_>,
     id: TokenId,
@@ -100,7 +98,7 @@ macro_rules! tokens {
     };
 }
 
-/// The token that a secret with this hash lets in at this moment.
+/// The token with this secret's hash, if it is valid now.
 pub async fn find(
     db: impl PgExecutor<'_>,
     hash: &[u8; 32],
@@ -110,7 +108,7 @@ pub async fn find(
     sqlx::query_as(statement).bind(hash.as_slice()).bind(now).fetch_optional(db).await
 }
 
-/// The token with this identity, good or not.
+/// The token with this identity, valid or not.
 pub async fn get(db: impl PgExecutor<'_>, id: TokenId) -> Result<Option<Token>> {
     let statement = tokens!("WHERE id = $1");
     sqlx::query_as(statement).bind(id).fetch_optional(db).await
@@ -121,7 +119,7 @@ pub async fn list(db: impl PgExecutor<'_>) -> Result<Vec<Token>> {
     sqlx::query_as(tokens!("ORDER BY id")).fetch_all(db).await
 }
 
-/// Notes that a token was used, unless that was noted after `before`.
+/// Records that a token was used, unless a use was recorded after `before`.
 pub async fn used(
     db: impl PgExecutor<'_>,
     id: TokenId,
@@ -133,8 +131,8 @@ pub async fn used(
     sqlx::query(statement).bind(id).bind(before).bind(now).execute(db).await.map(drop)
 }
 
-/// Gives a token another secret. The present one lets in until `until`, if that is given, and the
-/// one before it no more. Whether it is a token that was not revoked.
+/// Gives a token a new secret. The current secret stays valid until `until`, if given; earlier ones
+/// become invalid. Returns whether there is such a token and it is not revoked.
 pub async fn rotate(
     db: impl PgExecutor<'_>,
     id: TokenId,
@@ -149,10 +147,10 @@ pub async fn rotate(
     Ok(query.execute(db).await?.rows_affected() == 1)
 }
 
-/// Revokes a token, in a transaction of the caller's; whether it was good until now.
+/// Revokes a token, in the caller's transaction. Returns whether it was valid until now.
 ///
-/// From the commit on no report of its workers is accepted. What they have leased is leased to others,
-/// without blame. A report that is being stored at this moment is stored first, so a search that begins
+/// After the commit no report of its workers is accepted. Their leases return to the queue without
+/// a fault. A report that is being stored at this moment is stored first, so a search that begins
 /// after the commit finds it.
 pub async fn revoke(db: &mut PgConnection, id: TokenId, now: OffsetDateTime) -> Result<bool> {
     let statement = "UPDATE tokens SET revoked_at = $2 WHERE id = $1 AND revoked_at IS NULL";
@@ -170,21 +168,20 @@ pub async fn revoke(db: &mut PgConnection, id: TokenId, now: OffsetDateTime) -> 
     Ok(true)
 }
 
-/// What submissions lock, with the token of their owner.
+/// The class of the advisory lock of submissions; the other key is the owner's token.
 const SUBMITTING: i32 = 0x7375_626d;
 
-/// Waits until no other transaction takes a submission of this token, and keeps others from it
-/// until the transaction ends.
+/// Locks submissions of this token until the transaction ends. Waits for another transaction that
+/// holds the lock.
 ///
-/// # Errors
-/// If the others take longer than a minute.
+/// # Errors If that takes longer than a minute.
 pub async fn submit_alone(db: &mut PgConnection, id: TokenId) -> Result<()> {
     sqlx::query("SET LOCAL lock_timeout = '60s'").execute(&mut *db).await?;
     let statement = "SELECT pg_advisory_xact_lock($1, $2)";
     sqlx::query(statement).bind(SUBMITTING).bind(id).execute(db).await.map(drop)
 }
 
-/// Whether a token lets anyone in at this moment.
+/// Whether a token is valid now.
 pub async fn is_good(db: impl PgExecutor<'_>, id: TokenId) -> Result<bool> {
     let statement = "
         SELECT EXISTS (
@@ -193,7 +190,7 @@ pub async fn is_good(db: impl PgExecutor<'_>, id: TokenId) -> Result<bool> {
     sqlx::query_scalar(statement).bind(id).fetch_one(db).await
 }
 
-/// Those of these secrets, by their hashes, that let no one in any more.
+/// The hashes of those secrets that are no longer valid.
 pub async fn ended(db: impl PgExecutor<'_>, hashes: &[[u8; 32]]) -> Result<Vec<[u8; 32]>> {
     let statement = "
         SELECT secret FROM unnest($1::bytea[]) AS secret

@@ -10,20 +10,20 @@ use time::OffsetDateTime;
 use super::edition_triggers;
 
 string_enum! {
-    /// Where a tournament stands.
+    /// The state of a tournament.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, sqlx::Type)]
     #[sqlx(type_name = "tournament_state", rename_all = "lowercase")]
     pub enum TournamentState {
         /// Bots are submitted, and editions run.
         Open = "open",
-        /// It is over, and its seed is shown.
+        /// It is over, and its seed is public.
         Closed = "closed",
-        /// It was given up.
+        /// It was cancelled.
         Cancelled = "cancelled",
     }
 }
 
-/// A tournament to be made.
+/// A new tournament.
 #[derive(Clone, Debug)]
 pub struct NewTournament<'a> {
     /// Its name, which no other has.
@@ -32,11 +32,11 @@ pub struct NewTournament<'a> {
     pub game: &'a str,
     /// The tournament file, its seed left out.
     pub settings: &'a Value,
-    /// Where all its chance comes from.
+    /// The seed of all its randomness.
     pub seed: Seed,
-    /// The hash that is published at once.
+    /// The hash of the seed, which is published at once.
     pub seed_hash: [u8; 32],
-    /// The public beacon that it names, if it names one.
+    /// The public beacon that it names, if any.
     pub beacon: Option<&'a str>,
 }
 
@@ -45,18 +45,18 @@ pub struct NewTournament<'a> {
 pub struct Beacon {
     /// Where and when it is published, as the tournament file says.
     pub name: String,
-    /// Its value, once it is given.
+    /// Its value, once it is known.
     pub value: Option<BeaconValue>,
 }
 
 /// The value of a beacon.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BeaconValue {
-    /// As it was given, without white space around it.
+    /// The value as entered, without white space around it.
     pub text: String,
-    /// When it was given.
+    /// When it was entered.
     pub given_at: OffsetDateTime,
-    /// The number of the first edition that is played with the seed keyed with it.
+    /// The number of the first edition whose seed is keyed with it.
     pub first_edition: i32,
     /// That seed.
     pub seed: Seed,
@@ -73,24 +73,24 @@ pub struct Tournament {
     pub game: String,
     /// The tournament file, its seed left out.
     pub settings: Value,
-    /// The committed seed, where all its chance comes from: not to be shown while it is open.
+    /// The committed seed of all its randomness: secret while the tournament is open.
     pub seed: Seed,
     /// The hash of the committed seed.
     pub seed_hash: Vec<u8>,
-    /// The public beacon that it names, if it names one.
+    /// The public beacon that it names, if any.
     pub beacon: Option<Beacon>,
     /// Where it stands.
     pub state: TournamentState,
-    /// When it was made.
+    /// When it was created.
     pub created_at: OffsetDateTime,
     /// When it was closed or cancelled.
     pub ended_at: Option<OffsetDateTime>,
-    /// Why no edition could be opened when the last one was due.
-    pub trouble: Option<String>,
+    /// Why the last due edition could not be opened.
+    pub last_error: Option<String>,
 }
 
 impl Tournament {
-    /// The value of its beacon, once it is given.
+    /// The value of its beacon, once it is known.
     pub fn beacon_value(&self) -> Option<&BeaconValue> {
         self.beacon.as_ref()?.value.as_ref()
     }
@@ -143,13 +143,13 @@ impl FromRow<'_, PgRow> for Tournament {
             state: row.try_get("state")?,
             created_at: row.try_get("created_at")?,
             ended_at: row.try_get("ended_at")?,
-            trouble: row.try_get("last_error")?,
+            last_error: row.try_get("last_error")?,
         })
     }
 }
 
-/// The tournaments that are there, as far as they fit: those that were dropped are not. Columns are
-/// named, so that a later version may add some while this one runs.
+/// The existing tournaments, without deleted ones. Columns are named, so that a later version may
+/// add some while this one runs.
 macro_rules! there {
     ($fit:literal) => {
         concat!(
@@ -163,10 +163,9 @@ macro_rules! there {
     };
 }
 
-/// Makes a tournament.
+/// Creates a tournament.
 ///
-/// # Errors
-/// If its name is taken, or it makes no sense.
+/// # Errors If its name is taken, or it is invalid.
 pub async fn create(
     db: impl PgExecutor<'_>,
     new: &NewTournament<'_>,
@@ -187,8 +186,8 @@ pub async fn create(
         .await
 }
 
-/// Stores the value of a tournament's beacon and the seed that is keyed with it, which editions have
-/// from the next one on; whether there was none yet. The tournament is locked by the caller.
+/// Stores the value of a tournament's beacon and the seed keyed with it, which the next and later
+/// editions use. Returns whether there was no value yet. The tournament is locked by the caller.
 pub async fn give_beacon(
     db: impl PgExecutor<'_>,
     id: TournamentId,
@@ -216,12 +215,12 @@ pub async fn get(db: impl PgExecutor<'_>, id: TournamentId) -> Result<Option<Tou
     sqlx::query_as(statement).bind(id).fetch_optional(db).await
 }
 
-/// The tournament with this identity, locked until the transaction ends: whoever begins or ends
-/// something in it waits. Bots may be submitted meanwhile.
+/// The tournament with this identity, locked until the transaction ends: transactions that start or
+/// end something in it wait. Bots may be submitted meanwhile.
 pub async fn lock(db: &mut PgConnection, id: TournamentId) -> Result<Option<Tournament>> {
-    // An edition that is opened may hold it for a while.
+    // A transaction that opens an edition may hold the lock for a while.
     sqlx::query("SET LOCAL lock_timeout = '60s'").execute(&mut *db).await?;
-    // The lock first: whoever waited for it is to see what was done meanwhile.
+    // The lock first, so that the next statement sees all changes made before it was granted.
     let statement = "SELECT FROM tournaments WHERE id = $1 FOR NO KEY UPDATE";
     sqlx::query(statement).bind(id).execute(&mut *db).await?;
     get(db, id).await
@@ -238,8 +237,8 @@ pub async fn list(db: impl PgExecutor<'_>) -> Result<Vec<Tournament>> {
     sqlx::query_as(there!("ORDER BY t.id DESC")).fetch_all(db).await
 }
 
-/// Takes note that a tournament changed: a version entered, a bot left, a match is void. An edition
-/// that shows it is due. To be called in the transaction of the change.
+/// Records that a tournament changed: a version entered, a bot left, a match is void. A new edition
+/// is due then. Call it in the transaction of the change.
 pub async fn changed(
     db: impl PgExecutor<'_>,
     tournament: TournamentId,
@@ -248,19 +247,19 @@ pub async fn changed(
     edition_triggers::note(db, tournament, now).await
 }
 
-/// Says why no edition could be opened, or that one could.
-pub async fn trouble(
+/// Records why no edition could be opened, or clears that once one could.
+pub async fn set_last_error(
     db: impl PgExecutor<'_>,
     tournament: TournamentId,
-    trouble: Option<&str>,
+    last_error: Option<&str>,
 ) -> Result<()> {
     let statement = "
         UPDATE tournaments SET last_error = left($2, 4000)
         WHERE id = $1 AND last_error IS DISTINCT FROM left($2, 4000)";
-    sqlx::query(statement).bind(tournament).bind(trouble).execute(db).await.map(drop)
+    sqlx::query(statement).bind(tournament).bind(last_error).execute(db).await.map(drop)
 }
 
-/// Closes or cancels an open tournament; whether it was open.
+/// Closes or cancels an open tournament. Returns whether it was open.
 pub async fn end(
     db: impl PgExecutor<'_>,
     id: TournamentId,

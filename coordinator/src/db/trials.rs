@@ -8,10 +8,10 @@ use sqlx::{FromRow, PgExecutor, Result};
 use time::Duration;
 
 use super::leases::{failures, held, of_others, on_failures, ours};
-use super::lots::{Failed, Failure, Patience, Verdict};
+use super::lots::{Failed, Failure, ReportStatus, RetryPolicy};
 
 string_enum! {
-    /// Where a trial stands. Its word is where the version stands.
+    /// The state of a trial. Its text is the state of the version.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, sqlx::Type)]
     #[sqlx(type_name = "trial_state", rename_all = "lowercase")]
     pub enum TrialState {
@@ -21,9 +21,9 @@ string_enum! {
         Leased = "trying",
         /// The version has entered.
         Passed = "entered",
-        /// The version does not enter, through a fault of its own.
+        /// The version failed its trial and does not enter.
         Failed = "failed",
-        /// It could not be tried, through no fault of its own: an organiser decides.
+        /// The version could not be tried because of infrastructure faults: an organiser decides.
         Aside = "aside",
     }
 }
@@ -33,44 +33,44 @@ string_enum! {
 pub struct Trial {
     /// The version that is tried.
     pub version: VersionId,
-    /// Where it stands.
+    /// Its state.
     pub state: TrialState,
-    /// How often it could not be tried so far.
+    /// How many times it could not be tried.
     pub faults: i16,
     /// Why it failed, in one line, or why it could not be tried the last time.
     pub verdict: Option<String>,
-    /// What shows that.
+    /// The evidence of the failure.
     pub evidence: Option<String>,
-    /// The end of what its build wrote.
+    /// The end of its build's output.
     pub log: Option<String>,
-    /// What was measured.
+    /// The measurements.
     pub figures: Option<Value>,
-    /// What is not as it should be, and not forbidden.
+    /// Warnings: deviations that are not forbidden.
     pub warnings: Option<Vec<String>>,
 }
 
-/// What a trial came to.
+/// The result of a trial.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
     /// The lease it was tried under.
     pub lease: Lease,
-    /// Who tried it.
+    /// The worker that ran it.
     pub worker: WorkerId,
     /// Why it failed, in one line, if it did.
     pub verdict: Option<String>,
-    /// What shows that.
+    /// The evidence of the failure.
     pub evidence: String,
-    /// The end of what its build wrote.
+    /// The end of its build's output.
     pub log: String,
-    /// What was measured.
+    /// The measurements.
     pub figures: Value,
-    /// What is not as it should be, and not forbidden.
+    /// Warnings: deviations that are not forbidden.
     pub warnings: Vec<String>,
-    /// The digest of what was built, which is stored, if anything was.
+    /// The digest of the stored build, if there is one.
     pub program: Option<[u8; 32]>,
 }
 
-/// Has a version wait for its trial.
+/// Queues the trial of a version.
 pub async fn queue(db: impl PgExecutor<'_>, version: VersionId) -> Result<()> {
     let statement = "INSERT INTO trials (version, queued_at) VALUES ($1, database_clock())";
     sqlx::query(statement).bind(version).execute(db).await.map(drop)
@@ -84,13 +84,13 @@ pub async fn get(db: impl PgExecutor<'_>, version: VersionId) -> Result<Option<T
     sqlx::query_as(statement).bind(version).fetch_optional(db).await
 }
 
-/// How many trials come before that of a version.
+/// How many trials are ahead of a version's.
 pub async fn ahead(db: impl PgExecutor<'_>, version: VersionId) -> Result<i64> {
     let statement = "SELECT count(*) FROM trials WHERE state = 'waiting' AND version < $1";
     sqlx::query_scalar(statement).bind(version).fetch_one(db).await
 }
 
-/// How many versions of this owner are not tried yet, in tournaments that go on.
+/// How many versions of this owner wait for their trials, in open tournaments.
 pub async fn pending(db: impl PgExecutor<'_>, owner: TokenId) -> Result<i64> {
     let statement = "
         SELECT count(*) FROM trials t
@@ -102,8 +102,7 @@ pub async fn pending(db: impl PgExecutor<'_>, owner: TokenId) -> Result<i64> {
     sqlx::query_scalar(statement).bind(owner).fetch_one(db).await
 }
 
-/// Leases the trial that waits longest, of a bot that takes part in a tournament that goes on, to a
-/// worker.
+/// Leases to a worker the trial that has waited longest, of an active bot in an open tournament.
 pub async fn claim(
     db: impl PgExecutor<'_>,
     holder: Option<WorkerId>,
@@ -128,13 +127,13 @@ pub async fn claim(
     sqlx::query_as(statement).bind(lease).bind(holder).fetch_optional(db).await
 }
 
-/// Takes note that trials failed through no bot's fault: they rest and are tried again, or are set
-/// aside after too many faults. Returns what becomes of those whose leases still held, and were those
-/// of the workers that say so.
+/// Records that trials failed through no bot's fault: they are retried after a delay, or set aside
+/// after too many faults. Returns the new states of those whose leases were valid and belonged to
+/// the reporting workers.
 pub async fn fail(
     db: impl PgExecutor<'_>,
     failures: &[Failure],
-    patience: &Patience,
+    retry_policy: &RetryPolicy,
 ) -> Result<Vec<Failed>> {
     let statement = concat!(
         "UPDATE trials AS r
@@ -154,7 +153,7 @@ pub async fn fail(
         " RETURNING u.edition, u.number, u.attempt,
             CASE r.state WHEN 'aside' THEN 'aside' ELSE 'delayed' END::lot_state AS state"
     );
-    on_failures(statement, failures, patience).fetch_all(db).await
+    on_failures(statement, failures, retry_policy).fetch_all(db).await
 }
 
 /// Leases whose deadline has passed, locked until the transaction ends.
@@ -166,9 +165,10 @@ pub async fn expire(db: impl PgExecutor<'_>) -> Result<Vec<Lease>> {
     sqlx::query_as(statement).fetch_all(db).await
 }
 
-/// Stores what a trial came to, if its lease holds and is the worker's; what becomes of the report.
-pub async fn finish(db: &mut sqlx::PgConnection, outcome: &Outcome) -> Result<Verdict> {
-    let Some(version) = outcome.lease.version() else { return Ok(Verdict::Malformed) };
+/// Stores the result of a trial, if its lease is valid and the worker's. Returns the status of the
+/// report.
+pub async fn finish(db: &mut sqlx::PgConnection, outcome: &Outcome) -> Result<ReportStatus> {
+    let Some(version) = outcome.lease.version() else { return Ok(ReportStatus::Malformed) };
     let state = if outcome.verdict.is_some() { TrialState::Failed } else { TrialState::Passed };
     let statement = "
         UPDATE trials
@@ -191,19 +191,19 @@ pub async fn finish(db: &mut sqlx::PgConnection, outcome: &Outcome) -> Result<Ve
         .execute(&mut *db)
         .await?;
     if done.rows_affected() == 1 {
-        return Ok(Verdict::Accepted);
+        return Ok(ReportStatus::Accepted);
     }
     if !of_others(&mut *db, outcome.worker, &[outcome.lease]).await?.is_empty() {
-        return Ok(Verdict::Foreign);
+        return Ok(ReportStatus::Foreign);
     }
     let statement = "
         SELECT EXISTS (SELECT FROM trials
             WHERE version = $1 AND attempt = $2 AND state IN ('passed', 'failed'))";
     let query = sqlx::query_scalar(statement).bind(version).bind(outcome.lease.attempt);
-    Ok(if query.fetch_one(db).await? { Verdict::Repeated } else { Verdict::Late })
+    Ok(if query.fetch_one(db).await? { ReportStatus::Repeated } else { ReportStatus::Late })
 }
 
-/// Tries a version again that could not be tried, its faults forgotten; whether it was aside.
+/// Retries a trial that was set aside, and resets its faults. Returns whether it was set aside.
 pub async fn retry(db: impl PgExecutor<'_>, version: VersionId) -> Result<bool> {
     let statement = "
         UPDATE trials SET state = 'waiting', faults = 0, ended_at = NULL, not_before = NULL

@@ -1,4 +1,4 @@
-//! Sessions of tricks over HTTP, and what they came to.
+//! Sessions of tricks over HTTP, and their results.
 
 use arbiter_games::Seed;
 use arbiter_proto::ids::TokenId;
@@ -7,23 +7,23 @@ use time::OffsetDateTime;
 
 use super::tokens::Role;
 
-/// Who asks, and where its session stands.
+/// The holder of a token, with the session.
 #[derive(Clone, Debug)]
 pub struct Holder {
     /// Its token.
     pub id: TokenId,
     /// The hash of the token's first secret.
-    pub first: Vec<u8>,
+    pub first_hash: Vec<u8>,
     /// What the token allows.
     pub role: Role,
-    /// Its session, if it has one that began since it was asked for.
+    /// The session, if there is one that is not too old.
     pub session: Option<Stored>,
 }
 
-/// A session as it is kept.
+/// A stored session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stored {
-    /// What deals its tables.
+    /// The seed of the tables.
     pub seed: Seed,
     /// How many requests with cards were answered.
     pub turn: i32,
@@ -31,16 +31,16 @@ pub struct Stored {
     pub played: Vec<Vec<u8>>,
 }
 
-/// What somebody's finished sessions came to.
+/// The results of a player's finished sessions.
 #[derive(Clone, Debug, PartialEq, Eq, FromRow)]
 pub struct Record {
-    /// Whose.
+    /// The player's name.
     pub name: String,
-    /// How many there are.
+    /// How many sessions.
     pub sessions: i64,
     /// The best result.
     pub best: i32,
-    /// At how many tables that was.
+    /// The number of tables of that session.
     pub best_tables: i32,
     /// The sum of all results.
     pub total: i64,
@@ -57,7 +57,7 @@ pub struct Ending {
     pub result: i32,
     /// How many tables there were.
     pub tables: i32,
-    /// Whether that is a victory.
+    /// Whether the result is a victory.
     pub victory: bool,
 }
 
@@ -65,14 +65,14 @@ pub struct Ending {
 #[derive(FromRow)]
 struct Found {
     id: TokenId,
-    first: Vec<u8>,
+    first_hash: Vec<u8>,
     role: Role,
     seed: Option<Vec<u8>>,
     turn: Option<i32>,
     played: Option<Vec<Vec<u8>>>,
 }
 
-/// The token that a secret with this hash lets in at this moment, and its session, if that began
+/// The valid token of a secret with this hash, and its session, if that began
 /// after `since`.
 pub async fn find(
     db: impl PgExecutor<'_>,
@@ -81,20 +81,20 @@ pub async fn find(
     now: OffsetDateTime,
 ) -> Result<Option<Holder>> {
     let statement = "
-        SELECT t.id, coalesce(t.first_hash, t.hash) AS first, t.role, s.seed, s.turn, s.played
+        SELECT t.id, coalesce(t.first_hash, t.hash) AS first_hash, t.role, s.seed, s.turn, s.played
         FROM tokens t LEFT JOIN tricks_sessions s ON s.token = t.id AND s.started_at > $2
         WHERE t.id = find_token($1, $3)";
     let query = sqlx::query_as(statement).bind(hash.as_slice()).bind(since).bind(now);
     let found: Option<Found> = query.fetch_optional(db).await?;
-    Ok(found.map(|Found { id, first, role, seed, turn, played }| {
+    Ok(found.map(|Found { id, first_hash, role, seed, turn, played }| {
         let seed = seed.and_then(|seed| seed.try_into().ok()).map(Seed);
         let session = seed.zip(turn).zip(played);
         let session = session.map(|((seed, turn), played)| Stored { seed, turn, played });
-        Holder { id, first, role, session }
+        Holder { id, first_hash, role, session }
     }))
 }
 
-/// Begins a session, in the place of one that was there.
+/// Starts a session. It replaces an earlier one.
 pub async fn begin(
     db: impl PgExecutor<'_>,
     token: TokenId,
@@ -110,9 +110,8 @@ pub async fn begin(
     query.bind(session.turn).bind(&session.played).execute(db).await.map(drop)
 }
 
-/// Keeps what was played in answer to a request with cards; whether nothing else happened to the
-/// session meanwhile.
-pub async fn go_on(db: impl PgExecutor<'_>, token: TokenId, session: &Stored) -> Result<bool> {
+/// Stores the cards of a request. Returns false if another request changed the session meanwhile.
+pub async fn store_turn(db: impl PgExecutor<'_>, token: TokenId, session: &Stored) -> Result<bool> {
     let statement = "
         UPDATE tricks_sessions SET turn = turn + 1, played = $4
         WHERE token = $1 AND seed = $2 AND turn = $3";
@@ -121,10 +120,7 @@ pub async fn go_on(db: impl PgExecutor<'_>, token: TokenId, session: &Stored) ->
     Ok(query.execute(db).await?.rows_affected() == 1)
 }
 
-/// The same for the last request of a session, whose end enters its token's record.
-///
-/// # Errors
-/// If the database fails; then nothing was kept.
+/// The same for the last request of a session. It also adds the result to the player's record.
 pub async fn end(
     pool: &PgPool,
     token: TokenId,
@@ -133,7 +129,7 @@ pub async fn end(
     now: OffsetDateTime,
 ) -> Result<bool> {
     let mut transaction = pool.begin().await?;
-    if !go_on(&mut *transaction, token, session).await? {
+    if !store_turn(&mut *transaction, token, session).await? {
         return Ok(false);
     }
     let statement = "
@@ -155,13 +151,13 @@ pub async fn end(
     Ok(true)
 }
 
-/// Forgets sessions that began before a time.
-pub async fn forget(db: impl PgExecutor<'_>, before: OffsetDateTime) -> Result<u64> {
+/// Deletes sessions that began before a time.
+pub async fn delete_sessions(db: impl PgExecutor<'_>, before: OffsetDateTime) -> Result<u64> {
     let statement = "DELETE FROM tricks_sessions WHERE started_at <= $1";
     Ok(sqlx::query(statement).bind(before).execute(db).await?.rows_affected())
 }
 
-/// The records of all who have one, the best result first, and of equal ones the best mean.
+/// The records of all players, best result first, then best mean.
 pub async fn records(db: impl PgExecutor<'_>) -> Result<Vec<Record>> {
     let statement = "
         SELECT t.name, r.sessions, r.best, r.best_tables, r.total, r.victories, r.last_at
@@ -170,7 +166,7 @@ pub async fn records(db: impl PgExecutor<'_>) -> Result<Vec<Record>> {
     sqlx::query_as(statement).fetch_all(db).await
 }
 
-/// What victory tokens are made with: `drawn`, if there was nothing before.
+/// The key of victory tokens. Stores `drawn` if there is none yet.
 pub async fn key(pool: &PgPool, drawn: &[u8; 32]) -> Result<[u8; 32]> {
     let statement = "INSERT INTO tricks_key (key) VALUES ($1) ON CONFLICT DO NOTHING";
     sqlx::query(statement).bind(drawn.as_slice()).execute(pool).await?;

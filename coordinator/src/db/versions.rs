@@ -1,4 +1,4 @@
-//! Versions: what was submitted for a bot, one after the other, and the bundles they consist of.
+//! Versions: the successive submissions of a bot, with their bundles.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -9,7 +9,7 @@ use time::OffsetDateTime;
 
 use super::binary_copy::Rows;
 
-/// How much of a bundle is read at a time, in bytes.
+/// The size of the pieces in which a bundle is read, in bytes.
 const PIECE: usize = 256 << 10;
 
 /// A version.
@@ -23,19 +23,18 @@ pub struct Version {
     pub number: i32,
     /// BLAKE3 of its bundle.
     pub digest: Vec<u8>,
-    /// When it was submitted: where all else is equal, the earlier one ranks higher.
+    /// When it was submitted. It breaks ties: the earlier one ranks higher.
     pub submitted_at: OffsetDateTime,
 }
 
-/// Stores a bundle, unless it is there already.
+/// Stores a bundle, unless it exists already.
 pub async fn store_bundle(db: impl PgExecutor<'_>, digest: &[u8; 32], bytes: &[u8]) -> Result<()> {
     let statement =
         "INSERT INTO bundles (digest, bytes) VALUES ($1, $2) ON CONFLICT (digest) DO NOTHING";
     sqlx::query(statement).bind(digest.as_slice()).bind(bytes).execute(db).await.map(drop)
 }
 
-/// Stores a bundle of `size` bytes that are read from a file, piece by piece, unless it is there
-/// already.
+/// Stores a bundle of `size` bytes read from a file, piece by piece, unless it exists already.
 pub async fn copy_bundle_in(
     connection: &mut PgConnection,
     digest: &[u8; 32],
@@ -63,7 +62,7 @@ pub async fn copy_bundle_in(
     copy.finish().await.map(drop)
 }
 
-/// How many bytes the bundle with this digest has, if there is one.
+/// The size of the bundle with this digest in bytes, if it exists.
 pub async fn bundle_size(db: impl PgExecutor<'_>, digest: &[u8; 32]) -> Result<Option<usize>> {
     let statement = "SELECT octet_length(bytes) FROM bundles WHERE digest = $1";
     let query = sqlx::query_scalar(statement).bind(digest.as_slice());
@@ -86,7 +85,7 @@ pub async fn bundle_piece(
     query.fetch_one(db).await
 }
 
-/// Takes a bundle that is stored as the next version of a bot.
+/// Makes a stored bundle the next version of a bot.
 ///
 /// # Errors
 /// If the bundle is not stored, or another version was submitted at the same moment.
@@ -104,8 +103,8 @@ pub async fn submit(
     query.fetch_one(db).await
 }
 
-/// The newest version that entered of each bot of a tournament that was neither withdrawn nor stood
-/// down, in the order of the bots' first submissions. One that waits for its trial or failed it has not entered.
+/// The newest entered version of each active bot of a tournament, in the order of the bots' first
+/// submissions. A version that waits for its trial or failed it has not entered.
 pub async fn newest(db: impl PgExecutor<'_>, tournament: TournamentId) -> Result<Vec<Version>> {
     let statement = "
         SELECT DISTINCT ON (v.bot) v.* FROM versions v
@@ -118,7 +117,8 @@ pub async fn newest(db: impl PgExecutor<'_>, tournament: TournamentId) -> Result
     sqlx::query_as(statement).bind(tournament).fetch_all(db).await
 }
 
-/// When an owner submitted versions to a tournament after a moment, the last first: so many at most.
+/// The times at which an owner submitted versions to a tournament after a moment: at most `limit`,
+/// newest first.
 pub async fn of_owner(
     db: impl PgExecutor<'_>,
     tournament: TournamentId,

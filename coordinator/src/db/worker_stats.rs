@@ -1,5 +1,5 @@
-//! What workers reported, summed up for organisers. These statements read all results of a
-//! tournament: whoever asks takes a turn.
+//! Statistics of workers' reports, for organisers. These statements read all results of a
+//! tournament, so callers take turns.
 
 use std::collections::BTreeMap;
 
@@ -9,14 +9,14 @@ use sqlx::postgres::PgRow;
 use sqlx::{Error, FromRow, PgConnection, PgExecutor, Result, Row as _};
 use time::OffsetDateTime;
 
-/// What a worker reported, of what was not taken over.
+/// The reports of a worker, without reused results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromRow)]
 pub struct Reported {
     /// The worker.
     pub worker: WorkerId,
     /// Matches.
     pub matches: i64,
-    /// Forfeits by the clock in them.
+    /// Time losses in them.
     pub clock_forfeits: i64,
 }
 
@@ -42,7 +42,7 @@ pub async fn reported(
     sqlx::query_as(statement).bind(tournament).fetch_all(db).await
 }
 
-/// What is asked of all workers alike.
+/// A question that is asked of each worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Question {
     /// Whether the bot of this version wins more or less than elsewhere.
@@ -139,24 +139,25 @@ const ANSWERS: &str = "
     FROM sums GROUP BY kind, subject, worker
     ORDER BY kind, subject, worker";
 
-/// What each worker's lots say to each question, of the lots that were played for an edition or for
-/// those that it replaced since the last complete one. Matches that begin with files from others are
-/// left out, since bots that learn differ from hour to hour; void matches are left out, too.
+/// The samples of each worker for each question, from the lots that were played for an edition or
+/// for those that it replaced since the last complete one. Matches that begin with files from
+/// others are left out, since bots that learn differ from hour to hour; void matches are left out,
+/// too.
 ///
-/// Of many matches a sample of lots is read, about `most` matches of the edition: what is to be found
-/// is found in these, and more would keep the database from work that is waited for. `salt` draws
-/// them, so that no worker knows which they are.
+/// Of many matches a sample of lots is read, about `most` matches of the edition: the sample is
+/// large enough to show differences, and more would delay urgent work of the database. `salt` draws
+/// the sample, so that no worker can predict it.
 ///
-/// A bot wins 1 / w where w bots share the greatest first number of the score. From that are taken
-/// the mean of its seat on its board, and what is to be expected from the others at the table by
-/// their own means: opponents and seats then add nothing to the difference between lots.
+/// A bot wins 1 / w where w bots share the greatest first number of the score. The mean of its seat
+/// on its board is subtracted, and so is the expectation from the means of its opponents. Opponents
+/// and seats then add nothing to the difference between lots.
 pub async fn answers(
     db: &mut PgConnection,
     edition: EditionId,
     salt: i64,
     most: i64,
 ) -> Result<Vec<WorkerSample<WorkerId, Question>>> {
-    // The matches that were played for this edition: those of lots that were not taken over.
+    // The matches that were played for this edition: those of lots that were not reused.
     let played = "
         SELECT coalesce(sum(count), 0)::bigint FROM lots WHERE edition = $1 AND NOT reused";
     let played: i64 = sqlx::query_scalar(played).bind(edition).fetch_one(&mut *db).await?;
@@ -184,7 +185,7 @@ fn answer(row: &PgRow) -> Result<WorkerSample<WorkerId, Question>> {
     Ok(WorkerSample { worker: row.try_get("worker")?, question, moments })
 }
 
-/// A complete edition whose residuals are not reckoned yet, the newest first. While an edition is
+/// A complete edition whose residuals are not computed yet, newest first. While an edition is being
 /// played, only one that has been complete since before `waited`.
 pub async fn unchecked(
     db: impl PgExecutor<'_>,
@@ -201,7 +202,8 @@ pub async fn unchecked(
     query.fetch_optional(db).await
 }
 
-/// Takes note of the residuals of an edition: whether nobody was faster. In a transaction.
+/// Stores the residuals of an edition. Returns whether no other coordinator was faster. Call it in
+/// a transaction.
 pub async fn keep_residuals(
     db: &mut PgConnection,
     edition: EditionId,
@@ -229,7 +231,7 @@ pub async fn keep_residuals(
 }
 
 /// The least probable residual of each worker, in one tournament or in all, corrected for how many
-/// were reckoned in its tournament (Bonferroni).
+/// were computed in its tournament (Bonferroni).
 pub async fn residuals(
     db: impl PgExecutor<'_>,
     tournament: Option<TournamentId>,
@@ -256,7 +258,7 @@ pub struct Unlikely {
     pub edition: i32,
     /// The probability.
     pub p: f64,
-    /// How many were reckoned in the tournament, of all workers.
+    /// How many residuals of all workers were computed in the tournament.
     pub tests: i64,
 }
 

@@ -1,4 +1,4 @@
-//! Workers that have ever said hello.
+//! The workers that have ever connected.
 
 use arbiter_proto::ids::{TokenId, WorkerId};
 use sqlx::{FromRow, PgExecutor, PgPool, Result};
@@ -11,19 +11,18 @@ pub struct Worker {
     pub id: WorkerId,
     /// Its name, which no other has.
     pub name: String,
-    /// What its sandbox can isolate.
+    /// The level of its sandbox.
     pub sandbox: String,
     /// Its build.
     pub build: String,
-    /// How many matches it can play at the same time, as it said last.
+    /// How many matches it can play at the same time, by its last message.
     pub slots: i32,
     /// When it was last known to be connected.
     pub seen_at: OffsetDateTime,
 }
 
-/// Takes note of a worker that says hello with a token: nothing is noted and nothing returned if its
-/// name belongs to another token, one that is neither revoked nor expired, or if it differs from the
-/// name of another worker in upper and lower case alone.
+/// Registers a worker that connects with a token. Returns none if its name belongs to another valid
+/// token, or differs from another worker's only in upper and lower case.
 pub async fn greet(
     pool: &PgPool,
     token: TokenId,
@@ -45,8 +44,8 @@ pub async fn greet(
     if sqlx::query_scalar(statement).bind(name).fetch_one(&mut *transaction).await? {
         return Ok(None);
     }
-    // Two tokens that use a new name at the same time meet at the row, and the second one sees whose
-    // it is by then.
+    // If two tokens use a new name at the same time, the row lock orders them: the second sees that
+    // the name is taken.
     let statement = "
         INSERT INTO worker_tokens AS o (worker, token) VALUES ($1, $2)
         ON CONFLICT (worker) DO UPDATE SET token = excluded.token, revoked = false
@@ -71,8 +70,8 @@ pub async fn owner(db: impl PgExecutor<'_>, name: &str) -> Result<Option<TokenId
     sqlx::query_scalar(statement).bind(name).fetch_optional(db).await
 }
 
-/// Takes note of a stream that a worker opened, and of how many matches it can play at the same
-/// time; the number of the stream.
+/// Records a stream that a worker opened, and how many matches it can play at the same time.
+/// Returns the number of the stream.
 pub async fn connect(
     db: impl PgExecutor<'_>,
     worker: WorkerId,
@@ -86,19 +85,19 @@ pub async fn connect(
     sqlx::query_scalar(statement).bind(worker).bind(slots).bind(now).fetch_one(db).await
 }
 
-/// Takes note that a worker is still connected.
+/// Records that a worker is still connected.
 pub async fn see(db: impl PgExecutor<'_>, worker: WorkerId, now: OffsetDateTime) -> Result<()> {
     let statement = "UPDATE workers SET seen_at = $2 WHERE id = $1";
     sqlx::query(statement).bind(worker).bind(now).execute(db).await.map(drop)
 }
 
-/// Takes note that a stream has ended: nobody is connected if it was the worker's newest.
+/// Records that a stream ended. The worker is disconnected if it was the newest stream.
 pub async fn disconnect(db: impl PgExecutor<'_>, worker: WorkerId, session: i32) -> Result<()> {
     let statement = "UPDATE workers SET slots = 0 WHERE id = $1 AND session = $2";
     sqlx::query(statement).bind(worker).bind(session).execute(db).await.map(drop)
 }
 
-/// How many matches the workers can play at the same time who were connected then or later.
+/// How many matches the workers that were connected since then can play at the same time.
 pub async fn slots(db: impl PgExecutor<'_>, since: OffsetDateTime) -> Result<u32> {
     let statement = "
         SELECT coalesce(sum(slots::bigint), 0)::bigint FROM workers WHERE seen_at >= $1";
@@ -106,17 +105,17 @@ pub async fn slots(db: impl PgExecutor<'_>, since: OffsetDateTime) -> Result<u32
     Ok(u32::try_from(slots).unwrap_or(u32::MAX))
 }
 
-/// Which database this is, for workers that come back.
+/// The identity of this database, for workers that reconnect.
 pub async fn database(db: impl PgExecutor<'_>) -> Result<String> {
     sqlx::query_scalar("SELECT id::text FROM installation").fetch_one(db).await
 }
 
-/// All workers, those heard of last first.
+/// All workers, most recently connected first.
 pub async fn list(db: impl PgExecutor<'_>) -> Result<Vec<Worker>> {
     sqlx::query_as("SELECT * FROM workers ORDER BY seen_at DESC, id").fetch_all(db).await
 }
 
-/// The worker of this name, if it ever said hello.
+/// The worker of this name, if it ever connected.
 pub async fn find(db: impl PgExecutor<'_>, name: &str) -> Result<Option<Worker>> {
     let statement = "SELECT * FROM workers WHERE name = $1";
     sqlx::query_as(statement).bind(name).fetch_optional(db).await

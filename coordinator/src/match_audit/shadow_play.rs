@@ -22,7 +22,7 @@ use crate::db::match_audits::{AuditState, FALSE_TIME_LOSS};
 use crate::db::played_matches;
 use crate::db::results::MatchResult;
 use crate::db::shadows::{self, Played};
-use crate::queue::{Report, Verdict};
+use crate::queue::{Report, ReportStatus};
 use crate::tournament::lot_assignment::AssignmentBuilder;
 use crate::worker_suspension;
 
@@ -62,19 +62,19 @@ pub(crate) async fn judge(
     assignments: &AssignmentBuilder,
     report: &Report,
     now: OffsetDateTime,
-) -> Result<Verdict, AuditError> {
+) -> Result<ReportStatus, AuditError> {
     let Report { lease, worker, .. } = report;
     let (Some(id), [second]) = (lease.shadow(), &report.results[..]) else {
-        return Ok(Verdict::Malformed);
+        return Ok(ReportStatus::Malformed);
     };
     // Nothing is replayed for a worker without the lease.
     if !shadows::is_held(pool, *lease, *worker).await? {
-        return Ok(Verdict::Late);
+        return Ok(ReportStatus::Late);
     }
-    let Some(first) = played_matches::find(pool, id).await? else { return Ok(Verdict::Late) };
+    let Some(first) = played_matches::find(pool, id).await? else { return Ok(ReportStatus::Late) };
     let first = first.result;
     if second.number != id.number || second.scores.len() != first.scores.len() {
-        return Ok(Verdict::Malformed);
+        return Ok(ReportStatus::Malformed);
     }
     let (state, reason) = match proven_false(pool, assignments, id, second, report).await? {
         Some(reason) => {
@@ -89,7 +89,7 @@ pub(crate) async fn judge(
         },
     };
     let ended = shadows::end(pool, *lease, *worker, (state, reason.as_deref())).await?;
-    Ok(if ended { Verdict::Accepted } else { Verdict::Late })
+    Ok(if ended { ReportStatus::Accepted } else { ReportStatus::Late })
 }
 
 /// The contradiction between a second play's report and its record, if it has one.
@@ -133,8 +133,8 @@ pub fn accuse(compared: &[Played], suspended: &BTreeSet<WorkerId>) -> Vec<Accuse
     accused
 }
 
-/// Workers that may act together: those with the same token. If all workers have the same token, its
-/// owner trusts them all, and each is a party of its own.
+/// Workers that may act together: those with the same token. If all workers have the same token,
+/// its owner trusts them all, and each counts as a separate party.
 #[derive(Debug)]
 struct Parties(BTreeMap<WorkerId, i32>);
 
@@ -255,7 +255,7 @@ mod tests {
             played(EVE, BEN, false, [1, 2]),
             played(EVE, ANN, false, [2, 1]),
         ];
-        // Whether they are steady nobody knows.
+        // It is unknown whether they are steady.
         assert_eq!(blamed(&differences), []);
         let with = |other: Played| [&differences[..], &[other]].concat();
         assert_eq!(blamed(&with(played(ANN, BEN, false, [1, 2]))), []);

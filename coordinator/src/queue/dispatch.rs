@@ -4,7 +4,7 @@
 //! database for all workers that wait at a moment. It leases only what a worker waits for: an
 //! unclaimed lease would expire and count as a fault.
 //!
-//! The allocator has a connection of its own. On a machine whose processors all play matches, each
+//! The allocator has a separate connection. On a machine whose processors all play matches, each
 //! round trip to the database is slow, so there are as few as possible. The pool would test a
 //! connection before and after each use, and every connection would prepare the same statements.
 //!
@@ -515,8 +515,15 @@ impl Allocator {
 }
 
 /// A shadow match as a lot of one match.
-fn as_lot(lease: Lease, first: MatchNumber, holder: WorkerId) -> Leased {
-    // Its report is compared with the first one, which says how wide the scores are.
-    let width = 0;
-    Leased { lease, first, count: 1, width, expected_ms: EXPECTED_MS, holder: Some(holder) }
+fn as_lot(lease: Lease, first_match: MatchNumber, holder: WorkerId) -> Leased {
+    // Its report is compared with the first one, which gives the length of the scores.
+    let score_len = 0;
+    Leased {
+        lease,
+        first_match,
+        count: 1,
+        score_len,
+        expected_ms: EXPECTED_MS,
+        holder: Some(holder),
+    }
 }

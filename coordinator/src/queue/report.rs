@@ -11,7 +11,7 @@ use time::OffsetDateTime;
 use super::{Queue, UploadedRecords, retry};
 use crate::db::bot_state::{self, Left};
 use crate::db::evidence::{self, Evidence};
-use crate::db::lots::{self, Claim, Verdict};
+use crate::db::lots::{self, Claim, ReportStatus};
 use crate::db::record_objects;
 use crate::db::records::{self, Record};
 use crate::db::results::{self, MatchResult};
@@ -54,16 +54,16 @@ impl Report {
     /// of equal length and possible values. The database compares the claim with the lot.
     pub(super) fn claim(&self) -> Option<Claim> {
         let first = self.results.first()?;
-        let width = first.scores.len();
+        let score_len = first.scores.len();
         let in_form = (first.number.0..)
             .zip(&self.results)
-            .all(|(number, result)| result.number.0 == number && is_in_form(result, width));
+            .all(|(number, result)| result.number.0 == number && is_in_form(result, score_len));
         let claim = Claim {
             lease: self.lease,
             worker: self.worker,
-            first: first.number,
+            first_match: first.number,
             count: i32::try_from(self.results.len()).ok()?,
-            width: i16::try_from(width).ok()?,
+            score_len: i16::try_from(score_len).ok()?,
         };
         let in_form = in_form && self.records_are_in_form() && self.files_are_in_form();
         (in_form && self.evidence_is_in_form()).then_some(claim)
@@ -106,10 +106,10 @@ impl Report {
 }
 
 /// Whether a result has scores of this length and possible values.
-fn is_in_form(result: &MatchResult, width: usize) -> bool {
-    let of_seats = |length: usize| length == 0 || width.is_multiple_of(length);
-    width > 0
-        && result.scores.len() == width
+fn is_in_form(result: &MatchResult, score_len: usize) -> bool {
+    let of_seats = |length: usize| length == 0 || score_len.is_multiple_of(length);
+    score_len > 0
+        && result.scores.len() == score_len
         && result.wall_ms >= 0
         && of_seats(result.forfeits.len())
         && of_seats(result.bad_answers.len())
@@ -122,7 +122,11 @@ impl Queue {
     ///
     /// # Errors
     /// If the database fails: all statuses are unknown, and the reports must be sent again.
-    pub async fn report(&self, reports: &[Report], kept: &UploadedRecords) -> Result<Vec<Verdict>> {
+    pub async fn report(
+        &self,
+        reports: &[Report],
+        kept: &UploadedRecords,
+    ) -> Result<Vec<ReportStatus>> {
         let claims: Vec<_> = reports.iter().map(Report::claim).collect();
         // The second report of a worker under the same lease is handled as if it came later.
         // Reports of different workers are all tried; at most one is the holder's.
@@ -150,14 +154,16 @@ impl Queue {
             [] => HashMap::new(),
             others => lots::report_statuses(&self.pool, others).await?,
         };
-        for ((lease, worker), _) in judged.iter().filter(|(_, fate)| **fate == Verdict::Foreign) {
+        for ((lease, worker), _) in
+            judged.iter().filter(|(_, fate)| **fate == ReportStatus::Foreign)
+        {
             self.refuse(LeaseOperation::Report, *worker, *lease);
         }
         let verdict = |index: usize| match claims[index] {
-            None => Verdict::Malformed,
-            Some(_) if accepted.contains(&index) => Verdict::Accepted,
+            None => ReportStatus::Malformed,
+            Some(_) if accepted.contains(&index) => ReportStatus::Accepted,
             Some(claim) => {
-                judged.get(&(claim.lease, claim.worker)).copied().unwrap_or(Verdict::Late)
+                judged.get(&(claim.lease, claim.worker)).copied().unwrap_or(ReportStatus::Late)
             }
         };
         Ok((0..reports.len()).map(verdict).collect())
@@ -197,7 +203,7 @@ async fn store(
         evidence::keep(&mut *db, &told).await?;
     }
     let mut feeding: BTreeMap<EditionId, Vec<i64>> = BTreeMap::new();
-    for lot in flipped.iter().filter(|lot| lot.feeds).map(|flipped| flipped.lease.lot) {
+    for lot in flipped.iter().filter(|lot| lot.has_dependents).map(|flipped| flipped.lease.lot) {
         feeding.entry(lot.edition).or_default().push(lot.number.0);
     }
     let mut weighing = Vec::new();

@@ -12,7 +12,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::{Queue, Report, UploadError, UploadedRecords};
 use crate::db;
-use crate::db::lots::Verdict;
+use crate::db::lots::ReportStatus;
 use crate::record_store::RecordStore;
 
 /// How long the first report of a batch waits for others.
@@ -34,7 +34,7 @@ const MAX_CONCURRENT_BATCHES: usize = 3;
 #[derive(Debug)]
 struct Job {
     report: Report,
-    status: oneshot::Sender<Result<Verdict, ReportError>>,
+    status: oneshot::Sender<Result<ReportStatus, ReportError>>,
 }
 
 /// Why the status of a report is unknown. The worker must send it again.
@@ -77,7 +77,7 @@ impl ReportSender {
     ///
     /// # Errors
     /// If the status is unknown: the worker must send the report again.
-    pub async fn report(&self, report: Report) -> Result<Verdict, ReportError> {
+    pub async fn report(&self, report: Report) -> Result<ReportStatus, ReportError> {
         let permit = self.jobs.reserve().await.map_err(|_| ReportError::Stopped)?;
         let (sender, status) = oneshot::channel();
         permit.send(Job { report, status: sender });
@@ -147,7 +147,7 @@ impl ReportBatcher {
 #[derive(Debug)]
 struct Batch {
     reports: Vec<Report>,
-    senders: Vec<oneshot::Sender<Result<Verdict, ReportError>>>,
+    senders: Vec<oneshot::Sender<Result<ReportStatus, ReportError>>>,
     matches: usize,
     bytes: usize,
 }
@@ -180,7 +180,7 @@ async fn flush(queue: &Queue, store: Option<&RecordStore>, batch: Batch) {
         Some(store) => queue.upload_records(store, &reports, reports[0].at).await,
         None => Ok(UploadedRecords::default()),
     };
-    let verdicts = match uploaded {
+    let statuses = match uploaded {
         Ok(uploaded) => store_batch(queue, &reports, &uploaded).await,
         Err(error) => {
             tracing::warn!(%error, "cannot store records; their workers will send them again");
@@ -188,10 +188,10 @@ async fn flush(queue: &Queue, store: Option<&RecordStore>, batch: Batch) {
             reports.iter().map(|_| Err(error.clone())).collect()
         }
     };
-    renew_unstored(queue, &reports, &verdicts).await;
-    for (sender, verdict) in senders.into_iter().zip(verdicts) {
+    renew_unstored(queue, &reports, &statuses).await;
+    for (sender, status) in senders.into_iter().zip(statuses) {
         // A worker that has disconnected sends its report again.
-        drop(sender.send(verdict));
+        drop(sender.send(status));
     }
 }
 
@@ -200,9 +200,9 @@ async fn store_batch(
     queue: &Queue,
     reports: &[Report],
     uploaded: &UploadedRecords,
-) -> Vec<Result<Verdict, ReportError>> {
+) -> Vec<Result<ReportStatus, ReportError>> {
     match queue.report(reports, uploaded).await {
-        Ok(verdicts) => verdicts.into_iter().map(Ok).collect(),
+        Ok(statuses) => statuses.into_iter().map(Ok).collect(),
         Err(error @ Error::Database(_))
             if reports.len() > 1 && !db::is_away(&error) && !db::is_held(&error) =>
         {
@@ -221,16 +221,16 @@ async fn store_separately(
     queue: &Queue,
     reports: &[Report],
     uploaded: &UploadedRecords,
-) -> Vec<Result<Verdict, ReportError>> {
-    let mut verdicts = Vec::with_capacity(reports.len());
+) -> Vec<Result<ReportStatus, ReportError>> {
+    let mut statuses = Vec::with_capacity(reports.len());
     let mut transient: Vec<Arc<Error>> = Vec::new();
     for report in reports {
         if let [_, last, ..] = &*transient {
-            verdicts.push(Err(ReportError::Database(Arc::clone(last))));
+            statuses.push(Err(ReportError::Database(Arc::clone(last))));
             continue;
         }
         let stored = queue.report(std::slice::from_ref(report), uploaded).await;
-        verdicts.push(stored.map(|stored| stored[0]).map_err(|error| {
+        statuses.push(stored.map(|stored| stored[0]).map_err(|error| {
             let error = Arc::new(error);
             if !db::is_refused(&error) {
                 transient.push(Arc::clone(&error));
@@ -238,7 +238,7 @@ async fn store_separately(
             ReportError::Database(error)
         }));
     }
-    verdicts
+    statuses
 }
 
 /// Renews the leases of reports that could not be stored. Their workers could not renew them while
@@ -246,15 +246,15 @@ async fn store_separately(
 async fn renew_unstored(
     queue: &Queue,
     reports: &[Report],
-    verdicts: &[Result<Verdict, ReportError>],
+    statuses: &[Result<ReportStatus, ReportError>],
 ) {
-    let is_lost = |verdict: &&Result<_, ReportError>| match verdict {
+    let is_lost = |status: &&Result<_, ReportError>| match status {
         Err(ReportError::Database(error)) => !db::is_refused(error) && !db::is_away(error),
         Err(ReportError::Records(_)) => true,
         Ok(_) | Err(ReportError::Stopped) => false,
     };
     let mut leases: BTreeMap<_, Vec<_>> = BTreeMap::new();
-    for (report, _) in reports.iter().zip(verdicts).filter(|(_, verdict)| is_lost(verdict)) {
+    for (report, _) in reports.iter().zip(statuses).filter(|(_, status)| is_lost(status)) {
         leases.entry(report.worker).or_default().push(report.lease);
     }
     for (worker, leases) in leases {

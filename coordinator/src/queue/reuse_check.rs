@@ -51,7 +51,7 @@ impl Queue {
             lots::copy_results(&mut transaction, edition, &played).await?;
         }
         lots::finish_reuse_check(&mut *transaction, edition, &weighed).await?;
-        let feeding = played.iter().filter(|lot| lot.feeds);
+        let feeding = played.iter().filter(|lot| lot.has_dependents);
         let feeding: Vec<_> = feeding.map(|lot| lot.number.0).collect();
         if !feeding.is_empty() {
             lots::promote(&mut *transaction, edition, &feeding).await?;

@@ -4,7 +4,7 @@ use arbiter_proto::ids::VersionId;
 use sqlx::{PgConnection, Result};
 use time::OffsetDateTime;
 
-use super::{Queue, Verdict, retry};
+use super::{Queue, ReportStatus, retry};
 use crate::db::trials::{self, Outcome};
 use crate::db::{bots, tournaments, versions};
 use crate::metrics::LeaseOperation;
@@ -17,24 +17,24 @@ impl Queue {
         outcome: &Outcome,
         program: &[u8],
         now: OffsetDateTime,
-    ) -> Result<Verdict> {
+    ) -> Result<ReportStatus> {
         retry(|| async {
             let mut transaction = self.pool.begin().await?;
             if let Some(digest) = &outcome.program {
                 versions::store_bundle(&mut *transaction, digest, program).await?;
             }
-            let verdict = trials::finish(&mut transaction, outcome).await?;
-            if verdict == Verdict::Foreign {
+            let status = trials::finish(&mut transaction, outcome).await?;
+            if status == ReportStatus::Foreign {
                 self.refuse(LeaseOperation::Report, outcome.worker, outcome.lease);
             }
-            if verdict != Verdict::Accepted {
-                return Ok(verdict);
+            if status != ReportStatus::Accepted {
+                return Ok(status);
             }
             if let (None, Some(version)) = (&outcome.verdict, outcome.lease.version()) {
                 enter(&mut transaction, version, now).await?;
             }
             transaction.commit().await?;
-            Ok(verdict)
+            Ok(status)
         })
         .await
     }

@@ -46,22 +46,22 @@ const MAX_CLIENT_MESSAGE: usize = 1 << 20;
 pub(super) const MAX_REPORT: usize = 512 << 20;
 
 /// Bytes of messages in memory from callers without a token.
-const GUESTS: usize = 16 << 20;
+const GUEST_BUDGET: usize = 16 << 20;
 /// The same from players, organisers and administrators.
-const CLIENTS: usize = 64 << 20;
-/// The same from workers, for messages of up to [`SMALL_REPORT`].
-const SMALL_REPORTS: usize = 64 << 20;
+const CLIENT_BUDGET: usize = 64 << 20;
+/// The same from workers, for messages of up to [`MAX_SMALL_REPORT`].
+const SMALL_REPORT_BUDGET: usize = 64 << 20;
 /// The same from workers, for larger messages. These wait for each other; one that exceeds this
 /// budget waits until there is no other. A report is in memory three times while it is stored.
-const LARGE_REPORTS: usize = 128 << 20;
-const SMALL_REPORT: usize = 1 << 20;
+const LARGE_REPORT_BUDGET: usize = 128 << 20;
+const MAX_SMALL_REPORT: usize = 1 << 20;
 
-/// The share of [`GUESTS`] for one address without a token, in bytes.
-const SHARE_OF_ADDRESS: usize = GUESTS / 16;
-/// The share of [`CLIENTS`] for one token of a client.
-const SHARE_OF_CLIENT: usize = CLIENTS / 8;
-/// The share of [`SMALL_REPORTS`] for one token of workers, which many machines may use.
-const SHARE_OF_WORKERS: usize = SMALL_REPORTS / 2;
+/// The share of [`GUEST_BUDGET`] for one address without a token, in bytes.
+const ADDRESS_SHARE: usize = GUEST_BUDGET / 16;
+/// The share of [`CLIENT_BUDGET`] for one token of a client.
+const CLIENT_TOKEN_SHARE: usize = CLIENT_BUDGET / 8;
+/// The share of [`SMALL_REPORT_BUDGET`] for one token of workers, which many machines may use.
+const WORKER_TOKEN_SHARE: usize = SMALL_REPORT_BUDGET / 2;
 
 /// The unit in which bytes are reserved.
 const UNIT: usize = 1 << 10;
@@ -73,51 +73,56 @@ const GRACE: Duration = Duration::from_secs(30);
 const RATE: u64 = 64 << 10;
 
 /// Calls that may be open at a time from one address without a token.
-const CALLS_OF_ADDRESS: usize = 512;
+const MAX_CALLS_PER_ADDRESS: usize = 512;
 /// Calls that may be open at a time with one token.
-const CALLS_OF_TOKEN: usize = 4096;
+const MAX_CALLS_PER_TOKEN: usize = 4096;
 /// Calls that may be open at a time without a token, from all addresses.
-const CALLS_OF_GUESTS: usize = 8192;
+const MAX_GUEST_CALLS: usize = 8192;
 
 /// The prefix of the paths of our services; the others are health and reflection.
-const OURS: &str = "/arbiter.v1.";
+const ARBITER_SERVICES: &str = "/arbiter.v1.";
 
 /// The requirements and limits of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Rule {
-    /// The role that it needs; none if anybody may call.
+    /// The role that it needs; none if no token is needed.
     role: Option<Role>,
     /// Its largest message, in bytes.
-    largest: usize,
+    max_message: usize,
     /// Whether the caller may pause between messages.
-    rests: bool,
+    may_pause: bool,
     /// Whether its response is a long stream, which ends with the token.
-    lasts: bool,
+    is_long_stream: bool,
 }
 
 /// The rule of a method by its path. An unknown method needs no token and may send little: its
 /// caller gets an error that there is no such method.
 fn rule(path: &str) -> Rule {
-    let guest = Rule { role: None, largest: MAX_GUEST_MESSAGE, rests: false, lasts: false };
-    let needs = |role| Rule { role: Some(role), largest: MAX_CLIENT_MESSAGE, ..guest };
+    let guest = Rule {
+        role: None,
+        max_message: MAX_GUEST_MESSAGE,
+        may_pause: false,
+        is_long_stream: false,
+    };
+    let needs = |role| Rule { role: Some(role), max_message: MAX_CLIENT_MESSAGE, ..guest };
     let Some((service, method)) = path.trim_start_matches('/').split_once('/') else {
         return guest;
     };
     match (service, method) {
         ("arbiter.v1.WorkerService", "Work") => {
-            Rule { largest: MAX_REPORT, rests: true, ..needs(Role::Worker) }
+            Rule { max_message: MAX_REPORT, may_pause: true, ..needs(Role::Worker) }
         }
-        ("arbiter.v1.WorkerService", _) => Rule { lasts: true, ..needs(Role::Worker) },
+        ("arbiter.v1.WorkerService", _) => Rule { is_long_stream: true, ..needs(Role::Worker) },
         ("arbiter.v1.TokenService", _) => needs(Role::Admin),
         ("arbiter.v1.BotService", "SubmitVersion" | "GetTrial" | "GetBotLog" | "WithdrawBot") => {
             needs(Role::Player)
         }
         ("arbiter.v1.TournamentService", "GetRecord") => {
-            Rule { lasts: true, ..needs(Role::Player) }
+            Rule { is_long_stream: true, ..needs(Role::Player) }
         }
         ("arbiter.v1.RankingService", "WatchRanking")
         | ("arbiter.v1.TournamentService", "WatchEdition" | "ListMatches") => {
-            Rule { lasts: true, ..guest }
+            Rule { is_long_stream: true, ..guest }
         }
         ("arbiter.v1.BotService", "ListBots" | "GetBot")
         | ("arbiter.v1.RankingService", _)
@@ -131,7 +136,7 @@ fn rule(path: &str) -> Rule {
             "arbiter.v1.AuditService" | "arbiter.v1.BotService" | "arbiter.v1.TournamentService",
             _,
         ) => needs(Role::Organiser),
-        ("grpc.reflection.v1.ServerReflection", _) => Rule { rests: true, ..guest },
+        ("grpc.reflection.v1.ServerReflection", _) => Rule { may_pause: true, ..guest },
         _ => guest,
     }
 }
@@ -143,7 +148,7 @@ struct Budgets {
     clients: Arc<Semaphore>,
     small_reports: Arc<Semaphore>,
     large_reports: Arc<Semaphore>,
-    callers: Arc<Mutex<HashMap<Key, Open>>>,
+    callers: Arc<Mutex<HashMap<Key, OpenCalls>>>,
 }
 
 /// Whose calls are counted together.
@@ -156,7 +161,7 @@ enum Key {
 
 /// The open calls of one key.
 #[derive(Debug)]
-struct Open {
+struct OpenCalls {
     calls: usize,
     /// The bytes that these callers may reserve.
     share: Arc<Semaphore>,
@@ -164,7 +169,7 @@ struct Open {
 
 /// The limits of one key.
 #[derive(Clone, Copy, Debug)]
-struct Most {
+struct KeyLimit {
     key: Key,
     calls: usize,
     /// Bytes that they may reserve at a time.
@@ -175,10 +180,10 @@ impl Default for Budgets {
     fn default() -> Self {
         let of = |bytes: usize| Arc::new(Semaphore::new(bytes / UNIT));
         Self {
-            guests: of(GUESTS),
-            clients: of(CLIENTS),
-            small_reports: of(SMALL_REPORTS),
-            large_reports: of(LARGE_REPORTS),
+            guests: of(GUEST_BUDGET),
+            clients: of(CLIENT_BUDGET),
+            small_reports: of(SMALL_REPORT_BUDGET),
+            large_reports: of(LARGE_REPORT_BUDGET),
             callers: Arc::default(),
         }
     }
@@ -189,24 +194,24 @@ impl Budgets {
     fn of(&self, role: Option<Role>, length: usize) -> (&Arc<Semaphore>, bool) {
         match role {
             None => (&self.guests, false),
-            Some(Role::Worker) if length <= SMALL_REPORT => (&self.small_reports, true),
+            Some(Role::Worker) if length <= MAX_SMALL_REPORT => (&self.small_reports, true),
             Some(Role::Worker) => (&self.large_reports, true),
             Some(_) => (&self.clients, false),
         }
     }
 
     /// Counts a call until the returned value is dropped.
-    fn begin(&self, most: &[Most]) -> Result<OpenCall, Status> {
+    fn begin(&self, limits: &[KeyLimit]) -> Result<OpenCall, Status> {
         let mut open = OpenCall { keys: Vec::new(), callers: Arc::clone(&self.callers) };
-        for Most { key, calls: most, bytes } in most {
+        for KeyLimit { key, calls: max_calls, bytes } in limits {
             let mut callers = self.callers.lock().unwrap_or_else(PoisonError::into_inner);
-            let of_key = callers.entry(*key).or_insert_with(|| Open {
+            let of_key = callers.entry(*key).or_insert_with(|| OpenCalls {
                 calls: 0,
                 share: Arc::new(Semaphore::new(bytes / UNIT)),
             });
-            if of_key.calls >= *most {
+            if of_key.calls >= *max_calls {
                 return Err(Status::resource_exhausted(format!(
-                    "you have {} open calls, and at most {most} are allowed; end some",
+                    "you have {} open calls, and at most {max_calls} are allowed; end some",
                     of_key.calls
                 )));
             }
@@ -221,7 +226,7 @@ impl Budgets {
 #[derive(Debug)]
 struct OpenCall {
     keys: Vec<Key>,
-    callers: Arc<Mutex<HashMap<Key, Open>>>,
+    callers: Arc<Mutex<HashMap<Key, OpenCalls>>>,
 }
 
 impl OpenCall {
@@ -287,13 +292,13 @@ impl Admission {
         let Some(role) = rule.role else {
             let address = Key::Address(self.service.token_throttle.address(origin));
             return self.budgets.begin(&[
-                Most { key: Key::Guests, calls: CALLS_OF_GUESTS, bytes: GUESTS },
-                Most { key: address, calls: CALLS_OF_ADDRESS, bytes: SHARE_OF_ADDRESS },
+                KeyLimit { key: Key::Guests, calls: MAX_GUEST_CALLS, bytes: GUEST_BUDGET },
+                KeyLimit { key: address, calls: MAX_CALLS_PER_ADDRESS, bytes: ADDRESS_SHARE },
             ]);
         };
         let key = Key::Token(caller.require(role)?.id.0);
-        let bytes = if role == Role::Worker { SHARE_OF_WORKERS } else { SHARE_OF_CLIENT };
-        self.budgets.begin(&[Most { key, calls: CALLS_OF_TOKEN, bytes }])
+        let bytes = if role == Role::Worker { WORKER_TOKEN_SHARE } else { CLIENT_TOKEN_SHARE };
+        self.budgets.begin(&[KeyLimit { key, calls: MAX_CALLS_PER_TOKEN, bytes }])
     }
 }
 
@@ -309,7 +314,7 @@ pub(super) async fn admit_call(
     let connection = request.extensions().get::<ConnectionInfo>().cloned();
     let peer = connection.as_ref().map(|connection| connection.peer);
     let origin = Origin::new(peer, request.headers());
-    let found = if request.uri().path().starts_with(OURS) {
+    let found = if request.uri().path().starts_with(ARBITER_SERVICES) {
         admission.service.caller(secret.as_ref(), &origin).await
     } else {
         Ok(Caller::Anonymous)
@@ -335,7 +340,7 @@ pub(super) async fn admit_call(
     request.extensions_mut().insert(reservation);
     let request = request.map(|body| Body::new(LimitedBody::new(body, rule, memory)));
     let token = secret
-        .filter(|_| rule.lasts)
+        .filter(|_| rule.is_long_stream)
         .map(|secret| admission.open_tokens.register(&secret, rule.role.is_some()));
     next.run(request).await.map(|body| {
         let body = Body::new(body.map_frame(move |frame| {
@@ -375,10 +380,10 @@ impl Memory {
         // This frees the bytes of the message before, unless the service took them.
         drop(self.reservation.take());
         let (budget, waits) = self.budgets.of(role, length);
-        let most = if length > SMALL_REPORT { LARGE_REPORTS } else { length };
-        let units = u32::try_from(length.min(most).div_ceil(UNIT)).unwrap_or(u32::MAX);
+        let cap = if length > MAX_SMALL_REPORT { LARGE_REPORT_BUDGET } else { length };
+        let units = u32::try_from(length.min(cap).div_ceil(UNIT)).unwrap_or(u32::MAX);
         // Large reports wait for each other, also those of different workers.
-        let shares = if length > SMALL_REPORT { &[] } else { &self.shares[..] };
+        let shares = if length > MAX_SMALL_REPORT { &[] } else { &self.shares[..] };
         let all = shares.iter().chain([budget]).map(Arc::clone);
         let at_once = all.clone().map(|one| one.try_acquire_many_owned(units));
         match at_once.collect::<Result<Permits, _>>() {
@@ -409,13 +414,13 @@ struct LimitedBody {
     rule: Rule,
     memory: Memory,
     /// Bytes that arrived and were not passed on.
-    rest: Bytes,
+    buffered: Bytes,
     /// Bytes of the message, with its head, that are still to be passed on.
-    left: usize,
+    remaining: usize,
     /// The reservation that the message waits for.
     reserving: Option<Reserving>,
     /// When the message began, or the call; none between the messages of a stream.
-    since: Option<Instant>,
+    message_start: Option<Instant>,
     /// Bytes of it that have arrived.
     arrived: u64,
     timer: Option<Pin<Box<Sleep>>>,
@@ -430,18 +435,18 @@ impl LimitedBody {
             body,
             rule,
             memory,
-            rest: Bytes::new(),
-            left: 0,
+            buffered: Bytes::new(),
+            remaining: 0,
             reserving: None,
-            since: Some(Instant::now()),
+            message_start: Some(Instant::now()),
             arrived: 0,
             timer: None,
         }
     }
 
     /// The length of the message that is arriving, once it is known.
-    fn announced(&self) -> Option<usize> {
-        let length: [u8; 4] = self.rest.get(1..HEAD)?.try_into().ok()?;
+    fn announced_len(&self) -> Option<usize> {
+        let length: [u8; 4] = self.buffered.get(1..HEAD)?.try_into().ok()?;
         Some(usize::try_from(u32::from_be_bytes(length)).unwrap_or(usize::MAX))
     }
 
@@ -449,32 +454,33 @@ impl LimitedBody {
     fn add(&mut self, data: Bytes) {
         self.arrived += data.len() as u64;
         self.timer = None;
-        let is_whole = self.rest.is_empty();
-        self.rest = if is_whole { data } else { [&self.rest[..], &data[..]].concat().into() };
+        let is_whole = self.buffered.is_empty();
+        self.buffered =
+            if is_whole { data } else { [&self.buffered[..], &data[..]].concat().into() };
     }
 
     /// A message begins to be passed on.
     fn begin(&mut self) {
-        (self.since, self.arrived, self.timer) = (Some(Instant::now()), 0, None);
+        (self.message_start, self.arrived, self.timer) = (Some(Instant::now()), 0, None);
     }
 
     /// Reserves the bytes of a message, or returns a pending reservation.
     fn reserve(&self, length: usize) -> Result<Option<Reserving>, Status> {
-        let largest = self.rule.largest;
-        if length > largest {
+        let max_message = self.rule.max_message;
+        if length > max_message {
             let length = Amount(length as u64);
-            let largest = Amount(largest as u64);
+            let max_message = Amount(max_message as u64);
             return Err(Status::resource_exhausted(format!(
-                "a message of {length} is too large: this call takes at most {largest} at a time"
+                "a message of {length} is too large: this call takes at most {max_message} at a time"
             )));
         }
         self.memory.reserve(self.rule.role, length)
     }
 
     /// The error of a message that arrives too slowly, once it is late.
-    fn late(&mut self, context: &mut Context<'_>) -> Poll<Status> {
-        let Some(since) = self.since else { return Poll::Pending };
-        let due = since + GRACE + Duration::from_secs(self.arrived / RATE);
+    fn poll_timeout(&mut self, context: &mut Context<'_>) -> Poll<Status> {
+        let Some(start) = self.message_start else { return Poll::Pending };
+        let due = start + GRACE + Duration::from_secs(self.arrived / RATE);
         let timer =
             self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(due.into())));
         timer
@@ -484,11 +490,11 @@ impl LimitedBody {
     }
 
     /// The next bytes of the message.
-    fn contents(&mut self) -> Frame<Bytes> {
-        let part = self.rest.split_to(self.left.min(self.rest.len()));
-        self.left -= part.len();
-        if self.left == 0 && self.rule.rests {
-            self.since = None;
+    fn next_part(&mut self) -> Frame<Bytes> {
+        let part = self.buffered.split_to(self.remaining.min(self.buffered.len()));
+        self.remaining -= part.len();
+        if self.remaining == 0 && self.rule.may_pause {
+            self.message_start = None;
         }
         Frame::data(part)
     }
@@ -503,11 +509,11 @@ impl LimitedBody {
                 }
                 self.begin();
             }
-            if self.left > 0 && !self.rest.is_empty() {
-                return Poll::Ready(Some(Ok(self.contents())));
+            if self.remaining > 0 && !self.buffered.is_empty() {
+                return Poll::Ready(Some(Ok(self.next_part())));
             }
-            if let Some(length) = self.announced() {
-                self.left = HEAD.saturating_add(length);
+            if let Some(length) = self.announced_len() {
+                self.remaining = HEAD.saturating_add(length);
                 match self.reserve(length) {
                     Ok(None) => self.begin(),
                     Ok(waits) => self.reserving = waits,
@@ -515,8 +521,8 @@ impl LimitedBody {
                 }
                 continue;
             }
-            if !self.rest.is_empty() && self.since.is_none() {
-                (self.since, self.arrived) = (Some(Instant::now()), 0);
+            if !self.buffered.is_empty() && self.message_start.is_none() {
+                (self.message_start, self.arrived) = (Some(Instant::now()), 0);
             }
             match Pin::new(&mut self.body).poll_frame(context) {
                 Poll::Ready(Some(Ok(frame))) => match frame.into_data() {
@@ -527,7 +533,7 @@ impl LimitedBody {
                     return Poll::Ready(Some(Err(Status::from_error(error.into()))));
                 }
                 Poll::Ready(None) => return Poll::Ready(None),
-                Poll::Pending => return self.late(context).map(|status| Some(Err(status))),
+                Poll::Pending => return self.poll_timeout(context).map(|status| Some(Err(status))),
             }
         }
     }

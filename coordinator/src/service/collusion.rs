@@ -62,10 +62,10 @@ impl Service {
         let permit = SEARCH.acquire().await.map_err(|_| ServiceError::stopping())?;
         let mut tables = Tables::new();
         let mut results = 0_usize;
-        let read = results::each_dealt(&self.pool, edition.id, |deal, played| {
+        let read = results::each_with_seed_key(&self.pool, edition.id, |seed_key, played| {
             results += 1;
             // The chips of an episode differ from round to round.
-            let stratum = if game.episodes.is_some() { round_of(deal) } else { 0 };
+            let stratum = if game.episodes.is_some() { round_of(seed_key) } else { 0 };
             tables.add(&played.outcome(), stratum)
         });
         read.await?.map_err(|TooManyTables| too_many(edition))?;

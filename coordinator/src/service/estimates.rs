@@ -102,7 +102,7 @@ impl Service {
         let _alone = CERTIFYING.acquire().await.map_err(|_| ServiceError::stopping())?;
         let certificate = self.certify_stored(&tournament, &edition).await?;
         // Complete plans never change.
-        if edition.state != EditionState::Planning && !edition.growing {
+        if edition.state != EditionState::Planning && !edition.open_ended {
             self.certificates.insert(edition.id, certificate.clone());
         }
         Ok(certificate)
@@ -191,7 +191,7 @@ impl Service {
         let (match_ms, most) = typical?;
         let pace = progress_samples::of_edition(&mut *db, edition.id).await?;
         let planned = u64::try_from(edition.matches).unwrap_or(0);
-        let total = if edition.growing { most.unwrap_or(planned).max(planned) } else { planned };
+        let total = if edition.open_ended { most.unwrap_or(planned).max(planned) } else { planned };
         // Matches that are set aside wait for the organiser.
         let done = ["counted", "reported", "aside", "cancelled"];
         let done = census.iter().filter(|count| done.contains(&count.state.as_str()));

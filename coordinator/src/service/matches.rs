@@ -62,7 +62,7 @@ impl Service {
             hide_result(&mut status);
         }
         let seed = published_seed(&tournament, edition.number);
-        add_seed(seed, planned.deal, &mut status);
+        add_seed(seed, planned.seed_key, &mut status);
         status.tournament = tournament.name;
         if let Some(standing) = played_matches::lot(&self.pool, id).await? {
             let lot = LotId { edition: id.edition, number: standing.lot };
@@ -248,7 +248,7 @@ impl MatchListing {
                 }
                 let mut status = played_match(self.edition, &self.roster, played);
                 status.tournament.clone_from(&self.tournament);
-                add_seed(self.seed, played.deal, &mut status);
+                add_seed(self.seed, played.seed_key, &mut status);
                 if to.send(Ok(status)).await.is_err() {
                     return Ok(());
                 }
@@ -267,10 +267,10 @@ fn published_seed(tournament: &Tournament, edition: i32) -> Option<Seed> {
 }
 
 /// Adds the seed of a match, if the seed of its edition is published.
-fn add_seed(edition: Option<Seed>, deal: i64, status: &mut MatchStatus) {
+fn add_seed(edition: Option<Seed>, seed_key: i64, status: &mut MatchStatus) {
     if let Some(edition) = edition {
-        status.seed = deal_seed(edition, deal).0.to_vec();
-        status.seed_key = Some(deal);
+        status.seed = deal_seed(edition, seed_key).0.to_vec();
+        status.seed_key = Some(seed_key);
     }
 }
 

@@ -98,7 +98,7 @@ impl WorkerService {
         let matches = report.results.len();
         let losses = TimeLosses::of(&report.evidence);
         let stored = match self.reporter.report(report).await {
-            Ok(queue::Verdict::Malformed) => {
+            Ok(queue::ReportStatus::Malformed) => {
                 return refuse("its report is not about its matches".to_owned()).await;
             }
             Ok(stored) => stored,
@@ -111,7 +111,7 @@ impl WorkerService {
             Err(error) => return Ok(self.postpone(worker, lease, &error)),
         };
         span.set("verdict", format!("{stored:?}"));
-        if stored == queue::Verdict::Accepted {
+        if stored == queue::ReportStatus::Accepted {
             self.service.metrics().record_matches(matches, losses);
         }
         self.service.metrics().record_report(lease, stored, arrived);
@@ -196,7 +196,7 @@ impl WorkerService {
         arrived: Instant,
     ) -> Result<ReportResponse> {
         tracing::error!(%worker, %lease, reason, "report refused");
-        self.service.metrics().record_report(lease, queue::Verdict::Malformed, arrived);
+        self.service.metrics().record_report(lease, queue::ReportStatus::Malformed, arrived);
         let reason: String = reason.chars().take(MAX_REASON).collect();
         let failure =
             Failure { lease, by: Some(worker), kind: FaultKind::Report, reason: reason.clone() };
@@ -218,12 +218,12 @@ fn implausible_reason(error: &Implausible) -> String {
 }
 
 /// The status of a report, as a message.
-pub(super) fn report_status(lease: Lease, verdict: queue::Verdict) -> ReportResponse {
+pub(super) fn report_status(lease: Lease, verdict: queue::ReportStatus) -> ReportResponse {
     let fate = match verdict {
-        queue::Verdict::Accepted => ReportStatus::Accepted,
-        queue::Verdict::Repeated => ReportStatus::Duplicate,
-        queue::Verdict::Late | queue::Verdict::Foreign => ReportStatus::Late,
-        queue::Verdict::Malformed => ReportStatus::Refused,
+        queue::ReportStatus::Accepted => ReportStatus::Accepted,
+        queue::ReportStatus::Repeated => ReportStatus::Duplicate,
+        queue::ReportStatus::Late | queue::ReportStatus::Foreign => ReportStatus::Late,
+        queue::ReportStatus::Malformed => ReportStatus::Refused,
     };
     ReportResponse { lease: Some(lease.into()), status: fate.into(), reason: String::new() }
 }

@@ -109,7 +109,7 @@ impl Service {
             after = last.number;
             for found in page {
                 let id = MatchId { edition, number: found.number };
-                let expected = deal_seed(seed, found.deal);
+                let expected = deal_seed(seed, found.seed_key);
                 let record = self.fetch_record(id, found.found).await?;
                 into.records += 1;
                 match header_seed(&record) {
@@ -267,9 +267,9 @@ impl StoredPlan {
                 return Ok(None);
             }
         };
-        if stored.deal != expected.deal {
-            let found = deal_seed(seed, stored.deal);
-            let from_seed = deal_seed(seed, expected.deal);
+        if stored.seed_key != expected.seed_key {
+            let found = deal_seed(seed, stored.seed_key);
+            let from_seed = deal_seed(seed, expected.seed_key);
             differences.push(format!(
                 "match {id}: its seed in the stored plan is {found}, and the published seed gives \
                  {from_seed}"

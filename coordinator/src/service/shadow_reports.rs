@@ -20,17 +20,17 @@ impl WorkerService {
         let compared =
             shadow_play::judge(&self.service.pool, &self.assignments, &report, self.service.now())
                 .await;
-        let verdict = match compared {
-            Ok(verdict) => verdict,
+        let status = match compared {
+            Ok(status) => status,
             Err(error) => return Ok(self.postpone(worker, lease, &error)),
         };
-        if verdict == queue::Verdict::Malformed {
+        if status == queue::ReportStatus::Malformed {
             let reason = "its report is not about its match".to_owned();
             return self.refuse(worker, lease, reason, arrived).await;
         }
         // If it fails, the next periodic refresh finds the workers that this suspends.
         drop(self.service.suspensions.refresh(&self.service.pool).await);
-        self.service.metrics().record_report(lease, verdict, arrived);
-        Ok(report_status(lease, verdict))
+        self.service.metrics().record_report(lease, status, arrived);
+        Ok(report_status(lease, status))
     }
 }

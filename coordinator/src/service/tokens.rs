@@ -61,7 +61,7 @@ impl Service {
         let subject = format!("{} {} {}", token.id, token.role, token.name);
         let until_then =
             |until: Option<OffsetDateTime>| json!({"former_until": until.map(format_time)});
-        let detail = change(&until_then(token.former_until), &until_then(until));
+        let detail = change(&until_then(token.previous_valid_until), &until_then(until));
         self.record_change(&mut *transaction, who, "token rotate", &subject, Some(&detail)).await?;
         transaction.commit().await?;
         Ok(RotateTokenResponse {
@@ -110,7 +110,7 @@ impl Service {
             expires_at_us: token.expires_at.map_or(0, micros),
             last_used_at_us: token.used_at.map_or(0, micros),
             previous_valid_until_us: token
-                .former_until
+                .previous_valid_until
                 .filter(|until| now < *until)
                 .map_or(0, micros),
         };

@@ -206,7 +206,7 @@ fn edition_summary(edition: &editions::Edition, official: Option<EditionId>) -> 
         state: edition.state.as_str().to_owned(),
         official: official == Some(edition.id),
         matches: edition.matches,
-        open_ended: edition.growing,
+        open_ended: edition.open_ended,
         counted: edition.counted,
         ..Edition::default()
     }
@@ -308,7 +308,7 @@ fn message(found: tournaments::Tournament, editions: Vec<Edition>) -> Tournament
         seed: if over { found.seed.0.to_vec() } else { Vec::new() },
         created_at_us: micros(found.created_at),
         editions,
-        last_error: found.trouble.unwrap_or_default(),
+        last_error: found.last_error.unwrap_or_default(),
         next_edition_at_us: 0,
         beacon: found.beacon.as_ref().map(beacon::message),
     }

@@ -112,7 +112,7 @@ impl Service {
     }
 }
 
-/// Whether the state of a version is final unless somebody acts.
+/// Whether the state of a version is final unless an owner or organiser acts.
 pub(crate) fn is_over(status: &TrialStatus) -> bool {
     let state = status.version.as_ref().map_or("", |version| &version.state);
     !["waiting", "trying"].contains(&state)

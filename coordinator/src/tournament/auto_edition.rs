@@ -204,7 +204,7 @@ async fn open_due_here(
             transaction.rollback().await?;
             let mut transaction = queue.pool().begin().await?;
             let reason = error.to_string();
-            tournaments::trouble(&mut *transaction, id, Some(&reason)).await?;
+            tournaments::set_last_error(&mut *transaction, id, Some(&reason)).await?;
             edition_triggers::forget(&mut *transaction, &changes).await?;
             transaction.commit().await?;
             Ok(Some(OpenOutcome::Failed(tournament.name, error)))

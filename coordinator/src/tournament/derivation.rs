@@ -176,14 +176,14 @@ impl EditionSource {
         }
         let mut rounds = Rounds::new(file, self.entrants, self.seed).map_err(|e| e.to_string())?;
         loop {
-            let Plan { matches, growing, .. } = rounds.plan();
+            let Plan { matches, open_ended, .. } = rounds.plan();
             let mut planned = 0;
             let mut played = Vec::new();
             for next in matches {
                 planned += 1;
                 played.extend(visit(next)?);
             }
-            if !growing || played.len() < planned {
+            if !open_ended || played.len() < planned {
                 return Ok(());
             }
             rounds.finish(&played)?;

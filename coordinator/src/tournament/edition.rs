@@ -208,7 +208,7 @@ pub(super) async fn open_locked(
         Some(before) => drop(lots::cancel(&mut *db, before.id).await?),
         None => {}
     }
-    tournaments::trouble(&mut *db, *id, None).await?;
+    tournaments::set_last_error(&mut *db, *id, None).await?;
     Ok(editions::get(&mut *db, edition).await?.ok_or(Error::RowNotFound)?)
 }
 

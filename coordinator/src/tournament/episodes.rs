@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 use sqlx::{Error, PgPool};
 
 use super::file::of_match;
-use super::planner::width;
+use super::planner::score_len;
 use super::result_reuse::{self, PlanTarget};
 use super::{FileError, TournamentFile, lot_size};
 use crate::db::matches::{Match, Seats};
@@ -80,7 +80,7 @@ impl Rounds {
             last: file.rounds(),
             first: 0,
             common: file.settings().params,
-            components: width(file, 1),
+            components: score_len(file, 1),
             expected_ms: file.expected_ms(),
         };
         rounds.collect_tables();
@@ -133,8 +133,8 @@ impl Rounds {
         impl Iterator<Item = NewLot>,
         impl Iterator<Item = Order> + use<>,
     > {
-        let growing = self.round < self.last && !self.tables.is_empty();
-        Plan { matches: self.matches(), lots: self.lots(), order: std::iter::empty(), growing }
+        let open_ended = self.round < self.last && !self.tables.is_empty();
+        Plan { matches: self.matches(), lots: self.lots(), order: std::iter::empty(), open_ended }
     }
 
     fn matches(&self) -> impl Iterator<Item = Match> {
@@ -143,12 +143,12 @@ impl Rounds {
             let entrant = |bot: &usize| Entrant(i32::try_from(*bot).expect("at most 65536 bots"));
             Match {
                 number: MatchNumber(number),
-                deal: deal(*episode, table),
+                seed_key: seed_key(*episode, table),
                 board: None,
                 seats: Seats(table.bots.iter().map(entrant).collect()),
                 carried: (self.round > 1)
                     .then(|| table.bots.iter().map(|bot| carried[*bot].score).collect()),
-                files_from: None,
+                state_from: None,
                 params: self.table_params(of_match(&table.params)),
             }
         })
@@ -180,12 +180,12 @@ impl Rounds {
             let seats = i16::try_from(seats(&tables[0])).expect("a table is small");
             let lot = NewLot {
                 number: LotNumber(number),
-                first: MatchNumber(first),
+                first_match: MatchNumber(first),
                 count,
                 expected_ms: lot_size::of_lot(count, self.expected_ms),
-                width: seats * self.components,
-                waits: 0,
-                feeds: false,
+                score_len: seats * self.components,
+                blockers: 0,
+                has_dependents: false,
             };
             first += i64::from(count);
             lot
@@ -195,7 +195,7 @@ impl Rounds {
 
 /// The seed key of a table: unique in the tournament, and the same for the same table of the next
 /// edition.
-fn deal(episode: usize, table: &TablePlan) -> i64 {
+fn seed_key(episode: usize, table: &TablePlan) -> i64 {
     let numbers = (i64::try_from(episode), table.round, table.table);
     let (Ok(episode), round, table) = numbers else {
         unreachable!("there are at most 1000 episodes");
@@ -205,8 +205,8 @@ fn deal(episode: usize, table: &TablePlan) -> i64 {
 }
 
 /// The round of an episode, from 0, of the table with this seed key.
-pub fn round_of(deal: i64) -> u16 {
-    let [.., high, low, _, _] = deal.to_be_bytes();
+pub fn round_of(seed_key: i64) -> u16 {
+    let [.., high, low, _, _] = seed_key.to_be_bytes();
     u16::from_be_bytes([high, low])
 }
 

@@ -181,7 +181,7 @@ impl AssignmentBuilder {
         planned: Match,
     ) -> Result<(String, String, MatchAssignment), AssignmentError> {
         let edition_data = self.edition_data(edition).await?;
-        // Errors name the match as a lot of its own.
+        // Errors name the match as a separate lot.
         let lot = LotId { edition, number: LotNumber(-1 - planned.number.0) };
         let assignment = edition_data.match_assignment(planned, &mut Files::default());
         let assignment = assignment.map_err(|what| AssignmentError::Nonsense(lot, what))?;
@@ -287,7 +287,7 @@ impl EditionData {
             let there = there.ok_or_else(|| format!("board {board}"))?;
             params.insert(self.board_key.clone(), json!(there));
         }
-        let seed = deal_seed(self.seed, planned.deal);
+        let seed = deal_seed(self.seed, planned.seed_key);
         Ok(MatchAssignment { number: planned.number, seed, seats, params })
     }
 }
@@ -298,6 +298,6 @@ pub(super) fn seat(named: &Named) -> Result<SeatAssignment, Meaningless> {
 }
 
 /// The seed of the matches with this seed key, in an edition with this seed.
-pub fn deal_seed(edition: Seed, deal: i64) -> Seed {
-    edition.derive(&format!("deal/{deal}"))
+pub fn deal_seed(edition: Seed, seed_key: i64) -> Seed {
+    edition.derive(&format!("deal/{seed_key}"))
 }

@@ -35,7 +35,7 @@ pub(super) struct Planner<'a> {
     seed: Seed,
     total: u64,
     /// Numbers in the scores of a match.
-    width: i16,
+    score_len: i16,
 }
 
 impl<'a> Planner<'a> {
@@ -49,8 +49,8 @@ impl<'a> Planner<'a> {
     ) -> Result<Option<Self>, ScheduleError> {
         let Some(matches) = listed(file, field, names, seed)? else { return Ok(None) };
         let total = matches.total();
-        let width = width(file, matches.seats());
-        Ok(Some(Self { file, field, names, seed, total, width }))
+        let score_len = score_len(file, matches.seats());
+        Ok(Some(Self { file, field, names, seed, total, score_len }))
     }
 
     /// Whether files pass from match to match.
@@ -66,7 +66,7 @@ impl<'a> Planner<'a> {
         impl Iterator<Item = NewLot> + use<'a>,
         impl Iterator<Item = Order> + use<'a>,
     > {
-        Plan { matches: self.matches(), lots: self.lots(), order: self.order(), growing: false }
+        Plan { matches: self.matches(), lots: self.lots(), order: self.order(), open_ended: false }
     }
 
     /// Counts the matches and compares them with the guarantees of the schedule.
@@ -99,11 +99,11 @@ impl<'a> Planner<'a> {
         let mut dependencies = self.dependencies();
         self.schedule().map(move |(number, planned)| Match {
             number: MatchNumber(number),
-            deal: seed_keys.of(&planned),
+            seed_key: seed_keys.of(&planned),
             board: several.then(|| index(planned.board)),
             seats: seats(planned.seats()),
             carried: None,
-            files_from: dependencies.as_mut().map(|all| all.add(number, planned.seats())),
+            state_from: dependencies.as_mut().map(|all| all.add(number, planned.seats())),
             params: None,
         })
     }
@@ -132,14 +132,14 @@ impl<'a> Planner<'a> {
             let count = i32::try_from(count).expect("it is at most per_lot");
             NewLot {
                 number: LotNumber(lot),
-                first: MatchNumber(first),
+                first_match: MatchNumber(first),
                 count,
                 expected_ms: lot_size::of_lot(count, expected_ms),
-                width: self.width,
-                waits: waits.next().map_or(0, |waits| {
+                score_len: self.score_len,
+                blockers: waits.next().map_or(0, |waits| {
                     i16::try_from(waits).expect("as many as there are seats at most")
                 }),
-                feeds: chained,
+                has_dependents: chained,
             }
         })
     }
@@ -204,15 +204,15 @@ impl SeedKeys<'_> {
     /// The seed key of the next match.
     fn of(&mut self, planned: &PlannedMatch) -> i64 {
         let four = planned.seats().len() > 2;
-        let mut deal = self.table(planned, four || self.shared);
-        if four && let Some(times) = self.again.get_mut(&deal) {
+        let mut seed_key = self.table(planned, four || self.shared);
+        if four && let Some(times) = self.again.get_mut(&seed_key) {
             if *times > 0 {
-                deal = mix([deal, *times]);
+                seed_key = mix([seed_key, *times]);
             }
             *times += 1;
         }
         // A bigint that is not negative.
-        (deal >> 1).cast_signed()
+        (seed_key >> 1).cast_signed()
     }
 }
 
@@ -233,7 +233,7 @@ pub(super) fn listed(
 }
 
 /// Numbers in the scores of a match of so many seats.
-pub(super) fn width(file: &TournamentFile, seats: usize) -> i16 {
+pub(super) fn score_len(file: &TournamentFile, seats: usize) -> i16 {
     i16::try_from(seats * file.game().columns.len()).expect("tables are small")
 }
 

@@ -56,12 +56,12 @@ where
     let matches = matches::copy_in(db, edition, plan.matches).await.map_err(failed)?;
     let runs = reuse_results(db, to).await.map_err(failed)?;
     if chained {
-        let weighs = result_reuse::is_possible(&mut *db, edition).await.map_err(failed)?;
-        if weighs {
+        let checks_reuse = result_reuse::is_possible(&mut *db, edition).await.map_err(failed)?;
+        if checks_reuse {
             editions::set_checks_reuse(&mut *db, edition).await.map_err(failed)?;
         }
         let enter = |lot: NewLot| match Entering::from(lot) {
-            Entering { lot, state: LotState::Pending } if weighs => {
+            Entering { lot, state: LotState::Pending } if checks_reuse => {
                 Entering { lot, state: LotState::CheckingReuse }
             }
             other => other,
@@ -72,7 +72,7 @@ where
         let lots = LotSplitter::new(plan.lots, runs, number);
         lots::copy_in(db, edition, lots).await.map_err(failed)?;
     }
-    crate::queue::finish_plan(db, edition, matches, plan.order, plan.growing).await
+    crate::queue::finish_plan(db, edition, matches, plan.order, plan.open_ended).await
 }
 
 /// Copies the results that can be reused, stops the replaced edition, and returns the runs of
@@ -129,14 +129,14 @@ impl<L: Iterator<Item = NewLot>> LotSplitter<L> {
     /// The next piece, with the number of the planned lot.
     fn piece(&mut self) -> Option<Entering> {
         let lot = self.rest.take().or_else(|| self.lots.next())?;
-        let first = lot.first.0;
-        let past = lot.first.0 + i64::from(lot.count);
+        let first = lot.first_match.0;
+        let past = lot.first_match.0 + i64::from(lot.count);
         while self.runs.next_if(|run| run.past <= first).is_some() {}
         let (end, state) = match self.runs.peek() {
-            Some(run) if run.first <= first => {
-                (run.past, if run.taken { LotState::Reported } else { LotState::CheckingReuse })
+            Some(run) if run.first_match <= first => {
+                (run.past, if run.reused { LotState::Reported } else { LotState::CheckingReuse })
             }
-            Some(run) => (run.first, Entering::from(lot).state),
+            Some(run) => (run.first_match, Entering::from(lot).state),
             None => (past, Entering::from(lot).state),
         };
         let max = if state == LotState::Reported { MAX_REUSED } else { lot.count };
@@ -145,7 +145,7 @@ impl<L: Iterator<Item = NewLot>> LotSplitter<L> {
         let expected_ms = i32::try_from(share).expect("it is a part of an i32");
         if count < lot.count {
             self.rest = Some(NewLot {
-                first: MatchNumber(first + i64::from(count)),
+                first_match: MatchNumber(first + i64::from(count)),
                 count: lot.count - count,
                 expected_ms: lot.expected_ms - expected_ms,
                 ..lot
@@ -157,8 +157,10 @@ impl<L: Iterator<Item = NewLot>> LotSplitter<L> {
 
 /// Whether two consecutive reused pieces may be one lot.
 fn can_join(one: &Entering, other: &Entering) -> bool {
-    let taken = [one, other].iter().all(|lot| lot.state == LotState::Reported);
-    taken && one.lot.width == other.lot.width && one.lot.count + other.lot.count <= MAX_REUSED
+    let reused = [one, other].iter().all(|lot| lot.state == LotState::Reported);
+    reused
+        && one.lot.score_len == other.lot.score_len
+        && one.lot.count + other.lot.count <= MAX_REUSED
 }
 
 impl<L: Iterator<Item = NewLot>> Iterator for LotSplitter<L> {
@@ -189,24 +191,24 @@ mod tests {
         let lots = (0..).zip(lots).map(|(number, count)| {
             let lot = NewLot {
                 number: LotNumber(number),
-                first: MatchNumber(first),
+                first_match: MatchNumber(first),
                 count: *count,
                 expected_ms: 10 * count,
-                width: 2,
-                waits: 0,
-                feeds: false,
+                score_len: 2,
+                blockers: 0,
+                has_dependents: false,
             };
             first += i64::from(*count);
             lot
         });
-        let run = |(first, past, taken): &(i64, i64, bool)| Run {
-            first: *first,
+        let run = |(first, past, reused): &(i64, i64, bool)| Run {
+            first_match: *first,
             past: *past,
-            taken: *taken,
+            reused: *reused,
         };
         let split = LotSplitter::new(lots, runs.iter().map(run).collect(), LotNumber(7));
         let told = |Entering { lot, state }| {
-            (lot.number.0, lot.first.0, lot.count, lot.expected_ms, state.as_str())
+            (lot.number.0, lot.first_match.0, lot.count, lot.expected_ms, state.as_str())
         };
         split.map(told).collect()
     }

@@ -1,4 +1,4 @@
-//! What people see of tricks over HTTP: everybody's records, and what a victory token proves.
+//! Web pages of tricks over HTTP: the leaderboard, and the page of a victory token.
 
 use axum::extract::{Path, State};
 use axum::http::{StatusCode, header};
@@ -11,39 +11,39 @@ use super::{Mode, TricksServer};
 use crate::db::tricks_http::{self, Record};
 use crate::queue::retry;
 
-/// What a browser may do with these pages: show them.
+/// The content security policy: a browser may only show these pages.
 const POLICY: &str =
     "default-src 'none'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'";
 
 /// The leaderboard.
-pub(super) async fn records(State(house): State<TricksServer>) -> Response {
-    match retry(|| tricks_http::records(&house.pool)).await {
+pub(super) async fn leaderboard_page(State(server): State<TricksServer>) -> Response {
+    match retry(|| tricks_http::records(&server.pool)).await {
         Ok(records) => {
-            let shown = html! {
-                @if house.mode == Mode::Test { p { "Test mode: there are no victory tokens." } }
-                (board(&records))
+            let content = html! {
+                @if server.mode == Mode::Test { p { "Test mode: there are no victory tokens." } }
+                (leaderboard(&records))
             };
-            page(StatusCode::OK, "Tricks against the house", &shown)
+            page(StatusCode::OK, "Tricks against the house", &content)
         }
         Err(error) => failed(&error),
     }
 }
 
-/// Whose victory a token shows.
+/// The page of a victory token: who won, and when.
 pub(super) async fn victory(
-    State(house): State<TricksServer>,
+    State(server): State<TricksServer>,
     Path(token): Path<String>,
 ) -> Response {
-    match house.winner(&token).await {
+    match server.winner(&token).await {
         Ok(Some((name, victory))) => {
-            let shown = html! {
+            let content = html! {
                 p { b { (name) } " won with a result of " (victory.result) ", " (utc(victory.at)) }
             };
-            page(StatusCode::OK, "Victory", &shown)
+            page(StatusCode::OK, "Victory", &content)
         }
         Ok(None) => {
-            let shown = html! { p { "This is no victory token of this server." } };
-            page(StatusCode::NOT_FOUND, "No victory", &shown)
+            let content = html! { p { "This victory token is not valid on this server." } };
+            page(StatusCode::NOT_FOUND, "Unknown victory token", &content)
         }
         Err(error) => failed(&error),
     }
@@ -51,16 +51,16 @@ pub(super) async fn victory(
 
 fn failed(error: &sqlx::Error) -> Response {
     tracing::warn!(%error, "a page of tricks failed");
-    let shown = html! { p { "The database does not answer; try again." } };
-    page(StatusCode::SERVICE_UNAVAILABLE, "Not now", &shown)
+    let content = html! { p { "The database does not respond. Try again." } };
+    page(StatusCode::SERVICE_UNAVAILABLE, "Temporarily unavailable", &content)
 }
 
-fn board(records: &[Record]) -> Markup {
+fn leaderboard(records: &[Record]) -> Markup {
     html! {
         table {
             thead {
                 tr {
-                    th { "Player" } th { "Best" } th { "of tables" } th { "Mean" }
+                    th { "Player" } th { "Best" } th { "Tables" } th { "Mean" }
                     th { "Sessions" } th { "Victories" } th { "Last" }
                 }
             }
@@ -75,11 +75,11 @@ fn board(records: &[Record]) -> Markup {
                 }
             }
         }
-        @if records.is_empty() { p { "Nobody has finished a session yet." } }
+        @if records.is_empty() { p { "No finished sessions yet." } }
     }
 }
 
-/// The mean result to two places, rounded to the nearer.
+/// The mean result rounded to two decimals.
 fn mean(record: &Record) -> String {
     let total = i128::from(record.total);
     let sessions = i128::from(record.sessions.max(1));
@@ -92,7 +92,7 @@ fn utc(time: OffsetDateTime) -> String {
     time.replace_nanosecond(0).unwrap_or(time).format(&Rfc3339).unwrap_or_default()
 }
 
-fn page(status: StatusCode, title: &str, shown: &Markup) -> Response {
+fn page(status: StatusCode, title: &str, content: &Markup) -> Response {
     let document = html! {
         (DOCTYPE)
         html lang="en" {
@@ -101,7 +101,7 @@ fn page(status: StatusCode, title: &str, shown: &Markup) -> Response {
                 meta name="viewport" content="width=device-width";
                 title { (title) }
             }
-            body { main { h1 { (title) } (shown) } }
+            body { main { h1 { (title) } (content) } }
         }
     };
     (status, [(header::CONTENT_SECURITY_POLICY, POLICY)], document).into_response()
@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn means_are_rounded() {
-        for (total, sessions, shown) in [
+        for (total, sessions, content) in [
             (0, 1, "0.00"),
             (1, 3, "0.33"),
             (-2, 3, "-0.67"),
@@ -126,7 +126,7 @@ mod tests {
             let victories = 0;
             let last_at = OffsetDateTime::UNIX_EPOCH;
             let record = Record { name, sessions, best, best_tables, total, victories, last_at };
-            assert_eq!(mean(&record), shown);
+            assert_eq!(mean(&record), content);
         }
     }
 }

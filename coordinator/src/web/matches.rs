@@ -115,7 +115,7 @@ pub(super) async fn schedule(
     let body = html! {
         p {
             "Edition " (edition.number) ": " (layout::count(edition.matches, "match", "matches"))
-            @if edition.growing { " so far; results can add more" } "."
+            @if edition.open_ended { " so far; results can add more" } "."
         }
         @if let Some(certificate) = &certificate { (certificate_section(certificate)) }
         @if !certifies && edition.matches > 0 {

@@ -6,7 +6,7 @@ use arbiter_coordinator::db::invalidated_matches::Wanted;
 use arbiter_coordinator::db::lots::{self, LotState};
 use arbiter_coordinator::db::tournaments;
 use arbiter_coordinator::invalidation;
-use arbiter_coordinator::queue::Verdict;
+use arbiter_coordinator::queue::ReportStatus;
 use arbiter_coordinator::tournament::auto_edition::{OpenOutcome, open_due};
 use arbiter_coordinator::tournament::{IfRunning, OpenRequest, PlanMode, edition, lifecycle};
 use arbiter_games::{Dice, Game, Seed, blackjack, gomoku, tricks, wojna};
@@ -88,13 +88,13 @@ async fn an_edition_that_cannot_open_is_reported_once() {
     assert!(matches!(found, Some(OpenOutcome::Failed(..))), "{found:?}");
     assert!(open_due(&field.queue, id, field.now).await.unwrap().is_none());
     let pool = field.database.pool.clone();
-    let trouble = tournaments::get(&pool, id).await.unwrap().unwrap().trouble;
+    let trouble = tournaments::get(&pool, id).await.unwrap().unwrap().last_error;
     let told = "cannot plan cup: too few bots for foursomes: 3; enter at least 4";
     assert_eq!(trouble.as_deref(), Some(told));
     // The edition that runs goes on.
     assert_eq!(state(&field, &first).await, EditionState::Running);
     field.reopen(&[Submit(7, 1)]).await;
-    assert_eq!(tournaments::get(&pool, id).await.unwrap().unwrap().trouble, None);
+    assert_eq!(tournaments::get(&pool, id).await.unwrap().unwrap().last_error, None);
 }
 
 /// A stored plan may be damaged: here a bot has the tables of another bot as well.
@@ -118,7 +118,7 @@ async fn a_plan_that_breaks_its_guarantee_is_never_started() {
     field.now += Duration::seconds(5);
     let found = open_due(&field.queue, id, field.now).await.unwrap();
     assert!(matches!(found, Some(OpenOutcome::Failed(..))), "{found:?}");
-    let trouble = tournaments::get(&pool, id).await.unwrap().unwrap().trouble.unwrap();
+    let trouble = tournaments::get(&pool, id).await.unwrap().unwrap().last_error.unwrap();
     assert!(
         trouble.starts_with("cannot start cup: its plan breaks a guarantee of its schedule ("),
         "{trouble}"
@@ -133,7 +133,7 @@ async fn a_plan_that_breaks_its_guarantee_is_never_started() {
         field.now,
     );
     assert_eq!(fresh.await.unwrap().matches, 10);
-    assert_eq!(tournaments::get(&pool, id).await.unwrap().unwrap().trouble, None);
+    assert_eq!(tournaments::get(&pool, id).await.unwrap().unwrap().last_error, None);
 }
 
 /// Matches in play while an edition is replaced are reused, unless they changed.
@@ -175,7 +175,8 @@ async fn matches_in_play_are_waited_for_and_reused() {
         assert!(waiting > 0, "{told}");
         let verdicts = field.play(&reported).await;
         for (lot, verdict) in reported.iter().zip(verdicts) {
-            let due = if held.contains(&lot.lease) { Verdict::Accepted } else { Verdict::Late };
+            let due =
+                if held.contains(&lot.lease) { ReportStatus::Accepted } else { ReportStatus::Late };
             assert_eq!(verdict, due, "{told}");
         }
         field.queue.return_leases(None, &[back[0].lease]).await.unwrap();
@@ -186,7 +187,7 @@ async fn matches_in_play_are_waited_for_and_reused() {
             assert_eq!(matches(&field, &first, state).await, 0, "{told}: {state:?}");
         }
         let verdicts = field.play(&lost).await;
-        assert_eq!(verdicts, [Verdict::Late], "{told}");
+        assert_eq!(verdicts, [ReportStatus::Late], "{told}");
         field.finish(&second).await;
         assert_eq!(field.database.number(TWICE).await, 0, "{told}");
         let scratch = Field::from_scratch(&cup, 12, Leaves::Nothing, &changes).await;
@@ -205,7 +206,7 @@ async fn a_voided_result_is_not_reused_by_a_waiting_edition() {
         field.tend(&second).await;
         assert!(matches(&field, &second, LotState::CheckingReuse).await > 0, "{game}");
         let verdicts = field.play(&lots).await;
-        assert!(verdicts.contains(&Verdict::Accepted), "{game}");
+        assert!(verdicts.contains(&ReportStatus::Accepted), "{game}");
         let all = Wanted { worker: Some("w".to_owned()), ..Wanted::default() };
         let mut db = field.database.pool.begin().await.unwrap();
         let void = invalidation::find(&mut db, field.tournament.id, &all, &[]).await.unwrap();
@@ -240,7 +241,7 @@ async fn a_cancelled_tournament_accepts_no_reports() {
     for edition in [&first, &second] {
         assert_eq!(matches(&field, edition, LotState::Cancelled).await, edition.matches);
     }
-    assert!(field.play(&lots).await.iter().all(|verdict| *verdict == Verdict::Late));
+    assert!(field.play(&lots).await.iter().all(|verdict| *verdict == ReportStatus::Late));
 }
 
 /// The state of a bot in the tournament.
@@ -300,7 +301,7 @@ async fn at_random(game: Game, lines: &str, leaves: Leaves, chaos: &str) {
             2 => {
                 dice.shuffle(&mut kept);
                 let late = kept.split_off(dice.index(kept.len() + 1));
-                assert!(!field.play(&late).await.contains(&Verdict::Malformed), "{told}");
+                assert!(!field.play(&late).await.contains(&ReportStatus::Malformed), "{told}");
             }
             _ => {
                 kept.extend(field.lease(&edition, 1 << dice.below(4)).await);

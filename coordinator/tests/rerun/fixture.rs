@@ -5,11 +5,11 @@ use std::fmt::Display;
 
 use arbiter_coordinator::db::editions::{self, Edition, EditionState};
 use arbiter_coordinator::db::entrants::Roster;
-use arbiter_coordinator::db::lots::Patience;
+use arbiter_coordinator::db::lots::RetryPolicy;
 use arbiter_coordinator::db::results::MatchResult;
 use arbiter_coordinator::db::tournaments::Tournament;
 use arbiter_coordinator::db::{bots, matches, played_matches, standings, tournaments, versions};
-use arbiter_coordinator::queue::{LeasePolicy, Leased, Queue, Verdict, Work};
+use arbiter_coordinator::queue::{LeasePolicy, Leased, Queue, ReportStatus, Work};
 use arbiter_coordinator::rpc::codec::report;
 use arbiter_coordinator::tournament::auto_edition::{OpenOutcome, open_due};
 use arbiter_coordinator::tournament::{
@@ -29,7 +29,7 @@ use crate::support::{Database, START};
 /// A policy that sets no match aside.
 const PATIENT: LeasePolicy = LeasePolicy {
     lease: Duration::MINUTE,
-    retry_policy: Patience {
+    retry_policy: RetryPolicy {
         faults: i16::MAX,
         rest: Duration::SECOND,
         longest_rest: Duration::seconds(4),
@@ -167,7 +167,7 @@ impl Field {
     }
 
     /// Plays leased lots, and returns the statuses of their reports.
-    pub(crate) async fn play(&mut self, lots: &[Leased]) -> Vec<Verdict> {
+    pub(crate) async fn play(&mut self, lots: &[Leased]) -> Vec<ReportStatus> {
         let mut reports = Vec::new();
         for lot in lots {
             let edition = lot.lease.lot.edition;
@@ -192,14 +192,14 @@ impl Field {
                 return;
             }
             let verdicts = self.play(&lots).await;
-            assert!(verdicts.iter().all(|verdict| *verdict == Verdict::Accepted));
+            assert!(verdicts.iter().all(|verdict| *verdict == ReportStatus::Accepted));
         }
     }
 
     /// Runs maintenance, and returns whether that edition is complete.
     pub(crate) async fn tend(&self, edition: &Edition) -> bool {
         let state = editions::get(&self.database.pool, edition.id).await.unwrap().unwrap();
-        self.queue.check_reuse(edition.id, state.weighs).await.unwrap();
+        self.queue.check_reuse(edition.id, state.checks_reuse).await.unwrap();
         while self.queue.count(edition.id).await.unwrap() > 0 {}
         let grown =
             arbiter_coordinator::tournament::episodes::plan_next_round(&self.queue, edition.id);

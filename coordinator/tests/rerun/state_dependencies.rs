@@ -45,7 +45,7 @@ async fn matches_that_depend_on_a_changed_match_are_played_again() {
         let (field, second) = twice(lines, Leaves::Notes, &[Submit(4, 2)]).await;
         let mut changed = BTreeSet::new();
         for planned in plan(&field, &second).await {
-            let from = planned.files_from.unwrap();
+            let from = planned.state_from.unwrap();
             if planned.seats.0.contains(&Entrant(4))
                 || from.iter().flatten().any(|before| changed.contains(before))
             {

@@ -21,7 +21,7 @@ use arbiter_coordinator::db::tournaments::NewTournament;
 use arbiter_coordinator::db::{self, bots, editions, tournaments, versions, workers};
 use arbiter_coordinator::postgres::{Durability, Postgres};
 use arbiter_coordinator::queue::{
-    LeasePolicy, Leased, NewLot, Order, Plan, Queue, Report, UploadedRecords, Verdict,
+    LeasePolicy, Leased, NewLot, Order, Plan, Queue, Report, ReportStatus, UploadedRecords,
 };
 use arbiter_games::{Game, Games, Seed, gomoku};
 use arbiter_proto::ids::{
@@ -190,11 +190,11 @@ pub(crate) fn duels(matches: i64) -> impl Iterator<Item = Match> {
         let second = (first + 1 + i32::try_from(number / 5 % 4).unwrap()) % 5;
         Match {
             number: MatchNumber(number),
-            deal: number / 2,
+            seed_key: number / 2,
             board: None,
             seats: Seats(vec![Entrant(first), Entrant(second)]),
             carried: None,
-            files_from: None,
+            state_from: None,
             params: None,
         }
     })
@@ -205,12 +205,12 @@ pub(crate) fn lots(matches: i64, per_lot: i32) -> impl Iterator<Item = NewLot> {
     (0..).zip((0..matches).step_by(usize::try_from(per_lot).unwrap())).map(move |(lot, first)| {
         NewLot {
             number: LotNumber(lot),
-            first: MatchNumber(first),
+            first_match: MatchNumber(first),
             count: i32::try_from(i64::from(per_lot).min(matches - first)).unwrap(),
             expected_ms: i32::try_from(lot).unwrap(),
-            width: 2,
-            waits: 0,
-            feeds: false,
+            score_len: 2,
+            blockers: 0,
+            has_dependents: false,
         }
     })
 }
@@ -231,7 +231,7 @@ pub(crate) fn whole(
         matches: Box::new(matches),
         lots: Box::new(lots),
         order: Box::new(order.into_iter()),
-        growing: false,
+        open_ended: false,
     }
 }
 
@@ -258,7 +258,7 @@ pub(crate) fn result(number: MatchNumber) -> MatchResult {
 
 /// The report of a leased lot.
 pub(crate) fn report(lot: &Leased, worker: WorkerId) -> Report {
-    let numbers = (lot.first.0..).take(usize::try_from(lot.count).unwrap()).map(MatchNumber);
+    let numbers = (lot.first_match.0..).take(usize::try_from(lot.count).unwrap()).map(MatchNumber);
     Report {
         lease: lot.lease,
         worker,
@@ -272,12 +272,12 @@ pub(crate) fn report(lot: &Leased, worker: WorkerId) -> Report {
 }
 
 /// Reports lots whose records are stored with them.
-pub(crate) async fn report_all(queue: &Queue, reports: &[Report]) -> Vec<Verdict> {
+pub(crate) async fn report_all(queue: &Queue, reports: &[Report]) -> Vec<ReportStatus> {
     queue.report(reports, &UploadedRecords::default()).await.unwrap()
 }
 
 /// Reports one lot.
-pub(crate) async fn report_one(queue: &Queue, report: &Report) -> Verdict {
+pub(crate) async fn report_one(queue: &Queue, report: &Report) -> ReportStatus {
     report_all(queue, std::slice::from_ref(report)).await[0]
 }
 

@@ -117,7 +117,7 @@ async fn the_final_edition_is_played_again_with_the_keyed_seed() {
         assert_eq!(after.seed_hash, tournament.seed_hash);
         let dealt = async |edition: EditionId, seed: Seed| -> HashSet<Seed> {
             let planned = matches(&database, edition).await;
-            planned.iter().map(|planned| deal_seed(seed, planned.deal)).collect()
+            planned.iter().map(|planned| deal_seed(seed, planned.seed_key)).collect()
         };
         let before = dealt(first.id, committed).await;
         assert!(before.is_disjoint(&dealt(opened.id, keyed).await), "{game}: all deals differ");

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use arbiter_coordinator::db::editions;
 use arbiter_coordinator::db::matches::Match;
 use arbiter_coordinator::db::results::Played;
-use arbiter_coordinator::queue::{Queue, Verdict};
+use arbiter_coordinator::queue::{Queue, ReportStatus};
 use arbiter_coordinator::tournament::episodes::plan_next_round;
 use arbiter_games::{Score, SeatResult, blackjack};
 use arbiter_proto::ids::{EditionId, WorkerId};
@@ -42,7 +42,7 @@ async fn rounds_follow_from_the_rules_and_the_results() {
     let database = Database::new().await;
     let file = file(blackjack::game(), "[schedule]\nepisodes = 4");
     let (tournament, edition) = running(&database, &file, 11).await;
-    assert_eq!((edition.matches, edition.growing), (4 * 3, true));
+    assert_eq!((edition.matches, edition.open_ended), (4 * 3, true));
     Troupe::new(&database, edition.id, "episodes").await.play().await;
     let planned = matches(&database, edition.id).await;
     let played = all(&database, edition.id).await;
@@ -96,7 +96,7 @@ async fn play_round(queue: &Queue, edition: EditionId, worker: WorkerId, chips: 
             .map(|lot| {
                 let mut report = report(lot, worker);
                 for result in &mut report.results {
-                    result.scores = vec![chips; usize::try_from(lot.width).unwrap()];
+                    result.scores = vec![chips; usize::try_from(lot.score_len).unwrap()];
                     result.forfeits = Vec::new();
                 }
                 report
@@ -106,7 +106,7 @@ async fn play_round(queue: &Queue, edition: EditionId, worker: WorkerId, chips: 
             crate::support::report_all(queue, &reports)
                 .await
                 .iter()
-                .all(|fate| *fate == Verdict::Accepted)
+                .all(|fate| *fate == ReportStatus::Accepted)
         );
     }
     while queue.count(edition).await.unwrap() > 0 {}
@@ -114,7 +114,7 @@ async fn play_round(queue: &Queue, edition: EditionId, worker: WorkerId, chips: 
 
 async fn planned(database: &Database, edition: EditionId) -> (i64, bool) {
     let edition = editions::get(&database.pool, edition).await.unwrap().unwrap();
-    (edition.matches, edition.growing)
+    (edition.matches, edition.open_ended)
 }
 
 #[tokio::test]

@@ -45,7 +45,7 @@ async fn a_lot_contains_everything_needed_to_play_it() {
     assert_eq!(lot.matches.len(), 2);
     for found in lot.matches {
         let due = &planned[usize::try_from(found.number).unwrap()];
-        assert_eq!(found.seed, deal_seed(file.seed.unwrap(), due.deal).0);
+        assert_eq!(found.seed, deal_seed(file.seed.unwrap(), due.seed_key).0);
         assert_eq!(found.params, "");
         let seats = due.seats.0.iter().map(|entrant| v1::Seat {
             bot: format!("bot-{entrant}"),
@@ -88,8 +88,14 @@ async fn seats_begin_with_the_files_of_their_bots() {
     assert!(first.matches[0].seats.iter().all(|seat| seat.files.is_empty()));
     assert_eq!(queue.lease_at(edition, 1, START).await.unwrap(), []);
     let lease = first.lease.unwrap().try_into().unwrap();
-    let leased =
-        Leased { lease, first: MatchNumber(0), count: 1, width: 2, expected_ms: 1, holder: None };
+    let leased = Leased {
+        lease,
+        first_match: MatchNumber(0),
+        count: 1,
+        score_len: 2,
+        expected_ms: 1,
+        holder: None,
+    };
     let mut delivered = report(&leased, worker);
     delivered.files = vec![(MatchNumber(0), 1, b"mine".to_vec())];
     crate::support::report_all(&queue, &[delivered]).await;

@@ -84,12 +84,12 @@ async fn official_editions_are_planned_and_started() {
         let edition = open(&queue, &tournament).await.unwrap();
         let planned = matches(&database, edition.id).await;
         assert_eq!(edition.matches, i64::try_from(planned.len()).unwrap());
-        assert_eq!(edition.growing, game == blackjack::game());
+        assert_eq!(edition.open_ended, game == blackjack::game());
         certify(&file, 13, &planned);
         let numbers: Vec<_> = planned.iter().map(|planned| planned.number.0).collect();
         assert!(numbers.into_iter().eq(0..edition.matches));
         // Each has its own deal.
-        let deals: BTreeSet<_> = planned.iter().map(|planned| planned.deal).collect();
+        let deals: BTreeSet<_> = planned.iter().map(|planned| planned.seed_key).collect();
         assert_eq!(deals.len(), planned.len());
         let boards: BTreeMap<_, usize> = planned.iter().fold(BTreeMap::new(), |mut boards, one| {
             *boards.entry(one.board).or_default() += 1;
@@ -100,7 +100,7 @@ async fn official_editions_are_planned_and_started() {
             _ => vec![(None, planned.len())],
         };
         assert_eq!(boards.into_iter().collect::<Vec<_>>(), expected);
-        let chained = planned.iter().all(|planned| planned.files_from.is_some());
+        let chained = planned.iter().all(|planned| planned.state_from.is_some());
         assert_eq!(chained, game == gomoku::game());
     }
 }
@@ -137,11 +137,11 @@ async fn matches_of_a_pair_share_their_deal_in_paired_games() {
     let planned = matches(&database, edition.id).await;
     assert_eq!(planned.len(), 12);
     for pair in planned.chunks(2) {
-        assert_eq!(pair[0].deal, pair[1].deal);
+        assert_eq!(pair[0].seed_key, pair[1].seed_key);
         let reversed: Vec<_> = pair[1].seats.0.iter().rev().copied().collect();
         assert_eq!(pair[0].seats.0, reversed);
     }
-    let deals: BTreeSet<_> = planned.iter().map(|planned| planned.deal).collect();
+    let deals: BTreeSet<_> = planned.iter().map(|planned| planned.seed_key).collect();
     assert_eq!(deals.len(), 6);
 }
 
@@ -187,7 +187,7 @@ async fn matches_wait_for_the_matches_whose_files_they_need() {
                 last.insert((*bot, key), planned.number.0);
             }
             expected.extend(from.iter().flatten().map(|before| (*before, planned.number.0)));
-            assert_eq!(planned.files_from, Some(from));
+            assert_eq!(planned.state_from, Some(from));
         }
         assert!(expected.iter().all(|(before, after)| before < after));
         assert_eq!(order(&database).await, expected);

@@ -6,11 +6,11 @@ use std::fmt::Write as _;
 
 use arbiter_coordinator::database_clock::Clock;
 use arbiter_coordinator::db::editions::{self, EditionState};
-use arbiter_coordinator::db::lots::Patience;
+use arbiter_coordinator::db::lots::RetryPolicy;
 use arbiter_coordinator::db::results::{self, Played};
 use arbiter_coordinator::db::{bot_state, matches};
 use arbiter_coordinator::maintenance::Maintenance;
-use arbiter_coordinator::queue::{LeasePolicy, Leased, Queue, Verdict, Work};
+use arbiter_coordinator::queue::{LeasePolicy, Leased, Queue, ReportStatus, Work};
 use arbiter_coordinator::rpc::codec::report;
 use arbiter_coordinator::tournament::{AssignmentBuilder, TournamentFile};
 use arbiter_games::{Dice, Game, Games, Params, Seed, bitwa, blackjack, gomoku, tricks, wojna};
@@ -28,7 +28,7 @@ use crate::support::{Database, START};
 /// A policy under which no match is ever set aside.
 const PATIENT: LeasePolicy = LeasePolicy {
     lease: Duration::MINUTE,
-    retry_policy: Patience {
+    retry_policy: RetryPolicy {
         faults: i16::MAX,
         rest: Duration::SECOND,
         longest_rest: Duration::seconds(4),
@@ -128,7 +128,7 @@ impl Troupe {
             reports.push(report::read(self.worker, message, START).unwrap());
         }
         let verdicts = crate::support::report_all(&self.queue, &reports).await;
-        assert!(!verdicts.contains(&Verdict::Malformed));
+        assert!(!verdicts.contains(&ReportStatus::Malformed));
     }
 }
 
@@ -274,7 +274,10 @@ async fn equal_files_are_stored_once() {
         .iter()
         .map(|lot| {
             let mut report = crate::support::report(lot, worker);
-            report.files = vec![(lot.first, 1, b"same".to_vec()), (lot.first, 2, b"same".to_vec())];
+            report.files = vec![
+                (lot.first_match, 1, b"same".to_vec()),
+                (lot.first_match, 2, b"same".to_vec()),
+            ];
             report
         })
         .collect();
@@ -282,7 +285,7 @@ async fn equal_files_are_stored_once() {
         crate::support::report_all(&queue, &reports)
             .await
             .iter()
-            .all(|fate| *fate == Verdict::Accepted)
+            .all(|fate| *fate == ReportStatus::Accepted)
     );
     let kept = i64::try_from(2 * lots.len()).unwrap();
     assert_eq!(database.number("SELECT count(*) FROM bot_state").await, kept);

@@ -17,11 +17,11 @@ pub struct Claim {
     /// The worker that played it.
     pub worker: WorkerId,
     /// Its first match.
-    pub first: MatchNumber,
+    pub first_match: MatchNumber,
     /// How many matches were played.
     pub count: i32,
     /// Numbers in the scores of each match.
-    pub width: i16,
+    pub score_len: i16,
 }
 
 /// A lot that is now reported.
@@ -33,8 +33,7 @@ pub struct ReportedLot {
     /// The worker that reported it.
     pub worker: WorkerId,
     /// Whether other lots wait for this one.
-    #[sqlx(rename = "has_dependents")]
-    pub feeds: bool,
+    pub has_dependents: bool,
 }
 
 /// Marks leased lots as reported and returns them, if the lease is valid and the worker's, and all
@@ -64,9 +63,9 @@ pub async fn mark_reported(db: impl PgExecutor<'_>, claims: &[Claim]) -> Result<
         .bind(numbers)
         .bind(attempts)
         .bind(claims.iter().map(|claim| claim.worker).collect::<Vec<_>>())
-        .bind(claims.iter().map(|claim| claim.first).collect::<Vec<_>>())
+        .bind(claims.iter().map(|claim| claim.first_match).collect::<Vec<_>>())
         .bind(claims.iter().map(|claim| claim.count).collect::<Vec<_>>())
-        .bind(claims.iter().map(|claim| claim.width).collect::<Vec<_>>())
+        .bind(claims.iter().map(|claim| claim.score_len).collect::<Vec<_>>())
         .fetch_all(db)
         .await
 }
@@ -103,7 +102,7 @@ pub async fn promote(
 string_enum! {
     /// The status of a report.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-    pub enum Verdict {
+    pub enum ReportStatus {
         /// Its results are stored.
         Accepted = "accepted",
         /// It had been accepted before.
@@ -130,16 +129,16 @@ struct Judged {
 }
 
 impl Judged {
-    fn verdict(&self) -> Verdict {
+    fn verdict(&self) -> ReportStatus {
         let is_foreign = self.worker.is_some_and(|holder| holder != self.reporter);
         match self.state {
-            _ if self.last != Some(self.lease.attempt) => Verdict::Late,
+            _ if self.last != Some(self.lease.attempt) => ReportStatus::Late,
             Some(LotState::Reported | LotState::Counted | LotState::Leased) if is_foreign => {
-                Verdict::Foreign
+                ReportStatus::Foreign
             }
-            Some(LotState::Reported | LotState::Counted) => Verdict::Repeated,
-            Some(LotState::Leased) => Verdict::Malformed,
-            _ => Verdict::Late,
+            Some(LotState::Reported | LotState::Counted) => ReportStatus::Repeated,
+            Some(LotState::Leased) => ReportStatus::Malformed,
+            _ => ReportStatus::Late,
         }
     }
 }
@@ -148,7 +147,7 @@ impl Judged {
 pub async fn report_statuses(
     db: impl PgExecutor<'_>,
     reports: &[(Lease, WorkerId)],
-) -> Result<HashMap<(Lease, WorkerId), Verdict>> {
+) -> Result<HashMap<(Lease, WorkerId), ReportStatus>> {
     let statement = "
         SELECT u.edition, u.number, u.attempt, u.reporter, l.state, l.attempt AS last, l.worker
         FROM unnest($1::int[], $2::bigint[], $3::int[], $4::int[])

@@ -1,4 +1,4 @@
-//! Lots that were leased and not played: how they go on.
+//! Failed lots: faults, retries, splitting and setting aside.
 
 use arbiter_proto::fault::FaultKind;
 use arbiter_proto::ids::{EditionId, Lease, LotId, WorkerId};
@@ -13,8 +13,8 @@ use crate::db::leases::{failures, held, on_failures, ours};
 pub struct Failure {
     /// The lease.
     pub lease: Lease,
-    /// The worker that says so: the failure counts if the lease is its own. Nothing if the
-    /// coordinator itself found it.
+    /// The worker that reported it: the failure counts only if it holds the lease. None if the
+    /// coordinator noticed the failure.
     pub by: Option<WorkerId>,
     /// What kind of failure it was.
     pub kind: FaultKind,
@@ -22,35 +22,35 @@ pub struct Failure {
     pub reason: String,
 }
 
-/// How failed lots are tried again.
+/// How failed lots are retried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Patience {
-    /// So many faults set a lot aside.
+pub struct RetryPolicy {
+    /// A lot with this many faults is set aside.
     pub faults: i16,
-    /// How long a lot rests after its first fault; twice as long after each further one.
+    /// The delay after the first fault. It doubles with each further one.
     pub rest: Duration,
-    /// The longest rest.
+    /// The longest delay.
     pub longest_rest: Duration,
 }
 
-/// What became of a failed lot.
+/// The new state of a failed lot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromRow)]
 pub struct Failed {
     /// The lease that failed.
     #[sqlx(flatten)]
     pub lease: Lease,
-    /// Where the lot stands now: [`LotState::Delayed`], [`LotState::Split`], [`LotState::Aside`],
+    /// The state of the lot now: [`LotState::Delayed`], [`LotState::Split`], [`LotState::Aside`],
     /// or, if its edition was replaced, [`LotState::Cancelled`].
     pub state: LotState,
 }
 
-/// Takes note of failures whose leases still hold, and are those of the workers that say so, and
-/// returns what becomes of their lots: several
-/// matches go on one by one, a single one rests, or is set aside after too many faults.
+/// Records failures whose leases are valid and belong to the reporting workers, and returns the new
+/// states of their lots. A lot of several matches is split. A single match is retried after a
+/// delay, or set aside after too many faults.
 pub async fn fail(
     connection: &mut PgConnection,
     failures: &[Failure],
-    patience: &Patience,
+    retry_policy: &RetryPolicy,
 ) -> Result<Vec<Failed>> {
     let statement = concat!(
         "WITH held AS (
@@ -83,20 +83,20 @@ pub async fn fail(
         )
         SELECT edition, number, attempt, state FROM failed"
     );
-    let failed = on_failures(statement, failures, patience).fetch_all(&mut *connection).await?;
+    let failed = on_failures(statement, failures, retry_policy).fetch_all(&mut *connection).await?;
     let split: Vec<_> = failed.iter().filter(|lot| lot.state == LotState::Split).collect();
     if !split.is_empty() {
         let lots = split.iter().map(|failed| failed.lease.lot);
-        go_on_singly(connection, lots, patience).await?;
+        go_on_singly(connection, lots, retry_policy).await?;
     }
     Ok(failed)
 }
 
-/// Gives each match of split lots a lot of its own.
+/// Puts each match of split lots into a separate lot.
 async fn go_on_singly(
     connection: &mut PgConnection,
     lots: impl Iterator<Item = LotId>,
-    patience: &Patience,
+    retry_policy: &RetryPolicy,
 ) -> Result<()> {
     let statement = "
         INSERT INTO lots (edition, number, first_match, count, expected_ms, score_len, faults, state, not_before)
@@ -107,7 +107,7 @@ async fn go_on_singly(
         CROSS JOIN LATERAL generate_series(l.first_match, l.first_match + l.count - 1) AS match
         ORDER BY l.edition, match";
     let (editions, numbers): (Vec<_>, Vec<_>) = lots.map(|lot| (lot.edition, lot.number)).unzip();
-    let query = sqlx::query(statement).bind(editions).bind(numbers).bind(patience.rest);
+    let query = sqlx::query(statement).bind(editions).bind(numbers).bind(retry_policy.rest);
     query.execute(connection).await.map(drop)
 }
 
@@ -121,7 +121,7 @@ pub async fn expire(db: impl PgExecutor<'_>, edition: EditionId) -> Result<Vec<L
     sqlx::query_as(statement).bind(edition).fetch_all(db).await
 }
 
-/// Makes delayed lots of an edition pending that have rested, and returns how many.
+/// Makes delayed lots of an edition pending whose delay has passed, and returns how many.
 pub async fn wake(db: impl PgExecutor<'_>, edition: EditionId) -> Result<u64> {
     let statement = "
         WITH rested AS (
@@ -137,7 +137,7 @@ pub async fn wake(db: impl PgExecutor<'_>, edition: EditionId) -> Result<u64> {
     Ok(sqlx::query(statement).bind(edition).execute(db).await?.rows_affected())
 }
 
-/// Gives a lot that was set aside another chance, its faults forgotten; whether it was aside.
+/// Makes a lot pending that was set aside, and resets its faults. Returns whether it was set aside.
 pub async fn requeue(db: impl PgExecutor<'_>, lot: LotId) -> Result<bool> {
     let statement = "
         UPDATE lots SET state = 'pending', faults = 0

@@ -1,12 +1,12 @@
-//! How the lots of an edition stand. Every statement that changes lots leaves a row with what it
-//! changed of their numbers (`migrations/0012_lot_counts.sql`), so nobody has to count them.
+//! The numbers of an edition's lots by state. Each statement that changes lots adds a row with the
+//! changes (`migrations/0012_lot_counts.sql`), so lots need not be counted.
 
 use arbiter_proto::ids::EditionId;
 use sqlx::{FromRow, PgExecutor, Result};
 
 use super::LotState;
 
-/// Rows of an edition that are worth adding up.
+/// Maximum number of rows of an edition that are not merged.
 const MANY: i64 = 100;
 
 /// How many lots and matches of an edition are in a state.
@@ -20,7 +20,7 @@ pub struct Census {
     pub matches: i64,
 }
 
-/// How many lots of an edition are in each state, where there are any.
+/// How many lots of an edition are in each state. States without lots are left out.
 pub async fn census(db: impl PgExecutor<'_>, edition: EditionId) -> Result<Vec<Census>> {
     let statement = "
         SELECT state, sum(lots)::bigint AS lots, sum(matches)::bigint AS matches
@@ -28,8 +28,8 @@ pub async fn census(db: impl PgExecutor<'_>, edition: EditionId) -> Result<Vec<C
     sqlx::query_as(statement).bind(edition).fetch_all(db).await
 }
 
-/// Adds up what was left by statements that changed lots of an edition, if that is much. Who counts
-/// at the same moment sees it as it was before, or as it is after.
+/// Merges the rows of an edition if there are many. A concurrent reader sees the rows from before
+/// or from after the merge.
 pub async fn add_up(db: impl PgExecutor<'_>, edition: EditionId) -> Result<()> {
     let statement = "
         WITH known AS (

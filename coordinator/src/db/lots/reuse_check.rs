@@ -13,8 +13,7 @@ pub struct ReuseCandidate {
     /// The lot.
     pub number: LotNumber,
     /// Its first match.
-    #[sqlx(rename = "first_match")]
-    pub first: MatchNumber,
+    pub first_match: MatchNumber,
     /// How many matches it holds.
     pub count: i32,
     /// Whether its matches were played in an earlier edition.
@@ -26,8 +25,7 @@ pub struct ReuseCandidate {
     /// The match in that edition.
     pub source_number: Option<i64>,
     /// Whether other lots wait for this one.
-    #[sqlx(rename = "has_dependents")]
-    pub feeds: bool,
+    pub has_dependents: bool,
 }
 
 /// Finds the lots of an edition whose reuse check can be decided: at most 4096, locked until the
@@ -130,7 +128,7 @@ pub async fn exclude_void(
     let void: Vec<LotNumber> = sqlx::query_scalar(statement)
         .bind(edition)
         .bind(played.iter().map(|lot| lot.number).collect::<Vec<_>>())
-        .bind(played.iter().map(|lot| lot.first).collect::<Vec<_>>())
+        .bind(played.iter().map(|lot| lot.first_match).collect::<Vec<_>>())
         .bind(played.iter().map(|lot| lot.count).collect::<Vec<_>>())
         .bind(played.iter().map(|lot| lot.source_edition).collect::<Vec<_>>())
         .bind(played.iter().map(|lot| lot.source_number).collect::<Vec<_>>())
@@ -176,7 +174,7 @@ pub async fn copy_results(
         FROM due JOIN results r ON r.edition = due.source_edition AND r.number = due.source_number";
     sqlx::query(sources)
         .bind(edition)
-        .bind(played.iter().map(|lot| lot.first).collect::<Vec<_>>())
+        .bind(played.iter().map(|lot| lot.first_match).collect::<Vec<_>>())
         .bind(played.iter().map(|lot| lot.count).collect::<Vec<_>>())
         .bind(played.iter().map(|lot| lot.source_edition).collect::<Vec<_>>())
         .bind(played.iter().map(|lot| lot.source_number).collect::<Vec<_>>())

@@ -37,17 +37,17 @@ fn every_method_of_ours_has_its_rule() {
         for line in file.lines().filter_map(|line| line.trim().strip_prefix("rpc ")) {
             let method = line.split('(').next().unwrap();
             let rule = rule(&format!("/arbiter.v1.{service}Service/{method}"));
-            let large = rule.largest > MAX_CLIENT_MESSAGE;
-            assert_eq!(large, method == "Work", "{method} takes {} bytes", rule.largest);
+            let large = rule.max_message > MAX_CLIENT_MESSAGE;
+            assert_eq!(large, method == "Work", "{method} takes {} bytes", rule.max_message);
             if rule.role.is_none() {
-                assert_eq!(rule.largest, MAX_GUEST_MESSAGE, "{method}");
+                assert_eq!(rule.max_message, MAX_GUEST_MESSAGE, "{method}");
                 open.push(method);
             }
         }
     }
     open.sort_unstable();
     assert_eq!(open, OPEN);
-    assert_eq!(rule("/no/such").largest, MAX_GUEST_MESSAGE);
+    assert_eq!(rule("/no/such").max_message, MAX_GUEST_MESSAGE);
     assert_eq!(rule("nothing").role, None);
 }
 
@@ -67,7 +67,7 @@ async fn one_address_takes_no_memory_from_another() {
     let budgets = Budgets::default();
     let open = |address: u8| {
         let key = Key::Address(Some(IpAddr::from([10, 0, 0, address])));
-        budgets.begin(&[Most { key, calls: 9999, bytes: SHARE_OF_ADDRESS }]).unwrap()
+        budgets.begin(&[KeyLimit { key, calls: 9999, bytes: ADDRESS_SHARE }]).unwrap()
     };
     let hostile = open(1);
     let honest = open(2);
@@ -80,11 +80,11 @@ async fn one_address_takes_no_memory_from_another() {
         (body.frame().await.unwrap().map(drop).map_err(|status| status.code()), reservation)
     };
     let mut held = Vec::new();
-    for _ in 0..GUESTS / MAX_GUEST_MESSAGE {
+    for _ in 0..GUEST_BUDGET / MAX_GUEST_MESSAGE {
         held.push(announce(&hostile).await);
     }
     let refused = held.iter().filter(|(announced, _)| announced.is_err()).count();
-    assert_eq!(held.len() - refused, SHARE_OF_ADDRESS / MAX_GUEST_MESSAGE);
+    assert_eq!(held.len() - refused, ADDRESS_SHARE / MAX_GUEST_MESSAGE);
     assert_eq!(announce(&honest).await.0, Ok(()));
 }
 
@@ -142,7 +142,7 @@ async fn bytes_are_reserved_while_a_message_is_used() {
 #[test]
 fn open_calls_are_counted() {
     let budgets = Budgets::default();
-    let most = |key, calls| Most { key, calls, bytes: UNIT };
+    let most = |key, calls| KeyLimit { key, calls, bytes: UNIT };
     let keys = [most(Key::Guests, 3), most(Key::Address(None), 2)];
     let one = budgets.begin(&keys).unwrap();
     let _two = budgets.begin(&keys).unwrap();

@@ -122,7 +122,7 @@ impl Files {
 
 /// For each seat that begins with files, the match that left them.
 fn seats_with_files(matches: &[Match]) -> impl Iterator<Item = i64> {
-    matches.iter().filter_map(|planned| planned.files_from.as_ref()).flatten().flatten().copied()
+    matches.iter().filter_map(|planned| planned.state_from.as_ref()).flatten().flatten().copied()
 }
 
 #[cfg(test)]

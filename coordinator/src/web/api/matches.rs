@@ -242,7 +242,7 @@ impl Handler for ListPlannedMatches {
         let planned = |planned: matches::Match| PlannedMatch {
             r#match: MatchId { edition: edition.id, number: planned.number }.to_string(),
             seats: planned.seats.0.iter().filter_map(named).collect(),
-            seed_key: planned.deal.to_string(),
+            seed_key: planned.seed_key.to_string(),
             board: planned.board,
         };
         let next = more.map(|last| next_page_url(&context.uri, edition.number, last));
