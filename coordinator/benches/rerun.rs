@@ -111,7 +111,7 @@ async fn submit(pool: &PgPool, tournament: TournamentId, bot: i32, bundle: u8) {
         None => bots::create(pool, tournament, None, &name, NOW).await.expect("a bot"),
     };
     versions::submit(pool, bot, &digest, NOW).await.expect("a version");
-    tournaments::changed(pool, tournament, NOW).await.expect("it is noted");
+    tournaments::mark_changed(pool, tournament, NOW).await.expect("it is noted");
 }
 
 /// Runs a coordinator and its workers until this edition is the official one.

@@ -182,7 +182,7 @@ pub async fn find(
     let found = tokens::find(pool, &secret.hash(), now).await?;
     if let Some(token) = &found
         && token.used_at.is_none_or(|used| used <= now - LAST_USE_RESOLUTION)
-        && let Err(error) = tokens::used(pool, token.id, now - LAST_USE_RESOLUTION, now).await
+        && let Err(error) = tokens::record_use(pool, token.id, now - LAST_USE_RESOLUTION, now).await
     {
         // The token is valid all the same.
         tracing::warn!(%error, token = %token.id, "cannot record the use of a token");

@@ -62,7 +62,7 @@ pub async fn suspend_for_faults(
 /// Makes an edition without these bots due, and adds the suspensions to the audit log.
 async fn record(db: &mut PgConnection, suspended: &[StoodDown], now: OffsetDateTime) -> Result<()> {
     if let Some(first) = suspended.first() {
-        tournaments::changed(&mut *db, first.tournament, now).await?;
+        tournaments::mark_changed(&mut *db, first.tournament, now).await?;
     }
     for StoodDown { tournament_name, name, reason, .. } in suspended {
         let subject = format!("{tournament_name} {name}");

@@ -1,4 +1,4 @@
-//! The database: one module a table, and how to reach it.
+//! The database: connections, and one module for each table.
 //!
 //! Each statement is beside the type that it fills. Postgres checks statements when they run, and
 //! each of them runs in a test. Functions with one statement take any executor, so they compose in a
@@ -260,8 +260,7 @@ pub async fn try_to_lead(db: impl PgExecutor<'_>) -> Result<bool> {
 /// Runs the migrations. Several coordinators may call this at once: one of them migrates, without a
 /// time limit, and the others wait.
 ///
-/// # Errors
-/// If the database was made by a newer version, or a migration fails.
+/// # Errors If a newer version created the database, or a migration fails.
 pub async fn migrate(pool: &PgPool) -> Result<(), MigrateError> {
     let options = PgConnectOptions::clone(&pool.connect_options());
     let options = options.options([("statement_timeout", "0"), ("lock_timeout", "0")]);

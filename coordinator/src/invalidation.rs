@@ -106,7 +106,7 @@ pub async fn apply(
 ) -> Result<u64> {
     invalidated_matches::alone(&mut *db, tournament).await?;
     let added = invalidated_matches::add(&mut *db, matches, by, reason, now).await?;
-    tournaments::changed(db, tournament, now).await?;
+    tournaments::mark_changed(db, tournament, now).await?;
     Ok(added)
 }
 

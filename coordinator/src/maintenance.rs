@@ -241,7 +241,7 @@ impl Maintenance {
             EditionState::Cancelled => self.count_replaced(edition).await?,
             EditionState::Planning | EditionState::Complete => {}
         }
-        lots::add_up(self.queue.pool(), edition).await
+        lots::merge_counts(self.queue.pool(), edition).await
     }
 
     /// Cancels the open lots of an edition that was replaced, and counts its reported ones. Its

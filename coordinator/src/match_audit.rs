@@ -174,7 +174,7 @@ impl Auditor {
         };
         let answers = worker_stats::answers(&mut *db, edition, salt, MAX_COMPARED).await?;
         let residuals = residual::residuals(&answers, &untrusted, worker_review::IMPROBABLE);
-        worker_stats::keep_residuals(&mut *db, edition, &residuals, self.clock.now()).await?;
+        worker_stats::insert_residuals(&mut *db, edition, &residuals, self.clock.now()).await?;
         transaction.commit().await?;
         Ok(true)
     }
@@ -209,7 +209,7 @@ impl Auditor {
         let Waiting { id, faults } = waiting;
         tracing::warn!(%id, %error, "a record cannot be recounted");
         if faults < MAX_FAULTS {
-            return match_audits::put_off(&self.pool, id).await;
+            return match_audits::record_failure(&self.pool, id).await;
         }
         self.end(id, AuditState::Skipped, Some(error.to_string()), round).await
     }

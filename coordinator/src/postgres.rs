@@ -38,7 +38,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(5);
 /// The superuser of the cluster. It cannot log in.
 const SUPERUSER: &str = "postgres";
 
-/// Whether what is committed survives a power cut.
+/// Whether commits survive a power cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
     /// It does.

@@ -52,7 +52,7 @@ pub use audit_selection::{Selection, is_in_share};
 pub use dispatch::{Allocator, Dispatcher, Task, Work};
 pub(crate) use record_upload::UNUSED_AFTER;
 pub use record_upload::{UploadError, UploadedRecords};
-pub use report::{MOST_FILES, Report};
+pub use report::{MAX_FILES_LEN, Report};
 pub use report_batcher::{ReportBatcher, ReportError, ReportSender};
 pub use verify_standings::StandingDifference;
 
@@ -83,8 +83,8 @@ impl LeasePolicy {
         lease: Duration::MINUTE,
         retry_policy: RetryPolicy {
             faults: 3,
-            rest: Duration::SECOND,
-            longest_rest: Duration::MINUTE,
+            delay: Duration::SECOND,
+            max_delay: Duration::MINUTE,
         },
     };
 }
@@ -141,13 +141,13 @@ pub struct Expired {
     /// Lots whose leases expired, and their new states.
     pub failed: Vec<Failed>,
     /// How many delayed lots became pending.
-    pub woken: u64,
+    pub resumed: u64,
 }
 
 impl Expired {
     pub(crate) fn add(&mut self, other: Self) {
         self.failed.extend(other.failed);
-        self.woken += other.woken;
+        self.resumed += other.resumed;
     }
 }
 
@@ -172,7 +172,7 @@ pub(crate) struct Counted {
 impl Counted {
     /// Whether there may be more lots to count.
     pub(crate) fn is_full(self) -> bool {
-        self.lots == lots::COUNTED
+        self.lots == lots::MAX_COUNTED
     }
 }
 
@@ -356,11 +356,11 @@ impl Queue {
         });
         let failed = failed.await?;
         self.metrics.expired.inc_by(failed.len() as u64);
-        let woken = match part {
-            Part::Edition(edition) => retry(|| lots::wake(&self.pool, edition)).await?,
+        let resumed = match part {
+            Part::Edition(edition) => retry(|| lots::resume_delayed(&self.pool, edition)).await?,
             Part::Trials | Part::ShadowMatches => 0,
         };
-        Ok(Expired { failed, woken })
+        Ok(Expired { failed, resumed })
     }
 
     /// Expires all overdue leases, and makes all lots pending whose delay has passed.
@@ -443,11 +443,11 @@ pub(crate) async fn finish_plan(
 pub(crate) async fn check_plan(db: &mut PgConnection, edition: EditionId) -> Result<(), PlanError> {
     let failed = |cause| PlanError::Database(edition, cause);
     db::be_patient(&mut *db).await.map_err(failed)?;
-    let wrong = lots::misplanned(&mut *db, edition).await.map_err(failed)?;
-    let stranger = matches::seats_a_stranger(&mut *db, edition).await.map_err(failed)?;
-    let stranger =
-        stranger.map(|number| format!("match {number} seats a bot that is not an entrant"));
-    match wrong.or(stranger) {
+    let wrong = lots::find_plan_error(&mut *db, edition).await.map_err(failed)?;
+    let number = matches::find_unknown_entrant(&mut *db, edition).await.map_err(failed)?;
+    let not_an_entrant =
+        number.map(|number| format!("match {number} seats a bot that is not an entrant"));
+    match wrong.or(not_an_entrant) {
         Some(reason) => Err(PlanError::Invalid(edition, reason)),
         None => Ok(()),
     }

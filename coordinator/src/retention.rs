@@ -146,7 +146,7 @@ async fn delete_records(
     store: Option<&RecordStore>,
     edition: EditionId,
 ) -> Result<(), CleanupError> {
-    while records::forget_some(&mut *connection, edition).await? > 0 {}
+    while records::delete_some(&mut *connection, edition).await? > 0 {}
     remove_packs(connection, store, edition).await
 }
 
@@ -200,7 +200,7 @@ async fn remove_packs(
         for pack in &some {
             store.remove(edition, *pack).await?;
         }
-        record_objects::forget(&mut *connection, &some).await?;
+        record_objects::delete(&mut *connection, &some).await?;
     }
 }
 
@@ -214,7 +214,7 @@ async fn remove_unused_packs(
         // The rows are locked. A transaction that wants to use one of these packs afterwards finds
         // it removed, and the records are stored again.
         let mut transaction = connection.begin().await?;
-        let some = record_objects::forgotten(&mut *transaction, before).await?;
+        let some = record_objects::find_unused(&mut *transaction, before).await?;
         if some.is_empty() {
             return Ok(transaction.rollback().await?);
         }
@@ -222,7 +222,7 @@ async fn remove_unused_packs(
             store.remove(*edition, *pack).await?;
         }
         let some: Vec<_> = some.into_iter().map(|(_, pack)| pack).collect();
-        record_objects::forget(&mut transaction, &some).await?;
+        record_objects::delete(&mut transaction, &some).await?;
         transaction.commit().await?;
     }
 }

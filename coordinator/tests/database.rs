@@ -120,8 +120,8 @@ async fn tokens_are_rotated_and_expire() {
     let first: String = sqlx::query_scalar(first).fetch_one(pool).await.unwrap();
     assert_eq!(first, "01".repeat(32));
 
-    tokens::used(pool, id, START, hour).await.unwrap();
-    tokens::used(pool, id, START, hour + Duration::SECOND).await.unwrap();
+    tokens::record_use(pool, id, START, hour).await.unwrap();
+    tokens::record_use(pool, id, START, hour + Duration::SECOND).await.unwrap();
     assert_eq!(tokens::get(pool, id).await.unwrap().unwrap().used_at, Some(hour));
     tokens::expire(pool, id, hour).await.unwrap();
     assert!(lets_in(4, before).await && !lets_in(4, hour).await);

@@ -163,17 +163,17 @@ async fn claimable_work_is_offered() {
     let queue = database.queue();
     let edition = database.edition(5).await;
     queue.plan(edition, plan(2, 1)).await.unwrap();
-    assert_eq!(claimable::look(pool).await.unwrap(), Offers::default(), "it has not begun");
+    assert_eq!(claimable::find(pool).await.unwrap(), Offers::default(), "it has not begun");
     queue.start(edition).await.unwrap();
     let offered = Offers { trial: false, editions: vec![edition] };
-    assert_eq!(claimable::look(pool).await.unwrap(), offered);
+    assert_eq!(claimable::find(pool).await.unwrap(), offered);
     let (dispatcher, _running) = dispatcher(&queue);
     let one = dispatcher.next().await.unwrap();
-    assert_eq!(claimable::look(pool).await.unwrap(), offered, "one is left");
+    assert_eq!(claimable::find(pool).await.unwrap(), offered, "one is left");
     dispatcher.next().await.unwrap();
-    assert_eq!(claimable::look(pool).await.unwrap(), Offers::default());
+    assert_eq!(claimable::find(pool).await.unwrap(), Offers::default());
     queue.return_leases(None, &[one.lease()]).await.unwrap();
-    assert_eq!(claimable::look(pool).await.unwrap(), offered);
+    assert_eq!(claimable::find(pool).await.unwrap(), offered);
 }
 
 /// Postgres caches the plan of this query. A plan made while nothing is pending must not read all
@@ -187,7 +187,7 @@ async fn one_lot_of_each_edition_is_offered() {
     sqlx::query("ANALYZE lots, editions").execute(&database.pool).await.unwrap();
     let options = database.pool.connect_options();
     let mut session = PgConnection::connect_with(&options).await.unwrap();
-    claimable::look(&mut session).await.unwrap();
+    claimable::find(&mut session).await.unwrap();
     // The first statement of this session.
     let name = "SELECT name FROM pg_prepared_statements ORDER BY prepare_time LIMIT 1";
     let name: String = sqlx::query_scalar(name).fetch_one(&mut session).await.unwrap();

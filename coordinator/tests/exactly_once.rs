@@ -43,8 +43,8 @@ const PATIENT: LeasePolicy = LeasePolicy {
     lease: Duration::MINUTE,
     retry_policy: RetryPolicy {
         faults: i16::MAX,
-        rest: Duration::SECOND,
-        longest_rest: Duration::seconds(4),
+        delay: Duration::SECOND,
+        max_delay: Duration::seconds(4),
     },
 };
 
@@ -122,7 +122,7 @@ impl Chaos {
                 if self.dice.below(4) == 0 {
                     let again =
                         support::report_all(&self.queue, std::slice::from_ref(report)).await;
-                    assert_eq!(again, [ReportStatus::Repeated]);
+                    assert_eq!(again, [ReportStatus::Duplicate]);
                 }
             }
         }
@@ -156,7 +156,7 @@ async fn let_loose(database: &Database, edition: EditionId, workers: u64, seed: 
                 queue.count(edition).await.unwrap();
                 // The counted standings agree with the results at every moment.
                 assert_eq!(queue.verify_standings(edition).await.unwrap(), []);
-                lots::add_up(queue.pool(), edition).await.unwrap();
+                lots::merge_counts(queue.pool(), edition).await.unwrap();
                 let miscounted = sqlx::query_scalar::<_, i64>(MISCOUNTED);
                 assert_eq!(miscounted.fetch_one(queue.pool()).await.unwrap(), 0);
                 time.pass(5);

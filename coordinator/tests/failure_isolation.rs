@@ -309,7 +309,7 @@ async fn a_change_is_kept_until_an_edition_can_be_opened() {
     let cup = tournaments::find(&database.pool, "cup").await.unwrap().unwrap();
     let one = bots::find(&database.pool, cup.id, "one").await.unwrap().unwrap();
     assert!(bots::withdraw(&database.pool, one.id, START).await.unwrap());
-    tournaments::changed(&mut *database.pool.acquire().await.unwrap(), cup.id, START)
+    tournaments::mark_changed(&mut *database.pool.acquire().await.unwrap(), cup.id, START)
         .await
         .unwrap();
     let opener = EditionOpener::new(database.queue(), Clock::given(|| START + Duration::DAY));

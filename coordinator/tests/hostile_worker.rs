@@ -146,7 +146,7 @@ fn points(result: &mut MatchResult, first: i64, second: i64) {
 async fn impossible_scores_are_never_stored() {
     let mut lease_policy = LeasePolicy::DEFAULT;
     lease_policy.retry_policy.faults = i16::MAX;
-    (lease_policy.retry_policy.rest, lease_policy.retry_policy.longest_rest) =
+    (lease_policy.retry_policy.delay, lease_policy.retry_policy.max_delay) =
         (Duration::ZERO, Duration::ZERO);
     // What the hostile one keeps is to be played in the end.
     lease_policy.lease = Duration::seconds(10);

@@ -10,7 +10,7 @@ use arbiter_coordinator::db::records::Record;
 use arbiter_coordinator::db::{editions, faults, played_matches, records};
 use arbiter_coordinator::maintenance::Maintenance;
 use arbiter_coordinator::queue::{
-    Failed, Failure, Leased, MOST_FILES, NewLot, Order, Plan, PlanError, Queue, Report,
+    Failed, Failure, Leased, MAX_FILES_LEN, NewLot, Order, Plan, PlanError, Queue, Report,
     ReportSender, ReportStatus,
 };
 use arbiter_proto::fault::FaultKind;
@@ -59,9 +59,9 @@ async fn a_duplicate_report_is_acknowledged_without_effect() {
     assert_eq!(report_one(&queue, &first).await, ReportStatus::Accepted);
     let mut other = first.clone();
     other.results[0].scores = vec![100, 100];
-    assert_eq!(report_one(&queue, &other).await, ReportStatus::Repeated);
+    assert_eq!(report_one(&queue, &other).await, ReportStatus::Duplicate);
     assert_eq!(queue.count(edition).await.unwrap(), 4);
-    assert_eq!(report_one(&queue, &first).await, ReportStatus::Repeated);
+    assert_eq!(report_one(&queue, &first).await, ReportStatus::Duplicate);
     assert_eq!(database.number("SELECT max(scores[1]) FROM results").await, 2);
     let id = MatchId { edition, number: MatchNumber(2) };
     let found = records::find(&database.pool, id).await.unwrap().unwrap();
@@ -80,7 +80,7 @@ async fn two_reports_of_a_lot_in_one_batch_count_once() {
     let lots = [lease_one(&queue, edition, 0).await, lease_one(&queue, edition, 0).await];
     let [a, b] = lots.map(|lot| report(&lot.unwrap(), worker));
     let verdicts = report_all(&queue, &[a.clone(), b, a]).await;
-    assert_eq!(verdicts, [ReportStatus::Accepted, ReportStatus::Accepted, ReportStatus::Repeated]);
+    assert_eq!(verdicts, [ReportStatus::Accepted, ReportStatus::Accepted, ReportStatus::Duplicate]);
     assert_eq!(database.number("SELECT count(*) FROM results").await, 4);
 }
 
@@ -113,9 +113,9 @@ async fn leases_expire_at_their_deadline() {
     assert_eq!(failed, [Failed { lease: lost.lease, state: LotState::Delayed }]);
     // It rests for a second, and the report of the lease that was lost is late.
     assert_eq!(report_one(&queue, &report(&lost, worker)).await, ReportStatus::Late);
-    assert_eq!(queue.expire_at(at(61)).await.unwrap().woken, 0);
+    assert_eq!(queue.expire_at(at(61)).await.unwrap().resumed, 0);
     assert_eq!(lease_one(&queue, edition, 61).await, None);
-    assert_eq!(queue.expire_at(at(62)).await.unwrap().woken, 1);
+    assert_eq!(queue.expire_at(at(62)).await.unwrap().resumed, 1);
     let found = lease_one(&queue, edition, 62).await.unwrap();
     assert_eq!((lost.lease.attempt, found.lease.attempt), (Attempt(1), Attempt(2)));
     assert_eq!(report_one(&queue, &report(&lost, worker)).await, ReportStatus::Late);
@@ -243,8 +243,8 @@ async fn delays_grow_with_each_fault() {
         };
         queue.fail_at(&[failure], now).await.unwrap();
         let due = now + Duration::seconds(rest);
-        assert_eq!(queue.expire_at(due - Duration::MICROSECOND).await.unwrap().woken, 0);
-        assert_eq!(queue.expire_at(due).await.unwrap().woken, 1);
+        assert_eq!(queue.expire_at(due - Duration::MICROSECOND).await.unwrap().resumed, 0);
+        assert_eq!(queue.expire_at(due).await.unwrap().resumed, 1);
         now = due;
     }
 }
@@ -284,7 +284,7 @@ async fn malformed_reports_are_refused_and_delay_no_other() {
         changed(16, |report| report.files = vec![(MatchNumber(999), 1, vec![1])]),
         changed(17, |report| report.files = vec![(report.results[0].number, 1, vec![1]); 2]),
         changed(18, |report| {
-            report.files = vec![(report.results[0].number, 1, vec![1; MOST_FILES + 1])];
+            report.files = vec![(report.results[0].number, 1, vec![1; MAX_FILES_LEN + 1])];
         }),
     ];
     let mut batch = bad.to_vec();
@@ -383,7 +383,7 @@ async fn matches_that_depend_on_others_wait_for_them() {
         queue.expire_at(START + Duration::MINUTE).await.unwrap();
         let lot = lease_one(&queue, edition, 0).await.unwrap();
         assert_eq!(report_one(&queue, &report(&lot, worker)).await, ReportStatus::Accepted);
-        assert_eq!(report_one(&queue, &report(&lot, worker)).await, ReportStatus::Repeated);
+        assert_eq!(report_one(&queue, &report(&lot, worker)).await, ReportStatus::Duplicate);
     }
     assert_eq!(queue.count(edition).await.unwrap(), 6);
     assert!(queue.complete(edition, START).await.unwrap());
@@ -540,10 +540,10 @@ async fn maintenance_completes_an_edition() {
     report_all(&queue, &reports).await;
     let round = upkeep.round().await.unwrap();
     assert_eq!((round.expired.failed.len(), round.counted, round.complete.len()), (1, 15, 0));
-    assert_eq!(upkeep.round().await.unwrap().expired.woken, 0);
+    assert_eq!(upkeep.round().await.unwrap().expired.resumed, 0);
     let later = Maintenance::new(queue.clone(), Clock::given(|| START + Duration::HOUR * 2));
     set_time(&database.pool, START + Duration::HOUR * 2).await;
-    assert_eq!(later.round().await.unwrap().expired.woken, 1);
+    assert_eq!(later.round().await.unwrap().expired.resumed, 1);
     let last = lease_one(&queue, edition, 7200).await.unwrap();
     report_one(&queue, &report(&last, worker)).await;
     let round = later.round().await.unwrap();

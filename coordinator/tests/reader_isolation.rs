@@ -93,7 +93,7 @@ async fn counting_lots_reads_no_lot() {
         queue.return_leases(None, &[leased[0].lease]).await.unwrap();
     }
     queue.lease(edition, 4).await.unwrap();
-    lots::add_up(&database.pool, edition).await.unwrap();
+    lots::merge_counts(&database.pool, edition).await.unwrap();
     let mut transaction = database.pool.begin().await.unwrap();
     let before = rows_read(&mut transaction, LOTS).await;
     let counted = lots::census(&mut *transaction, edition).await.unwrap();

@@ -101,7 +101,7 @@ async fn a_version_enters_only_if_its_trial_passes() {
         async move { queue.end_trial(&outcome, b"built", START).await.unwrap() }
     };
     assert_eq!(end(outcome.clone()).await, ReportStatus::Accepted);
-    assert_eq!(end(outcome).await, ReportStatus::Repeated);
+    assert_eq!(end(outcome).await, ReportStatus::Duplicate);
     assert_eq!((stage.entered().await, stage.is_due().await), (vec![first], true));
     let named = Named::of_version(pool, first).await.unwrap();
     assert_eq!((named.digest, named.program), (vec![1; 32], vec![9; 32]));
@@ -162,7 +162,7 @@ async fn a_fault_never_fails_a_trial() {
     let mut now = START;
     for fault in 1..=retry_policy.faults {
         set_time(pool, now).await;
-        assert!(claimable::look(pool).await.unwrap().trial);
+        assert!(claimable::find(pool).await.unwrap().trial);
         let lease = trials::claim(pool, None, Duration::MINUTE).await.unwrap().unwrap();
         let failed = if fault == 2 {
             // Nothing was heard of it.
@@ -181,8 +181,8 @@ async fn a_fault_never_fails_a_trial() {
         let due = if last { LotState::Aside } else { LotState::Delayed };
         assert_eq!(failed.iter().map(|failed| failed.state).collect::<Vec<_>>(), [due]);
         assert_eq!(stage.claim().await, None, "it rests");
-        assert!(!claimable::look(pool).await.unwrap().trial);
-        now += retry_policy.longest_rest;
+        assert!(!claimable::find(pool).await.unwrap().trial);
+        now += retry_policy.max_delay;
     }
     assert_eq!(stage.state(version).await, TrialState::Aside);
     let trial = trials::get(pool, version).await.unwrap().unwrap();
@@ -218,7 +218,7 @@ async fn the_oldest_trial_comes_first_and_cancelled_requests_get_none() {
     let bot = bots::find(pool, stage.cup, "mine").await.unwrap().unwrap();
     bots::withdraw(pool, bot.id, START).await.unwrap();
     assert_eq!((stage.claim().await, trials::pending(pool, stage.owner).await.unwrap()), (None, 0));
-    assert!(!claimable::look(pool).await.unwrap().trial);
+    assert!(!claimable::find(pool).await.unwrap().trial);
     let state = tournaments::TournamentState::Closed;
     assert!(tournaments::end(pool, stage.cup, state, START).await.unwrap());
     assert_eq!(stage.claim().await, None);

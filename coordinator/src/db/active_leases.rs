@@ -1,30 +1,30 @@
-//! What is behind leases, for people: which matches, which version.
+//! Describes leases for display: their matches or versions.
 
 use arbiter_proto::ids::{Lease, MatchId, TokenId, WorkerId};
 use sqlx::postgres::PgRow;
 use sqlx::{FromRow, PgExecutor, Result, Row as _};
 
-/// Something that a worker does under a lease.
+/// The work of a worker under a lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Held {
-    /// Who does it.
+    /// The worker.
     pub worker: WorkerId,
-    /// For which tournament.
+    /// The tournament.
     pub tournament: String,
-    /// What it is.
+    /// The work.
     pub what: What,
 }
 
-/// What is done under a lease.
+/// The kind of work under a lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum What {
-    /// So many matches are played, from this one on.
+    /// This many matches are played, starting with this one.
     Matches(MatchId, i32),
     /// A version of this bot, of this number, is built and tried.
     Trial(String, i32),
 }
 
-/// What workers do under those of these leases that hold.
+/// The work under those of these leases that are valid.
 pub async fn of_leases(db: impl PgExecutor<'_>, leases: &[(WorkerId, Lease)]) -> Result<Vec<Held>> {
     let statement = "
         SELECT u.worker, t.name AS tournament, l.edition, l.first_match, l.count,
@@ -53,9 +53,9 @@ pub async fn of_leases(db: impl PgExecutor<'_>, leases: &[(WorkerId, Lease)]) ->
     query.fetch_all(db).await
 }
 
-/// Whether a worker of this token has something leased for which it needs the bundle: a lot in which
-/// the bundle plays, or a trial of what it holds, or a trial against it. Leases whose holder is not
-/// known are any worker's.
+/// Whether a worker of this token has a lease for which it needs the bundle: a lot in which the
+/// bundle plays, or a trial of the bundle or against it. Leases without a holder belong to any
+/// worker.
 pub async fn needs_bundle(
     db: impl PgExecutor<'_>,
     token: TokenId,

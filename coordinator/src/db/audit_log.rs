@@ -1,8 +1,8 @@
-//! Who changed what: a log that only grows.
+//! The audit log: who changed what. It only grows.
 //!
-//! A line is written in the transaction of its change, so that neither is there without the other.
-//! Its subject begins with the name of the tournament, unless it is about a token or a worker. What was so
-//! before the change and after it is in its detail, as `before` and `after`.
+//! An entry is written in the transaction of its change, so that neither exists without the other.
+//! Its subject begins with the name of the tournament, unless it is about a token or a worker. The
+//! values before and after the change are in its detail, as `before` and `after`.
 
 use arbiter_proto::ids::TokenId;
 use serde_json::Value;
@@ -18,21 +18,21 @@ pub struct Change {
     pub id: i64,
     /// When.
     pub at: OffsetDateTime,
-    /// With which token; without one, it was the program itself.
+    /// The token that made it; none if it was the program itself.
     pub token: Option<i32>,
     /// The token's name.
     pub name: Option<String>,
     /// What the token allows.
     pub role: Option<Role>,
-    /// What was done.
+    /// The action.
     pub action: String,
-    /// To what.
+    /// The subject of the change.
     pub subject: String,
-    /// What else is worth knowing.
+    /// Further details.
     pub detail: Option<Value>,
 }
 
-/// Which changes are wanted; everything that is not given is left open.
+/// A filter for changes. Missing fields match everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Wanted {
     /// Those of this tournament.
@@ -45,7 +45,7 @@ pub struct Wanted {
     pub before: Option<i64>,
 }
 
-/// Writes a change down.
+/// Records a change.
 pub async fn write(
     db: impl PgExecutor<'_>,
     token: Option<TokenId>,
@@ -65,7 +65,7 @@ pub async fn latest(db: impl PgExecutor<'_>) -> Result<Vec<Change>> {
     find(db, &Wanted::default()).await
 }
 
-/// The latest of the wanted changes, the newest first: at most 1000 of them.
+/// The latest changes that pass the filter, newest first: at most 1000.
 pub async fn find(db: impl PgExecutor<'_>, wanted: &Wanted) -> Result<Vec<Change>> {
     let Wanted { tournament, who, since, before } = wanted;
     let statement = "

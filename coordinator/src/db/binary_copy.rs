@@ -4,21 +4,20 @@
 use arbiter_proto::ids::EditionId;
 use sqlx::{PgConnection, Result};
 
-/// What a file begins with: the signature, no flags, no extension.
+/// The header: the signature, no flags, no extension.
 const HEADER: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
-/// What stands where a row would begin, at the end.
+/// The trailer, in place of another row.
 const TRAILER: i16 = -1;
-/// The length of a value that is not there.
+/// The length that means null.
 const NULL: i32 = -1;
-/// A buffer is sent when it has grown to this, in bytes.
+/// The size at which a buffer is sent, in bytes.
 const FULL: usize = 256 * 1024;
-/// The same where rows come with records: those without are few enough to go in one, which is the
-/// fastest.
+/// The same for rows with records. Rows without records fit into one piece, which is fastest.
 const FULL_OF_RECORDS: usize = 4 << 20;
-/// Bytes in one `COPY` statement. A server waits for the rows of a statement without a word; only by
-/// the time that the whole statement takes can it tell that the sender was stopped.
+/// Bytes in one `COPY` statement. A server waits silently for the rows of a statement. Only the
+/// time limit of the whole statement reveals that the sender stopped.
 const PIECE: usize = 16 << 20;
-/// How long a piece may take.
+/// The time limit of a piece.
 const PIECE_TIME: &str = "SET LOCAL statement_timeout = '15s'";
 /// Type numbers of array elements (`pg_type.dat`): these are part of the protocol.
 const INT2: i32 = 21;
@@ -58,22 +57,22 @@ impl Rows {
         self.field(&[value.into()])
     }
 
-    /// A text, an enumeration's word, or bytes.
+    /// A text, an enumeration value, or bytes.
     pub(super) fn bytes(&mut self, value: &[u8]) -> &mut Self {
         self.field(value)
     }
 
-    /// Announces so many bytes, which follow in parts of their own.
+    /// Announces a value of this many bytes, which follow in separate parts.
     pub(super) fn begin_bytes(&mut self, length: u64) -> &mut Self {
         self.length(usize::try_from(length).unwrap_or(usize::MAX))
     }
 
-    /// What was written so far.
+    /// The bytes written until now.
     pub(super) fn part(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// What comes last.
+    /// The trailer.
     pub(super) fn end() -> &'static [u8] {
         const END: [u8; 2] = TRAILER.to_be_bytes();
         &END
@@ -100,7 +99,7 @@ impl Rows {
         self.array(INT8, values, i64::to_be_bytes)
     }
 
-    /// Numbers of which some are not there.
+    /// Numbers, some of which are null.
     pub(super) fn some_int8s(&mut self, values: &[Option<i64>]) -> &mut Self {
         let there = values.iter().flatten().count();
         self.length(20 + values.len() * 4 + there * 8);

@@ -1,4 +1,4 @@
-//! Bots as they are listed, each with where its versions stand; and versions with their trials.
+//! Lists of bots with the states of their versions, and of versions with their trials.
 
 use arbiter_proto::ids::{BotId, TournamentId, VersionId};
 use sqlx::postgres::PgRow;
@@ -8,23 +8,23 @@ use super::bots::Bot;
 use super::trials::TrialState;
 use super::versions::Version;
 
-/// A version, and how far it is on its way into the tournament.
+/// A version and the state of its trial.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tried {
     /// The version.
     pub version: Version,
-    /// Where its trial stands; passed, if it had none.
+    /// The state of its trial; passed, if it had none.
     pub state: TrialState,
     /// Why it failed, in one line, or why it could not be tried the last time.
     pub verdict: Option<String>,
 }
 
-/// A bot with its versions that matter.
+/// A bot with its current versions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listed {
     /// The bot.
     pub bot: Bot,
-    /// The name of its owner's token; none owns a house bot.
+    /// The name of its owner's token. House bots have none.
     pub owner: Option<String>,
     /// Its newest version that entered.
     pub entered: Option<Tried>,
@@ -33,7 +33,7 @@ pub struct Listed {
 }
 
 impl Listed {
-    /// Why the bot takes no part, if it was stood down.
+    /// The reason of the bot's suspension, if it is suspended.
     pub fn stood_down(&self) -> Option<&str> {
         self.bot.stood_down(self.entered.as_ref()?.version.id)
     }

@@ -1,4 +1,4 @@
-//! What bots leave in their directories for later matches.
+//! The files that bots leave in their directories for later matches.
 
 use arbiter_proto::ids::{EditionId, MatchNumber};
 use sqlx::{FromRow, PgConnection, PgExecutor, Result};
@@ -13,24 +13,24 @@ pub struct Left<'a> {
     pub edition: EditionId,
     /// The match.
     pub number: MatchNumber,
-    /// Who left it, from 1.
+    /// The seat, from 1.
     pub seat: u8,
     /// A compressed tar archive.
     pub bytes: &'a [u8],
 }
 
-/// Keeps what was left.
+/// Inserts the files of seats.
 ///
-/// # Errors
-/// If something is there already or makes no sense.
-pub async fn keep(connection: &mut PgConnection, left: &[Left<'_>]) -> Result<()> {
+/// # Errors If some exist already or are invalid.
+pub async fn insert(connection: &mut PgConnection, left: &[Left<'_>]) -> Result<()> {
     let digests: Vec<_> = left.iter().map(|left| *blake3::hash(left.bytes).as_bytes()).collect();
     let statement = "COPY bot_state (number, edition, seat, digest) FROM STDIN (FORMAT binary)";
     send(&mut *connection, statement, left.iter().zip(&digests), |(left, digest), rows| {
         rows.row(4).int8(left.number.0).int4(left.edition.0).int2(left.seat.into()).bytes(digest);
     })
     .await?;
-    // In the order of their digests, so that those who store the same wait for each other in turn.
+    // In the order of their digests, so that transactions that store the same files do not
+    // deadlock.
     let mut snapshots: Vec<_> =
         digests.iter().map(<[u8; 32]>::as_slice).zip(left.iter().map(|left| left.bytes)).collect();
     snapshots.sort_unstable();
@@ -45,7 +45,7 @@ pub async fn keep(connection: &mut PgConnection, left: &[Left<'_>]) -> Result<()
     sqlx::query(statement).bind(digests).bind(bytes).execute(connection).await.map(drop)
 }
 
-/// What a seat of a match begins with.
+/// The initial files of a seat of a match.
 #[derive(Clone, Debug, PartialEq, Eq, FromRow)]
 pub struct Begin {
     /// The match.
@@ -56,13 +56,13 @@ pub struct Begin {
     pub bytes: Vec<u8>,
 }
 
-/// What the seats of a leased lot begin with, where that is something.
+/// The initial files of the seats of a leased lot, for seats that have some.
 pub async fn of_lot(
     db: impl PgExecutor<'_>,
     edition: EditionId,
     lot: Leased,
 ) -> Result<Vec<Begin>> {
-    // A bot sat somewhere else in the match whose files it takes up.
+    // A bot may have had another seat in the match that left the files.
     let statement = "
         SELECT m.number, from_seat.seat::int, s.bytes
         FROM matches m

@@ -1,21 +1,21 @@
-//! What there is to lease, seen at a glance: one look that writes and locks nothing.
+//! Finds what can be leased, in one query without writes or locks.
 
 use arbiter_proto::ids::EditionId;
 use sqlx::{PgExecutor, Result};
 
-/// What may be leased. Somebody else may be faster.
+/// What can be leased, unless another transaction is faster.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Offers {
     /// Whether a version waits for its trial.
     pub trial: bool,
-    /// The editions being played that have pending lots, the oldest first.
+    /// The running editions with pending lots, oldest first.
     pub editions: Vec<EditionId>,
 }
 
-/// Looks what may be leased now.
-pub async fn look(db: impl PgExecutor<'_>) -> Result<Offers> {
-    // An `EXISTS` for the lots could become a join, which the plan that is kept may begin with all
-    // pending lots there are. The first one of an edition is found at its place in the index.
+/// Finds what can be leased now.
+pub async fn find(db: impl PgExecutor<'_>) -> Result<Offers> {
+    // An `EXISTS` for the lots could become a join, and the cached plan may start with all pending
+    // lots. The first pending lot of an edition is one index lookup.
     let statement = "
         SELECT EXISTS (
             SELECT FROM trials t

@@ -1,10 +1,10 @@
-//! What makes an edition due: versions that entered, bots that left, matches that are void.
+//! Changes that make an edition due: versions that entered, bots that left, matches that are void.
 
 use arbiter_proto::ids::TournamentId;
 use sqlx::{FromRow, PgExecutor, Result};
 use time::OffsetDateTime;
 
-/// A change that no edition shows yet.
+/// A change that no edition includes yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromRow)]
 pub struct Change {
     /// Its number.
@@ -13,7 +13,7 @@ pub struct Change {
     pub at: OffsetDateTime,
 }
 
-/// Takes note of a change.
+/// Records a change.
 pub async fn note(
     db: impl PgExecutor<'_>,
     tournament: TournamentId,
@@ -23,7 +23,7 @@ pub async fn note(
     sqlx::query(statement).bind(tournament).bind(now).execute(db).await.map(drop)
 }
 
-/// The changes of a tournament that no edition shows yet, the first one first.
+/// The changes of a tournament that no edition includes yet, oldest first.
 pub async fn of_tournament(
     db: impl PgExecutor<'_>,
     tournament: TournamentId,
@@ -32,7 +32,7 @@ pub async fn of_tournament(
     sqlx::query_as(statement).bind(tournament).fetch_all(db).await
 }
 
-/// The open tournaments that have such changes and of which an edition was started before.
+/// The open tournaments that have such changes and had an edition before.
 pub async fn tournaments(db: impl PgExecutor<'_>) -> Result<Vec<TournamentId>> {
     let statement = "
         SELECT t.id FROM tournaments t
@@ -42,7 +42,7 @@ pub async fn tournaments(db: impl PgExecutor<'_>) -> Result<Vec<TournamentId>> {
     sqlx::query_scalar(statement).fetch_all(db).await
 }
 
-/// Forgets changes that an edition shows now.
+/// Deletes changes that an edition includes now.
 pub async fn forget(db: impl PgExecutor<'_>, changes: &[Change]) -> Result<()> {
     let ids: Vec<_> = changes.iter().map(|change| change.id).collect();
     sqlx::query("DELETE FROM edition_triggers WHERE id = ANY ($1)")

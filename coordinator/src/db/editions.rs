@@ -7,17 +7,17 @@ use sqlx::{Error, FromRow, PgConnection, PgExecutor, Result};
 use time::OffsetDateTime;
 
 string_enum! {
-    /// Where an edition stands.
+    /// The state of an edition.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, sqlx::Type)]
     #[sqlx(type_name = "edition_state", rename_all = "lowercase")]
     pub enum EditionState {
-        /// Its matches are being written down.
+        /// Its matches are being planned.
         Planning = "planning",
         /// They are being played.
         Running = "running",
         /// All of them are counted.
         Complete = "complete",
-        /// It was given up.
+        /// It was cancelled.
         Cancelled = "cancelled",
     }
 }
@@ -51,7 +51,7 @@ pub struct Edition {
     pub ended_at: Option<OffsetDateTime>,
 }
 
-/// Who takes part in an edition.
+/// An entrant of an edition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromRow)]
 pub struct EntrantRow {
     /// Its number in the edition.
@@ -114,18 +114,18 @@ pub async fn entrants(db: impl PgExecutor<'_>, edition: EditionId) -> Result<Vec
     sqlx::query_as(statement).bind(edition).fetch_all(db).await
 }
 
-/// Takes note of how the field of an edition came to be.
-pub async fn set_lineage(
+/// Stores the plan history of an edition.
+pub async fn set_plan_history(
     db: impl PgExecutor<'_>,
     edition: EditionId,
-    lineage: &serde_json::Value,
+    plan_history: &serde_json::Value,
 ) -> Result<()> {
     let statement = "UPDATE editions SET plan_history = $2 WHERE id = $1";
-    sqlx::query(statement).bind(edition).bind(lineage).execute(db).await.map(drop)
+    sqlx::query(statement).bind(edition).bind(plan_history).execute(db).await.map(drop)
 }
 
-/// How the field of an edition came to be, where that was noted.
-pub async fn lineage_of(
+/// The plan history of an edition, if it is stored.
+pub async fn plan_history_of(
     db: impl PgExecutor<'_>,
     edition: EditionId,
 ) -> Result<Option<serde_json::Value>> {
@@ -133,8 +133,8 @@ pub async fn lineage_of(
     sqlx::query_scalar(statement).bind(edition).fetch_one(db).await
 }
 
-/// How the field of the newest edition of a tournament came to be, where that was noted.
-pub async fn lineage(
+/// The same for the newest edition of a tournament.
+pub async fn newest_plan_history(
     db: impl PgExecutor<'_>,
     tournament: TournamentId,
 ) -> Result<Option<serde_json::Value>> {
@@ -182,23 +182,22 @@ pub async fn of_tournament(
     sqlx::query_as(statement).bind(tournament).fetch_all(db).await
 }
 
-/// An edition that upkeep has to look at.
+/// An edition that needs maintenance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromRow)]
 pub struct Upkept {
     /// The edition.
     pub id: EditionId,
-    /// Where it stands.
+    /// Its state.
     pub state: EditionState,
-    /// Whether leases have run out, or lots have rested long enough.
+    /// Whether leases have expired, or the delay of lots has passed.
     pub expires: bool,
 }
 
-/// The editions that upkeep has to look at, the oldest first: those being played; those that were
-/// replaced while they were played and have results of their own that are not counted, which later
-/// editions take over, or lots that were given back at that moment; and those of which leases have run
-/// out or lots have rested long enough.
+/// The editions that need maintenance, oldest first: running editions; replaced editions with
+/// uncounted results, which later editions reuse, or with lots that were returned during the
+/// replacement; and editions with expired leases or lots whose delay has passed.
 pub async fn upkept(db: impl PgExecutor<'_>) -> Result<Vec<Upkept>> {
-    // Editions before the last but one that is complete were looked at when they were newer.
+    // Editions before the last but one complete edition were handled when they were newer.
     let statement = "
         WITH now AS MATERIALIZED (SELECT database_clock() AS at), due AS (
             SELECT id, false AS expires FROM editions WHERE state = 'running'
@@ -230,8 +229,8 @@ pub async fn playing(db: impl PgExecutor<'_>, tournament: TournamentId) -> Resul
     sqlx::query_as(statement).bind(tournament).fetch_optional(db).await
 }
 
-/// Whether the edition of a tournament that is being played has a match set aside with a bot in it
-/// that was stood down: it cannot become complete.
+/// Whether the running edition of a tournament has a match set aside with a suspended bot: it
+/// cannot become complete.
 pub async fn waits_for_stood_down(
     db: impl PgExecutor<'_>,
     tournament: TournamentId,
@@ -270,7 +269,7 @@ pub async fn official_at(
     query.fetch_optional(db).await
 }
 
-/// Takes note of matches that were added to the plan, and whether more may follow.
+/// Records matches that were added to the plan, and whether more may follow.
 pub async fn grow(
     db: impl PgExecutor<'_>,
     edition: EditionId,
@@ -292,8 +291,8 @@ pub async fn full(db: impl PgExecutor<'_>, edition: EditionId) -> Result<Option<
     sqlx::query_scalar(statement).bind(edition).fetch_optional(db).await
 }
 
-/// Locks a growing edition that runs and has so many matches, until the transaction ends; whether
-/// there is one.
+/// Locks an open-ended edition that runs and has so many matches, until the transaction ends.
+/// Returns whether there is one.
 pub async fn lock(db: impl PgExecutor<'_>, edition: EditionId, matches: i64) -> Result<bool> {
     let statement = "
         SELECT id FROM editions
@@ -303,7 +302,7 @@ pub async fn lock(db: impl PgExecutor<'_>, edition: EditionId, matches: i64) -> 
     Ok(locked.is_some())
 }
 
-/// Lets the matches of a planned edition be played; whether it was being planned.
+/// Starts a planned edition. Returns whether it was being planned.
 ///
 /// # Errors
 /// If another edition of the tournament runs.
@@ -312,8 +311,8 @@ pub async fn start(db: impl PgExecutor<'_>, edition: EditionId) -> Result<bool> 
     Ok(sqlx::query(statement).bind(edition).execute(db).await?.rows_affected() == 1)
 }
 
-/// Makes an edition complete, and its leaderboard the official one, if every match is counted and
-/// none will follow; whether it has just happened.
+/// Completes an edition, and makes its leaderboard the official one, if every match is counted and
+/// none will follow. Returns whether it did so now.
 pub async fn complete(
     db: impl PgExecutor<'_>,
     edition: EditionId,
@@ -326,7 +325,7 @@ pub async fn complete(
     Ok(sqlx::query(statement).bind(edition).bind(now).execute(db).await?.rows_affected() == 1)
 }
 
-/// Gives an edition up; whether it was not over yet. Leasing waits until the transaction ends.
+/// Cancels an edition. Returns whether it was open. Leasing waits until the transaction ends.
 pub async fn cancel(
     db: impl PgExecutor<'_>,
     edition: EditionId,
@@ -340,7 +339,7 @@ pub async fn cancel(
 
 /// Whether a result that an edition counts is void.
 pub async fn counts_void(db: impl PgExecutor<'_>, edition: EditionId) -> Result<bool> {
-    // The first question is cheap, and nearly always answered with no.
+    // The first query is cheap, and its result is nearly always false.
     let statement = "
         SELECT EXISTS (
             SELECT FROM invalidated_matches v JOIN editions e ON e.id = v.edition
@@ -365,8 +364,8 @@ pub async fn keeps_void(db: &mut PgConnection, edition: EditionId) -> Result<boo
     Ok(newest.unwrap_or(false) && counts_void(db, edition).await?)
 }
 
-/// Adds to the number of matches in the standings of an edition, and of those among them that were
-/// played for it and not taken over.
+/// Adds to the number of matches in the standings of an edition, and to the number of those that
+/// were not reused.
 pub async fn count(
     db: impl PgExecutor<'_>,
     edition: EditionId,

@@ -4,11 +4,11 @@ use arbiter_proto::ids::{BotId, EditionId, TournamentId, VersionId};
 use arbiter_ranking::Entrant;
 use sqlx::{FromRow, PgExecutor, Result};
 
-/// Who takes part in an edition: entrant 0 first.
+/// The entrants of an edition, entrant 0 first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Roster(Vec<Named>);
 
-/// An entrant as others know it.
+/// The public description of an entrant.
 #[derive(Clone, Debug, PartialEq, Eq, FromRow)]
 pub struct Named {
     /// The bot.
@@ -19,14 +19,14 @@ pub struct Named {
     pub version: i32,
     /// BLAKE3 of its bundle.
     pub digest: Vec<u8>,
-    /// BLAKE3 of the bundle that is run: what its trial built, or the same.
+    /// BLAKE3 of the bundle that is run: the one that its trial built, or else the submitted one.
     pub program: Vec<u8>,
-    /// The token of its owner; none owns a house bot.
+    /// The token of its owner. House bots have none.
     pub owner: Option<i32>,
 }
 
 impl Roster {
-    /// Who takes part in this edition.
+    /// The roster of this edition.
     pub async fn of(db: impl PgExecutor<'_>, edition: EditionId) -> Result<Self> {
         let statement = "
             SELECT b.id AS bot, b.name, v.number AS version, v.digest, b.owner,
@@ -56,7 +56,7 @@ impl Roster {
 }
 
 impl Named {
-    /// What is submitted as this version, whether it entered or not.
+    /// A submitted version as an entrant, whether it entered or not.
     pub async fn of_version(db: impl PgExecutor<'_>, version: VersionId) -> Result<Self> {
         let statement = "
             SELECT b.id AS bot, b.name, v.number AS version, v.digest, b.owner,

@@ -1,25 +1,25 @@
-//! What is known of the matches of a tournament before more are played: how long they took, how
-//! large their records are, and which programs met.
+//! Data for estimates about a tournament: how long its matches took, how large their records are,
+//! and which programs met.
 
 use arbiter_proto::ids::TournamentId;
 use sqlx::{FromRow, PgExecutor, Result};
 use tokio_stream::StreamExt as _;
 
-/// The most records whose size is looked at.
+/// Maximum number of records whose size is read.
 const SAMPLE: i64 = 1000;
-/// The most matches whose times are looked at, the newest.
+/// Maximum number of matches whose times are read, newest first.
 const MATCHES: i64 = 10_000;
 
 /// Means over the matches of a tournament.
 #[derive(Clone, Copy, Debug, PartialEq, FromRow)]
 pub struct Means {
-    /// How long a match took, in milliseconds; nothing if none was played.
+    /// The mean time of a match, in milliseconds; none if no match was played.
     pub wall_ms: Option<f64>,
-    /// The bytes of a record; nothing if none is kept.
+    /// The mean size of a record, in bytes; none if there are no records.
     pub record: Option<f64>,
 }
 
-/// Means over the matches that were played in a tournament so far.
+/// Means over the played matches of a tournament.
 pub async fn means(db: impl PgExecutor<'_>, tournament: TournamentId) -> Result<Means> {
     let statement = "
         SELECT (
@@ -55,8 +55,8 @@ pub struct Met {
     pub times: i64,
 }
 
-/// Which programs have met in a tournament, with the seed of its next edition. Their matches may be
-/// taken over.
+/// Which programs have met in a tournament, with the seed of its next edition. Results of their
+/// matches may be reused.
 pub async fn met(db: impl PgExecutor<'_>, tournament: TournamentId) -> Result<Vec<Met>> {
     let statement = "
         SELECT board, digests, max(times) AS times FROM (

@@ -1,28 +1,27 @@
-//! Why seats forfeited, and what their first bad answers were.
+//! Evidence of forfeits and of first bad answers.
 
 use arbiter_proto::ids::{EditionId, MatchNumber};
 use sqlx::{FromRow, PgExecutor, Result};
 
-/// Why a seat forfeited, or what its first bad answer was.
+/// The reason of a seat's forfeit, or its first bad answer.
 #[derive(Clone, Debug, PartialEq, Eq, FromRow)]
 pub struct Evidence {
     /// The match.
     pub number: MatchNumber,
     /// The seat, from 1.
     pub seat: i16,
-    /// What the answer took on the wall, in microseconds.
+    /// The wall time of the answer, in microseconds.
     pub wall_us: i64,
-    /// What it took of processor time, in microseconds.
+    /// Its processor time, in microseconds.
     pub cpu_us: i64,
-    /// What happened, in words.
+    /// A description of what happened.
     pub detail: String,
 }
 
-/// Keeps the evidence of several editions.
+/// Inserts evidence of several editions.
 ///
-/// # Errors
-/// If there is some already for one of the seats, or it makes no sense.
-pub async fn keep(db: impl PgExecutor<'_>, evidence: &[(EditionId, &Evidence)]) -> Result<()> {
+/// # Errors If there is evidence for one of the seats already, or it is invalid.
+pub async fn insert(db: impl PgExecutor<'_>, evidence: &[(EditionId, &Evidence)]) -> Result<()> {
     let statement = "
         INSERT INTO evidence (edition, number, seat, wall_us, cpu_us, detail)
         SELECT * FROM unnest($1::int[], $2::bigint[], $3::smallint[], $4::bigint[], $5::bigint[],
@@ -40,7 +39,7 @@ pub async fn keep(db: impl PgExecutor<'_>, evidence: &[(EditionId, &Evidence)]) 
         .map(drop)
 }
 
-/// The evidence of these matches, also of those that were taken over from others.
+/// The evidence of these matches; for reused results, that of the original matches.
 pub async fn of_matches(
     db: impl PgExecutor<'_>,
     edition: EditionId,

@@ -1,4 +1,4 @@
-//! Attempts that ended without results, through no bot's fault.
+//! Failed attempts: they ended without results, through no bot's fault.
 
 use arbiter_proto::ids::{Attempt, EditionId, LotId, LotNumber, MatchNumber, WorkerId};
 use sqlx::{FromRow, PgExecutor, Result};
@@ -11,15 +11,15 @@ use super::matches::Seats;
 pub struct Fault {
     /// The lot.
     pub lot: LotNumber,
-    /// Which lease of it failed.
+    /// The number of the failed lease.
     pub attempt: Attempt,
-    /// Why.
+    /// The reason.
     pub reason: String,
-    /// When.
+    /// The time.
     pub at: OffsetDateTime,
 }
 
-/// A match that was played, or could not be, by a worker.
+/// A match that a worker played or failed to play.
 #[derive(Clone, Debug, PartialEq, Eq, FromRow)]
 pub struct Attempted {
     /// The worker.
@@ -31,7 +31,7 @@ pub struct Attempted {
     pub seats: Seats,
 }
 
-/// Matches that are looked at for a pattern of faults, at most: the last ones.
+/// Maximum number of matches that are searched for a pattern of faults: the last ones.
 const LOOKED_AT: i64 = 5000;
 
 /// How many lots of an edition are set aside, and the identity of its last fault if some are.
@@ -43,8 +43,8 @@ pub async fn signs(db: impl PgExecutor<'_>, edition: EditionId) -> Result<(i64, 
     sqlx::query_as(statement).bind(edition).fetch_one(db).await
 }
 
-/// The faults that a bot can bring about, one for each attempt at a single match of an edition, the
-/// newest first: what failed on the coordinator's side, or is the worker's doing alone, is left out.
+/// The faults that a bot can cause, one for each attempt at a single match of an edition, newest
+/// first. Faults of the coordinator or of the worker alone are left out.
 pub async fn of_matches(db: impl PgExecutor<'_>, edition: EditionId) -> Result<Vec<Attempted>> {
     let statement = "
         SELECT f.worker, m.number, m.seats

@@ -1,11 +1,11 @@
-//! Matches that organisers have declared void, and how such matches are found: by who reported them
-//! and when. A match that was taken over into later editions is void by its original.
+//! Matches that organisers declared void, and queries for such matches by worker and time of their
+//! reports. A reused result is void if the original match is.
 
 use arbiter_proto::ids::{EditionId, MatchId, MatchNumber, TokenId, TournamentId};
 use sqlx::{PgExecutor, Result};
 use time::OffsetDateTime;
 
-/// Which matches are wanted: all that fit.
+/// A filter for matches.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Wanted {
     /// Only those that the worker of this name reported.
@@ -16,7 +16,7 @@ pub struct Wanted {
     pub to: Option<OffsetDateTime>,
 }
 
-/// The matches of a tournament that were played and fit, in order, unless they are void already.
+/// The played matches of a tournament that pass the filter and are not void, in order.
 pub async fn find(
     db: impl PgExecutor<'_>,
     tournament: TournamentId,
@@ -68,7 +68,7 @@ pub async fn originals(
     Ok(found.into_iter().map(read).collect())
 }
 
-/// The matches of an edition that were taken over, each with its original.
+/// The matches of an edition with reused results, each with its original.
 pub async fn taken_over(
     db: impl PgExecutor<'_>,
     edition: EditionId,
@@ -82,20 +82,20 @@ pub async fn taken_over(
     Ok(found.into_iter().map(read).collect())
 }
 
-/// What declarations of a tournament's matches lock, with its number; shared by transactions that take
-/// results over.
+/// The class of the advisory lock of invalidations; the other key is the tournament. Transactions
+/// that reuse results share it.
 const VOIDING: i32 = 0x766f_6964;
 
-/// Keeps matches of an edition's tournament from being declared void until the transaction ends, so
-/// that what it finds not to be void is taken over before it is.
-pub async fn hold_off(db: impl PgExecutor<'_>, edition: EditionId) -> Result<()> {
+/// Prevents invalidations in an edition's tournament until the transaction ends, so that no match
+/// becomes void between the check and the reuse of its result.
+pub async fn lock_against_invalidation(db: impl PgExecutor<'_>, edition: EditionId) -> Result<()> {
     let statement = "
         SELECT pg_advisory_xact_lock_shared($1, tournament) FROM editions WHERE id = $2";
     sqlx::query(statement).bind(VOIDING).bind(edition).execute(db).await.map(drop)
 }
 
-/// Waits until no transaction takes results of a tournament over, and keeps others from it until the
-/// transaction ends.
+/// Waits until no transaction reuses results of a tournament, and prevents others from doing so
+/// until the transaction ends.
 pub async fn alone(db: impl PgExecutor<'_>, tournament: TournamentId) -> Result<()> {
     let statement = "SELECT pg_advisory_xact_lock($1, $2)";
     sqlx::query(statement).bind(VOIDING).bind(tournament).execute(db).await.map(drop)

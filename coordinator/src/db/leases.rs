@@ -1,4 +1,4 @@
-//! Leases of lots, of trials and of shadow matches: what is done with all three alike.
+//! Operations on the leases of lots, trials and shadow matches alike.
 //!
 //! A trial is leased as the lot with the number of its version in edition 0, a shadow match as the
 //! lot with its own number in the negative of its edition ([`Lease`]).
@@ -12,7 +12,7 @@ use time::Duration;
 use super::lots::{self, Failed, Failure, RetryPolicy};
 use super::{shadows, trials};
 
-/// What is leased.
+/// What a lease is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Lots.
@@ -36,7 +36,7 @@ impl Kind {
     }
 }
 
-/// Things by what their leases are of; a kind that there are none of is left out.
+/// Groups things by the kind of their leases. Empty groups are left out.
 pub fn by_kind<T: Clone>(
     things: &[T],
     lease: impl Fn(&T) -> Lease,
@@ -48,10 +48,10 @@ pub fn by_kind<T: Clone>(
     Kind::ALL.map(of).into_iter().filter(|(_, some)| !some.is_empty())
 }
 
-/// A statement with its arguments, and what it returns.
+/// A statement with its arguments and the type of its rows.
 pub(super) type Query<'q, T> = QueryAs<'q, Postgres, T, PgArguments>;
 
-/// Leases with their parts side by side, as statements take them.
+/// The columns of leases, for statements.
 pub(super) fn columns(
     leases: impl Iterator<Item = Lease>,
 ) -> (Vec<EditionId>, Vec<LotNumber>, Vec<Attempt>) {
@@ -85,8 +85,8 @@ pub(super) fn on_failures<'q>(
         .bind(failures.iter().map(|failure| failure.kind.as_str()).collect::<Vec<_>>())
         .bind(failures.iter().map(|failure| failure.by).collect::<Vec<_>>())
         .bind(retry_policy.faults)
-        .bind(retry_policy.rest)
-        .bind(retry_policy.longest_rest)
+        .bind(retry_policy.delay)
+        .bind(retry_policy.max_delay)
 }
 
 /// The leases `u` of a statement.
@@ -104,7 +104,7 @@ macro_rules! failures {
     };
 }
 
-/// That a row `r` of a table is what `u` has leased.
+/// The condition that a row `r` of a table is the one that `u` leased.
 macro_rules! held {
     (lots) => {
         "r.edition = u.edition AND r.number = u.number AND r.attempt = u.attempt
@@ -119,8 +119,8 @@ macro_rules! held {
     };
 }
 
-/// That the lease of a row `r` of a table is that of the worker `$by`, if one asks. One that is
-/// leased to none in particular is any worker's.
+/// The condition that the lease of a row `r` belongs to the worker `$by`, if it is given. A lease
+/// without a holder belongs to any worker.
 macro_rules! ours {
     (lots, $by:literal) => {
         concat!("(", $by, " IS NULL OR r.worker IS NULL OR r.worker = ", $by, ")")
@@ -171,10 +171,10 @@ macro_rules! renew {
     };
 }
 
-/// Renews those leases of a kind that still hold and are the worker's, and returns them.
+/// Renews the valid leases of a kind that are the worker's, and returns them.
 ///
-/// What has its row locked counts as held, and its deadline stays: a transaction that reports it
-/// or takes it away decides, and the renewal of all others does not wait for that.
+/// A lease whose row is locked counts as held and keeps its deadline: the transaction that locked
+/// it decides, and the renewal of the others does not wait for it.
 pub async fn renew(
     db: impl PgExecutor<'_>,
     kind: Kind,
@@ -190,8 +190,8 @@ pub async fn renew(
     on_leases(statement, by, leases).bind(duration).fetch_all(db).await
 }
 
-/// Gives back leases of a kind that were not played, without blame, and returns those that still
-/// held and were the worker's. Lots of a cancelled edition are not leased again.
+/// Returns unplayed leases of a kind to the queue, which is no fault. Returns those that were valid
+/// and the worker's. Lots of a cancelled edition are not leased again.
 pub async fn give_back(
     db: impl PgExecutor<'_>,
     kind: Kind,
@@ -252,7 +252,8 @@ pub async fn held_by(
     sqlx::query_as(statement).bind(workers).fetch_all(db).await
 }
 
-/// Those of these leases of lots and trials that hold, or were reported, and are another worker's.
+/// Those of these leases of lots and trials that are valid or reported, and belong to another
+/// worker.
 pub async fn of_others(
     db: impl PgExecutor<'_>,
     worker: WorkerId,
@@ -272,8 +273,8 @@ pub async fn of_others(
     on_leases(statement, Some(worker), leases).fetch_all(db).await
 }
 
-/// Takes note of failures whose leases still hold, and are those of the workers that say so, and
-/// returns what becomes of what was leased.
+/// Records failures whose leases are valid and belong to the reporting workers, and returns the new
+/// states.
 pub async fn fail(
     db: &mut PgConnection,
     failures: &[Failure],

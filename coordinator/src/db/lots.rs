@@ -35,8 +35,8 @@ pub use accept_report::{
     Claim, ReportStatus, ReportedLot, mark_reported, promote, report_statuses,
 };
 pub use cancellation::{cancel, cancel_left, replace};
-pub use failure::{Failed, Failure, RetryPolicy, aside, expire, fail, requeue, wake};
-pub use lot_counts::{Census, add_up, census};
+pub use failure::{Failed, Failure, RetryPolicy, aside, expire, fail, requeue, resume_delayed};
+pub use lot_counts::{Census, census, merge_counts};
 pub use reuse_check::{
     ReuseCandidate, copy_results, exclude_void, find_reusable, finish_reuse_check,
 };
@@ -262,9 +262,9 @@ pub async fn claim(
 }
 
 /// Maximum number of lots that are counted at once.
-pub const COUNTED: usize = 4096;
+pub const MAX_COUNTED: usize = 4096;
 
-/// Marks reported lots of an edition as counted, at most [`COUNTED`] of them, and returns them.
+/// Marks reported lots of an edition as counted, at most [`MAX_COUNTED`] of them, and returns them.
 /// Two that count at the same time get different lots. Call it within a transaction: its later
 /// statements, too, wait only a moment for locks.
 ///
@@ -274,7 +274,7 @@ pub async fn count(
     edition: EditionId,
     which: Which,
 ) -> Result<Vec<CountedLot>> {
-    const { assert!(COUNTED == 4096, "as the statement says") };
+    const { assert!(MAX_COUNTED == 4096, "as the statement says") };
     // A statement that finds a lot which another one counts waits for that transaction, and the lot
     // is no longer reported then. Locking all lots first would cost as much as counting them.
     // Holders of some lots may wait for ours: the lock timeout ends before the server checks for
@@ -324,7 +324,10 @@ pub async fn first(db: impl PgExecutor<'_>, lot: LotId) -> Result<MatchNumber> {
 
 /// The first error of an edition's lots, if any: a match that is in no lot or in two, or a lot
 /// whose dependencies differ from the order.
-pub async fn misplanned(db: impl PgExecutor<'_>, edition: EditionId) -> Result<Option<String>> {
+pub async fn find_plan_error(
+    db: impl PgExecutor<'_>,
+    edition: EditionId,
+) -> Result<Option<String>> {
     let statement = "
         SELECT coalesce(
             (SELECT 'lot ' || number || ' begins with match ' || first_match || ', not with ' || due

@@ -1,5 +1,5 @@
-//! What is found out about workers: matches that are recounted from their records, and matches that
-//! a second worker plays again. A row is written when its match is counted.
+//! Audits of workers: matches that are recounted from their records, and matches that a second
+//! worker plays again. A row is written when its match is counted.
 
 use arbiter_games::string_enum;
 use arbiter_proto::ids::{EditionId, MatchId, MatchNumber, TournamentId, WorkerId};
@@ -7,7 +7,7 @@ use sqlx::{FromRow, PgExecutor, Result};
 use time::OffsetDateTime;
 
 string_enum! {
-    /// How a match is looked at.
+    /// The kind of an audit.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, sqlx::Type)]
     #[sqlx(type_name = "audit_kind", rename_all = "lowercase")]
     pub enum AuditKind {
@@ -19,41 +19,41 @@ string_enum! {
 }
 
 string_enum! {
-    /// Where that stands.
+    /// The state of an audit.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, sqlx::Type)]
     #[sqlx(type_name = "audit_state", rename_all = "lowercase")]
     pub enum AuditState {
-        /// It is still to be done.
+        /// It waits to be done.
         Waiting = "waiting",
-        /// The second play goes on.
+        /// The second play is running.
         Leased = "leased",
-        /// Both came to the same.
+        /// Both results agree.
         Agreed = "agreed",
-        /// They did not.
+        /// They differ.
         Disagreed = "disagreed",
-        /// The record is no record at all.
+        /// The record is unreadable.
         Unreadable = "unreadable",
         /// There is no record.
         Absent = "absent",
-        /// It cannot be done here.
+        /// It is not possible here.
         Skipped = "skipped",
     }
 }
 
-/// A match that is to be looked at.
+/// A match chosen for an audit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Chosen {
     /// The match.
     pub number: MatchNumber,
-    /// How.
+    /// The kind of audit.
     pub kind: AuditKind,
     /// The worker that reported it.
     pub worker: WorkerId,
-    /// When.
+    /// When it was reported.
     pub reported_at: OffsetDateTime,
 }
 
-/// Has matches of an edition looked at which were counted just now.
+/// Queues audits of matches of an edition that are being counted.
 pub async fn add(db: impl PgExecutor<'_>, edition: EditionId, chosen: &[Chosen]) -> Result<()> {
     let statement = "
         INSERT INTO match_audits (edition, number, kind, worker, reported_at)
@@ -75,7 +75,7 @@ pub struct Waiting {
     /// The match.
     #[sqlx(flatten)]
     pub id: MatchId,
-    /// How often it could not be read so far.
+    /// How many times it could not be read.
     pub faults: i16,
 }
 
@@ -88,7 +88,8 @@ pub async fn waiting_recounts(db: impl PgExecutor<'_>) -> Result<Vec<Waiting>> {
     sqlx::query_as(statement).fetch_all(db).await
 }
 
-/// Ends the recount of a match, and returns the worker that reported it; nothing if it was over.
+/// Ends the recount of a match, and returns the worker that reported it, or none if the recount was
+/// over already.
 pub async fn end_recount(
     db: impl PgExecutor<'_>,
     id: MatchId,
@@ -104,7 +105,7 @@ pub async fn end_recount(
     query.bind(reason).bind(now).fetch_optional(db).await
 }
 
-/// Has a match played once more whose record was to be recounted and cannot be.
+/// Queues a shadow match in place of a recount that is not possible.
 pub async fn shadow_instead(db: impl PgExecutor<'_>, id: MatchId) -> Result<()> {
     let statement = "
         INSERT INTO match_audits (edition, number, kind, worker, reported_at)
@@ -114,28 +115,29 @@ pub async fn shadow_instead(db: impl PgExecutor<'_>, id: MatchId) -> Result<()> 
     sqlx::query(statement).bind(id.edition).bind(id.number).execute(db).await.map(drop)
 }
 
-/// Takes note that a record could not be read this time.
-pub async fn put_off(db: impl PgExecutor<'_>, id: MatchId) -> Result<()> {
+/// Records that a record could not be read.
+pub async fn record_failure(db: impl PgExecutor<'_>, id: MatchId) -> Result<()> {
     let statement = "
         UPDATE match_audits SET faults = faults + 1
         WHERE edition = $1 AND number = $2 AND kind = 'recount' AND state = 'waiting'";
     sqlx::query(statement).bind(id.edition).bind(id.number).execute(db).await.map(drop)
 }
 
-/// What recounts have shown of a worker that is not suspended, since it was last reinstated.
+/// The differences that recounts found for a worker that is not suspended, since it was last
+/// reinstated.
 #[derive(Clone, Debug, PartialEq, Eq, FromRow)]
 pub struct Recounted {
     /// The worker.
     pub worker: WorkerId,
-    /// Records that do not give the result that was reported.
+    /// Records that contradict the reported result.
     pub disagreed: i64,
-    /// Records that are none.
+    /// Unreadable records.
     pub unreadable: i64,
-    /// One of them: the match, and what is wrong.
+    /// An example: the match, and what is wrong.
     pub example: String,
 }
 
-/// The workers of which recounts have shown something wrong.
+/// The workers with differences found by recounts.
 pub async fn recounted(db: impl PgExecutor<'_>) -> Result<Vec<Recounted>> {
     let statement = "
         SELECT w.id AS worker,
@@ -151,26 +153,26 @@ pub async fn recounted(db: impl PgExecutor<'_>) -> Result<Vec<Recounted>> {
     sqlx::query_as(statement).fetch_all(db).await
 }
 
-/// What the reason of a shadow match ends with if a bot lost by the clock and was in time the second
-/// time, after the number of its seat.
+/// The end of a shadow match's reason, after the number of the seat, if its bot lost on time and
+/// was in time in the second play.
 pub const FALSE_TIME_LOSS: &str = "lost by the clock, and was in time the second time";
 
-/// How many matches of a worker were looked at in a way, and how that stands.
+/// The number of a worker's audits of one kind and state.
 #[derive(Clone, Debug, PartialEq, Eq, FromRow)]
 pub struct Count {
     /// The worker that reported them.
     pub worker: WorkerId,
-    /// How they were looked at.
+    /// The kind of audit.
     pub kind: AuditKind,
-    /// How that stands.
+    /// The state.
     pub state: AuditState,
     /// How many.
     pub matches: i64,
-    /// In how many of them a bot lost by the clock and was in time the second time.
+    /// In how many of them a bot lost on time and was in time in the second play.
     pub false_time_losses: i64,
 }
 
-/// Counts what was looked at, in one tournament or in all.
+/// Counts the audits, in one tournament or in all.
 pub async fn counts(
     db: impl PgExecutor<'_>,
     tournament: Option<TournamentId>,
@@ -195,13 +197,13 @@ pub struct Found {
     pub id: MatchId,
     /// The worker that reported it.
     pub worker: WorkerId,
-    /// How it was found.
+    /// The kind of audit that found it.
     pub kind: AuditKind,
     /// What differs.
     pub reason: String,
 }
 
-/// The differences that were found, in one tournament or in all, the newest first: at most 100.
+/// The differences found in one tournament or in all, newest first: at most 100.
 pub async fn differences(
     db: impl PgExecutor<'_>,
     tournament: Option<TournamentId>,

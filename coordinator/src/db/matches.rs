@@ -103,18 +103,18 @@ pub async fn planned(
     edition: EditionId,
     first: MatchNumber,
     only: Option<Entrant>,
-    most: u32,
+    limit: u32,
 ) -> Result<Vec<Match>> {
     let statement = "
         SELECT number, seed_key, board, seats, carried, state_from, params FROM matches
         WHERE edition = $1 AND number >= $2 AND ($3::int IS NULL OR $3 = ANY (seats))
         ORDER BY number LIMIT $4";
     let query = sqlx::query_as(statement).bind(edition).bind(first);
-    query.bind(only.map(|entrant| entrant.0)).bind(i64::from(most)).fetch_all(db).await
+    query.bind(only.map(|entrant| entrant.0)).bind(i64::from(limit)).fetch_all(db).await
 }
 
 /// How often each entrant of an edition has each seat, seat 1 first, in the order of the entrants.
-pub async fn times_in_seats(
+pub async fn seat_counts(
     db: impl PgExecutor<'_>,
     edition: EditionId,
 ) -> Result<Vec<(Entrant, Vec<i64>)>> {
@@ -178,7 +178,7 @@ pub async fn of_lots(
 }
 
 /// The first match of an edition with a seat whose number belongs to no entrant.
-pub async fn seats_a_stranger(
+pub async fn find_unknown_entrant(
     db: impl PgExecutor<'_>,
     edition: EditionId,
 ) -> Result<Option<MatchNumber>> {

@@ -1,8 +1,8 @@
-//! Matches as people ask for them: who sat there, and what it came to.
+//! Queries for played matches, with entrants and results.
 //!
-//! A question reads as many rows as it shows, however large the edition is. Results come first,
-//! and each looks its match up (`LATERAL … OFFSET 0`): where the planner has the choice it also
-//! merges both tables from the first match of the edition on.
+//! A query reads only as many rows as it returns, however large the edition is. It starts from
+//! results and looks up each match (`LATERAL … OFFSET 0`): otherwise the planner may merge both
+//! tables from the first match of the edition on.
 
 use arbiter_proto::ids::{EditionId, LotNumber, MatchId, MatchNumber};
 use arbiter_ranking::Entrant;
@@ -16,10 +16,10 @@ use super::results::MatchResult;
 /// A match of an edition that was played.
 #[derive(Clone, Debug, PartialEq, FromRow)]
 pub struct PlayedMatch {
-    /// What it came to.
+    /// Its result.
     #[sqlx(flatten)]
     pub result: MatchResult,
-    /// What its seed is derived with.
+    /// The key from which its seed is derived.
     pub seed_key: i64,
     /// The entrants, seat 1 first.
     #[sqlx(try_from = "Vec<i32>")]
@@ -28,14 +28,14 @@ pub struct PlayedMatch {
     pub params: Option<Value>,
     /// The level of the sandbox it was played in.
     pub level: String,
-    /// The edition in which it was played, if it was taken over from there.
+    /// The edition in which it was played, if its result is reused.
     pub source_edition: Option<i32>,
     /// Its number there.
     pub source_number: Option<i64>,
 }
 
 impl PlayedMatch {
-    /// The match of an earlier edition that it was taken over from.
+    /// The match of an earlier edition whose result it reuses.
     pub fn source(&self) -> Option<MatchId> {
         let edition = self.source_edition?;
         let number = self.source_number?;
@@ -91,22 +91,21 @@ pub async fn find(db: impl PgExecutor<'_>, id: MatchId) -> Result<Option<PlayedM
     sqlx::query_as(statement).bind(id.edition).bind(id.number).fetch_optional(db).await
 }
 
-/// Where the lot of a match stands.
+/// The lot of a match and its state.
 #[derive(Clone, Debug, PartialEq, Eq, FromRow)]
 pub struct Standing {
     /// The lot.
     pub lot: LotNumber,
-    /// Where it stands.
+    /// Its state.
     pub state: LotState,
     /// The name of the worker that reported it.
     pub worker: Option<String>,
 }
 
-/// The lot that a match is in: its own, if it is tried by itself.
+/// The lot that a match is in: a separate one, if the match is retried singly.
 pub async fn lot(db: impl PgExecutor<'_>, id: MatchId) -> Result<Option<Standing>> {
-    // Lots are numbered in the order of their matches: the one that holds the match is found by
-    // halving, in as many looks into the index as the number of lots has binary digits. It is the
-    // last that begins with the match or before it.
+    // Lots are numbered in the order of their matches, so a binary search with index lookups finds
+    // the one that holds the match: the last that starts at the match or before it.
     let statement = "
         WITH RECURSIVE halves (low, high) AS (
             SELECT 0::bigint, (SELECT number FROM lots WHERE edition = $1 AND number >= 0
@@ -135,8 +134,8 @@ pub async fn lot(db: impl PgExecutor<'_>, id: MatchId) -> Result<Option<Standing
     sqlx::query_as(statement).bind(id.edition).bind(id.number).fetch_optional(db).await
 }
 
-/// The played matches of one entrant, or those that it forfeited, the last first: at most 1000 of
-/// them, of the last 200 000 matches of the edition that were played.
+/// The played matches of one entrant, or those that it forfeited, newest first: at most 1000, from
+/// the last 200 000 played matches of the edition.
 pub async fn of_entrant(
     db: impl PgExecutor<'_>,
     edition: EditionId,
@@ -159,8 +158,8 @@ pub async fn of_entrant(
     query.fetch_all(db).await
 }
 
-/// The last matches of an entrant that were played, at most so many, and who sat at them; of the last
-/// 200 000 matches of the edition that were played.
+/// The last played matches of an entrant with their seats, from the last 200 000 played matches of
+/// the edition.
 pub async fn last_of(
     db: impl PgExecutor<'_>,
     edition: EditionId,

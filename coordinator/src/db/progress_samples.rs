@@ -1,26 +1,26 @@
-//! How fast editions are played, from how many of their matches had been played at two moments.
+//! The speed of editions, from the numbers of played matches at two moments.
 //!
-//! Only what was played counts: lots that were never leased hold results of earlier editions.
+//! Only played matches count: lots that were never leased hold reused results.
 
 use arbiter_proto::ids::EditionId;
 use sqlx::{FromRow, PgExecutor, Result};
 use time::{Duration, OffsetDateTime};
 
-/// How long it is at least from one moment to the next.
+/// The minimum time between two samples.
 const STEP: Duration = Duration::MINUTE;
 
-/// How far an edition is.
+/// The progress of an edition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromRow)]
 pub struct Pace {
     /// Matches that were played for it and counted by now.
     pub played: i64,
-    /// How many of them were at a moment before.
+    /// The same number at an earlier moment.
     pub before: i64,
-    /// When that was.
+    /// The earlier moment.
     pub before_at: OffsetDateTime,
 }
 
-/// Takes note of how far running editions are, if that was long enough ago.
+/// Stores the progress of running editions, if the last sample is old enough.
 pub async fn mark(db: impl PgExecutor<'_>, now: OffsetDateTime) -> Result<u64> {
     let statement = "
         INSERT INTO progress_samples AS p (edition, at, played, before_at, before_played)
@@ -35,7 +35,7 @@ pub async fn mark(db: impl PgExecutor<'_>, now: OffsetDateTime) -> Result<u64> {
     Ok(query.execute(db).await?.rows_affected())
 }
 
-/// How far an edition is, if that was noted before.
+/// The progress of an edition, if there is an earlier sample.
 pub async fn of_edition(db: impl PgExecutor<'_>, edition: EditionId) -> Result<Option<Pace>> {
     let statement = "
         SELECT p.before_at, p.before_played AS before, f.played

@@ -32,7 +32,7 @@ pub async fn begin(
 /// Records that these packs are used, in the transaction that stores their records.
 ///
 /// # Errors If one of them no longer exists.
-pub async fn used(db: impl PgExecutor<'_>, packs: &[PackId]) -> Result<()> {
+pub async fn mark_used(db: impl PgExecutor<'_>, packs: &[PackId]) -> Result<()> {
     let statement = "UPDATE record_objects SET used = true WHERE id = ANY ($1)";
     let used = sqlx::query(statement).bind(bytes(packs)).execute(db).await?.rows_affected();
     if used == packs.len() as u64 {
@@ -44,7 +44,7 @@ pub async fn used(db: impl PgExecutor<'_>, packs: &[PackId]) -> Result<()> {
 
 /// Some packs that were announced before a moment and never used, locked until the transaction
 /// ends.
-pub async fn forgotten(
+pub async fn find_unused(
     db: impl PgExecutor<'_>,
     before: OffsetDateTime,
 ) -> Result<Vec<(EditionId, PackId)>> {
@@ -66,7 +66,7 @@ pub async fn any(db: impl PgExecutor<'_>) -> Result<bool> {
 }
 
 /// Deletes the rows of packs whose objects were removed.
-pub async fn forget(connection: &mut PgConnection, packs: &[PackId]) -> Result<()> {
+pub async fn delete(connection: &mut PgConnection, packs: &[PackId]) -> Result<()> {
     let statement = "DELETE FROM record_objects WHERE id = ANY ($1)";
     sqlx::query(statement).bind(bytes(packs)).execute(connection).await.map(drop)
 }

@@ -1,4 +1,4 @@
-//! The full transcripts of matches, compressed: here, or in a pack elsewhere.
+//! The compressed transcripts of matches, stored in the database or in packs of the record store.
 
 use arbiter_proto::ids::{EditionId, MatchId, MatchNumber};
 use sqlx::postgres::PgRow;
@@ -8,10 +8,10 @@ use time::OffsetDateTime;
 use super::binary_copy::send;
 use super::record_objects::PackId;
 
-/// Where a record is.
+/// Where a record is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Record<B> {
-    /// Here: its bytes.
+    /// In the database: its bytes.
     Here(B),
     /// In a pack.
     There(Slice),
@@ -47,7 +47,7 @@ pub async fn copy_in<'a>(
     .await
 }
 
-/// A record that was found, and the edition that it was played in.
+/// A record, and the edition in which its match was played.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
     /// The edition.
@@ -70,8 +70,7 @@ impl FromRow<'_, PgRow> for Found {
     }
 }
 
-/// The record of a match, as it was compressed: that of the match it was taken over from, if it
-/// was.
+/// The compressed record of a match; for a reused result, that of the original match.
 pub async fn find(db: impl PgExecutor<'_>, id: MatchId) -> Result<Option<Found>> {
     let statement = "
         SELECT c.edition, c.bytes, c.object, c.start, c.length FROM results r
@@ -99,8 +98,8 @@ impl FromRow<'_, PgRow> for Dealt {
     }
 }
 
-/// The records of the matches of an edition after the match `after`, in order, at most 64 of them:
-/// those of the matches they were taken over from, if they were.
+/// The records of the matches of an edition after the match `after`, in order: at most 64. For
+/// reused results these are the records of the original matches.
 pub async fn page(
     db: impl PgExecutor<'_>,
     edition: EditionId,
@@ -121,7 +120,7 @@ pub async fn page(
     sqlx::query_as(statement).bind(edition).bind(after).fetch_all(db).await
 }
 
-/// The editions of tournaments that ended before a moment of which records are left.
+/// The editions with records, of tournaments that ended before a moment.
 pub async fn old(db: impl PgExecutor<'_>, before: OffsetDateTime) -> Result<Vec<EditionId>> {
     let statement = "
         SELECT e.id FROM tournaments t JOIN editions e ON e.tournament = t.id
@@ -147,7 +146,7 @@ pub async fn expired_partitions(
 }
 
 /// Removes at most a thousand records of an edition, and returns their number.
-pub async fn forget_some(db: impl PgExecutor<'_>, edition: EditionId) -> Result<u64> {
+pub async fn delete_some(db: impl PgExecutor<'_>, edition: EditionId) -> Result<u64> {
     let statement = "
         DELETE FROM records WHERE edition = $1 AND number <= (
             SELECT max(number) FROM (

@@ -1,26 +1,25 @@
-//! What an edition takes over from the earlier ones of its tournament: results of the matches that
-//! are the same, and, while such a match is still being played, the word to wait for it.
+//! Reuse of results from earlier editions of a tournament. An edition copies the results of
+//! identical matches, and waits for identical matches that are still being played.
 //!
-//! Two matches are the same if the same bots meet in the same versions and seats, with the same
-//! seed key, on the same board, with the same parameters and with the same carried there. The tournament
-//! settles everything else, but for the version of the rules and the seed of the edition, which must
-//! be the same, too: a beacon's value gives later editions another seed. Only
-//! matches that were played are looked at, not those that were taken over themselves, so the work
-//! is as much as was ever played, however many editions there were.
+//! Two matches are identical if they have the same bots in the same versions and seats, seed key,
+//! board, parameters and carried scores. The rules version and the edition's seed must be the same,
+//! too: a beacon's value gives later editions another seed. Everything else is the same within a
+//! tournament. Only played matches are searched, not reused ones, so the work does not grow with
+//! the number of editions.
 //!
-//! Where files pass from match to match that is not enough: see [`super::lots::find_reusable`].
+//! If files pass from match to match, that is not enough: see [`super::lots::find_reusable`].
 
 use arbiter_proto::ids::{EditionId, MatchNumber};
 use sqlx::{FromRow, PgConnection, PgExecutor, Result};
 
-/// The matches of lots in the named state that are the same as some of edition `$1`, from match
-/// `$2` on: `twin` has the numbers of both, and the lot. Of editions it looks at those in `$3`, or
-/// at all earlier ones.
+/// The matches of lots in the named state that are identical to matches of edition `$1`, from match
+/// `$2` on: `twin` has the numbers of both, and the lot. It searches the editions in `$3`, or all
+/// earlier ones.
 ///
-/// An earlier edition numbers its entrants in its own way: its numbers are replaced by those of this
-/// edition, and by nothing for bots that are not in it or play in another version. Lots lead to
-/// their matches by one look into the index each (`LATERAL … OFFSET 0`); the join by deals is left
-/// to the planner.
+/// Each edition numbers its entrants separately: the numbers are translated to those of this
+/// edition, and to null for bots that are not in it or have another version. The matches of each
+/// lot are read with one index lookup (`LATERAL … OFFSET 0`). The planner chooses the join by seed
+/// keys.
 macro_rules! twins {
     ($state:literal) => {
         concat!(
@@ -74,8 +73,8 @@ macro_rules! twins {
     };
 }
 
-/// Lets the statements of this transaction that join millions of rows be planned for the rows there
-/// are, and by other means than looking up one after the other.
+/// Prepares the planner for the large joins of this transaction: current row counts, and no nested
+/// loops.
 pub async fn prepare(connection: &mut PgConnection) -> Result<()> {
     let settings = "
         SET LOCAL plan_cache_mode = force_custom_plan;
@@ -85,7 +84,7 @@ pub async fn prepare(connection: &mut PgConnection) -> Result<()> {
     sqlx::raw_sql(settings).execute(connection).await.map(drop)
 }
 
-/// Goes back to what all statements have.
+/// Restores the default planner settings.
 pub async fn finish(connection: &mut PgConnection) -> Result<()> {
     let settings = "
         SET LOCAL plan_cache_mode = DEFAULT;
@@ -95,9 +94,9 @@ pub async fn finish(connection: &mut PgConnection) -> Result<()> {
     sqlx::raw_sql(settings).execute(connection).await.map(drop)
 }
 
-/// Gives the matches of an edition from `first` on the results of those that are the same, and
-/// returns how many. Those that have one already, and results that are void, are left alone. Only
-/// the editions `from` are looked at, if some are named.
+/// Copies results of identical matches to the matches of an edition from `first` on, and returns
+/// how many. Matches with a result and void results are skipped. With `from`, only these editions
+/// are searched.
 pub async fn results(
     db: impl PgExecutor<'_>,
     edition: EditionId,
@@ -129,8 +128,8 @@ pub async fn results(
     Ok(query.execute(db).await?.rows_affected())
 }
 
-/// Takes note of the matches of an edition from `first` on that have no result, but are the same as
-/// one that is being played for an earlier edition, and returns how many.
+/// Records the matches of an edition from `first` on that have no result and are identical to one
+/// that is being played for an earlier edition. Returns how many.
 pub async fn wait(
     db: impl PgExecutor<'_>,
     edition: EditionId,
@@ -151,8 +150,8 @@ pub async fn wait(
     Ok(query.execute(db).await?.rows_affected())
 }
 
-/// The earlier editions of the same tournament, played by the same rules, of which something is
-/// still being played, or may be.
+/// The earlier editions of the same tournament and rules version with matches that may still be
+/// played.
 pub async fn under_way(db: impl PgExecutor<'_>, edition: EditionId) -> Result<Vec<EditionId>> {
     let statement = "
         SELECT e.id FROM editions this
@@ -164,7 +163,7 @@ pub async fn under_way(db: impl PgExecutor<'_>, edition: EditionId) -> Result<Ve
     sqlx::query_scalar(statement).bind(edition).fetch_all(db).await
 }
 
-/// Whether there are earlier editions of the same tournament, played by the same rules.
+/// Whether there are earlier editions of the same tournament and rules version.
 pub async fn is_possible(db: impl PgExecutor<'_>, edition: EditionId) -> Result<bool> {
     let statement = "
         SELECT EXISTS (
@@ -176,19 +175,19 @@ pub async fn is_possible(db: impl PgExecutor<'_>, edition: EditionId) -> Result<
     sqlx::query_scalar(statement).bind(edition).fetch_one(db).await
 }
 
-/// Matches after one another that need not be leased at once.
+/// A run of consecutive matches that need not be leased now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromRow)]
 pub struct Run {
     /// The first of them.
     pub first_match: i64,
     /// The one after the last.
     pub past: i64,
-    /// Whether they have their results; else they are the same as matches of one lot that is being
-    /// played.
+    /// Whether their results were reused. Otherwise they are identical to matches of one lot that
+    /// is being played.
     pub reused: bool,
 }
 
-/// The matches of an edition from `first` on that were taken over or are awaited, in order.
+/// The matches of an edition from `first` on that were reused or wait for a result, in order.
 pub async fn runs(
     db: impl PgExecutor<'_>,
     edition: EditionId,

@@ -23,9 +23,9 @@ pub struct MatchResult {
     pub scores: Vec<i64>,
     /// BLAKE3 hash of the transcript.
     pub transcript: [u8; 32],
-    /// Each seat's forfeit, or nothing at all if nobody forfeited.
+    /// Each seat's forfeit, or an empty list if there are none.
     pub forfeits: Vec<Option<Forfeit>>,
-    /// Each seat's bad answers, or nothing at all if there were none.
+    /// Each seat's bad answers, or an empty list if there were none.
     pub bad_answers: Vec<i32>,
 }
 
@@ -120,10 +120,10 @@ pub struct Played {
     pub carried: Option<Vec<i64>>,
     /// Every seat's score in a row, seat 1 first.
     pub scores: Vec<i64>,
-    /// Each seat's forfeit, or nothing at all if nobody forfeited.
+    /// Each seat's forfeit, or an empty list if there are none.
     #[sqlx(try_from = "Option<Vec<i16>>")]
     pub forfeits: Forfeits,
-    /// Each seat's bad answers, or nothing at all if there were none.
+    /// Each seat's bad answers, or an empty list if there were none.
     pub bad_answers: Option<Vec<i32>>,
 }
 

@@ -1,4 +1,4 @@
-//! Matches that a second worker plays again, in `match_audits`: leased as lots are.
+//! Shadow matches in `match_audits`: a second worker plays them again. They are leased like lots.
 
 use arbiter_proto::ids::{Lease, TokenId, WorkerId};
 use sqlx::{FromRow, PgExecutor, Result};
@@ -8,7 +8,7 @@ use super::leases::{failures, held, leases, on_failures, on_leases, ours};
 use super::lots::{Failed, Failure, RetryPolicy};
 use super::match_audits::AuditState;
 
-/// The workers that reported matches which wait for another worker.
+/// The workers that reported matches which wait for a second worker.
 pub async fn waiting(db: impl PgExecutor<'_>) -> Result<Vec<WorkerId>> {
     let statement = "
         SELECT DISTINCT worker FROM (
@@ -21,9 +21,9 @@ pub async fn waiting(db: impl PgExecutor<'_>) -> Result<Vec<WorkerId>> {
     sqlx::query_scalar(statement).fetch_all(db).await
 }
 
-/// Leases matches to a worker that other workers reported, at most `room` of them. Workers of one
-/// token may be one person's, who would confirm what they reported themselves: while a worker of
-/// another token is connected, the match is left to it.
+/// Leases to a worker at most `room` matches that other workers reported. Workers of one token may
+/// belong to one person and confirm their own reports, so while a worker of another token is
+/// connected, the match is left to that one.
 pub async fn claim(
     db: impl PgExecutor<'_>,
     worker: WorkerId,
@@ -58,8 +58,8 @@ pub async fn claim(
     sqlx::query_as(statement).bind(worker).bind(lease_time).bind(room).fetch_all(db).await
 }
 
-/// Takes note that attempts have failed whose leases still held, and returns these: their matches
-/// wait again, or are left alone after so many faults.
+/// Records failed attempts whose leases were valid, and returns them. Their matches wait again, or
+/// are given up after too many faults.
 pub async fn fail(
     db: impl PgExecutor<'_>,
     failures: &[Failure],
@@ -104,8 +104,8 @@ pub async fn is_held(db: impl PgExecutor<'_>, lease: Lease, worker: WorkerId) ->
     Ok(held.is_some())
 }
 
-/// Ends the second play of a match by a worker that holds its lease, and is not suspended; whether
-/// it does.
+/// Ends the second play of a match, if the worker holds its lease and is not suspended. Returns
+/// whether it does.
 pub async fn end(
     db: impl PgExecutor<'_>,
     lease: Lease,
@@ -129,20 +129,20 @@ pub async fn end(
 /// A match that two workers played.
 #[derive(Clone, Debug, PartialEq, Eq, FromRow)]
 pub struct Played {
-    /// Who played it first, and who once more.
+    /// The first and the second worker.
     #[sqlx(try_from = "Vec<WorkerId>")]
     pub workers: [WorkerId; 2],
-    /// The tokens that their names belong to.
+    /// The tokens of these workers.
     #[sqlx(try_from = "Vec<Option<TokenId>>")]
     pub tokens: [Option<TokenId>; 2],
-    /// Whether both came to the same.
+    /// Whether both have the same result.
     pub agreed: bool,
     /// The versions of the bots that took part.
     pub bots: Vec<i32>,
 }
 
-/// All matches that two workers played in tournaments that are open, but for those that were
-/// reported before one of the two was reinstated.
+/// All matches that two workers played in open tournaments, except those reported before one of the
+/// two was reinstated.
 pub async fn played(db: impl PgExecutor<'_>) -> Result<Vec<Played>> {
     let statement = "
         SELECT ARRAY[a.worker, a.second_worker] AS workers, ARRAY[one.token, other.token] AS tokens,

@@ -1,14 +1,14 @@
-//! What is counted for operators. These statements read whole tables, but small ones, and sums of
-//! large ones that are kept anyway.
+//! Statistics for operators. These statements read whole tables, but only small ones, and existing
+//! sums over large ones.
 
 use arbiter_proto::ids::EditionId;
 use sqlx::{FromRow, PgExecutor, Result};
 use time::OffsetDateTime;
 
-/// An edition, for counting.
+/// Numbers of an edition.
 #[derive(Clone, Debug, PartialEq, Eq, FromRow)]
 pub struct Counted {
-    /// Which.
+    /// The edition.
     pub id: EditionId,
     /// The name of its tournament.
     pub tournament: String,
@@ -16,9 +16,9 @@ pub struct Counted {
     pub game: String,
     /// Its number in the tournament.
     pub number: i32,
-    /// Where it stands.
+    /// Its state.
     pub state: super::editions::EditionState,
-    /// Matches planned so far.
+    /// Matches planned until now.
     pub matches: i64,
     /// Matches in its standings.
     pub counted: i64,
@@ -26,7 +26,7 @@ pub struct Counted {
     pub ended_at: Option<OffsetDateTime>,
 }
 
-/// All editions there are.
+/// All editions.
 pub async fn editions(db: impl PgExecutor<'_>) -> Result<Vec<Counted>> {
     let statement = "
         SELECT e.id, t.name AS tournament, t.game, e.number, e.state, e.matches, p.counted,
@@ -38,7 +38,7 @@ pub async fn editions(db: impl PgExecutor<'_>) -> Result<Vec<Counted>> {
     sqlx::query_as(statement).fetch_all(db).await
 }
 
-/// What is counted in the standings of an edition besides points.
+/// Incidents that are counted in the standings of an edition.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromRow)]
 pub struct Wrongs {
     /// Time was up.
@@ -53,7 +53,7 @@ pub struct Wrongs {
     pub bad_answers: i64,
 }
 
-/// What went wrong in the counted matches of an edition.
+/// The incidents in the counted matches of an edition.
 pub async fn wrongs(db: impl PgExecutor<'_>, edition: EditionId) -> Result<Wrongs> {
     let statement = "
         SELECT coalesce(sum(clock), 0)::bigint AS clock,
@@ -65,7 +65,7 @@ pub async fn wrongs(db: impl PgExecutor<'_>, edition: EditionId) -> Result<Wrong
     sqlx::query_as(statement).bind(edition).fetch_one(db).await
 }
 
-/// How many attempts failed of each kind. There are few: a row is a failure of ours.
+/// How many attempts failed of each kind. There are few, since a row is an infrastructure fault.
 pub async fn faults(db: impl PgExecutor<'_>) -> Result<Vec<(String, i64)>> {
     let statement = "SELECT coalesce(kind, 'unknown'), count(*) FROM faults GROUP BY 1 ORDER BY 1";
     sqlx::query_as(statement).fetch_all(db).await
@@ -77,8 +77,8 @@ pub async fn trials(db: impl PgExecutor<'_>) -> Result<Vec<(String, i64)>> {
     sqlx::query_as(statement).fetch_all(db).await
 }
 
-/// Workers: those that ever said hello, those that were connected then or later, and the slots of
-/// the latter.
+/// Workers: those that ever connected, those that were connected since then, and the slots of the
+/// latter.
 pub async fn workers(db: impl PgExecutor<'_>, since: OffsetDateTime) -> Result<(i64, i64, i64)> {
     let statement = "
         SELECT count(*), count(*) FILTER (WHERE seen_at >= $1 AND slots > 0),
@@ -87,7 +87,7 @@ pub async fn workers(db: impl PgExecutor<'_>, since: OffsetDateTime) -> Result<(
     sqlx::query_as(statement).bind(since).fetch_one(db).await
 }
 
-/// How many bytes the database takes up.
+/// The size of the database in bytes.
 pub async fn bytes(db: impl PgExecutor<'_>) -> Result<i64> {
     sqlx::query_scalar("SELECT pg_database_size(current_database())").fetch_one(db).await
 }

@@ -4,7 +4,7 @@ use arbiter_proto::ids::WorkerId;
 use sqlx::{FromRow, PgExecutor, Result};
 use time::OffsetDateTime;
 
-/// That a worker is suspended.
+/// A suspension of a worker.
 #[derive(Clone, Debug, PartialEq, Eq, FromRow)]
 pub struct Suspension {
     /// The worker.
@@ -15,7 +15,7 @@ pub struct Suspension {
     pub reason: String,
 }
 
-/// Suspends a worker, and returns its name; nothing if it was suspended before.
+/// Suspends a worker, and returns its name, or none if it was suspended already.
 pub async fn suspend(
     db: impl PgExecutor<'_>,
     worker: WorkerId,
@@ -32,7 +32,8 @@ pub async fn suspend(
     query.fetch_optional(db).await
 }
 
-/// Lets a suspended worker play again, and returns why it was suspended; nothing if it was not.
+/// Reinstates a suspended worker, and returns the reason of its suspension, or none if it was not
+/// suspended.
 pub async fn reinstate(
     db: impl PgExecutor<'_>,
     worker: WorkerId,
@@ -52,7 +53,7 @@ pub async fn all(db: impl PgExecutor<'_>) -> Result<Vec<Suspension>> {
 }
 
 /// Why a worker is suspended, if it is. One that was never connected before is suspended as well if
-/// another one of its token is: a new name lets no one back in.
+/// another one of its token is, so that a new name does not help.
 pub async fn reason(db: impl PgExecutor<'_>, worker: WorkerId) -> Result<Option<String>> {
     let statement = "
         SELECT s.reason FROM workers w

@@ -120,7 +120,7 @@ pub async fn list(db: impl PgExecutor<'_>) -> Result<Vec<Token>> {
 }
 
 /// Records that a token was used, unless a use was recorded after `before`.
-pub async fn used(
+pub async fn record_use(
     db: impl PgExecutor<'_>,
     id: TokenId,
     before: OffsetDateTime,

@@ -188,7 +188,7 @@ pub async fn create(
 
 /// Stores the value of a tournament's beacon and the seed keyed with it, which the next and later
 /// editions use. Returns whether there was no value yet. The tournament is locked by the caller.
-pub async fn give_beacon(
+pub async fn set_beacon(
     db: impl PgExecutor<'_>,
     id: TournamentId,
     (value, seed): (&str, Seed),
@@ -239,7 +239,7 @@ pub async fn list(db: impl PgExecutor<'_>) -> Result<Vec<Tournament>> {
 
 /// Records that a tournament changed: a version entered, a bot left, a match is void. A new edition
 /// is due then. Call it in the transaction of the change.
-pub async fn changed(
+pub async fn mark_changed(
     db: impl PgExecutor<'_>,
     tournament: TournamentId,
     now: OffsetDateTime,

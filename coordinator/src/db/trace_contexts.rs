@@ -1,10 +1,10 @@
-//! Where the traces of versions and editions go on, where traces are exported.
+//! Trace contexts with which the traces of versions and editions continue, if traces are exported.
 
 use arbiter_proto::ids::{EditionId, Lease, VersionId};
 use arbiter_proto::trace::TraceParent;
 use sqlx::{PgExecutor, Result};
 
-/// Keeps where the trace of a version goes on.
+/// Stores the trace context of a version.
 pub async fn keep_version(
     db: impl PgExecutor<'_>,
     version: VersionId,
@@ -13,7 +13,7 @@ pub async fn keep_version(
     keep(db, "version", version.0, parent).await
 }
 
-/// Keeps where the trace of an edition goes on.
+/// Stores the trace context of an edition.
 pub async fn keep_edition(
     db: impl PgExecutor<'_>,
     edition: EditionId,
@@ -35,7 +35,7 @@ async fn keep(db: impl PgExecutor<'_>, subject: &str, id: i32, parent: &TracePar
         .map(drop)
 }
 
-/// Where the trace of a version goes on, if it is kept.
+/// The trace context of a version, if it is stored.
 pub async fn of_version(
     db: impl PgExecutor<'_>,
     version: VersionId,
@@ -43,7 +43,7 @@ pub async fn of_version(
     find(db, "version", version.0).await
 }
 
-/// Where the trace of an edition goes on, if it is kept.
+/// The trace context of an edition, if it is stored.
 pub async fn of_edition(
     db: impl PgExecutor<'_>,
     edition: EditionId,
@@ -58,9 +58,9 @@ async fn find(db: impl PgExecutor<'_>, subject: &str, id: i32) -> Result<Option<
     Ok(found.and_then(|parent| parent.parse().ok()))
 }
 
-/// Has the trace of a version go on from here, while the lease of its trial holds and unless an
-/// edition shows it already.
-pub async fn move_version(
+/// Replaces the trace context of a version, if the lease of its trial is valid and no edition
+/// includes the version yet.
+pub async fn update_version(
     db: impl PgExecutor<'_>,
     trial: Lease,
     parent: &TraceParent,
@@ -74,8 +74,8 @@ pub async fn move_version(
     query.bind(trial.attempt).execute(db).await.map(drop)
 }
 
-/// Where the traces of those versions go on that an edition is the first to show, or to pass over
-/// for these, the oldest version first. They are forgotten.
+/// Removes and returns the trace contexts of the versions that an edition is the first to include
+/// or to skip, oldest version first.
 pub async fn take_versions(
     db: impl PgExecutor<'_>,
     versions: &[VersionId],
@@ -92,8 +92,8 @@ pub async fn take_versions(
     Ok(parents.iter().filter_map(|parent| parent.parse().ok()).collect())
 }
 
-/// Forgets the trace of a version that no edition will show, if it has failed this trial.
-pub async fn forget_failed(db: impl PgExecutor<'_>, trial: Lease) -> Result<()> {
+/// Deletes the trace context of a version that no edition will include, if it failed this trial.
+pub async fn delete_failed(db: impl PgExecutor<'_>, trial: Lease) -> Result<()> {
     let Some(version) = trial.version() else { return Ok(()) };
     let statement = "
         DELETE FROM trace_contexts WHERE subject = 'version' AND id = $1
@@ -103,7 +103,7 @@ pub async fn forget_failed(db: impl PgExecutor<'_>, trial: Lease) -> Result<()> 
     query.execute(db).await.map(drop)
 }
 
-/// Where the trace of an edition went on that is over. It is forgotten.
+/// Removes and returns the trace context of an edition that is over.
 pub async fn take_edition(
     db: impl PgExecutor<'_>,
     edition: EditionId,

@@ -200,7 +200,7 @@ pub async fn finish(db: &mut sqlx::PgConnection, outcome: &Outcome) -> Result<Re
         SELECT EXISTS (SELECT FROM trials
             WHERE version = $1 AND attempt = $2 AND state IN ('passed', 'failed'))";
     let query = sqlx::query_scalar(statement).bind(version).bind(outcome.lease.attempt);
-    Ok(if query.fetch_one(db).await? { ReportStatus::Repeated } else { ReportStatus::Late })
+    Ok(if query.fetch_one(db).await? { ReportStatus::Duplicate } else { ReportStatus::Late })
 }
 
 /// Retries a trial that was set aside, and resets its faults. Returns whether it was set aside.

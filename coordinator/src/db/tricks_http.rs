@@ -72,8 +72,7 @@ struct Found {
     played: Option<Vec<Vec<u8>>>,
 }
 
-/// The valid token of a secret with this hash, and its session, if that began
-/// after `since`.
+/// The valid token of a secret with this hash, and its session, if that began after `since`.
 pub async fn find(
     db: impl PgExecutor<'_>,
     hash: &[u8; 32],

@@ -124,12 +124,12 @@ pub async fn of_owner(
     tournament: TournamentId,
     owner: i32,
     after: OffsetDateTime,
-    most: u32,
+    limit: u32,
 ) -> Result<Vec<OffsetDateTime>> {
     let statement = "
         SELECT v.submitted_at FROM bots b JOIN versions v ON v.bot = b.id
         WHERE b.owner = $1 AND b.tournament = $2 AND v.submitted_at > $3
         ORDER BY v.submitted_at DESC LIMIT $4";
     let query = sqlx::query_scalar(statement).bind(owner).bind(tournament).bind(after);
-    query.bind(i64::from(most)).fetch_all(db).await
+    query.bind(i64::from(limit)).fetch_all(db).await
 }

@@ -67,8 +67,9 @@ impl Question {
     }
 }
 
-/// The statement of [`answers`]: the points and clock forfeits of each seat of each match, what seats,
-/// boards and opponents explain of them, the sums of each lot, and their moments over a worker's lots.
+/// The statement of [`answers`]: the points and time losses of each seat of each match, the part
+/// explained by seats, boards and opponents, the sums of each lot, and their moments over a
+/// worker's lots.
 const ANSWERS: &str = "
     WITH span AS (
         SELECT e.id FROM editions e JOIN editions this ON this.tournament = e.tournament
@@ -204,7 +205,7 @@ pub async fn unchecked(
 
 /// Stores the residuals of an edition. Returns whether no other coordinator was faster. Call it in
 /// a transaction.
-pub async fn keep_residuals(
+pub async fn insert_residuals(
     db: &mut PgConnection,
     edition: EditionId,
     residuals: &BTreeMap<WorkerId, Residual<Question>>,
@@ -248,8 +249,8 @@ pub async fn residuals(
 }
 
 /// How improbable the results of a worker are that is not suspended, in editions that were complete
-/// after it was last reinstated. Workers of which it cannot be said whether they are wrong, or the
-/// one that they differ from, are left out.
+/// after it was last reinstated. Workers are left out if it is unclear whether they or the one that
+/// they differ from are wrong.
 #[derive(Clone, Debug, PartialEq, FromRow)]
 pub struct Unlikely {
     /// The worker.

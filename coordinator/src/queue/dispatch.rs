@@ -92,21 +92,21 @@ impl Task {
 
 /// A task, and the start of the wait for it: when the worker asked, or when work became available,
 /// whichever was later.
-type Given = (Task, Instant);
+type Assignment = (Task, Instant);
 
 /// A request for work.
 #[derive(Debug)]
 struct Waiter {
     /// The future holder of the lease.
     worker: Option<WorkerId>,
-    give: oneshot::Sender<Given>,
+    task_sender: oneshot::Sender<Assignment>,
     since: Instant,
 }
 
 /// Sends requests for work to the allocator.
 #[derive(Clone, Debug)]
 pub struct Dispatcher {
-    line: mpsc::Sender<Waiter>,
+    requests: mpsc::Sender<Waiter>,
     returns: mpsc::UnboundedSender<Lease>,
     news: Arc<Notify>,
 }
@@ -114,15 +114,15 @@ pub struct Dispatcher {
 /// A pending request. A task that arrives when the request is cancelled is returned.
 #[derive(Debug)]
 struct Waiting {
-    given: oneshot::Receiver<Given>,
+    assignment: oneshot::Receiver<Assignment>,
     dispatcher: Dispatcher,
 }
 
 impl Drop for Waiting {
     fn drop(&mut self) {
-        self.given.close();
-        if let Ok((task, _)) = self.given.try_recv() {
-            self.dispatcher.take_back(task.lease());
+        self.assignment.close();
+        if let Ok((task, _)) = self.assignment.try_recv() {
+            self.dispatcher.return_lease(task.lease());
         }
     }
 }
@@ -144,7 +144,7 @@ impl Unsent {
 impl Drop for Unsent {
     fn drop(&mut self) {
         if let Some(lease) = self.lease.take() {
-            self.dispatcher.take_back(lease);
+            self.dispatcher.return_lease(lease);
         }
     }
 }
@@ -153,7 +153,7 @@ impl Drop for Unsent {
 #[derive(Debug)]
 pub struct Allocator {
     queue: Queue,
-    line: mpsc::Receiver<Waiter>,
+    requests: mpsc::Receiver<Waiter>,
     /// Leases whose requests were cancelled.
     returns: mpsc::UnboundedReceiver<Lease>,
     /// Leases to return.
@@ -163,7 +163,7 @@ pub struct Allocator {
     news: Arc<Notify>,
     waiting: VecDeque<Waiter>,
     /// When work may have become available after there was none.
-    woken: Instant,
+    work_available_at: Instant,
     /// The edition that was served last; the next one comes first now.
     last: Option<EditionId>,
     /// The workers that reported matches which wait for a shadow match, and when they were read.
@@ -173,30 +173,30 @@ pub struct Allocator {
     last_worker: Option<WorkerId>,
     /// The allocator's connection, until a statement fails on it. Its session may last without end:
     /// it accumulates only one plan a statement.
-    own: Option<PgConnection>,
+    connection: Option<PgConnection>,
 }
 
 impl Dispatcher {
     /// A dispatcher, and its allocator, which the caller must run.
     pub fn new(queue: Queue) -> (Self, Allocator) {
-        let (sender, line) = mpsc::channel(QUEUE_LEN);
+        let (sender, requests) = mpsc::channel(QUEUE_LEN);
         let (returned, returns) = mpsc::unbounded_channel();
         let news = Arc::new(Notify::new());
-        let dispatcher = Self { line: sender, returns: returned, news: Arc::clone(&news) };
+        let dispatcher = Self { requests: sender, returns: returned, news: Arc::clone(&news) };
         let allocator = Allocator {
             queue,
-            line,
+            requests,
             returns,
             unwanted: Vec::new(),
             backoffs: BackoffMap::new(),
             news,
             waiting: VecDeque::new(),
-            woken: Instant::now(),
+            work_available_at: Instant::now(),
             last: None,
             first_workers: BTreeSet::new(),
             first_workers_at: None,
             last_worker: None,
-            own: None,
+            connection: None,
         };
         (dispatcher, allocator)
     }
@@ -208,10 +208,10 @@ impl Dispatcher {
 
     /// The same for a worker that becomes the holder; also returns the start of the wait.
     pub async fn next_for(&self, worker: Option<WorkerId>) -> Option<(Task, Instant)> {
-        let (give, given) = oneshot::channel();
-        let mut waiting = Waiting { given, dispatcher: self.clone() };
-        self.line.send(Waiter { worker, give, since: Instant::now() }).await.ok()?;
-        (&mut waiting.given).await.ok()
+        let (task_sender, assignment) = oneshot::channel();
+        let mut waiting = Waiting { assignment, dispatcher: self.clone() };
+        self.requests.send(Waiter { worker, task_sender, since: Instant::now() }).await.ok()?;
+        (&mut waiting.assignment).await.ok()
     }
 
     /// Returns the lease unless [`Unsent::release`] is called.
@@ -219,7 +219,7 @@ impl Dispatcher {
         Unsent { lease: Some(lease), dispatcher: self.clone() }
     }
 
-    fn take_back(&self, lease: Lease) {
+    fn return_lease(&self, lease: Lease) {
         // If the allocator is gone, the lease expires.
         self.returns.send(lease).ok();
         self.news.notify_one();
@@ -238,73 +238,73 @@ impl Allocator {
     pub async fn run(mut self, stop: impl Future<Output = ()>, mut failed: impl FnMut(Error)) {
         let mut stop = pin!(stop);
         loop {
-            let goes_on = tokio::select! {
+            let has_more = tokio::select! {
                 biased;
                 () = &mut stop => false,
                 gathered = self.gather() => gathered,
             };
-            if !goes_on {
+            if !has_more {
                 break;
             }
-            self.take_back(&mut failed).await;
+            self.return_unwanted(&mut failed).await;
             let before = self.waiting.len();
             self.serve(&mut failed).await;
             if self.waiting.len() == before && before > 0 {
                 // No work: wait for news, for another request, or until the next poll.
                 tokio::select! {
                     () = self.news.notified() => {}
-                    asker = self.line.recv() => match asker {
-                        Some(asker) => self.waiting.push_back(asker),
+                    waiter = self.requests.recv() => match waiter {
+                        Some(waiter) => self.waiting.push_back(waiter),
                         None => break,
                     },
                     () = tokio::time::sleep(POLL_INTERVAL) => {}
                 }
-                self.woken = Instant::now();
+                self.work_available_at = Instant::now();
             }
         }
         self.backoffs.clear();
-        self.take_back(&mut failed).await;
+        self.return_unwanted(&mut failed).await;
     }
 
     /// Collects all requests. Returns whether more may come.
     async fn gather(&mut self) -> bool {
-        self.waiting.retain(|asker| !asker.give.is_closed());
+        self.waiting.retain(|waiter| !waiter.task_sender.is_closed());
         while self.waiting.is_empty() && self.returns.is_empty() {
             let returns_again = self.backoffs.retry_at(Offer::Returns);
             tokio::select! {
                 () = sleep_until(returns_again.unwrap_or_else(Instant::now)),
                     if !self.unwanted.is_empty() => return true,
-                asker = self.line.recv() => match asker {
-                    Some(asker) => self.waiting.push_back(asker),
+                waiter = self.requests.recv() => match waiter {
+                    Some(waiter) => self.waiting.push_back(waiter),
                     None => return false,
                 },
                 () = self.news.notified() => {}
             }
         }
-        while let Ok(asker) = self.line.try_recv() {
-            self.waiting.push_back(asker);
+        while let Ok(waiter) = self.requests.try_recv() {
+            self.waiting.push_back(waiter);
         }
         true
     }
 
     /// Returns the leases of cancelled requests. Failures are retried.
-    async fn take_back(&mut self, failed: &mut impl FnMut(Error)) {
+    async fn return_unwanted(&mut self, failed: &mut impl FnMut(Error)) {
         while let Ok(lease) = self.returns.try_recv() {
             self.unwanted.push(lease);
         }
         if self.unwanted.is_empty() || self.backoffs.is_waiting(Offer::Returns) {
             return;
         }
-        let given_back = self.queue.return_leases(None, &self.unwanted).await.map(drop);
-        if given_back.is_ok() {
+        let returned = self.queue.return_leases(None, &self.unwanted).await.map(drop);
+        if returned.is_ok() {
             self.unwanted.clear();
         }
-        self.note(Offer::Returns, given_back, failed);
+        self.record_result(Offer::Returns, returned, failed);
     }
 
     /// Records the result of an offer.
-    fn note(&mut self, offer: Offer, came: Result<()>, failed: &mut impl FnMut(Error)) {
-        if let Err(error) = came {
+    fn record_result(&mut self, offer: Offer, result: Result<()>, failed: &mut impl FnMut(Error)) {
+        if let Err(error) = result {
             self.backoffs.record_failure(offer);
             failed(error);
         } else {
@@ -319,7 +319,7 @@ impl Allocator {
         if self.waiting.is_empty() {
             return;
         }
-        let Offers { trial, mut editions } = match self.look().await {
+        let Offers { trial, mut editions } = match self.read_offers().await {
             Ok(offers) => offers,
             Err(error) => return failed(error),
         };
@@ -336,7 +336,7 @@ impl Allocator {
             }
             let leased = self.lease(offer).await;
             let is_enough = matches!((&leased, offer), (Ok(true), Offer::Lots(_)));
-            self.note(offer, leased.map(drop), failed);
+            self.record_result(offer, leased.map(drop), failed);
             if is_enough {
                 return;
             }
@@ -344,35 +344,35 @@ impl Allocator {
     }
 
     /// Reads the available work. A connection that broke while idle is replaced.
-    async fn look(&mut self) -> Result<Offers> {
-        if let Some(mut own) = self.own.take() {
-            match claimable::look(&mut own).await {
+    async fn read_offers(&mut self) -> Result<Offers> {
+        if let Some(mut connection) = self.connection.take() {
+            match claimable::find(&mut connection).await {
                 Err(error) if db::is_passing(&error) => {}
-                looked => {
-                    self.own = Some(own);
-                    return looked;
+                offers => {
+                    self.connection = Some(connection);
+                    return offers;
                 }
             }
         }
         let mut fresh = self.connect().await?;
-        let offers = claimable::look(&mut fresh).await?;
-        self.own = Some(fresh);
+        let offers = claimable::find(&mut fresh).await?;
+        self.connection = Some(fresh);
         Ok(offers)
     }
 
     /// Leases an offer. Returns whether anything was leased. The connection is dropped on failure.
     async fn lease(&mut self, offer: Offer) -> Result<bool> {
-        let own = match self.own.take() {
-            Some(own) => own,
+        let connection = match self.connection.take() {
+            Some(connection) => connection,
             None => self.connect().await?,
         };
-        let (own, leased) = match offer {
-            Offer::Trials => self.lease_trials(own).await?,
-            Offer::ShadowMatches => self.lease_shadows(own).await?,
-            Offer::Lots(edition) => self.lease_lots(own, edition).await?,
-            Offer::Returns => (own, false),
+        let (connection, leased) = match offer {
+            Offer::Trials => self.lease_trials(connection).await?,
+            Offer::ShadowMatches => self.lease_shadows(connection).await?,
+            Offer::Lots(edition) => self.lease_lots(connection, edition).await?,
+            Offer::Returns => (connection, false),
         };
-        self.own = Some(own);
+        self.connection = Some(connection);
         Ok(leased)
     }
 
@@ -381,54 +381,60 @@ impl Allocator {
     }
 
     /// Leases trials while there are any.
-    async fn lease_trials(&mut self, mut own: PgConnection) -> Result<(PgConnection, bool)> {
+    async fn lease_trials(&mut self, mut connection: PgConnection) -> Result<(PgConnection, bool)> {
         let mut leased = false;
-        while let Some(worker) = self.waiting.front().map(|asker| asker.worker) {
-            let lease = trials::claim(&mut own, worker, self.queue.lease_policy.lease).await?;
+        while let Some(worker) = self.waiting.front().map(|waiter| waiter.worker) {
+            let lease =
+                trials::claim(&mut connection, worker, self.queue.lease_policy.lease).await?;
             let Some(lease) = lease else { break };
             leased = true;
             self.queue.metrics.record_leases(&[lease]);
-            let unwanted = self.give(worker, Task::Trial(lease));
+            let unwanted = self.send(worker, Task::Trial(lease));
             self.unwanted.extend(unwanted.map(|task| task.lease()));
         }
-        Ok((own, leased))
+        Ok((connection, leased))
     }
 
     /// Leases lots of an edition for all waiting requests.
     async fn lease_lots(
         &mut self,
-        mut own: PgConnection,
+        mut connection: PgConnection,
         edition: EditionId,
     ) -> Result<(PgConnection, bool)> {
-        let holders: Vec<_> = self.waiting.iter().map(|asker| asker.worker).collect();
-        let lots = lots::claim(&mut own, edition, &holders, self.queue.lease_policy.lease).await?;
+        let holders: Vec<_> = self.waiting.iter().map(|waiter| waiter.worker).collect();
+        let lots =
+            lots::claim(&mut connection, edition, &holders, self.queue.lease_policy.lease).await?;
         if lots.is_empty() {
-            return Ok((own, false));
+            return Ok((connection, false));
         }
         let leases: Vec<_> = lots.iter().map(|lot| lot.lease).collect();
         self.queue.metrics.record_leases(&leases);
         self.last = Some(edition);
-        Ok((self.hand_out(own, edition, lots).await?, true))
+        Ok((self.hand_out(connection, edition, lots).await?, true))
     }
 
     /// Leases shadow matches, before lots: they are few, and the sooner a dishonest worker is found,
     /// the less harm it does.
-    async fn lease_shadows(&mut self, mut own: PgConnection) -> Result<(PgConnection, bool)> {
+    async fn lease_shadows(
+        &mut self,
+        mut connection: PgConnection,
+    ) -> Result<(PgConnection, bool)> {
         let mut leased = false;
         if self.first_workers_at.is_none_or(|at| at.elapsed() >= SHADOW_POLL_INTERVAL) {
-            self.first_workers = shadows::waiting(&mut own).await?.into_iter().collect();
+            self.first_workers = shadows::waiting(&mut connection).await?.into_iter().collect();
             self.first_workers_at = Some(Instant::now());
         }
         let mut misses = 0;
-        for (worker, room) in self.rooms() {
+        for (worker, count) in self.open_requests() {
             if self.first_workers.iter().all(|first| *first == worker) {
                 continue;
             }
             self.last_worker = Some(worker);
             let leases =
-                shadows::claim(&mut own, worker, room, self.queue.lease_policy.lease).await?;
+                shadows::claim(&mut connection, worker, count, self.queue.lease_policy.lease)
+                    .await?;
             leased |= !leases.is_empty();
-            misses += usize::from(leases.len() < room);
+            misses += usize::from(leases.len() < count);
             self.queue.metrics.record_leases(&leases);
             let mut by_edition: BTreeMap<EditionId, Vec<Leased>> = BTreeMap::new();
             for lease in leases {
@@ -437,39 +443,39 @@ impl Allocator {
                 }
             }
             for (edition, lots) in by_edition {
-                own = self.hand_out(own, edition, lots).await?;
+                connection = self.hand_out(connection, edition, lots).await?;
             }
             if misses == MAX_MISSES {
                 self.first_workers.clear();
                 break;
             }
         }
-        Ok((own, leased))
+        Ok((connection, leased))
     }
 
     /// How many tasks each worker waits for, starting with the next in turn for a shadow match;
     /// empty if there are no shadow matches.
-    fn rooms(&self) -> Vec<(WorkerId, usize)> {
-        let mut rooms: BTreeMap<WorkerId, usize> = BTreeMap::new();
+    fn open_requests(&self) -> Vec<(WorkerId, usize)> {
+        let mut requests: BTreeMap<WorkerId, usize> = BTreeMap::new();
         if !self.first_workers.is_empty() {
-            for worker in self.waiting.iter().filter_map(|asker| asker.worker) {
-                *rooms.entry(worker).or_default() += 1;
+            for worker in self.waiting.iter().filter_map(|waiter| waiter.worker) {
+                *requests.entry(worker).or_default() += 1;
             }
         }
-        let mut rooms: Vec<_> = rooms.into_iter().collect();
-        let after = rooms.partition_point(|(worker, _)| Some(*worker) <= self.last_worker);
-        rooms.rotate_left(after);
-        rooms
+        let mut requests: Vec<_> = requests.into_iter().collect();
+        let after = requests.partition_point(|(worker, _)| Some(*worker) <= self.last_worker);
+        requests.rotate_left(after);
+        requests
     }
 
     /// Sends lots to their holders. Lots whose requests were cancelled are returned.
     async fn hand_out(
         &mut self,
-        mut own: PgConnection,
+        mut connection: PgConnection,
         edition: EditionId,
         lots: Vec<Leased>,
     ) -> Result<PgConnection> {
-        let read = match matches::of_lots(&mut own, edition, &lots).await {
+        let read = match matches::of_lots(&mut connection, edition, &lots).await {
             Err(error) if db::is_passing(&error) => {
                 let read = async || {
                     let mut fresh = self.connect().await?;
@@ -478,9 +484,9 @@ impl Allocator {
                 };
                 retry(read).await
             }
-            read => read.map(|planned| (own, planned)),
+            result => result.map(|planned| (connection, planned)),
         };
-        let (own, planned) = match read {
+        let (connection, planned) = match read {
             Ok(read) => read,
             Err(error) => {
                 // They are leased already, but no worker knows of them.
@@ -492,20 +498,21 @@ impl Allocator {
         for lot in lots {
             let count = usize::try_from(lot.count).unwrap_or(0);
             let work = Work { lot, matches: planned.by_ref().take(count).collect() };
-            let unwanted = self.give(lot.holder, Task::Lot(work));
+            let unwanted = self.send(lot.holder, Task::Lot(work));
             self.unwanted.extend(unwanted.map(|task| task.lease()));
         }
-        Ok(own)
+        Ok(connection)
     }
 
     /// Sends a task to the oldest open request of its holder. Returns the task if there is none.
-    fn give(&mut self, holder: Option<WorkerId>, mut task: Task) -> Option<Task> {
+    fn send(&mut self, holder: Option<WorkerId>, mut task: Task) -> Option<Task> {
         let mut from = 0;
-        while let Some(place) = self.waiting.range(from..).position(|asker| asker.worker == holder)
+        while let Some(place) =
+            self.waiting.range(from..).position(|waiter| waiter.worker == holder)
         {
             from += place;
-            let Some(asker) = self.waiting.remove(from) else { break };
-            match asker.give.send((task, asker.since.max(self.woken))) {
+            let Some(waiter) = self.waiting.remove(from) else { break };
+            match waiter.task_sender.send((task, waiter.since.max(self.work_available_at))) {
                 Ok(()) => return None,
                 Err((unwanted, _)) => task = unwanted,
             }

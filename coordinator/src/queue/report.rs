@@ -18,8 +18,8 @@ use crate::db::results::{self, MatchResult};
 use crate::metrics::LeaseOperation;
 
 /// Maximum size of the files that a seat leaves for its next match, in bytes as they are sent:
-/// 1 MiB. Our workers observe it, so a larger report is malformed.
-pub const MOST_FILES: usize = 1 << 20;
+/// 1 MiB. Workers enforce it, so a larger report is malformed.
+pub const MAX_FILES_LEN: usize = 1 << 20;
 
 /// What a worker delivers for a lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,9 +55,9 @@ impl Report {
     pub(super) fn claim(&self) -> Option<Claim> {
         let first = self.results.first()?;
         let score_len = first.scores.len();
-        let in_form = (first.number.0..)
+        let is_valid = (first.number.0..)
             .zip(&self.results)
-            .all(|(number, result)| result.number.0 == number && is_in_form(result, score_len));
+            .all(|(number, result)| result.number.0 == number && is_valid(result, score_len));
         let claim = Claim {
             lease: self.lease,
             worker: self.worker,
@@ -65,48 +65,48 @@ impl Report {
             count: i32::try_from(self.results.len()).ok()?,
             score_len: i16::try_from(score_len).ok()?,
         };
-        let in_form = in_form && self.records_are_in_form() && self.files_are_in_form();
-        (in_form && self.evidence_is_in_form()).then_some(claim)
+        let is_valid = is_valid && self.records_are_valid() && self.files_are_valid();
+        (is_valid && self.evidence_is_valid()).then_some(claim)
     }
 
     /// Whether the records belong to different matches of the report, and none is empty.
-    fn records_are_in_form(&self) -> bool {
+    fn records_are_valid(&self) -> bool {
         let ascending = self.records.is_sorted_by(|(a, _), (b, _)| a < b);
-        let ours = |(number, bytes): &(_, Vec<u8>)| self.tells_of(*number) && !bytes.is_empty();
-        ascending && self.records.iter().all(ours)
+        let belongs = |(number, bytes): &(_, Vec<u8>)| self.has_match(*number) && !bytes.is_empty();
+        ascending && self.records.iter().all(belongs)
     }
 
     /// Whether the files belong to different seats in matches of the report, and none is too large.
-    fn files_are_in_form(&self) -> bool {
+    fn files_are_valid(&self) -> bool {
         let ascending = self.files.is_sorted_by(|(a, one, _), (b, other, _)| (a, one) < (b, other));
-        let ours = |(number, seat, bytes): &(_, u8, Vec<u8>)| {
-            self.tells_of(*number)
+        let belongs = |(number, seat, bytes): &(_, u8, Vec<u8>)| {
+            self.has_match(*number)
                 && (1..=MAX_SEATS).contains(seat)
-                && (1..=MOST_FILES).contains(&bytes.len())
+                && (1..=MAX_FILES_LEN).contains(&bytes.len())
         };
-        ascending && self.files.iter().all(ours)
+        ascending && self.files.iter().all(belongs)
     }
 
     /// Whether the evidence belongs to different seats in matches of the report.
-    fn evidence_is_in_form(&self) -> bool {
+    fn evidence_is_valid(&self) -> bool {
         let place = |found: &Evidence| (found.number, found.seat);
-        let ours = |found: &Evidence| {
-            self.tells_of(found.number)
+        let belongs = |found: &Evidence| {
+            self.has_match(found.number)
                 && (1..=i16::from(MAX_SEATS)).contains(&found.seat)
                 && found.wall_us >= 0
                 && found.cpu_us >= 0
         };
-        self.evidence.is_sorted_by(|a, b| place(a) < place(b)) && self.evidence.iter().all(ours)
+        self.evidence.is_sorted_by(|a, b| place(a) < place(b)) && self.evidence.iter().all(belongs)
     }
 
     /// Whether a match is one of the report's.
-    fn tells_of(&self, number: MatchNumber) -> bool {
+    fn has_match(&self, number: MatchNumber) -> bool {
         self.results.binary_search_by_key(&number, |result| result.number).is_ok()
     }
 }
 
 /// Whether a result has scores of this length and possible values.
-fn is_in_form(result: &MatchResult, score_len: usize) -> bool {
+fn is_valid(result: &MatchResult, score_len: usize) -> bool {
     let of_seats = |length: usize| length == 0 || score_len.is_multiple_of(length);
     score_len > 0
         && result.scores.len() == score_len
@@ -125,7 +125,7 @@ impl Queue {
     pub async fn report(
         &self,
         reports: &[Report],
-        kept: &UploadedRecords,
+        uploaded: &UploadedRecords,
     ) -> Result<Vec<ReportStatus>> {
         let claims: Vec<_> = reports.iter().map(Report::claim).collect();
         // The second report of a worker under the same lease is handled as if it came later.
@@ -137,12 +137,12 @@ impl Queue {
             .collect();
         let accepted = retry(|| async {
             let mut transaction = self.pool.begin().await?;
-            let stored = store(&mut transaction, reports, &tried, kept).await?;
+            let stored = store(&mut transaction, reports, &tried, uploaded).await?;
             transaction.commit().await?;
             Ok(stored)
         });
-        let (accepted, weighing) = accepted.await?;
-        for edition in weighing {
+        let (accepted, to_check) = accepted.await?;
+        for edition in to_check {
             // The reports are stored. Maintenance does the rest, and what fails here.
             drop(self.check_reuse_once(edition, true).await);
         }
@@ -150,23 +150,23 @@ impl Queue {
             .filter(|index| claims[*index].is_some() && !accepted.contains(index))
             .map(|index| (reports[index].lease, reports[index].worker))
             .collect();
-        let judged = match &*others {
+        let statuses = match &*others {
             [] => HashMap::new(),
             others => lots::report_statuses(&self.pool, others).await?,
         };
         for ((lease, worker), _) in
-            judged.iter().filter(|(_, fate)| **fate == ReportStatus::Foreign)
+            statuses.iter().filter(|(_, status)| **status == ReportStatus::Foreign)
         {
             self.refuse(LeaseOperation::Report, *worker, *lease);
         }
-        let verdict = |index: usize| match claims[index] {
+        let status = |index: usize| match claims[index] {
             None => ReportStatus::Malformed,
             Some(_) if accepted.contains(&index) => ReportStatus::Accepted,
             Some(claim) => {
-                judged.get(&(claim.lease, claim.worker)).copied().unwrap_or(ReportStatus::Late)
+                statuses.get(&(claim.lease, claim.worker)).copied().unwrap_or(ReportStatus::Late)
             }
         };
-        Ok((0..reports.len()).map(verdict).collect())
+        Ok((0..reports.len()).map(status).collect())
     }
 }
 
@@ -176,11 +176,11 @@ async fn store(
     db: &mut PgConnection,
     reports: &[Report],
     tried: &[(usize, Claim)],
-    kept: &UploadedRecords,
+    uploaded: &UploadedRecords,
 ) -> Result<(HashSet<usize>, Vec<EditionId>)> {
     let claims: Vec<_> = tried.iter().map(|(_, claim)| *claim).collect();
-    let flipped = lots::mark_reported(&mut *db, &claims).await?;
-    let held: HashSet<_> = flipped.iter().map(|lot| (lot.lease, lot.worker)).collect();
+    let reported = lots::mark_reported(&mut *db, &claims).await?;
+    let held: HashSet<_> = reported.iter().map(|lot| (lot.lease, lot.worker)).collect();
     let holds = |(_, claim): &&(usize, Claim)| held.contains(&(claim.lease, claim.worker));
     let accepted: HashSet<_> = tried.iter().filter(holds).map(|(index, _)| *index).collect();
     if accepted.is_empty() {
@@ -191,28 +191,28 @@ async fn store(
         report.results.iter().map(move |result| (edition, report.level, result))
     });
     results::copy_in(&mut *db, results.collect::<Vec<_>>().into_iter()).await?;
-    store_records(&mut *db, stored.clone(), kept).await?;
+    store_records(&mut *db, stored.clone(), uploaded).await?;
     let left: Vec<_> = stored.clone().flat_map(left).collect();
     if !left.is_empty() {
-        bot_state::keep(&mut *db, &left).await?;
+        bot_state::insert(&mut *db, &left).await?;
     }
-    let told: Vec<_> = stored
+    let evidence: Vec<_> = stored
         .flat_map(|(edition, report)| report.evidence.iter().map(move |found| (edition, found)))
         .collect();
-    if !told.is_empty() {
-        evidence::keep(&mut *db, &told).await?;
+    if !evidence.is_empty() {
+        evidence::insert(&mut *db, &evidence).await?;
     }
-    let mut feeding: BTreeMap<EditionId, Vec<i64>> = BTreeMap::new();
-    for lot in flipped.iter().filter(|lot| lot.has_dependents).map(|flipped| flipped.lease.lot) {
-        feeding.entry(lot.edition).or_default().push(lot.number.0);
+    let mut with_dependents: BTreeMap<EditionId, Vec<i64>> = BTreeMap::new();
+    for lot in reported.iter().filter(|lot| lot.has_dependents).map(|reported| reported.lease.lot) {
+        with_dependents.entry(lot.edition).or_default().push(lot.number.0);
     }
-    let mut weighing = Vec::new();
-    for (edition, lots) in feeding {
+    let mut to_check = Vec::new();
+    for (edition, lots) in with_dependents {
         if lots::promote(&mut *db, edition, &lots).await? > 0 {
-            weighing.push(edition);
+            to_check.push(edition);
         }
     }
-    Ok((accepted, weighing))
+    Ok((accepted, to_check))
 }
 
 /// The accepted reports, each with its edition.
@@ -229,13 +229,13 @@ fn stored<'a>(
 async fn store_records<'a>(
     db: &mut PgConnection,
     stored: impl Iterator<Item = (EditionId, &'a Report)>,
-    kept: &UploadedRecords,
+    uploaded: &UploadedRecords,
 ) -> Result<()> {
     let mut used = BTreeSet::new();
     let mut records = Vec::new();
     for (edition, report) in stored {
         for (number, bytes) in &report.records {
-            let record = match kept.find(report, *number) {
+            let record = match uploaded.find(report, *number) {
                 Some(slice) => {
                     used.insert(slice.pack);
                     Record::There(slice)
@@ -247,7 +247,7 @@ async fn store_records<'a>(
     }
     if !used.is_empty() {
         let used: Vec<_> = used.into_iter().collect();
-        record_objects::used(&mut *db, &used).await?;
+        record_objects::mark_used(&mut *db, &used).await?;
     }
     if !records.is_empty() {
         records::copy_in(db, records.into_iter()).await?;

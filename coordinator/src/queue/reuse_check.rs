@@ -35,28 +35,27 @@ impl Queue {
 
     async fn check_reuse_some(&self, edition: EditionId, chained: bool) -> Result<u64> {
         let mut transaction = self.pool().begin().await?;
-        let weighed = lots::find_reusable(&mut *transaction, edition, chained).await?;
-        if weighed.is_empty() {
+        let mut candidates = lots::find_reusable(&mut *transaction, edition, chained).await?;
+        if candidates.is_empty() {
             return Ok(0);
         }
-        let mut weighed = weighed;
-        if weighed.iter().any(|lot| lot.played) {
+        if candidates.iter().any(|lot| lot.played) {
             // Prevents an invalidation between this check and the reuse.
-            invalidated_matches::hold_off(&mut *transaction, edition).await?;
-            lots::exclude_void(&mut transaction, edition, &mut weighed).await?;
+            invalidated_matches::lock_against_invalidation(&mut *transaction, edition).await?;
+            lots::exclude_void(&mut transaction, edition, &mut candidates).await?;
         }
         let played: Vec<ReuseCandidate> =
-            weighed.iter().copied().filter(|lot| lot.played).collect();
+            candidates.iter().copied().filter(|lot| lot.played).collect();
         if !played.is_empty() {
             lots::copy_results(&mut transaction, edition, &played).await?;
         }
-        lots::finish_reuse_check(&mut *transaction, edition, &weighed).await?;
-        let feeding = played.iter().filter(|lot| lot.has_dependents);
-        let feeding: Vec<_> = feeding.map(|lot| lot.number.0).collect();
-        if !feeding.is_empty() {
-            lots::promote(&mut *transaction, edition, &feeding).await?;
+        lots::finish_reuse_check(&mut *transaction, edition, &candidates).await?;
+        let with_dependents = played.iter().filter(|lot| lot.has_dependents);
+        let with_dependents: Vec<_> = with_dependents.map(|lot| lot.number.0).collect();
+        if !with_dependents.is_empty() {
+            lots::promote(&mut *transaction, edition, &with_dependents).await?;
         }
         transaction.commit().await?;
-        Ok(weighed.len() as u64)
+        Ok(candidates.len() as u64)
     }
 }

@@ -43,7 +43,7 @@ impl Queue {
 /// Makes an edition due with a version that has entered.
 async fn enter(db: &mut PgConnection, version: VersionId, now: OffsetDateTime) -> Result<()> {
     if let Some(tournament) = bots::tournament_of(&mut *db, version).await? {
-        tournaments::changed(&mut *db, tournament, now).await?;
+        tournaments::mark_changed(&mut *db, tournament, now).await?;
     }
     Ok(())
 }

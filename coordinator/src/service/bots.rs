@@ -99,7 +99,7 @@ impl Service {
             let error = format!("{} is already withdrawn", bot.name);
             return Err(ServiceError::failed_precondition(error));
         }
-        tournaments::changed(&mut *db, tournament.id, self.now()).await?;
+        tournaments::mark_changed(&mut *db, tournament.id, self.now()).await?;
         let subject = format!("{} {}", tournament.name, bot.name);
         let detail = change(&json!({"withdrawn": false}), &json!({"withdrawn": true}));
         self.record_change(&mut *db, who, "withdraw", &subject, Some(&detail)).await?;

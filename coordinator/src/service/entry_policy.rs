@@ -121,7 +121,7 @@ impl Service {
         now: OffsetDateTime,
     ) -> Result<()> {
         if bots::enter_again(&mut *db, bot.id).await? {
-            tournaments::changed(&mut *db, tournament.id, now).await?;
+            tournaments::mark_changed(&mut *db, tournament.id, now).await?;
         }
         Ok(())
     }
@@ -143,7 +143,7 @@ impl Service {
             let error = format!("{bot} is not suspended");
             return Err(ServiceError::failed_precondition(error));
         }
-        tournaments::changed(&mut *db, tournament.id, self.now()).await?;
+        tournaments::mark_changed(&mut *db, tournament.id, self.now()).await?;
         let subject = format!("{} {bot}", tournament.name);
         let before = json!({"stood_down": found.stood_down_reason});
         let detail = change(&before, &json!({"stood_down": null}));

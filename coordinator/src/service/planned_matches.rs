@@ -41,12 +41,12 @@ impl Service {
     }
 
     /// How often each bot of an edition has each seat.
-    pub(crate) async fn times_in_seats(
+    pub(crate) async fn seat_counts(
         &self,
         caller: &Caller,
         edition: &Edition,
     ) -> Result<Vec<(Entrant, Vec<i64>)>> {
         let _permit = self.permit(caller).await?;
-        Ok(matches::times_in_seats(&self.pool, edition.id).await?)
+        Ok(matches::seat_counts(&self.pool, edition.id).await?)
     }
 }

@@ -151,12 +151,12 @@ impl WorkerService {
         let parent = span.context();
         if let (None, Some(parent)) = (&outcome.verdict, &parent) {
             // Before the version enters: the trace of its first edition continues this one.
-            drop(trace_contexts::move_version(self.service.queue.pool(), lease, parent).await);
+            drop(trace_contexts::update_version(self.service.queue.pool(), lease, parent).await);
         }
         match self.service.queue.end_trial(&outcome, &program, self.service.now()).await {
             Ok(stored) => {
                 if parent.is_some() {
-                    drop(trace_contexts::forget_failed(self.service.queue.pool(), lease).await);
+                    drop(trace_contexts::delete_failed(self.service.queue.pool(), lease).await);
                 }
                 let verdict = outcome.verdict.as_deref().unwrap_or("passed");
                 span.set("verdict", verdict.to_owned());
@@ -221,7 +221,7 @@ fn implausible_reason(error: &Implausible) -> String {
 pub(super) fn report_status(lease: Lease, verdict: queue::ReportStatus) -> ReportResponse {
     let fate = match verdict {
         queue::ReportStatus::Accepted => ReportStatus::Accepted,
-        queue::ReportStatus::Repeated => ReportStatus::Duplicate,
+        queue::ReportStatus::Duplicate => ReportStatus::Duplicate,
         queue::ReportStatus::Late | queue::ReportStatus::Foreign => ReportStatus::Late,
         queue::ReportStatus::Malformed => ReportStatus::Refused,
     };

@@ -153,7 +153,7 @@ impl Service {
         if needs_trial {
             trials::queue(&mut *db, id).await?;
         } else {
-            tournaments::changed(&mut *db, tournament.id, now).await?;
+            tournaments::mark_changed(&mut *db, tournament.id, now).await?;
         }
         if let Some(parent) = span.context() {
             trace_contexts::keep_version(&mut *db, id, &parent).await?;

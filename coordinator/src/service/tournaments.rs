@@ -259,7 +259,7 @@ impl Service {
     ) -> Result<Edition> {
         let census = lots::census(&self.pool, edition.id).await?;
         let (estimate, slots) = self.completion_estimate(&edition, &census).await?;
-        let history = editions::lineage_of(&self.pool, edition.id).await?;
+        let history = editions::plan_history_of(&self.pool, edition.id).await?;
         let count = |Census { state, lots, matches }: Census| LotCount {
             state: state.as_str().to_owned(),
             lots,

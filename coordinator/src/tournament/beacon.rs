@@ -172,7 +172,7 @@ async fn set_value_here(
         return Ok((before, None));
     }
     let seed = keyed_seed(before.seed, value);
-    tournaments::give_beacon(&mut *db, id, (value, seed), now).await?;
+    tournaments::set_beacon(&mut *db, id, (value, seed), now).await?;
     let after = tournaments::get(&mut *db, id).await?.ok_or(LifecycleError::Unknown)?;
     let opened = open_keyed_edition(db, queue.games(), &after, now).await?;
     let detail = json!({

@@ -123,7 +123,7 @@ impl EditionSource {
         let all: HashMap<_, _> = all.iter().map(|bot| (bot.id, bot)).collect();
         let mut ids: Vec<_> = roster.iter().map(|(_, named)| named.bot).collect();
         let entrants = ids.len();
-        let stored = editions::lineage_of(&mut *db, edition.id).await?;
+        let stored = editions::plan_history_of(&mut *db, edition.id).await?;
         let history: Option<PlanHistory> = stored
             .map(serde_json::from_value)
             .transpose()

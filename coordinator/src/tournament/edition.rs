@@ -178,7 +178,7 @@ pub(super) async fn open_locked(
         trace_contexts::keep_edition(&mut *db, edition, &parent).await?;
     }
     if let Some(history) = &entry.history {
-        editions::set_lineage(&mut *db, edition, &json!(history)).await?;
+        editions::set_plan_history(&mut *db, edition, &json!(history)).await?;
     }
     let names: Vec<_> = {
         let roster = Roster::of(&mut *db, edition).await?;

@@ -95,7 +95,7 @@ pub(super) async fn next(
     };
     let before = match mode {
         PlanMode::Fresh => None,
-        PlanMode::Incremental => editions::lineage(&mut *db, tournament.0).await?,
+        PlanMode::Incremental => editions::newest_plan_history(&mut *db, tournament.0).await?,
     };
     let before = before.and_then(|stored| serde_json::from_value(stored).ok());
     let owners = owners(db, tournament.0, file).await?;
@@ -112,7 +112,7 @@ pub(super) async fn of_edition(
 ) -> Result<Result<PlannedField, ScheduleError>> {
     let entrants = editions::entrants(&mut *db, edition).await?;
     let entered: Vec<_> = entrants.into_iter().map(|entrant| entrant.bot).collect();
-    let stored = editions::lineage_of(&mut *db, edition).await?;
+    let stored = editions::plan_history_of(&mut *db, edition).await?;
     let (Schedule::Foursomes(extent), Some(stored)) = (file.schedule, stored) else {
         return Ok(Ok(PlannedField { field: entered.len().into(), history: None }));
     };

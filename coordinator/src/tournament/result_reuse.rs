@@ -85,7 +85,7 @@ async fn reuse_results(db: &mut PgConnection, to: PlanTarget) -> Result<Vec<Run>
     if possible {
         // Whatever is leased from now on is of the edition that runs, which is among them.
         under_way = result_reuse::under_way(&mut *db, edition).await?;
-        invalidated_matches::hold_off(&mut *db, edition).await?;
+        invalidated_matches::lock_against_invalidation(&mut *db, edition).await?;
         result_reuse::prepare(&mut *db).await?;
         result_reuse::results(&mut *db, edition, first, None).await?;
     }

@@ -102,7 +102,7 @@ pub(super) async fn schedule(
     let certificate =
         if certifies { certificate(&session, &tournament, edition.number).await? } else { None };
     let seat_counts = if certifies && roster.iter().len() <= MAX_COUNTED_BOTS {
-        session.service.times_in_seats(&session.caller, &edition).await?
+        session.service.seat_counts(&session.caller, &edition).await?
     } else {
         Vec::new()
     };

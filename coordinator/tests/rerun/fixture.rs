@@ -31,8 +31,8 @@ const PATIENT: LeasePolicy = LeasePolicy {
     lease: Duration::MINUTE,
     retry_policy: RetryPolicy {
         faults: i16::MAX,
-        rest: Duration::SECOND,
-        longest_rest: Duration::seconds(4),
+        delay: Duration::SECOND,
+        max_delay: Duration::seconds(4),
     },
 };
 
@@ -116,7 +116,7 @@ impl Field {
                 assert!(bots::withdraw(pool, bot.id, self.now).await.unwrap());
             }
         }
-        tournaments::changed(pool, id, self.now).await.unwrap();
+        tournaments::mark_changed(pool, id, self.now).await.unwrap();
     }
 
     /// The organiser starts an edition.

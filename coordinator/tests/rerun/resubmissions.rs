@@ -124,7 +124,7 @@ async fn voided_results_are_not_reused() {
     assert!(voided.unwrap().rows_affected() >= 2);
     let id = field.tournament.id;
     let pool = &field.database.pool;
-    arbiter_coordinator::db::tournaments::changed(pool, id, field.now).await.unwrap();
+    arbiter_coordinator::db::tournaments::mark_changed(pool, id, field.now).await.unwrap();
     let third = field.due().await.unwrap();
     field.finish(&third).await;
     assert_eq!(field.met(&third).len(), 2);

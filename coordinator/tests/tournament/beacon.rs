@@ -274,13 +274,13 @@ async fn extended_plans_are_derived_from_published_data() {
     let second = edition::open(&queue, OpenRequest::new(tournament.id, IfRunning::Replace), START)
         .await
         .unwrap();
-    let lineage = editions::lineage_of(&database.pool, second.id).await.unwrap().unwrap();
+    let lineage = editions::plan_history_of(&database.pool, second.id).await.unwrap().unwrap();
     assert_eq!(lineage["steps"].as_array().unwrap().len(), 1, "{lineage}");
     derived(&database, &tournament, &second).await;
     let (after, third) =
         beacon::set_value(&queue, tournament.id, VALUE, None, CLOSED).await.unwrap();
     let third = third.unwrap();
-    let lineage = editions::lineage_of(&database.pool, third.id).await.unwrap().unwrap();
+    let lineage = editions::plan_history_of(&database.pool, third.id).await.unwrap().unwrap();
     assert_eq!(lineage["steps"].as_array().unwrap().len(), 0, "planned from the beginning");
     derived(&database, &after, &third).await;
     // A value published by others may be anything.

@@ -59,7 +59,7 @@ async fn tables(database: &Database, tournament: &Tournament, edition: &Edition)
 
 /// The summary of a plan's history.
 async fn told(database: &Database, edition: &Edition) -> String {
-    let stored = editions::lineage_of(&database.pool, edition.id).await.unwrap();
+    let stored = editions::plan_history_of(&database.pool, edition.id).await.unwrap();
     plan_history::summary(&stored.unwrap())
 }
 
@@ -134,7 +134,7 @@ async fn a_plan_that_cannot_be_extended_is_planned_again() {
     assert_eq!(next(&database, &exact, PlanMode::Incremental).await.matches, 18);
     // Matches of two have no lineage.
     let (_, pairs) = running(&database, &file(tricks::game(), ""), 5).await;
-    assert_eq!(editions::lineage_of(&database.pool, pairs.id).await.unwrap(), None);
+    assert_eq!(editions::plan_history_of(&database.pool, pairs.id).await.unwrap(), None);
 }
 
 #[tokio::test]

@@ -30,8 +30,8 @@ const PATIENT: LeasePolicy = LeasePolicy {
     lease: Duration::MINUTE,
     retry_policy: RetryPolicy {
         faults: i16::MAX,
-        rest: Duration::SECOND,
-        longest_rest: Duration::seconds(4),
+        delay: Duration::SECOND,
+        max_delay: Duration::seconds(4),
     },
 };
 

@@ -106,8 +106,8 @@ string_enum! {
         /// Its results are stored.
         Accepted = "accepted",
         /// It had been accepted before.
-        Repeated = "repeated",
-        /// Its lease no longer holds: another worker plays the lot, or played it, or it was
+        Duplicate = "repeated",
+        /// Its lease is no longer valid: another worker plays or played the lot, or it was
         /// cancelled.
         Late = "late",
         /// Its lease is another worker's.
@@ -119,7 +119,7 @@ string_enum! {
 
 /// A report with the present state and lease of its lot.
 #[derive(Debug, FromRow)]
-struct Judged {
+struct ReportRow {
     #[sqlx(flatten)]
     lease: Lease,
     reporter: WorkerId,
@@ -128,15 +128,15 @@ struct Judged {
     worker: Option<WorkerId>,
 }
 
-impl Judged {
-    fn verdict(&self) -> ReportStatus {
+impl ReportRow {
+    fn status(&self) -> ReportStatus {
         let is_foreign = self.worker.is_some_and(|holder| holder != self.reporter);
         match self.state {
             _ if self.last != Some(self.lease.attempt) => ReportStatus::Late,
             Some(LotState::Reported | LotState::Counted | LotState::Leased) if is_foreign => {
                 ReportStatus::Foreign
             }
-            Some(LotState::Reported | LotState::Counted) => ReportStatus::Repeated,
+            Some(LotState::Reported | LotState::Counted) => ReportStatus::Duplicate,
             Some(LotState::Leased) => ReportStatus::Malformed,
             _ => ReportStatus::Late,
         }
@@ -156,6 +156,6 @@ pub async fn report_statuses(
     let (editions, numbers, attempts) = columns(reports.iter().map(|(lease, _)| *lease));
     let workers: Vec<_> = reports.iter().map(|(_, worker)| *worker).collect();
     let query = sqlx::query_as(statement).bind(editions).bind(numbers).bind(attempts);
-    let found: Vec<Judged> = query.bind(workers).fetch_all(db).await?;
-    Ok(found.iter().map(|report| ((report.lease, report.reporter), report.verdict())).collect())
+    let rows: Vec<ReportRow> = query.bind(workers).fetch_all(db).await?;
+    Ok(rows.iter().map(|report| ((report.lease, report.reporter), report.status())).collect())
 }

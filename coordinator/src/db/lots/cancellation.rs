@@ -1,4 +1,4 @@
-//! Lots of editions that are given up.
+//! Cancellation of the lots of cancelled or replaced editions.
 
 use arbiter_proto::ids::EditionId;
 use sqlx::{PgConnection, PgExecutor, Result};
@@ -17,8 +17,8 @@ pub async fn cancel(connection: &mut PgConnection, edition: EditionId) -> Result
     Ok(leased.rows_affected() + cancel_others(connection, edition).await?)
 }
 
-/// Cancels the lots of an edition that is over and that are pending all the same: their leases were
-/// given back, or taken away, while it was cancelled, by a transaction that still saw it running.
+/// Cancels pending lots of an edition that is over: their leases were returned or expired during
+/// the cancellation, by a transaction that still saw the edition running.
 pub async fn cancel_left(db: impl PgExecutor<'_>, edition: EditionId) -> Result<u64> {
     let statement = "
         WITH open AS (
@@ -45,9 +45,9 @@ async fn cancel_others(connection: &mut PgConnection, edition: EditionId) -> Res
     Ok(sqlx::query(statement).bind(edition).execute(connection).await?.rows_affected())
 }
 
-/// Cancels the lots of an edition that is replaced by another one, but for those that are being
-/// played and have a match between bots that are in the other one, too, in the same versions: what
-/// these come to is taken over. The row of the edition is locked by the caller.
+/// Cancels the lots of an edition that is replaced by another one. Leased lots stay if they have a
+/// match between bots that are in the other edition in the same versions: its results can be
+/// reused. The row of the edition is locked by the caller.
 pub async fn replace(
     connection: &mut PgConnection,
     edition: EditionId,

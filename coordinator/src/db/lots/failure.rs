@@ -28,9 +28,9 @@ pub struct RetryPolicy {
     /// A lot with this many faults is set aside.
     pub faults: i16,
     /// The delay after the first fault. It doubles with each further one.
-    pub rest: Duration,
+    pub delay: Duration,
     /// The longest delay.
-    pub longest_rest: Duration,
+    pub max_delay: Duration,
 }
 
 /// The new state of a failed lot.
@@ -87,13 +87,13 @@ pub async fn fail(
     let split: Vec<_> = failed.iter().filter(|lot| lot.state == LotState::Split).collect();
     if !split.is_empty() {
         let lots = split.iter().map(|failed| failed.lease.lot);
-        go_on_singly(connection, lots, retry_policy).await?;
+        retry_singly(connection, lots, retry_policy).await?;
     }
     Ok(failed)
 }
 
 /// Puts each match of split lots into a separate lot.
-async fn go_on_singly(
+async fn retry_singly(
     connection: &mut PgConnection,
     lots: impl Iterator<Item = LotId>,
     retry_policy: &RetryPolicy,
@@ -107,7 +107,7 @@ async fn go_on_singly(
         CROSS JOIN LATERAL generate_series(l.first_match, l.first_match + l.count - 1) AS match
         ORDER BY l.edition, match";
     let (editions, numbers): (Vec<_>, Vec<_>) = lots.map(|lot| (lot.edition, lot.number)).unzip();
-    let query = sqlx::query(statement).bind(editions).bind(numbers).bind(retry_policy.rest);
+    let query = sqlx::query(statement).bind(editions).bind(numbers).bind(retry_policy.delay);
     query.execute(connection).await.map(drop)
 }
 
@@ -122,7 +122,7 @@ pub async fn expire(db: impl PgExecutor<'_>, edition: EditionId) -> Result<Vec<L
 }
 
 /// Makes delayed lots of an edition pending whose delay has passed, and returns how many.
-pub async fn wake(db: impl PgExecutor<'_>, edition: EditionId) -> Result<u64> {
+pub async fn resume_delayed(db: impl PgExecutor<'_>, edition: EditionId) -> Result<u64> {
     let statement = "
         WITH rested AS (
             SELECT edition, number FROM lots

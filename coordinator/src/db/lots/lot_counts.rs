@@ -30,7 +30,7 @@ pub async fn census(db: impl PgExecutor<'_>, edition: EditionId) -> Result<Vec<C
 
 /// Merges the rows of an edition if there are many. A concurrent reader sees the rows from before
 /// or from after the merge.
-pub async fn add_up(db: impl PgExecutor<'_>, edition: EditionId) -> Result<()> {
+pub async fn merge_counts(db: impl PgExecutor<'_>, edition: EditionId) -> Result<()> {
     let statement = "
         WITH known AS (
             DELETE FROM lot_counts WHERE edition = $1 AND $2 < (

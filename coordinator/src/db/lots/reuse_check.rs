@@ -83,8 +83,9 @@ pub async fn find_reusable(
         LEFT JOIN pending_reuse a ON a.edition = $1 AND a.number = due.first_match
         LEFT JOIN lots l ON l.edition = a.source_edition AND l.number = a.source_lot";
     let statement = if chained { chain } else { awaited };
-    let found: Vec<ReuseCandidate> = sqlx::query_as(statement).bind(edition).fetch_all(db).await?;
-    Ok(found.into_iter().filter(|lot| lot.played || !lot.leased).collect())
+    let candidates: Vec<ReuseCandidate> =
+        sqlx::query_as(statement).bind(edition).fetch_all(db).await?;
+    Ok(candidates.into_iter().filter(|lot| lot.played || !lot.leased).collect())
 }
 
 /// Ends the reuse check of lots that [`find_reusable`] locked: they become reported or pending.

@@ -11,7 +11,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::db::bot_state;
 use crate::db::matches::Match;
-use crate::queue::{MOST_FILES, Work};
+use crate::queue::{MAX_FILES_LEN, Work};
 
 /// Bytes for all workers.
 const MAX_TOTAL: usize = 64 << 20;
@@ -105,7 +105,7 @@ impl Files {
             return Ok(Self::default());
         }
         // Their sizes are unknown before they are read.
-        let mut taken = memory.reserve(seats * MOST_FILES).await;
+        let mut taken = memory.reserve(seats * MAX_FILES_LEN).await;
         let begins = bot_state::of_lot(pool, edition, work.lot).await?;
         if let Some(taken) = &mut taken {
             taken.shrink(begins.iter().map(|begin| begin.bytes.len()).sum());
