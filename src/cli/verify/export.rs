@@ -315,7 +315,7 @@ impl<L: Iterator<Item = io::Result<String>>> Comparison<'_, L> {
     /// Compares one match and returns its exported result.
     fn compare(&mut self, due: &Match) -> Result<Option<Played>, String> {
         let number = due.number.0;
-        let seed = deal_seed(self.source.seed, due.deal);
+        let seed = deal_seed(self.source.seed, due.seed_key);
         let name = |entrant: &Entrant| {
             let place = usize::try_from(entrant.0).unwrap_or(usize::MAX);
             self.source.bots.get(place).map(|bot| bot.name.clone()).unwrap_or_default()
@@ -325,7 +325,7 @@ impl<L: Iterator<Item = io::Result<String>>> Comparison<'_, L> {
         if let Some(line) = &line {
             let seated = line.bots();
             let told = |seed: Option<Seed>| seed.map_or("none".to_owned(), |seed| seed.to_string());
-            if line.seed != Some(seed) || line.deal != Some(due.deal) {
+            if line.seed != Some(seed) || line.deal != Some(due.seed_key) {
                 let found = told(line.seed);
                 self.into.differences.push(format!(
                     "match {number}: it is exported with the seed {found}, the published seed gives \
