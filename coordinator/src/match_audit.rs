@@ -188,8 +188,8 @@ impl Auditor {
         round: &mut AuditRound,
     ) -> Result<()> {
         let now = self.clock.now();
-        let told = reason.as_deref();
-        let worker = match_audits::end_recount(&self.pool, id, state, told, now).await?;
+        let detail = reason.as_deref();
+        let worker = match_audits::end_recount(&self.pool, id, state, detail, now).await?;
         if let (Some(worker), AuditState::Disagreed | AuditState::Unreadable) = (worker, state) {
             round.differences.push((id, worker, reason.unwrap_or_default()));
         }
@@ -269,12 +269,12 @@ async fn planned(
     let planned = matches::range(pool, id.edition, id.number, 1).await?;
     let planned = planned.into_iter().next();
     let planned = planned.ok_or_else(|| AuditError::Nonsense("no such match".to_owned()))?;
-    let (game, settings, told) = assignments.match_assignment(id.edition, planned).await?;
+    let (game, settings, assignment) = assignments.match_assignment(id.edition, planned).await?;
     let nonsense = |error: &dyn Display| AuditError::Nonsense(error.to_string());
     let game = assignments.games().find(&game).map_err(|error| nonsense(&error))?;
     let settings: Settings =
         serde_json::from_str(&settings).map_err(|error| nonsense(&format!("settings: {error}")))?;
-    let due = told.complete(&game, &settings).map_err(|error| nonsense(&error))?;
+    let due = assignment.complete(&game, &settings).map_err(|error| nonsense(&error))?;
     Ok((settings.clock, due))
 }
 

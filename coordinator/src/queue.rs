@@ -20,9 +20,9 @@
 //!
 //! Rows that change are few and small. Results are inserted by `COPY`, and many reports share one
 //! commit ([`ReportSender`]). [`crate::maintenance`] updates standings four times a second, in
-//! transactions of their own, so reports about the same bots do not wait for each other.
-//! Leasing and reporting never share a transaction: two transactions that hold reported rows while
-//! they claim more could wait for each other.
+//! separate transactions, so reports about the same bots do not wait for each other. Leasing and
+//! reporting never share a transaction: two transactions that hold reported rows while they claim
+//! more could wait for each other.
 
 use std::fmt;
 use std::sync::Arc;

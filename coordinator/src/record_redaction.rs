@@ -26,9 +26,9 @@ pub enum RedactError {
     Unreadable(#[from] io::Error),
 }
 
-/// Redacts a compressed record for the owner of the seats for which `own` is true, seat 1 first.
+/// Redacts a compressed record for the owner of the seats with `visible` set, seat 1 first.
 /// The result is compressed, too.
-pub fn redact(packed: &[u8], own: &[bool]) -> Result<Vec<u8>, RedactError> {
+pub fn redact(packed: &[u8], visible: &[bool]) -> Result<Vec<u8>, RedactError> {
     let mut lines = arbiter_replay::unpack(packed)?;
     let mut redacted = zstd::Encoder::new(Vec::new(), COMPRESSION_LEVEL)?;
     let mut seal = blake3::Hasher::new();
@@ -47,7 +47,7 @@ pub fn redact(packed: &[u8], own: &[bool]) -> Result<Vec<u8>, RedactError> {
         if over {
             line.insert("seal".to_owned(), Value::from(seal.finalize().to_hex().as_str()));
             writeln!(redacted, "{}", Value::from(line))?;
-        } else if let Some(line) = redact_line(text, line, own) {
+        } else if let Some(line) = redact_line(text, line, visible) {
             for part in [line.as_bytes(), b"\n"] {
                 seal.update(part);
                 redacted.write_all(part)?;
@@ -58,10 +58,10 @@ pub fn redact(packed: &[u8], own: &[bool]) -> Result<Vec<u8>, RedactError> {
 }
 
 /// Redacts a line before the last one; `None` if it is removed.
-fn redact_line(text: &str, mut line: Map<String, Value>, own: &[bool]) -> Option<String> {
+fn redact_line(text: &str, mut line: Map<String, Value>, visible: &[bool]) -> Option<String> {
     let seat = line.get("seat").and_then(Value::as_u64);
     let seat = seat.and_then(|seat| usize::try_from(seat).ok()?.checked_sub(1));
-    if seat.is_none_or(|seat| own.get(seat) == Some(&true)) {
+    if seat.is_none_or(|seat| visible.get(seat) == Some(&true)) {
         return Some(text.to_owned());
     }
     if line.contains_key("stderr") {
@@ -87,8 +87,8 @@ mod tests {
         zstd::encode_all(text.as_bytes(), 3).unwrap()
     }
 
-    fn redacted(record: &[u8], own: &[bool]) -> Vec<String> {
-        let text = zstd::decode_all(&redact(record, own).unwrap()[..]).unwrap();
+    fn redacted(record: &[u8], visible: &[bool]) -> Vec<String> {
+        let text = zstd::decode_all(&redact(record, visible).unwrap()[..]).unwrap();
         String::from_utf8(text).unwrap().lines().map(ToOwned::to_owned).collect()
     }
 

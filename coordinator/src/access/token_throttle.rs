@@ -27,7 +27,7 @@ use crate::rate_limit::{Rate, TokenBucket};
 const FROM_ONE: Rate = Rate { burst: 30, interval: Duration::from_secs(2) };
 /// Invalid tokens from all addresses together.
 const FROM_ALL: Rate = Rate { burst: 600, interval: Duration::from_millis(50) };
-/// Maximum number of addresses with a limit of their own. All others share one.
+/// Maximum number of addresses with separate limits. All others share one.
 const MAX_ADDRESSES: usize = 4096;
 /// Maximum number of valid tokens that are remembered, and for how long after each use.
 const MAX_VALID: usize = 16_384;

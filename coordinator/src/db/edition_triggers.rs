@@ -9,7 +9,7 @@ use time::OffsetDateTime;
 pub struct Change {
     /// Its number.
     pub id: i64,
-    /// When it was made.
+    /// When it happened.
     pub at: OffsetDateTime,
 }
 

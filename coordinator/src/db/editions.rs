@@ -140,8 +140,8 @@ pub async fn newest_plan_history(
 ) -> Result<Option<serde_json::Value>> {
     let statement = "
         SELECT plan_history FROM editions WHERE tournament = $1 ORDER BY number DESC LIMIT 1";
-    let found = sqlx::query_scalar(statement).bind(tournament).fetch_optional(db).await?;
-    Ok(found.flatten())
+    let row = sqlx::query_scalar(statement).bind(tournament).fetch_optional(db).await?;
+    Ok(row.flatten())
 }
 
 /// Editions with how much of each is counted, and the rest of the statement.

@@ -82,6 +82,6 @@ impl Named {
 /// The editions in which a bot takes part, the newest first, and its number in each.
 pub async fn editions_of(db: impl PgExecutor<'_>, bot: BotId) -> Result<Vec<(EditionId, Entrant)>> {
     let statement = "SELECT edition, entrant FROM entrants WHERE bot = $1 ORDER BY edition DESC";
-    let found: Vec<(EditionId, i32)> = sqlx::query_as(statement).bind(bot).fetch_all(db).await?;
-    Ok(found.into_iter().map(|(edition, entrant)| (edition, Entrant(entrant))).collect())
+    let rows: Vec<(EditionId, i32)> = sqlx::query_as(statement).bind(bot).fetch_all(db).await?;
+    Ok(rows.into_iter().map(|(edition, entrant)| (edition, Entrant(entrant))).collect())
 }

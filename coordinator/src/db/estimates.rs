@@ -75,9 +75,9 @@ pub async fn met(db: impl PgExecutor<'_>, tournament: TournamentId) -> Result<Ve
             ) f GROUP BY edition, board, digests
         ) f GROUP BY board, digests";
     let mut rows = sqlx::query_as(statement).bind(tournament).fetch(db);
-    let mut found = Vec::new();
+    let mut met = Vec::new();
     while let Some(row) = rows.next().await {
-        found.push(row?);
+        met.push(row?);
     }
-    Ok(found)
+    Ok(met)
 }

@@ -61,11 +61,11 @@ pub async fn originals(
         ORDER BY u.place";
     let (editions, numbers) = columns(matches);
     let query = sqlx::query_as(statement).bind(tournament).bind(editions).bind(numbers);
-    let found: Vec<(EditionId, MatchNumber, EditionId, MatchNumber, bool)> =
+    let rows: Vec<(EditionId, MatchNumber, EditionId, MatchNumber, bool)> =
         query.fetch_all(db).await?;
     let id = |edition, number| MatchId { edition, number };
     let read = |(of, named, edition, number, void)| (id(of, named), id(edition, number), void);
-    Ok(found.into_iter().map(read).collect())
+    Ok(rows.into_iter().map(read).collect())
 }
 
 /// The matches of an edition with reused results, each with its original.
@@ -76,10 +76,10 @@ pub async fn taken_over(
     let statement = "
         SELECT number, source_edition, source_number
         FROM results WHERE edition = $1 AND source_edition IS NOT NULL";
-    let found: Vec<(MatchNumber, EditionId, MatchNumber)> =
+    let rows: Vec<(MatchNumber, EditionId, MatchNumber)> =
         sqlx::query_as(statement).bind(edition).fetch_all(db).await?;
     let read = |(here, edition, number)| (here, MatchId { edition, number });
-    Ok(found.into_iter().map(read).collect())
+    Ok(rows.into_iter().map(read).collect())
 }
 
 /// The class of the advisory lock of invalidations; the other key is the tournament. Transactions

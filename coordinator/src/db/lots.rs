@@ -6,7 +6,7 @@
 //!    ▼  │       ▼  │                              │
 //! checking   leased ──────────────────────────────┼──► aside (too many faults) ──► pending
 //!       │       │ report                          └──► split (several matches: each goes on
-//!       ▼       ▼                                      in a delayed lot of its own)
+//!       ▼       ▼                                      in a separate delayed lot)
 //!          reported ──► counted         blocked, checking, pending, leased, delayed, aside ──► cancelled
 //! ```
 //!

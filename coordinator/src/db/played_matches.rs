@@ -176,6 +176,6 @@ pub async fn last_of(
         ) AS m
         ORDER BY r.number DESC LIMIT $3";
     let query = sqlx::query_as(statement).bind(edition).bind(entrant.0).bind(most);
-    let found: Vec<(MatchNumber, Vec<i32>)> = query.fetch_all(db).await?;
-    Ok(found.into_iter().map(|(number, seats)| (number, seats.into())).collect())
+    let rows: Vec<(MatchNumber, Vec<i32>)> = query.fetch_all(db).await?;
+    Ok(rows.into_iter().map(|(number, seats)| (number, seats.into())).collect())
 }

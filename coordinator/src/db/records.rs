@@ -82,7 +82,7 @@ pub async fn find(db: impl PgExecutor<'_>, id: MatchId) -> Result<Option<Found>>
 
 /// The record of a match of an edition, with its seed key.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Dealt {
+pub struct KeyedRecord {
     /// The match.
     pub number: MatchNumber,
     /// Its seed key.
@@ -91,7 +91,7 @@ pub struct Dealt {
     pub found: Found,
 }
 
-impl FromRow<'_, PgRow> for Dealt {
+impl FromRow<'_, PgRow> for KeyedRecord {
     fn from_row(row: &PgRow) -> Result<Self> {
         let number = row.try_get("number")?;
         Ok(Self { number, seed_key: row.try_get("seed_key")?, found: Found::from_row(row)? })
@@ -104,7 +104,7 @@ pub async fn page(
     db: impl PgExecutor<'_>,
     edition: EditionId,
     after: MatchNumber,
-) -> Result<Vec<Dealt>> {
+) -> Result<Vec<KeyedRecord>> {
     let statement = "
         SELECT m.number, m.seed_key, c.edition, c.bytes, c.object, c.start, c.length
         FROM results r

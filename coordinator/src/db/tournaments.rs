@@ -79,7 +79,7 @@ pub struct Tournament {
     pub seed_hash: Vec<u8>,
     /// The public beacon that it names, if any.
     pub beacon: Option<Beacon>,
-    /// Where it stands.
+    /// Its state.
     pub state: TournamentState,
     /// When it was created.
     pub created_at: OffsetDateTime,

@@ -54,8 +54,8 @@ pub async fn of_edition(
 async fn find(db: impl PgExecutor<'_>, subject: &str, id: i32) -> Result<Option<TraceParent>> {
     let statement = "SELECT parent FROM trace_contexts WHERE subject = $1 AND id = $2";
     let query = sqlx::query_scalar(statement).bind(subject).bind(id);
-    let found: Option<String> = query.fetch_optional(db).await?;
-    Ok(found.and_then(|parent| parent.parse().ok()))
+    let row: Option<String> = query.fetch_optional(db).await?;
+    Ok(row.and_then(|parent| parent.parse().ok()))
 }
 
 /// Replaces the trace context of a version, if the lease of its trial is valid and no edition

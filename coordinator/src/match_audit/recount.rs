@@ -100,12 +100,13 @@ fn result(standings: &[SeatResult], reported: &MatchResult) -> Option<String> {
         standings.iter().flat_map(|standing| standing.score.0.iter().copied()).collect();
     let seats = || 0..standings.len();
     let forfeits: Vec<_> = standings.iter().map(|standing| standing.forfeit).collect();
-    let told: Vec<Option<Forfeit>> = seats().map(|seat| reported.forfeit(seat)).collect();
+    let reported_forfeits: Vec<Option<Forfeit>> =
+        seats().map(|seat| reported.forfeit(seat)).collect();
     let bad: Vec<_> = standings.iter().map(|standing| i64::from(standing.bad_answers)).collect();
-    let told_bad: Vec<_> = seats().map(|seat| i64::from(reported.bad_answers(seat))).collect();
+    let reported_bad: Vec<_> = seats().map(|seat| i64::from(reported.bad_answers(seat))).collect();
     unlike("scores", &scores, &reported.scores)
-        .or_else(|| unlike("forfeits", &forfeits, &told))
-        .or_else(|| unlike("bad answers", &bad, &told_bad))
+        .or_else(|| unlike("forfeits", &forfeits, &reported_forfeits))
+        .or_else(|| unlike("bad answers", &bad, &reported_bad))
 }
 
 /// A description of a difference, if there is one.

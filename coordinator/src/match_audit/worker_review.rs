@@ -22,7 +22,7 @@ pub(crate) const IMPROBABLE: f64 = 0.001;
 pub async fn review(pool: &PgPool, now: OffsetDateTime) -> Result<Vec<SuspendedWorker>> {
     let mut over = Vec::new();
     for found in match_audits::recounted(pool).await? {
-        let reason = verdict(&found);
+        let reason = suspension_reason(&found);
         over.extend(reason.map(|reason| (found.worker, reason)));
     }
     for found in worker_stats::unlikely(pool, IMPROBABLE).await? {
@@ -46,7 +46,7 @@ pub async fn review(pool: &PgPool, now: OffsetDateTime) -> Result<Vec<SuspendedW
 }
 
 /// The reason to suspend a worker by its recounts, if there is one.
-fn verdict(found: &Recounted) -> Option<String> {
+fn suspension_reason(found: &Recounted) -> Option<String> {
     let Recounted { disagreed, unreadable, example, .. } = found;
     if *disagreed > 0 {
         let records = if *disagreed == 1 { "record does" } else { "records do" };
@@ -90,10 +90,10 @@ mod tests {
 
     #[test]
     fn one_false_record_or_three_unreadable_ones_suspend_a_worker() {
-        assert_eq!(verdict(&found(0, 2)), None);
-        let reason = verdict(&found(1, 0)).unwrap();
+        assert_eq!(suspension_reason(&found(0, 2)), None);
+        let reason = suspension_reason(&found(1, 0)).unwrap();
         assert!(reason.starts_with("1 record does not give the result"), "{reason}");
         assert!(reason.ends_with("match 3/7: scores differ"), "{reason}");
-        assert!(verdict(&found(0, 3)).unwrap().starts_with("3 of its records"));
+        assert!(suspension_reason(&found(0, 3)).unwrap().starts_with("3 of its records"));
     }
 }

@@ -37,7 +37,7 @@ const RETRY_DELAY: Duration = Duration::from_secs(2);
 /// After this time since its end the sums of an edition no longer change.
 const SETTLED: time::Duration = time::Duration::minutes(2);
 
-/// The maximum number of workers with series of their own.
+/// The maximum number of workers with separate series.
 const MAX_WORKERS: usize = 1000;
 
 /// The states of trials.

@@ -218,12 +218,12 @@ fn implausible_reason(error: &Implausible) -> String {
 }
 
 /// The status of a report, as a message.
-pub(super) fn report_status(lease: Lease, verdict: queue::ReportStatus) -> ReportResponse {
-    let fate = match verdict {
+pub(super) fn report_status(lease: Lease, status: queue::ReportStatus) -> ReportResponse {
+    let code = match status {
         queue::ReportStatus::Accepted => ReportStatus::Accepted,
         queue::ReportStatus::Duplicate => ReportStatus::Duplicate,
         queue::ReportStatus::Late | queue::ReportStatus::Foreign => ReportStatus::Late,
         queue::ReportStatus::Malformed => ReportStatus::Refused,
     };
-    ReportResponse { lease: Some(lease.into()), status: fate.into(), reason: String::new() }
+    ReportResponse { lease: Some(lease.into()), status: code.into(), reason: String::new() }
 }

@@ -81,8 +81,8 @@ mod tests {
             hash[..8].copy_from_slice(&token.to_be_bytes());
             drop(buckets.turn_of(hash, start).await);
         }
-        let kept = buckets.0.lock().unwrap().len();
-        assert!(kept < 10, "{kept}");
+        let len = buckets.0.lock().unwrap().len();
+        assert!(len < 10, "{len}");
         drop(held);
         let mut held = buckets.turn_of([1; 32], start).await;
         assert!(held.try_take(price(19_000), start).is_err(), "an emptied bucket is kept");
