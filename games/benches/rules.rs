@@ -1,4 +1,4 @@
-//! How fast the rules are on one core, without processes: `cargo bench -p arbiter-games`.
+//! The speed of the rules on one core, without processes: `cargo bench -p arbiter-games`.
 //!
 //! Targets: a million unit moves of bitwa a second, and a million auctions of wojna.
 
@@ -9,7 +9,7 @@ use arbiter_games::bitwa::{Battle, Board, Division, Order, Sign, Square, officia
 use arbiter_games::wojna::{Deal, Deck, Move, Raise};
 use arbiter_games::{Dice, Seed};
 
-/// How long each is measured.
+/// How long each measurement takes.
 const SPAN: Duration = Duration::from_secs(2);
 
 fn main() {
@@ -22,7 +22,7 @@ fn report(game: &str, what: &str, target: f64, rate: f64) {
     println!("{game}: {rate:.3e} {what}/s, {ratio:.1} times the target of {target:.0e}");
 }
 
-/// Unit moves a second: every division of every official board marches to and fro at random.
+/// Unit moves a second: every division of every official board moves to and fro at random.
 fn bitwa() -> f64 {
     let boards: Vec<Board> = official_boards()
         .map(|(_, text)| text.parse().expect("shipped boards are valid"))
@@ -60,7 +60,7 @@ fn bitwa() -> f64 {
     rate(moves, began)
 }
 
-/// Auctions a second: four seats that check, raise and pass by turns.
+/// Auctions a second: four seats that check, raise and pass in turn.
 fn wojna() -> f64 {
     let mut deal = Deal::new(&Deck::default(), 4, Seed([1; 32]));
     let mut dice = Seed([2; 32]).dice(0);

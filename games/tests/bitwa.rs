@@ -29,14 +29,14 @@ fn quiet() -> Match {
     Match::start(&params(r#"{"board": "3 1 2 1 A#a"}"#))
 }
 
-/// The answer of a bot without faults.
+/// The reply of a correct bot.
 fn good(say: &Say) -> Reply {
     let answer = if say.owes == Owes::Move { ORDER } else { "=" };
     (Ok(answer.to_string()), Micros::ZERO)
 }
 
 /// Plays `game`; the commands that start with `command` (with its seat in front, as in
-/// `1> gen_move`) get `reply`, the others a good answer.
+/// `1> gen_move`) get `reply`, the others a good reply.
 fn but(game: &mut dyn MatchState, command: &str, reply: Result<&str, Forfeit>) -> Played {
     play(game, |say| {
         let line = format!("{}> {}", say.seat, say.text);
@@ -248,7 +248,7 @@ fn the_opponent_plays_on_after_any_forfeit() {
     }
 }
 
-/// A valid order stands even if the bot is found dead right after it.
+/// A valid order counts even if the bot is found dead right after it.
 #[test]
 fn an_order_counts_even_if_its_bot_dies_next() {
     let mut game = Match::start(&params(r#"{"board": "4 1 5 1 Aab."}"#));
@@ -322,7 +322,7 @@ enum Symmetry {
     LeftRight,
     TopBottom,
     Centre,
-    /// Left to right, but the walls do not count.
+    /// Left to right, without the walls.
     UnitsLeftRight,
 }
 
@@ -528,7 +528,7 @@ fn every_parameter_is_described() {
 
 // Anything at all
 
-/// What a bot may come up with.
+/// Possible replies of a bot.
 fn any_reply() -> impl Strategy<Value = Result<String, Forfeit>> {
     let number = || prop_oneof![8 => (-1i64..9).prop_map(|n| n.to_string()), 1 => "[-+0-9]{0,12}"];
     let numbers = proptest::collection::vec(number(), 6).prop_map(|n| format!("= {}", n.join(" ")));

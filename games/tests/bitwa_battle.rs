@@ -1,5 +1,5 @@
-//! The battles of bitwa: how orders move units, against examples and against the document's rules
-//! written down once more.
+//! The battles of bitwa: orders move units as in examples, and as in a second implementation of the
+//! document's rules.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -140,8 +140,8 @@ fn the_game_stops_with_the_last_unit() {
     assert_eq!(after(1, "AA.", 'A', "1 2 0 1 1 1"), "AA.", "there was no enemy from the start");
 }
 
-/// The rules once more, straight from the document and without a care for speed: the units as a
-/// list of (letter, x, y, strength).
+/// A second, slow implementation of the document's rules: the units are a list of (letter, x, y,
+/// strength).
 mod document {
     use super::{Board, Ground, Order};
 
@@ -278,7 +278,7 @@ proptest! {
         prop_assert!(distances.windows(2).all(|pair| pair[0] < pair[1]));
     }
 
-    /// The battle does what the document says, order after order.
+    /// The battle follows the document, order by order.
     #[test]
     fn battles_follow_the_document(
         board in any_board(),
@@ -295,7 +295,7 @@ proptest! {
     }
 }
 
-/// Compares everything a battle tells with the document's own bookkeeping.
+/// Compares the state of a battle with that of the second implementation.
 fn compare(battle: &Battle, field: &document::Field) {
     for seat in Seat::all(2) {
         let own = field.units.iter().filter(|unit| division(unit.0).seat() == seat);

@@ -1,4 +1,4 @@
-//! Blackjack by example: the document's own, each rule in a transcript, the parameters.
+//! Examples of blackjack: that of the document, a transcript for each rule, and the parameters.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -26,7 +26,7 @@ fn read(json: &str) -> Result<Params, ParamsError> {
     read_rules(&blackjack::game().params, &serde_json::from_str(json).unwrap())
 }
 
-/// The document's sample bot "Lim 17", asked with the words of `situation`.
+/// The reply of the document's sample bot "Lim 17" to `situation`.
 fn lim17(situation: &str) -> &'static str {
     let score: u32 = situation.split(' ').next().unwrap().parse().unwrap();
     if score < 17 { "H" } else { "S" }
@@ -39,8 +39,8 @@ fn transcript(name: &str) -> String {
     std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
 }
 
-/// Follows a transcript whose first cards are given: `params JSON`, `seats N` and lines `shoe …`
-/// stand in the place of a seed.
+/// Replays a transcript with given first cards: `params JSON`, `seats N` and lines `shoe …` replace
+/// the seed.
 fn stacked(name: &str) {
     let text = transcript(name);
     let lines: Vec<_> = text.lines().filter(|line| !line.starts_with('#')).collect();
@@ -62,7 +62,7 @@ fn stacked(name: &str) {
     dialogue::follow(&mut game, &body, name);
 }
 
-/// Checks that every answer of a transcript is what "Lim 17" says.
+/// Checks that every reply of a transcript is that of "Lim 17".
 fn is_all_lim17(name: &str) {
     let text = transcript(name);
     let mut asked = None;

@@ -16,7 +16,7 @@ use dialogue::Reply;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-/// Starting chips that lead to broke and to rich bots.
+/// Starting chips that lead to broke and rich bots.
 fn chips() -> impl Strategy<Value = Vec<i64>> {
     vec(prop_oneof![0..40_i64, 200..5000_i64], 1..=4)
 }
@@ -25,7 +25,7 @@ fn seeds() -> impl Strategy<Value = Seed> {
     any::<[u8; 32]>().prop_map(Seed)
 }
 
-/// An answer: sensible, senseless, or missing.
+/// A reply: valid, invalid, or missing.
 fn reply() -> impl Strategy<Value = Reply> {
     let words = prop_oneof![
         6 => Just("H".to_owned()),
@@ -41,7 +41,7 @@ fn reply() -> impl Strategy<Value = Reply> {
     (answer, (0..3_000_000_i64).prop_map(Micros))
 }
 
-/// A match to be played: chips, earlier bad answers, seed, hands, and answers given in turn.
+/// The input of a match: chips, earlier bad answers, seed, hands, and replies in turn.
 type Plan = (Vec<i64>, i64, Seed, u32, Vec<Reply>);
 
 fn plan() -> impl Strategy<Value = Plan> {
@@ -56,18 +56,18 @@ fn start((chips, before, seed, hands, _): &Plan) -> Match {
     Match::start(&params, chips.len(), *seed).unwrap()
 }
 
-/// Everything there is: the players' chips and stakes, and what the house has won.
+/// All chips: the players' chips and stakes, and the house's winnings.
 fn everything(table: &Table) -> i64 {
     let held: i64 = table.players().iter().map(|player| player.chips() + player.stake()).sum();
     held + table.house()
 }
 
-/// What a player has in its pocket and on the table.
+/// A player's chips and stake.
 fn wealth(player: &Player) -> i64 {
     player.chips() + player.stake()
 }
 
-/// Judges a hand anew: what each player should have after it.
+/// Computes again what each player should have after a hand.
 fn settled(before: &Table, after: &Table) -> Vec<i64> {
     let dealer = Some(score(after.dealer())).filter(|score| *score <= 21).unwrap_or(0);
     let asked = before.players().iter().any(|player| player.stake() > 0);
@@ -84,7 +84,7 @@ fn settled(before: &Table, after: &Table) -> Vec<i64> {
         .collect()
 }
 
-/// What the test itself knows of a bot: whether it may act, and what is left to it.
+/// The test's model of a bot: whether it may act, and its remaining chips.
 #[derive(Clone, Debug, Default)]
 struct Model {
     acting: bool,
@@ -103,7 +103,7 @@ impl Model {
         (self.fresh, self.bets) = (true, 0);
     }
 
-    /// Stakes chips, and says whether it could.
+    /// Stakes chips, and returns whether there were enough.
     fn raise(&mut self, chips: i64) -> bool {
         let possible = chips > 0 && chips <= self.chips;
         if possible {
@@ -113,7 +113,7 @@ impl Model {
         possible
     }
 
-    /// Takes an answer, and says how many cards it draws.
+    /// Applies a reply, and returns the number of cards that it draws.
     fn answer(&mut self, answer: Option<&str>) -> usize {
         let text = answer.unwrap_or_default().trim_ascii().to_ascii_uppercase();
         let words: Vec<_> = text.split([' ', '\t']).filter(|word| !word.is_empty()).collect();
@@ -141,7 +141,7 @@ fn is_number(word: &str) -> bool {
     (1..=18).contains(&digits.len()) && digits.chars().all(|digit| digit.is_ascii_digit())
 }
 
-/// The order of asking, kept apart from the rules under test.
+/// A model of the order of requests, independent of the rules under test.
 #[derive(Debug)]
 struct Models {
     bots: Vec<Model>,
@@ -162,7 +162,7 @@ impl Models {
         }
     }
 
-    /// Who is to be asked now.
+    /// The seat to ask next.
     fn due(&mut self) -> Option<usize> {
         let count = self.bots.len();
         let found = (0..count).map(|k| (self.next + k) % count).find(|i| self.bots[*i].acting)?;
@@ -356,7 +356,7 @@ fn count(cards: &[Card], letter: Card) -> usize {
     cards.iter().filter(|card| **card == letter).count()
 }
 
-/// A match that was not played: arbitrary chips and bad answers.
+/// A made-up match result: arbitrary chips and bad answers.
 fn standings(plan: &TablePlan, outcomes: &mut impl Iterator<Item = (i64, u32)>) -> Vec<SeatResult> {
     let seats = plan.bots.iter().map(|_| outcomes.next().expect("there is always another"));
     seats
@@ -368,13 +368,13 @@ fn standings(plan: &TablePlan, outcomes: &mut impl Iterator<Item = (i64, u32)>) 
         .collect()
 }
 
-/// A parameter given seat by seat, as JSON writes it.
+/// The JSON of a parameter with one value per seat.
 fn per_seat(plan: &TablePlan, key: &str) -> Vec<i64> {
     let params = serde_json::to_value(&plan.params).unwrap();
     serde_json::from_value(params[key].clone()).unwrap()
 }
 
-/// What each bot has of something.
+/// A value of each bot.
 fn carried(episode: &Episode, what: impl Fn(&Carried) -> i64) -> Vec<i64> {
     episode.bots().iter().map(what).collect()
 }
@@ -457,7 +457,7 @@ proptest! {
     }
 }
 
-/// Every bot hits below 17; in the episode's matches chips only pass between bots and house.
+/// Every bot hits below 17. Chips only move between bots and house in the matches of an episode.
 #[test]
 fn an_episode_is_played_to_its_end() {
     let seed = Seed::of_text("episode");

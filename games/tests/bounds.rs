@@ -1,5 +1,5 @@
-//! Bounds of scores: every match that is played ends within them, they are as narrow as the rules
-//! allow, and what lies outside is refused with a reason.
+//! Bounds of scores: every match ends within them, they are as narrow as the rules allow, and
+//! results outside are refused with a reason.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -45,7 +45,7 @@ fn tricks_answer(game: &tricks::Match, dice: &mut Dice) -> String {
     format!("move={}", cards.join(" "))
 }
 
-/// An answer that is legal most of the time.
+/// A reply that is usually legal.
 fn answer(view: &dyn MatchView, say: &Say, dice: &mut Dice) -> String {
     let state: &dyn Any = view;
     if say.owes == Owes::Ack {
@@ -71,7 +71,7 @@ fn answer(view: &dyn MatchView, say: &Say, dice: &mut Dice) -> String {
     }
 }
 
-/// Plays a match in which one answer of so many is missing or senseless, none if that is 0.
+/// Plays a match in which one in this many replies is missing or invalid; 0 for none.
 fn outcome(params: &Params, seats: usize, seed: Seed, trouble: u32) -> Vec<SeatResult> {
     let names: Vec<BotName> =
         (1..=seats).map(|number| format!("bot{number}").parse().unwrap()).collect();
@@ -96,7 +96,7 @@ fn outcome(params: &Params, seats: usize, seed: Seed, trouble: u32) -> Vec<SeatR
     }
 }
 
-/// Checks a result as it would be reported.
+/// Checks a result as if a worker reported it.
 fn check(params: &Params, standings: &[SeatResult]) -> Result<(), ImpossibleScore> {
     let scores: Vec<_> =
         standings.iter().flat_map(|standing| standing.score.0.iter().copied()).collect();
@@ -111,7 +111,7 @@ fn check(params: &Params, standings: &[SeatResult]) -> Result<(), ImpossibleScor
     })
 }
 
-/// Boards of bitwa on which something happens soon.
+/// Boards of bitwa with early fights.
 const BOARDS: [&str; 4] =
     ["3 3 9 1 A.. ... ..a", "4 2 20 2 AB.# #.ab", "2 1 5 3 Aa", "2 2 5 1 A. .."];
 
@@ -152,7 +152,7 @@ proptest! {
     }
 }
 
-/// The least and the most of some numbers.
+/// The minimum and the maximum.
 fn extremes(numbers: impl Iterator<Item = i64>) -> RangeInclusive<i64> {
     let numbers: BTreeSet<_> = numbers.collect();
     *numbers.first().unwrap()..=*numbers.last().unwrap()

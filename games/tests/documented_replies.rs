@@ -1,4 +1,4 @@
-//! The answers that docs/bots show as taken or as forfeits, given to the games.
+//! The games accept or refuse the replies in docs/bots as documented.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -7,7 +7,7 @@ use std::path::Path;
 use arbiter_games::{BotName, Game, Micros, Owes, Params, Seed, Step, bitwa, tricks, wojna};
 use serde_json::json;
 
-/// What a game makes of this answer to its first request for a move.
+/// The effect of this reply to the first request for a move.
 fn verdict(params: &Params, answer: &str) -> Result<(), String> {
     let names = (1..=*params.seats().end()).map(|number| format!("bot{number}").parse().unwrap());
     let names: Vec<BotName> = names.collect();
@@ -24,7 +24,7 @@ fn verdict(params: &Params, answer: &str) -> Result<(), String> {
     }
 }
 
-/// The answers in the rows of this verdict in a bot's page.
+/// The replies with this verdict in the table of a game's page.
 fn answers(game: &Game, verdict: &str) -> Vec<String> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../docs/bots/{game}.md"));
     let page = std::fs::read_to_string(path).unwrap();

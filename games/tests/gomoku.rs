@@ -51,13 +51,13 @@ fn at_once(answer: impl Into<String>) -> Reply {
     (Ok(answer.into()), Micros::ZERO)
 }
 
-/// Plays the answers in turn, then gives up by a crash.
+/// Plays the replies in turn, then crashes.
 fn played(game: &mut dyn MatchState, answers: &[&str]) -> Played {
     let mut answers = answers.iter();
     play(game, |_| answers.next().map_or((Err(Forfeit::Gone), Micros::ZERO), |next| at_once(*next)))
 }
 
-/// What the game says to the last of `answers`.
+/// The game's step after the last of `answers`.
 fn verdict(answers: &[&str]) -> Result<(), Illegal> {
     let mut game = start(&Params::default());
     let mut last = Ok(());
@@ -324,7 +324,7 @@ static LINES: LazyLock<Vec<Vec<Square>>> = LazyLock::new(|| {
     lines
 });
 
-/// The squares of all rows that win, by reading every line as text and taking it to pieces.
+/// The squares of all winning rows, found by splitting every line as text.
 fn rows(board: &Board, overline: Overline) -> Vec<Square> {
     let mut found = Vec::new();
     for line in LINES.iter() {
@@ -357,13 +357,13 @@ fn any_overline() -> impl Strategy<Value = Overline> {
     prop_oneof![Just(Overline::Wins), Just(Overline::Ignored)]
 }
 
-/// What stands on each square, mostly black stones, so that there are rows of any length.
+/// The content of each square: mostly black stones, so that there are rows of all lengths.
 fn stones() -> impl Strategy<Value = Vec<Option<Colour>>> {
     let stone = prop_oneof![3 => Just(Some(B)), 1 => Just(Some(W)), 1 => Just(None)];
     proptest::collection::vec(stone, SQUARES)
 }
 
-/// All squares in random order, those near a random square first, so that rows come about.
+/// All squares in random order, those near a random square first, so that rows are likely.
 fn any_order() -> impl Strategy<Value = Vec<Square>> {
     let noise = proptest::collection::vec(0..40_u32, SQUARES);
     (noise, 0..SIDE, 0..SIDE, 0..4_u32).prop_map(|(noise, x, y, pull)| {
@@ -376,7 +376,7 @@ fn any_order() -> impl Strategy<Value = Vec<Square>> {
     })
 }
 
-/// What a bot might say, good and bad.
+/// Valid and invalid replies.
 fn any_answer() -> impl Strategy<Value = Result<String, Forfeit>> {
     let squares = |count| proptest::collection::vec((0..16_u8, 0..16_u8), count);
     let written = |squares: Vec<(u8, u8)>| {
@@ -394,7 +394,7 @@ fn any_answer() -> impl Strategy<Value = Result<String, Forfeit>> {
     ]
 }
 
-/// How B answers the opening.
+/// B's reply to the opening.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Swap {
     Black,
@@ -406,7 +406,7 @@ fn any_swap() -> impl Strategy<Value = Swap> {
     prop_oneof![Just(Swap::Black), Just(Swap::White), Just(Swap::Both)]
 }
 
-/// A good answer that takes the next squares of an order; A chooses white.
+/// A valid reply with the next squares of an order; A chooses white.
 fn next_in_order(say: &Say, squares: &mut dyn Iterator<Item = &Square>, swap: Swap) -> String {
     let mut next = || squares.next().unwrap().to_string();
     match (say.text.split(' ').next().unwrap(), swap) {

@@ -1,10 +1,10 @@
-//! Parameters as organisers and players write them: a value that is refused is answered with its
-//! key, with what the key accepts, and with an example that is accepted.
+//! Parameters in files and on the command line: the error for an invalid value has its key, the
+//! valid values, and a valid example.
 
 use arbiter_games::{Game, Games, ParamInfo, ParamKind, Params, gomoku, wojna};
 use serde_json::{Value, json};
 
-/// Reads the parameters of a game with this one.
+/// Parses the parameters of a game with this one.
 fn read(game: &Game, key: &str, value: Value) -> Result<Params, String> {
     let value = Value::Object([(key.to_owned(), value)].into_iter().collect());
     Params::read(game, value).map_err(|error| error.to_string())
@@ -78,7 +78,7 @@ fn a_number_instead_of_a_text_gets_an_example() {
     assert_eq!(read(&wojna::game(), "deals", json!("abc")).unwrap_err(), deals);
 }
 
-/// What the descriptor says of a parameter is what its game reads.
+/// The descriptor of a parameter agrees with the parser of its game.
 #[test]
 fn descriptors_agree_with_the_parser() {
     for game in Games::built_in().iter() {

@@ -32,13 +32,13 @@ fn read(json: &str) -> Result<Params, ParamsError> {
     read_rules(&tricks::game().params, &serde_json::from_str(json).unwrap())
 }
 
-/// A match of seed `text` at so many tables.
+/// A match with the seed `text` at this many tables.
 fn start(tables: u32, text: &str) -> Match {
     let params = read(&format!(r#"{{"tables": {tables}}}"#)).unwrap();
     Match::start(&params, Seed::of_text(text))
 }
 
-/// The next thing said.
+/// The next message.
 fn say(game: &mut Match) -> Say {
     match game.step() {
         Step::Say(say) => say,
@@ -46,7 +46,7 @@ fn say(game: &mut Match) -> Say {
     }
 }
 
-/// The first card that can be played at each table where `player` is to play, and `.` elsewhere.
+/// The first legal card at each table where `player` has the turn, and `.` elsewhere.
 fn first_cards(game: &Match, player: Player) -> Vec<String> {
     let card = |table: &Table| match table.turn() {
         Some(turn) if turn == player => table.playable().next().unwrap().to_string(),
@@ -55,8 +55,7 @@ fn first_cards(game: &Match, player: Player) -> Vec<String> {
     game.tables().iter().map(card).collect()
 }
 
-/// Plays first cards until `ply` answers have been given or the match is over, and tells whose
-/// answer is due.
+/// Plays first cards until `ply` replies or the end of the match, and returns whose reply is due.
 fn advance(game: &mut Match, plies: usize) -> Option<Player> {
     for _ in 0..plies {
         let player = ask(game)?;
@@ -65,7 +64,7 @@ fn advance(game: &mut Match, plies: usize) -> Option<Player> {
     ask(game)
 }
 
-/// Whose answer is due.
+/// The player whose reply is due.
 fn ask(game: &mut Match) -> Option<Player> {
     let say = say(game);
     (say.owes == Owes::Move).then(|| Player::ALL[say.seat.index()])

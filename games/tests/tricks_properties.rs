@@ -1,5 +1,5 @@
-//! Tricks by property: a listener that knows nothing but what a seat is told can follow every
-//! table and finds it right, all tricks are accounted for, and luck cancels.
+//! Properties of tricks: the messages to a seat are correct and enough to derive the state of every
+//! table, every trick is counted, and exchanged seats cancel luck.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -20,7 +20,7 @@ use proptest::prelude::*;
 struct View {
     hand: Vec<Card>,
     trump: Option<Suit>,
-    /// All the cards ever dealt to this seat.
+    /// All cards dealt to this seat.
     dealt: Vec<Card>,
     /// The seat's own card on the table, and the opponent's.
     own: Option<Card>,
@@ -30,12 +30,12 @@ struct View {
     won: u8,
     lost: u8,
     over: bool,
-    /// Everything told and played, the seat's own cards after a `<`.
+    /// All messages and played cards; the seat's own cards follow a `<`.
     history: String,
 }
 
 impl View {
-    /// Takes in what the seat is told, and checks it.
+    /// Applies and checks a message to the seat.
     fn hear(&mut self, state: &str) {
         self.history.push_str(state);
         let mut rest = state;
@@ -71,7 +71,7 @@ impl View {
         }
     }
 
-    /// Ends a trick; `won` is what the referee says.
+    /// Ends a trick; `won` is the referee's result.
     fn score(&mut self, won: bool) {
         let own = self.own.take().unwrap();
         let theirs = self.theirs.take().unwrap();
@@ -90,7 +90,7 @@ impl View {
         self.lost += u8::from(!won);
     }
 
-    /// The cards that can be played.
+    /// The legal cards.
     fn choice(&self) -> Vec<Card> {
         let same = |card: &&Card| self.theirs.is_some_and(|theirs| theirs.suit() == card.suit());
         let following: Vec<_> = self.hand.iter().filter(same).copied().collect();
@@ -105,7 +105,7 @@ impl View {
         self.history.push_str(&card.to_string());
     }
 
-    /// A choice that depends on everything that has happened at this table, and on nothing else.
+    /// A choice that depends only on the history of this table.
     fn policy(&self, salt: u64) -> Card {
         let mix = |sum: u64, byte: u8| (sum ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
         let hash = self.history.bytes().fold(salt ^ 0xcbf2_9ce4_8422_2325, mix);
@@ -122,7 +122,7 @@ impl Views {
         Self([(); 2].map(|()| (0..tables).map(|_| View::default()).collect()))
     }
 
-    /// Takes in what a seat is told; returns the positions of the tables that wait for it.
+    /// Applies a message to a seat; returns the positions of the tables that wait for it.
     fn hear(&mut self, player: usize, text: &str) -> Vec<usize> {
         let views = &mut self.0[player];
         let mut lines = text.lines();
@@ -162,14 +162,14 @@ fn start(pairs: u32, seed: [u8; 32]) -> Match {
     Match::start(&params, Seed(seed))
 }
 
-/// What a match came to.
+/// The result of a match.
 struct Played {
     views: Views,
     scores: Vec<Vec<i64>>,
     transcript: Vec<String>,
 }
 
-/// Plays a match with `policy` in both seats, and checks whom the referee asks, and when.
+/// Plays a match with `policy` in both seats, and checks the order of the referee's requests.
 fn honest(pairs: u32, seed: [u8; 32], policy: impl Fn(&View, usize) -> Card) -> Played {
     let mut game = start(pairs, seed);
     let mut views = Views::new(game.tables().len());
@@ -215,7 +215,7 @@ fn finish(mut game: Match, mut views: Views) -> Played {
     Played { views, scores: scores(&played), transcript: farewell }
 }
 
-/// A word in the place of a card.
+/// A valid or invalid word for a card.
 fn word() -> impl Strategy<Value = String> {
     prop_oneof![
         12 => "[WXYZ][0-8]",
@@ -225,7 +225,7 @@ fn word() -> impl Strategy<Value = String> {
     ]
 }
 
-/// An answer: mostly as many words as there are tables, and sometimes anything, or none at all.
+/// A reply: mostly one word for each table, sometimes any text, or none.
 fn reply(tables: usize) -> impl Strategy<Value = Reply> {
     let key = prop::sample::select(&["", "move="][..]);
     let words =
@@ -238,7 +238,7 @@ fn reply(tables: usize) -> impl Strategy<Value = Reply> {
     (answer, (0..3_000_000_i64).prop_map(Micros))
 }
 
-/// Pairs of tables, a seed, and what bots say in turn; where it is nothing, they play honestly.
+/// Pairs of tables, a seed, and replies in turn; `None` is an honest reply.
 fn chaos() -> impl Strategy<Value = (u32, [u8; 32], Vec<Option<Reply>>)> {
     (1..4_u32, any::<[u8; 32]>()).prop_flat_map(|(pairs, seed)| {
         let tables = usize::try_from(2 * pairs).unwrap();
@@ -247,7 +247,7 @@ fn chaos() -> impl Strategy<Value = (u32, [u8; 32], Vec<Option<Reply>>)> {
     })
 }
 
-/// The words of a bot that plays the last card it may at each table.
+/// The reply of a bot that plays the last legal card at each table.
 fn last_cards(game: &Match, player: Player) -> String {
     let tables = game.tables().iter();
     let word = |table: &Table| match table.playable().last() {
@@ -257,7 +257,7 @@ fn last_cards(game: &Match, player: Player) -> String {
     tables.map(word).collect::<Vec<_>>().join(" ")
 }
 
-/// Plays a match with these replies, over and over; returns all that was said.
+/// Plays a match with these replies, repeated in turn; returns all messages.
 fn run(game: &mut Match, replies: &[Option<Reply>]) -> (Vec<String>, Vec<SeatResult>) {
     let mut replies = replies.iter().cycle();
     let mut said = Vec::new();
@@ -282,8 +282,8 @@ fn run(game: &mut Match, replies: &[Option<Reply>]) -> (Vec<String>, Vec<SeatRes
 }
 
 proptest! {
-    /// With honest bots each table has 18 tricks and deals each of the 36 cards once, and a bot
-    /// that only knows what it is told knows all it needs.
+    /// With honest bots each table has 18 tricks and deals each of the 36 cards once, and the
+    /// messages to a bot are enough to play.
     #[test]
     fn a_bot_can_derive_the_state_from_the_protocol(pairs in 1..6_u32, seed: [u8; 32], salt: [u64; 2]) {
         let played = honest(pairs, seed, |view, player| view.policy(salt[player]));
@@ -337,7 +337,7 @@ proptest! {
         prop_assert_eq!(run(&mut start(pairs, seed), &replies), (said, standings));
     }
 
-    /// A card that cannot be played, whenever it comes, costs exactly the remaining tricks.
+    /// An illegal card costs exactly the remaining tricks, at any time.
     #[test]
     fn a_bad_card_loses_the_remaining_tricks(seed: [u8; 32], plies in 0..40_usize, bad in 0..DECK) {
         let mut game = start(1, seed);

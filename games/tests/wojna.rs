@@ -1,4 +1,4 @@
-//! Wojna as the bots meet it: the dialogue, the clock, answers, forfeits, parameters.
+//! Matches of wojna: the dialogue, the clock, replies, forfeits, parameters.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -34,7 +34,7 @@ fn in_no_time(text: &str) -> Reply {
     (Ok(text.to_owned()), Micros::ZERO)
 }
 
-/// Answers every request for a move with `choice`, and everything else with `=`.
+/// Replies to every request for a move with `choice`, and to all other commands with `=`.
 fn always(choice: &str, say: &Say) -> Reply {
     in_no_time(if say.owes == Owes::Move { choice } else { "=" })
 }
@@ -43,8 +43,8 @@ fn forfeits(played: &Played) -> Vec<Option<Forfeit>> {
     played.standings.iter().map(|standing| standing.forfeit).collect()
 }
 
-/// Plays a match in which all check, but answer otherwise to the commands that `special` lists: a
-/// seat, the beginning of a command, how often it has come before, and the answer.
+/// Plays a match in which all seats check, with the exceptions in `special`: a seat, the start of a
+/// command, how often the command came before, and the reply.
 fn play_with(game: &mut Match, special: &[(u8, &str, usize, Result<&str, Forfeit>)]) -> Played {
     let mut seen = vec![0; special.len()];
     play(game, |say| {
@@ -61,7 +61,7 @@ fn play_with(game: &mut Match, special: &[(u8, &str, usize, Result<&str, Forfeit
     })
 }
 
-/// What the seat with this number was told.
+/// The commands to the seat with this number.
 fn told(played: &Played, number: u8) -> Vec<&str> {
     let start = format!("{number}> ");
     played.transcript.iter().filter_map(|line| line.strip_prefix(&start)).collect()
@@ -128,8 +128,7 @@ fn the_bank_pays_for_the_reply_to_every_command() {
     });
 }
 
-/// The clock of one seat, told as the document tells it: T for the first M moves, t more for each
-/// m more.
+/// The clock of one seat, as in the document: T for the first M moves, t more for each m more.
 struct Model {
     spent: Micros,
     moves: i64,
@@ -184,7 +183,7 @@ fn time_left_is_never_negative() {
     assert!(told(&played, 1).contains(&"time_left 0 1000"));
 }
 
-/// Plays a match in which each seat's first answer costs some time.
+/// Plays a match in which each seat's first reply takes some time.
 fn play_with_cost(game: &mut Match, cost: Micros) -> Played {
     play(game, |say| {
         let first = say.text.starts_with("your_number");
@@ -192,7 +191,7 @@ fn play_with_cost(game: &mut Match, cost: Micros) -> Played {
     })
 }
 
-/// What becomes of a match in which seat 1 answers its first `command` so.
+/// The result of a match in which seat 1 gives this reply to its first `command`.
 fn after_answer(command: &str, answer: &str) -> Played {
     let piles: [&[Card]; 2] = [&[2, 1, 1, 1], &[1, 1, 1, 1]];
     let mut game = stacked(json!({"deals": 1}), &piles, "answer");

@@ -1,4 +1,4 @@
-//! The cards of wojna: bidding, wars, leaving, interruption, each rule by itself.
+//! The rules of wojna's auctions, one by one: bidding, wars, leaving, interruption.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -40,7 +40,7 @@ fn bid(deal: &mut Deal, moves: &str) {
     }
 }
 
-/// Ends the bidding with everybody checking.
+/// Ends the bidding: all seats check.
 fn all_check(deal: &mut Deal) {
     while deal.turn().is_some() {
         deal.play(Move::Check).unwrap();
@@ -52,7 +52,7 @@ fn cards(deal: &Deal) -> (usize, Vec<usize>) {
     (deal.pot(), Seat::all(deal.seats()).map(|seat| deal.pile(seat)).collect())
 }
 
-/// The cards that are peeked at or shown.
+/// The peeked or shown cards.
 fn peeked(deal: &Deal) -> Vec<Option<Card>> {
     Seat::all(deal.seats()).map(|seat| deal.peeked(seat)).collect()
 }

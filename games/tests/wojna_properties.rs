@@ -37,10 +37,10 @@ fn total(deal: &Deal) -> usize {
     deal.pot() + Seat::all(deal.seats()).map(|seat| deal.pile(seat)).sum::<usize>()
 }
 
-/// The bidding as the document has it: by its history.
+/// A model of the bidding as the document describes it: by its history.
 #[derive(Debug)]
 struct Bidding {
-    /// What each seat has put in; nothing for those that do not take part.
+    /// The cards that each seat has put in; `None` for seats that do not take part.
     paid: Vec<usize>,
     piles: Vec<usize>,
     history: Vec<(usize, Move)>,
@@ -66,7 +66,7 @@ impl Bidding {
         0..self.paid.len()
     }
 
-    /// What a move costs the seat whose turn it is, if it may be made.
+    /// The cost of a move for the seat with the turn, if it is legal.
     fn cost(&self, choice: Move) -> Option<usize> {
         let own = self.paid[self.turn];
         let others = self.seats().filter(|seat| *seat != self.turn);
@@ -100,7 +100,7 @@ impl Bidding {
     }
 }
 
-/// Plays one auction, beside the document's own account of its bidding.
+/// Plays one auction, and compares it with the model of the document.
 fn auction(
     deal: &mut Deal,
     before: &[usize],
@@ -130,7 +130,7 @@ fn auction(
     Ok(())
 }
 
-/// What has become of the pot is what the shown cards demand.
+/// The pot goes where the shown cards demand.
 fn judge(before: &Deal, after: &Deal) -> Result<(), TestCaseError> {
     let seats: Vec<_> = Seat::all(before.seats()).collect();
     let best = seats.iter().filter_map(|seat| before.peeked(*seat)).max().unwrap();
@@ -171,7 +171,7 @@ fn params(deals: u32, seats: usize, deck: &str) -> Params {
     read_rules(&wojna::game().params, &serde_json::from_value(json).unwrap()).unwrap()
 }
 
-/// An answer: a move, an acknowledgement, nonsense, or a forfeit.
+/// A reply: a move, an acknowledgement, nonsense, or a forfeit.
 fn reply() -> impl Strategy<Value = Reply> {
     let answer = prop_oneof![
         200 => Just(Ok("= check".to_owned())),
@@ -185,7 +185,7 @@ fn reply() -> impl Strategy<Value = Reply> {
     (answer, (-10..3_000_000_i64).prop_map(Micros))
 }
 
-/// Plays a match whose bots give these answers in turn.
+/// Plays a match whose bots give these replies in turn.
 fn match_with(replies: &[Reply], params: &Params, seed: Seed) -> Played {
     let mut game = Match::start(params, params.seats, seed);
     let mut replies = replies.iter().cycle();
@@ -214,7 +214,7 @@ fn check_transcript(played: &Played, cards: usize) -> Result<(), TestCaseError> 
     Ok(())
 }
 
-/// A bot that never forfeits: it raises, checks or passes by what it sees and has heard.
+/// A bot that never forfeits: it raises, checks or passes by the cards and messages.
 fn polite(say: &Say, state: &mut u64) -> Reply {
     let words = say.text.bytes().chain([say.seat.number()]);
     let mixed =

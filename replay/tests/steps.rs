@@ -1,4 +1,4 @@
-//! Replays cut into steps: every picture comes from the rules, and the last one tells the result.
+//! Steps of replays: every board comes from the rules, and the last step shows the result.
 
 #![expect(clippy::unwrap_used, reason = "a test that fails is what unwrap is for")]
 
@@ -205,7 +205,7 @@ fn clocks_and_forfeits_are_shown_beside_the_board() {
     assert!(html.contains("0.002 s"), "{html}");
 }
 
-/// The record with this line before the last one, and with the hashes of what it now says.
+/// The record with this line before the last one, and with recomputed hashes.
 fn with_line(record: &[u8], more: Line, standings: &[SeatResult]) -> Vec<u8> {
     let text = std::str::from_utf8(record).unwrap();
     let mut lines = text.lines();

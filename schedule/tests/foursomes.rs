@@ -1,4 +1,4 @@
-//! Foursomes, judged by their certificates.
+//! Foursomes, checked by their certificates.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -31,7 +31,7 @@ fn count(bots: usize, tables: impl IntoIterator<Item = Table>) -> Certificate {
     Certificate::count(bots, 4, &[], tables).unwrap()
 }
 
-/// Counts a plan, which must keep its promises.
+/// The certificate of a plan, which must meet its guarantees.
 fn prove(bots: usize, extent: FoursomesConfig, text: &str) -> Certificate {
     let plan = plan(bots, extent, text);
     let claim = plan.claim();
@@ -40,7 +40,8 @@ fn prove(bots: usize, extent: FoursomesConfig, text: &str) -> Certificate {
     certificate
 }
 
-/// Whether no smaller number of meetings makes the matches of a bot, and all matches, whole.
+/// Whether this is the least number of meetings with whole numbers of matches, for each bot and in
+/// all.
 fn is_least(bots: usize, meetings: usize) -> bool {
     let whole = |meetings: usize| {
         (meetings * (bots - 1)).is_multiple_of(3)
@@ -112,7 +113,7 @@ fn the_seed_orders_the_bots() {
     }
 }
 
-/// A change of these numbers changes tournaments under way: it needs a new kind of schedule.
+/// A change of these numbers would change running tournaments: it needs a new kind of schedule.
 #[test]
 fn plans_never_change() {
     let digest = |bots, extent| {
@@ -146,7 +147,7 @@ fn budgets_of_all_sizes_meet_their_guarantees() {
     }
 }
 
-/// Of some seeds the first search for tables leaves a pair that is off by two.
+/// With some seeds the first search for tables leaves a pair that is off by two.
 #[test]
 fn no_pair_of_a_budget_is_off_by_two() {
     for (bots, count, text) in [

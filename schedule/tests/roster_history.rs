@@ -1,5 +1,4 @@
-//! Foursomes of fields that change, and in which owners are kept apart, judged by their
-//! certificates.
+//! Foursomes with roster changes and with owners kept apart, checked by their certificates.
 
 #![expect(clippy::unwrap_used, reason = "a test that fails is what unwrap is for")]
 
@@ -20,12 +19,12 @@ fn games(count: u64) -> Schedule {
     Schedule::Foursomes(FoursomesConfig::Games(NonZeroU64::new(count).unwrap()))
 }
 
-/// A plan that grows step by step, as editions do.
+/// A plan that is extended step by step, as for editions.
 struct Growing {
     schedule: Schedule,
     seed: Seed,
     lineage: RosterHistory,
-    /// For each place, if owners are kept apart.
+    /// The owner of each place, if owners are kept apart.
     owners: Vec<Option<Owner>>,
 }
 
@@ -39,7 +38,7 @@ impl Growing {
         }
     }
 
-    /// Each owner has so many bots, in the order of their coming.
+    /// Each owner has this many bots, in the order of entry.
     fn owned(schedule: Schedule, bots: usize, each: usize) -> Self {
         let owner = |place: usize| Some(Owner(i32::try_from(place / each).unwrap()));
         Self { owners: (0..4 * bots).map(owner).collect(), ..Self::new(schedule, bots) }
@@ -73,7 +72,7 @@ impl Growing {
         tables.collect()
     }
 
-    /// Counts the plan, which must keep its promises.
+    /// The certificate of the plan, which must meet its guarantees.
     fn prove(&self) -> Certificate {
         let (field, matches) = self.both();
         let claim = matches.claim();
@@ -94,12 +93,12 @@ impl Growing {
     }
 }
 
-/// How often pairs meet at least and at most.
+/// The least and the largest number of meetings of a pair.
 fn meetings(certificate: &Certificate) -> (u32, u32) {
     spread(certificate).unwrap()
 }
 
-/// The same; nothing where all bots are of one owner, so that no pair counts.
+/// The same; `None` if all bots have one owner, so that no pair counts.
 fn spread(certificate: &Certificate) -> Option<(u32, u32)> {
     let least = certificate.meetings.first()?;
     let most = certificate.meetings.last()?;
@@ -116,7 +115,7 @@ fn companies(tables: &[Table]) -> Vec<Table> {
     sorted.collect()
 }
 
-/// How many tables there are of each kind.
+/// The number of equal tables.
 fn multiset(tables: &[Table]) -> BTreeMap<Table, usize> {
     tables.iter().fold(BTreeMap::new(), |mut all, table| {
         *all.entry(*table).or_default() += 1;
@@ -124,8 +123,8 @@ fn multiset(tables: &[Table]) -> BTreeMap<Table, usize> {
     })
 }
 
-/// Fields, the newcomer's tables, how often pairs meet then, and the matches of a bot: what was
-/// found when this was worked out.
+/// Numbers of bots, the new bot's tables, the meetings of pairs then, and the matches of a bot:
+/// results of the first run.
 #[test]
 fn a_new_bot_needs_few_tables() {
     for (bots, played, new, meet, each) in [
@@ -216,7 +215,7 @@ fn ten_bots_can_join_one_by_one() {
     }
 }
 
-/// Where bots come and go several times, new tables alone do not keep everybody's seats even.
+/// If bots join and leave several times, new tables alone do not balance all seats.
 #[test]
 fn seats_differ_by_at_most_three() {
     for bots in [8, 14, 20, 26, 27, 33, 34, 38, 39, 50] {
@@ -293,7 +292,7 @@ fn unavoidable_meetings_of_one_owner_are_counted() {
     assert!(told.contains("pairs of one owner: 30, which meet"), "{told}");
 }
 
-/// What happens to a field.
+/// A roster change.
 #[derive(Clone, Copy, Debug)]
 enum Change {
     Join,
@@ -309,7 +308,7 @@ fn change() -> impl Strategy<Value = Change> {
     ]
 }
 
-/// Lets a change happen if plans grow by it: bots that are too few are planned anew.
+/// Applies a change if the plan can be extended: too few bots need a new plan.
 fn apply(growing: &mut Growing, times: u32, change: Change) {
     let there = growing.lineage.present().len();
     match change {

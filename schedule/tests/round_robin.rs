@@ -1,4 +1,4 @@
-//! Matches of two, judged by their certificates.
+//! Matches of two, checked by their certificates.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -17,7 +17,7 @@ fn plan(rules: RoundRobin, bots: usize, text: &str) -> Pairings {
     rules.plan(bots, Seed::of_text(text)).unwrap()
 }
 
-/// Counts a plan, and its matches on each board, all of which must keep their promises.
+/// The certificate of a plan; the matches on each board must meet their guarantees, too.
 fn prove(rules: RoundRobin, bots: usize, text: &str) -> Certificate {
     let plan = || plan(rules, bots, text);
     let claim = plan().claim();

@@ -27,19 +27,19 @@ use arbiter_games::{
     BotName, Forfeit, Games, MatchState, Micros, Owes, Params, Say, SeatResult, Seed, Step,
 };
 
-/// An answer, or the forfeit in its place, and what it is charged.
+/// A reply or a forfeit, and the time that is charged for it.
 pub(crate) type Reply = (Result<String, Forfeit>, Micros);
 
-/// A match played to its end.
+/// A finished match.
 #[derive(Debug)]
 pub(crate) struct Played {
     /// The lines of its transcript.
     pub(crate) transcript: Vec<String>,
-    /// What each seat has earned.
+    /// The score of each seat.
     pub(crate) standings: Vec<SeatResult>,
 }
 
-/// How many steps a match may take before a test calls it endless.
+/// The limit of steps of a match.
 const ENDLESS: usize = 50_000_000;
 
 /// Plays `game` to its end; `player` replies whenever a reply is due.
@@ -68,7 +68,7 @@ pub(crate) fn play(game: &mut dyn MatchState, mut player: impl FnMut(&Say) -> Re
     panic!("the match does not end");
 }
 
-/// The line of a transcript for what a game does.
+/// The transcript line of a game's step.
 fn step_line(step: &Step) -> String {
     match step {
         Step::Say(say) => format!("{}> {}", say.seat, say.text.replace('\n', "\\n")),
@@ -93,7 +93,7 @@ pub(crate) fn names(count: usize) -> Vec<BotName> {
     (1..=count).map(|number| format!("bot{number}").parse().unwrap()).collect()
 }
 
-/// Replays the transcript `tests/transcripts/FILE` and compares every line the game speaks.
+/// Replays the transcript `tests/transcripts/FILE` and compares every line that the game sends.
 pub(crate) fn golden(file: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/transcripts").join(file);
     let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
@@ -120,7 +120,7 @@ pub(crate) fn golden(file: &str) {
     follow(game.expect("the line `names` comes last").as_mut(), &body, file);
 }
 
-/// Feeds the answers in `body` to `game`, and compares everything else with what the game does.
+/// Sends the replies in `body` to `game`, and compares all other lines with the game's steps.
 pub(crate) fn follow(game: &mut dyn MatchState, body: &[&str], file: &str) {
     let mut done = String::new();
     let mut lines = body.iter().copied().peekable();
