@@ -36,7 +36,7 @@ impl Site {
         let address = free_address();
         let log = bots.path().join("coordinator.log");
         let mut coordinator = Service::start(&mut database.coordinator(address), &log);
-        coordinator.hear("serving");
+        coordinator.wait_for_log("serving");
         let server = format!("http://{address}");
         let mut command = arbiter();
         command.args(["worker", "--slots", "1", "--sandbox", "off", "--name", "cellar"]);
@@ -57,12 +57,12 @@ impl Site {
         self.command(&self.organiser, words).output().unwrap()
     }
 
-    fn tell(&self, words: &str) -> String {
+    fn succeed(&self, words: &str) -> String {
         done(&self.run(words))
     }
 
     fn json(&self, words: &str) -> Value {
-        serde_json::from_str(&self.tell(&format!("{words} --json"))).unwrap()
+        serde_json::from_str(&self.succeed(&format!("{words} --json"))).unwrap()
     }
 
     /// Creates a tournament whose entry closes in a hundred years.
@@ -81,12 +81,12 @@ impl Site {
              [house]\nbots = {house:?}\n"
         );
         let file = self.bots.file(&format!("{name}.toml"), &text);
-        self.tell(&format!("tournament create {file}"));
+        self.succeed(&format!("tournament create {file}"));
     }
 
     fn play(&self, name: &str) {
-        self.tell(&format!("tournament start {name}"));
-        self.tell(&format!("tournament watch {name}"));
+        self.succeed(&format!("tournament start {name}"));
+        self.succeed(&format!("tournament watch {name}"));
     }
 
     /// Closes entry directly in the database, instead of waiting for its time.
@@ -122,54 +122,57 @@ fn a_beacon_from_the_file_to_the_export() {
     let player = site.database.token("player");
     refused(&site.command(&player, &give).output().unwrap(), 3, "role organiser");
     refused(&site.run("tournament close cup"), 1, "arbiter tournament beacon cup VALUE");
-    let shown = site.tell("tournament show cup");
+    let shown = site.succeed("tournament show cup");
     assert!(shown.contains("Bitcoin block 900000 hash; no value yet"), "{shown}");
 
     let unseen = "tournament beacon cup 1a\u{200b}17d";
     refused(&site.run(unseen), 2, "character 3 is not an ASCII letter or digit (U+200B)");
-    let told = site.tell(&give);
-    assert!(told.contains(&format!("its value {VALUE}, given ")), "{told}");
-    assert!(told.contains("decides editions from 3 on"), "{told}");
+    let printed = site.succeed(&give);
+    assert!(printed.contains(&format!("its value {VALUE}, given ")), "{printed}");
+    assert!(printed.contains("decides editions from 3 on"), "{printed}");
     refused(&site.run("tournament beacon cup 1a17e"), 1, "never changes");
-    site.tell("tournament watch cup --edition 3");
-    assert!(site.tell(&give).contains("decides editions from 3 on"), "the same value again");
-    let certificate = site.tell("tournament schedule cup --certificate");
+    site.succeed("tournament watch cup --edition 3");
+    assert!(site.succeed(&give).contains("decides editions from 3 on"), "the same value again");
+    let certificate = site.succeed("tournament schedule cup --certificate");
     let origin = format!(
         "seed: keyed with the public beacon \"Bitcoin block 900000 hash\", value \"{VALUE}\"\n"
     );
     assert!(certificate.contains(&origin), "{certificate}");
     let open = site.bots.path().join("open");
-    site.tell(&format!("tournament export cup --records --out {}", open.display()));
-    let told = support::run(&["verify", open.to_str().unwrap()]);
-    assert_eq!(told.status.code(), Some(0));
-    let printed = String::from_utf8_lossy(&told.stdout).into_owned();
+    site.succeed(&format!("tournament export cup --records --out {}", open.display()));
+    let outcome = support::run(&["verify", open.to_str().unwrap()]);
+    assert_eq!(outcome.status.code(), Some(0));
+    let printed = String::from_utf8_lossy(&outcome.stdout).into_owned();
     assert!(printed.contains(origin.trim_end()), "{printed}");
-    let told = String::from_utf8_lossy(&told.stderr).into_owned();
-    assert!(told.contains("seeds of its matches are not checked"), "{told}");
-    assert!(!told.contains("not final"), "{told}");
+    let printed = String::from_utf8_lossy(&outcome.stderr).into_owned();
+    assert!(printed.contains("seeds of its matches are not checked"), "{printed}");
+    assert!(!printed.contains("not final"), "{printed}");
     // Records are compared with results before the seed is published, too.
     tamper(&open, "match 4: its record gives the scores", |copy| {
         edit_match(copy, 4, |line| line["scores"] = json!([[9], [9]]));
     });
     let early = site.bots.path().join("early");
-    site.tell(&format!("tournament export cup --edition 2 --out {}", early.display()));
-    let told = support::run(&["verify", early.to_str().unwrap()]);
-    assert_eq!(told.status.code(), Some(0), "it is open");
-    let told = String::from_utf8_lossy(&told.stderr).into_owned();
-    assert!(told.contains("its seed is not final: edition 2 comes before edition 3"), "{told}");
+    site.succeed(&format!("tournament export cup --edition 2 --out {}", early.display()));
+    let outcome = support::run(&["verify", early.to_str().unwrap()]);
+    assert_eq!(outcome.status.code(), Some(0), "it is open");
+    let printed = String::from_utf8_lossy(&outcome.stderr).into_owned();
+    assert!(
+        printed.contains("its seed is not final: edition 2 comes before edition 3"),
+        "{printed}"
+    );
 
     what_was_played_is_checked(&site);
 
     site.create("plain", "");
     site.play("plain");
-    let certificate = site.tell("tournament schedule plain --certificate");
+    let certificate = site.succeed("tournament schedule plain --certificate");
     let origin = "seed: chosen by the organiser; no public beacon\n";
     assert!(certificate.contains(origin), "{certificate}");
-    let told = site.tell("tournament check plain");
+    let printed = site.succeed("tournament check plain");
     let why = "not derived: the seed of plain is published when it is closed\n";
-    assert!(told.ends_with(why), "{told}");
+    assert!(printed.ends_with(why), "{printed}");
     refused(&site.run("tournament beacon plain 1a17d"), 1, "plain has no beacon");
-    site.tell("tournament close plain");
+    site.succeed("tournament close plain");
     boards_and_chips_are_compared(&site);
 }
 
@@ -182,17 +185,17 @@ fn boards_and_chips_are_compared(site: &Site) {
         site.create_game(game, game, lines);
         site.play(game);
         if game == "blackjack" {
-            let certificate = site.tell("tournament schedule blackjack --certificate");
+            let certificate = site.succeed("tournament schedule blackjack --certificate");
             assert!(certificate.contains("3 bots; balance not certified: "), "{certificate}");
             let origin = "seed: chosen by the organiser; no public beacon\n";
             assert!(certificate.ends_with(origin), "{certificate}");
         }
-        site.tell(&format!("tournament close {game}"));
+        site.succeed(&format!("tournament close {game}"));
         let to = site.bots.path().join(format!("export-{game}"));
         let export = format!("tournament export {game} --records --out");
         done(&site.command(&site.organiser, &export).arg(&to).output().unwrap());
-        let told = support::succeed(&["verify", to.to_str().unwrap()]);
-        assert!(told.contains("matches follow from the published seed"), "{told}");
+        let printed = support::succeed(&["verify", to.to_str().unwrap()]);
+        assert!(printed.contains("matches follow from the published seed"), "{printed}");
         let last = support::files(&to.join("records")).pop().unwrap();
         let last = last.strip_prefix(&to).unwrap();
         tamper(&to, &format!("was played with {key} = "), |copy| {
@@ -214,22 +217,22 @@ fn boards_and_chips_are_compared(site: &Site) {
 
 /// Closes the tournament, and checks all that it publishes.
 fn what_was_played_is_checked(site: &Site) {
-    let closed = site.tell("tournament close cup");
+    let closed = site.succeed("tournament close cup");
     assert!(closed.contains(VALUE) && closed.contains("its seed was"), "{closed}");
-    let told = site.tell("tournament check cup --records");
-    assert!(told.contains("6 matches derived again from the published seed"), "{told}");
-    assert!(told.contains("the seeds in 6 records"), "{told}");
-    assert!(told.starts_with("edition 3: "), "the official one: {told}");
+    let printed = site.succeed("tournament check cup --records");
+    assert!(printed.contains("6 matches derived again from the published seed"), "{printed}");
+    assert!(printed.contains("the seeds in 6 records"), "{printed}");
+    assert!(printed.starts_with("edition 3: "), "the official one: {printed}");
     for edition in [1, 2] {
-        let told = site.tell(&format!("tournament check cup --records --edition {edition}"));
-        assert!(told.contains("the seeds in 6 records"), "{told}");
+        let printed = site.succeed(&format!("tournament check cup --records --edition {edition}"));
+        assert!(printed.contains("the seeds in 6 records"), "{printed}");
     }
     let found = site.json("tournament show cup");
     assert_eq!(
         (&found["beacon"]["value"], &found["beacon"]["first_edition"]),
         (&json!(VALUE), &json!(3))
     );
-    let audit = site.tell("audit cup");
+    let audit = site.succeed("audit cup");
     assert!(audit.contains("tournament beacon"), "{audit}");
 
     let export = |edition: u32| {
@@ -240,12 +243,12 @@ fn what_was_played_is_checked(site: &Site) {
     };
     let official = export(3);
     for path in [official.clone(), official.join("records")] {
-        let told = support::succeed(&["verify", path.to_str().unwrap()]);
-        assert!(told.contains("6 matches follow from the published seed"), "{told}");
+        let printed = support::succeed(&["verify", path.to_str().unwrap()]);
+        assert!(printed.contains("6 matches follow from the published seed"), "{printed}");
         let origin = format!(
             "seed: keyed with the public beacon \"Bitcoin block 900000 hash\", value \"{VALUE}\""
         );
-        assert!(told.contains(&origin), "{told}");
+        assert!(printed.contains(&origin), "{printed}");
     }
     no_tampering_passes(&official);
     no_result_is_changed(&official);
@@ -265,9 +268,9 @@ fn tamper(export: &Path, part: &str, change: impl FnOnce(&Path)) {
     change(&copy);
     for more in [&[][..], &["--json"]] {
         let output = support::run(&[&["verify", copy.to_str().unwrap()][..], more].concat());
-        let told = String::from_utf8(output.stdout).unwrap();
-        assert_eq!(output.status.code(), Some(1), "{part}: {told}");
-        assert!(told.contains(part), "{told} lacks {part:?}");
+        let printed = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{part}: {printed}");
+        assert!(printed.contains(part), "{printed} lacks {part:?}");
     }
     fs::remove_dir_all(copy).unwrap();
 }
@@ -316,17 +319,17 @@ fn reseal(record: &Path, text: &str) {
 /// Results agree with their records, and records with the plan.
 fn no_result_is_changed(export: &Path) {
     let record = |export: &Path| export.join("records/000004.jsonl");
-    let told = "match 4: its record gives the ";
-    tamper(export, &format!("{told}scores"), |copy| {
+    let reason = "match 4: its record gives the ";
+    tamper(export, &format!("{reason}scores"), |copy| {
         edit_match(copy, 4, |line| line["scores"] = json!([[9], [9]]));
     });
-    tamper(export, &format!("{told}forfeits"), |copy| {
+    tamper(export, &format!("{reason}forfeits"), |copy| {
         edit_match(copy, 4, |line| line["forfeits"][0] = json!("clock"));
     });
-    tamper(export, &format!("{told}bad answers"), |copy| {
+    tamper(export, &format!("{reason}bad answers"), |copy| {
         edit_match(copy, 4, |line| line["bad_answers"][1] = json!(1));
     });
-    tamper(export, &format!("{told}transcript"), |copy| {
+    tamper(export, &format!("{reason}transcript"), |copy| {
         edit_match(copy, 4, |line| line["transcript"] = json!("5e".repeat(32)));
     });
     tamper(export, "match 4 was played with move_limit = ", |copy| {
@@ -368,22 +371,22 @@ fn no_beacon_is_avoided(export: &Path) {
 fn no_tampering_passes(export: &Path) {
     let other = "5e".repeat(32);
     let record = |export: &Path, number: u32| export.join(format!("records/{number:06}.jsonl"));
-    let told = format!("match 1 has the seed {other}, the published seed gives ");
-    tamper(export, &told, |copy| reseed(&record(copy, 1), &other));
+    let reason = format!("match 1 has the seed {other}, the published seed gives ");
+    tamper(export, &reason, |copy| reseed(&record(copy, 1), &other));
     tamper(export, "match 2 ", |copy| {
         fs::copy(record(copy, 3), record(copy, 2)).unwrap();
     });
     tamper(export, "no match of this number", |copy| {
         fs::copy(record(copy, 3), record(copy, 6)).unwrap();
     });
-    let told = "the committed seed and the beacon give";
-    tamper(export, told, |copy| {
+    let reason = "the committed seed and the beacon give";
+    tamper(export, reason, |copy| {
         edit(&copy.join("tournament.json"), |file| file["beacon"]["value"] = json!("1a17e"));
     });
-    tamper(export, told, |copy| {
+    tamper(export, reason, |copy| {
         edit(&copy.join("tournament.json"), |file| file["beacon"] = Value::Null);
     });
-    tamper(export, told, |copy| {
+    tamper(export, reason, |copy| {
         edit(&copy.join("tournament.json"), |file| file["source"]["seed"] = json!(other));
     });
     for key in ["seed", "seed_hash"] {
@@ -402,8 +405,9 @@ fn no_tampering_passes(export: &Path) {
             *name = json!("another");
         });
     });
-    let told = format!("match 4: it is exported with the seed {other}, the published seed gives ");
-    tamper(export, &told, |copy| edit_match(copy, 4, |line| line["seed"] = json!(other)));
+    let reason =
+        format!("match 4: it is exported with the seed {other}, the published seed gives ");
+    tamper(export, &reason, |copy| edit_match(copy, 4, |line| line["seed"] = json!(other)));
     tamper(export, "match 4: it is exported with the seed", |copy| {
         edit_match(copy, 4, |line| line["deal"] = json!(99));
     });

@@ -75,7 +75,7 @@ impl Stage {
     fn wait(&self, playing: &mut Service, before: u64) -> u64 {
         let mut counted = 0;
         wait_until("matches are counted", || {
-            assert_eq!(playing.ended(), None, "{}", playing.said());
+            assert_eq!(playing.ended(), None, "{}", playing.log());
             counted = self.counted();
             counted > before
         });
@@ -89,8 +89,8 @@ fn interrupt(playing: &mut Service, twice: bool) {
     if twice {
         playing.signal(Signal::INT);
     }
-    assert_eq!(playing.wait(), Some(1), "{}", playing.said());
-    assert!(playing.said().contains("interrupted; nothing is lost"), "{}", playing.said());
+    assert_eq!(playing.wait(), Some(1), "{}", playing.log());
+    assert!(playing.log().contains("interrupted; nothing is lost"), "{}", playing.log());
 }
 
 #[test]
@@ -104,13 +104,13 @@ fn an_interrupted_demo_loses_nothing() {
 
         // Before the program listens for the signal, and while the database is being made.
         let mut playing = stage.begin(&[]);
-        playing.hear("building and packing");
+        playing.wait_for_log("building and packing");
         playing.signal(Signal::INT);
-        assert_ne!(playing.wait(), Some(0), "{}", playing.said());
+        assert_ne!(playing.wait(), Some(0), "{}", playing.log());
         let mut playing = stage.begin(&[]);
         let database = stage.data.join("postgres");
         wait_until("the database is being made", || {
-            assert_eq!(playing.ended(), None, "{}", playing.said());
+            assert_eq!(playing.ended(), None, "{}", playing.log());
             database.exists()
         });
         interrupt(&mut playing, false);
@@ -135,7 +135,7 @@ fn an_interrupted_demo_loses_nothing() {
     });
 
     let mut playing = stage.begin(&["--fresh"]);
-    playing.hear("coordinator at");
+    playing.wait_for_log("coordinator at");
     let counted = stage.counted();
     interrupt(&mut playing, true);
     let all = calm_total(&calm);
@@ -146,9 +146,9 @@ fn an_interrupted_demo_loses_nothing() {
 fn calm_total(calm: &Stage) -> u64 {
     let mut playing = calm.begin(&[]);
     let text = "matches played and counted";
-    playing.hear(text);
-    assert_eq!(playing.wait(), Some(0), "{}", playing.said());
-    let said = playing.said();
+    playing.wait_for_log(text);
+    assert_eq!(playing.wait(), Some(0), "{}", playing.log());
+    let said = playing.log();
     let lines = said.lines().filter(|line| line.ends_with(text));
     lines.filter_map(|line| line.split(' ').nth(1)?.parse::<u64>().ok()).sum()
 }

@@ -49,7 +49,7 @@ impl Site {
         let address = free_address();
         let log = bots.path().join("coordinator.log");
         let mut coordinator = Service::start(&mut database.coordinator(address), &log);
-        coordinator.hear("serving");
+        coordinator.wait_for_log("serving");
         let server = format!("http://{address}");
         let mut command = arbiter();
         command.args(["worker", "--slots", "1", "--sandbox", "off", "--name", "cellar"]);
@@ -72,7 +72,7 @@ impl Site {
     }
 
     /// The same with the organiser's token; the command must succeed.
-    fn tell(&self, arguments: &[&str]) -> String {
+    fn succeed(&self, arguments: &[&str]) -> String {
         done(&self.run(&self.organiser, arguments))
     }
 
@@ -83,7 +83,7 @@ impl Site {
              [submissions]\npreflight = false\n{rules}"
         );
         let file = self.bots.file("cup.toml", &text);
-        self.tell(&["tournament", "create", &file]);
+        self.succeed(&["tournament", "create", &file]);
     }
 
     fn submit(&self, token: &str, path: &str) -> Output {
@@ -92,10 +92,10 @@ impl Site {
 
     /// Plays an edition to its end, and returns its identity.
     fn play(&self) -> i64 {
-        self.tell(&["tournament", "start", "cup"]);
-        self.tell(&["tournament", "watch", "cup"]);
+        self.succeed(&["tournament", "start", "cup"]);
+        self.succeed(&["tournament", "watch", "cup"]);
         let shown: Value =
-            serde_json::from_str(&self.tell(&["tournament", "show", "cup", "--json"])).unwrap();
+            serde_json::from_str(&self.succeed(&["tournament", "show", "cup", "--json"])).unwrap();
         shown["editions"][0]["id"].as_i64().unwrap()
     }
 
@@ -234,7 +234,7 @@ fn entry_closes_and_submissions_are_limited() {
     refused(&site.submit(&site.ada, &one), 1, &["entry to cup closed at", "UTC"]);
     refused(&site.submit(&site.organiser, &house), 1, &["entry to cup closed at"]);
     refused(&withdraw(&site.ada), 1, &["entry to cup closed at"]);
-    site.tell(&["submit", "cup", &house, "--house"]);
+    site.succeed(&["submit", "cup", &house, "--house"]);
     done(&withdraw(&site.organiser));
 }
 
@@ -254,7 +254,7 @@ fn a_frozen_leaderboard_does_not_change() {
     let public = |arguments: &[&str]| site.run(&site.ada, arguments);
     assert_eq!(done(&public(&["ranking", "cup", "--json"])), before);
     assert_eq!(done(&site.run("", &["ranking", "cup", "--json"])), before);
-    assert!(site.tell(&["ranking", "cup", "--json"]).contains("three"));
+    assert!(site.succeed(&["ranking", "cup", "--json"]).contains("three"));
     let frozen = &["the leaderboards of cup are frozen since", "UTC", "organisers"][..];
     refused(&public(&["ranking", "cup", "--edition", "2"]), 3, frozen);
     refused(&public(&["tournament", "check", "cup"]), 3, frozen);
@@ -279,10 +279,10 @@ fn a_frozen_leaderboard_does_not_change() {
     let shown = objects(&public(&["match", id, "--json"])).remove(0);
     assert_eq!((&shown["scores"], &shown["transcript"]), (&json!([[], []]), &Value::Null));
     refused(&public(&["match", id, "--record", "-"]), 3, frozen);
-    assert_ne!(site.tell(&["match", id, "--record", "-"]), "");
+    assert_ne!(site.succeed(&["match", id, "--record", "-"]), "");
 
     // In the end everybody sees everything.
-    site.tell(&["tournament", "close", "cup"]);
+    site.succeed(&["tournament", "close", "cup"]);
     assert!(done(&public(&["ranking", "cup", "--json"])).contains("three"));
     assert_ne!(done(&public(&["match", id, "--record", "-"])), "");
 }
@@ -309,7 +309,7 @@ fn matches_of_a_worker_can_be_declared_void() {
     refused(&site.run(&site.organiser, &["tournament", "start", "cup"]), 1, &["too few bots"]);
     let reinstate = ["bots", "cup", "--reinstate", "two"];
     refused(&site.run(&site.bob, &reinstate), 3, &["role organiser"]);
-    site.tell(&reinstate);
+    site.succeed(&reinstate);
     assert_eq!(standing("")["suspended"], false);
 
     let void = ["tournament", "void", "cup", "--worker", "cellar", "--json"];
@@ -377,14 +377,14 @@ fn a_directory_of_bots_is_synchronised() {
     let log = site.bots.path().join("sync.log");
     let mut watch = Service::start(command.args(["--watch", "--every", "1s", "--json"]), &log);
     fs::rename(&away, &two).unwrap();
-    watch.hear("\"bot\":\"two\",\"change\":\"back\",\"version\":2");
+    watch.wait_for_log("\"bot\":\"two\",\"change\":\"back\",\"version\":2");
     let folder = Path::new(&two);
     fs::write(folder.join("note"), "still better").unwrap();
-    watch.hear("\"bot\":\"two\",\"change\":\"changed\",\"version\":3");
+    watch.wait_for_log("\"bot\":\"two\",\"change\":\"changed\",\"version\":3");
     fs::remove_dir_all(folder).unwrap();
     wait_until("it is withdrawn", || {
-        watch.said().contains("\"bot\":\"two\",\"change\":\"withdrawn\"")
+        watch.log().contains("\"bot\":\"two\",\"change\":\"withdrawn\"")
     });
     watch.signal(Signal::INT);
-    assert_eq!(watch.wait(), Some(0), "{}", watch.said());
+    assert_eq!(watch.wait(), Some(0), "{}", watch.log());
 }

@@ -39,8 +39,8 @@ impl Table {
         command.arg("--record").arg(directory.path().join("records"));
         command.env("TMPDIR", directory.path().join("tmp"));
         let mut running = Service::start(&mut command, &directory.path().join("log"));
-        running.hear("open this address");
-        let said = running.said();
+        running.wait_for_log("open this address");
+        let said = running.log();
         let address = said.split("http://").nth(1).unwrap().split_whitespace().next().unwrap();
         let (host, path) = address.split_once('/').unwrap();
         let browser = Browser::new(host.parse().unwrap());
@@ -96,7 +96,7 @@ impl Table {
     fn close(mut self) {
         let children = descendants(self.running.pid());
         self.running.signal(Signal::INT);
-        assert_eq!(self.running.wait(), Some(0), "{}", self.running.said());
+        assert_eq!(self.running.wait(), Some(0), "{}", self.running.log());
         // The last of them end by themselves, as soon as they see that the program has.
         wait_until("no process is left", || {
             let stat = |child| fs::read_to_string(format!("/proc/{child}/stat"));

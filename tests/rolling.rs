@@ -71,7 +71,7 @@ impl Cluster {
         let url = database.url();
         command.args(["coordinator", "--database-url", &url, "--grpc", &address.to_string()]);
         let mut coordinator = Service::start(&mut command, &directory.path().join("coordinator"));
-        coordinator.hear("serving");
+        coordinator.wait_for_log("serving");
         let workers = Vec::new();
         let mut cluster = Self {
             previous,
@@ -85,13 +85,13 @@ impl Cluster {
             started: 0,
         };
         for game in ["gomoku", "blackjack"] {
-            cluster.tell(&format!("tournament create tests/upgrade/{game}.toml"));
+            cluster.succeed(&format!("tournament create tests/upgrade/{game}.toml"));
             let bots = if game == "gomoku" { ["shapes", "center"] } else { ["basic", "lim17"] };
             for (bot, twin) in bots.iter().flat_map(|bot| [(bot, 1), (bot, 2), (bot, 3)]) {
                 let name = format!("--house --name {bot}-{twin}");
-                cluster.tell(&format!("submit {game} bots/{game}/{bot} {name}"));
+                cluster.succeed(&format!("submit {game} bots/{game}/{bot} {name}"));
             }
-            cluster.tell(&format!("tournament start {game}"));
+            cluster.succeed(&format!("tournament start {game}"));
         }
         for _ in 0..2 {
             let worker = cluster.worker(Previous, address);
@@ -111,7 +111,7 @@ impl Cluster {
     }
 
     /// Runs a command of this version, which must succeed, and returns its output.
-    fn tell(&self, words: &str) -> String {
+    fn succeed(&self, words: &str) -> String {
         let mut command = self.program(This);
         command.args(words.split(' ')).env("ARBITER_SERVER", format!("http://{}", self.address));
         done(&command.env("ARBITER_TOKEN", &self.admin).output().unwrap())
@@ -134,13 +134,13 @@ impl Cluster {
         command.args(["coordinator", "--database-url", &url, "--grpc", &at.to_string()]);
         let log = self.directory.path().join(format!("coordinator-{version:?}-{}", at.port()));
         let mut coordinator = Service::start(&mut command, &log);
-        coordinator.hear("serving");
+        coordinator.wait_for_log("serving");
         coordinator
     }
 
     /// Stops the coordinator and starts one of this version, as a rolling restart does.
     fn upgrade_coordinator(&mut self) {
-        assert_eq!(self.coordinator.stop(), Some(0), "{}", self.coordinator.said());
+        assert_eq!(self.coordinator.stop(), Some(0), "{}", self.coordinator.log());
         self.coordinator = self.coordinator(This, self.address);
     }
 
@@ -148,7 +148,7 @@ impl Cluster {
     fn upgrade_workers(&mut self) {
         for number in 0..self.workers.len() {
             let counted = self.number("SELECT count(*) FROM results");
-            assert_eq!(self.workers[number].stop(), Some(0), "{}", self.workers[number].said());
+            assert_eq!(self.workers[number].stop(), Some(0), "{}", self.workers[number].log());
             self.workers[number] = self.worker(This, self.address);
             self.wait(counted + 2);
         }
@@ -177,18 +177,18 @@ impl Cluster {
     fn end(mut self) -> String {
         let mut boards = String::new();
         for game in ["gomoku", "blackjack"] {
-            self.tell(&format!("tournament watch {game}"));
-            self.tell(&format!("tournament check {game}"));
-            boards += &self.tell(&format!("ranking {game} --format csv"));
+            self.succeed(&format!("tournament watch {game}"));
+            self.succeed(&format!("tournament check {game}"));
+            boards += &self.succeed(&format!("ranking {game} --format csv"));
         }
         let again = "SELECT count(*) FROM lots WHERE attempt > 1 AND faults > 0";
         assert_eq!((self.number("SELECT count(*) FROM faults"), self.number(again)), (0, 0));
         let forfeits = "SELECT count(*) FROM results WHERE forfeits IS NOT NULL";
         assert_eq!(self.number(forfeits), 0);
         for worker in &mut self.workers {
-            assert_eq!(worker.stop(), Some(0), "{}", worker.said());
+            assert_eq!(worker.stop(), Some(0), "{}", worker.log());
         }
-        assert_eq!(self.coordinator.stop(), Some(0), "{}", self.coordinator.said());
+        assert_eq!(self.coordinator.stop(), Some(0), "{}", self.coordinator.log());
         boards
     }
 }
@@ -231,16 +231,16 @@ fn coordinators_of_two_versions_share_a_database() {
     let file = fs::read_to_string("tests/upgrade/gomoku.toml").unwrap();
     let late = cluster.directory.path().join("late.toml");
     fs::write(&late, file.replace("name = \"gomoku\"", "name = \"late\"")).unwrap();
-    cluster.tell(&format!("tournament create {}", late.display()));
+    cluster.succeed(&format!("tournament create {}", late.display()));
     for twin in 1..=2 {
-        cluster.tell(&format!("submit late bots/gomoku/center --house --name center-{twin}"));
+        cluster.succeed(&format!("submit late bots/gomoku/center --house --name center-{twin}"));
     }
-    cluster.tell("tournament start late");
-    cluster.tell("tournament watch late");
+    cluster.succeed("tournament start late");
+    cluster.succeed("tournament watch late");
     let partitions = "SELECT count(*) FROM editions e JOIN partitions s USING (tournament)
         WHERE e.id >= s.first_edition AND e.id < s.end_edition";
     assert_eq!(cluster.number(partitions), 1);
     cluster.upgrade_coordinator();
     cluster.end();
-    assert_eq!(other.stop(), Some(0), "{}", other.said());
+    assert_eq!(other.stop(), Some(0), "{}", other.log());
 }

@@ -83,12 +83,12 @@ fn certificates_prove_the_balance() {
     assert_eq!(certificate["meetings"], json!([{"times": 2, "pairs": 45}]));
     assert_eq!(certificate["times_in_seat"], json!([1, 2]));
     assert_eq!(certificate["proved"], true);
-    let told = succeed(&schedule("--kind foursomes --bots 38 --games 175 --certificate"));
-    assert!(told.contains("1 (356 pairs), 2 (347 pairs): all ⌊x⌋ or ⌈x⌉"), "{told}");
-    assert!(told.ends_with("proved: balanced as promised\n"), "{told}");
-    let told = succeed(&schedule("--kind round_robin --bots 7 --boards 3 --certificate"));
-    assert_eq!(told.matches("board ").count(), 3, "{told}");
-    assert!(told.contains("exactly λ = 3") && told.contains("exactly λ = 1"), "{told}");
+    let printed = succeed(&schedule("--kind foursomes --bots 38 --games 175 --certificate"));
+    assert!(printed.contains("1 (356 pairs), 2 (347 pairs): all ⌊x⌋ or ⌈x⌉"), "{printed}");
+    assert!(printed.ends_with("proved: balanced as promised\n"), "{printed}");
+    let printed = succeed(&schedule("--kind round_robin --bots 7 --boards 3 --certificate"));
+    assert_eq!(printed.matches("board ").count(), 3, "{printed}");
+    assert!(printed.contains("exactly λ = 3") && printed.contains("exactly λ = 1"), "{printed}");
 }
 
 #[test]
@@ -117,11 +117,11 @@ fn a_closed_pipe_is_no_error() {
 fn invalid_arguments_are_explained() {
     let refuses = |words: &str, says: &[&str]| {
         let output = run(&words.split_whitespace().collect::<Vec<_>>());
-        let told = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(2), "{words}: {told}");
-        assert!((1..=2).contains(&told.lines().count()), "{words}: {told}");
+        let printed = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{words}: {printed}");
+        assert!((1..=2).contains(&printed.lines().count()), "{words}: {printed}");
         assert!(output.stdout.is_empty(), "{words}");
-        assert!(says.iter().all(|part| told.contains(part)), "{words}: {told}");
+        assert!(says.iter().all(|part| printed.contains(part)), "{words}: {printed}");
     };
     refuses("tournament schedule --kind foursomes --bots 9", &["--dry-run"]);
     let dry = |words: &str, says: &[&str]| {

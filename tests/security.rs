@@ -35,7 +35,7 @@ impl Site {
         let mut command = database.coordinator(grpc);
         command.args(["--http", &http.to_string(), "--trust-proxy", "127.0.0.0/8"]);
         let mut coordinator = Service::start(&mut command, &directory.path().join("log"));
-        coordinator.hear("serving");
+        coordinator.wait_for_log("serving");
         Self { _database: database, coordinator, grpc, http, admin, directory }
     }
 
@@ -51,12 +51,12 @@ impl Site {
     }
 
     /// The output of a command of the administrator, which must succeed.
-    fn tell(&self, words: &[&str]) -> String {
+    fn succeed(&self, words: &[&str]) -> String {
         done(&self.call(&self.admin, words))
     }
 
     fn json(&self, words: &[&str]) -> Vec<Value> {
-        let printed = self.tell(&[words, &["--json"]].concat());
+        let printed = self.succeed(&[words, &["--json"]].concat());
         printed.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
@@ -77,7 +77,7 @@ impl Site {
     }
 
     fn close(mut self) {
-        assert_eq!(self.coordinator.stop(), Some(0), "{}", self.coordinator.said());
+        assert_eq!(self.coordinator.stop(), Some(0), "{}", self.coordinator.log());
     }
 }
 
@@ -92,7 +92,7 @@ fn refused(output: &Output, code: i32, says: &str) {
 fn tokens_are_rotated_and_expire() {
     let site = Site::open();
     let create = ["token", "create", "--role", "organiser", "--name", "ada", "--expires", "90d"];
-    let ada = site.tell(&create).trim().to_owned();
+    let ada = site.succeed(&create).trim().to_owned();
     let lets_in = |token: &str| {
         let output = site.call(token, &["audit"]);
         let message = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -101,10 +101,10 @@ fn tokens_are_rotated_and_expire() {
         code == Some(0)
     };
     assert!(lets_in(&ada));
-    let second = site.tell(&["token", "rotate", "ada"]).trim().to_owned();
+    let second = site.succeed(&["token", "rotate", "ada"]).trim().to_owned();
     assert!(second.starts_with("arb_") && second != ada);
     assert!(lets_in(&ada) && lets_in(&second), "for an hour both let in");
-    let third = site.tell(&["token", "rotate", "ada", "--overlap", "0s"]).trim().to_owned();
+    let third = site.succeed(&["token", "rotate", "ada", "--overlap", "0s"]).trim().to_owned();
     assert!(!lets_in(&ada) && !lets_in(&second) && lets_in(&third));
 
     let listed = site.json(&["token", "list"]);
@@ -112,13 +112,13 @@ fn tokens_are_rotated_and_expire() {
     assert!(listed["used"].is_string() && listed["expires"].is_string(), "{listed}");
     assert_eq!(listed["former_until"], Value::Null);
     let id = listed["id"].to_string();
-    site.tell(&["token", "create", "--role", "player", "--name", "ada"]);
+    site.succeed(&["token", "create", "--role", "player", "--name", "ada"]);
     let both = site.call(&site.admin, &["token", "rotate", "ada"]);
     refused(&both, 2, &format!("the tokens {id}, "));
     refused(&site.call(&site.admin, &["token", "rotate", "eve"]), 2, "no valid token `eve`");
     refused(&site.call(&third, &["token", "rotate", &id]), 3, "role admin");
-    site.tell(&["token", "rotate", &id]);
-    site.tell(&["token", "revoke", &id]);
+    site.succeed(&["token", "rotate", &id]);
+    site.succeed(&["token", "revoke", &id]);
     assert!(!lets_in(&third), "neither of its secrets lets in");
     refused(&site.call(&site.admin, &["token", "rotate", &id]), 2, "no valid token");
     site.close();
@@ -127,7 +127,7 @@ fn tokens_are_rotated_and_expire() {
 #[test]
 fn too_many_invalid_tokens_are_refused() {
     let site = Site::open();
-    let ada = site.tell(&["token", "create", "--role", "player", "--name", "ada"]);
+    let ada = site.succeed(&["token", "create", "--role", "player", "--name", "ada"]);
     let eve = "198.51.100.7";
     let mut answers = (0..40).map(|number| site.log_in(&format!("arb_{number}"), eve));
     let limited = answers.find(|answer| answer.starts_with("HTTP/1.1 429")).unwrap();
@@ -144,7 +144,7 @@ fn too_many_invalid_tokens_are_refused() {
     let limited = (0..60).map(|number| site.call(&format!("arb_{number}"), &["token", "list"]));
     let limited = limited.into_iter().find(|output| output.status.code() == Some(1)).unwrap();
     refused(&limited, 1, "too many invalid tokens from this address; wait");
-    site.tell(&["token", "list"]);
+    site.succeed(&["token", "list"]);
     site.close();
 }
 
@@ -152,7 +152,7 @@ fn too_many_invalid_tokens_are_refused() {
 fn the_audit_log_has_the_state_before_each_change() {
     let site = Site::open();
     let organiser = ["token", "create", "--role", "organiser", "--name", "ada"];
-    let ada = site.tell(&organiser).trim().to_owned();
+    let ada = site.succeed(&organiser).trim().to_owned();
     let bots = Bots::new();
     let house = ["one", "two"].map(|name| bots.rascal(name, "honest", 0, ""));
     let file = site.directory.path().join("cup.toml");
@@ -199,8 +199,8 @@ fn the_audit_log_has_the_state_before_each_change() {
     assert_eq!(site.json(&["audit", "--limit", "2"]).len(), 2);
     assert!(site.json(&["audit", "--since", "2999-01-01T00:00:00Z"]).is_empty());
     assert_eq!(site.json(&["audit", "--since", "1h"]).len(), due.len());
-    assert!(site.tell(&["audit", "cup"]).contains("ada (organiser "));
-    let player = site.tell(&["token", "create", "--role", "player"]);
+    assert!(site.succeed(&["audit", "cup"]).contains("ada (organiser "));
+    let player = site.succeed(&["token", "create", "--role", "player"]);
     refused(&site.call(player.trim(), &["audit"]), 3, "role organiser, not player");
     site.close();
 }

@@ -70,7 +70,7 @@ impl Site {
         let address = free_address();
         let mut command = database.coordinator(address);
         let mut coordinator = Service::start(&mut command, &directory.path().join("coordinator"));
-        coordinator.hear("serving");
+        coordinator.wait_for_log("serving");
         Self { database, coordinator, server: format!("http://{address}"), admin, directory }
     }
 
@@ -83,7 +83,7 @@ impl Site {
     }
 
     /// The output of a command of the administrator, which must succeed.
-    fn tell(&self, words: &str) -> String {
+    fn succeed(&self, words: &str) -> String {
         done(&self.command(&self.admin, words).output().unwrap())
     }
 
@@ -164,8 +164,8 @@ fn a_coordinator_without_tokens_says_how_to_create_one() {
     let address = free_address();
     let log = directory.path().join("log");
     let mut coordinator = Service::start(&mut database.coordinator(address), &log);
-    coordinator.hear("arbiter token create --role admin --database-url");
-    coordinator.hear("serving");
+    coordinator.wait_for_log("arbiter token create --role admin --database-url");
+    coordinator.wait_for_log("serving");
     let mut list = arbiter();
     list.args(["token", "list", "--server", &format!("http://{address}")]);
     refused(&list.output().unwrap(), 3, &["needs a token of role admin", "ARBITER_TOKEN"]);
@@ -183,12 +183,13 @@ fn a_coordinator_without_tokens_says_how_to_create_one() {
 #[test]
 fn a_worker_needs_a_worker_token() {
     let mut site = Site::open();
-    let create = |role: &str| site.tell(&format!("token create --role {role}")).trim().to_owned();
+    let create =
+        |role: &str| site.succeed(&format!("token create --role {role}")).trim().to_owned();
     let player = create("player");
     let revoked = create("worker");
-    let tokens = site.tell("token list --json");
+    let tokens = site.succeed("token list --json");
     let last: Value = serde_json::from_str(tokens.lines().last().unwrap()).unwrap();
-    site.tell(&format!("token revoke {}", last["id"]));
+    site.succeed(&format!("token revoke {}", last["id"]));
     let refusals = [
         ("", "needs a token of role worker"),
         ("arb_0000", "the token is unknown, revoked"),
@@ -216,36 +217,36 @@ fn a_worker_needs_a_worker_token() {
     let pass = create("worker");
     let log = site.directory.path().join("worker");
     let mut worker = Service::start(&mut site.worker(&pass, "spool"), &log);
-    worker.hear("connected");
+    worker.wait_for_log("connected");
     ends(&mut site.worker(&pass, "spool"), 3, &["spool", "another worker", "--spool"]);
     // Those who are connected do not keep the coordinator from ending.
-    assert_eq!(site.coordinator.stop(), Some(0), "{}", site.coordinator.said());
-    let said = site.coordinator.said();
+    assert_eq!(site.coordinator.stop(), Some(0), "{}", site.coordinator.log());
+    let said = site.coordinator.log();
     assert!(!said.contains("not stored"), "no worker had reported anything: {said}");
-    assert_eq!(worker.stop(), Some(0), "{}", worker.said());
+    assert_eq!(worker.stop(), Some(0), "{}", worker.log());
 }
 
 #[test]
 fn a_worker_waits_for_its_coordinator() {
     let mut site = Site::open();
-    let pass = site.tell("token create --role worker").trim().to_owned();
+    let pass = site.succeed("token create --role worker").trim().to_owned();
     let address: std::net::SocketAddr = site.server["http://".len()..].parse().unwrap();
-    assert_eq!(site.coordinator.stop(), Some(0), "{}", site.coordinator.said());
+    assert_eq!(site.coordinator.stop(), Some(0), "{}", site.coordinator.log());
     let log = site.directory.path().join("worker");
     let mut worker = Service::start(&mut site.worker(&pass, "spool"), &log);
     wait_until("it tries again and again", || {
-        worker.said().matches("no coordinator; retrying").count() >= 3
+        worker.log().matches("no coordinator; retrying").count() >= 3
     });
-    assert_eq!(worker.stop(), Some(0), "{}", worker.said());
+    assert_eq!(worker.stop(), Some(0), "{}", worker.log());
     let mut worker = Service::start(&mut site.worker(&pass, "spool"), &log);
     wait_until("it goes on trying", || {
-        worker.said().matches("no coordinator; retrying").count() >= 6
+        worker.log().matches("no coordinator; retrying").count() >= 6
     });
     let mut command = site.database.coordinator(address);
     site.coordinator = Service::start(&mut command, &site.directory.path().join("coordinator"));
-    worker.hear("connected");
+    worker.wait_for_log("connected");
     worker.signal(Signal::INT);
-    assert_eq!(worker.wait(), Some(0), "{}", worker.said());
+    assert_eq!(worker.wait(), Some(0), "{}", worker.log());
 }
 
 /// The worker of an `up`, which is killed and started again.
@@ -260,13 +261,13 @@ fn the_coordinator_outlives_its_worker() {
         workers.push(up.worker());
     };
     kill(&mut workers);
-    up.tell("tournament start cup");
+    up.succeed("tournament start cup");
     // This one is killed while it plays.
     wait_until("it plays", || up.newest("cup")["counted"].as_u64() > Some(0));
     kill(&mut workers);
     up.wait_for("cup", 1);
     assert_eq!(up.json("ranking cup").len(), 3, "the leaderboard is whole");
-    up.tell("tournament check cup");
+    up.succeed("tournament check cup");
     up.close();
 }
 
@@ -347,7 +348,7 @@ fn mistakes_of_organisers_are_explained_and_change_nothing() {
     create(&gomoku("cup", &[&one, &broken]), 2, &["bot.toml", "protcol"]);
     let mut absent = site.command(&site.admin, "tournament create /nowhere.toml");
     refused(&absent.output().unwrap(), 2, &["/nowhere.toml", "No such file"]);
-    assert_eq!(site.tell("tournament list --json"), "", "nothing was made of all this");
+    assert_eq!(site.succeed("tournament list --json"), "", "nothing was made of all this");
 
     for words in [
         "tournament show cup",
@@ -379,7 +380,7 @@ fn mistakes_of_organisers_are_explained_and_change_nothing() {
     done(&site.command(&site.admin, "submit cup --house").arg(&two).output().unwrap());
     done(&start());
     refused(&start(), 1, &["edition 1 of cup is still running", "wait"]);
-    site.tell("tournament cancel cup");
+    site.succeed("tournament cancel cup");
     refused(&start(), 1, &["cup was cancelled", "make another"]);
     let mut submit = site.command(&site.admin, "submit cup");
     refused(&submit.arg(&one).output().unwrap(), 1, &["cup is over"]);
@@ -399,7 +400,7 @@ fn a_closing_time_in_the_past_gives_a_warning() {
 
 /// The JSON of a tournament.
 fn show(site: &Site, name: &str) -> Value {
-    serde_json::from_str(&site.tell(&format!("tournament show {name} --json"))).unwrap()
+    serde_json::from_str(&site.succeed(&format!("tournament show {name} --json"))).unwrap()
 }
 
 #[test]
@@ -407,7 +408,7 @@ fn each_role_has_only_its_permissions() {
     let site = Site::open();
     let bots = Bots::new();
     let one = bots.rascal("one", "honest", 0, "");
-    let token = |role: &str| site.tell(&format!("token create --role {role}")).trim().to_owned();
+    let token = |role: &str| site.succeed(&format!("token create --role {role}")).trim().to_owned();
     let organiser = token("organiser");
     let player = token("player");
     let worker = token("worker");
@@ -422,7 +423,7 @@ fn each_role_has_only_its_permissions() {
         refused(&output, 3, &["needs a token of role organiser", has, "ARBITER_TOKEN"]);
     }
     refused(&call("", "tournament create", &[&file]), 3, &["needs a token of role organiser"]);
-    assert_eq!(site.tell("tournament list --json"), "");
+    assert_eq!(site.succeed("tournament list --json"), "");
     done(&call(&organiser, "tournament create", &[&file]));
     for words in ["token list", "token create --role admin"] {
         refused(&call(&organiser, words, &[]), 3, &["needs a token of role admin, not organiser"]);
@@ -432,13 +433,13 @@ fn each_role_has_only_its_permissions() {
     }
     refused(&call(&worker, "submit cup", &[&one]), 3, &["role player, not worker"]);
     refused(&call(&player, "submit cup --house", &[&one]), 3, &["house bots", "organisers"]);
-    assert_eq!(site.tell("bots cup --json"), "");
+    assert_eq!(site.succeed("bots cup --json"), "");
     done(&call(&player, "submit cup", &[&one]));
     let output = call(&other, "submit cup", &[&one]);
     assert_eq!(output.status.code(), Some(3), "{}", String::from_utf8_lossy(&output.stderr));
     refused(&call(&other, "log cup one", &[]), 3, &["one"]);
     done(&call(&player, "log cup one", &[]));
-    let versions: Value = serde_json::from_str(&site.tell("bots cup --json")).unwrap();
+    let versions: Value = serde_json::from_str(&site.succeed("bots cup --json")).unwrap();
     assert_eq!(versions["version"], 1, "{versions}");
 }
 
@@ -464,7 +465,7 @@ fn up_continues_in_its_data_directory_after_a_stop() {
 
     let log = directory.path().join("log");
     let mut running = Service::start(&mut up(&data), &log);
-    running.hear("serving at");
+    running.wait_for_log("serving at");
     ends(&mut up(&data), 3, &["data", &format!("process {}", running.pid()), "another directory"]);
     let command = |words: &str| {
         let mut command = arbiter();
@@ -476,24 +477,24 @@ fn up_continues_in_its_data_directory_after_a_stop() {
     let file = directory.path().join("cup.toml");
     fs::write(&file, "name = \"cup\"\ngame = \"gomoku\"\n").unwrap();
     done(&command("tournament create").arg(&file).output().unwrap());
-    assert_eq!(running.stop(), Some(0), "{}", running.said());
+    assert_eq!(running.stop(), Some(0), "{}", running.log());
     let lock = data.join("postgres/postgres/postmaster.pid");
     assert!(!lock.exists(), "the database was stopped in order");
 
     let mut running = Service::start(&mut up(&data), &directory.path().join("again"));
-    running.hear("serving at");
+    running.wait_for_log("serving at");
     assert!(done(&command("tournament list").output().unwrap()).contains("cup"));
     // Its database is killed, and started again.
     let server = fs::read_to_string(&lock).unwrap();
     let server = Pid::from_raw(server.lines().next().unwrap().parse().unwrap()).unwrap();
     kill_process(server, Signal::KILL).unwrap();
-    running.hear("Postgres had ended, and was started again");
+    running.wait_for_log("Postgres had ended, and was started again");
     assert!(done(&command("tournament list").output().unwrap()).contains("cup"));
     running.kill();
     let mut running = Service::start(&mut up(&data), &directory.path().join("killed"));
-    running.hear("serving at");
+    running.wait_for_log("serving at");
     assert!(done(&command("tournament list").output().unwrap()).contains("cup"));
     running.signal(Signal::INT);
-    assert_eq!(running.wait(), Some(0), "{}", running.said());
+    assert_eq!(running.wait(), Some(0), "{}", running.log());
     assert!(!lock.exists());
 }

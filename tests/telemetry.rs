@@ -76,7 +76,7 @@ impl Site {
         let log = self.directory.path().join("coordinator");
         self.coordinator = None;
         let mut coordinator = Service::start(&mut command, &log);
-        coordinator.hear("serving");
+        coordinator.wait_for_log("serving");
         // What it said before it was started again is in the log as well.
         wait_until("it can be asked", || TcpStream::connect(self.metrics).is_ok());
         self.coordinator = Some(coordinator);
@@ -109,7 +109,7 @@ impl Site {
     }
 
     /// The output of a command of the administrator, which must succeed.
-    fn tell(&self, words: &str) -> String {
+    fn succeed(&self, words: &str) -> String {
         done(&self.command(&self.admin, words).output().unwrap())
     }
 
@@ -157,7 +157,7 @@ impl Drop for Site {
     fn drop(&mut self) {
         if std::thread::panicking() {
             for service in [&self.coordinator, &self.worker].into_iter().flatten() {
-                eprintln!("{}", service.said());
+                eprintln!("{}", service.log());
             }
         }
     }
@@ -300,7 +300,7 @@ fn metrics_equal_sql_counts() {
         bots.rascal("tim", "silent", 1, ""),
         bots.rascal("eve", "exit", 2, ""),
     ]);
-    site.tell("tournament start cup");
+    site.succeed("tournament start cup");
     // Workers are killed until one is that played: its lot is played again by the next.
     while site.count("SELECT count(*) FROM faults") == 0 {
         site.start_worker();
@@ -411,7 +411,7 @@ fn a_submission_is_traced_to_the_leaderboard() {
     site.start_worker();
     let bots = Bots::new();
     site.create(&[bots.rascal("ada", "honest", 0, ""), bots.rascal("bob", "honest", 0, "")]);
-    site.tell("tournament start cup");
+    site.succeed("tournament start cup");
     site.wait_for_editions(1);
     let player = site.database.token("player");
     let bot = bots.rascal("newcomer", "honest", 0, "");
@@ -455,7 +455,7 @@ fn a_submission_is_traced_to_the_leaderboard() {
     let trace = format!("{:032x}", u128::from_be_bytes(trace.try_into().unwrap()));
     let services = [&site.coordinator, &site.worker].map(|service| service.as_ref().unwrap());
     for service in services {
-        let said = service.said();
+        let said = service.log();
         let lines = said.lines().filter(|line| line.starts_with('{'));
         let about: Vec<&str> = lines.clone().filter(|line| line.contains(&trace)).collect();
         assert!(!about.is_empty(), "{trace}: {said}");

@@ -110,7 +110,7 @@ impl<'a> Site<'a> {
         command.args(papers.serving(name)).args(more);
         let log = papers.path(&format!("coordinator-{}.log", address.port()));
         let mut coordinator = Service::start(&mut command, Path::new(&log));
-        coordinator.hear("serving");
+        coordinator.wait_for_log("serving");
         Self { papers, port: address.port(), admin, worker, name, coordinator }
     }
 
@@ -145,8 +145,8 @@ impl<'a> Site<'a> {
         assert_eq!(output.status.code(), Some(3), "{}: {message}", self.name);
         assert_eq!(message.lines().count(), 1, "{message}");
         let mut worker = self.worker(place, papers);
-        assert_eq!(worker.wait(), Some(3), "{}: {}", self.name, worker.said());
-        let said = worker.said();
+        assert_eq!(worker.wait(), Some(3), "{}: {}", self.name, worker.log());
+        let said = worker.log();
         let last = said.lines().last().unwrap();
         for part in says.iter().copied().chain([self.url(place).as_str()]) {
             assert!(message.contains(part), "{message:?} lacks {part:?}");
@@ -155,7 +155,7 @@ impl<'a> Site<'a> {
     }
 
     fn stop(mut self) {
-        assert_eq!(self.coordinator.stop(), Some(0), "{}", self.coordinator.said());
+        assert_eq!(self.coordinator.stop(), Some(0), "{}", self.coordinator.log());
     }
 }
 
@@ -199,7 +199,7 @@ fn valid_certificates_are_accepted() {
     client(&["tournament", "start", "open"]);
     let mut worker = site.worker(HERE, &shown);
     assert!(client(&["tournament", "watch", "open"]).contains("complete"));
-    assert_eq!(worker.stop(), Some(0), "{}", worker.said());
+    assert_eq!(worker.stop(), Some(0), "{}", worker.log());
     site.stop();
 }
 
@@ -237,8 +237,8 @@ fn certificates_of_arbiter_cert_are_accepted_by_both_sides() {
         done(&site.command(place, &["tournament", "list"], &shown).output().unwrap());
         let shown = [&papers.trusting("ca")[..], &papers.showing("cellar")].concat();
         let mut worker = site.worker(place, &shown);
-        worker.hear("connected");
-        assert_eq!(worker.stop(), Some(0), "{}", worker.said());
+        worker.wait_for_log("connected");
+        assert_eq!(worker.stop(), Some(0), "{}", worker.log());
     }
     let shown = [&papers.trusting("ca")[..], &papers.showing("stranger")].concat();
     site.turns_away(HERE, &shown, &["does not accept the certificate given with --cert"]);
@@ -317,7 +317,7 @@ fn https_to_a_server_without_tls_is_explained() {
     let address = free_address();
     let log = papers.path("plain.log");
     let mut plain = Service::start(&mut database.coordinator(address), Path::new(&log));
-    plain.hear("serving");
+    plain.wait_for_log("serving");
     let mut command = arbiter();
     command.args(["tournament", "list", "--server", &format!("https://{address}")]);
     fails(command.args(papers.trusting("ours")), 3, &["it does not encrypt: write http://"]);

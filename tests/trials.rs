@@ -37,7 +37,7 @@ impl Site {
         let mut command = database.coordinator(address);
         command.args(["--lease", "2s"]);
         let mut coordinator = Service::start(&mut command, &directory.path().join("coordinator"));
-        coordinator.hear("serving");
+        coordinator.wait_for_log("serving");
         let server = format!("http://{address}");
         let mut site = Self {
             _database: database,
@@ -87,8 +87,8 @@ impl Site {
 impl Drop for Site {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            let worker = self.worker.as_ref().map(Service::said).unwrap_or_default();
-            eprintln!("{}\n{worker}", self.coordinator.said());
+            let worker = self.worker.as_ref().map(Service::log).unwrap_or_default();
+            eprintln!("{}\n{worker}", self.coordinator.log());
         }
     }
 }
@@ -130,11 +130,15 @@ fn passing_bots_enter_and_failures_are_explained() {
     fs::remove_dir_all(&good).unwrap();
     let bad = bots.rascal("mine", "segv", 2, "");
     let output = site.submit(&bad, &["--json"]);
-    let told: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(output.status.code(), Some(1), "{told}");
-    assert_eq!((&told["version"], &told["state"]), (&3.into(), &"failed".into()), "{told}");
-    assert!(told["verdict"].as_str().unwrap().contains("forfeit, gone"), "{told}");
-    assert!(told["evidence"].as_array().unwrap().len() > 1, "{told}");
+    let printed: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{printed}");
+    assert_eq!(
+        (&printed["version"], &printed["state"]),
+        (&3.into(), &"failed".into()),
+        "{printed}"
+    );
+    assert!(printed["verdict"].as_str().unwrap().contains("forfeit, gone"), "{printed}");
+    assert!(printed["evidence"].as_array().unwrap().len() > 1, "{printed}");
     let log = done(&site.command(&site.player, "log cup mine").output().unwrap());
     assert!(log.contains("version 3 failed its trial") && log.contains("> "), "{log}");
     let log = site.command(&site.player, "log cup mine --trial --version 1").output().unwrap();
@@ -192,7 +196,7 @@ fn a_trial_outlives_its_worker() {
     let mut worker = site.worker.take().unwrap();
     worker.signal(rustix::process::Signal::TERM);
     worker.signal(rustix::process::Signal::INT);
-    assert_eq!(worker.wait(), Some(0), "{}", worker.said());
+    assert_eq!(worker.wait(), Some(0), "{}", worker.log());
     wait_until("it is given back", || pending(&site) == "waiting");
     // There is an end to how many may wait.
     for more in 0..7 {
@@ -211,8 +215,8 @@ fn without_trials_workers_build_what_they_play() {
     let bots = Bots::new();
     for name in ["one", "two"] {
         let path = bots.rascal(name, "honest", 0, "");
-        let told = done(&site.submit(&path, &[]));
-        assert!(told.contains(&format!("{name} version 1 is in cup")), "{told}");
+        let printed = done(&site.submit(&path, &[]));
+        assert!(printed.contains(&format!("{name} version 1 is in cup")), "{printed}");
     }
     let broken = bots.rascal("broken", "honest", 0, "");
     build(&broken, "exit 1");
@@ -244,16 +248,16 @@ fn preflight(arguments: &[&str]) -> (Value, i32) {
 fn a_preflight_gives_the_result_of_the_trial() {
     let bots = Bots::new();
     let polite = bots.rascal("polite", "honest", 0, "");
-    let (told, code) = preflight(&["gomoku", &polite, "--set", "move_limit=30s"]);
+    let (printed, code) = preflight(&["gomoku", &polite, "--set", "move_limit=30s"]);
     assert_eq!(
-        (code, &told["passed"], &told["warnings"]),
+        (code, &printed["passed"], &printed["warnings"]),
         (0, &true.into(), &Value::Array(vec![]))
     );
-    assert!(told["figures"]["replies"]["p99_us"].is_u64(), "{told}");
+    assert!(printed["figures"]["replies"]["p99_us"].is_u64(), "{printed}");
     let sloppy = bots.rascal("sloppy", "crlf", 0, "");
-    let (told, code) = preflight(&["gomoku", &sloppy, "--set", "move_limit=30s"]);
-    assert_eq!(code, 0, "{told}");
-    assert!(told["warnings"][0].as_str().unwrap().contains("CR LF"), "{told}");
+    let (printed, code) = preflight(&["gomoku", &sloppy, "--set", "move_limit=30s"]);
+    assert_eq!(code, 0, "{printed}");
+    assert!(printed["warnings"][0].as_str().unwrap().contains("CR LF"), "{printed}");
     for (mode, says, hint) in [
         ("twice", "more than one reply", "expected: one reply"),
         ("garbage", "illegal", "> "),
@@ -262,10 +266,10 @@ fn a_preflight_gives_the_result_of_the_trial() {
     ] {
         let path = bots.rascal(mode, mode, 0, "");
         let limit = if mode == "silent" { "move_limit=1s" } else { "move_limit=30s" };
-        let (told, code) = preflight(&["gomoku", &path, "--set", limit, "--against", &polite]);
-        assert_eq!((code, &told["passed"]), (1, &false.into()), "{mode}: {told}");
-        assert!(told["verdict"].as_str().unwrap().contains(says), "{mode}: {told}");
-        let evidence = told["evidence"].to_string();
+        let (printed, code) = preflight(&["gomoku", &path, "--set", limit, "--against", &polite]);
+        assert_eq!((code, &printed["passed"]), (1, &false.into()), "{mode}: {printed}");
+        assert!(printed["verdict"].as_str().unwrap().contains(says), "{mode}: {printed}");
+        let evidence = printed["evidence"].to_string();
         assert!(evidence.contains(hint), "{mode}: {evidence}");
     }
     let broken = bots.rascal("broken", "honest", 0, "");
@@ -293,8 +297,8 @@ fn bots_of_all_games_pass() {
             "bitwa" => "bank=60min",
             _ => "move_limit=60s",
         };
-        let (told, code) = preflight(&[game, &path, "--set", limit]);
-        assert_eq!((code, &told["passed"]), (0, &true.into()), "{game}: {told}");
-        assert_eq!(told["figures"]["matches"], 2, "{game}: {told}");
+        let (printed, code) = preflight(&[game, &path, "--set", limit]);
+        assert_eq!((code, &printed["passed"]), (0, &true.into()), "{game}: {printed}");
+        assert_eq!(printed["figures"]["matches"], 2, "{game}: {printed}");
     }
 }

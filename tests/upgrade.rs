@@ -81,7 +81,7 @@ fn finish(name: &str, dump: String, boards: &str) {
     let server = format!("http://{address}");
     let log = directory.path().join("coordinator.log");
     let mut coordinator = Service::start(&mut database.coordinator(address), &log);
-    coordinator.hear("serving");
+    coordinator.wait_for_log("serving");
     // The running editions accept a forfeit and bot state, which the fixture has none of.
     ledger.run(
         "BEGIN;
@@ -128,8 +128,8 @@ fn finish(name: &str, dump: String, boards: &str) {
     let left = "SELECT (SELECT count(*) FROM tournaments) + (SELECT count(*) FROM results)
         + (SELECT count(*) FROM lots) + (SELECT count(*) FROM snapshots)";
     wait_until("everything is cleared away", || ledger.number(left) == 0);
-    assert_eq!(worker.stop(), Some(0), "{}", worker.said());
-    assert_eq!(coordinator.stop(), Some(0), "{}", coordinator.said());
+    assert_eq!(worker.stop(), Some(0), "{}", worker.log());
+    assert_eq!(coordinator.stop(), Some(0), "{}", coordinator.log());
 }
 
 #[test]

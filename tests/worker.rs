@@ -11,7 +11,7 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 
 use arbiter_proto::v1;
-use arbiter_proto::v1::coordinator_message::Payload as Said;
+use arbiter_proto::v1::coordinator_message::Payload as CoordinatorPayload;
 use coordinator::{Coordinator, Place, lease, lot};
 use rustix::process::{Pid, Signal, kill_process};
 use support::{arbiter, run};
@@ -23,7 +23,7 @@ fn start(coordinator: &Coordinator, place: &Place) -> Child {
     command.arg("--spool").arg(place.spool()).stderr(Stdio::null()).spawn().unwrap()
 }
 
-fn tell(child: &Child, signal: Signal) {
+fn send_signal(child: &Child, signal: Signal) {
     kill_process(Pid::from_child(child), signal).unwrap();
 }
 
@@ -36,10 +36,11 @@ async fn a_report_survives_a_kill() {
     let mut worker = start(&coordinator, &place);
     let mut line = coordinator.welcome().await;
     assert_eq!(line.room().await, 1);
-    line.say(Said::Lot(lot(1, "gomoku", &[&[center.clone(), center.clone()]]))).await;
+    line.send(CoordinatorPayload::Lot(lot(1, "gomoku", &[&[center.clone(), center.clone()]])))
+        .await;
     let report = line.report().await;
     assert!(report.results[0].seats.iter().all(|seat| seat.forfeit == 0), "{report:?}");
-    tell(&worker, Signal::KILL);
+    send_signal(&worker, Signal::KILL);
     worker.wait().unwrap();
     drop(line);
 
@@ -50,10 +51,11 @@ async fn a_report_survives_a_kill() {
 
     // It ends when it is told to, and gives back what will not end by then.
     let silent = coordinator.submit(&place.bot("silent", coordinator::SILENT));
-    line.say(Said::Lot(lot(2, "gomoku", &[&[silent.clone(), silent.clone()]]))).await;
+    line.send(CoordinatorPayload::Lot(lot(2, "gomoku", &[&[silent.clone(), silent.clone()]])))
+        .await;
     while line.renewed().await != [lease(2)] {}
-    tell(&worker, Signal::TERM);
-    tell(&worker, Signal::INT);
+    send_signal(&worker, Signal::TERM);
+    send_signal(&worker, Signal::INT);
     let rest = line.rest().await;
     let back =
         v1::worker_message::Payload::ReturnLeases(v1::ReturnLeases { leases: vec![lease(2)] });
@@ -70,8 +72,8 @@ async fn a_worker_explains_why_it_cannot_start() {
     let spool = place.spool().display().to_string();
     let call = |more: &[&str]| {
         let output = run(&[&["worker", "--spool", &spool][..], more].concat());
-        let told = String::from_utf8(output.stderr).unwrap();
-        (output.status.code().unwrap(), told.lines().last().unwrap_or_default().to_owned())
+        let printed = String::from_utf8(output.stderr).unwrap();
+        (output.status.code().unwrap(), printed.lines().last().unwrap_or_default().to_owned())
     };
     let there = ["--coordinator", &coordinator.address];
     let cases: [(&[&str], i32, &str); 8] = [
@@ -89,11 +91,11 @@ async fn a_worker_explains_why_it_cannot_start() {
         (&[there[0], there[1], "--token", "wrong"], 3, "refused: no such token"),
     ];
     for (arguments, code, said) in cases {
-        let (exit, told) = call(arguments);
-        assert_eq!((exit, told.contains(said)), (code, true), "{arguments:?}: {told}");
+        let (exit, printed) = call(arguments);
+        assert_eq!((exit, printed.contains(said)), (code, true), "{arguments:?}: {printed}");
     }
     let open = arbiter_worker::spool::Spool::open(&place.spool()).unwrap();
-    let (exit, told) = call(&there);
-    assert_eq!((exit, told.contains("another worker uses")), (3, true), "{told}");
+    let (exit, printed) = call(&there);
+    assert_eq!((exit, printed.contains("another worker uses")), (3, true), "{printed}");
     drop(open);
 }

@@ -19,7 +19,7 @@ use arbiter_coordinator::tournament::file::{Audit, Share};
 use arbiter_games::{Games, Seed};
 use arbiter_proto::ids::{EditionId, Lease};
 use arbiter_proto::v1::ReportStatus;
-use arbiter_proto::v1::coordinator_message::Payload as Answer;
+use arbiter_proto::v1::coordinator_message::Payload as CoordinatorPayload;
 use sqlx::PgPool;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
@@ -169,9 +169,9 @@ impl Bench<'_> {
             let begin = Instant::now();
             for channel in channels {
                 if streamed {
-                    tasks.spawn(say(channel));
+                    tasks.spawn(send_on_stream(channel));
                 } else {
-                    tasks.spawn(call(channel));
+                    tasks.spawn(call_separately(channel));
                 }
             }
             tasks.join_all().await;
@@ -220,24 +220,24 @@ impl Bench<'_> {
 }
 
 /// Sends messages on one stream, and waits for each answer.
-async fn say(channel: Channel) {
-    let (say, said) = mpsc::channel(1);
+async fn send_on_stream(channel: Channel) {
+    let (outgoing, messages) = mpsc::channel(1);
     let mut client = ServerReflectionClient::new(channel);
     let ask = || ServerReflectionRequest {
         host: String::new(),
         message_request: Some(MessageRequest::ListServices(String::new())),
     };
-    say.send(ask()).await.expect("there is room");
-    let heard = client.server_reflection_info(ReceiverStream::new(said)).await;
+    outgoing.send(ask()).await.expect("there is room");
+    let heard = client.server_reflection_info(ReceiverStream::new(messages)).await;
     let mut heard = heard.expect("it is served").into_inner();
     for _ in 0..SAID {
         heard.message().await.expect("the stream holds").expect("an answer to each");
-        say.send(ask()).await.expect("the stream holds");
+        outgoing.send(ask()).await.expect("the stream holds");
     }
 }
 
 /// Makes separate calls, and waits for each answer.
-async fn call(channel: Channel) {
+async fn call_separately(channel: Channel) {
     let mut client = HealthClient::new(channel);
     for _ in 0..SAID {
         client.check(HealthCheckRequest::default()).await.expect("it is healthy");
@@ -250,16 +250,16 @@ async fn work(mut worker: Worker, left: Arc<AtomicI64>, over: watch::Sender<bool
     worker.offer(SLOTS).await;
     loop {
         let heard = tokio::select! {
-            heard = worker.hear() => heard.expect("the coordinator goes on"),
+            heard = worker.receive() => heard.expect("the coordinator goes on"),
             _ = ended.wait_for(|over| *over) => return,
         };
         match heard {
-            Answer::Lot(lot) => {
+            CoordinatorPayload::Lot(lot) => {
                 worker.report(&lot).await;
                 worker.offer(1).await;
             }
             // The second play of a match is no lot.
-            Answer::ReportResponse(verdict) => {
+            CoordinatorPayload::ReportResponse(verdict) => {
                 assert_eq!(verdict.status(), ReportStatus::Accepted);
                 let lease = verdict.lease.and_then(|lease| Lease::try_from(lease).ok());
                 let is_shadow = lease.expect("a lease").shadow().is_some();

@@ -16,7 +16,7 @@ use arbiter_coordinator::postgres::Postgres;
 use arbiter_coordinator::queue::{LeasePolicy, NewLot, Plan, Queue};
 use arbiter_games::{Games, RULES_VERSION};
 use arbiter_proto::ids::{LotNumber, MatchNumber};
-use arbiter_proto::v1::coordinator_message::Payload as Answer;
+use arbiter_proto::v1::coordinator_message::Payload as CoordinatorPayload;
 use arbiter_proto::v1::ranking_service_client::RankingServiceClient;
 use arbiter_proto::v1::worker_message::Payload;
 use arbiter_proto::v1::worker_service_client::WorkerServiceClient;
@@ -142,19 +142,19 @@ impl Server {
 
     /// A worker that has sent its hello.
     async fn worker(&self, slots: u32) -> Worker {
-        let (say, said) = mpsc::channel(1);
+        let (outgoing, messages) = mpsc::channel(1);
         let name = name();
         let build = "bench".to_owned();
         let sandbox = "none".to_owned();
         let hello = Hello { name, build, sandbox, rules: RULES_VERSION.to_owned(), slots };
         let stream = tokio::spawn({
-            let request = self.request(ReceiverStream::new(said));
+            let request = self.request(ReceiverStream::new(messages));
             let mut client = WorkerServiceClient::new(self.channel().await);
             async move { client.work(request).await.expect("it may work").into_inner() }
         });
-        let worker = Worker { say, hear: stream };
-        worker.say(Payload::Hello(hello)).await;
-        worker.say(Payload::Capacity(Capacity { slots })).await;
+        let worker = Worker { outgoing, incoming: stream };
+        worker.send(Payload::Hello(hello)).await;
+        worker.send(Payload::Capacity(Capacity { slots })).await;
         worker
     }
 
@@ -173,22 +173,25 @@ impl Server {
 }
 
 struct Worker {
-    say: mpsc::Sender<WorkerMessage>,
-    hear: tokio::task::JoinHandle<Streaming<CoordinatorMessage>>,
+    outgoing: mpsc::Sender<WorkerMessage>,
+    incoming: tokio::task::JoinHandle<Streaming<CoordinatorMessage>>,
 }
 
 impl Worker {
-    async fn say(&self, say: Payload) {
-        self.say.send(WorkerMessage { payload: Some(say) }).await.expect("the coordinator listens");
+    async fn send(&self, payload: Payload) {
+        self.outgoing
+            .send(WorkerMessage { payload: Some(payload) })
+            .await
+            .expect("the coordinator listens");
     }
 }
 
 /// The next lots that a worker receives.
-async fn lots(hear: &mut Streaming<CoordinatorMessage>, count: i64) -> Vec<Lot> {
+async fn lots(incoming: &mut Streaming<CoordinatorMessage>, count: i64) -> Vec<Lot> {
     let mut lots = Vec::new();
     while i64::try_from(lots.len()).expect("few") < count {
-        let message = hear.message().await.expect("the stream holds").expect("it goes on");
-        if let Some(Answer::Lot(lot)) = message.payload {
+        let message = incoming.message().await.expect("the stream holds").expect("it goes on");
+        if let Some(CoordinatorPayload::Lot(lot)) = message.payload {
             lots.push(lot);
         }
     }
@@ -215,20 +218,20 @@ async fn reports(postgres: &Postgres, pool: &PgPool) {
     running(pool, &name(), 100, REPORTS, 1).await;
     let what = format!("{REPORTS} reports of {} MB over one stream", RECORD / 1_000_000);
     let act = async |server: &Server| {
-        let Worker { say, hear } = server.worker(400).await;
-        let mut hear = hear.await.expect("it is there");
-        let lots = lots(&mut hear, REPORTS).await;
+        let Worker { outgoing, incoming } = server.worker(400).await;
+        let mut incoming = incoming.await.expect("it is there");
+        let lots = lots(&mut incoming, REPORTS).await;
         let record = noise(RECORD);
         let reporting = tokio::spawn(async move {
             for lot in lots {
-                let say = say
-                    .send(WorkerMessage { payload: Some(Payload::Report(report(&lot, &record))) });
-                say.await.expect("the coordinator listens");
+                let message =
+                    WorkerMessage { payload: Some(Payload::Report(report(&lot, &record))) };
+                outgoing.send(message).await.expect("the coordinator listens");
             }
-            say
+            outgoing
         });
         for _ in 0..REPORTS {
-            hear.message().await.expect("the stream holds").expect("it goes on");
+            incoming.message().await.expect("the stream holds").expect("it goes on");
         }
         drop(reporting.await);
     };
@@ -241,8 +244,8 @@ async fn fetches(postgres: &Postgres, pool: &PgPool) {
     let what = format!("{FETCHES} bundles of {} MB, fetched slowly", BUNDLE / 1_000_000);
     let act = async |server: &Server| {
         let worker = server.worker(1).await;
-        let mut hear = worker.hear.await.expect("it is there");
-        drop(lots(&mut hear, 1).await);
+        let mut incoming = worker.incoming.await.expect("it is there");
+        drop(lots(&mut incoming, 1).await);
         let mut streams = Vec::new();
         for _ in 0..FETCHES {
             let mut client = WorkerServiceClient::new(server.channel().await);
@@ -296,7 +299,7 @@ async fn files(postgres: &Postgres, pool: &PgPool) {
     let what = format!("{CHAINED} lots with {} MiB of files each, one claim", (2 * FILES) >> 20);
     let act = async |server: &Server| {
         let worker = server.worker(u32::try_from(CHAINED).expect("few")).await;
-        let _unread = worker.hear.await.expect("it is there");
+        let _unread = worker.incoming.await.expect("it is there");
         sleep(2 * CALM).await;
     };
     server.measure(&what, act).await;
@@ -333,14 +336,15 @@ async fn empty_results(postgres: &Postgres, _pool: &PgPool) {
     let server = Server::start(postgres);
     let what = format!("a report of {} MiB of empty results", (2 * EMPTY) >> 20);
     let act = async |server: &Server| {
-        let Worker { say, hear } = server.worker(1).await;
+        let Worker { outgoing, incoming } = server.worker(1).await;
         let results = vec![MatchResult::default(); EMPTY];
         let report = Report { results, ..Report::default() };
-        say.send(WorkerMessage { payload: Some(Payload::Report(report)) })
+        outgoing
+            .send(WorkerMessage { payload: Some(Payload::Report(report)) })
             .await
             .expect("it listens");
-        let mut hear = hear.await.expect("it is there");
-        while let Ok(Some(_)) = hear.message().await {}
+        let mut incoming = incoming.await.expect("it is there");
+        while let Ok(Some(_)) = incoming.message().await {}
     };
     server.measure(&what, act).await;
 }

@@ -29,7 +29,7 @@ use tokio::task::JoinSet;
 const MATCHES: i64 = 900;
 
 /// The scores that a worker reports for a match that the first bot won or lost.
-type Say = fn(bots: [Entrant; 2], first_won: bool) -> bool;
+type Lie = fn(bots: [Entrant; 2], first_won: bool) -> bool;
 
 fn opposite(_: [Entrant; 2], first_won: bool) -> bool {
     !first_won
@@ -51,11 +51,11 @@ fn first_wins(number: MatchNumber, [first, second]: [Entrant; 2]) -> bool {
     i32::try_from(drawn).unwrap() < 50 + 12 * (second.0 - first.0)
 }
 
-fn told(number: MatchNumber, say: Option<Say>) -> MatchResult {
+fn worker_result(number: MatchNumber, lie: Option<Lie>) -> MatchResult {
     let seats = duels(number.0 + 1).last().unwrap().seats.0;
     let seats = [seats[0], seats[1]];
     let honest = first_wins(number, seats);
-    let won = say.map_or(honest, |say| say(seats, honest));
+    let won = lie.map_or(honest, |lie| lie(seats, honest));
     MatchResult {
         number,
         wall_ms: 5,
@@ -67,7 +67,7 @@ fn told(number: MatchNumber, say: Option<Say>) -> MatchResult {
 }
 
 /// Plays all matches by three workers in turn. The first one reports false results.
-async fn play(server: &Server, say: Say) -> BTreeMap<&'static str, WorkerId> {
+async fn play(server: &Server, lie: Lie) -> BTreeMap<&'static str, WorkerId> {
     let database = &server.database;
     let mut known = BTreeMap::new();
     for name in ["liar", "ann", "ben"] {
@@ -87,10 +87,10 @@ async fn play(server: &Server, say: Say) -> BTreeMap<&'static str, WorkerId> {
         let worker = known[name];
         let (task, _) = dispatcher.next_for(Some(worker)).await.unwrap();
         let Task::Lot(work) = task else { panic!("nothing is tried") };
-        let say = (name == "liar").then_some(say);
+        let lie = (name == "liar").then_some(lie);
         let mut report = report(&work.lot, worker);
         for result in &mut report.results {
-            *result = told(result.number, say);
+            *result = worker_result(result.number, lie);
         }
         store(&queue, report).await;
     }
@@ -114,9 +114,9 @@ async fn until(database: &Database, statement: &'static str, number: i64) {
 
 #[tokio::test]
 async fn a_lying_worker_is_suspended_and_honest_ones_are_not() {
-    for say in [opposite as Say, favour] {
+    for lie in [opposite as Lie, favour] {
         let server = Server::start().await;
-        let known = play(&server, say).await;
+        let known = play(&server, lie).await;
         let database = &server.database;
         until(database, "SELECT count(*) FROM residual_checks", 1).await;
         until(database, "SELECT count(*) FROM suspensions", 1).await;

@@ -130,7 +130,7 @@ async fn a_revoked_token_ends_its_stream_and_its_reports_are_refused() {
     );
     let rules = arbiter_games::RULES_VERSION;
     let mut worker = Worker::call(client, "rack", rules).await.unwrap();
-    worker.hear().await;
+    worker.receive().await;
     let [counted, lost] = [worker.lot().await, worker.lot().await];
     assert_eq!(worker.report(report(&counted)).await, ReportStatus::Accepted);
     let id = made.id;
@@ -141,9 +141,9 @@ async fn a_revoked_token_ends_its_stream_and_its_reports_are_refused() {
     // What it says before it is sent away has no effect; it may be gone already.
     let message =
         arbiter_proto::v1::WorkerMessage { payload: Some(Payload::Report(report(&lost))) };
-    drop(worker.say.send(message).await);
+    drop(worker.outgoing.send(message).await);
     let refused = loop {
-        match tokio::time::timeout(PATIENCE, worker.hear.message()).await.unwrap() {
+        match tokio::time::timeout(PATIENCE, worker.incoming.message()).await.unwrap() {
             Ok(message) => {
                 let say = message.unwrap().payload.unwrap();
                 let arbiter_proto::v1::coordinator_message::Payload::ReportResponse(verdict) = say

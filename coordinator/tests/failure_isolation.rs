@@ -26,7 +26,7 @@ use arbiter_coordinator::tournament::EditionOpener;
 use arbiter_coordinator::tournament::auto_edition::OpenOutcome;
 use arbiter_games::gomoku;
 use arbiter_proto::ids::{EditionId, Lease};
-use arbiter_proto::v1::coordinator_message::Payload as Answer;
+use arbiter_proto::v1::coordinator_message::Payload as CoordinatorPayload;
 use arbiter_proto::v1::worker_message::Payload;
 use arbiter_proto::v1::{RenewLeases, ReportResponse, ReportStatus};
 use grpc_client::{PATIENCE, Server, Worker, report as wire_report};
@@ -73,7 +73,9 @@ async fn running(database: &Database, name: &str) -> EditionId {
 }
 
 async fn verdict(worker: &mut Worker) -> ReportResponse {
-    let Answer::ReportResponse(verdict) = worker.hear().await else { panic!("a verdict is due") };
+    let CoordinatorPayload::ReportResponse(verdict) = worker.receive().await else {
+        panic!("a verdict is due")
+    };
     verdict
 }
 
@@ -87,7 +89,7 @@ async fn a_report_is_deferred_while_it_might_be_stored_later() {
     // A full disk, no memory, no connection, a timeout, a lock, a broken disk, a missing table.
     for code in ["53100", "53200", "53300", "57014", "55P03", "58030", "XX000", "42P01"] {
         poison(&server.database, "results", code, "true").await;
-        worker.say(Payload::Report(wire_report(&lot))).await;
+        worker.send(Payload::Report(wire_report(&lot))).await;
         let verdict = verdict(&mut worker).await;
         assert_eq!(verdict.status(), ReportStatus::Postponed, "{code}");
         assert!(verdict.reason.contains("poisoned by a test"), "{}", verdict.reason);
@@ -107,7 +109,7 @@ async fn a_report_that_can_never_be_stored_is_refused_with_the_reason() {
     for (number, code) in [(1, "22003"), (2, "23514")] {
         let lot = worker.lot().await;
         poison(&server.database, "results", code, "true").await;
-        worker.say(Payload::Report(wire_report(&lot))).await;
+        worker.send(Payload::Report(wire_report(&lot))).await;
         let verdict = verdict(&mut worker).await;
         assert_eq!(verdict.status(), ReportStatus::Refused, "{code}");
         assert!(verdict.reason.contains("poisoned by a test"), "{}", verdict.reason);
@@ -156,7 +158,7 @@ async fn a_session_renews_while_one_of_its_reports_waits_for_a_lock() {
         .execute(&mut *stalled)
         .await
         .unwrap();
-    worker.say(Payload::Report(wire_report(&first))).await;
+    worker.send(Payload::Report(wire_report(&first))).await;
     let waits = "SELECT count(*) FROM pg_locks WHERE NOT granted";
     until("the report waits", async || server.database.number(waits).await > 0).await;
     let deadlines = "
@@ -164,7 +166,7 @@ async fn a_session_renews_while_one_of_its_reports_waits_for_a_lock() {
         WHERE state = 'leased'";
     let before = server.database.number(deadlines).await;
     let leases = vec![first.lease.unwrap(), second.lease.unwrap()];
-    worker.say(Payload::RenewLeases(RenewLeases { leases })).await;
+    worker.send(Payload::RenewLeases(RenewLeases { leases })).await;
     until("the other is renewed", async || server.database.number(deadlines).await > before).await;
     // Whether the report waits on or is postponed meanwhile: it is stored when the lock is gone.
     stalled.rollback().await.unwrap();
@@ -262,11 +264,13 @@ async fn leases_that_cannot_be_dispatched_are_returned_without_a_fault() {
     server.edition("cup").await;
     let mut worker = Worker::new(&server, "w").await;
     run(&server.database, "ALTER TABLE matches RENAME TO gone".to_owned()).await;
-    worker.say(Payload::Capacity(arbiter_proto::v1::Capacity { slots: 1 })).await;
+    worker.send(Payload::Capacity(arbiter_proto::v1::Capacity { slots: 1 })).await;
     let attempts = "SELECT coalesce(sum(attempt), 0)::bigint FROM lots";
     until("it was tried", async || server.database.number(attempts).await > 1).await;
     run(&server.database, "ALTER TABLE gone RENAME TO matches".to_owned()).await;
-    let Answer::Lot(lot) = worker.hear().await else { panic!("a lot was asked for") };
+    let CoordinatorPayload::Lot(lot) = worker.receive().await else {
+        panic!("a lot was asked for")
+    };
     assert_eq!(worker.report(wire_report(&lot)).await, ReportStatus::Accepted);
     assert_eq!(server.database.number("SELECT count(*) FROM faults").await, 0);
     let leased = "SELECT count(*) FROM lots WHERE state = 'leased'";
@@ -410,5 +414,5 @@ async fn start_with_outage(message: usize, database: PgConnectOptions) -> usize 
     let started = Coordinator::prepare(outage.options(database), config()).await;
     let coordinator = started.unwrap_or_else(|error| panic!("at message {message}: {error}"));
     assert!(!coordinator.has_no_tokens().await.unwrap(), "at message {message}");
-    outage.said()
+    outage.messages_sent()
 }

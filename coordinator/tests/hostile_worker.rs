@@ -13,7 +13,7 @@ use arbiter_coordinator::queue::LeasePolicy;
 use arbiter_games::RULES_VERSION;
 use arbiter_proto::ids::TokenId;
 use arbiter_proto::trial::Measurements;
-use arbiter_proto::v1::coordinator_message::Payload as Answer;
+use arbiter_proto::v1::coordinator_message::Payload as CoordinatorPayload;
 use arbiter_proto::v1::token_service_client::TokenServiceClient;
 use arbiter_proto::v1::worker_message::Payload;
 use arbiter_proto::v1::worker_service_client::WorkerServiceClient;
@@ -37,14 +37,16 @@ async fn stranger(server: &Server) -> (WorkerServiceClient<Link>, TokenId) {
 
 async fn connected(client: &WorkerServiceClient<Link>, name: &str) -> Worker {
     let mut worker = Worker::call(client.clone(), name, RULES_VERSION).await.unwrap();
-    let Answer::Welcome(_) = worker.hear().await else { panic!("a welcome comes first") };
+    let CoordinatorPayload::Welcome(_) = worker.receive().await else {
+        panic!("a welcome comes first")
+    };
     worker
 }
 
 /// The status with which a worker's hello is refused.
 async fn refused(client: &WorkerServiceClient<Link>, name: &str) -> Status {
     match Worker::call(client.clone(), name, RULES_VERSION).await {
-        Ok(mut worker) => worker.hear.message().await.unwrap_err(),
+        Ok(mut worker) => worker.incoming.message().await.unwrap_err(),
         Err(status) => status,
     }
 }
@@ -65,12 +67,14 @@ async fn only_the_holder_can_use_a_lease() {
     let lease = lot.lease.unwrap();
     let (client, _) = stranger(&server).await;
     for mut other in [connected(&client, "hostile").await, Worker::new(&server, "twin").await] {
-        other.say(Payload::RenewLeases(RenewLeases { leases: vec![lease] })).await;
-        let Answer::LeasesLost(lost) = other.hear().await else { panic!("it is another's lease") };
+        other.send(Payload::RenewLeases(RenewLeases { leases: vec![lease] })).await;
+        let CoordinatorPayload::LeasesLost(lost) = other.receive().await else {
+            panic!("it is another's lease")
+        };
         assert_eq!(lost.leases, [lease]);
-        other.say(Payload::ReturnLeases(ReturnLeases { leases: vec![lease] })).await;
+        other.send(Payload::ReturnLeases(ReturnLeases { leases: vec![lease] })).await;
         let fault = Fault { lease: Some(lease), reason: "mine".to_owned(), kind: 1 };
-        other.say(Payload::Fault(fault)).await;
+        other.send(Payload::Fault(fault)).await;
         // Answers come in turn: what went before has had its effect, or none.
         assert_eq!(other.report(report(&lot)).await, ReportStatus::Late);
         let leased = "SELECT count(*) FROM lots WHERE state = 'leased' AND attempt = 1";
@@ -84,14 +88,14 @@ async fn only_the_holder_can_use_a_lease() {
     for result in &mut forged.results {
         result.record = b"a forged record".to_vec();
     }
-    hostile.say(Payload::Report(forged)).await;
-    honest.say(Payload::Report(report(&lot))).await;
+    hostile.send(Payload::Report(forged)).await;
+    honest.send(Payload::Report(report(&lot))).await;
     let fate = |answer| match answer {
-        Answer::ReportResponse(verdict) => verdict.status(),
+        CoordinatorPayload::ReportResponse(verdict) => verdict.status(),
         other => panic!("a verdict is due, not {other:?}"),
     };
-    assert_eq!(fate(hostile.hear().await), ReportStatus::Late);
-    assert_eq!(fate(honest.hear().await), ReportStatus::Accepted);
+    assert_eq!(fate(hostile.receive().await), ReportStatus::Late);
+    assert_eq!(fate(honest.receive().await), ReportStatus::Accepted);
     assert_eq!(
         hostile.report(report(&lot)).await,
         ReportStatus::Late,
@@ -103,7 +107,7 @@ async fn only_the_holder_can_use_a_lease() {
     let second = honest.lot().await;
     drop(honest);
     let mut honest = Worker::new(&server, "honest").await;
-    honest.say(Payload::RenewLeases(RenewLeases { leases: vec![second.lease.unwrap()] })).await;
+    honest.send(Payload::RenewLeases(RenewLeases { leases: vec![second.lease.unwrap()] })).await;
     assert_eq!(honest.report(report(&second)).await, ReportStatus::Accepted);
     server.stop().await;
 }
@@ -285,8 +289,10 @@ async fn bundles_are_sent_only_to_workers_that_lease_them() {
 
 /// The next trial that a worker is sent.
 async fn trial(worker: &mut Worker) -> Trial {
-    worker.say(Payload::Capacity(Capacity { slots: 1 })).await;
-    let Answer::Trial(trial) = worker.hear().await else { panic!("a trial was asked for") };
+    worker.send(Payload::Capacity(Capacity { slots: 1 })).await;
+    let CoordinatorPayload::Trial(trial) = worker.receive().await else {
+        panic!("a trial was asked for")
+    };
     trial
 }
 
@@ -314,12 +320,14 @@ async fn only_the_holder_can_report_a_trial() {
     assert_eq!(fetched(&ours, own.as_bytes()).await.unwrap(), b"a new bot");
     assert!(fetched(&ours, &house[0]).await.is_ok(), "it is tried against house bots");
 
-    hostile.say(Payload::RenewLeases(RenewLeases { leases: vec![lease] })).await;
-    let Answer::LeasesLost(lost) = hostile.hear().await else { panic!("it is another's lease") };
+    hostile.send(Payload::RenewLeases(RenewLeases { leases: vec![lease] })).await;
+    let CoordinatorPayload::LeasesLost(lost) = hostile.receive().await else {
+        panic!("it is another's lease")
+    };
     assert_eq!(lost.leases, [lease]);
-    hostile.say(Payload::ReturnLeases(ReturnLeases { leases: vec![lease] })).await;
+    hostile.send(Payload::ReturnLeases(ReturnLeases { leases: vec![lease] })).await;
     let fault = Fault { lease: Some(lease), reason: "mine".to_owned(), kind: 1 };
-    hostile.say(Payload::Fault(fault)).await;
+    hostile.send(Payload::Fault(fault)).await;
     let foreign = trial_report(&tried, true, b"a foreign program");
     assert_eq!(hostile.report(foreign.clone()).await, ReportStatus::Late);
     let failed = trial_report(&tried, false, b"");
@@ -362,12 +370,12 @@ async fn a_worker_that_does_not_read_delays_no_other() {
     for _ in 0..PAIRS {
         lots.push(honest.lot().await);
         let leases = lots.iter().filter_map(|lot| lot.lease).collect();
-        honest.say(Payload::RenewLeases(RenewLeases { leases })).await;
+        honest.send(Payload::RenewLeases(RenewLeases { leases })).await;
     }
     while let Some(lot) = lots.pop() {
         // On a busy machine all reports together take longer than a lease.
         let leases = lots.iter().filter_map(|lot| lot.lease).collect();
-        honest.say(Payload::RenewLeases(RenewLeases { leases })).await;
+        honest.send(Payload::RenewLeases(RenewLeases { leases })).await;
         let mut first = report(&lot);
         for seat in &mut first.results[0].seats {
             seat.files = vec![7; 1 << 20];
@@ -377,7 +385,7 @@ async fn a_worker_that_does_not_read_delays_no_other() {
     let bearer = server.bearer(Some(Role::Worker));
     let client = WorkerServiceClient::with_interceptor(server.another_connection().await, bearer);
     let silent = Worker::call(client, "silent", RULES_VERSION).await.unwrap();
-    silent.say(Payload::Capacity(Capacity { slots: 64 })).await;
+    silent.send(Payload::Capacity(Capacity { slots: 64 })).await;
     let leased = "SELECT count(*) FROM lots WHERE state = 'leased'";
     until("it has them all", async || server.database.number(leased).await == 28).await;
     for _ in 0..PAIRS {

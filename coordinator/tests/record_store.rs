@@ -27,12 +27,13 @@ use time::Duration;
 fn recorded(lot: &Leased, worker: WorkerId) -> Report {
     let mut report = report(lot, worker);
     let numbers = report.results.iter().map(|result| result.number);
-    report.records = numbers.map(|number| (number, said(lot.lease.lot.edition, number))).collect();
+    report.records =
+        numbers.map(|number| (number, transcript_text(lot.lease.lot.edition, number))).collect();
     report
 }
 
 /// The transcript of a match: some are long, some short.
-fn said(edition: EditionId, number: MatchNumber) -> Vec<u8> {
+fn transcript_text(edition: EditionId, number: MatchNumber) -> Vec<u8> {
     format!("{edition}/{number} ").repeat(1 + usize::try_from(number.0 % 7).unwrap()).into_bytes()
 }
 
@@ -122,7 +123,7 @@ async fn goes_round(store: &RecordStore) {
     let mut there = 0;
     for number in (0..40).map(MatchNumber) {
         let (bytes, elsewhere) = read(pool, store, MatchId { edition, number }).await;
-        assert_eq!(bytes, said(edition, number));
+        assert_eq!(bytes, transcript_text(edition, number));
         there += i32::from(elsewhere);
     }
     assert_eq!(there, 32);
@@ -188,7 +189,7 @@ async fn refuses(
     assert_eq!(database.number("SELECT count(*) FROM results").await, 8);
     let number = MatchNumber(5);
     let (bytes, _) = read(pool, mended, MatchId { edition, number }).await;
-    assert_eq!(bytes, said(edition, number));
+    assert_eq!(bytes, transcript_text(edition, number));
     // What was begun and came to nothing is forgotten.
     assert!(database.number("SELECT count(*) FROM record_objects WHERE NOT used").await > 0);
     clearing(pool, mended, None).round().await.unwrap();

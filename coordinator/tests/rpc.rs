@@ -11,7 +11,7 @@ mod support;
 use arbiter_coordinator::access::Role;
 use arbiter_coordinator::queue::LeasePolicy;
 use arbiter_games::Seed;
-use arbiter_proto::v1::coordinator_message::Payload as Answer;
+use arbiter_proto::v1::coordinator_message::Payload as CoordinatorPayload;
 use arbiter_proto::v1::ranking_service_client::RankingServiceClient;
 use arbiter_proto::v1::token_service_client::TokenServiceClient;
 use arbiter_proto::v1::worker_message::Payload;
@@ -167,7 +167,7 @@ async fn leases_survive_reconnects_and_can_be_returned() {
     drop(one);
     let mut one = Worker::new(&server, "one").await;
     assert_eq!(one.report(report(&first)).await, ReportStatus::Accepted);
-    one.say(Payload::ReturnLeases(ReturnLeases { leases: vec![second.lease.unwrap()] })).await;
+    one.send(Payload::ReturnLeases(ReturnLeases { leases: vec![second.lease.unwrap()] })).await;
     let mut two = Worker::new(&server, "two").await;
     loop {
         let lot = two.lot().await;
@@ -177,8 +177,10 @@ async fn leases_survive_reconnects_and_can_be_returned() {
         }
         assert_eq!(two.report(report(&lot)).await, ReportStatus::Accepted);
     }
-    one.say(Payload::RenewLeases(RenewLeases { leases: vec![second.lease.unwrap()] })).await;
-    let Answer::LeasesLost(lost) = one.hear().await else { panic!("the lease is lost") };
+    one.send(Payload::RenewLeases(RenewLeases { leases: vec![second.lease.unwrap()] })).await;
+    let CoordinatorPayload::LeasesLost(lost) = one.receive().await else {
+        panic!("the lease is lost")
+    };
     assert_eq!(lost.leases, [second.lease.unwrap()]);
     assert_eq!(one.report(report(&second)).await, ReportStatus::Late);
     server.stop().await;
@@ -198,7 +200,7 @@ async fn a_worker_with_a_revoked_token_is_disconnected() {
     let listed = tokens.list_tokens(ListTokensRequest {}).await.unwrap().into_inner().tokens;
     let id = listed.iter().find(|token| token.role == "worker").unwrap().id;
     tokens.revoke_token(RevokeTokenRequest { id }).await.unwrap();
-    let sent_away = tokio::time::timeout(PATIENCE, worker.hear.message()).await.unwrap();
+    let sent_away = tokio::time::timeout(PATIENCE, worker.incoming.message()).await.unwrap();
     assert_eq!(sent_away.unwrap_err().code(), Code::Unauthenticated);
     server.stop().await;
 }
@@ -208,7 +210,7 @@ async fn unsuitable_workers_are_refused_with_a_reason() {
     let server = Server::start().await;
     let mut old = Worker::connect(&server, "old", "0").await;
     let refused = match &mut old {
-        Ok(worker) => worker.hear.message().await.unwrap_err(),
+        Ok(worker) => worker.incoming.message().await.unwrap_err(),
         Err(status) => status.clone(),
     };
     assert_eq!(refused.code(), Code::FailedPrecondition);
@@ -238,7 +240,7 @@ async fn unsuitable_workers_are_refused_with_a_reason() {
     server.stop().await;
 }
 
-/// The service descriptions and the health of a coordinator.
+/// The response to a reflection request.
 async fn reflect(server: &Server, question: MessageRequest) -> MessageResponse {
     let request = ServerReflectionRequest { host: String::new(), message_request: Some(question) };
     let mut client = ServerReflectionClient::new(server.channel.clone());

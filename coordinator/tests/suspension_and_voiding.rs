@@ -20,7 +20,7 @@ use support::{Database, START, report};
 use time::{Duration, OffsetDateTime};
 
 /// A tournament of gomoku whose matches do not wait for each other, with so many bots.
-async fn made(database: &Database, rules: &str, bots: i32) -> (Tournament, Vec<VersionId>) {
+async fn create(database: &Database, rules: &str, bots: i32) -> (Tournament, Vec<VersionId>) {
     let text = format!(
         "name = \"cup\"\ngame = \"gomoku\"\nseed = \"cup\"\nstate = \"none\"\n\
          [submissions]\npreflight = false\n{rules}"
@@ -99,7 +99,7 @@ async fn a_bot_that_forfeits_too_much_is_suspended() {
     let database = Database::new().await;
     let pool = &database.pool;
     let rules = "stand_down_percent = 50\nstand_down_after = 4\n";
-    let (tournament, entered) = made(&database, rules, 3).await;
+    let (tournament, entered) = create(&database, rules, 3).await;
     let edition = open(&database.queue(), &tournament).await;
     play(&database, edition, 1, |_| ("w", 0)).await;
     let told = round(&database, || START + Duration::HOUR).await;
@@ -131,7 +131,7 @@ async fn a_reinstated_bot_is_not_suspended_again_for_the_same_forfeits() {
     let database = Database::new().await;
     let pool = &database.pool;
     let rules = "stand_down_percent = 20\nstand_down_after = 1\n";
-    let (tournament, entered) = made(&database, rules, 2).await;
+    let (tournament, entered) = create(&database, rules, 2).await;
     let edition = open(&database.queue(), &tournament).await;
     play(&database, edition, 0, |_| ("w", 0)).await;
     assert_eq!(round(&database, || START).await.len(), 1);
@@ -153,7 +153,7 @@ async fn few_forfeits_or_few_matches_suspend_no_bot() {
         "stand_down_percent = 50\nstand_down_after = 9\n",
     ] {
         let database = Database::new().await;
-        let (tournament, _) = made(&database, rules, 3).await;
+        let (tournament, _) = create(&database, rules, 3).await;
         let edition = open(&database.queue(), &tournament).await;
         play(&database, edition, 1, |_| ("w", 0)).await;
         assert_eq!(round(&database, || START).await, [""; 0], "{rules}");
@@ -167,7 +167,7 @@ async fn few_forfeits_or_few_matches_suspend_no_bot() {
 #[tokio::test]
 async fn evidence_is_stored_with_its_match() {
     let database = Database::new().await;
-    let (tournament, _) = made(&database, "", 3).await;
+    let (tournament, _) = create(&database, "", 3).await;
     let edition = open(&database.queue(), &tournament).await;
     play(&database, edition, 2, |_| ("w", 0)).await;
     let numbers: Vec<_> = (0..6).map(MatchNumber).collect();
@@ -196,7 +196,7 @@ async fn find(
 #[tokio::test]
 async fn matches_are_void_by_worker_and_by_time() {
     let database = Database::new().await;
-    let (tournament, _) = made(&database, "", 4).await;
+    let (tournament, _) = create(&database, "", 4).await;
     let edition = open(&database.queue(), &tournament).await;
     // Matches in even places by one worker, a minute after the other.
     let who = |first: i64| (["cellar", "attic"][usize::from(first % 2 == 1)], first * 60);
@@ -226,7 +226,7 @@ async fn matches_are_void_by_worker_and_by_time() {
 #[tokio::test]
 async fn the_preview_is_the_leaderboard_without_void_matches() {
     let database = Database::new().await;
-    let (tournament, _) = made(&database, "", 3).await;
+    let (tournament, _) = create(&database, "", 3).await;
     let edition = open(&database.queue(), &tournament).await;
     play(&database, edition, 2, |_| ("w", 0)).await;
     round(&database, || START).await;
@@ -259,7 +259,7 @@ async fn the_preview_is_the_leaderboard_without_void_matches() {
 #[tokio::test]
 async fn matches_are_declared_void_once() {
     let database = Database::new().await;
-    let (tournament, _) = made(&database, "", 3).await;
+    let (tournament, _) = create(&database, "", 3).await;
     let edition = open(&database.queue(), &tournament).await;
     play(&database, edition, 2, |_| ("cellar", 0)).await;
     let by = organiser(&database).await;

@@ -91,7 +91,7 @@ impl Site {
         command.arg(directory).arg("--json").env("ARBITER_TOKEN", &self.player);
         let mut submit = Service::start(&mut command, &self.bots.path().join(log));
         let code = submit.wait();
-        let said = submit.said();
+        let said = submit.log();
         let mut told = said.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
         let told = told.next_back().unwrap_or_else(|| panic!("{log}: no verdict in {said}"));
         let due = if told["state"] == "entered" { Some(0) } else { Some(1) };

@@ -63,13 +63,13 @@ fn a_leaderboard_is_updated_live() {
     let Some(chrome) = Chrome::start() else { return };
     let server = TestServer::empty();
     server.up.create_cup("");
-    server.up.tell("tournament start cup");
+    server.up.succeed("tournament start cup");
     server.up.wait_for("cup", 1);
     server.visit(&chrome, "/t/cup/ranking");
     // A reload would clear this variable.
     chrome.run("window.marker = true");
     assert!(chrome.text("main").contains("Official leaderboard (edition 1)"));
-    server.up.tell("tournament start cup");
+    server.up.succeed("tournament start cup");
     chrome.wait(
         "the new edition is shown",
         "return document.querySelector('main').innerText.includes('leaderboard (edition 2)')",

@@ -44,7 +44,7 @@ impl TestServer {
         for (game, _) in TIME {
             let file = presets.join(format!("quick/{game}.toml"));
             self.up.create(&fs::read_to_string(file).unwrap());
-            self.up.tell(&format!("tournament start {game}-quick"));
+            self.up.succeed(&format!("tournament start {game}-quick"));
         }
         for game in GAMES {
             self.up.wait_for(&format!("{game}-quick"), 1);

@@ -42,8 +42,11 @@ fn two_exports_are_identical() {
     let two = folder.path().join("two");
     for (to, edition) in [(&one, 30), (&two, 77)] {
         let output = export(&Server::start(script(edition)), to, &[]);
-        let told = String::from_utf8(output.stdout).unwrap();
-        assert_eq!(told, format!("edition 1 of finals with 40 matches is in {}\n", to.display()));
+        let printed = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(
+            printed,
+            format!("edition 1 of finals with 40 matches is in {}\n", to.display())
+        );
     }
     assert_eq!(names(&one), ["matches.jsonl", "ranking.json", "tournament.json"]);
     for name in names(&one) {
@@ -94,7 +97,7 @@ fn existing_files_are_not_overwritten() {
     fails(&export(&server, &full, &[]), 2, &["full", "not empty", "--out"]);
     fails(&export(&server, &full.join("mine"), &[]), 2, &["mine", "Not a directory"]);
     fails(&export(&server, &folder.path().join("no/where"), &[]), 2, &["where", "No such file"]);
-    assert!(server.told.lock().unwrap().calls.is_empty(), "nothing was asked for");
+    assert!(server.received.lock().unwrap().calls.is_empty(), "nothing was asked for");
     assert_eq!(names(&full), ["mine"]);
 }
 

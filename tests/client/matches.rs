@@ -32,7 +32,7 @@ fn one_match() -> (Script, Vec<u8>) {
 #[test]
 fn a_match_is_shown_with_its_result() {
     let server = Server::start(one_match().0);
-    let told = succeed(&server, &["match", "3/17"]);
+    let printed = succeed(&server, &["match", "3/17"]);
     let parts = [
         "match 3/17 of finals: counted",
         "with {\"board\":\"x\"}",
@@ -43,7 +43,7 @@ fn a_match_is_shown_with_its_result() {
         "clock",
     ];
     for part in parts {
-        assert!(told.contains(part), "{part}: {told}");
+        assert!(printed.contains(part), "{part}: {printed}");
     }
     assert_eq!(
         crate::json(&server, &["match", "3/17", "--json"]),
@@ -65,8 +65,8 @@ fn records_are_unpacked() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("match.jsonl");
     let name = path.to_str().unwrap();
-    let told = succeed(&server, &["match", "3/17", "--record", name]);
-    assert!(told.starts_with("match 3/17"));
+    let printed = succeed(&server, &["match", "3/17", "--record", name]);
+    assert!(printed.starts_with("match 3/17"));
     assert!(fs::read(&path).unwrap() == record);
     assert!(run(&server, &["match", "3/17", "--record", "-"]).stdout == record);
     fails(&run(&server, &["match", "3/18", "--record", name]), 2, &["no record of 3/18"]);
@@ -157,14 +157,14 @@ fn bots_are_listed_with_their_state() {
     let pending = &lines[1]["pending"];
     assert_eq!((&pending["version"], &pending["state"]), (&json!(5), &json!("failed")));
 
-    let told = succeed(&server, &["bots", "finals", "--withdraw", "bot"]);
-    assert_eq!(told, "bot was withdrawn from finals\n");
-    let told = succeed(&server, &["bots", "finals", "--reinstate", "failing"]);
-    assert_eq!(told, "failing was reinstated in finals\n");
+    let printed = succeed(&server, &["bots", "finals", "--withdraw", "bot"]);
+    assert_eq!(printed, "bot was withdrawn from finals\n");
+    let printed = succeed(&server, &["bots", "finals", "--reinstate", "failing"]);
+    assert_eq!(printed, "failing was reinstated in finals\n");
     let table = succeed(&server, &["log", "finals", "bot"]);
-    let told = run(&server, &["log", "finals", "bot"]).stderr;
-    let told = String::from_utf8(told).unwrap();
-    assert!(told.starts_with("suspended: it forfeited\u{fffd} too much; submit"), "{told}");
+    let printed = run(&server, &["log", "finals", "bot"]).stderr;
+    let printed = String::from_utf8(printed).unwrap();
+    assert!(printed.starts_with("suspended: it forfeited\u{fffd} too much; submit"), "{printed}");
     let row: Vec<_> = table.lines().nth(2).unwrap().split_whitespace().collect();
     assert_eq!(row[..7], ["3/7", "2", "house", "bot", "0", "-1", "gone"]);
     assert!(table.contains("clock: 12 ms\u{fffd} over (took 512.000 ms"), "{table}");

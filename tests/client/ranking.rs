@@ -37,8 +37,8 @@ fn a_running_edition_is_mentioned() {
     script.tournament.editions.clear();
     let table = succeed(&Server::start(script.clone()), &["ranking", "finals"]);
     let line = table.lines().nth(1).unwrap();
-    let told = "edition 2 is being played, 120 of 400 matches counted; --edition 2 shows it";
-    assert_eq!(line, told);
+    let printed = "edition 2 is being played, 120 of 400 matches counted; --edition 2 shows it";
+    assert_eq!(line, printed);
     // With when it will be complete, once that can be said.
     let eta_us = Some(1_000_000_000_000_000);
     let rate = Some(2.0);
@@ -82,8 +82,8 @@ fn csv_is_quoted() {
     assert_eq!(lines[2], "2,true,bob,2,38,40,1.25,0.5,1,0,2,0,0");
     assert_eq!(lines[4], "4,false,dan,2,38,-3,1.25,,0,0,0,0,3");
     assert_eq!((lines.len(), lines[5]), (6, ""));
-    let told = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(told, "edition 1, official: 380 of 380 matches counted\n");
+    let printed = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(printed, "edition 1, official: 380 of 380 matches counted\n");
 }
 
 #[test]
@@ -111,8 +111,8 @@ fn all_pages_show_one_snapshot() {
     let all = |script| {
         let server = Server::start(script);
         let lines = crate::json(&server, &["ranking", "finals", "--json"]);
-        let told = server.told.lock().unwrap();
-        (lines, told.calls.len())
+        let printed = server.received.lock().unwrap();
+        (lines, printed.calls.len())
     };
     let (lines, calls) = all(long());
     assert_eq!((lines.len(), calls), (2345, 3));
@@ -134,9 +134,9 @@ fn a_bot_is_shown_with_its_opponents_and_history() {
     let former = GetStandingResponse { edition: 1, standing: Some(place(3, false, "ada", "12")) };
     let script = Script { meetings: vec![meeting], history: vec![former], ..board() };
     let server = Server::start(script);
-    let told = succeed(&server, &["ranking", "finals", "--bot", "ada"]);
+    let printed = succeed(&server, &["ranking", "finals", "--bot", "ada"]);
     for part in ["ada in edition 1", "against", "bob            2    1      0     1", "47"] {
-        assert!(told.contains(part), "{told}");
+        assert!(printed.contains(part), "{printed}");
     }
     let lines = crate::json(&server, &["ranking", "finals", "--bot", "ada", "--json"]);
     assert_eq!((&lines[0]["place"]["rank"], lines.len()), (&json!(1), 3));

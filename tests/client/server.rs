@@ -53,7 +53,7 @@ pub(crate) struct Script {
 
 /// The requests that a coordinator received.
 #[derive(Debug, Default)]
-pub(crate) struct Told {
+pub(crate) struct Received {
     /// The names of all calls, in order.
     pub(crate) calls: Vec<String>,
     /// The credentials of the last call.
@@ -71,13 +71,13 @@ pub(crate) struct Told {
 #[derive(Clone)]
 struct Scripted {
     script: Arc<Mutex<Script>>,
-    told: Arc<Mutex<Told>>,
+    received: Arc<Mutex<Received>>,
 }
 
 /// A coordinator that runs until it is dropped.
 pub(crate) struct Server {
     pub(crate) address: SocketAddr,
-    pub(crate) told: Arc<Mutex<Told>>,
+    pub(crate) received: Arc<Mutex<Received>>,
     runtime: Option<Runtime>,
 }
 
@@ -88,8 +88,9 @@ impl Server {
 
     /// Starts a coordinator at the address of another one.
     pub(crate) fn start_at(address: SocketAddr, script: Script) -> Self {
-        let told = Arc::new(Mutex::new(Told::default()));
-        let scripted = Scripted { script: Arc::new(Mutex::new(script)), told: told.clone() };
+        let received = Arc::new(Mutex::new(Received::default()));
+        let scripted =
+            Scripted { script: Arc::new(Mutex::new(script)), received: received.clone() };
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .enable_all()
@@ -105,7 +106,7 @@ impl Server {
                 .add_service(TokenServiceServer::new(scripted))
                 .serve_with_incoming(TcpListenerStream::new(listener)),
         );
-        Self { address, told, runtime: Some(runtime) }
+        Self { address, received, runtime: Some(runtime) }
     }
 
     pub(crate) fn url(&self) -> String {
@@ -130,10 +131,10 @@ fn stream<T: Send + 'static>(things: Vec<T>) -> Response<Several<T>> {
 impl Scripted {
     /// Logs a call, and returns the script unless every call is refused.
     fn called<T>(&self, name: &str, request: &Request<T>) -> Result<Script, Status> {
-        let mut told = self.told.lock().unwrap();
-        told.calls.push(name.to_owned());
+        let mut received = self.received.lock().unwrap();
+        received.calls.push(name.to_owned());
         let authorization = request.metadata().get("authorization");
-        told.authorization = authorization.map(|value| value.to_str().unwrap().to_owned());
+        received.authorization = authorization.map(|value| value.to_str().unwrap().to_owned());
         let script = self.script.lock().unwrap().clone();
         match script.refusal {
             Some((code, message)) => Err(Status::new(code, message)),
@@ -153,7 +154,7 @@ impl TournamentService for Scripted {
         request: Request<CreateTournamentRequest>,
     ) -> Answer<Tournament> {
         let script = self.called("create", &request)?;
-        self.told.lock().unwrap().file = request.into_inner().file;
+        self.received.lock().unwrap().file = request.into_inner().file;
         Ok(Response::new(script.tournament))
     }
 
@@ -197,7 +198,7 @@ impl TournamentService for Scripted {
         request: Request<WatchEditionRequest>,
     ) -> Answer<Several<Edition>> {
         let script = self.called("watch", &request)?;
-        self.told.lock().unwrap().watched.push(request.into_inner().edition);
+        self.received.lock().unwrap().watched.push(request.into_inner().edition);
         let changes = tokio_stream::iter(script.watched.into_iter().map(Ok));
         Ok(Response::new(Box::pin(changes.chain(tokio_stream::pending()))))
     }
@@ -269,7 +270,7 @@ impl TournamentService for Scripted {
         request: Request<VoidMatchesRequest>,
     ) -> Answer<VoidMatchesResponse> {
         let script = self.called("void", &request)?;
-        self.told.lock().unwrap().void = Some(request.into_inner());
+        self.received.lock().unwrap().void = Some(request.into_inner());
         Ok(Response::new(script.void))
     }
 
@@ -323,7 +324,7 @@ impl BotService for Scripted {
         }
         let digest = blake3::hash(&bundle).as_bytes().to_vec();
         let Submission { bot, house, .. } = submission;
-        self.told.lock().unwrap().bundles.insert(bot.clone(), (bundle, house));
+        self.received.lock().unwrap().bundles.insert(bot.clone(), (bundle, house));
         let state = if tried { "waiting" } else { "entered" }.to_owned();
         Ok(Response::new(Version { bot, number: 1, digest, state, ..Version::default() }))
     }

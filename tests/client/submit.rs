@@ -29,12 +29,12 @@ fn a_bot_is_built_packed_and_submitted() {
     let path = bots.rascal("mine", "honest", 0, "");
     let server = Server::start(board());
     let output = run(&server, &["submit", "finals", &path, "--built", "--name", "other"]);
-    let told = String::from_utf8(output.stdout).unwrap();
-    let bundle = server.told.lock().unwrap().bundles["other"].clone();
+    let printed = String::from_utf8(output.stdout).unwrap();
+    let bundle = server.received.lock().unwrap().bundles["other"].clone();
     let digest = blake3::hash(&bundle.0);
-    assert_eq!(told, format!("other version 1 is in finals; digest {digest}\n"));
-    let told = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(told, format!("building {path} with cc -o bot rascal.c\n"));
+    assert_eq!(printed, format!("other version 1 is in finals; digest {digest}\n"));
+    let printed = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(printed, format!("building {path} with cc -o bot rascal.c\n"));
     assert!(!bundle.1, "it is its owner's");
     assert_eq!(unpacked(&bundle.0), ["bot", "bot.toml", "rascal.c"]);
     let again = run(&server, &["submit", "finals", &path, "--house", "--json"]);
@@ -43,7 +43,7 @@ fn a_bot_is_built_packed_and_submitted() {
     assert_eq!((&object["bot"], &object["version"]), (&json!("mine"), &json!(1)));
     assert_eq!(object["digest"], json!(digest.to_string()));
     assert_eq!(object["state"], json!("entered"));
-    assert!(server.told.lock().unwrap().bundles["mine"].1);
+    assert!(server.received.lock().unwrap().bundles["mine"].1);
 }
 
 /// A step of a trial.
@@ -75,29 +75,29 @@ fn submit_sends_sources_and_waits_for_the_trial() {
     let trials = vec![step("waiting", "", 2), step("trying", "", 0), step("entered", "", 0)];
     let server = Server::start(Script { trials: trials.clone(), ..board() });
     let output = run(&server, &["submit", "finals", &path]);
-    let told = String::from_utf8(output.stderr).unwrap();
+    let printed = String::from_utf8(output.stderr).unwrap();
     let due = "mine version 1 waits for its trial, 2 trials ahead of it\n\
                mine version 1 is in its trial\n\
                warning: a \u{fffd}warning\n\
                built in 12 ms; 4 matches; first reply within 1.5 ms\n";
-    assert_eq!(told, due);
+    assert_eq!(printed, due);
     assert!(String::from_utf8(output.stdout).unwrap().starts_with("mine version 1 is in finals; "));
-    let bundle = server.told.lock().unwrap().bundles["mine"].0.clone();
+    let bundle = server.received.lock().unwrap().bundles["mine"].0.clone();
     assert_eq!(unpacked(&bundle), ["bot.toml", "rascal.c"], "nothing is built here");
 
     let server = Server::start(Script { trials, ..board() });
-    let told = succeed(&server, &["submit", "finals", &path, "--no-wait"]);
-    assert!(told.starts_with("mine version 1 waits for its trial in finals; "), "{told}");
-    assert_eq!(server.told.lock().unwrap().calls, ["submit"]);
+    let printed = succeed(&server, &["submit", "finals", &path, "--no-wait"]);
+    assert!(printed.starts_with("mine version 1 waits for its trial in finals; "), "{printed}");
+    assert_eq!(server.received.lock().unwrap().calls, ["submit"]);
 
     let evidence = "> A []\n< x\u{1b}y".to_owned();
     let failed = TrialStatus { evidence, ..step("failed", "it forfeits, illegal", 0) };
     let server = Server::start(Script { trials: vec![failed], ..board() });
     let output = run(&server, &["submit", "finals", &path]);
-    let told = String::from_utf8(output.stderr).unwrap();
+    let printed = String::from_utf8(output.stderr).unwrap();
     let due = "> A []\n< x\u{fffd}y\n\
                error: mine version 1 failed its trial: it forfeits, illegal; it has not entered\n";
-    assert_eq!((output.status.code(), &told[..]), (Some(1), due));
+    assert_eq!((output.status.code(), &printed[..]), (Some(1), due));
     let aside = step("aside", "", 0);
     let server = Server::start(Script { trials: vec![aside], ..board() });
     let says = ["stopped, not by its fault"];
@@ -114,7 +114,7 @@ fn invalid_bots_are_not_submitted() {
     let path = bots.rascal("mine", "honest", 0, "");
     let named = run(&server, &["submit", "finals", &path, "--name", "a/b"]);
     fails(&named, 2, &["a/b", "cannot be a bot's name"]);
-    assert!(server.told.lock().unwrap().calls.is_empty());
+    assert!(server.received.lock().unwrap().calls.is_empty());
     let refusal = Some((Code::FailedPrecondition, "finals is closed"));
     let closed = Server::start(Script { refusal, ..Script::default() });
     fails(&run(&closed, &["submit", "finals", &path]), 1, &["finals is closed"]);
@@ -133,15 +133,15 @@ fn a_tournament_is_created_with_its_house_bots() {
     bots.rascal("two", "honest", 0, "");
     let file = file(&bots, &["one", "./two"]);
     let server = Server::start(board());
-    let told = succeed(&server, &["tournament", "create", &file]);
+    let printed = succeed(&server, &["tournament", "create", &file]);
     let hash = "ab".repeat(32);
     let due = format!("finals: gomoku; seed hash {hash}\nhouse bots: one, two\n");
-    assert_eq!(told, due);
+    assert_eq!(printed, due);
     {
-        let told = server.told.lock().unwrap();
-        assert_eq!(told.calls, ["create", "submit", "submit"]);
-        assert!(told.bundles.values().all(|(_, house)| *house));
-        assert_eq!(told.file, fs::read_to_string(&file).unwrap());
+        let printed = server.received.lock().unwrap();
+        assert_eq!(printed.calls, ["create", "submit", "submit"]);
+        assert!(printed.bundles.values().all(|(_, house)| *house));
+        assert_eq!(printed.file, fs::read_to_string(&file).unwrap());
     }
     let object = &crate::json(&server, &["tournament", "create", &file, "--json"])[0];
     assert_eq!(
@@ -159,7 +159,7 @@ fn boards_are_sent_in_the_tournament_file() {
     let file = bots.file("finals.toml", text);
     let server = Server::start(board());
     succeed(&server, &["tournament", "create", &file]);
-    let sent = server.told.lock().unwrap().file.clone();
+    let sent = server.received.lock().unwrap().file.clone();
     assert!(!sent.contains("mine.bit"), "{sent}");
     let shipped = text.replace("mine.bit", name);
     let games = Games::built_in();
@@ -186,5 +186,5 @@ fn a_tournament_is_not_created_without_its_house_bots() {
     refuses(&bots.file("bad.toml", "name = \"x\"\ngame = \n"), &["bad.toml", "line 2"]);
     refuses(&bots.file("bad.toml", "game = \"gomoku\"\n"), &["bad.toml", "name"]);
     refuses("/nowhere.toml", &["/nowhere.toml", "No such file"]);
-    assert!(server.told.lock().unwrap().calls.is_empty(), "nothing was made");
+    assert!(server.received.lock().unwrap().calls.is_empty(), "nothing was made");
 }

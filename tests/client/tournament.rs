@@ -19,13 +19,13 @@ fn tournaments_are_listed_and_shown() {
     let server = Server::start(Script { aside: vec![aside], ..board() });
     let table = succeed(&server, &["tournament", "list"]);
     let row: Vec<_> = table.lines().nth(1).unwrap().split_whitespace().collect();
-    let told = "finals gomoku open 2001-09-09 01:46:40 UTC edition 2: 249 of 400, done about \
+    let printed = "finals gomoku open 2001-09-09 01:46:40 UTC edition 2: 249 of 400, done about \
         2001-09-09 02:46:40 UTC at 2.5 matches a second";
-    assert_eq!(row.join(" "), told);
+    assert_eq!(row.join(" "), printed);
     let line = &crate::json(&server, &["tournament", "list", "--json"])[0];
     assert_eq!((&line["tournament"], line.get("editions")), (&json!("finals"), None));
     assert_eq!((&line["running"]["edition"], &line["running"]["rate"]), (&json!(2), &json!(2.5)));
-    let told = succeed(&server, &["tournament", "show", "finals"]);
+    let printed = succeed(&server, &["tournament", "show", "finals"]);
     let parts = [
         "finals: gomoku, open, made 2001-09-09 01:46:40 UTC",
         &format!("seed hash {}", "ab".repeat(32)),
@@ -38,9 +38,9 @@ fn tournaments_are_listed_and_shown() {
         "31/5: host\u{fffd} stalled",
     ];
     for part in parts {
-        assert!(told.contains(part), "{part}: {told}");
+        assert!(printed.contains(part), "{part}: {printed}");
     }
-    assert!(!told.contains("\nseed "), "{told}");
+    assert!(!printed.contains("\nseed "), "{printed}");
     let object = &crate::json(&server, &["tournament", "show", "finals", "--json"])[0];
     assert_eq!(object["seed"], json!(null));
     assert_eq!(object["settings"]["schedule"]["kind"], "round_robin");
@@ -55,34 +55,34 @@ fn tournaments_are_listed_and_shown() {
 #[test]
 fn organisers_start_cancel_close_and_retry() {
     let server = Server::start(board());
-    let told = succeed(&server, &["tournament", "start", "finals"]);
+    let printed = succeed(&server, &["tournament", "start", "finals"]);
     let plan = "grown from a plan for 37: 1 joined, 0 left";
-    assert_eq!(told, format!("edition 2 of finals is running: 400 matches; {plan}\n"));
+    assert_eq!(printed, format!("edition 2 of finals is running: 400 matches; {plan}\n"));
     succeed(&server, &["tournament", "start", "finals", "--fresh"]);
     let edition = &crate::json(&server, &["tournament", "start", "finals", "--json"])[0];
     assert_eq!((&edition["edition"], &edition["id"]), (&json!(2), &json!(31)));
-    let told = succeed(&server, &["tournament", "cancel", "finals"]);
-    assert_eq!(told, "finals is cancelled\n");
-    let told = succeed(&server, &["tournament", "close", "finals"]);
-    assert!(told.contains(&format!("its seed was {}", "5e".repeat(32))), "{told}");
-    let lines: Vec<_> = told.lines().collect();
-    assert!(matches!(lines[..], [_, beacon] if beacon.starts_with("public beacon: ")), "{told}");
-    let told = succeed(&server, &["tournament", "retry", "31/5"]);
-    assert_eq!(told, "match 31/5 will be played again\n");
-    let calls = server.told.lock().unwrap().calls.clone();
+    let printed = succeed(&server, &["tournament", "cancel", "finals"]);
+    assert_eq!(printed, "finals is cancelled\n");
+    let printed = succeed(&server, &["tournament", "close", "finals"]);
+    assert!(printed.contains(&format!("its seed was {}", "5e".repeat(32))), "{printed}");
+    let lines: Vec<_> = printed.lines().collect();
+    assert!(matches!(lines[..], [_, beacon] if beacon.starts_with("public beacon: ")), "{printed}");
+    let printed = succeed(&server, &["tournament", "retry", "31/5"]);
+    assert_eq!(printed, "match 31/5 will be played again\n");
+    let calls = server.received.lock().unwrap().calls.clone();
     assert_eq!(calls, ["start", "start fresh", "start", "cancel", "close", "retry 31/5"]);
 }
 
 #[test]
 fn irreversible_commands_need_confirmation() {
     let server = Server::start(board());
-    let told = succeed(&server, &["tournament", "drop", "finals", "--yes"]);
-    assert_eq!(told, "finals was deleted, with 2 editions and 12 matches\n");
+    let printed = succeed(&server, &["tournament", "drop", "finals", "--yes"]);
+    assert_eq!(printed, "finals was deleted, with 2 editions and 12 matches\n");
     let object = &crate::json(&server, &["tournament", "drop", "finals", "--yes", "--json"])[0];
     assert_eq!(object, &json!({"tournament": "finals", "editions": 2, "matches": 12}));
     // Without a terminal the command cannot ask for confirmation.
     fails(&run(&server, &["tournament", "drop", "finals"]), 2, &["finals", "--yes"]);
-    let calls = server.told.lock().unwrap().calls.clone();
+    let calls = server.received.lock().unwrap().calls.clone();
     assert_eq!(calls, ["drop", "drop"]);
 }
 
@@ -94,8 +94,8 @@ fn standings_are_verified() {
         Server::start(Script { check, ..board() })
     };
     let right = check(vec![]);
-    let told = succeed(&right, &["tournament", "check", "finals"]);
-    assert_eq!(told, "380 matches recounted: the standings equal the reports\n");
+    let printed = succeed(&right, &["tournament", "check", "finals"]);
+    assert_eq!(printed, "380 matches recounted: the standings equal the reports\n");
     let wrong = check(vec!["ada: 47 points, not 46".to_owned()]);
     let output = run(&wrong, &["tournament", "check", "finals", "--edition", "1"]);
     assert_eq!(output.stdout, b"ada: 47 points, not 46\n");
@@ -124,44 +124,44 @@ fn plans_are_verified() {
         };
         Server::start(Script { check, ..board() })
     };
-    let told = succeed(&check(vec![]), &["tournament", "check", "finals", "--records"]);
+    let printed = succeed(&check(vec![]), &["tournament", "check", "finals", "--records"]);
     let derived = "380 matches derived again from the published seed: the stored plan agrees, and so \
         do the seeds in 12 records\n";
-    assert!(told.ends_with(derived), "{told}");
-    assert!(told.starts_with("edition 3: 380 matches recounted"), "{told}");
+    assert!(printed.ends_with(derived), "{printed}");
+    assert!(printed.starts_with("edition 3: 380 matches recounted"), "{printed}");
     let check_none = CheckEditionResponse {
         edition: 3,
         not_derived: "its rules are of version 0".to_owned(),
         ..CheckEditionResponse::default()
     };
     let none = Server::start(Script { check: check_none, ..board() });
-    let told = succeed(&none, &["tournament", "check", "finals"]);
-    assert!(told.ends_with("not derived: its rules are of version 0\n"), "{told}");
+    let printed = succeed(&none, &["tournament", "check", "finals"]);
+    assert!(printed.ends_with("not derived: its rules are of version 0\n"), "{printed}");
     let wrong = check(vec!["match 31/5: the stored plan gives it the seed 00".to_owned()]);
     let output = run(&wrong, &["tournament", "check", "finals"]);
     fails(&output, 1, &["does not follow from the published seed"]);
-    let told = String::from_utf8(output.stdout).unwrap();
-    assert!(told.starts_with("match 31/5: "), "{told}");
-    assert!(!told.contains("derived again"), "{told}");
+    let printed = String::from_utf8(output.stdout).unwrap();
+    assert!(printed.starts_with("match 31/5: "), "{printed}");
+    assert!(!printed.contains("derived again"), "{printed}");
 }
 
 #[test]
 fn a_beacon_is_shown_and_set() {
     let server = Server::start(board());
-    let told = succeed(&server, &["tournament", "show", "finals"]);
-    assert!(told.contains("public beacon: none; the organiser chose the seed\n"), "{told}");
-    let told = succeed(&server, &["tournament", "schedule", "finals", "--certificate"]);
-    assert!(told.contains("seed: chosen by the organiser; no public beacon\n"), "{told}");
+    let printed = succeed(&server, &["tournament", "show", "finals"]);
+    assert!(printed.contains("public beacon: none; the organiser chose the seed\n"), "{printed}");
+    let printed = succeed(&server, &["tournament", "schedule", "finals", "--certificate"]);
+    assert!(printed.contains("seed: chosen by the organiser; no public beacon\n"), "{printed}");
 
     let awaited = Beacon { name: "block 900000".into(), ..Beacon::default() };
     let mut script = board();
     script.tournament.beacon = Some(awaited.clone());
     script.certificate.beacon = Some(awaited);
     let server = Server::start(script.clone());
-    let told = succeed(&server, &["tournament", "show", "finals"]);
-    assert!(told.contains("public beacon: block 900000; no value yet\n"), "{told}");
-    let told = succeed(&server, &["tournament", "schedule", "finals", "--certificate"]);
-    assert!(told.contains("public beacon \"block 900000\", awaited\n"), "{told}");
+    let printed = succeed(&server, &["tournament", "show", "finals"]);
+    assert!(printed.contains("public beacon: block 900000; no value yet\n"), "{printed}");
+    let printed = succeed(&server, &["tournament", "schedule", "finals", "--certificate"]);
+    assert!(printed.contains("public beacon \"block 900000\", awaited\n"), "{printed}");
     let object = &crate::json(&server, &["tournament", "show", "finals", "--json"])[0];
     let expected = json!({"name": "block 900000", "value": null, "set_at": null,
         "first_edition": null});
@@ -176,16 +176,19 @@ fn a_beacon_is_shown_and_set() {
     script.tournament.beacon = Some(given.clone());
     script.certificate = Certificate { edition: 1, beacon: Some(given), ..script.certificate };
     let server = Server::start(script);
-    let told = succeed(&server, &["tournament", "beacon", "finals", "1a17d"]);
+    let printed = succeed(&server, &["tournament", "beacon", "finals", "1a17d"]);
     assert_eq!(
-        told,
+        printed,
         "public beacon: block 900000; its value 1a17d, given 2001-09-09 01:46:40 UTC, decides \
          editions from 2 on\nedition 2 is running, and played anew with the seed that follows from \
          it\n"
     );
-    assert_eq!(server.told.lock().unwrap().calls, ["beacon 1a17d"]);
-    let told = succeed(&server, &["tournament", "schedule", "finals", "--certificate"]);
-    assert!(told.contains("seed: chosen by the organiser; editions from 2 on are keyed"), "{told}");
+    assert_eq!(server.received.lock().unwrap().calls, ["beacon 1a17d"]);
+    let printed = succeed(&server, &["tournament", "schedule", "finals", "--certificate"]);
+    assert!(
+        printed.contains("seed: chosen by the organiser; editions from 2 on are keyed"),
+        "{printed}"
+    );
 }
 
 /// Edition 2 with this many counted matches.
@@ -210,18 +213,18 @@ fn an_edition_is_watched_across_a_restart() {
     let lots = "lots: 12 pending, 3 leased, 1 aside; done about 2001-09-09 02:46:40 UTC at 2.5 \
         matches a second";
     assert_eq!(line(), format!("edition 2: running, 10 of 400 matches counted; {lots}"));
-    assert_eq!(first.told.lock().unwrap().watched, [None]);
+    assert_eq!(first.received.lock().unwrap().watched, [None]);
     let address = first.address;
     drop(first);
-    let mut told = [0; 26];
-    child.stderr.as_mut().unwrap().read_exact(&mut told).unwrap();
-    assert_eq!(&told, b"lost the connection to the");
+    let mut printed = [0; 26];
+    child.stderr.as_mut().unwrap().read_exact(&mut printed).unwrap();
+    assert_eq!(&printed, b"lost the connection to the");
     let watched = vec![edition(390, "running"), edition(400, "complete")];
     let second = Server::start_at(address, Script { watched, ..board() });
     assert_eq!(line(), format!("edition 2: running, 390 of 400 matches counted; {lots}"));
     assert_eq!(line(), "edition 2: complete, official, 400 of 400 matches counted");
     assert_eq!(child.wait().unwrap().code(), Some(0));
-    assert_eq!(second.told.lock().unwrap().watched, [Some(2)], "the same edition as before");
+    assert_eq!(second.received.lock().unwrap().watched, [Some(2)], "the same edition as before");
 }
 
 #[test]
@@ -248,10 +251,10 @@ fn the_schedule_of_a_tournament_is_described() {
     let shown = run(&open, &schedule);
     assert!(String::from_utf8_lossy(&shown.stderr).contains("seed of finals is not used"));
     assert_eq!(String::from_utf8(shown.stdout).unwrap().lines().count(), 6);
-    let told = succeed(&open, &with(&["--cost", "--bots", "20"]));
-    assert_eq!(told, "380 matches, 38 for each bot\n");
-    let told = succeed(&open, &with(&["--certificate", "--bots", "5"]));
-    assert!(told.ends_with("proved: balanced as promised\n"), "{told}");
+    let printed = succeed(&open, &with(&["--cost", "--bots", "20"]));
+    assert_eq!(printed, "380 matches, 38 for each bot\n");
+    let printed = succeed(&open, &with(&["--certificate", "--bots", "5"]));
+    assert!(printed.ends_with("proved: balanced as promised\n"), "{printed}");
     let shown = run(&closed, &schedule);
     assert!(shown.status.success() && shown.stderr.is_empty());
     let seeded = run(&closed, &with(&["--seed", "x", "--json"]));
@@ -294,22 +297,22 @@ fn a_coordinator_certifies_and_estimates() {
     let server = Server::start(Script { certificate: certificate.clone(), estimate, ..board() });
     let schedule = ["tournament", "schedule", "finals"];
     let with = |more: &[&'static str]| [&schedule[..], more].concat();
-    let told = succeed(&server, &with(&["--certificate"]));
+    let printed = succeed(&server, &with(&["--certificate"]));
     for part in [
         "edition 2 of finals, planned from the beginning: the first plan\n",
         "12 bots, 10 matches of 4\n",
         "pairs of one owner: 4, which meet 0 times in all\n",
         "proved: balanced as promised\n",
     ] {
-        assert!(told.contains(part), "{part}: {told}");
+        assert!(printed.contains(part), "{part}: {printed}");
     }
-    let told = succeed(&server, &with(&["--next", "--certificate"]));
-    assert!(told.starts_with("the next edition of finals, planned"), "{told}");
+    let printed = succeed(&server, &with(&["--next", "--certificate"]));
+    assert!(printed.starts_with("the next edition of finals, planned"), "{printed}");
     let line = &crate::json(&server, &with(&["--certificate", "--json"]))[0]["certificate"];
     assert_eq!((&line["edition"], &line["proved"]), (&json!(2), &json!(true)));
     assert_eq!(line["one_owner"], json!({"pairs": 4, "meetings": 0}));
-    let told = succeed(&server, &with(&["--cost"]));
-    let lines: Vec<_> = told.lines().collect();
+    let printed = succeed(&server, &with(&["--cost"]));
+    let lines: Vec<_> = printed.lines().collect();
     assert_eq!(
         lines,
         [
@@ -340,9 +343,9 @@ fn a_certificate_without_numbers_names_the_seed() {
         ..Certificate::default()
     };
     let server = Server::start(Script { certificate: uncounted, ..board() });
-    let told = succeed(&server, &with(&["--certificate"]));
+    let printed = succeed(&server, &with(&["--certificate"]));
     assert_eq!(
-        told,
+        printed,
         "edition 2 of finals\n12 bots; balance not certified: rounds follow from results\n\
          seed: chosen by the organiser; no public beacon\n"
     );

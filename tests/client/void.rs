@@ -32,8 +32,8 @@ fn script() -> Script {
 #[test]
 fn a_preview_declares_nothing_void() {
     let server = Server::start(script());
-    let told = succeed(&server, &["tournament", "void", "finals", "--worker", "cellar"]);
-    let lines: Vec<_> = told.lines().collect();
+    let printed = succeed(&server, &["tournament", "void", "finals", "--worker", "cellar"]);
+    let lines: Vec<_> = printed.lines().collect();
     assert_eq!(lines[0], "41 matches to be void: 3/0, 3/1, …");
     assert_eq!(lines[1], "edition 2 rests on 40 of them");
     let row = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
@@ -41,7 +41,7 @@ fn a_preview_declares_nothing_void() {
     assert_eq!(row(lines[4]), ["2", "1", "+1", "b\u{fffd}b", "8", "1"]);
     assert_eq!(row(lines[5]), ["3", "3", "c", "1", "1"]);
     assert_eq!(lines[6], "nothing changed; declare them void with --apply");
-    let asked = server.told.lock().unwrap().void.take().unwrap();
+    let asked = server.received.lock().unwrap().void.take().unwrap();
     let due = VoidMatchesRequest {
         tournament: "finals".into(),
         worker: "cellar".into(),
@@ -56,19 +56,19 @@ fn all_filters_of_void_are_sent() {
     let arguments = ["tournament", "void", "finals", "--apply", "--reason", "a clock that ran"];
     let bounds = ["--from", "2001-09-09T01:46:40Z", "--to", "2001-09-09T03:46:41+02:00"];
     let named = ["--match", "3/0", "3/1", "--match", "3/7", "--json"];
-    let told = json(&server, &[&arguments[..], &bounds, &named].concat());
-    assert_eq!((&told[0]["applied"], &told[0]["matches"]), (&json!(true), &json!(41)));
+    let printed = json(&server, &[&arguments[..], &bounds, &named].concat());
+    assert_eq!((&printed[0]["applied"], &printed[0]["matches"]), (&json!(true), &json!(41)));
     let due = json!({"bot": "ada", "rank": 1, "rank_without": 2, "score": ["9"],
         "score_without": ["1"]});
-    assert_eq!(told[0]["places"][0], due);
-    let asked = server.told.lock().unwrap().void.take().unwrap();
+    assert_eq!(printed[0]["places"][0], due);
+    let asked = server.received.lock().unwrap().void.take().unwrap();
     assert_eq!(asked.from_us, Some(1_000_000_000_000_000));
     assert_eq!(asked.to_us, Some(1_000_000_001_000_000));
     assert_eq!(asked.matches, ["3/0", "3/1", "3/7"]);
     assert!(asked.apply && asked.reason == "a clock that ran" && asked.worker.is_empty());
-    let told = succeed(&server, &arguments.iter().chain(&bounds).copied().collect::<Vec<_>>());
-    assert!(told.contains("41 matches now void"), "{told}");
-    assert!(told.contains("arbiter tournament start finals"), "{told}");
+    let printed = succeed(&server, &arguments.iter().chain(&bounds).copied().collect::<Vec<_>>());
+    assert!(printed.contains("41 matches now void"), "{printed}");
+    assert!(printed.contains("arbiter tournament start finals"), "{printed}");
 }
 
 #[test]
@@ -80,5 +80,5 @@ fn void_needs_a_valid_filter() {
     fails(&void(&["--apply"]), 2, &["--worker", "--match"]);
     fails(&void(&["--from", "noon"]), 2, &["noon", "2027-03-01T12:00:00Z"]);
     fails(&void(&["--match", "seven"]), 2, &["seven"]);
-    assert!(server.told.lock().unwrap().calls.is_empty(), "nothing was asked");
+    assert!(server.received.lock().unwrap().calls.is_empty(), "nothing was asked");
 }

@@ -103,7 +103,7 @@ fn losing_the_leader_does_not_change_the_results() {
         wait_for_matches(deployment, 2);
         deployment.coordinators[stopped].signal(Signal::CONT);
         // It finds out that it is none any more, and the other one stays it.
-        deployment.coordinators[stopped].hear("lost leadership");
+        deployment.coordinators[stopped].wait_for_log("lost leadership");
         wait_for_leader(deployment, |number| number != stopped);
     };
     let ending = play(&calm.contests, &mut deployment, Some(&mut disturb));

@@ -112,7 +112,7 @@ impl Deployment {
         };
         for number in 0..coordinators {
             let mut coordinator = deployment.start_coordinator(number);
-            coordinator.hear("serving");
+            coordinator.wait_for_log("serving");
             deployment.coordinators.push(coordinator);
         }
         for number in 0..workers {
@@ -180,7 +180,7 @@ impl Deployment {
     }
 
     /// The output of a command, which must succeed.
-    pub(crate) fn tell(&self, words: &str) -> String {
+    pub(crate) fn succeed(&self, words: &str) -> String {
         done(&self.command(words).output().unwrap())
     }
 
@@ -197,11 +197,11 @@ impl Deployment {
     /// Starts a tournament, and a client that watches it.
     pub(crate) fn start(&self, contest: &TestTournament) -> Service {
         let TestTournament { name, .. } = contest;
-        self.tell(&format!("tournament start {name}"));
+        self.succeed(&format!("tournament start {name}"));
         let log = self.path(&format!("watch-{name}"));
         let mut watcher =
             Service::start(&mut self.command(&format!("tournament watch {name}")), &log);
-        watcher.hear("edition 1");
+        watcher.wait_for_log("edition 1");
         watcher
     }
 
@@ -213,7 +213,7 @@ impl Deployment {
 
     /// Stops a worker with a signal, and starts it again.
     pub(crate) fn replace_worker(&mut self, number: usize) {
-        assert_eq!(self.workers[number].stop(), Some(0), "{}", self.workers[number].said());
+        assert_eq!(self.workers[number].stop(), Some(0), "{}", self.workers[number].log());
         self.workers[number] = self.start_worker(number);
     }
 
@@ -235,7 +235,7 @@ impl Deployment {
     /// Stops a coordinator with a signal, starts it again, and waits until it serves.
     pub(crate) fn replace_coordinator(&mut self, number: usize) {
         let coordinator = &mut self.coordinators[number];
-        assert_eq!(coordinator.stop(), Some(0), "{}", coordinator.said());
+        assert_eq!(coordinator.stop(), Some(0), "{}", coordinator.log());
         self.revive_coordinator(number);
         let address = self.addresses[number];
         wait_until("the coordinator serves", || TcpStream::connect(address).is_ok());
@@ -269,7 +269,7 @@ impl Deployment {
     pub(crate) fn expect_alive(&mut self) {
         for service in self.coordinators.iter_mut().chain(&mut self.workers) {
             if let Some(status) = service.ended() {
-                panic!("a service ended by itself ({status}): {}", service.said());
+                panic!("a service ended by itself ({status}): {}", service.log());
             }
         }
     }
@@ -280,10 +280,10 @@ impl Deployment {
             worker.signal(Signal::TERM);
         }
         for worker in &mut self.workers {
-            assert_eq!(worker.wait(), Some(0), "{}", worker.said());
+            assert_eq!(worker.wait(), Some(0), "{}", worker.log());
         }
         for coordinator in &mut self.coordinators {
-            assert_eq!(coordinator.stop(), Some(0), "{}", coordinator.said());
+            assert_eq!(coordinator.stop(), Some(0), "{}", coordinator.log());
         }
     }
 

@@ -83,7 +83,7 @@ pub(crate) fn finish(
     let began = Instant::now();
     wait_for_all(deployment, watchers);
     for watcher in watchers {
-        assert_eq!(watcher.wait(), Some(0), "{}", watcher.said());
+        assert_eq!(watcher.wait(), Some(0), "{}", watcher.log());
     }
     deployment.checks.expect_exact();
     let matches = deployment.checks.number("SELECT count(*) FROM results");
@@ -119,7 +119,7 @@ fn wait_for_all(deployment: &mut Deployment, watchers: &mut [Service]) {
 /// The files of a tournament's export without records. The export must pass verification.
 fn export(deployment: &Deployment, contest: &TestTournament) -> Vec<(String, Vec<u8>)> {
     let to = deployment.path(&format!("export-{}", contest.name));
-    deployment.tell(&format!("tournament check {}", contest.name));
+    deployment.succeed(&format!("tournament check {}", contest.name));
     let mut export =
         deployment.command(&format!("tournament export {} --records --out", contest.name));
     let told = done(&export.arg(&to).output().unwrap());

@@ -55,11 +55,11 @@ fn play(deployment: &mut Deployment, at: &Path, seed: &str) {
     for bot in 0..BOTS {
         submit(deployment, at, bot, 0, &mut dice);
     }
-    deployment.tell("tournament start changing");
+    deployment.succeed("tournament start changing");
     let log = deployment.path("watch-changing");
     let mut watcher = Service::start(&mut deployment.command("tournament watch changing"), &log);
     // A watcher waits only for a coordinator that it has heard before.
-    watcher.hear("edition");
+    watcher.wait_for_log("edition");
     for number in 1..=SUBMISSIONS {
         let bot = dice.below(BOTS);
         submit(deployment, at, bot, number, &mut dice);
@@ -78,8 +78,8 @@ fn play(deployment: &mut Deployment, at: &Path, seed: &str) {
     }
     wait_for_the_end(deployment);
     // The watcher ends with the first edition that was played to its end.
-    assert_eq!(watcher.wait(), Some(0), "{}", watcher.said());
-    deployment.tell("tournament start settled");
+    assert_eq!(watcher.wait(), Some(0), "{}", watcher.log());
+    deployment.succeed("tournament start settled");
     wait_for_the_end(deployment);
     assert_eq!(deployment.checks.number(TWICE), 0, "matches that were played twice");
     let editions = deployment.checks.number("SELECT count(*) FROM editions");
@@ -130,7 +130,7 @@ fn wait_for_the_end(deployment: &mut Deployment) {
 /// The leaderboard and the matches of a tournament, without the edition's number.
 fn export(deployment: &Deployment, name: &str) -> [String; 2] {
     let to = deployment.path(&format!("export-{name}"));
-    deployment.tell(&format!("tournament check {name}"));
+    deployment.succeed(&format!("tournament check {name}"));
     let mut export = deployment.command(&format!("tournament export {name} --out"));
     done(&export.arg(&to).output().unwrap());
     ["ranking.json", "matches.jsonl"].map(|file| {

@@ -76,7 +76,7 @@ impl Site {
         command.args(["--http", &http.to_string(), "--lease", "15s"]);
         command.args(["--metrics", &metrics.to_string()]);
         let mut coordinator = Service::start(&mut command, &directory.path().join("coordinator"));
-        coordinator.hear("serving");
+        coordinator.wait_for_log("serving");
         let organiser = database.token("admin");
         let server = format!("http://{grpc}");
         let workers = Vec::new();
@@ -93,7 +93,7 @@ impl Site {
         command.env("ARBITER_SERVER", server).env("ARBITER_TOKEN", token);
         let log = self.directory.path().join(format!("{name}.log"));
         let mut worker = Service::start(&mut command, &log);
-        worker.hear("connected");
+        worker.wait_for_log("connected");
         self.workers.push(worker);
     }
 
@@ -106,12 +106,12 @@ impl Site {
     }
 
     /// The output of a command of the organiser, which must succeed.
-    fn tell(&self, words: &[&str]) -> String {
+    fn succeed(&self, words: &[&str]) -> String {
         done(&self.command(words).output().unwrap())
     }
 
     fn json(&self, words: &[&str]) -> Vec<Value> {
-        let printed = self.tell(&[words, &["--json"]].concat());
+        let printed = self.succeed(&[words, &["--json"]].concat());
         printed.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
@@ -119,11 +119,11 @@ impl Site {
     fn begin(&self, more: &str) {
         let file = self.directory.path().join("open.toml");
         fs::write(&file, format!("{TOURNAMENT}{more}")).unwrap();
-        self.tell(&["tournament", "create", file.to_str().unwrap()]);
+        self.succeed(&["tournament", "create", file.to_str().unwrap()]);
         for (name, path) in BOTS {
-            self.tell(&["submit", "open", path, "--built", "--name", name]);
+            self.succeed(&["submit", "open", path, "--built", "--name", name]);
         }
-        self.tell(&["tournament", "start", "open"]);
+        self.succeed(&["tournament", "start", "open"]);
     }
 
     /// Waits until the newest edition is this one, and complete.
@@ -133,7 +133,7 @@ impl Site {
             let edition = &shown[0]["editions"][0];
             edition["edition"] == number && edition["state"] == "complete"
         });
-        self.tell(&["tournament", "check", "open"]);
+        self.succeed(&["tournament", "check", "open"]);
     }
 
     /// The audit results of a worker.
@@ -144,7 +144,7 @@ impl Site {
 
     /// The published leaderboard.
     fn board(&self) -> String {
-        self.tell(&["ranking", "open", "--format", "csv"])
+        self.succeed(&["ranking", "open", "--format", "csv"])
     }
 
     /// The metric of a worker's matches with a false loss on time.
@@ -166,7 +166,7 @@ impl Site {
         for mut service in self.workers.drain(..) {
             service.leave();
         }
-        assert_eq!(self.coordinator.stop(), Some(0), "{}", self.coordinator.said());
+        assert_eq!(self.coordinator.stop(), Some(0), "{}", self.coordinator.log());
     }
 }
 
@@ -203,8 +203,8 @@ fn hostile_board(lie: Lie, audit: &str) -> (String, String) {
     site.complete(1);
     // It is told so, and ends.
     let liar = &mut site.workers[0];
-    liar.hear("this worker is suspended");
-    assert_eq!(liar.wait(), Some(3), "{}", liar.said());
+    liar.wait_for_log("this worker is suspended");
+    assert_eq!(liar.wait(), Some(3), "{}", liar.log());
     for name in ["cellar", "garage"] {
         let found = site.audit(name);
         assert_eq!(found["suspended"], Value::Null, "{found}");
@@ -216,18 +216,18 @@ fn hostile_board(lie: Lie, audit: &str) -> (String, String) {
     assert_eq!(["cellar", "garage"].map(|honest| site.false_time_losses(honest)), [0; 2]);
 
     let void = ["tournament", "void", "open", "--worker", LIAR];
-    let preview = site.tell(&void);
+    let preview = site.succeed(&void);
     assert!(preview.contains("nothing changed"), "{preview}");
     let matches = site.audit(LIAR)["matches"].as_i64().unwrap();
     assert!(preview.starts_with(&format!("{matches} match")), "{preview}");
-    site.tell(&[&void[..], &["--apply", "--reason", "it lies"]].concat());
+    site.succeed(&[&void[..], &["--apply", "--reason", "it lies"]].concat());
     site.complete(2);
     let board = site.board();
 
-    let log = site.tell(&["audit"]);
+    let log = site.succeed(&["audit"]);
     assert!(log.contains("worker suspend") && log.contains(LIAR), "{log}");
     // It may come back when the organiser says so, and what it reported before is forgiven.
-    site.tell(&["workers", "reinstate", LIAR]);
+    site.succeed(&["workers", "reinstate", LIAR]);
     site.worker(LIAR, &server);
     assert_eq!(site.audit(LIAR)["suspended"], Value::Null);
     site.close();

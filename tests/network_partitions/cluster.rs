@@ -63,7 +63,7 @@ impl Cluster {
         server.arg("-k").arg(&home).arg("-c").arg(format!("listen_addresses={address}"));
         server.args(["-c", "fsync=off", "-c", "full_page_writes=off"]);
         let mut server = Service::start(&mut server, &directory.path().join("postgres.log"));
-        server.hear("ready to accept connections");
+        server.wait_for_log("ready to accept connections");
         Self { server, address, _directory: directory }
     }
 

@@ -83,7 +83,7 @@ impl<'a> Site<'a> {
         command.args(["coordinator", "--grpc", &address, "--lease", "15s", "--database-url"]);
         command.arg(cluster.url(database));
         let mut coordinator = Service::start(&mut command, &log("coordinator"));
-        coordinator.hear("serving");
+        coordinator.wait_for_log("serving");
         let server = format!("http://{address}");
         let mut site = Self { lab, directory, server, admin, coordinator, workers: Vec::new() };
         let token = site.client(&["token", "create", "--role", "worker"]);
@@ -118,19 +118,19 @@ impl<'a> Site<'a> {
             self.client(&["submit", "open", path, "--built", "--name", name]);
         }
         for worker in &mut self.workers {
-            worker.hear("connected");
+            worker.wait_for_log("connected");
         }
         self.client(&["tournament", "start", "open"]);
         let log = self.directory.path().join("watch.log");
         let mut watch = self.command(&["tournament", "watch", "open"]);
         let mut watch = Service::start(&mut watch, &log);
         weather(&self);
-        assert_eq!(watch.wait(), Some(0), "{}", watch.said());
+        assert_eq!(watch.wait(), Some(0), "{}", watch.log());
         self.client(&["tournament", "check", "open"]);
         let export = self.directory.path().join("export");
         self.client(&["tournament", "export", "open", "--out", export.to_str().unwrap()]);
         for mut service in self.workers.drain(..).chain([self.coordinator]) {
-            assert_eq!(service.stop(), Some(0), "{}", service.said());
+            assert_eq!(service.stop(), Some(0), "{}", service.log());
         }
         contents(&export)
     }
@@ -185,18 +185,18 @@ fn contents(directory: &Path) -> Export {
 }
 
 /// What a process logs from now on.
-struct Ear<'a> {
+struct LogTail<'a> {
     service: &'a Service,
     from: usize,
 }
 
-impl<'a> Ear<'a> {
+impl<'a> LogTail<'a> {
     fn new(service: &'a Service) -> Self {
-        Self { service, from: service.said().len() }
+        Self { service, from: service.log().len() }
     }
 
-    fn hear(self, words: &str) {
-        wait_until(words, || self.service.said()[self.from..].contains(words));
+    fn wait_for_log(self, words: &str) {
+        wait_until(words, || self.service.log()[self.from..].contains(words));
     }
 }
 
@@ -207,27 +207,27 @@ fn storm(site: &Site) {
     site.goes_on(4);
 
     // A worker and the database are lost, until both the worker and the coordinator know it.
-    let database = Ear::new(coordinator);
-    let worker = Ear::new(&workers[0]);
+    let database = LogTail::new(coordinator);
+    let worker = LogTail::new(&workers[0]);
     lab.cut(WORKERS[0], Cut::Silent);
     site.goes_on(2);
     lab.cut("db", Cut::Silent);
     let cut = Instant::now();
-    worker.hear(lost);
-    database.hear("lost a connection to the database");
+    worker.wait_for_log(lost);
+    database.wait_for_log("lost a connection to the database");
     assert!(cut.elapsed() < RECOVERY, "{:?} until anybody noticed", cut.elapsed());
     lab.heal(WORKERS[0]);
     site.heal("db");
 
     // The coordinator is lost to everybody.
-    let [one, two] = [0, 1].map(|worker| Ear::new(&workers[worker]));
+    let [one, two] = [0, 1].map(|worker| LogTail::new(&workers[worker]));
     lab.cut("coordinator", Cut::Unplugged);
     let Output { status, stderr, .. } = site.command(&["tournament", "list"]).output().unwrap();
     let stderr = String::from_utf8_lossy(&stderr);
     assert_eq!(status.code(), Some(3), "{stderr}");
     assert!(stderr.contains("is the coordinator running there?"), "{stderr}");
-    one.hear(lost);
-    two.hear(lost);
+    one.wait_for_log(lost);
+    two.wait_for_log(lost);
     site.heal("coordinator");
 
     // Links are cut and mended before anybody can know.

@@ -141,8 +141,8 @@ fn tournament(games: &Games) {
     assert_eq!(shown["settings"]["schedule"]["sides"], "both");
     assert_eq!(up.json("tournament schedule cup").len(), 6);
     up.play("cup");
-    up.tell("tournament check cup");
-    let places = up.tell("ranking cup --format json");
+    up.succeed("tournament check cup");
+    let places = up.succeed("ranking cup --format json");
     let places: Vec<Value> =
         places.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let wins = |place: &Value| (place["bot"].clone(), place["score"].clone());
@@ -154,7 +154,7 @@ fn tournament(games: &Games) {
     assert_eq!(all, (6, 6 * 21), "each match has a winner, and takes all sticks");
 
     let edition = up.newest("cup")["id"].as_i64().unwrap();
-    let record = up.tell(&format!("match {edition}/0 --record -"));
+    let record = up.succeed(&format!("match {edition}/0 --record -"));
     let path = up.bots.file("match.jsonl", &record);
     assert!(succeed(&["verify", &path]).contains(": ok"));
     assert!(steps(games, record.as_bytes(), 0..1).unwrap().drawn[0].picture.caption.contains("21"));

@@ -93,7 +93,7 @@ impl Service {
             if let Some(status) = self.ended() {
                 return status.code();
             }
-            assert!(Instant::now() < deadline, "it does not end: {}", self.said());
+            assert!(Instant::now() < deadline, "it does not end: {}", self.log());
             thread::sleep(LOOK);
         }
     }
@@ -117,16 +117,16 @@ impl Service {
     }
 
     /// Everything in its log.
-    pub(crate) fn said(&self) -> String {
+    pub(crate) fn log(&self) -> String {
         String::from_utf8_lossy(&fs::read(&self.log).unwrap()).into_owned()
     }
 
     /// Waits until its log contains a text. It must not end before.
-    pub(crate) fn hear(&mut self, words: &str) {
+    pub(crate) fn wait_for_log(&mut self, words: &str) {
         let deadline = Instant::now() + SOON;
-        while !self.said().contains(words) {
+        while !self.log().contains(words) {
             let goes_on = self.ended().is_none() && Instant::now() < deadline;
-            assert!(goes_on || self.said().contains(words), "no {words:?} in: {}", self.said());
+            assert!(goes_on || self.log().contains(words), "no {words:?} in: {}", self.log());
             thread::sleep(LOOK);
         }
     }

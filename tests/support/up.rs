@@ -63,8 +63,8 @@ impl Up {
         command.args(["--slots", &slots.to_string(), "--sandbox", sandbox, "--data"]);
         command.arg(directory.path().join("data"));
         let mut running = Service::start(&mut command, &directory.path().join("log"));
-        running.hear("serving at");
-        let said = running.said();
+        running.wait_for_log("serving at");
+        let said = running.log();
         let http = said.split("pages at http://").nth(1).unwrap().split(';').next().unwrap();
         let http = http.parse().unwrap();
         Self { running, grpc, http, bots: Bots::new(), directory }
@@ -78,7 +78,7 @@ impl Up {
 
     /// A new token for a role, with more options: `player --name ada`.
     pub(crate) fn token(&self, whose: &str) -> String {
-        self.tell(&format!("token create --role {whose}")).trim().to_owned()
+        self.succeed(&format!("token create --role {whose}")).trim().to_owned()
     }
 
     /// A command of the administrator.
@@ -90,13 +90,13 @@ impl Up {
     }
 
     /// Runs a command of the administrator, which must succeed, and returns its output.
-    pub(crate) fn tell(&self, words: &str) -> String {
+    pub(crate) fn succeed(&self, words: &str) -> String {
         done(&self.command(words).output().unwrap())
     }
 
     /// The JSON lines that a command prints.
     pub(crate) fn json(&self, words: &str) -> Vec<Value> {
-        let printed = self.tell(&format!("{words} --json"));
+        let printed = self.succeed(&format!("{words} --json"));
         printed.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
@@ -136,13 +136,13 @@ impl Up {
     /// Plays one more edition to its end.
     pub(crate) fn play(&self, tournament: &str) {
         let before = self.newest(tournament)["edition"].as_u64().unwrap_or(0);
-        self.tell(&format!("tournament start {tournament}"));
+        self.succeed(&format!("tournament start {tournament}"));
         self.wait_for(tournament, before + 1);
     }
 
     /// The process id of its newest worker.
     pub(crate) fn worker(&self) -> Pid {
-        let said = self.running.said();
+        let said = self.running.log();
         let lines = said.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
         let mut processes = lines.filter_map(|line| line["fields"]["process"].as_i64());
         let last = processes.next_back().expect("it says which process its worker is");
@@ -156,7 +156,7 @@ impl Up {
 
     /// The log of `up` and its worker.
     pub(crate) fn log(&self) -> String {
-        self.running.said()
+        self.running.log()
     }
 
     /// Kills it without a warning.
@@ -166,14 +166,14 @@ impl Up {
 
     /// Stops it, and expects exit code 0.
     pub(crate) fn close(mut self) {
-        assert_eq!(self.running.stop(), Some(0), "{}", self.running.said());
+        assert_eq!(self.running.stop(), Some(0), "{}", self.running.log());
     }
 }
 
 impl Drop for Up {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            eprintln!("{}", self.running.said());
+            eprintln!("{}", self.running.log());
         }
         // Asked to end, it ends its database and its bots as well.
         self.running.leave();

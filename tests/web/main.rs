@@ -181,7 +181,7 @@ fn organisers_start_and_cancel_from_the_page_of_the_tournament() {
 #[test]
 fn live_pages_are_updated_without_a_reload() {
     let server = TestServer::open();
-    server.up.tell("tournament start cup");
+    server.up.succeed("tournament start cup");
     let mut boards = server.browser.events("/t/cup/ranking/live");
     let last = boards.find(|board| board.contains("data-counted=\"6\""));
     let due: Vec<_> =

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use arbiter_games::Games;
 use arbiter_proto::settings::StateScope;
 use arbiter_proto::v1;
-use arbiter_proto::v1::coordinator_message::Payload as Said;
+use arbiter_proto::v1::coordinator_message::Payload as CoordinatorPayload;
 use arbiter_proto::v1::worker_message::Payload;
 use arbiter_worker::bundle;
 use arbiter_worker::record;
@@ -43,7 +43,7 @@ async fn a_lot_is_played_reported_and_acknowledged() {
     assert_eq!(line.room().await, 2);
 
     let table = [center.clone(), center.clone()];
-    line.say(Said::Lot(lot(1, "gomoku", &[&table, &table]))).await;
+    line.send(CoordinatorPayload::Lot(lot(1, "gomoku", &[&table, &table]))).await;
     let report = line.report().await;
     assert_eq!((report.lease, report.level.as_str()), (Some(lease(1)), "D"));
     assert_eq!(report.results.iter().map(|result| result.number).collect::<Vec<_>>(), [100, 101]);
@@ -77,7 +77,8 @@ async fn a_report_survives_its_connection_and_its_worker() {
     let worker = place.work(&coordinator, 1);
     let mut line = coordinator.welcome().await;
     assert_eq!(line.room().await, 1);
-    line.say(Said::Lot(lot(1, "gomoku", &[&[digest.clone(), digest.clone()]]))).await;
+    line.send(CoordinatorPayload::Lot(lot(1, "gomoku", &[&[digest.clone(), digest.clone()]])))
+        .await;
     let report = line.report().await;
     drop(line);
 
@@ -110,12 +111,13 @@ async fn a_postponed_report_is_sent_again_and_a_refused_one_is_kept_with_its_rea
     let worker = place.work(&coordinator, 1);
     let mut line = coordinator.welcome().await;
     line.room().await;
-    line.say(Said::Lot(lot(1, "gomoku", &[&[digest.clone(), digest.clone()]]))).await;
+    line.send(CoordinatorPayload::Lot(lot(1, "gomoku", &[&[digest.clone(), digest.clone()]])))
+        .await;
     let report = line.report().await;
     // A fate that this version does not know is no reason to throw a report away.
     for fate in [v1::ReportStatus::Postponed as i32, 99, v1::ReportStatus::Postponed as i32] {
         let reason = "the disk is full".to_owned();
-        line.say(Said::ReportResponse(v1::ReportResponse {
+        line.send(CoordinatorPayload::ReportResponse(v1::ReportResponse {
             lease: report.lease,
             status: fate,
             reason,
@@ -125,8 +127,12 @@ async fn a_postponed_report_is_sent_again_and_a_refused_one_is_kept_with_its_rea
     }
     let reason = "a score is out of bounds".to_owned();
     let status = v1::ReportStatus::Refused.into();
-    line.say(Said::ReportResponse(v1::ReportResponse { lease: report.lease, status, reason }))
-        .await;
+    line.send(CoordinatorPayload::ReportResponse(v1::ReportResponse {
+        lease: report.lease,
+        status,
+        reason,
+    }))
+    .await;
     worker.ending.send_replace(Shutdown::Drain);
     line.rest().await;
     drop(line);
@@ -154,7 +160,8 @@ async fn a_report_waits_until_the_spool_can_be_written() {
     let reports = place.spool().join("reports");
     fs::rename(&reports, place.spool().join("moved")).unwrap();
     fs::write(&reports, "in the way").unwrap();
-    line.say(Said::Lot(lot(1, "gomoku", &[&[digest.clone(), digest.clone()]]))).await;
+    line.send(CoordinatorPayload::Lot(lot(1, "gomoku", &[&[digest.clone(), digest.clone()]])))
+        .await;
     assert_eq!(line.renewed().await, leases(&[1]));
     assert_eq!(line.renewed().await, leases(&[1]), "the lot is held meanwhile");
     fs::remove_file(&reports).unwrap();
@@ -178,7 +185,8 @@ async fn a_lot_survives_the_connection_it_came_on() {
     let worker = place.work(&coordinator, 2);
     let mut line = coordinator.welcome().await;
     line.room().await;
-    line.say(Said::Lot(lot(1, "gomoku", &[&[digest.clone(), digest.clone()]]))).await;
+    line.send(CoordinatorPayload::Lot(lot(1, "gomoku", &[&[digest.clone(), digest.clone()]])))
+        .await;
     line.renewed().await;
     drop(line);
 
@@ -200,10 +208,10 @@ async fn a_lost_lease_stops_only_its_match() {
     let worker = place.work(&coordinator, 2);
     let mut line = coordinator.welcome().await;
     assert_eq!(line.room().await, 2);
-    line.say(Said::Lot(lot(1, "gomoku", &[&table]))).await;
-    line.say(Said::Lot(lot(2, "gomoku", &[&table]))).await;
+    line.send(CoordinatorPayload::Lot(lot(1, "gomoku", &[&table]))).await;
+    line.send(CoordinatorPayload::Lot(lot(2, "gomoku", &[&table]))).await;
     while line.renewed().await.len() < 2 {}
-    line.say(Said::LeasesLost(v1::LeasesLost { leases: leases(&[1]) })).await;
+    line.send(CoordinatorPayload::LeasesLost(v1::LeasesLost { leases: leases(&[1]) })).await;
     assert_eq!(line.room().await, 1);
     assert_eq!(line.renewed().await, leases(&[2]));
     worker.ending.send_replace(Shutdown::Now);
@@ -211,7 +219,7 @@ async fn a_lost_lease_stops_only_its_match() {
     let given_back = Payload::ReturnLeases(v1::ReturnLeases { leases: leases(&[2]) });
     assert!(rest.contains(&given_back), "{rest:?}");
     let all = line.heard.iter().chain(&rest);
-    assert!(!all.clone().any(|say| matches!(say, Payload::Report(_) | Payload::Fault(_))));
+    assert!(!all.clone().any(|message| matches!(message, Payload::Report(_) | Payload::Fault(_))));
     drop(line);
     worker.end().await.unwrap();
 }
@@ -238,13 +246,13 @@ async fn system_errors_are_faults() {
     ];
     for (lot, said) in cases {
         let lease = lot.lease;
-        line.say(Said::Lot(lot)).await;
+        line.send(CoordinatorPayload::Lot(lot)).await;
         let fault = line.fault().await;
         assert_eq!(fault.lease, lease);
         assert!(fault.reason.contains(said), "{fault:?}");
         // After a pause. A lot that goes well ends the row of ever longer ones.
         assert_eq!(line.room().await, 1);
-        line.say(Said::Lot(support::lot(8, "gomoku", &[&table]))).await;
+        line.send(CoordinatorPayload::Lot(support::lot(8, "gomoku", &[&table]))).await;
         assert_eq!(line.room().await, 1);
     }
     worker.kill(&place).await;
@@ -284,7 +292,7 @@ async fn an_unplayable_bundle_forfeits() {
     let worker = place.work(&coordinator, 1);
     let mut line = coordinator.welcome().await;
     line.room().await;
-    line.say(Said::Lot(lot(1, "gomoku", &tables))).await;
+    line.send(CoordinatorPayload::Lot(lot(1, "gomoku", &tables))).await;
     let report = line.report().await;
     assert_eq!(report.results.len(), cases.len());
     for (result, (_, said)) in report.results.iter().zip(&cases) {
@@ -318,7 +326,7 @@ async fn bot_state_goes_into_the_report() {
         lot.settings = settings(StateScope::Tournament);
         lot.matches[0].seats[0].files = files;
         lot.matches[0].params = "{\"hands\": 2}".to_owned();
-        line.say(Said::Lot(lot)).await;
+        line.send(CoordinatorPayload::Lot(lot)).await;
         let mut report = line.report().await;
         let seat = report.results[0].seats.remove(0);
         assert_eq!(seat.forfeit, 0);
@@ -351,7 +359,7 @@ async fn forged_bot_state_is_not_a_fault() {
         lot.settings = settings(StateScope::Tournament);
         lot.matches[0].seats[0].files = files.to_vec();
         lot.matches[0].params = "{\"hands\": 2}".to_owned();
-        line.say(Said::Lot(lot)).await;
+        line.send(CoordinatorPayload::Lot(lot)).await;
         let report = line.report().await;
         assert_eq!(report.results[0].seats[0].forfeit, 0);
     }
@@ -419,13 +427,13 @@ async fn draining_finishes_lots_and_takes_no_new_ones() {
     let worker = place.work(&coordinator, 2);
     let mut line = coordinator.welcome().await;
     line.room().await;
-    line.say(Said::Lot(lot(1, "gomoku", &[&table]))).await;
+    line.send(CoordinatorPayload::Lot(lot(1, "gomoku", &[&table]))).await;
     started(&mut line, &coordinator, &digest).await;
     worker.ending.send_replace(Shutdown::Drain);
     // It was on its way: the coordinator did not know yet.
-    line.say(Said::Lot(lot(2, "gomoku", &[&table]))).await;
+    line.send(CoordinatorPayload::Lot(lot(2, "gomoku", &[&table]))).await;
     let back = line
-        .until(|say| match say {
+        .until(|message| match message {
             Payload::ReturnLeases(back) => Some(back.leases.clone()),
             _ => None,
         })
@@ -436,7 +444,7 @@ async fn draining_finishes_lots_and_takes_no_new_ones() {
     assert_eq!(report.lease, Some(lease(1)));
     line.judge(report.lease, v1::ReportStatus::Accepted).await;
     let rest = line.rest().await;
-    assert!(!rest.iter().any(|say| matches!(say, Payload::Capacity(_))), "{rest:?}");
+    assert!(!rest.iter().any(|message| matches!(message, Payload::Capacity(_))), "{rest:?}");
     drop(line);
     worker.end().await.unwrap();
 }
@@ -459,7 +467,8 @@ async fn lots_that_exceed_the_drain_time_are_given_back() {
     let worker = Working::start(config);
     let mut line = coordinator.welcome().await;
     line.room().await;
-    line.say(Said::Lot(lot(1, "gomoku", &[&[digest.clone(), digest.clone()]]))).await;
+    line.send(CoordinatorPayload::Lot(lot(1, "gomoku", &[&[digest.clone(), digest.clone()]])))
+        .await;
     started(&mut line, &coordinator, &digest).await;
     worker.ending.send_replace(Shutdown::Drain);
     let rest = line.rest().await;
@@ -503,14 +512,14 @@ async fn a_worker_without_a_usable_slot_recovers() {
     let worker = place.work(&coordinator, 1);
     let mut line = coordinator.welcome().await;
     assert_eq!(line.room().await, 1);
-    line.say(Said::Lot(lot(1, "gomoku", &[&[silent, broken]]))).await;
+    line.send(CoordinatorPayload::Lot(lot(1, "gomoku", &[&[silent, broken]]))).await;
     let pid = process(&sleeper).await;
     let held = Path::new(FREEZER).join(format!("held-{pid}"));
     fs::create_dir(&held).unwrap();
     fs::write(held.join("cgroup.procs"), pid.to_string()).unwrap();
     fs::write(held.join("freezer.state"), "FROZEN").unwrap();
 
-    line.say(Said::LeasesLost(v1::LeasesLost { leases: leases(&[1]) })).await;
+    line.send(CoordinatorPayload::LeasesLost(v1::LeasesLost { leases: leases(&[1]) })).await;
     let state = |worker: &Working| {
         let mut figures = String::new();
         worker.metrics.encode(&mut figures).unwrap();
@@ -522,7 +531,7 @@ async fn a_worker_without_a_usable_slot_recovers() {
     assert!(worker.metrics.is_connected(), "it stays connected");
     fs::write(held.join("freezer.state"), "THAWED").unwrap();
     assert_eq!(line.room().await, 1, "and has room again");
-    assert!(!line.heard.iter().any(|say| matches!(say, Payload::Fault(_))));
+    assert!(!line.heard.iter().any(|message| matches!(message, Payload::Fault(_))));
     fs::remove_dir(&held).unwrap();
     worker.kill(&place).await;
 }

@@ -9,7 +9,7 @@ use arbiter_coordinator::postgres::Postgres;
 use arbiter_coordinator::queue::LeasePolicy;
 use arbiter_games::{Dice, Games, RULES_VERSION};
 use arbiter_proto::ids::MatchNumber;
-use arbiter_proto::v1::coordinator_message::Payload as Answer;
+use arbiter_proto::v1::coordinator_message::Payload as CoordinatorPayload;
 use arbiter_proto::v1::worker_message::Payload;
 use arbiter_proto::v1::worker_service_client::WorkerServiceClient;
 use arbiter_proto::v1::{
@@ -87,15 +87,15 @@ impl Server {
 
 /// A connected worker.
 pub(crate) struct Worker {
-    say: mpsc::Sender<WorkerMessage>,
-    hear: Streaming<CoordinatorMessage>,
+    outgoing: mpsc::Sender<WorkerMessage>,
+    incoming: Streaming<CoordinatorMessage>,
 }
 
 impl Worker {
     /// A worker over a new connection, with at most `slots` slots.
     pub(crate) async fn connect(server: &Server, name: &str, slots: u32) -> Self {
         // Each slot sends at most one report and one offer at a time, so sends never wait.
-        let (say, said) = mpsc::channel(2 * slots as usize + 2);
+        let (outgoing, messages) = mpsc::channel(2 * slots as usize + 2);
         let hello = Hello {
             name: name.to_owned(),
             build: "bench".to_owned(),
@@ -103,31 +103,34 @@ impl Worker {
             rules: RULES_VERSION.to_owned(),
             slots,
         };
-        let mut request = Request::new(ReceiverStream::new(said));
+        let mut request = Request::new(ReceiverStream::new(messages));
         request.metadata_mut().insert("authorization", server.token.clone());
         let mut client = WorkerServiceClient::new(server.channel().await);
         let hello = WorkerMessage { payload: Some(Payload::Hello(hello)) };
-        say.send(hello).await.expect("there is room");
+        outgoing.send(hello).await.expect("there is room");
         let stream = client.work(request).await.expect("a worker may work");
-        let mut worker = Self { say, hear: stream.into_inner() };
-        let Some(Answer::Welcome(_)) = worker.hear().await else {
+        let mut worker = Self { outgoing, incoming: stream.into_inner() };
+        let Some(CoordinatorPayload::Welcome(_)) = worker.receive().await else {
             panic!("a welcome comes first");
         };
         worker
     }
 
-    async fn say(&self, say: Payload) {
-        self.say.send(WorkerMessage { payload: Some(say) }).await.expect("the coordinator listens");
+    async fn send(&self, payload: Payload) {
+        self.outgoing
+            .send(WorkerMessage { payload: Some(payload) })
+            .await
+            .expect("the coordinator listens");
     }
 
     /// Offers room for so many lots.
     pub(crate) async fn offer(&self, slots: u32) {
-        self.say(Payload::Capacity(Capacity { slots })).await;
+        self.send(Payload::Capacity(Capacity { slots })).await;
     }
 
     /// Reports a lot.
     pub(crate) async fn report(&self, lot: &Lot) {
-        self.say(Payload::Report(report(lot))).await;
+        self.send(Payload::Report(report(lot))).await;
     }
 
     /// Plays one lot after the other until then, each for `play` or half as long or half as long
@@ -154,9 +157,9 @@ impl Worker {
     async fn lot(&mut self) -> Lot {
         self.offer(1).await;
         loop {
-            match self.hear().await.expect("the coordinator goes on") {
-                Answer::Lot(lot) => return lot,
-                Answer::ReportResponse(verdict) => {
+            match self.receive().await.expect("the coordinator goes on") {
+                CoordinatorPayload::Lot(lot) => return lot,
+                CoordinatorPayload::ReportResponse(verdict) => {
                     assert_eq!(verdict.status(), ReportStatus::Accepted)
                 }
                 other => panic!("{other:?} was not asked for"),
@@ -165,8 +168,8 @@ impl Worker {
     }
 
     /// What the coordinator says next; nothing at the end. It may be dropped at any moment.
-    pub(crate) async fn hear(&mut self) -> Option<Answer> {
-        let message = self.hear.message().await.expect("the stream holds")?;
+    pub(crate) async fn receive(&mut self) -> Option<CoordinatorPayload> {
+        let message = self.incoming.message().await.expect("the stream holds")?;
         Some(message.payload.expect("every message says something"))
     }
 }

@@ -9,7 +9,7 @@ use arbiter_coordinator::coordinator::{Config, Coordinator};
 use arbiter_coordinator::queue::LeasePolicy;
 use arbiter_games::RULES_VERSION;
 use arbiter_proto::v1::bot_service_client::BotServiceClient;
-use arbiter_proto::v1::coordinator_message::Payload as Answer;
+use arbiter_proto::v1::coordinator_message::Payload as CoordinatorPayload;
 use arbiter_proto::v1::submit_version_request::Part;
 use arbiter_proto::v1::tournament_service_client::TournamentServiceClient;
 use arbiter_proto::v1::worker_message::Payload;
@@ -152,8 +152,8 @@ impl Server {
 
 /// One stream of a worker that plays nothing.
 pub(crate) struct Worker {
-    pub(crate) say: mpsc::Sender<WorkerMessage>,
-    pub(crate) hear: Streaming<arbiter_proto::v1::CoordinatorMessage>,
+    pub(crate) outgoing: mpsc::Sender<WorkerMessage>,
+    pub(crate) incoming: Streaming<arbiter_proto::v1::CoordinatorMessage>,
 }
 
 impl Worker {
@@ -167,7 +167,7 @@ impl Worker {
         name: &str,
         rules: &str,
     ) -> Result<Self, Status> {
-        let (say, said) = mpsc::channel(16);
+        let (outgoing, messages) = mpsc::channel(16);
         let hello = Hello {
             name: name.to_owned(),
             build: "test".to_owned(),
@@ -175,35 +175,41 @@ impl Worker {
             rules: rules.to_owned(),
             slots: 3,
         };
-        say.send(WorkerMessage { payload: Some(Payload::Hello(hello)) }).await.unwrap();
-        let stream = client.work(ReceiverStream::new(said)).await?;
-        Ok(Self { say, hear: stream.into_inner() })
+        outgoing.send(WorkerMessage { payload: Some(Payload::Hello(hello)) }).await.unwrap();
+        let stream = client.work(ReceiverStream::new(messages)).await?;
+        Ok(Self { outgoing, incoming: stream.into_inner() })
     }
 
     pub(crate) async fn new(server: &Server, name: &str) -> Self {
         let mut worker = Self::connect(server, name, RULES_VERSION).await.unwrap();
-        let Answer::Welcome(_) = worker.hear().await else { panic!("a welcome comes first") };
+        let CoordinatorPayload::Welcome(_) = worker.receive().await else {
+            panic!("a welcome comes first")
+        };
         worker
     }
 
-    pub(crate) async fn say(&self, say: Payload) {
-        self.say.send(WorkerMessage { payload: Some(say) }).await.unwrap();
+    pub(crate) async fn send(&self, payload: Payload) {
+        self.outgoing.send(WorkerMessage { payload: Some(payload) }).await.unwrap();
     }
 
-    pub(crate) async fn hear(&mut self) -> Answer {
-        let message = tokio::time::timeout(PATIENCE, self.hear.message()).await.unwrap();
+    pub(crate) async fn receive(&mut self) -> CoordinatorPayload {
+        let message = tokio::time::timeout(PATIENCE, self.incoming.message()).await.unwrap();
         message.unwrap().unwrap().payload.unwrap()
     }
 
     pub(crate) async fn lot(&mut self) -> Lot {
-        self.say(Payload::Capacity(Capacity { slots: 1 })).await;
-        let Answer::Lot(lot) = self.hear().await else { panic!("a lot was asked for") };
+        self.send(Payload::Capacity(Capacity { slots: 1 })).await;
+        let CoordinatorPayload::Lot(lot) = self.receive().await else {
+            panic!("a lot was asked for")
+        };
         lot
     }
 
     pub(crate) async fn report(&mut self, report: Report) -> ReportStatus {
-        self.say(Payload::Report(report)).await;
-        let Answer::ReportResponse(verdict) = self.hear().await else { panic!("a verdict is due") };
+        self.send(Payload::Report(report)).await;
+        let CoordinatorPayload::ReportResponse(verdict) = self.receive().await else {
+            panic!("a verdict is due")
+        };
         verdict.status()
     }
 }

@@ -21,7 +21,7 @@ const SOCKET: &str = ".s.PGSQL.5432";
 #[derive(Debug)]
 pub(crate) struct Outage {
     directory: TempDir,
-    said: Arc<AtomicUsize>,
+    sent: Arc<AtomicUsize>,
     serving: JoinHandle<()>,
 }
 
@@ -31,9 +31,9 @@ impl Outage {
         let directory = tempfile::tempdir().unwrap();
         let listener = UnixListener::bind(directory.path().join(SOCKET)).unwrap();
         let to = database.get_socket().unwrap().join(SOCKET);
-        let said = Arc::new(AtomicUsize::new(0));
+        let sent = Arc::new(AtomicUsize::new(0));
         let (breaks, broken) = watch::channel(false);
-        let counter = Arc::clone(&said);
+        let counter = Arc::clone(&sent);
         let breaks = Arc::new(breaks);
         let serving = tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
@@ -53,7 +53,7 @@ impl Outage {
                 });
             }
         });
-        Self { directory, said, serving }
+        Self { directory, sent, serving }
     }
 
     /// The same database through the proxy.
@@ -62,8 +62,8 @@ impl Outage {
     }
 
     /// The number of messages that clients have sent.
-    pub(crate) fn said(&self) -> usize {
-        self.said.load(Ordering::Relaxed)
+    pub(crate) fn messages_sent(&self) -> usize {
+        self.sent.load(Ordering::Relaxed)
     }
 }
 
@@ -78,7 +78,7 @@ async fn pass_on(
     mut client: UnixStream,
     mut server: UnixStream,
     message: usize,
-    said: &AtomicUsize,
+    sent: &AtomicUsize,
     breaks: &watch::Sender<bool>,
 ) -> bool {
     let mut broken = breaks.subscribe();
@@ -89,7 +89,7 @@ async fn pass_on(
             _ = broken.changed() => return false,
             read = client.read(&mut asked) => {
                 let Ok(length @ 1..) = read else { return false };
-                if said.fetch_add(1, Ordering::Relaxed) == message {
+                if sent.fetch_add(1, Ordering::Relaxed) == message {
                     breaks.send_replace(true);
                     return true;
                 }

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use arbiter_games::Games;
 use arbiter_proto::settings::{Settings, StateScope};
-use arbiter_proto::v1::coordinator_message::Payload as Said;
+use arbiter_proto::v1::coordinator_message::Payload as CoordinatorPayload;
 use arbiter_proto::v1::worker_message::Payload;
 use arbiter_proto::v1::worker_service_server::{WorkerService, WorkerServiceServer};
 use arbiter_proto::v1::{self, BundlePiece, CoordinatorMessage, FetchBundleRequest, WorkerMessage};
@@ -108,8 +108,8 @@ impl Coordinator {
     /// The next stream of a worker, after its Hello and the welcome.
     pub(crate) async fn welcome(&mut self) -> Line {
         let mut line = self.line().await;
-        line.until(|say| matches!(say, Payload::Hello(_)).then_some(())).await;
-        line.say(Said::Welcome(v1::Welcome {
+        line.until(|message| matches!(message, Payload::Hello(_)).then_some(())).await;
+        line.send(CoordinatorPayload::Welcome(v1::Welcome {
             worker: 1,
             lease_ms: 900,
             database: "the test's".to_owned(),
@@ -143,17 +143,17 @@ impl Drop for Coordinator {
 }
 
 impl Line {
-    pub(crate) async fn say(&self, say: Said) {
-        self.to.send(Ok(CoordinatorMessage { payload: Some(say) })).await.unwrap();
+    pub(crate) async fn send(&self, payload: CoordinatorPayload) {
+        self.to.send(Ok(CoordinatorMessage { payload: Some(payload) })).await.unwrap();
     }
 
     /// Receives messages until one matches.
     pub(crate) async fn until<T>(&mut self, mut wanted: impl FnMut(&Payload) -> Option<T>) -> T {
         loop {
-            let message = timeout(PATIENCE, self.from.message()).await.unwrap().unwrap();
-            let say = message.expect("the worker goes on").payload.unwrap();
-            let found = wanted(&say);
-            self.heard.push(say);
+            let received = timeout(PATIENCE, self.from.message()).await.unwrap().unwrap();
+            let message = received.expect("the worker goes on").payload.unwrap();
+            let found = wanted(&message);
+            self.heard.push(message);
             if let Some(found) = found {
                 return found;
             }
@@ -170,7 +170,7 @@ impl Line {
     }
 
     pub(crate) async fn room(&mut self) -> u32 {
-        self.until(|say| match say {
+        self.until(|message| match message {
             Payload::Capacity(room) => Some(room.slots),
             _ => None,
         })
@@ -178,7 +178,7 @@ impl Line {
     }
 
     pub(crate) async fn report(&mut self) -> v1::Report {
-        self.until(|say| match say {
+        self.until(|message| match message {
             Payload::Report(report) => Some(report.clone()),
             _ => None,
         })
@@ -186,7 +186,7 @@ impl Line {
     }
 
     pub(crate) async fn fault(&mut self) -> v1::Fault {
-        self.until(|say| match say {
+        self.until(|message| match message {
             Payload::Fault(fault) => Some(fault.clone()),
             _ => None,
         })
@@ -194,7 +194,7 @@ impl Line {
     }
 
     pub(crate) async fn renewed(&mut self) -> Vec<v1::Lease> {
-        self.until(|say| match say {
+        self.until(|message| match message {
             Payload::RenewLeases(renew) => Some(renew.leases.clone()),
             _ => None,
         })
@@ -202,7 +202,7 @@ impl Line {
     }
 
     pub(crate) async fn judge(&self, lease: Option<v1::Lease>, fate: v1::ReportStatus) {
-        self.say(Said::ReportResponse(v1::ReportResponse {
+        self.send(CoordinatorPayload::ReportResponse(v1::ReportResponse {
             lease,
             status: fate.into(),
             reason: String::new(),
