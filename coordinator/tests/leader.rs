@@ -95,7 +95,7 @@ async fn another_coordinator_leads_after_the_leader_is_lost() {
     for _ in 0..3 {
         candidates.push(Candidate::stand(&database, &terms, &mut tasks).await);
     }
-    until("somebody leads", async || leader(&candidates).is_some()).await;
+    until("a candidate leads", async || leader(&candidates).is_some()).await;
     // Its session is ended: by the server, by the network, all the same.
     for term in 2..5 {
         until_all_stand(&database, 3).await;
@@ -105,14 +105,14 @@ async fn another_coordinator_leads_after_the_leader_is_lost() {
                 AND database = (SELECT oid FROM pg_database WHERE datname = current_database())";
         assert_eq!(database.number(ended).await, 1);
         until("another term begins", async || terms.begun() == term).await;
-        until("somebody leads", async || leader(&candidates).is_some()).await;
+        until("a candidate leads", async || leader(&candidates).is_some()).await;
     }
     // It ends in the middle of its work.
     until_all_stand(&database, 3).await;
     let gone = leader(&candidates).unwrap();
     candidates.remove(gone).running.abort();
     until("another term begins", async || terms.begun() == 5).await;
-    until("somebody else leads", async || leader(&candidates).is_some()).await;
+    until("another candidate leads", async || leader(&candidates).is_some()).await;
     assert_eq!(terms.open.load(Ordering::SeqCst), 1);
     tasks.shutdown().await;
     // What a dropped election had running is dropped by the runtime, in its own time.
@@ -128,7 +128,7 @@ async fn a_silent_leader_loses_its_session() {
     let terms = Terms::default();
     let mut tasks = JoinSet::new();
     let candidate = Candidate::stand(&database, &terms, &mut tasks).await;
-    until("somebody else leads", async || candidate.leadership.holds()).await;
+    until("another candidate leads", async || candidate.leadership.holds()).await;
     assert!(asleep.ping().await.is_err(), "its session is over");
     tasks.shutdown().await;
 }

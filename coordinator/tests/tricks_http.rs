@@ -534,7 +534,7 @@ async fn too_many_invalid_tokens_are_refused() {
     let (status, answer) = guess().await;
     assert_eq!(status, 429, "{answer}");
     assert!(answer.starts_with("error: too many unknown tokens from this address"), "{answer}");
-    // Whoever was let in before goes on; whoever comes from there for the first time waits too. On
+    // Known sessions continue; new clients of the address wait, too. On
     // a slow machine one more may have been allowed meanwhile: then the next one does.
     assert_eq!(begin(&ada).await, 200);
     let mut newcomers = 0;
