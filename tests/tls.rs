@@ -219,7 +219,7 @@ fn certificates_of_arbiter_cert_are_accepted_by_both_sides() {
     make(&["ca", "--out", own]);
     let told = make(&["server", "--ca", own, "--name", "localhost", "--name", "127.0.0.1"]);
     assert!(told.contains("for the server localhost, 127.0.0.1, valid from"), "{told}");
-    assert!(told.contains("renew it from") && told.contains("SHA-256 "), "{told}");
+    assert!(told.contains("renew it after") && told.contains("SHA-256 "), "{told}");
     make(&["worker", "--ca", own, "--name", "cellar"]);
     make(&["client", "--ca", own, "--name", "ada", "--valid", "90d"]);
     let foreign = at("foreign");
