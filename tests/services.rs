@@ -343,7 +343,7 @@ fn mistakes_of_organisers_are_explained_and_change_nothing() {
     create("game = \"gomoku\"\n", 2, &["name", "missing"]);
     let missing = bots.path().join("missing");
     create(&gomoku("cup", &[&one, missing.to_str().unwrap()]), 2, &["missing", "No such file"]);
-    create(&gomoku("cup", &[&one, &two, &one]), 2, &["two bots named one", "another name"]);
+    create(&gomoku("cup", &[&one, &two, &one]), 2, &["two bots named one", "rename one"]);
     let broken = bots.rascal("broken", "honest", 0, "protcol = \"stdio\"\n");
     create(&gomoku("cup", &[&one, &broken]), 2, &["bot.toml", "protcol"]);
     let mut absent = site.command(&site.admin, "tournament create /nowhere.toml");

@@ -191,7 +191,7 @@ async fn workers_keep_their_identity_and_changes_are_logged() {
     let change = &audit_log::latest(pool).await.unwrap()[0];
     assert_eq!((change.action.as_str(), &change.detail), ("cancel", &Some(detail)));
     let unknown = audit_log::write(pool, Some(TokenId(99)), "x", "y", None, START).await;
-    assert_eq!(refusal(unknown), "audit_token_fkey");
+    assert_eq!(refusal(unknown), "audit_log_token_fkey");
 }
 
 /// The official leaderboard is always that of a complete edition.

@@ -182,7 +182,7 @@ fn data_of_another_version_are_refused_with_a_remedy() {
     fs::write(cluster.join("PG_VERSION"), "9.6\n").unwrap();
     let error = Postgres::start(data.path(), Durability::Fleeting).unwrap_err();
     assert!(matches!(&error, PostgresError::Version { written, .. } if written == "9.6"));
-    assert!(error.to_string().contains("install version 9.6 or name its programs in PG_BIN"));
+    assert!(error.to_string().contains("install version 9.6, set PG_BIN to its programs"));
 }
 
 #[test]

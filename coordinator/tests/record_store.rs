@@ -208,7 +208,7 @@ async fn reports_wait_while_the_store_fails() {
         fs::remove_file(&records).unwrap();
         fs::create_dir(&records).unwrap();
     };
-    refuses(&store, "cannot use file://", mend, &store).await;
+    refuses(&store, "the record store file://", mend, &store).await;
 }
 
 /// Records are deleted some time after the end of their tournament; all other data stays.

@@ -55,7 +55,7 @@ async fn every_call_requires_its_role() {
     let house = server.submit(Role::Player, "cup", "mine", true, b"x").await;
     assert_eq!(house.unwrap_err().code(), Code::PermissionDenied);
     let taken = server.submit(Role::Player, "cup", "one", false, b"x").await;
-    assert!(taken.unwrap_err().message().contains("taken"));
+    assert!(taken.unwrap_err().message().contains("another player's bot is named one"));
     let create = CreateTokenRequest { role: "worker".to_owned(), ..CreateTokenRequest::default() };
     for role in [Role::Organiser, Role::Player, Role::Worker] {
         let mut tokens =

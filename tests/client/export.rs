@@ -45,7 +45,7 @@ fn two_exports_are_identical() {
         let printed = String::from_utf8(output.stdout).unwrap();
         assert_eq!(
             printed,
-            format!("edition 1 of finals with 40 matches is in {}\n", to.display())
+            format!("exported edition 1 of finals with 40 matches to {}\n", to.display())
         );
     }
     assert_eq!(names(&one), ["matches.jsonl", "ranking.json", "tournament.json"]);

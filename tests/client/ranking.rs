@@ -37,7 +37,7 @@ fn a_running_edition_is_mentioned() {
     script.tournament.editions.clear();
     let table = succeed(&Server::start(script.clone()), &["ranking", "finals"]);
     let line = table.lines().nth(1).unwrap();
-    let printed = "edition 2 is being played, 120 of 400 matches counted; --edition 2 shows it";
+    let printed = "edition 2 is running, 120 of 400 matches counted; show it with --edition 2";
     assert_eq!(line, printed);
     // With when it will be complete, once that can be said.
     let eta_us = Some(1_000_000_000_000_000);
@@ -121,7 +121,7 @@ fn all_pages_show_one_snapshot() {
     assert_eq!((again.len(), calls), (2345, 2 + 3), "a page that does not fit begins anew");
     assert!(again.iter().all(|line| line["counted"] == 381));
     let server = Server::start(Script { restless: 1000, ..long() });
-    fails(&run(&server, &["ranking", "finals"]), 1, &["changes while it is read", "--limit"]);
+    fails(&run(&server, &["ranking", "finals"]), 1, &["keeps changing", "--limit"]);
     let some = crate::json(&server, &["ranking", "finals", "--json", "--limit", "1000"]);
     assert_eq!(some.len(), 1000, "one page is always of one moment");
     let end = crate::json(&server, &["ranking", "finals", "--json", "--offset", "2344"]);

@@ -29,7 +29,7 @@ fn every_refusal_has_its_exit_code() {
     }
     refused(Code::Unauthenticated, 3, &["not right", "--token or ARBITER_TOKEN"]);
     refused(Code::PermissionDenied, 3, &["not right", "--token or ARBITER_TOKEN"]);
-    refused(Code::Unavailable, 3, &["cannot be reached", "is it running?", "--server"]);
+    refused(Code::Unavailable, 3, &["lost the connection", "is it running?", "--server"]);
     refused(Code::ResourceExhausted, 1, &["not right", "later"]);
     refused(Code::Unimplemented, 1, &["does not know", "same version"]);
     refused(Code::Internal, 1, &["the coordinator failed", "not right"]);
@@ -110,7 +110,7 @@ fn tokens_are_shown_once_and_sent_with_every_call() {
     assert!(printed.contains("the previous secret is valid until 2001-09-09"), "{printed}");
     let calls = server.received.lock().unwrap().calls.clone();
     assert_eq!(calls.last().map(String::as_str), Some("rotate cellar 7200000000"));
-    assert_eq!(succeed(&server, &["token", "revoke", "2"]), "token 2 is revoked\n");
+    assert_eq!(succeed(&server, &["token", "revoke", "2"]), "token 2 was revoked\n");
     let calls = &server.received.lock().unwrap().calls;
     assert_eq!(calls.last().map(String::as_str), Some("revoke 2"));
     let help = crate::support::succeed(&["token", "list", "--help"]);

@@ -27,7 +27,7 @@ fn tournaments_are_listed_and_shown() {
     assert_eq!((&line["running"]["edition"], &line["running"]["rate"]), (&json!(2), &json!(2.5)));
     let printed = succeed(&server, &["tournament", "show", "finals"]);
     let parts = [
-        "finals: gomoku, open, made 2001-09-09 01:46:40 UTC",
+        "finals: gomoku, open, created 2001-09-09 01:46:40 UTC",
         &format!("seed hash {}", "ab".repeat(32)),
         "schedule = {\"kind\":\"round_robin\"}",
         "12 pending, 3 leased, 1 aside",
@@ -139,7 +139,7 @@ fn plans_are_verified() {
     assert!(printed.ends_with("not derived: its rules are of version 0\n"), "{printed}");
     let wrong = check(vec!["match 31/5: the stored plan gives it the seed 00".to_owned()]);
     let output = run(&wrong, &["tournament", "check", "finals"]);
-    fails(&output, 1, &["does not follow from the published seed"]);
+    fails(&output, 1, &["do not follow from the published seed"]);
     let printed = String::from_utf8(output.stdout).unwrap();
     assert!(printed.starts_with("match 31/5: "), "{printed}");
     assert!(!printed.contains("derived again"), "{printed}");
@@ -179,9 +179,8 @@ fn a_beacon_is_shown_and_set() {
     let printed = succeed(&server, &["tournament", "beacon", "finals", "1a17d"]);
     assert_eq!(
         printed,
-        "public beacon: block 900000; its value 1a17d, given 2001-09-09 01:46:40 UTC, decides \
-         editions from 2 on\nedition 2 is running, and played anew with the seed that follows from \
-         it\n"
+        "public beacon: block 900000; its value 1a17d, set 2001-09-09 01:46:40 UTC, decides \
+         editions from 2 on\nedition 2 is running, played with the seed derived from the beacon\n"
     );
     assert_eq!(server.received.lock().unwrap().calls, ["beacon 1a17d"]);
     let printed = succeed(&server, &["tournament", "schedule", "finals", "--certificate"]);

@@ -34,7 +34,7 @@ fn a_preview_declares_nothing_void() {
     let server = Server::start(script());
     let printed = succeed(&server, &["tournament", "void", "finals", "--worker", "cellar"]);
     let lines: Vec<_> = printed.lines().collect();
-    assert_eq!(lines[0], "41 matches to be void: 3/0, 3/1, …");
+    assert_eq!(lines[0], "41 matches selected: 3/0, 3/1, …");
     assert_eq!(lines[1], "edition 2 rests on 40 of them");
     let row = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
     assert_eq!(row(lines[3]), ["1", "2", "-1", "ada", "9", "1"]);
@@ -67,7 +67,7 @@ fn all_filters_of_void_are_sent() {
     assert_eq!(asked.matches, ["3/0", "3/1", "3/7"]);
     assert!(asked.apply && asked.reason == "a clock that ran" && asked.worker.is_empty());
     let printed = succeed(&server, &arguments.iter().chain(&bounds).copied().collect::<Vec<_>>());
-    assert!(printed.contains("41 matches now void"), "{printed}");
+    assert!(printed.contains("41 matches declared void"), "{printed}");
     assert!(printed.contains("arbiter tournament start finals"), "{printed}");
 }
 

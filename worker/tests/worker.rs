@@ -239,7 +239,7 @@ async fn system_errors_are_faults() {
     let cases = [
         (lot(1, "chess", &[&table]), "no game `chess`"),
         (v1::Lot { settings: "{}".to_owned(), ..lot(2, "gomoku", &[&table]) }, "settings: "),
-        (lot(3, "gomoku", &[]), "without a match"),
+        (lot(3, "gomoku", &[]), "the lot has no matches"),
         (lot(4, "gomoku", &[&[digest.clone(), unknown]]), "no such bundle"),
         (too_few, "cannot start a match"),
         (no_digest, "`digest` has 1 bytes"),
@@ -275,7 +275,7 @@ async fn an_unplayable_bundle_forfeits() {
     let run = |program: &str| format!("name = \"x\"\nrun = [{program}]\n");
     let cases = [
         (b"no bundle".to_vec(), "cannot be unpacked"),
-        (archive(&[("readme", "")]), "no bot"),
+        (archive(&[("readme", "")]), "not a bot"),
         (archive(&[("bot.toml", "name = \"x\"\nruns = []\n")]), "bot.toml: line 2: unknown field"),
         (archive(&[("bot.toml", &run("\"./gone\""))]), "its program ./gone is missing"),
         (archive(&[("bot.toml", &run("\"./here\"")), ("here", "")]), "chmod +x ./here"),

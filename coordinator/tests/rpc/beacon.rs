@@ -51,7 +51,7 @@ async fn a_beacon_and_its_derived_data_are_checked() {
     assert_eq!((again.beacon, again.editions.len()), (given.beacon, 2));
     let other = SetBeaconRequest { value: "1a17e".to_owned(), ..ask };
     let other = organiser().set_beacon(other).await.unwrap_err();
-    assert!(other.message().contains("\"1a17d\" already"), "{other}");
+    assert!(other.message().contains("already has the value \"1a17d\""), "{other}");
 
     let edition = given.editions[0].id;
     let seeds = play(&server, edition).await;
@@ -128,7 +128,7 @@ async fn house_bots_cannot_change_once_the_beacon_may_be_known() {
         }
     }
     let player = reinstate("cup", "player").await.unwrap_err();
-    assert_eq!(player.message(), "player is not stood down");
+    assert_eq!(player.message(), "player is not suspended");
     withdraw("cup", "player").await.unwrap();
     withdraw("plain", "house").await.unwrap();
     server.stop().await;
