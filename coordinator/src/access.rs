@@ -15,7 +15,7 @@ use sqlx::{Error, PgConnection, PgExecutor, PgPool};
 use thiserror::Error as ThisError;
 use time::{Duration, OffsetDateTime};
 
-pub mod open_tokens;
+pub mod stream_revocation;
 pub mod token_throttle;
 
 pub use crate::db::tokens::{Role, Token, UnknownRole};

@@ -15,7 +15,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use crate::access::open_tokens::OpenTokens;
+use crate::access::stream_revocation::OpenTokens;
 use crate::access::token_throttle::TokenThrottle;
 use crate::access::{self, Role, Secret};
 use crate::database_clock::Clock;

@@ -20,10 +20,9 @@ use sqlx::{
 use time::OffsetDateTime;
 use tokio::time::{Instant, timeout};
 
-pub use errors::{is_away, is_duplicate, is_held, is_passing, is_refused, is_unwritable};
+pub use error_class::{is_away, is_duplicate, is_held, is_passing, is_refused, is_unwritable};
 use keepalive_proxy::KeepAliveProxy;
 
-pub mod active_leases;
 pub mod audit_log;
 mod binary_copy;
 pub mod bot_list;
@@ -34,12 +33,13 @@ pub mod deleted_tournaments;
 pub mod edition_triggers;
 pub mod editions;
 pub mod entrants;
-mod errors;
+mod error_class;
 pub mod estimates;
 pub mod evidence;
 pub mod faults;
 pub mod invalidated_matches;
 mod keepalive_proxy;
+pub mod lease_details;
 pub mod leases;
 pub mod lots;
 pub mod match_audits;

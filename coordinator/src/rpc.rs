@@ -5,7 +5,7 @@
 //! caller whose role is not sufficient.
 
 mod admission;
-mod clients;
+mod client_services;
 pub mod codec;
 mod revocation;
 mod serve;

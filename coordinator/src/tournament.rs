@@ -21,8 +21,8 @@ pub mod lot_assignment;
 mod lot_size;
 pub mod plan_history;
 mod planner;
+pub mod report_check;
 mod result_reuse;
-pub mod score_check;
 mod state_dependencies;
 pub mod trial_assignment;
 

@@ -17,9 +17,9 @@ mod csv_export;
 mod error;
 mod flash;
 mod head_to_head;
-mod invalidation;
 mod layout;
 mod leaderboard;
+mod match_invalidation;
 mod match_page;
 mod matches;
 mod metrics;
@@ -120,7 +120,10 @@ fn routes(state: WebState, tricks_http: Router) -> Router {
         .route("/t/{tournament}/close", post(actions::close))
         .route("/t/{tournament}/retry", post(actions::retry_all))
         .route("/t/{tournament}/collusion", get(collusion::show))
-        .route("/t/{tournament}/void", get(invalidation::form).post(invalidation::apply))
+        .route(
+            "/t/{tournament}/void",
+            get(match_invalidation::form).post(match_invalidation::apply),
+        )
         .route(
             "/t/{tournament}/submit",
             get(submit::form)

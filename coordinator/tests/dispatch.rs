@@ -7,8 +7,8 @@ mod support;
 use std::collections::BTreeSet;
 use std::task::Poll;
 
-use arbiter_coordinator::db::active_leases::{self, What};
 use arbiter_coordinator::db::claimable::{self, Offers};
+use arbiter_coordinator::db::lease_details::{self, What};
 use arbiter_coordinator::db::{self, editions, versions};
 use arbiter_coordinator::queue::{Dispatcher, Failure, LeasePolicy, Queue};
 use arbiter_games::{Games, gomoku};
@@ -68,12 +68,12 @@ async fn waiting_workers_are_served_when_work_arrives() {
     assert_eq!((lot.first_match, lot.lease.attempt.0), (MatchNumber(0), 1));
     // People are shown which matches are behind the lease, as long as it holds.
     let worker = database.worker("it").await;
-    let held = active_leases::of_leases(&database.pool, &[(worker, lot.lease)]).await.unwrap();
+    let held = lease_details::of_leases(&database.pool, &[(worker, lot.lease)]).await.unwrap();
     let first = MatchId { edition, number: MatchNumber(0) };
     assert_eq!(held.len(), 1);
     assert_eq!((held[0].worker, &held[0].what), (worker, &What::Matches(first, 1)));
     queue.return_leases(None, &[lot.lease]).await.unwrap();
-    assert_eq!(active_leases::of_leases(&database.pool, &[(worker, lot.lease)]).await.unwrap(), []);
+    assert_eq!(lease_details::of_leases(&database.pool, &[(worker, lot.lease)]).await.unwrap(), []);
 }
 
 /// A worker that disconnected while it waited takes no lease from others.

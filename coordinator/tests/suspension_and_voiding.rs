@@ -9,8 +9,8 @@ use arbiter_coordinator::db::invalidated_matches::{self, Wanted};
 use arbiter_coordinator::db::lots::Census;
 use arbiter_coordinator::db::tournaments::Tournament;
 use arbiter_coordinator::db::{audit_log, bots, editions, evidence, lots, tokens, versions};
-use arbiter_coordinator::invalidation::{self, InvalidationError};
 use arbiter_coordinator::maintenance::Maintenance;
+use arbiter_coordinator::match_invalidation::{self, InvalidationError};
 use arbiter_coordinator::queue::{Leased, Queue, Report, ReportStatus};
 use arbiter_coordinator::tournament::{IfRunning, OpenRequest, TournamentFile, edition, lifecycle};
 use arbiter_games::{Forfeit, Games};
@@ -189,7 +189,7 @@ async fn find(
     named: &[MatchId],
 ) -> Result<Vec<i64>, InvalidationError> {
     let mut db = database.pool.begin().await.unwrap();
-    let found = invalidation::find(&mut db, tournament.id, wanted, named).await?;
+    let found = match_invalidation::find(&mut db, tournament.id, wanted, named).await?;
     Ok(found.into_iter().map(|id| id.number.0).collect())
 }
 
@@ -233,15 +233,17 @@ async fn the_preview_is_the_leaderboard_without_void_matches() {
     let all: Vec<_> =
         (0..6).map(|number| MatchId { edition, number: MatchNumber(number) }).collect();
     let games = Games::built_in();
-    let nothing = invalidation::preview(&database.pool, &games, edition, &[]).await.unwrap();
+    let nothing = match_invalidation::preview(&database.pool, &games, edition, &[]).await.unwrap();
     assert_eq!((nothing.missing, nothing.places.len()), (0, 3));
     assert!(nothing.places.iter().all(|place| place.now == place.without));
-    let everything = invalidation::preview(&database.pool, &games, edition, &all).await.unwrap();
+    let everything =
+        match_invalidation::preview(&database.pool, &games, edition, &all).await.unwrap();
     assert_eq!(everything.missing, 6);
     assert!(everything.places.iter().all(|place| place.without.1.iter().all(|sum| *sum == 0)));
     // The matches that the loser forfeited give the others their points.
-    let one = invalidation::preview(&database.pool, &games, edition, &all[..1]).await.unwrap();
-    let points = |places: &[invalidation::RankChange], without: bool| -> i128 {
+    let one =
+        match_invalidation::preview(&database.pool, &games, edition, &all[..1]).await.unwrap();
+    let points = |places: &[match_invalidation::RankChange], without: bool| -> i128 {
         places
             .iter()
             .map(|moved| {
@@ -267,8 +269,9 @@ async fn matches_are_declared_void_once() {
     let ids: Vec<_> =
         (0..2).map(|number| MatchId { edition, number: MatchNumber(number) }).collect();
     let mut db = database.pool.begin().await.unwrap();
-    let added =
-        invalidation::apply(&mut db, tournament.id, &ids, by, "its clock", START).await.unwrap();
+    let added = match_invalidation::apply(&mut db, tournament.id, &ids, by, "its clock", START)
+        .await
+        .unwrap();
     let again = invalidated_matches::add(&mut *db, &ids, by, "its clock", START).await.unwrap();
     db.commit().await.unwrap();
     assert_eq!((added, again), (2, 0));

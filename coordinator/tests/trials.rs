@@ -5,9 +5,9 @@
 mod support;
 
 use arbiter_coordinator::access::{self, Role};
-use arbiter_coordinator::db::active_leases::{self, Held, What};
 use arbiter_coordinator::db::claimable;
 use arbiter_coordinator::db::entrants::Named;
+use arbiter_coordinator::db::lease_details::{self, Held, What};
 use arbiter_coordinator::db::lots::LotState;
 use arbiter_coordinator::db::trials::{self, Outcome, TrialState};
 use arbiter_coordinator::db::{bot_list, bots, tournaments, versions};
@@ -124,7 +124,7 @@ async fn a_version_enters_only_if_its_trial_passes() {
     assert_eq!(end(stage.outcome(old, Some("late"))).await, ReportStatus::Late);
     assert_eq!(queue.renew_at(None, &[old, lease], START).await.unwrap(), [lease]);
     // People are shown what is behind a lease that holds.
-    let held = active_leases::of_leases(pool, &[(stage.worker, old), (stage.worker, lease)])
+    let held = lease_details::of_leases(pool, &[(stage.worker, old), (stage.worker, lease)])
         .await
         .unwrap();
     let worker = stage.worker;

@@ -116,8 +116,8 @@ calls! {
         delete_tournament(DeleteTournamentRequest) -> DeleteTournamentResponse;
         check_edition(CheckEditionRequest) -> CheckEditionResponse;
         get_edition_source(GetEditionSourceRequest) -> EditionSource;
-        list_quarantined(ListQuarantinedRequest) -> ListQuarantinedResponse;
-        retry_quarantined(RetryQuarantinedRequest) -> RetryQuarantinedResponse;
+        list_set_aside(ListSetAsideRequest) -> ListSetAsideResponse;
+        retry_set_aside(RetrySetAsideRequest) -> RetrySetAsideResponse;
         void_matches(VoidMatchesRequest) -> VoidMatchesResponse;
         find_collusion(FindCollusionRequest) -> FindCollusionResponse;
         get_match(GetMatchRequest) -> MatchStatus;

@@ -23,7 +23,7 @@ use crate::output::printable;
 use crate::play::plan::{Job, Plan};
 use crate::play::run::{JobResult, PlayedMatch, Run};
 use crate::play::tally::Tally;
-use crate::play::{bots, params, progress, report};
+use crate::play::{bots, output, params, progress};
 use crate::seed::draw_seed;
 
 /// Play matches on this machine, without a server or database.
@@ -224,7 +224,7 @@ impl Play {
     fn show(&self, plan: &Plan, job: &Job, result: &JobResult) -> io::Result<()> {
         for played in &result.matches {
             if self.json {
-                writeln!(io::stdout(), "{}", report::match_json(plan, job, played))?;
+                writeln!(io::stdout(), "{}", output::match_json(plan, job, played))?;
             }
             for (seat, entry) in played.seats.iter().enumerate() {
                 self.show_seat(job, played, seat, &plan.entries[*entry].name);
@@ -254,9 +254,9 @@ impl Play {
 
     fn show_table(&self, plan: &Plan, tally: &Tally, seed: &str) -> io::Result<()> {
         let table = if self.json {
-            report::table_json(plan, tally, seed).to_string()
+            output::table_json(plan, tally, seed).to_string()
         } else {
-            report::table(plan, tally).lines().join("\n")
+            output::table(plan, tally).lines().join("\n")
         };
         writeln!(io::stdout(), "{table}")
     }

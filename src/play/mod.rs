@@ -1,10 +1,10 @@
 //! Matches on this machine, without server or database.
 
 pub(crate) mod bots;
+pub(crate) mod output;
 pub(crate) mod params;
 pub(crate) mod plan;
 pub(crate) mod progress;
-pub(crate) mod report;
 pub(crate) mod run;
 pub(crate) mod slots;
 pub(crate) mod tally;

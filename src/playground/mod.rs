@@ -18,8 +18,8 @@
 pub(crate) mod console;
 pub(crate) mod dialogue;
 pub(crate) mod live_match;
+pub(crate) mod match_hooks;
 pub(crate) mod move_form;
-pub(crate) mod observers;
 pub(crate) mod session;
 pub(crate) mod web;
 

@@ -17,7 +17,7 @@ use tempfile::TempDir;
 
 use super::console::Console;
 use super::live_match::{LiveMatch, MatchConfig, MatchEnd, Pace, SeatChoice};
-use super::observers::Observers;
+use super::match_hooks::Observers;
 use crate::failure::Failure;
 use crate::play::bots::{self, Entry, distinct};
 use crate::play::params;

@@ -23,7 +23,7 @@ pub(crate) struct Script {
     /// The error of every call.
     pub(crate) refusal: Option<(Code, &'static str)>,
     pub(crate) tournament: Tournament,
-    pub(crate) aside: Vec<QuarantinedMatch>,
+    pub(crate) aside: Vec<SetAsideMatch>,
     pub(crate) bots: Vec<Bot>,
     pub(crate) log: Vec<LogEntry>,
     /// The states of a trial, one for each request.
@@ -249,20 +249,20 @@ impl TournamentService for Scripted {
         Ok(Response::new(self.called("check", &request)?.check))
     }
 
-    async fn list_quarantined(
+    async fn list_set_aside(
         &self,
-        request: Request<ListQuarantinedRequest>,
-    ) -> Answer<ListQuarantinedResponse> {
+        request: Request<ListSetAsideRequest>,
+    ) -> Answer<ListSetAsideResponse> {
         let aside = self.called("aside", &request)?.aside;
-        Ok(Response::new(ListQuarantinedResponse { matches: aside }))
+        Ok(Response::new(ListSetAsideResponse { matches: aside }))
     }
 
-    async fn retry_quarantined(
+    async fn retry_set_aside(
         &self,
-        request: Request<RetryQuarantinedRequest>,
-    ) -> Answer<RetryQuarantinedResponse> {
+        request: Request<RetrySetAsideRequest>,
+    ) -> Answer<RetrySetAsideResponse> {
         self.called(&format!("retry {}", request.get_ref().r#match), &request)?;
-        Ok(Response::new(RetryQuarantinedResponse {}))
+        Ok(Response::new(RetrySetAsideResponse {}))
     }
 
     async fn void_matches(

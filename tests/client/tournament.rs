@@ -5,7 +5,7 @@ use std::process::Stdio;
 
 use arbiter_proto::v1::{
     Beacon, Bot, Certificate, CheckEditionResponse, Edition, EditionEstimate, PairCount,
-    QuarantinedMatch,
+    SetAsideMatch,
 };
 use serde_json::json;
 
@@ -14,8 +14,7 @@ use crate::{board, call, fails, run, succeed, tournament};
 
 #[test]
 fn tournaments_are_listed_and_shown() {
-    let aside =
-        QuarantinedMatch { r#match: "31/5".into(), reasons: vec!["host\u{7} stalled".into()] };
+    let aside = SetAsideMatch { r#match: "31/5".into(), reasons: vec!["host\u{7} stalled".into()] };
     let server = Server::start(Script { aside: vec![aside], ..board() });
     let table = succeed(&server, &["tournament", "list"]);
     let row: Vec<_> = table.lines().nth(1).unwrap().split_whitespace().collect();

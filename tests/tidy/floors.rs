@@ -21,7 +21,7 @@ const FLOORS: [(&str, &[&str]); 8] = [
         "coordinator/src",
         &[
             "backoff cache connection_limit db rate_limit record_redaction reply_times",
-            "access bot_suspension database_clock invalidation keyed_tasks leader_election \
+            "access bot_suspension database_clock match_invalidation keyed_tasks leader_election \
              leaderboard_cache record_store worker_suspension",
             "metrics postgres",
             "queue",

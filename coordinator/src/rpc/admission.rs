@@ -31,7 +31,7 @@ use tokio::time::Sleep;
 use tonic::Status;
 
 use super::revocation::RevocableBody;
-use crate::access::open_tokens::OpenTokens;
+use crate::access::stream_revocation::OpenTokens;
 use crate::access::token_throttle::Origin;
 use crate::access::{Role, Secret};
 use crate::connection_limit::Connection;
@@ -129,7 +129,7 @@ fn rule(path: &str) -> Rule {
         | (
             "arbiter.v1.TournamentService",
             "ListTournaments" | "GetTournament" | "CertifyEdition" | "CheckEdition"
-            | "GetEditionSource" | "ListQuarantined" | "GetMatch",
+            | "GetEditionSource" | "ListSetAside" | "GetMatch",
         ) => guest,
         // A new method is for organisers until it is added here.
         (

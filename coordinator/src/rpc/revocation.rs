@@ -7,7 +7,7 @@ use axum::body::{Body, Bytes};
 use hyper::body::{Body as HttpBody, Frame};
 use tonic::Status;
 
-use crate::access::open_tokens::OpenToken;
+use crate::access::stream_revocation::OpenToken;
 use crate::service::ServiceError;
 
 /// The body of a response, which ends with the caller's token.

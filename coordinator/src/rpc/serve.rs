@@ -23,9 +23,9 @@ use tonic::transport::server::Connected;
 use tonic::transport::{Certificate, Identity, Server as TonicServer, ServerTlsConfig};
 
 use super::admission::{Admission, ConnectionInfo, MAX_REPORT, admit_call};
-use super::clients::Clients;
+use super::client_services::Clients;
 use super::worker::Workers;
-use crate::access::open_tokens::OpenTokens;
+use crate::access::stream_revocation::OpenTokens;
 use crate::connection_limit::{Connection, ConnectionLimiter, LimitedStream};
 use crate::metrics::count_call;
 use crate::service::{ChangeNotifier, SHUTDOWN_GRACE, WorkerService};

@@ -34,9 +34,9 @@ use tonic::{Code, Request, Response, Status, Streaming};
 use tracing::Instrument as _;
 
 use super::admission::{ConnectionInfo, Reservation};
-use super::clients::{ResponseStream, split_request};
+use super::client_services::{ResponseStream, split_request};
 use super::codec;
-use crate::access::open_tokens::{OpenToken, OpenTokens};
+use crate::access::stream_revocation::{OpenToken, OpenTokens};
 use crate::access::token_throttle::Origin;
 use crate::access::{Role, Secret};
 use crate::connection_limit::Connection;
@@ -44,7 +44,7 @@ use crate::metrics::GaugeGuard;
 use crate::queue::{Failure, WorkerStream};
 use crate::service::{AdmittedWorker, MAX_SLOTS, ServiceError, WorkerService, suspended};
 use crate::tournament::lot_assignment::StateBudget;
-use crate::tournament::score_check::LotCheck;
+use crate::tournament::report_check::LotCheck;
 
 mod assignments;
 mod lease_tasks;

@@ -8,8 +8,8 @@ use arbiter_proto::v1::{
 use arbiter_ranking::Entrant;
 use serde_json::json;
 
+use super::leaderboard_freeze::Visibility;
 use super::submissions::message;
-use super::visibility::Visibility;
 use super::{Caller, Principal, Result, Service, ServiceError, change};
 use crate::access::Role;
 use crate::db::bot_list::{self, Listed, Tried};

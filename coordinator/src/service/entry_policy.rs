@@ -6,7 +6,7 @@ use serde_json::json;
 use sqlx::PgConnection;
 use time::{Duration, OffsetDateTime};
 
-use super::visibility::entry_rules;
+use super::leaderboard_freeze::entry_rules;
 use super::{Caller, Principal, Result, Service, ServiceError, change, format_time};
 use crate::db::tokens::{self, Role};
 use crate::db::tournaments::{self, Tournament, TournamentState};

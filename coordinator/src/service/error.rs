@@ -9,7 +9,7 @@ use thiserror::Error;
 
 use crate::access::{BadName, UnknownRole};
 use crate::db;
-use crate::invalidation::InvalidationError;
+use crate::match_invalidation::InvalidationError;
 use crate::queue::PlanError;
 use crate::tournament::beacon::BeaconError;
 use crate::tournament::edition::OpenError;

@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 
 use super::bots::evidence_message;
-use super::visibility::hide_result;
+use super::leaderboard_freeze::hide_result;
 use super::{Caller, ResponseStream, Result, Service, ServiceError, Which};
 use crate::access::Role;
 use crate::db::entrants::Roster;

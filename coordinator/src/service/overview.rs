@@ -4,7 +4,7 @@ use arbiter_proto::v1::Edition;
 
 use super::{Caller, Result, Service};
 use crate::access::Role;
-use crate::db::active_leases::{self, Held};
+use crate::db::lease_details::{self, Held};
 use crate::db::tournaments::TournamentState;
 use crate::db::workers::Worker;
 use crate::db::{audit_log, tournaments, tricks_http, workers};
@@ -59,7 +59,7 @@ impl Service {
             return Ok(overview);
         }
         let leases: Vec<_> = self.playing.all().into_iter().collect();
-        let held = active_leases::of_leases(&self.pool, &leases).await?;
+        let held = lease_details::of_leases(&self.pool, &leases).await?;
         Ok(WorkersOverview { workers, held, ..overview })
     }
 

@@ -14,7 +14,7 @@ use crate::db::{self, trace_contexts};
 use crate::metrics::TimeLosses;
 use crate::queue::{self, Failure, Report, ReportError};
 use crate::tournament::AssignmentError;
-use crate::tournament::score_check::{Implausible, LotCheck};
+use crate::tournament::report_check::{Implausible, LotCheck};
 
 /// The longest reason that is stored, in characters.
 const MAX_REASON: usize = 1000;

@@ -16,7 +16,7 @@ use tokio::sync::mpsc;
 use tokio_stream::{Stream, StreamExt as _};
 
 use super::entry_policy::check_version_entry;
-use super::visibility::entry_rules;
+use super::leaderboard_freeze::entry_rules;
 use super::{Caller, Principal, Result, Service, ServiceError, micros};
 use crate::access::Role;
 use crate::database_clock;

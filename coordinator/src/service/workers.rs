@@ -18,7 +18,7 @@ use super::bundle_stream::BundlePieces;
 use super::lease_return_limit::LeaseReturnLimiter;
 use super::{Caller, Parts, Principal, ResponseStream, Result, Service, ServiceError};
 use crate::access::Role;
-use crate::db::{active_leases, suspensions, workers};
+use crate::db::{lease_details, suspensions, workers};
 use crate::match_audit::Auditor;
 use crate::queue::ReportSender;
 use crate::tournament::lot_assignment::AssignmentBuilder;
@@ -123,7 +123,7 @@ impl WorkerService {
         let Principal { id, .. } = caller.require(Role::Worker)?;
         let digest = convert::bytes32("digest", &request.digest)?;
         let pool = self.service.queue.pool();
-        if !active_leases::needs_bundle(pool, *id, &digest).await? {
+        if !lease_details::needs_bundle(pool, *id, &digest).await? {
             let digest = blake3::Hash::from_bytes(digest);
             tracing::warn!(token = %id, %digest, "bundle refused: no lease needs it");
             self.service.metrics().bundles_refused.inc();

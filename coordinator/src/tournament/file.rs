@@ -17,13 +17,13 @@ use thiserror::Error;
 mod inline_boards;
 mod official;
 mod read;
-mod source;
 mod submissions;
+mod toml_tree;
 mod validate;
 
 pub use crate::queue::{Audit, Share};
-use source::Source;
 pub use submissions::{Moment, Submissions};
+use toml_tree::Source;
 
 /// The contents of a tournament file.
 #[derive(Clone, Debug, PartialEq)]

@@ -11,7 +11,7 @@ use arbiter_proto::trace::{self, Span, TraceParent};
 use serde_json::{Map, Value, json};
 use sqlx::{Error, PgPool};
 
-use super::score_check::{Checker, LotCheck};
+use super::report_check::{Checker, LotCheck};
 use super::{FileError, TournamentFile};
 use crate::cache::Cache;
 use crate::db::entrants::{Named, Roster};

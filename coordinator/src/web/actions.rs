@@ -5,7 +5,7 @@
 //! work and writes the audit log. The response redirects to a page that confirms it ([`flash`]).
 
 use arbiter_proto::v1::{
-    CancelTournamentRequest, CloseTournamentRequest, ReinstateBotRequest, RetryQuarantinedRequest,
+    CancelTournamentRequest, CloseTournamentRequest, ReinstateBotRequest, RetrySetAsideRequest,
     RetryTrialRequest, StartEditionRequest, Tournament, WithdrawBotRequest,
 };
 use axum::extract::Path;
@@ -156,8 +156,8 @@ pub(super) async fn retry(
     CsrfForm { session, .. }: CsrfForm<Button>,
 ) -> ActionResult {
     let id = format!("{edition}/{number}");
-    let request = RetryQuarantinedRequest { r#match: id.clone() };
-    session.service.retry_quarantined(&session.caller, request).await?;
+    let request = RetrySetAsideRequest { r#match: id.clone() };
+    session.service.retry_set_aside(&session.caller, request).await?;
     Ok(flash::redirect_with_count(&format!("/matches/{id}"), "retry", 1))
 }
 

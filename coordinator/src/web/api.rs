@@ -16,13 +16,13 @@
 mod resource;
 #[macro_use]
 mod endpoints;
+mod administration;
 mod bots;
 mod endpoint;
 mod format;
 mod leaderboards;
 mod matches;
 mod openapi;
-mod operations;
 mod pagination;
 mod problem;
 mod response;
@@ -64,7 +64,7 @@ impl EndpointRegistry {
 /// All endpoints and the OpenAPI document.
 pub(super) fn routes() -> Router<WebState> {
     let empty = EndpointRegistry { router: Router::new(), document: OpenApiDocument::new() };
-    let registry = endpoints::register_all(empty).with::<operations::ListTricksRecords>();
+    let registry = endpoints::register_all(empty).with::<administration::ListTricksRecords>();
     let EndpointRegistry { router, document } = registry;
     let text: Arc<str> = document.finish().to_string().into();
     let openapi = move || async move {

@@ -7,7 +7,7 @@ use time::OffsetDateTime;
 use super::error::WebError;
 use super::session::Session;
 use super::{layout, tournament};
-use crate::db::active_leases::{Held, What};
+use crate::db::lease_details::{Held, What};
 use crate::db::workers::Worker;
 use crate::service::WorkersOverview;
 

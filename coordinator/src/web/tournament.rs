@@ -1,8 +1,8 @@
 //! The list of tournaments, and the page of a tournament with its editions, seed and settings.
 
 use arbiter_proto::v1::{
-    Edition, GetTournamentRequest, ListQuarantinedRequest, ListTournamentsRequest,
-    QuarantinedMatch, Tournament, WatchEditionRequest,
+    Edition, GetTournamentRequest, ListSetAsideRequest, ListTournamentsRequest, SetAsideMatch,
+    Tournament, WatchEditionRequest,
 };
 use axum::extract::{Path, Query};
 use axum::response::IntoResponse;
@@ -49,8 +49,8 @@ pub(super) async fn show(
 ) -> Result<Markup, WebError> {
     let request = GetTournamentRequest { tournament: tournament.clone() };
     let found = session.service.get_tournament(&session.caller, request).await?;
-    let request = ListQuarantinedRequest { tournament };
-    let aside = session.service.list_quarantined(&session.caller, request).await?.matches;
+    let request = ListSetAsideRequest { tournament };
+    let aside = session.service.list_set_aside(&session.caller, request).await?.matches;
     let organiser = session.caller.is_organiser();
     let body = html! {
         (flash.message())
@@ -178,7 +178,7 @@ fn edition_state(edition: &Edition, now: OffsetDateTime) -> Markup {
 }
 
 /// The matches that were set aside and the reasons, with a retry button for organisers.
-pub(super) fn set_aside(aside: &[QuarantinedMatch], organiser: Option<(&Session, &str)>) -> Markup {
+pub(super) fn set_aside(aside: &[SetAsideMatch], organiser: Option<(&Session, &str)>) -> Markup {
     html! {
         @if !aside.is_empty() {
             h2 { "Matches set aside" }

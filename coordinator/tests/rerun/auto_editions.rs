@@ -5,7 +5,7 @@ use arbiter_coordinator::db::editions::{self, EditionState};
 use arbiter_coordinator::db::invalidated_matches::Wanted;
 use arbiter_coordinator::db::lots::{self, LotState};
 use arbiter_coordinator::db::tournaments;
-use arbiter_coordinator::invalidation;
+use arbiter_coordinator::match_invalidation;
 use arbiter_coordinator::queue::ReportStatus;
 use arbiter_coordinator::tournament::auto_edition::{OpenOutcome, open_due};
 use arbiter_coordinator::tournament::{IfRunning, OpenRequest, PlanMode, edition, lifecycle};
@@ -209,12 +209,12 @@ async fn a_voided_result_is_not_reused_by_a_waiting_edition() {
         assert!(verdicts.contains(&ReportStatus::Accepted), "{game}");
         let all = Wanted { worker: Some("w".to_owned()), ..Wanted::default() };
         let mut db = field.database.pool.begin().await.unwrap();
-        let void = invalidation::find(&mut db, field.tournament.id, &all, &[]).await.unwrap();
+        let void = match_invalidation::find(&mut db, field.tournament.id, &all, &[]).await.unwrap();
         let made = access::create(&field.database.pool, Role::Organiser, "o", field.now).await;
         let by = made.unwrap().0;
         let id = field.tournament.id;
         let now = field.now;
-        invalidation::apply(&mut db, id, &void, by, "a clock", now).await.unwrap();
+        match_invalidation::apply(&mut db, id, &void, by, "a clock", now).await.unwrap();
         db.commit().await.unwrap();
         field.tend(&second).await;
         let taken = "

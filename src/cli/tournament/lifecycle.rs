@@ -3,7 +3,7 @@
 use arbiter_proto::ids::MatchId;
 use arbiter_proto::v1::{
     CancelTournamentRequest, CheckEditionRequest, CheckEditionResponse, CloseTournamentRequest,
-    Edition, RetryQuarantinedRequest, StartEditionRequest,
+    Edition, RetrySetAsideRequest, StartEditionRequest,
 };
 use clap::Args;
 use serde_json::{Value, json};
@@ -203,7 +203,7 @@ pub(super) struct Retry {
 
 impl Retry {
     pub(super) fn run(self) -> Result<(), Failure> {
-        self.client.send(RetryQuarantinedRequest { r#match: self.id.to_string() })?;
+        self.client.send(RetrySetAsideRequest { r#match: self.id.to_string() })?;
         print_line(&format!("match {} will be played again", self.id))
     }
 }

@@ -1,8 +1,8 @@
 //! `arbiter tournament list` and `show T`.
 
 use arbiter_proto::v1::{
-    Edition, GetTournamentRequest, ListQuarantinedRequest, ListTournamentsRequest, LotCount,
-    QuarantinedMatch, Tournament,
+    Edition, GetTournamentRequest, ListSetAsideRequest, ListTournamentsRequest, LotCount,
+    SetAsideMatch, Tournament,
 };
 use clap::Args;
 use serde_json::{Map, Value, json};
@@ -62,7 +62,7 @@ impl Show {
         let (found, aside) = response.client.run(async |server| {
             let request = GetTournamentRequest { tournament: tournament.clone() };
             let found = server.send(request).await?;
-            Ok((found, server.send(ListQuarantinedRequest { tournament }).await?.matches))
+            Ok((found, server.send(ListSetAsideRequest { tournament }).await?.matches))
         })?;
         let object = || {
             let aside: Value = aside
@@ -104,7 +104,7 @@ pub(super) fn plan(edition: &Edition) -> String {
     filled(&edition.plan).map(|plan| format!("; {plan}")).unwrap_or_default()
 }
 
-fn show(out: &mut Output, found: &Tournament, aside: &[QuarantinedMatch]) -> Result<(), Failure> {
+fn show(out: &mut Output, found: &Tournament, aside: &[SetAsideMatch]) -> Result<(), Failure> {
     let Tournament { name, game, state, seed_hash, seed, created_at_us, .. } = found;
     out.line(&format!("{name}: {game}, {state}, created {}", moment(*created_at_us)))?;
     out.line(&format!("seed hash {}", hex(seed_hash)))?;
@@ -155,7 +155,7 @@ fn show(out: &mut Output, found: &Tournament, aside: &[QuarantinedMatch]) -> Res
         out.line("")?;
         out.line(&format!("{set} set aside; retry with arbiter tournament retry MATCH"))?;
     }
-    for QuarantinedMatch { r#match, reasons } in aside {
+    for SetAsideMatch { r#match, reasons } in aside {
         out.line(&format!("{}: {}", r#match, reasons.join("; ")))?;
     }
     Ok(())

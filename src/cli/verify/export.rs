@@ -15,7 +15,7 @@ use arbiter_coordinator::tournament::TournamentFile;
 use arbiter_coordinator::tournament::beacon::seed_origin;
 use arbiter_coordinator::tournament::derivation::{Commitment, EditionSource};
 use arbiter_coordinator::tournament::lot_assignment::deal_seed;
-use arbiter_coordinator::tournament::score_check::Checker;
+use arbiter_coordinator::tournament::report_check::Checker;
 use arbiter_games::{ClockRules, Games, Params, Seed};
 use arbiter_proto::ids::MatchNumber;
 use arbiter_proto::v1;

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::limits::Limits;
+use super::jail_config::Limits;
 use super::syscalls;
 use super::tree_removal::{self, remove_tree};
 use super::workdir::BotSource;

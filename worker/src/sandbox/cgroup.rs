@@ -17,7 +17,7 @@ use rustix::process::Signal;
 use tracing::warn;
 
 use super::cgroup_root::{self, CgroupRoot, CgroupRoots};
-use super::limits::{Bytes, Limits};
+use super::jail_config::{Bytes, Limits};
 use super::polling::poll_until;
 use super::{ipc, syscalls};
 use crate::fault::{Context as _, Fault};

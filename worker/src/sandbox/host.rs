@@ -16,7 +16,7 @@ use thiserror::Error;
 use super::cgroup::{CgroupHierarchies, CgroupParents, CgroupVersion};
 use super::cgroup_root::CgroupRoot;
 use super::guarantees::{Enforcement, Finding, Guarantee, Level, SandboxReport};
-use super::limits::{Bytes, JailConfig, Limits};
+use super::jail_config::{Bytes, JailConfig, Limits};
 use super::loopback::NetworkAccess;
 use super::namespaces::JailFactory;
 use super::process::Process;

@@ -14,7 +14,7 @@ use rustix::process::{DumpableBehavior, Resource, Rlimit, Signal, WaitId, WaitId
 use rustix::thread::{CapabilitySet, CapabilitySets};
 
 use super::ipc::{self, InitRequest, InitResponse, JailSetup};
-use super::limits::{Bytes, GRACE, Limits, MAX_ADDRESS_SPACE};
+use super::jail_config::{Bytes, GRACE, Limits, MAX_ADDRESS_SPACE};
 use super::proc_monitor::{self, ProcMonitor};
 use super::process::encode_notice;
 use super::seccomp::MissingFeatures;

@@ -15,7 +15,7 @@ use rustix::net::{
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::limits::Limits;
+use super::jail_config::Limits;
 use super::seccomp::MissingFeatures;
 
 /// The maximum length of a message, in bytes: the longest command line of a bot fits.

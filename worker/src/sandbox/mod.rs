@@ -31,10 +31,10 @@
 //! Without namespaces the parent-death signal ties a bot's life to ours. It follows the *thread*
 //! that forked, so one thread must open, use and close a jail: the one that plays the match.
 
+mod bot_files;
 mod bot_state;
 mod cgroup;
 mod cgroup_root;
-mod child_processes;
 mod cpu_affinity;
 mod doctor;
 mod guarantees;
@@ -42,9 +42,9 @@ mod host;
 mod init;
 mod ipc;
 mod jail;
+mod jail_config;
 mod landlock;
 mod launcher;
-mod limits;
 mod loopback;
 mod namespaces;
 mod polling;
@@ -52,7 +52,6 @@ mod proc_masks;
 mod proc_monitor;
 mod process;
 mod process_tree;
-mod program_store;
 pub mod reaper;
 mod root_fs;
 mod scratch_dir;
@@ -60,6 +59,7 @@ mod seccomp;
 mod self_test;
 mod syscalls;
 mod tree_removal;
+mod without_namespaces;
 mod workdir;
 
 use std::ffi::OsString;
@@ -77,7 +77,7 @@ pub use doctor::{DoctorReport, DoctorRow};
 pub use guarantees::{Enforcement, Finding, Guarantee, Level, SandboxReport};
 pub use host::{Host, SandboxError};
 pub use jail::{ClosedJail, Jail};
-pub use limits::{Bytes, BytesError, JailConfig, Limits, Ponder};
+pub use jail_config::{Bytes, BytesError, JailConfig, Limits, Ponder};
 pub use loopback::LoopbackListener;
 pub use process::{Exit, Process, Stdin};
 pub use scratch_dir::ScratchDir;

@@ -15,10 +15,10 @@ use rustix::net::sockopt::{self, Timeout};
 use rustix::pipe::PipeFlags;
 use rustix::process::Signal;
 
+use super::bot_files::ProgramStore;
 use super::cgroup::Cgroup;
 use super::ipc::{self, InitRequest, InitResponse, JailSetup, LauncherRequest, LauncherResponse};
 use super::process::{Pipes, Process, StartError, Stdin};
-use super::program_store::ProgramStore;
 use super::{init, launcher, self_test};
 use crate::fault::{Context as _, Fault};
 

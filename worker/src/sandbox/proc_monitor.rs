@@ -16,7 +16,7 @@ use arbiter_games::Micros;
 use rustix::fs::{Dir, Mode, OFlags};
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags};
 
-use super::limits::Bytes;
+use super::jail_config::Bytes;
 use super::process_tree::is_stopped;
 use super::syscalls;
 

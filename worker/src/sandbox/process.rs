@@ -9,7 +9,7 @@ use arbiter_games::Micros;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::{Pid, PidfdFlags};
 
-use super::limits::GRACE;
+use super::jail_config::GRACE;
 use super::polling::poll_until;
 use super::syscalls::{self, Ended};
 use crate::fault::Fault;

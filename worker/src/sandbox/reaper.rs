@@ -15,9 +15,9 @@ use std::time::{Duration, Instant};
 use tracing::{error, info, warn};
 
 use super::cgroup::Cgroup;
-use super::child_processes::Children;
 use super::namespaces::NamespaceJail;
 use super::tree_removal::remove_tree;
+use super::without_namespaces::Children;
 use super::workdir::Workdir;
 
 /// The interval between two checks.

@@ -18,7 +18,7 @@ use std::path::Path;
 use rustix::fs::{Mode, OFlags};
 use rustix::mount::{MountFlags, MountPropagationFlags, UnmountFlags};
 
-use super::limits::Limits;
+use super::jail_config::Limits;
 use super::{proc_masks, syscalls};
 
 /// The working directory of a bot.

@@ -10,7 +10,7 @@ use rustix::fs::{Mode, OFlags};
 
 use super::PROGRAM_WRITES;
 use super::bot_state::{self, SkippedFiles};
-use super::limits::Limits;
+use super::jail_config::Limits;
 use super::scratch_dir::ScratchDir;
 
 use crate::fault::{Context as _, Fault};

@@ -24,7 +24,7 @@ const OPEN: [&str; 17] = [
     "GetTournament",
     "ListBots",
     "ListMatches",
-    "ListQuarantined",
+    "ListSetAside",
     "ListTournaments",
     "WatchEdition",
     "WatchRanking",

@@ -9,7 +9,7 @@ use toml::de::DeValue;
 
 use super::FileError;
 use super::official::{OFFICIAL, board};
-use super::source::{line, table};
+use super::toml_tree::{line, table};
 
 /// See [`super::TournamentFile::inline`].
 pub(super) fn inline(

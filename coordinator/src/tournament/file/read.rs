@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::super::beacon::{MAX_NAME, single_line};
 use super::official::{OFFICIAL, board, boards, count, schedule_keys};
-use super::source::{SECTIONS, Source};
+use super::toml_tree::{SECTIONS, Source};
 use super::{FileError, Submissions, TournamentFile, object, validate};
 
 /// The keys at the top of the file.

@@ -7,7 +7,7 @@ use arbiter_proto::limits::Bytes;
 use arbiter_proto::settings::StateScope;
 use arbiter_schedule::{Schedule, foursomes};
 
-use super::source::Source;
+use super::toml_tree::Source;
 use super::{FileError, TournamentFile};
 
 /// The longest name, in characters.

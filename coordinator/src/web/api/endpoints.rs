@@ -5,11 +5,11 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::EndpointRegistry;
+use super::administration::{AuditEntry, RunningEdition, ServerInfo, SetAsideMatch, Token, Worker};
 use super::bots::{Bot, BotLog, Trial, Version};
 use super::endpoint::Endpoint;
 use super::leaderboards::{EditionStanding, HeadToHead, Leaderboard};
 use super::matches::{Match, MatchSteps, PlannedMatch};
-use super::operations::{AuditEntry, RunningEdition, ServerInfo, SetAsideMatch, Token, Worker};
 use super::pagination::{Limit, Page};
 use super::response::RecordLines;
 use super::tournaments::{Certificate, Edition, EditionCheck, Estimate, Tournament};

@@ -6,7 +6,7 @@ use tracing::warn;
 
 use super::super::cgroup::Cgroup;
 use super::super::ipc::InitRequest;
-use super::super::limits::{GRACE, Ponder};
+use super::super::jail_config::{GRACE, Ponder};
 use super::super::polling::poll_until;
 use super::super::process_tree;
 use super::super::reaper::WARN_AFTER;

@@ -14,8 +14,8 @@ use arbiter_games::Micros;
 use rustix::process::{Resource, Signal};
 use rustix::thread::CpuSet;
 
+use super::jail_config::{JailConfig, MAX_ADDRESS_SPACE};
 use super::landlock::LandlockSetup;
-use super::limits::{JailConfig, MAX_ADDRESS_SPACE};
 use super::process::{Pipes, Process, StartError, Stdin};
 use super::{PROGRAM_WRITES, search_path, syscalls};
 use crate::fault::Fault;

@@ -38,7 +38,7 @@ impl Handler for GetServer {
 
 resource! {
     /// A match that was set aside.
-    SetAsideMatch(found: v1::QuarantinedMatch) {
+    SetAsideMatch(found: v1::SetAsideMatch) {
         /// The match, as EDITION/NUMBER.
         r#match: String;
         /// The causes of the faults, newest first. Only for organisers.
@@ -48,7 +48,7 @@ resource! {
 
 forward! {
     pages
-    ListSetAsideMatches { tournament } => list_quarantined(v1::ListQuarantinedRequest { tournament }).matches;
+    ListSetAsideMatches { tournament } => list_set_aside(v1::ListSetAsideRequest { tournament }).matches;
     ListTokens {} => list_tokens(v1::ListTokensRequest {}).tokens;
 }
 

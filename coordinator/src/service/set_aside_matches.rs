@@ -2,8 +2,8 @@
 
 use arbiter_proto::ids::{LotId, MatchId};
 use arbiter_proto::v1::{
-    ListQuarantinedRequest, ListQuarantinedResponse, QuarantinedMatch, RetryQuarantinedRequest,
-    RetryQuarantinedResponse,
+    ListSetAsideRequest, ListSetAsideResponse, RetrySetAsideRequest, RetrySetAsideResponse,
+    SetAsideMatch,
 };
 use serde_json::json;
 
@@ -15,20 +15,20 @@ use crate::db::{editions, faults, lots, played_matches, tournaments};
 
 impl Service {
     /// Lists the matches of a tournament that were set aside. Only organisers see the reasons.
-    pub(crate) async fn list_quarantined(
+    pub(crate) async fn list_set_aside(
         &self,
         caller: &Caller,
-        request: ListQuarantinedRequest,
-    ) -> Result<ListQuarantinedResponse> {
+        request: ListSetAsideRequest,
+    ) -> Result<ListSetAsideResponse> {
         let tournament = self.tournament(&request.tournament).await?;
-        Ok(ListQuarantinedResponse { matches: self.tournament_aside(&tournament, caller).await? })
+        Ok(ListSetAsideResponse { matches: self.tournament_aside(&tournament, caller).await? })
     }
 
     /// The same for all open tournaments, by name.
     pub(crate) async fn list_all_aside(
         &self,
         caller: &Caller,
-    ) -> Result<Vec<(String, Vec<QuarantinedMatch>)>> {
+    ) -> Result<Vec<(String, Vec<SetAsideMatch>)>> {
         let mut all = Vec::new();
         for found in self.open_tournaments().await? {
             let aside = self.tournament_aside(&found, caller).await?;
@@ -41,12 +41,12 @@ impl Service {
         &self,
         tournament: &Tournament,
         caller: &Caller,
-    ) -> Result<Vec<QuarantinedMatch>> {
+    ) -> Result<Vec<SetAsideMatch>> {
         let mut aside = Vec::new();
         for lot in self.lots_aside(tournament).await? {
             let mut faults = faults::of_lot(&self.pool, lot).await?;
             faults.retain(|_| caller.is_organiser());
-            aside.push(QuarantinedMatch {
+            aside.push(SetAsideMatch {
                 r#match: self.first_match(lot).await?.to_string(),
                 reasons: faults.into_iter().map(|fault| fault.reason).collect(),
             });
@@ -70,18 +70,18 @@ impl Service {
     }
 
     /// Queues a match that was set aside.
-    pub(crate) async fn retry_quarantined(
+    pub(crate) async fn retry_set_aside(
         &self,
         caller: &Caller,
-        request: RetryQuarantinedRequest,
-    ) -> Result<RetryQuarantinedResponse> {
+        request: RetrySetAsideRequest,
+    ) -> Result<RetrySetAsideResponse> {
         let who = caller.require(Role::Organiser)?;
         let id: MatchId = request.r#match.parse()?;
         let standing = played_matches::lot(&self.pool, id).await?;
         let standing = standing.ok_or_else(|| ServiceError::missing("match", id))?;
         let lot = LotId { edition: id.edition, number: standing.lot };
         self.retry_lot(who, lot, id).await?;
-        Ok(RetryQuarantinedResponse {})
+        Ok(RetrySetAsideResponse {})
     }
 
     /// Queues all matches of a tournament that were set aside, and returns how many.

@@ -8,7 +8,7 @@ use super::{Caller, Result, Service, ServiceError, Which, parse_micros};
 use crate::access::Role;
 use crate::db::invalidated_matches::Wanted;
 use crate::db::{editions, workers};
-use crate::invalidation::{self, Preview, RankChange};
+use crate::match_invalidation::{self, Preview, RankChange};
 use crate::tournament::lifecycle;
 
 /// Matches that a response names, at most.
@@ -36,16 +36,17 @@ impl Service {
         let official = editions::official(&self.pool, tournament.id).await?;
         let edition = self.which(&tournament, None, Which::Official, official).await?;
         let mut connection = self.pool.acquire().await?;
-        let found = invalidation::find(&mut connection, tournament.id, &wanted, &named).await?;
+        let found =
+            match_invalidation::find(&mut connection, tournament.id, &wanted, &named).await?;
         drop(connection);
         let games = self.queue.games();
-        let preview = invalidation::preview(&self.pool, games, edition.id, &found).await?;
+        let preview = match_invalidation::preview(&self.pool, games, edition.id, &found).await?;
         if request.apply {
             let mut transaction = self.pool.begin().await?;
             let db = &mut *transaction;
             lifecycle::lock_open(&mut *db, tournament.id).await?;
             // Matches reported since the preview are included.
-            let found = invalidation::find(&mut *db, tournament.id, &wanted, &named).await?;
+            let found = match_invalidation::find(&mut *db, tournament.id, &wanted, &named).await?;
             if found.is_empty() {
                 return Err(ServiceError::failed_precondition(
                     "all these matches are void already, or there are none; nothing was changed",
@@ -53,7 +54,8 @@ impl Service {
             }
             let reason = request.reason.as_str();
             let now = self.now();
-            let applied = invalidation::apply(&mut *db, tournament.id, &found, who.id, reason, now);
+            let applied =
+                match_invalidation::apply(&mut *db, tournament.id, &found, who.id, reason, now);
             applied.await?;
             let detail = json!({
                 "worker": request.worker, "from_us": request.from_us, "to_us": request.to_us,
