@@ -157,7 +157,9 @@ impl Coordinator {
         let cleaner = Cleaner::new(work.clone(), config.records.clone(), clock.clone());
         if store.is_none() && db::patiently(|| record_objects::any(&work)).await.unwrap_or_default()
         {
-            tracing::warn!("some records are in an object store; name it with --records");
+            tracing::warn!(
+                "some records are in an object store, but none is configured; set --records"
+            );
         }
         let parts = ServiceConfig {
             pool,

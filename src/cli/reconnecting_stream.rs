@@ -44,7 +44,7 @@ pub(super) async fn follow<T, B>(
                             }
                         }
                         // A stopping coordinator ends its streams.
-                        Ok(None) => break Status::unavailable("it ended the stream"),
+                        Ok(None) => break Status::unavailable("the coordinator ended the stream"),
                         Err(status) => break status,
                     }
                 }

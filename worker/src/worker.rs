@@ -126,7 +126,7 @@ pub enum WorkerError {
         error: std::io::Error,
     },
     /// The coordinator refused the worker.
-    #[error("{server}: refused: {cause}")]
+    #[error("{server} refused this worker: {cause}")]
     Refused {
         /// The coordinator's address.
         server: String,

@@ -36,9 +36,9 @@ pub struct FaultyBot {
     pub entrant: Entrant,
     /// The number of failed attempts with it.
     pub faults: usize,
-    /// The number of different matches among them.
+    /// The number of different matches in which these attempts failed.
     pub matches: usize,
-    /// The number of workers among them.
+    /// The number of workers on which they failed.
     pub workers: usize,
 }
 

@@ -24,7 +24,7 @@ pub struct TimeSettings {
 }
 
 impl Default for TimeSettings {
-    /// The official clock: half a minute for a thousand moves, later in proportion
+    /// The official clock: 30 seconds for the first 1000 moves, then 3 seconds for every 100 moves
     /// ("Rozgrywki").
     fn default() -> Self {
         Self { first_millis: 30_000, first_moves: 1000, more_millis: 3000, more_moves: 100 }

@@ -77,7 +77,7 @@ impl ReportDelivery {
         if self.due.is_none() {
             let wait = self.backoff.next();
             let wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
-            warn!(%lease, reason, wait_ms, "report postponed; sending it again");
+            warn!(%lease, reason, wait_ms, "report postponed; it will be sent again");
             self.due = Some(Instant::now() + wait);
         }
     }

@@ -1,5 +1,5 @@
 //! The numbers of an edition's lots by state. Each statement that changes lots adds a row with the
-//! changes (`migrations/0012_lot_counts.sql`), so lots need not be counted.
+//! changes (`migrations/0001_baseline.sql`), so lots need not be counted.
 
 use arbiter_proto::ids::EditionId;
 use sqlx::{FromRow, PgExecutor, Result};
