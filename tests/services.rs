@@ -113,14 +113,14 @@ fn a_coordinator_explains_errors_of_its_database() {
     };
     ends(&mut at("nonsense"), 2, &["invalid database URL", "postgres://USER@HOST/NAME"]);
     let nowhere = "postgres://ada:secret@localhost/x?host=/nowhere";
-    ends(&mut at(nowhere), 3, &["cannot reach the database x at /nowhere", "is it running"]);
+    ends(&mut at(nowhere), 3, &["cannot connect to the database x at /nowhere", "is it running"]);
     let silent = at(nowhere).output().unwrap();
     assert!(!String::from_utf8_lossy(&silent.stderr).contains("secret"), "no password is shown");
     let unused = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let down = format!("postgres://ada:secret@{unused}/x");
     ends(&mut at(&down), 3, &["the database x at", &unused.to_string(), "refused"]);
     let missing = database.postgres.url("missing");
-    ends(&mut at(&missing), 3, &["cannot reach the database missing", "does not exist"]);
+    ends(&mut at(&missing), 3, &["cannot connect to the database missing", "does not exist"]);
     let mut command = at(&database.url());
     ends(command.args(["--lease", "1ms"]), 2, &["--lease 1ms", "1s to 24h"]);
 
@@ -381,7 +381,7 @@ fn mistakes_of_organisers_are_explained_and_change_nothing() {
     done(&start());
     refused(&start(), 1, &["edition 1 of cup is still running", "wait"]);
     site.succeed("tournament cancel cup");
-    refused(&start(), 1, &["cup was cancelled", "make another"]);
+    refused(&start(), 1, &["cup was cancelled", "create another"]);
     let mut submit = site.command(&site.admin, "submit cup");
     refused(&submit.arg(&one).output().unwrap(), 1, &["cup is over"]);
 }
@@ -488,7 +488,7 @@ fn up_continues_in_its_data_directory_after_a_stop() {
     let server = fs::read_to_string(&lock).unwrap();
     let server = Pid::from_raw(server.lines().next().unwrap().parse().unwrap()).unwrap();
     kill_process(server, Signal::KILL).unwrap();
-    running.wait_for_log("Postgres had ended, and was started again");
+    running.wait_for_log("Postgres ended unexpectedly and was restarted");
     assert!(done(&command("tournament list").output().unwrap()).contains("cup"));
     running.kill();
     let mut running = Service::start(&mut up(&data), &directory.path().join("killed"));
