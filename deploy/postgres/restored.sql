@@ -6,7 +6,7 @@
 -- keeps the two apart: workers give up what they play under the old one, and set its reports aside.
 UPDATE installation SET id = gen_random_uuid();
 
--- What was leased at the time of the backup nobody will report.
+-- What was leased at the time of the backup is never reported.
 UPDATE lots SET deadline = NULL, state = CASE
     WHEN edition IN (SELECT id FROM editions WHERE state = 'running') THEN 'pending'::lot_state
     ELSE 'cancelled'::lot_state

@@ -528,8 +528,8 @@ def poison_match(d, r):
     d.note(match=f"{edition}/{number}")
     change = f"""SET session_replication_role = replica;
         UPDATE matches SET seats = '%s' WHERE edition = {edition} AND number = {number}"""
-    nobody = ",".join(str(9000 + seat) for seat in range(seats.count(",") + 1))
-    poison = (victim, change % f"{{{nobody}}}", change % seats)
+    strangers = ",".join(str(9000 + seat) for seat in range(seats.count(",") + 1))
+    poison = (victim, change % f"{{{strangers}}}", change % seats)
     yield from poisoned(d, *poison, poison_length(d, r))
     # A match that could not be handed out may rightly be set aside: the organiser's turn.
     aside = f"SELECT edition, first_match FROM lots WHERE state = 'aside' AND edition = {edition}"

@@ -10,7 +10,7 @@ DELAY = 0.4  # seconds that each piece takes on a slow link
 
 
 def free_port():
-    """A port that the system gives to nobody by itself, so that it is still free later."""
+    """A port that the system does not assign by itself, so that it is still free later."""
     while True:
         port = random.SystemRandom().randrange(20_000, 32_000)
         with socket.socket() as probe:

@@ -25,7 +25,7 @@ pub(crate) const ALONE: &str = "proc_walk.py";
 
 /// The programs that run by default: every class of attacks, by target.
 const CHOSEN: [&str; 44] = [
-    // Memory of its own, shared, in files without a name, in the kernel.
+    // Private memory, shared, in files without a name, in the kernel.
     "memory_alone.py",
     "memory_memfd.py",
     "memory_shared.py",

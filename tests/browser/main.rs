@@ -100,7 +100,7 @@ fn logging_in_gives_access_until_logging_out() {
     assert!(chrome.has("#replay"));
     chrome.click("header form button");
     chrome.wait(
-        "nobody is logged in",
+        "the page shows the login link",
         "return !!document.querySelector('header a[href=\"/login\"]')",
     );
     server.visit(&chrome, &replay);

@@ -129,7 +129,7 @@ fn a_rolling_restart_does_not_change_the_results() {
     let ending = play(&calm.contests, &mut deployment, Some(&mut disturb));
     calm.ending.expect_same(&ending);
     let (_, faults) = ending.disturbances;
-    assert_eq!(faults, 0, "whatever is restarted in order costs nobody a fault");
+    assert_eq!(faults, 0, "whatever is restarted in order causes no fault");
 }
 
 #[test]

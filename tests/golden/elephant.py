@@ -1,5 +1,5 @@
 """Elephant, a bot for gomoku that forgets nothing: it notes what its opponents play, match by match,
-and how the board lies in the next one depends on all of it. Whoever gives it another past gets
+and how the board lies in the next one depends on all of it. With another past it plays
 another match. Beside it is center, as bot.py, which does the rest.
 """
 
@@ -13,8 +13,8 @@ match = " ".join(sys.argv[1:])
 
 
 def note(heard):
-    """Notes a sum of what was heard in this match. The note keeps its length, and nobody who ends
-    the bot in the middle finds half of it."""
+    """Notes a sum of what was heard in this match. The note keeps its length, so a killed bot
+    never leaves half of it."""
     os.pwrite(memory, f"{match} {heard:08x}\n".encode(), len(past))
 
 

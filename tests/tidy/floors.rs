@@ -161,7 +161,7 @@ fn nested(code: &str) -> Vec<(&str, Vec<String>)> {
     lines
 }
 
-/// What a file names of its own crate, by paths from the crate's root on: through `crate::…`, or
+/// What a file names of its crate, by paths from the crate's root on: through `crate::…`, or
 /// `super::…`, from where the file is.
 fn named_paths(own: &[String], text: &str) -> Vec<Vec<String>> {
     let (code, _) = code_and_literals(text);

@@ -93,7 +93,7 @@ const MAY_NAME_GAMES: [(&str, &str); 9] = [
     ("games/src/lib.rs", "their modules"),
     ("coordinator/src/tricks_http", "one game has an HTTP form with house, page and records"),
     ("coordinator/src/tricks_http.rs", "as before"),
-    ("coordinator/src/web/api/operations.rs", "their list for programs"),
+    ("coordinator/src/web/api/administration.rs", "their list for programs"),
     ("coordinator/src/web/create_tournament.rs", "the example of a tournament file on its page"),
     ("proto/src/tricks_http.rs", "the words of the HTTP form"),
     ("worker/src/seat/http.rs", "the seat of its clients"),

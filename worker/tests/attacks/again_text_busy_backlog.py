@@ -1,5 +1,5 @@
 # ends: again
-# Leaves its program open for writing with a connection that nobody will accept.
+# Leaves its program open for writing with a connection that is never accepted.
 import os, socket
 from attack import send_descriptors, replace_program
 server = socket.socket(socket.AF_UNIX)

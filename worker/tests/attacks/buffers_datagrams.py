@@ -1,5 +1,5 @@
 # ends: by itself, with a listener
-# Keeps datagrams in sockets that nobody reads from.
+# Keeps datagrams in sockets that are never read.
 import socket
 from attack import breach, done, say
 total, held = 0, []

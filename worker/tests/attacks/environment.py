@@ -1,5 +1,5 @@
 # ends: by itself
-# Looks for tokens in its environment, and in that of whoever started it.
+# Looks for tokens in its environment, and in that of its parent.
 import os
 from attack import breach, done, refused
 for name, value in os.environ.items():

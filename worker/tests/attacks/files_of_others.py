@@ -1,5 +1,5 @@
 # ends: by itself
-# Reads what is not its own, and writes where it may not.
+# Reads files of others, and writes where it may not.
 import os
 from attack import SECRET, breach, done, refused
 refused("the worker's secret", open, SECRET)

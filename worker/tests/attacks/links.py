@@ -1,5 +1,5 @@
 # ends: by itself
-# Leaves links to what it must not have, for whoever collects its files.
+# Leaves links to forbidden files for the program that collects its files.
 import os
 from attack import done, refused, say
 os.symlink("/etc/shadow", "result")

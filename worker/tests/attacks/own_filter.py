@@ -1,5 +1,5 @@
 # ends: by itself
-# Puts filters of its own above the one it has, which allow all.
+# Installs more filters, which allow everything.
 import ctypes, struct
 from attack import call, done, libc, refused, say
 code = ctypes.create_string_buffer(struct.pack("<HBBI", 6, 0, 0, 0x7FFF0000))

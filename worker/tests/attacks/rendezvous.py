@@ -12,7 +12,7 @@ if libc.msgget(424242, 0o600) >= 0:
 for place in ("/tmp", "/dev/shm", "/var/tmp", "/work"):
     if os.path.exists(f"{place}/arbiter-test-rival"):
         breach("a file of the rival in", place)
-# The rival holds a lock on this; whoever tries it must not notice.
+# The rival holds a lock on this; other programs must not notice.
 with open("/usr/bin/env", "rb") as file:
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,5 +1,5 @@
 # ends: by itself
-# Stops whoever started it.
+# Stops its parent process.
 import os, signal
 from attack import done, say
 try:

@@ -1,5 +1,5 @@
 # ends: by itself
-# Inspects other processes: those of the worker, and the first one of its own namespace.
+# Inspects other processes: those of the worker, and the first one of its namespace.
 import os
 from attack import WORKER, done, must_fail, refused
 for process in (1, WORKER, os.getpid()):
