@@ -88,7 +88,7 @@ async fn a_worker_explains_why_it_cannot_start() {
         ),
         (&[there[0], there[1], "--cert", "c.pem"], 2, "--key"),
         (&[there[0], there[1], "--ca", "c.pem"], 2, "https:// only"),
-        (&[there[0], there[1], "--token", "wrong"], 3, "refused: no such token"),
+        (&[there[0], there[1], "--token", "wrong"], 3, "refused this worker: no such token"),
     ];
     for (arguments, code, said) in cases {
         let (exit, printed) = call(arguments);

@@ -31,7 +31,7 @@ fn every_refusal_has_its_exit_code() {
     refused(Code::PermissionDenied, 3, &["not right", "--token or ARBITER_TOKEN"]);
     refused(Code::Unavailable, 3, &["lost the connection", "is it running?", "--server"]);
     refused(Code::ResourceExhausted, 1, &["not right", "later"]);
-    refused(Code::Unimplemented, 1, &["does not know", "same version"]);
+    refused(Code::Unimplemented, 1, &["does not support this command", "same version"]);
     refused(Code::Internal, 1, &["the coordinator failed", "not right"]);
 }
 

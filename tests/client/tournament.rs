@@ -32,8 +32,8 @@ fn tournaments_are_listed_and_shown() {
         "12 pending, 3 leased, 1 aside",
         "complete, official",
         "edition 2 will be done about 2001-09-09 02:46:40 UTC at 2.5 matches a second; 8 slots",
-        "named 31/0, …; grown from a plan for 37: 1 joined, 0 left",
-        "1 match set aside; arbiter tournament retry MATCH",
+        "matches of edition 2: 31/0, …; grown from a plan for 37: 1 joined, 0 left",
+        "1 match set aside; retry with arbiter tournament retry MATCH",
         "31/5: host\u{fffd} stalled",
     ];
     for part in parts {

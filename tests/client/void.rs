@@ -35,7 +35,7 @@ fn a_preview_declares_nothing_void() {
     let printed = succeed(&server, &["tournament", "void", "finals", "--worker", "cellar"]);
     let lines: Vec<_> = printed.lines().collect();
     assert_eq!(lines[0], "41 matches selected: 3/0, 3/1, …");
-    assert_eq!(lines[1], "edition 2 rests on 40 of them");
+    assert_eq!(lines[1], "edition 2 uses 40 of them");
     let row = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
     assert_eq!(row(lines[3]), ["1", "2", "-1", "ada", "9", "1"]);
     assert_eq!(row(lines[4]), ["2", "1", "+1", "b\u{fffd}b", "8", "1"]);

@@ -53,7 +53,7 @@ impl Create {
         };
         self.response.print(object, |out| {
             let Tournament { name, game, seed_hash, .. } = &made;
-            out.line(&format!("{name}: {game}; hash of the seed {}", hex(seed_hash)))?;
+            out.line(&format!("{name}: {game}; seed hash {}", hex(seed_hash)))?;
             if !names.is_empty() {
                 out.line(&format!("house bots: {}", names.join(", ")))?;
             }
