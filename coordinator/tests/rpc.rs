@@ -419,7 +419,7 @@ async fn only_organisers_search_for_collusion() {
     assert!(pair.flagged && pair.q <= 0.05 && pair.p <= pair.q, "{pair:?}");
     assert!(pair.difference > 30.0 && pair.partner_difference < -30.0, "{pair:?}");
     assert!(pair.mean_with > pair.mean_without + 30.0, "{pair:?}");
-    assert!(!found.pairs[1].flagged && found.claim.contains("not proof"), "{found:?}");
+    assert!(!found.pairs[1].flagged && found.claim.contains("not a proof"), "{found:?}");
     let again = collusion(&server, Some(Role::Admin), "tables").await.unwrap();
     assert_eq!(found, again, "the draws are from what is public");
     for (role, code) in [

@@ -33,7 +33,7 @@ impl Doctor {
     pub(super) fn run(self) -> Result<(), Failure> {
         // The clock first, because it fails sooner.
         let clock = self.database_url.clone().map(clock).transpose()?;
-        let report = DoctorReport::new();
+        let report = DoctorReport::collect();
         let rows: Vec<_> = report.rows.iter().cloned().chain(clock).collect();
         self.print(&rows).or_else(broken_pipe)?;
         if report.is_strict() {

@@ -199,7 +199,7 @@ impl Play {
         let recovers = |left: usize| {
             let noun = if left == 1 { "slot continues" } else { "slots continue" };
             bar.suspend(|| {
-                eprint_line(&format!("a slot waits for a killed bot to exit; {left} {noun}"))
+                eprint_line(&format!("a slot waits for a killed bot to exit; {left} {noun}"));
             });
         };
         let ended = run.play(counted, recovers);

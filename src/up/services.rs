@@ -199,7 +199,7 @@ impl PostgresSupervisor {
                     Ok(false) => {}
                     Ok(true) => tracing::warn!("Postgres ended unexpectedly and was restarted"),
                     Err(error) => {
-                        tracing::error!(%error, "Postgres has ended and cannot be restarted")
+                        tracing::error!(%error, "Postgres has ended and cannot be restarted");
                     }
                 }
                 tokio::select! {

@@ -50,7 +50,7 @@ impl EventSink for Script {
         if self.keep {
             match event {
                 MatchEvent::Sent { seat, text, .. } => {
-                    self.last = Some((seat.index(), text.to_owned()))
+                    self.last = Some((seat.index(), text.to_owned()));
                 }
                 MatchEvent::Replied { reply, .. } => {
                     self.asked.extend(self.last.take());

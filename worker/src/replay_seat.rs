@@ -141,7 +141,7 @@ impl<F: FnMut(ReplyComparison)> ReplayObserver for Replay<'_, F> {
                 }
             }
             ReplayEvent::Replied { say, reply, spent, .. } => {
-                self.ask(say, Ok(reply.to_owned()), spent)
+                self.ask(say, Ok(reply.to_owned()), spent);
             }
             ReplayEvent::Forfeited { say, forfeit, spent, detail, .. } => {
                 self.ask(say, Err(SeatFailure { forfeit, detail: detail.to_owned() }), spent);

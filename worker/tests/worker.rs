@@ -373,7 +373,10 @@ async fn a_refusal_ends_the_worker() {
     let worker = place.work(&coordinator, 1);
     let error = worker.end().await.unwrap_err();
     assert!(matches!(error, WorkerError::Refused { .. }), "{error}");
-    assert!(error.to_string().contains("refused this worker: no such token; set --token"), "{error}");
+    assert!(
+        error.to_string().contains("refused this worker: no such token; set --token"),
+        "{error}"
+    );
 
     let coordinator = Coordinator::start().await;
     coordinator.refuse(Status::failed_precondition("it plays by rules 0, not 1"));

@@ -160,7 +160,7 @@ impl Worker {
             match self.receive().await.expect("the coordinator goes on") {
                 CoordinatorPayload::Lot(lot) => return lot,
                 CoordinatorPayload::ReportResponse(verdict) => {
-                    assert_eq!(verdict.status(), ReportStatus::Accepted)
+                    assert_eq!(verdict.status(), ReportStatus::Accepted);
                 }
                 other => panic!("{other:?} was not asked for"),
             }

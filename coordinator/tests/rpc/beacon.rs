@@ -216,7 +216,7 @@ impl Server {
             ("tournaments", "beacon_value = '1a17e'", "the committed seed and the beacon give"),
             ("tournaments", "seed = sha256(seed)", "the committed seed and the beacon give"),
             ("matches", "seed_key = seed_key + 1", "its seed in the stored plan is"),
-            ("matches", "seats = ARRAY[seats[2], seats[1]]", "from the published seed follows"),
+            ("matches", "seats = ARRAY[seats[2], seats[1]]", "and the published seed gives"),
         ];
         // The owner of the database can do this.
         let unguarded = "ALTER TABLE matches DISABLE TRIGGER USER; \

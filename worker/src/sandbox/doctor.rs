@@ -36,7 +36,7 @@ pub struct DoctorReport {
 
 impl DoctorReport {
     /// Checks the machine, and runs the self-test.
-    pub fn new() -> Self {
+    pub fn collect() -> Self {
         let prepared = Host::prepare(Policy::Auto);
         let seats_http_bots = prepared.as_ref().is_ok_and(Host::supports_http_bots);
         let report = prepared.map(|host| host.report().clone());

@@ -64,7 +64,7 @@ fn serve(worker: &io::Stdin) -> io::Result<()> {
         frozen.wait_for(worker)?;
         match ipc::receive(worker) {
             Ok(Some((LauncherRequest::Open, descriptors))) => {
-                hand_over(worker, &mut ready, &mut frozen, descriptors)?
+                hand_over(worker, &mut ready, &mut frozen, descriptors)?;
             }
             Ok(_) => break Ok(()),
             Err(error) => break Err(error),

@@ -320,9 +320,9 @@ impl Supervisor {
     /// Sends a message now, or after the next connection.
     fn send_or_queue(&mut self, payload: Payload) {
         if self.connection.is_open() {
-            self.connection.send(payload)
+            self.connection.send(payload);
         } else {
-            self.outbox.push(payload)
+            self.outbox.push(payload);
         }
     }
 
