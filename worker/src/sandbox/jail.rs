@@ -50,7 +50,7 @@ pub struct ClosedJail {
     /// The files that could not be saved.
     pub skipped: SkippedFiles,
     /// Whether processes were still dying at the time limit. Then no files are saved, and the
-    /// [reaper](reaper) removes the rest when they are gone.
+    /// [reaper] removes the rest when they are gone.
     pub lingers: bool,
 }
 
@@ -410,7 +410,7 @@ impl Jail {
     }
 
     /// Kills everything, waits until it is gone, saves the bot's files and removes the jail. If
-    /// processes take too long to die, the [reaper](reaper) removes the rest.
+    /// processes take too long to die, the [reaper] removes the rest.
     ///
     /// # Errors
     /// A fault if the files cannot be saved.

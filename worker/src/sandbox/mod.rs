@@ -26,7 +26,7 @@
 //!
 //! [`Jail::close`] kills everything in the jail, waits for it and removes what was created for it.
 //! Dropping a jail does the same and ignores failures. Processes that die slowly are left to the
-//! [reaper](reaper), which has minutes.
+//! [reaper], which has minutes.
 //!
 //! Without namespaces the parent-death signal ties a bot's life to ours. It follows the *thread*
 //! that forked, so one thread must open, use and close a jail: the one that plays the match.
