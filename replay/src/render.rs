@@ -82,7 +82,7 @@ fn clocks(clocks: &[Clock], names: &[BotName], time: Micros) -> Markup {
             caption { "Clocks, " (Seconds(time)) " after the beginning" }
             thead {
                 tr {
-                    th { "Seat" } th { "Bot" } th.number { "Last answer" } th.number { "In all" }
+                    th { "Seat" } th { "Bot" } th.number { "Last reply" } th.number { "Total" }
                     @if banks { th.number { "Left" } }
                 }
             }
