@@ -89,7 +89,7 @@ def variables():
 
 
 def main():
-    """Prints what the program does not know."""
+    """Prints the commands and variables that the program does not know."""
     seen, wrong = 0, 0
     for where, words in commands():
         seen += 1
@@ -103,7 +103,7 @@ def main():
             used = set(re.findall(r"\bARBITER_[A-Z_]+\b", path.read_text(encoding="utf-8")))
             for name in sorted(used - known):
                 wrong += 1
-                print(f"{path}: nothing reads {name}", file=sys.stderr)
+                print(f"{path}: no program reads the variable {name}", file=sys.stderr)
     print(f"{seen} commands, {wrong} mistakes")
     return 1 if wrong or not seen else 0
 

@@ -113,6 +113,6 @@ ask administrator known 25 --header "Authorization: Bearer $ARBITER_TOKEN" \
 ask stranger unknown 15 --header "Authorization: Bearer $ARBITER_TOKEN" \
     --exclude-checks ignored_auth
 
-kill -0 "$server" || { echo "error: the server did not survive it" >&2; exit 1; }
+kill -0 "$server" || { echo "error: the server exited during the test" >&2; exit 1; }
 grep -hE "^ +[0-9]+ .*(passed|generated)|Test cases|No issues" "$reports"/*.log || true
 [ "$failed" -eq 0 ] || { echo "error: see $reports" >&2; exit 1; }

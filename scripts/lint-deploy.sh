@@ -59,7 +59,7 @@ for unit in deploy/systemd/*.service; do
 done
 systemd-analyze verify "$scratch"/units/*.service 2>&1 | tee "$scratch/said"
 [ ! -s "$scratch/said" ]
-# Tenths: what is left of the ways out of a unit, by systemd's own list.
+# The limit in tenths of the exposure level of a unit, as `systemd-analyze security` computes it.
 exposure() {
     systemd-analyze security --offline=true --no-pager --threshold="$2" \
         "$scratch/units/$1" >"$scratch/exposure" || {

@@ -1,4 +1,4 @@
-"""Checks in deploy/observe what promtool does not. Run it at the top of the repository.
+"""Checks of deploy/observe that promtool does not make. Run it at the top of the repository.
 
 The dashboard's queries are given to promtool as rules; panels have different numbers and do not
 overlap; every alert's runbook is a section of the manual.

@@ -21,9 +21,9 @@ import urllib.request
 
 PROGRAM = sys.argv[1]
 OBSERVE = pathlib.Path("deploy/observe")
-# Long enough for a busy machine.
+# The time limit of a wait on a busy machine, in seconds.
 SOON = 300
-# The scrape interval: an edition is over within a second.
+# The scrape interval in seconds. It is short, because an edition is over within a second.
 LOOK = "200ms"
 
 TOURNAMENT = """
@@ -84,7 +84,7 @@ def wait(what, holds):
 
 
 def fetch(address):
-    """What is at an address, or nothing."""
+    """The response at an address, or None."""
     try:
         with urllib.request.urlopen(address, timeout=20) as answer:
             return answer.read().decode()
@@ -150,7 +150,7 @@ class Site:
         return any(not math.isnan(float(value)) for value in values)
 
     def run(self, token, *words):
-        """What a command prints."""
+        """The output of a command."""
         environment = dict(os.environ, ARBITER_SERVER=f"http://{self.grpc}", ARBITER_TOKEN=token)
         done = subprocess.run([PROGRAM, *words], env=environment, capture_output=True, text=True,
                               check=False, timeout=SOON)
@@ -190,7 +190,7 @@ def rascal(directory):
 
 
 def play(site):
-    """A tournament, and a submission that brings a second edition."""
+    """Plays a tournament, and a submission that opens a second edition."""
     admin = (site.data / "admin.token").read_text().strip()
     file = site.directory / "cup.toml"
     bots = pathlib.Path("bots/gomoku").resolve()
@@ -213,7 +213,7 @@ def metrics_of(expression):
 
 
 def check_dashboard(site, since):
-    """Every query of the dashboard returns numbers."""
+    """Checks that every query of the dashboard returns numbers."""
     dashboard = json.loads((OBSERVE / "grafana.json").read_text(encoding="utf-8"))
     wrong, asked = 0, 0
     for panel in dashboard["panels"]:
@@ -236,7 +236,7 @@ def check_dashboard(site, since):
 
 
 def check_alerts(site, since):
-    """Every rule was evaluated without an error, and has its series."""
+    """Checks that every rule was evaluated without an error, and that its series exist."""
     wrong, seen = 0, 0
     for group in site.ask("rules")["groups"]:
         for rule in group["rules"]:
@@ -247,13 +247,13 @@ def check_alerts(site, since):
             for name in metrics_of(rule["query"]):
                 if not site.had_numbers(name, since):
                     wrong += 1
-                    print(f"{rule['name']}: there is no {name}", file=sys.stderr)
+                    print(f"{rule['name']}: no series {name}", file=sys.stderr)
     print(f"alerts: {seen} rules, {wrong} mistakes")
     return wrong + (seen == 0)
 
 
 def check_counters(site):
-    """Counters equal what SQL counts, once Prometheus has scraped the last change."""
+    """Checks that counters equal SQL after Prometheus has scraped the last change."""
     wrong = 0
     for query, statement in EQUAL.items():
         due = site.sql(statement)
@@ -267,8 +267,8 @@ def check_counters(site):
 
 
 def check_text(text):
-    """What promtool says of names, units and helps. It reads the older text, in which counters are
-    called by their whole names, and there is no other kind of figure but those."""
+    """Checks names, units and help texts with promtool. It reads the older text format, in which
+    counters have their full names."""
     kinds = dict(re.findall(r"^# TYPE (\S+) (\S+)$", text, re.MULTILINE))
     endings = {"counter": "_total", "info": "_info"}
     lines = []

@@ -87,19 +87,19 @@ def until(holds, otherwise, patience=60):
 
 
 def resident(process):
-    """Megabytes that a process holds in memory."""
+    """The resident memory of a process, in megabytes."""
     status = pathlib.Path(f"/proc/{process.pid}/status").read_text()
     return int(re.search(r"VmRSS:\s+(\d+)", status).group(1)) / 1024
 
 
 def bots(folder, count):
-    """Small bots that play legal moves, badly."""
+    """Small bots that play legal but weak moves."""
     for number in range(count):
         bot = folder / f"bot{number:03}"
         shutil.copytree(ROOT / "bots/rascal", bot)
         manifest = (bot / "bot.toml").read_text()
         (bot / "bot.toml").write_text(manifest.replace('"rascal"', f'"bot{number:03}"'))
-        # Each is a different program: equal files would be one version.
+        # Each bot is a different program, because equal files would be one version.
         (bot / "number").write_text(f"{number}\n")
         yield bot
 
@@ -192,7 +192,7 @@ def look(parts, started):
 
 
 def hand_out(parts):
-    """How many lots were handed out within so many seconds, for several limits."""
+    """The number of lots that were leased within each of several limits, in seconds."""
     address = parts.address(parts.folder / "coordinator.log", "http")
     request = urllib.request.Request(f"{address}/metrics")
     request.add_header("Authorization", f"Bearer {parts.environment['ARBITER_TOKEN']}")
@@ -203,7 +203,7 @@ def hand_out(parts):
 
 
 def grew(looks, key):
-    """How much more memory a program used at the end than after a quarter, in megabytes."""
+    """The growth of a program's memory from the first quarter to the end, in megabytes."""
     early = [each[key] for each in looks if each["counted"] >= looks[-1]["counted"] / 4]
     return looks[-1][key] - early[0], max(16.0, early[0] / 10)
 

@@ -151,7 +151,7 @@ try arbiter doctor
 try sandbox-tests $(cat /etc/tests)
 try tournaments
 step "level"
-[ "$failed" -eq 0 ] || echo "something failed: see above"
+[ "$failed" -eq 0 ] || echo "a test failed: see above"
 # The sandbox level that a match recorded.
 level=$(sed -n 's/.*"level":"\([^"]*\)".*/\1/p' /tmp/matches | sort -u)
 echo "level: ${level:-none}"

@@ -48,7 +48,7 @@ done
 until [ "$(ask 'SELECT min(c) FROM (SELECT count(r.number) AS c FROM editions e LEFT JOIN results r ON r.edition = e.id GROUP BY e.id) AS s')" -ge 4 ]; do sleep 0.1; done
 kill -KILL "$running"
 wait "$running" || true
-[ "$(ask "SELECT count(*) FROM editions WHERE state = 'running'")" = 2 ] || { echo "a tournament is over already" >&2; exit 1; }
+[ "$(ask "SELECT count(*) FROM editions WHERE state = 'running'")" = 2 ] || { echo "error: a tournament is already over" >&2; exit 1; }
 pg_dump --inserts --rows-per-insert=200 --no-owner --no-privileges "$ARBITER_DATABASE_URL" |
     sed '/^\\/d' | zstd -q -19 -f -o "tests/upgrade/$name.sql.zst"
 

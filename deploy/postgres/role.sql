@@ -1,5 +1,5 @@
--- What the coordinator asks of every session, given to its user instead. Only for a pooler between
--- them that does not pass such wishes on; coordinator/src/db.rs says what each is for.
+-- Gives the user the settings that the coordinator requests for each session. Needed only behind a
+-- pooler that does not forward such requests. coordinator/src/db.rs explains each setting.
 --
 --   psql "$ARBITER_DATABASE_URL" -f deploy/postgres/role.sql
 ALTER ROLE CURRENT_USER SET plan_cache_mode = 'force_generic_plan';

@@ -1,4 +1,5 @@
--- A user who may see how long the queue is, for an autoscaler. With psql, as the database's owner:
+-- Creates a user who may read only the length of the queue, for an autoscaler. Run it with psql as
+-- the owner of the database:
 --
 --   psql "$ARBITER_DATABASE_URL" -v password=… -f deploy/postgres/watcher.sql
 CREATE ROLE arbiter_watcher LOGIN PASSWORD :'password' CONNECTION LIMIT 4;

@@ -87,7 +87,7 @@ def prepare_process():
     LIBC.prctl(SUBREAPER, 1, 0, 0, 0)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda number, _: sys.exit(128 + number))
-    # Mounts here are private, and go away with the last of these processes.
+    # Mounts are private, and end with the last of these processes.
     if os.geteuid() != 0 or LIBC.unshare(NEW_MOUNTS) != 0:
         return False
     command = ["mount", "--make-rprivate", "/"]

@@ -49,7 +49,7 @@ EXACT = [
     ),
 ]
 
-# The same, for what infrastructure faults must never cause.
+# The same for errors that infrastructure faults must never cause.
 UNDESERVED = [
     (
         "lots that were set aside",
@@ -160,7 +160,7 @@ def check_all(d, boards):
 
 
 def check_left(parts):
-    """What ended programs must not leave."""
+    """Leftovers of ended programs, which must not exist."""
     for worker in parts.workers:
         for path in worker.reports():
             yield f"{worker.name} has a report left: {path.relative_to(worker.spool)}"

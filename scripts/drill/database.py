@@ -58,7 +58,7 @@ class Session:
             elif kind == b"E":
                 fields = dict((part[:1], part[1:]) for part in body.split(b"\0") if part)
                 error = fields.get(b"M", b"?").decode(errors="replace")
-                # A terminated session gets no further message.
+                # A terminated session receives no further message.
                 if fields.get(b"S") in (b"FATAL", b"PANIC"):
                     raise DatabaseError(error)
             elif kind == b"Z":

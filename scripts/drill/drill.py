@@ -1,4 +1,4 @@
-"""The course of a drill: which fault happens when, and what is seen meanwhile."""
+"""The course of a drill: the times of the faults, and the progress in the database."""
 
 import collections
 import dataclasses
@@ -22,7 +22,7 @@ SOON = 60.0  # in which everything must go on after a fault
 
 @dataclasses.dataclass(frozen=True)
 class Sample:
-    """What was seen in the database at a moment."""
+    """The progress in the database at a moment."""
 
     at: float
     played: int
@@ -34,7 +34,7 @@ class Sample:
 
 
 class Sampler:
-    """Looks into the database again and again, past all programs."""
+    """Polls the database directly, not through the programs."""
 
     STATEMENT = f"""
         WITH played AS (
@@ -85,7 +85,7 @@ class Sampler:
 
 @dataclasses.dataclass
 class Fault:
-    """A fault of the plan, and what became of it."""
+    """A planned fault and its result."""
 
     number: int
     kind: faults.Kind
@@ -143,7 +143,7 @@ class Drill:
         return self.current.stays
 
     def expect_progress(self, victim):
-        """Waits until all other tournaments go on, for a minute in which nothing else is wrong."""
+        """Waits until all other tournaments make progress, for a minute without other faults."""
         patience, last = SOON, time.monotonic()
         others = {
             name: counted
@@ -163,7 +163,7 @@ class Drill:
         self.fail(f"{', '.join(others)} stalled while {victim} was poisoned")
 
     def try_to_ask(self, statement):
-        """Asks, unless a fault of the database lasts; whether it was done."""
+        """Runs a command unless the database has a fault. Returns whether it ran."""
         if any(each.kind.group == "database" for each in self.active):
             return False
         try:
@@ -189,7 +189,7 @@ class Drill:
             self.parts.look()
             self._advance()
             if len(planned) <= half:
-                # Every bot that changes becomes what it was in the undisturbed run.
+                # At the end every changed bot is as in the undisturbed run.
                 for name, version in self.versions.items():
                     if version == 1:
                         self.submit_later(name)
@@ -224,7 +224,7 @@ class Drill:
         self.say(f"all faults are over; {rest} matches remain")
         while time.monotonic() < until:
             self.parts.look()
-            # The last submission may open an edition only now.
+            # The last submission may open its edition this late.
             if self._rest() > rest:
                 until = time.monotonic() + SOON + 2 * self._rest() * self.pace
                 self.say(f"another edition has opened; {self._rest()} matches remain")
@@ -315,7 +315,7 @@ class Drill:
             if fault.resumed_after is not None and not self.on_terminal:
                 print(self._line(fault), flush=True)
 
-    # What people see
+    # Output for people
 
     def elapsed(self):
         return time.monotonic() - self.started
@@ -345,7 +345,7 @@ class Drill:
         print(f"\r\033[K{text}" if self.on_terminal else text, flush=True)
 
     def events(self):
-        """The faults as they go into a file, the first one first."""
+        """The faults as objects for a file, in order of time."""
         ordered = sorted(self.done, key=lambda fault: fault.began)
         wall = datetime.datetime.now(datetime.UTC)
         after = [each.before for each in ordered[1:]] + [self.sampler.latest]
@@ -360,7 +360,7 @@ class Drill:
                 "duration": round(fault.ended - fault.began, 3),
                 "resumed_after": fault.resumed_after and round(fault.resumed_after, 2),
                 "longest_pause": round(fault.pause, 2),
-                # What the database noted from its beginning to that of the next one.
+                # Faults in the database between the start of this fault and of the next one.
                 "database_faults": later.faults - fault.before.faults,
                 "set_aside": max(0, later.aside - fault.before.aside),
             }

@@ -102,7 +102,7 @@ def restart_coordinator(d, r):
 
 
 def end_and_start(d, victim, signals):
-    """Asks a program to end, waits until it has, and starts it again."""
+    """Stops a program by signals, waits for its end, and starts it again."""
     victim.wanted = False
     for number in signals:
         victim.signal(number)
@@ -378,7 +378,7 @@ def no_connections(d, r):
                     taken.append(d.parts.postgres.session(database.USER))
             except DatabaseError:
                 pass
-            # Only those of the coordinators.
+            # Only sessions of the coordinators.
             d.parts.postgres.ask(f"{END_SESSIONS} AND application_name <> 'drill'")
             yield 0.1
     finally:
@@ -435,7 +435,7 @@ def frozen_disk(d, r):
     """fsfreeze: no write to the disk of Postgres completes for 3 to 15 s."""
     length, disk = seconds(d, r, 3, 15), d.parts.postgres.disk.at
     d.note(seconds=length)
-    # It thaws even if this program is killed.
+    # The file system thaws even if this program is killed.
     script = 'fsfreeze -f "$0" && sleep "$1"; fsfreeze -u "$0"'
     command = ["sh", "-c", script, disk, str(length)]
     freeze = subprocess.Popen(command, start_new_session=True, stderr=subprocess.DEVNULL)
@@ -446,7 +446,7 @@ def frozen_disk(d, r):
         freeze.wait()
 
 
-# Rows that make one tournament fail: the others must go on
+# Rows that make one tournament fail: the others must continue
 
 
 def poisoned(d, victim, poison, antidote, length):
@@ -531,14 +531,14 @@ def poison_match(d, r):
     strangers = ",".join(str(9000 + seat) for seat in range(seats.count(",") + 1))
     poison = (victim, change % f"{{{strangers}}}", change % seats)
     yield from poisoned(d, *poison, poison_length(d, r))
-    # A match that could not be handed out may rightly be set aside: the organiser's turn.
+    # A match that could not be leased may be set aside. Then the organiser must act.
     aside = f"SELECT edition, first_match FROM lots WHERE state = 'aside' AND edition = {edition}"
     for row in d.parts.postgres.ask(f"{aside} AND {number} BETWEEN first_match AND first_match + count - 1"):
         d.note(retried=True)
         d.parts.run("tournament", "retry", "/".join(row))
 
 
-# Submissions: no fault, but they make lots check for reuse and reuse results
+# Submissions are no fault, but they make lots check for reuse and reuse results
 
 
 @kind("submission", small=True)

@@ -23,7 +23,7 @@ def free_port():
 
 
 class Proxy:
-    """A link: what comes to its port goes on to another one."""
+    """A link: forwards connections from its port to another port."""
 
     def __init__(self, loop, target):
         self.loop, self.target, self.port = loop, target, free_port()
@@ -70,14 +70,14 @@ class Proxy:
                 await asyncio.sleep(DELAY)
             await self._passable()
             if not piece:
-                # An end in one direction ends both: none of these protocols lives on with half.
+                # The end of one direction ends both: these protocols need both directions.
                 raise ConnectionResetError
             writer.write(piece)
             await writer.drain()
 
 
 class Network:
-    """All proxies, in a thread of their own."""
+    """All proxies, in a separate thread."""
 
     def __init__(self):
         self.loop = asyncio.new_event_loop()

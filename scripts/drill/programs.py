@@ -24,7 +24,7 @@ class Program:
         self.pids, self.started_at, self.served = [], 0.0, False
 
     def start(self):
-        # A program does not outlive this one, however this one ends.
+        # The kernel kills the program when this process ends, for any reason.
         command = ["setpriv", "--pdeathsig", "KILL", *self.command]
         with open(self.log, "ab") as log:
             self.started_at, self.log_start = time.monotonic(), log.tell()
@@ -39,7 +39,7 @@ class Program:
             self.process.send_signal(number)
 
     def kill(self):
-        """Kills it; it stays dead until it is started."""
+        """Kills the program. It does not run until it is started again."""
         self.wanted = False
         self.process.kill()
         self.process.wait()
@@ -48,7 +48,7 @@ class Program:
         return self.process.poll() is not None
 
     def words(self):
-        """What it wrote since its last start."""
+        """The output since the last start."""
         with open(self.log, "rb") as log:
             log.seek(self.log_start)
             return log.read().decode(errors="replace")
@@ -68,12 +68,12 @@ class Coordinator(Program):
         super().__init__(f"coordinator-{number}", folder, command, {**parts.environment, **shim})
 
     def step(self, seconds):
-        """Sets its clock so many seconds wrong."""
+        """Sets the clock of the program wrong by this number of seconds."""
         with open(self.clock, "r+b" if self.clock.exists() else "wb") as file:
             file.write(struct.pack("=q", seconds))
 
     def ready(self):
-        """What it says of itself; nothing if it does not answer."""
+        """The response of the program about its state, or None."""
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{self.http}/readyz", timeout=1) as page:
                 self.served = True
@@ -119,7 +119,7 @@ class Parts:
         self.network = network.Network()
         try:
             self.shim = self._shim()
-            # What a program that is killed leaves behind goes with the folder.
+            # Leftovers of killed programs are deleted with the folder.
             self.scratch = folder / "scratch"
             self.scratch.mkdir()
             self.environment = {**os.environ, "NO_COLOR": "1", "TMPDIR": str(self.scratch)}
@@ -140,7 +140,7 @@ class Parts:
             raise
 
     def _shim(self):
-        """What shifts the clocks of coordinators; nothing if it cannot be built here."""
+        """The library that shifts the clocks of coordinators, or None if it cannot be built."""
         made = self.folder / "clock.so"
         source = pathlib.Path(__file__).with_name("clock.c")
         build = ["cc", "-O2", "-shared", "-fPIC", "-o", made, source]
@@ -160,11 +160,11 @@ class Parts:
         return [*self.coordinators, *self.workers]
 
     def look(self):
-        """Notes programs that ended by themselves, and starts them again."""
+        """Counts programs that ended by themselves, and starts them again."""
         for each in self.programs():
             if not each.wanted or not each.ended():
                 continue
-            # As under systemd: a coordinator that found no database at its start is started again.
+            # As under systemd, a coordinator that has no database at its start is restarted.
             if isinstance(each, Coordinator) and not each.served and not each.ready():
                 self.early_ends += 1
             else:

@@ -1,5 +1,5 @@
-/* Threads that count the pages of many maps of one file, each in one call that a kill does not
- * end. */
+/* Starts threads that count the pages of many maps of one file. A kill does not end these
+ * calls. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>
@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* 45 million pages, or as many as can be had: to walk through all of them would take minutes. */
+/* 45 million pages, or as many as possible: a walk through all of them takes minutes. */
 enum { MAPS = 5500, LENGTH = 32 << 20, THREADS = 62 };
 
 static void *count(void *unused)

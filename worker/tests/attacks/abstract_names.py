@@ -1,5 +1,5 @@
 # ends: by itself
-# Looks which abstract names are taken, by taking them with one end of a pair.
+# Tests which abstract names are in use, by binding one end of a socket pair to them.
 import errno, socket
 from attack import breach, done, say
 for kind in (socket.SOCK_STREAM, socket.SOCK_SEQPACKET):
@@ -7,7 +7,7 @@ for kind in (socket.SOCK_STREAM, socket.SOCK_SEQPACKET):
         one, _other = socket.socketpair(socket.AF_UNIX, kind)
         try:
             one.bind(name)
-            # Where the name is free, no other bot is in this network.
+            # If the name is free, no other bot is in this network.
             say(repr(name), "was free")
         except OSError as error:
             if error.errno == errno.EADDRINUSE:

@@ -1,5 +1,5 @@
 # ends: by itself
-# Leaves the time of its reading at files that all bots share.
+# Tries to leave access times on files that all bots share.
 import os
 from attack import breach, done
 seen = 0

@@ -1,5 +1,5 @@
 /* ends: by itself */
-/* Maps one page so often that the kernel needs minutes to walk through it, deaf to a kill. */
+/* Maps one page so often that the kernel reads through it for minutes and ignores a kill. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <sys/mman.h>

@@ -1,5 +1,5 @@
 # ends: again
-# Cuts its program off in the middle of its header.
+# Truncates its program in the middle of the header.
 import os
 from attack import replace_program
 os.close(replace_program(b"\x7fELF\2\1\1" + b"\0" * 60))

@@ -1,10 +1,10 @@
 # ends: as a forfeit
-# Puts a directory in the place of its program.
+# Replaces its program by a directory.
 import os
 os.unlink("program")
 try:
     os.mkdir("program")
 except OSError:
-    # Before Linux 6.6 a layer in memory cannot have it.
+    # Before Linux 6.6 a layer in memory does not support this.
     pass
 print("left")

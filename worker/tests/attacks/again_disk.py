@@ -1,5 +1,5 @@
 # ends: again
-# Leaves no room in any of its places, and no name to give.
+# Fills every place that it can write to, with bytes and with names.
 import os
 print("left", flush=True)
 for place in (".", "/tmp", "/dev/shm"):

@@ -1,5 +1,5 @@
 # ends: as a forfeit
-# Makes its program one that wants more memory than any machine has before it begins.
+# Makes its program need more memory at its start than any machine has.
 import os, struct
 from attack import replace_program
 machine = 62 if os.uname().machine == "x86_64" else 183

@@ -1,5 +1,5 @@
 # ends: again
-# Takes every right from the directory that its program is in.
+# Removes all permissions of the directory of its program.
 import os
 print("left", flush=True)
 os.chmod(".", 0)

@@ -1,5 +1,5 @@
 # ends: as a forfeit
-# Takes from its program the right to be run.
+# Removes the permission to execute its program.
 import os
 from attack import replace_program
 os.close(replace_program())

@@ -1,5 +1,5 @@
 # ends: again
-# Makes its program a script of an interpreter whose name never ends.
+# Makes its program a script whose interpreter has a very long name.
 import os
 from attack import replace_program
 os.close(replace_program(b"#!" + b"/usr/../" * 4000))

@@ -1,5 +1,5 @@
 # ends: again
-# Leaves shared memory that outlives it, as much as it may have.
+# Leaves as much shared memory as possible, which outlives it.
 import ctypes, os
 from attack import libc
 libc.shmat.restype = ctypes.c_void_p

@@ -1,5 +1,5 @@
 # ends: again
-# Leaves as many processes as it may, which ignore every signal that can be ignored.
+# Leaves as many processes as allowed. They ignore every signal that can be ignored.
 import os, signal, time
 print("left", flush=True)
 for number in range(1, 32):

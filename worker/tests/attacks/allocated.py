@@ -1,5 +1,5 @@
 # ends: by itself
-# Takes room behind the ends of files, where nothing counts their length.
+# Allocates space after the ends of files, which does not change their length.
 import ctypes, os
 from attack import breach, call, done, libc, say
 got = 0

@@ -1,5 +1,5 @@
 # ends: by itself
-# Runs programs with more arguments and environment than fit.
+# Runs programs with too many arguments and environment variables.
 import os
 import subprocess
 from attack import done, refused

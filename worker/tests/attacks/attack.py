@@ -1,7 +1,7 @@
-"""What the hostile programs of this directory share.
+"""Functions that the hostile programs of this directory share.
 
-A program prints a line that begins with `breach` for everything that it got and should not have,
-and `done` at its end. What it is to end with stands in its first lines.
+A program prints a line that starts with `breach` for each success that it should not have, and
+`done` at its end. Its first line states how it must end.
 """
 
 import array
@@ -12,11 +12,11 @@ import sys
 
 libc = ctypes.CDLL(None, use_errno=True)
 
-# One that is executed again and again is told nothing.
+# A program that is executed for each decision gets no targets as arguments.
 SECRET, WORKER, PORT = sys.argv[1:4] if len(sys.argv) > 3 else ("", 0, 0)
 WORKER, PORT = int(WORKER), int(PORT)
 
-# How a program ends that was refused memory.
+# The exit code of a program whose allocation failed.
 REFUSED = 9
 
 

@@ -1,5 +1,5 @@
 # ends: by itself
-# Keeps bytes in the attributes of its files, and tells the overlay lies about them.
+# Stores bytes in the attributes of its files, and sets false attributes of the overlay.
 import os
 from attack import breach, done, say
 total = 0

@@ -1,5 +1,5 @@
 # ends: by itself, with a listener
-# Keeps bytes in connections that its servers never accept.
+# Stores bytes in connections that its servers never accept.
 import socket
 from attack import breach, done, say
 def knock(server):

@@ -1,5 +1,5 @@
 # ends: by itself, with a listener
-# Keeps datagrams in sockets that are never read.
+# Stores datagrams in sockets that it never reads.
 import socket
 from attack import breach, done, say
 total, held = 0, []

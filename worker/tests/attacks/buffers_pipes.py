@@ -1,5 +1,5 @@
 # ends: by itself
-# Keeps bytes in as many pipes as it can have, as long as they may be.
+# Stores bytes in as many pipes as possible, each as large as possible.
 import fcntl, os
 from attack import breach, done, say
 def fill():

@@ -1,5 +1,5 @@
 # ends: by itself, with a listener
-# Keeps bytes in connections to its own servers, which read nothing.
+# Stores bytes in connections to its own servers, which never read.
 import os, socket, time
 from attack import breach, done, say
 def larger(made):

@@ -1,5 +1,5 @@
 # ends: of memory
-# Keeps bytes in the buffers of as many sockets as it can have.
+# Stores bytes in the buffers of as many sockets as possible.
 import os, socket, time
 from attack import REFUSED, say
 total, block = 0, b"x" * 65536

@@ -1,5 +1,5 @@
 # ends: by itself
-# Has pages that all bots share paged out, moved to the back, joined, or merged with its own.
+# Asks the kernel to page out, demote, collapse or merge pages that all bots share.
 import ctypes, os
 from attack import call, done, libc, refused
 libc.mmap.restype = ctypes.c_void_p

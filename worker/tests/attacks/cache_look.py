@@ -1,5 +1,5 @@
 # ends: by itself
-# Asks which pages of a shared file are in memory, by way of its map.
+# Asks which pages of a mapped shared file are in memory.
 import ctypes, os
 from attack import call, done, libc, refused
 file = os.open("/usr/bin/env", os.O_RDONLY)

@@ -1,5 +1,5 @@
 /* ends: by itself */
-/* The old way out of a changed root: a directory held open above it. */
+/* The classic escape from a chroot: an open directory above it. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>

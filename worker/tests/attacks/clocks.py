@@ -1,5 +1,5 @@
 # ends: by itself
-# Sets the clocks that it is measured by.
+# Sets the clocks that measure its time.
 import time
 from attack import done, must_fail, refused
 for clock in (time.CLOCK_REALTIME, time.CLOCK_MONOTONIC, time.CLOCK_PROCESS_CPUTIME_ID):

@@ -1,5 +1,5 @@
 /* ends: by a signal */
-/* Asks for a core dump, and gives a reason for one. */
+/* Enables core dumps, and crashes. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>

@@ -1,5 +1,5 @@
 # ends: by itself
-# Chooses who may share a processor with it.
+# Chooses which processes may share a processor core with it.
 from attack import call, done, refused
 for command in range(5):
     for kind in range(3):

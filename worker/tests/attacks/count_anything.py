@@ -1,5 +1,5 @@
 # ends: by itself
-# Makes itself busy in every way, and looks for a number in /proc that tells of it.
+# Causes every kind of load, and looks for a number in /proc that shows it.
 import fcntl, mmap, os, socket, tempfile
 from attack import breach, done, say
 def look():

@@ -1,5 +1,5 @@
 # ends: by itself
-# Leaves a daemon: forked twice, in a new session, deaf to every signal.
+# Leaves a daemon: forked twice, in a new session, with every signal ignored.
 import os, signal, time
 from attack import done
 if os.fork() == 0:

@@ -1,5 +1,5 @@
 # ends: by itself
-# Asks for many names that do not exist: the kernel remembers each.
+# Looks up many names that do not exist: the kernel caches each.
 import os
 from attack import breach, done
 for number in range(60000):

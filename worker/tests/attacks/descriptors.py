@@ -1,5 +1,5 @@
 # ends: by itself
-# Lists what it inherited: three pipes and nothing else. Opens as many files as it may.
+# Lists its inherited descriptors, which must be three pipes. Opens as many files as allowed.
 import fcntl, os
 from attack import breach, done, say
 inherited = []

@@ -1,5 +1,5 @@
 # ends: by itself
-# Writes into pages of the system's files by way of a pipe, and into its own view of them.
+# Writes into pages of system files through a pipe, and into its own mapping of them.
 import mmap, os
 from attack import breach, done, refused, say
 path = "/usr/bin/env"

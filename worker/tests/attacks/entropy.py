@@ -1,5 +1,5 @@
 # ends: by itself
-# Empties and feeds the pool of random numbers that all bots draw from.
+# Empties and fills the kernel's entropy pool, which all bots share.
 import fcntl, os, struct
 from attack import done, refused
 for name in ("/dev/random", "/dev/urandom"):

@@ -1,5 +1,5 @@
 # ends: by itself
-# Leaves processes that exchange directories for links while its files are removed.
+# Leaves processes that replace directories by links while its files are removed.
 import ctypes, os
 from attack import SECRET, done, libc
 FOLDER = os.path.dirname(SECRET).encode()

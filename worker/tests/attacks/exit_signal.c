@@ -1,5 +1,5 @@
 /* ends: by itself */
-/* Has its own end told to its parent by a signal that wakes who is stopped. */
+/* Reports its end to its parent by a signal that wakes a stopped process. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <linux/sched.h>

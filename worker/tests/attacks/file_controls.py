@@ -22,7 +22,7 @@ for path in ("/usr/bin/env", "/usr", "/etc/ld.so.cache", "/dev/null", "/proc/sel
             if error.errno != errno.ENOTTY:
                 breach(what, "of", path, "was let through:", error)
     os.close(file)
-# What runtimes ask works as it does elsewhere.
+# Requests that runtimes make work as usual.
 one, other = socket.socketpair()
 one.setblocking(False)
 other.send(b"four")

@@ -1,5 +1,5 @@
 # ends: by itself
-# Reads files of others, and writes where it may not.
+# Reads files of other users, and writes outside its directories.
 import os
 from attack import SECRET, breach, done, refused
 refused("the worker's secret", open, SECRET)

@@ -1,5 +1,5 @@
 # ends: by itself
-# Sends descriptors of sockets in one another, as deep and as often as it may.
+# Sends descriptors of sockets through sockets, as deep and as often as possible.
 import os, socket
 from attack import breach, done, send_descriptors, say
 count = 0

@@ -1,5 +1,5 @@
 # ends: at the deadline
-# Starts processes for ever, each of which does the same.
+# Starts processes without end, and each of them does the same.
 import os
 print("started", flush=True)
 while True:

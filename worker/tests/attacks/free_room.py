@@ -1,5 +1,5 @@
 # ends: by itself
-# Fills its disk, and looks whether any place that others see has less room for it.
+# Fills its disk, and checks whether shared places have less free space.
 import os
 from attack import breach, done
 places = [place for place in ("/", "/usr", "/etc", "/dev", "/dev/null", "/proc")
@@ -16,7 +16,7 @@ with open("full", "wb", 0) as file:
         pass
 after = look()
 for place in places if inside else ():
-    # Where the system lies is written to by others.
+    # Other programs write to the disk of the system.
     if place not in ("/usr", "/etc") and before[place] != after[place]:
         breach(place, before[place], after[place])
 done()

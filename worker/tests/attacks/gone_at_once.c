@@ -1,5 +1,5 @@
 /* ends: with 137 */
-/* Ends as if something of ours had killed it. */
+/* Exits with the code of a process that was killed by SIGKILL. */
 int main(void)
 {
     return 137;

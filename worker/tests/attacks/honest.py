@@ -1,6 +1,6 @@
-# An honest bot: adds.
+# An honest bot that adds numbers.
 import os, sys
-# Nothing of an earlier match is here.
+# There are no files of an earlier match.
 assert os.path.abspath(".") == os.getcwd()
 found = sorted(name for name in os.listdir(".") if name != "__pycache__")
 assert found == ["attack.py", "honest.py"], found
@@ -8,7 +8,7 @@ for place in ("/tmp", "/dev/shm"):
     try:
         assert os.listdir(place) == [], os.listdir(place)
     except PermissionError:
-        # Without namespaces these are the machine's.
+        # Without namespaces these directories belong to the machine.
         pass
 for line in sys.stdin:
     print(sum(map(int, line.split())), flush=True)

@@ -1,5 +1,5 @@
 # ends: by itself
-# Opens sockets of the internet, whose number and memory the whole machine counts together.
+# Opens internet sockets. The kernel counts their number and memory for the whole machine.
 import socket
 from attack import done, refused
 for family in (socket.AF_INET, socket.AF_INET6):

@@ -1,5 +1,5 @@
 # ends: by itself
-# Exhausts the first process of its namespace: its children, its signals, its attention.
+# Exhausts the first process of its namespace with children and signals.
 import os, signal
 from attack import done
 for _ in range(2000):

@@ -1,5 +1,5 @@
 # ends: by itself
-# Makes files, directories, links and sockets without end.
+# Creates files, directories, links and sockets without end.
 import os
 from attack import breach, done, say
 count = 0

@@ -1,5 +1,5 @@
 # ends: by itself
-# Knocks at every door into the kernel that a bot has no business at.
+# Makes every kind of system call that a bot never needs.
 from attack import done, must_fail
 for name, number in (("bpf", 321), ("perf_event_open", 298), ("io_uring_setup", 425),
                      ("io_uring_enter", 426), ("io_uring_register", 427), ("userfaultfd", 323),

@@ -1,5 +1,5 @@
 # ends: by itself
-# Has as many as it may of everything that the kernel hands out behind a descriptor.
+# Creates as many kernel objects of each kind as possible: timers, events, polls and others.
 import ctypes, os
 from attack import breach, call, done, say
 def make(name, number, *arguments):

@@ -1,5 +1,5 @@
 # ends: with its time counted
-# Burns processor time in grandchildren without a waiting parent.
+# Uses processor time in grandchildren without a waiting parent.
 import os, signal, time
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)
 print("started", flush=True)

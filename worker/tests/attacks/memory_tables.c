@@ -1,5 +1,5 @@
 /* ends: of memory */
-/* Takes memory in tables: many processes touch one byte in every two megabytes of what they map. */
+/* Uses memory for page tables: many processes touch one byte in every two megabytes of a map. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +20,7 @@ static void touch(void)
     for (size_t at = 0; at < length; at += step)
         if (memory[at] != 0)
             _exit(1);
-    /* Until all have theirs. */
+    /* Waits until all processes have their page tables. */
     sleep(2);
     _exit(0);
 }

@@ -28,7 +28,7 @@ int main(int argc, char **argv) {
     must_fail("utimensat", syscall(SYS_utimensat, AT_FDCWD, file, 0, 0));
     must_fail("utimensat of a place", syscall(SYS_utimensat, place, "", 0, AT_EMPTY_PATH));
     must_fail("truncate", syscall(SYS_truncate, file, 0));
-    /* A filter that looks at half of a pointer takes this for none. */
+    /* A filter that checks only half of a pointer sees a null pointer. */
     void *at = (void *)(1L << 32);
     int access = PROT_READ | PROT_WRITE, kind = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
     char *path = mmap(at, 1 << 16, access, kind, -1, 0);

@@ -1,5 +1,5 @@
 # ends: by itself
-# Asks whether the name of a shared file is in memory: a look-up that fails where it takes a disk.
+# Asks whether the name of a shared file is in memory: its lookup fails if it needs the disk.
 import ctypes, errno, os
 from attack import breach, call, done, say
 RESOLVE_CACHED = 0x20
@@ -10,7 +10,7 @@ for path in (b"/usr/bin/env", b"/usr/share/doc/no-such-file", b"/etc/ld.so.cache
         got = call(437, -100, ctypes.addressof(name), ctypes.addressof(how), ctypes.sizeof(how))
         breach("a look-up of", path, "gave", got)
     except OSError as error:
-        # Whatever else it says is the kernel's answer.
+        # Any other error comes from the kernel.
         if error.errno != errno.ENOSYS:
             breach("a look-up of", path, "said", error)
         else:

@@ -1,5 +1,5 @@
 # ends: by itself
-# Gives its files names that break those who list them.
+# Gives its files names that break programs that list them.
 import os
 from attack import done
 for name in (b"\n", b"a\nb", b"\xff\xfe", b"-rf", b"x" * 255, b"; reboot", b"\x1b[2J", b" ", b"..."):
@@ -10,6 +10,6 @@ for name in (b"\xff", b"a\nb"):
     try:
         os.chmod(name, 0)
     except PermissionError:
-        # A bot that is the worker's user changes no modes by path.
+        # A bot that runs as the worker's user may not change modes by path.
         pass
 done()

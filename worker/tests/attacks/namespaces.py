@@ -1,5 +1,5 @@
 # ends: by itself
-# Makes namespaces, and enters those of others.
+# Creates namespaces, and enters those of other processes.
 import os
 from attack import call, done, must_fail, refused
 for name, flag in (("user", 0x10000000), ("mount", 0x20000), ("process", 0x20000000),

@@ -1,5 +1,5 @@
 # ends: by itself
-# Nests directories deeper than any path is long.
+# Nests directories deeper than the limit of a path.
 import os
 from attack import done, say
 depth = 0

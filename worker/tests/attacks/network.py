@@ -1,5 +1,5 @@
 # ends: by itself
-# Connects, sends, and asks who is there.
+# Connects and sends over the network, and resolves names.
 import socket
 from attack import PORT, done, refused
 def tcp(host, port):

@@ -1,5 +1,5 @@
 # ends: by itself
-# Makes directories that their owner may not read, by every way to do so.
+# Makes directories unreadable for their owner, in every possible way.
 import os
 from attack import call, done
 def attempt(act, *arguments):

@@ -1,5 +1,5 @@
 # ends: by itself
-# Makes thousands of orphans, which the first process has to reap, and zombies, which it has not.
+# Creates thousands of orphans, which the first process must reap, and zombies, which it need not.
 import os
 from attack import breach, done, say
 made = 0
@@ -7,7 +7,7 @@ for _ in range(1500):
     try:
         child = os.fork()
     except OSError as error:
-        # A brake on orphans is no breach; waiting makes room.
+        # A limit on orphans is no breach. They end while this program waits.
         os.waitpid(-1, 0)
         continue
     if child == 0:

@@ -1,5 +1,5 @@
 # ends: by itself
-# Raises every limit above what it was given.
+# Raises every limit above its initial value.
 import resource
 from attack import breach, done, say
 for kind in range(16):

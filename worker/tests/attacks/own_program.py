@@ -1,5 +1,5 @@
 # ends: by itself
-# Changes its own program, which other matches are played with.
+# Changes its own program, which other matches use.
 import os
 from attack import done, say
 for path in ("own_program.py", "attack.py"):

@@ -1,5 +1,5 @@
 # ends: by itself
-# Talks to sockets that other programs have in the file system, from sockets of every kind.
+# Connects to sockets of other programs in the file system, from sockets of every kind.
 import os, socket
 from attack import SECRET, breach, done, refused
 FOLDER = os.path.dirname(SECRET)
@@ -23,11 +23,11 @@ for name, kind in KINDS.items():
         if kind not in (socket.SOCK_STREAM, socket.SOCK_SEQPACKET):
             refused(f"send {name} to {path}", send_from_pair, kind, path)
             refused(f"send rights by {name} to {path}", send_with_rights, kind, path)
-# A pair that lost its other end is no socket that can be connected anew.
+# A socket pair whose other end is closed cannot be connected again.
 one, other = socket.socketpair()
 other.close()
 refused("connect what is left of a pair", one.connect, STREAM)
-# Daemons that build for others listen beside the stores of their packages.
+# Build daemons listen beside the stores of their packages.
 for path in ("/nix/var/nix/daemon-socket/socket", "/var/guix/daemon-socket/socket"):
     refused(f"connect to {path}", connect, socket.SOCK_STREAM, path)
 for path in ("/nix", "/gnu"):

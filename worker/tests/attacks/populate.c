@@ -1,5 +1,5 @@
 /* ends: by itself */
-/* Asks for work on whole ranges of memory, inside which no freezer stops it. */
+/* Makes calls that process whole ranges of memory. No freezer stops it inside such a call. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stdio.h>

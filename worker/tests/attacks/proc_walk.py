@@ -1,5 +1,5 @@
 # ends: by itself
-# Looks through /proc for others, and for what the machine tells.
+# Searches /proc for other processes and for counters of the machine.
 import os
 from attack import WORKER, breach, done, refused, say
 if os.path.exists("/proc/self"):

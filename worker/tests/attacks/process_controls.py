@@ -1,5 +1,5 @@
 # ends: by itself
-# Turns every knob of a process that would give it more than it has.
+# Uses every setting of a process that could give it more rights.
 import os
 from attack import call, done, refused
 for name, arguments in (("security bits", (28, 1, 0, 0, 0)), ("ambient rights", (47, 2, 21, 0, 0)),

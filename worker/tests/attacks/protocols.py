@@ -1,5 +1,5 @@
 # ends: by itself, with a listener
-# Opens streams of protocols whose buffers nothing bounds, and keeps memory in options of sockets.
+# Opens streams of protocols with unlimited buffers, and stores memory in socket options.
 import socket
 from attack import done, refused, say
 for family in (socket.AF_INET, socket.AF_INET6):
@@ -16,7 +16,7 @@ for name, level, option, value in (("group", 0, 35, group), ("group of a source"
                                    ("key of fast openings", 6, 33, bytes(16)),
                                    ("syn that is kept", 6, 27, b"\1\0\0\0")):
     refused(name, plain.setsockopt, level, option, value)
-# What runtimes set.
+# Options that runtimes set.
 plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 15)
 plain.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, 16)

@@ -1,5 +1,5 @@
 # ends: by itself
-# Fills what the kernel keeps for a user: signals, messages, semaphores.
+# Fills the kernel's queues of a user: signals, messages, semaphores.
 import ctypes, os, signal
 from attack import done, libc, say
 signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGRTMIN})

@@ -1,5 +1,5 @@
 /* ends: by a signal */
-/* Kills itself the way the kernel kills for memory. */
+/* Kills itself as the kernel does when memory runs out. */
 #include <signal.h>
 
 int main(void)

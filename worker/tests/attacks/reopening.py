@@ -1,5 +1,5 @@
 # ends: by itself
-# Opens its streams anew, to read what it wrote or to cut what was kept of it.
+# Opens its streams again, to read its output or to truncate the stored output.
 import os
 from attack import breach, done, refused
 for descriptor in (0, 1, 2):

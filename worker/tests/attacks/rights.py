@@ -1,5 +1,5 @@
 # ends: by itself
-# Becomes another user, and makes programs that would.
+# Becomes another user, and creates set-user-ID programs.
 import os, shutil, stat, subprocess
 from attack import breach, call, done, refused, say
 for user in (0, 1, 65534, 0x70000000):

@@ -1,4 +1,4 @@
-# A bot in another jail, with what hostile ones look for.
+# A bot in another jail. It has the targets of hostile bots.
 import ctypes, fcntl, socket, sys
 libc = ctypes.CDLL(None)
 libc.shmget(424242, 4096, 0o1666)
@@ -8,14 +8,14 @@ for place in ("/tmp", "/dev/shm", "."):
     try:
         open(f"{place}/arbiter-test-rival", "w").write("the rival's secret")
     except OSError:
-        # They do not exist without namespaces.
+        # Without namespaces a bot may not write to some of these directories.
         pass
 try:
     listener = socket.socket(socket.AF_UNIX)
     listener.bind("\0arbiter-test-rival")
     listener.listen()
 except OSError:
-    # Without namespaces there are no such sockets, and pairs cannot be named.
+    # Without namespaces a bot can create no such socket and bind no socket pair.
     try:
         pair = socket.socketpair()
         pair[0].bind("\0arbiter-test-rival")

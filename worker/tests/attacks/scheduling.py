@@ -1,6 +1,6 @@
 # ends: by itself
-# Pushes to the front of the queue for the processor, and off the processors it was given; pushes
-# the first process, which stops it and looks at its memory, to the end of the queue.
+# Raises its scheduling priority, moves to other processors, and lowers the priority of the first
+# process, which stops the bot and checks its memory.
 import os
 from attack import breach, done, must_fail, refused
 first = os.getpriority(os.PRIO_PROCESS, 1)
@@ -12,12 +12,12 @@ refused("affinity of the first", os.sched_setaffinity, 1, [0])
 refused("priority of the first", os.setpriority, os.PRIO_PROCESS, 1, -1)
 refused("last place of the first", os.setpriority, os.PRIO_PROCESS, 1, 19)
 refused("last place of the first's group", os.setpriority, os.PRIO_PGRP, 1, 19)
-# Its own user may be the first process's as well.
+# The first process may have the same user.
 refused("last place of a user", os.setpriority, os.PRIO_USER, 0, 19)
 refused("last place of a user", os.setpriority, os.PRIO_USER, os.getuid(), 19)
 if os.getpriority(os.PRIO_PROCESS, 1) != first:
     breach("the first process has another priority")
-# What is its own it may give up.
+# A bot may lower its own priority.
 os.nice(1)
 must_fail("disk priority", 251, 1, 0, 1 << 13)
 must_fail("sched_setattr", 314, 0, 0, 0)

@@ -1,5 +1,5 @@
 # ends: by itself
-# Sets attributes that security modules know a process by.
+# Sets the attributes by which security modules identify a process.
 import ctypes, os
 from attack import call, done, refused
 context = ctypes.create_string_buffer(64)

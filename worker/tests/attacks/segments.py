@@ -1,5 +1,5 @@
 # ends: by itself
-# Takes shared memory, semaphores and queues of the machine by their numbers alone.
+# Uses shared memory, semaphores and queues of the machine by their numbers.
 import ctypes
 from attack import breach, done, libc, say
 libc.shmat.restype = ctypes.c_void_p

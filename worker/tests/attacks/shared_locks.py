@@ -1,5 +1,5 @@
 # ends: by itself
-# Locks files that all bots share in every way, and looks whether a child of it finds them locked.
+# Locks files that all bots share, in every way, and checks whether a child sees the locks.
 import fcntl, os, struct
 from attack import breach, done
 held = os.open("/usr/bin/env", os.O_RDONLY)

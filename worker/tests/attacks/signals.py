@@ -1,5 +1,5 @@
 # ends: by itself
-# Signals everybody that it can name.
+# Sends signals to every process number.
 import os, signal
 from attack import WORKER, done, refused, say
 signal.signal(signal.SIGTERM, signal.SIG_IGN)

@@ -1,5 +1,5 @@
 /* ends: at the deadline */
-/* Has many processes with one memory walk through its maps, each without an end of its own. */
+/* Starts many processes with shared memory that read through its maps without end. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <sched.h>
@@ -27,7 +27,7 @@ int main(void)
 {
     char *memory = mmap(0, LENGTH, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     for (int copy = 0; copy < COPIES; copy++) {
-        /* The same pages at another place, with tables of its own. */
+        /* The same pages at another address, with separate page tables. */
         volatile char *again = mremap(memory, 0, LENGTH, MREMAP_MAYMOVE);
         if (again == MAP_FAILED)
             return 1;

@@ -1,5 +1,5 @@
 /* ends: at the deadline */
-/* Has many processes read what is mapped at addresses where nothing is, as much as one call gives. */
+/* Starts many processes that read the page map of unused addresses, with the largest reads. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <sched.h>

@@ -1,5 +1,5 @@
 /* ends: at the deadline */
-/* Has many processes map memory that is filled within the call, and drop it again. */
+/* Starts many processes that map memory with MAP_POPULATE and unmap it again. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <sched.h>

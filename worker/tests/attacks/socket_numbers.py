@@ -1,5 +1,5 @@
 # ends: by itself
-# Asks sockets for the numbers by which the machine counts them, and their networks.
+# Reads the numbers that the kernel gives to sockets and networks.
 import errno, socket
 from attack import breach, done, say
 SO_COOKIE, SO_NETNS_COOKIE = 57, 71

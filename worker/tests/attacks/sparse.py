@@ -1,5 +1,5 @@
 # ends: by itself
-# Makes a file of a terabyte that takes no room, and lengthens one by the allocator.
+# Creates a sparse file of a terabyte, and lengthens a file with fallocate.
 import os, signal
 from attack import breach, done, say, refused
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)

@@ -1,5 +1,5 @@
 /* ends: by a signal */
-/* Calls itself for ever. */
+/* Recurses without end. */
 #include <stdio.h>
 
 static int deeper(volatile int depth)

@@ -1,5 +1,5 @@
 # ends: at the deadline
-# Writes to its error output for ever.
+# Writes to standard error without end.
 import os
 while True:
     os.write(2, b"loud noise\n" * 4096)

@@ -1,8 +1,8 @@
 # ends: by itself
-# Makes the machine write to its disks, again and again.
+# Makes the machine write to its disks repeatedly.
 import ctypes, os
 from attack import breach, done, libc, refused
-# On no file at all: who says that it was done is not the kernel.
+# On an invalid file: an error comes from the kernel, so the filter let the call through.
 for name in ("fsync", "fdatasync", "syncfs"):
     if getattr(libc, name)(-1) < 0:
         breach(name, "was let through")

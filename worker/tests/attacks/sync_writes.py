@@ -1,5 +1,5 @@
 # ends: by itself
-# Writes so that each write waits for a disk.
+# Makes writes that wait for a disk.
 import os
 from attack import done, refused
 file = os.open("own", os.O_WRONLY | os.O_CREAT | os.O_SYNC | os.O_DSYNC)

@@ -1,5 +1,5 @@
 # ends: by itself
-# Looks for devices, the kernel's own file systems, and what else a machine shows of itself.
+# Looks for devices, file systems of the kernel, and other data about the machine.
 from attack import breach, done
 for path in ("/dev/mem", "/dev/kmsg", "/dev/kvm", "/dev/fuse", "/dev/vsock", "/dev/net/tun",
              "/dev/ptmx", "/dev/loop-control", "/dev/hwrng", "/dev/rtc", "/dev/vda", "/dev/sda",

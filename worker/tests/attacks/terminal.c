@@ -1,5 +1,5 @@
 /* ends: by itself */
-/* Types into whatever terminal it can find. */
+/* Writes input into every terminal that it can find. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/ioctl.h>

@@ -1,5 +1,5 @@
 /* ends: by itself */
-/* As many timers as it may have, each as often as it can be, and a handler that makes more. */
+/* Creates as many timers as possible, each with the shortest interval. */
 #include <signal.h>
 #include <sys/time.h>
 #include <sys/timerfd.h>
@@ -8,7 +8,7 @@
 static int fired;
 static void fire(int signal)
 {
-    /* What is interrupted may not get to run at all. */
+    /* The interrupted code may not run at all. */
     if (++fired == 2000 && write(1, "done\n", 5) == 5)
         _exit(0);
 }

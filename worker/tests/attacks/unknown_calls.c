@@ -1,5 +1,5 @@
 /* ends: by itself */
-/* Makes calls that are newer than any list, and those of the x32 machine. */
+/* Makes calls with numbers above the filter's list, and calls of the x32 interface. */
 #include <errno.h>
 #include <stdio.h>
 #include <unistd.h>

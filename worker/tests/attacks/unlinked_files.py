@@ -1,5 +1,5 @@
 # ends: by itself
-# Fills files that have no name any more, or never had one, beside those that have.
+# Fills files with and without names: deleted files, unnamed files and named files.
 import os
 from attack import breach, done, say
 total, held = 0, []

@@ -1,5 +1,5 @@
 /* ends: at the deadline */
-/* A child that never lets its parent go on. */
+/* Starts a vfork child that blocks its parent without end. */
 #include <unistd.h>
 
 int main(void)

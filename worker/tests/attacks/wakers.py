@@ -1,5 +1,5 @@
 # ends: by itself
-# Arranges for signals that would wake it while it is stopped.
+# Requests signals that would wake it while it is stopped.
 import ctypes, fcntl, os, signal
 from attack import done, refused, say
 refused("F_SETSIG", fcntl.fcntl, 0, 10, signal.SIGCONT)

@@ -1,5 +1,5 @@
 # ends: by itself
-# Makes the worker slow, and looks at it.
+# Slows the worker process down and inspects it.
 import os, resource
 from attack import WORKER, done, refused
 for which, who in ((os.PRIO_PROCESS, WORKER), (os.PRIO_PGRP, WORKER)):

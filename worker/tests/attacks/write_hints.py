@@ -1,5 +1,5 @@
 # ends: by itself
-# Leaves a number at a file that all bots share: hints, flags, attributes, names, times.
+# Tries to store a number on a file that all bots share: hints, flags, attributes, names, times.
 import ctypes, fcntl, os
 from attack import done, refused
 for path in ("/usr/bin/env", "/dev/null", "/etc/ld.so.cache"):
