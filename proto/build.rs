@@ -1,4 +1,5 @@
-//! Generates Rust from the `.proto` files without `protoc`, and their descriptors for gRPC reflection.
+//! Generates Rust from the `.proto` files without `protoc`, and their descriptors for gRPC
+//! reflection.
 
 use std::error::Error;
 use std::path::PathBuf;
@@ -23,7 +24,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     fs::write(to, description.encode_to_vec())?;
     tonic_prost_build::configure()
         .codec_path("crate::codec::BoundedCodec")
-        // Few seats have any.
+        // Boxed to save memory: few seats have evidence.
         .boxed(".arbiter.v1.SeatResult.evidence")
         .compile_fds(description)?;
     Ok(())

@@ -327,7 +327,7 @@ fn parts_of(editions: &[Upkept]) -> Vec<(Part, bool)> {
 /// Ends the trace of an edition whose leaderboard has become official. The span covers the whole
 /// edition.
 async fn end_trace(queue: &Queue, edition: EditionId, created_at: OffsetDateTime) {
-    if !trace::is_on() {
+    if !trace::is_enabled() {
         return;
     }
     // A failure to read the trace is ignored: it only leaves the span without a parent.

@@ -32,7 +32,7 @@ use std::time::{Duration, Instant};
 
 use arbiter_games::{Seed, string_enum};
 use arbiter_proto::ids::TokenId;
-use arbiter_proto::tricks_http::{Format, LONGEST_BODY, PATH, Request as PlayRequest};
+use arbiter_proto::tricks_http::{Format, MAX_BODY, PATH, Request as PlayRequest};
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
@@ -99,7 +99,7 @@ pub fn router(pool: PgPool, clock: Clock, token_throttle: TokenThrottle, mode: M
         .route(PATH, post(play).fallback(wrong_method))
         .route("/tricks", get(pages::leaderboard_page))
         .route("/tricks/victory/{token}", get(pages::victory))
-        .layer(DefaultBodyLimit::max(LONGEST_BODY))
+        .layer(DefaultBodyLimit::max(MAX_BODY))
         .with_state(server)
 }
 
@@ -159,7 +159,7 @@ impl From<BytesRejection> for Refusal {
     fn from(rejection: BytesRejection) -> Self {
         match rejection.status() {
             StatusCode::PAYLOAD_TOO_LARGE => {
-                let text = format!("a request has at most {LONGEST_BODY} bytes");
+                let text = format!("a request has at most {MAX_BODY} bytes");
                 Self::new(StatusCode::PAYLOAD_TOO_LARGE, text)
             }
             _ => Self::new(StatusCode::BAD_REQUEST, "the request's body is broken off"),

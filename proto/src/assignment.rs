@@ -4,7 +4,7 @@ use arbiter_games::{BotName, Game, Params, Seed};
 use blake3::Hash;
 use serde_json::{Map, Value, json};
 
-use crate::convert::{Meaningless, bytes32, seed, word};
+use crate::convert::{InvalidField, bytes32, parse_field, seed};
 use crate::ids::MatchNumber;
 use crate::settings::Settings;
 use crate::v1;
@@ -27,16 +27,16 @@ impl SeatAssignment {
     ///
     /// # Errors
     /// If the name is not valid, or a digest does not have 32 bytes.
-    pub fn new(bot: &str, digest: &[u8], program: &[u8]) -> Result<Self, Meaningless> {
+    pub fn new(bot: &str, digest: &[u8], program: &[u8]) -> Result<Self, InvalidField> {
         let hash = |field, bytes: &[u8]| bytes32(field, bytes).map(Hash::from);
         let digest = hash("digest", digest)?;
         let program = if program.is_empty() { digest } else { hash("program", program)? };
-        Ok(Self { bot: word("bot", bot)?, digest, program, files: Vec::new() })
+        Ok(Self { bot: parse_field("bot", bot)?, digest, program, files: Vec::new() })
     }
 }
 
-/// An assigned match: with only its own parameters, as it is sent, or with all parameters, as it is
-/// played.
+/// An assigned match. The wire carries only the parameters that differ from the tournament's;
+/// [`MatchAssignment::complete`] adds the others.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MatchAssignment<P = Map<String, Value>> {
     /// Its number in its edition.
@@ -55,10 +55,10 @@ impl MatchAssignment {
         self,
         game: &Game,
         settings: &Settings,
-    ) -> Result<MatchAssignment<Params>, Meaningless> {
-        let Self { number, seed, params: own, seats } = self;
+    ) -> Result<MatchAssignment<Params>, InvalidField> {
+        let Self { number, seed, params: overrides, seats } = self;
         let mut params = settings.params.clone();
-        params.extend(own);
+        params.extend(overrides);
         let params = Params::read(game, Value::Object(params)).map_err(json_error("params"))?;
         Ok(MatchAssignment { number, seed, params, seats })
     }
@@ -77,23 +77,23 @@ impl From<MatchAssignment> for v1::Match {
 }
 
 impl TryFrom<v1::Match> for MatchAssignment {
-    type Error = Meaningless;
+    type Error = InvalidField;
 
-    fn try_from(message: v1::Match) -> Result<Self, Meaningless> {
-        let own = match message.params.as_str() {
+    fn try_from(message: v1::Match) -> Result<Self, InvalidField> {
+        let params = match message.params.as_str() {
             "" => Map::new(),
-            params => serde_json::from_str(params).map_err(json_error("params"))?,
+            json => serde_json::from_str(json).map_err(json_error("params"))?,
         };
         Ok(Self {
             number: MatchNumber(message.number),
             seed: seed("seed", &message.seed)?,
-            params: own,
+            params,
             seats: message.seats.into_iter().map(TryInto::try_into).collect::<Result<_, _>>()?,
         })
     }
 }
 
-/// The message leaves out `program` if the submitted bundle is run.
+/// The message omits `program` if the submitted bundle is run.
 impl From<SeatAssignment> for v1::Seat {
     fn from(SeatAssignment { bot, digest, program, files }: SeatAssignment) -> Self {
         let bytes = |hash: Hash| hash.as_bytes().to_vec();
@@ -104,14 +104,14 @@ impl From<SeatAssignment> for v1::Seat {
 }
 
 impl TryFrom<v1::Seat> for SeatAssignment {
-    type Error = Meaningless;
+    type Error = InvalidField;
 
-    fn try_from(v1::Seat { bot, digest, files, program }: v1::Seat) -> Result<Self, Meaningless> {
+    fn try_from(v1::Seat { bot, digest, files, program }: v1::Seat) -> Result<Self, InvalidField> {
         Ok(Self { files, ..Self::new(&bot, &digest, &program)? })
     }
 }
 
 /// An error for a field with invalid JSON.
-fn json_error(field: &'static str) -> impl Fn(serde_json::Error) -> Meaningless {
-    move |error| Meaningless::Json { field, why: error.to_string() }
+fn json_error(field: &'static str) -> impl Fn(serde_json::Error) -> InvalidField {
+    move |error| InvalidField::Json { field, cause: error.to_string() }
 }

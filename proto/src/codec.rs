@@ -1,6 +1,6 @@
-//! A codec that limits the memory of decoded messages. Messages from workers are scanned before they
-//! are decoded: an empty part takes two bytes on the wire, and fifty times as much in memory. A
-//! message whose parts would take far more memory than it has bytes is refused.
+//! A codec that limits the memory of decoded messages. Messages from workers are scanned before
+//! they are decoded: an empty part takes two bytes on the wire, and fifty times as much in memory.
+//! A message whose parts would take far more memory than it has bytes is refused.
 
 use std::any::TypeId;
 use std::marker::PhantomData;
@@ -15,13 +15,14 @@ use tonic_prost::ProstCodec;
 
 use crate::v1::{Lease, MatchResult, SeatResult, WorkerMessage};
 
-/// How many times its wire size the parts of a message may take in memory. Results of four seats
-/// without records take 7 times as much, results of sixteen seats 11 times.
+/// The maximum ratio of the memory of a message's parts to its wire size. Results of four seats
+/// without records have a ratio of 7, results of sixteen seats a ratio of 11.
 const MAX_GROWTH: usize = 12;
 /// The maximum memory of the parts in bytes, for large messages: their size comes from records.
 const MAX_PARTS: usize = 12 << 20;
 
-/// Protocol buffers like [`ProstCodec`], but messages of workers that would grow too much are refused.
+/// Protocol buffers like [`ProstCodec`], but messages of workers that would grow too much are
+/// refused.
 #[derive(Clone, Debug)]
 pub struct BoundedCodec<T, U>(PhantomData<(T, U)>);
 
@@ -66,8 +67,8 @@ impl<U: Message + Default + Send + 'static> Decoder for BoundedDecoder<U> {
             let length = from.remaining();
             if message.len() < length || grows_too_much(message) {
                 return Err(Status::invalid_argument(
-                    "the message has too many small parts: it would take far more memory than it has \
-                     bytes",
+                    "the message has too many small parts: it would take far more memory than its \
+                     size",
                 ));
             }
         }
@@ -81,37 +82,37 @@ impl<U: Message + Default + Send + 'static> Decoder for BoundedDecoder<U> {
 
 /// Whether the parts of a [`WorkerMessage`] would take too much memory.
 fn grows_too_much(message: &[u8]) -> bool {
-    parts_of(message) > MAX_PARTS.min(MAX_GROWTH.saturating_mul(message.len()))
+    parts_memory(message) > MAX_PARTS.min(MAX_GROWTH.saturating_mul(message.len()))
 }
 
 /// The memory of the repeated parts of a [`WorkerMessage`], in bytes.
-fn parts_of(message: &[u8]) -> usize {
-    let part = |part, size| move |field, _: &[u8]| if field == part { size } else { 0 };
-    sum(message, |field, value| match field {
-        REPORT => sum(value, |field, value| match field {
-            RESULTS => size_of::<MatchResult>() + sum(value, of_result),
-            TRIAL => sum(value, part(WARNINGS, size_of::<String>())),
+fn parts_memory(message: &[u8]) -> usize {
+    let repeated = |part, size| move |field, _: &[u8]| if field == part { size } else { 0 };
+    sum_fields(message, |field, value| match field {
+        REPORT => sum_fields(value, |field, value| match field {
+            RESULTS => size_of::<MatchResult>() + sum_fields(value, result_memory),
+            TRIAL => sum_fields(value, repeated(WARNINGS, size_of::<String>())),
             _ => 0,
         }),
-        RENEW | GIVE_BACK => sum(value, part(LEASES, size_of::<Lease>())),
+        RENEW_LEASES | RETURN_LEASES => sum_fields(value, repeated(LEASES, size_of::<Lease>())),
         _ => 0,
     })
 }
 
 /// The memory of the repeated parts in a field of a [`MatchResult`].
-fn of_result(field: u32, value: &[u8]) -> usize {
+fn result_memory(field: u32, value: &[u8]) -> usize {
     let score = |field, packed: &[u8]| match field {
         // Packed or unpacked.
         SCORE => size_of::<i64>() * packed.len().max(1),
         _ => 0,
     };
-    if field == SEATS { size_of::<SeatResult>() + sum(value, score) } else { 0 }
+    if field == SEATS { size_of::<SeatResult>() + sum_fields(value, score) } else { 0 }
 }
 
 // The numbers of these fields in `worker.proto`.
 const REPORT: u32 = 3;
-const RENEW: u32 = 4;
-const GIVE_BACK: u32 = 5;
+const RENEW_LEASES: u32 = 4;
+const RETURN_LEASES: u32 = 5;
 const RESULTS: u32 = 2;
 const TRIAL: u32 = 4;
 const WARNINGS: u32 = 6;
@@ -119,18 +120,18 @@ const SEATS: u32 = 2;
 const SCORE: u32 = 1;
 const LEASES: u32 = 1;
 
-/// Adds up the memory of the fields of a message. `memory` gets the number of each field, and its value
-/// if that has a length. The scan ends where decoding would fail.
-fn sum(mut message: &[u8], mut memory: impl FnMut(u32, &[u8]) -> usize) -> usize {
-    let mut all: usize = 0;
-    while let Some((field, value)) = next(&mut message) {
-        all = all.saturating_add(memory(field, value));
+/// Adds up the memory of the fields of a message. `memory` gets the number of each field and its
+/// value; the value is empty unless the field is length-delimited. Stops where decoding would fail.
+fn sum_fields(mut message: &[u8], mut memory: impl FnMut(u32, &[u8]) -> usize) -> usize {
+    let mut total: usize = 0;
+    while let Some((field, value)) = next_field(&mut message) {
+        total = total.saturating_add(memory(field, value));
     }
-    all
+    total
 }
 
-/// Takes the next field off a message.
-fn next<'a>(message: &mut &'a [u8]) -> Option<(u32, &'a [u8])> {
+/// Removes the next field from the start of a message and returns its number and value.
+fn next_field<'a>(message: &mut &'a [u8]) -> Option<(u32, &'a [u8])> {
     if message.is_empty() {
         return None;
     }
@@ -157,8 +158,8 @@ mod tests {
     use crate::v1::worker_message::Payload;
     use crate::v1::{RenewLeases, Report};
 
-    fn message(say: Payload) -> Vec<u8> {
-        WorkerMessage { payload: Some(say) }.encode_to_vec()
+    fn message(payload: Payload) -> Vec<u8> {
+        WorkerMessage { payload: Some(payload) }.encode_to_vec()
     }
 
     fn report(results: Vec<MatchResult>) -> Vec<u8> {
@@ -191,10 +192,10 @@ mod tests {
             seats: vec![seat],
             ..MatchResult::default()
         }])));
-        // Groups, and an end of a group in the middle, hide nothing.
-        let mut hidden = vec![0x0b, 0x0c];
-        hidden.extend(report(vec![MatchResult::default(); 1000]));
-        hidden.push(0x1a);
-        assert!(grows_too_much(&hidden));
+        // Groups, and an unmatched end of a group, do not stop the scan.
+        let mut bytes = vec![0x0b, 0x0c];
+        bytes.extend(report(vec![MatchResult::default(); 1000]));
+        bytes.push(0x1a);
+        assert!(grows_too_much(&bytes));
     }
 }

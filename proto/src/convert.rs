@@ -10,7 +10,7 @@ use crate::v1;
 
 /// Why a message is invalid, for the author of the program that sent it.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum Meaningless {
+pub enum InvalidField {
     /// A required field is missing.
     #[error("`{0}` is missing")]
     Missing(&'static str),
@@ -22,52 +22,52 @@ pub enum Meaningless {
         /// Its value.
         value: i64,
     },
-    /// A word is not one of the allowed words.
+    /// A text that cannot be parsed.
     #[error("`{field}` cannot be {value:?}")]
-    Word {
+    Text {
         /// The field.
         field: &'static str,
         /// Its value.
         value: String,
     },
     /// A text is not the expected JSON.
-    #[error("`{field}`: {why}")]
+    #[error("`{field}`: {cause}")]
     Json {
         /// The field.
         field: &'static str,
-        /// What is wrong with it.
-        why: String,
+        /// The parser's error.
+        cause: String,
     },
     /// Bytes of the wrong length.
-    #[error("`{field}` has {length} bytes, not {due}")]
+    #[error("`{field}` has {length} bytes, not {expected}")]
     Length {
         /// The field.
         field: &'static str,
         /// The number of bytes.
         length: usize,
         /// The required number.
-        due: usize,
+        expected: usize,
     },
 }
 
-/// A required field.
-pub fn given<T>(field: &'static str, value: Option<T>) -> Result<T, Meaningless> {
-    value.ok_or(Meaningless::Missing(field))
+/// The value of a required field.
+pub fn required<T>(field: &'static str, value: Option<T>) -> Result<T, InvalidField> {
+    value.ok_or(InvalidField::Missing(field))
 }
 
-/// A word that must parse as a `T`.
-pub fn word<T: FromStr>(field: &'static str, value: &str) -> Result<T, Meaningless> {
-    value.parse().map_err(|_| Meaningless::Word { field, value: value.to_owned() })
+/// Parses a text field.
+pub fn parse_field<T: FromStr>(field: &'static str, value: &str) -> Result<T, InvalidField> {
+    value.parse().map_err(|_| InvalidField::Text { field, value: value.to_owned() })
 }
 
-/// A hash, a digest or a seed.
-pub fn bytes32(field: &'static str, bytes: &[u8]) -> Result<[u8; 32], Meaningless> {
+/// The 32 bytes of a hash, a digest or a seed.
+pub fn bytes32(field: &'static str, bytes: &[u8]) -> Result<[u8; 32], InvalidField> {
     let length = bytes.len();
-    bytes.try_into().map_err(|_| Meaningless::Length { field, length, due: 32 })
+    bytes.try_into().map_err(|_| InvalidField::Length { field, length, expected: 32 })
 }
 
 /// A seed.
-pub fn seed(field: &'static str, bytes: &[u8]) -> Result<Seed, Meaningless> {
+pub fn seed(field: &'static str, bytes: &[u8]) -> Result<Seed, InvalidField> {
     bytes32(field, bytes).map(Seed)
 }
 
@@ -78,12 +78,12 @@ impl From<Lease> for v1::Lease {
 }
 
 impl TryFrom<v1::Lease> for Lease {
-    type Error = Meaningless;
+    type Error = InvalidField;
 
-    fn try_from(message: v1::Lease) -> Result<Self, Meaningless> {
+    fn try_from(message: v1::Lease) -> Result<Self, InvalidField> {
         let v1::Lease { edition, lot, attempt } = message;
         let number = Some(attempt).filter(|number| *number > 0);
-        let range = || Meaningless::Range { field: "attempt", value: attempt.into() };
+        let range = || InvalidField::Range { field: "attempt", value: attempt.into() };
         Ok(Self {
             lot: LotId { edition: EditionId(edition), number: LotNumber(lot) },
             attempt: Attempt(number.ok_or_else(range)?),
@@ -104,8 +104,8 @@ impl From<Option<Forfeit>> for v1::Forfeit {
 }
 
 /// A forfeit; `None` if there was none.
-pub fn forfeit(value: i32) -> Result<Option<Forfeit>, Meaningless> {
-    let range = |_| Meaningless::Range { field: "forfeit", value: value.into() };
+pub fn forfeit(value: i32) -> Result<Option<Forfeit>, InvalidField> {
+    let range = |_| InvalidField::Range { field: "forfeit", value: value.into() };
     Ok(match v1::Forfeit::try_from(value).map_err(range)? {
         v1::Forfeit::Unspecified => None,
         v1::Forfeit::Clock => Some(Forfeit::Clock),
@@ -133,8 +133,8 @@ mod tests {
 
     #[test]
     fn forfeits_round_trip() {
-        for known in Forfeit::ALL.into_iter().map(Some).chain([None]) {
-            assert_eq!(forfeit(v1::Forfeit::from(known).into()), Ok(known));
+        for value in Forfeit::ALL.into_iter().map(Some).chain([None]) {
+            assert_eq!(forfeit(v1::Forfeit::from(value).into()), Ok(value));
         }
         assert!(forfeit(9).is_err());
     }
@@ -144,6 +144,6 @@ mod tests {
         assert_eq!(seed("seed", &[7; 32]), Ok(Seed([7; 32])));
         let error = seed("seed", &[7; 31]).unwrap_err();
         assert_eq!(error.to_string(), "`seed` has 31 bytes, not 32");
-        assert_eq!(given::<u8>("lease", None), Err(Meaningless::Missing("lease")));
+        assert_eq!(required::<u8>("lease", None), Err(InvalidField::Missing("lease")));
     }
 }

@@ -1,5 +1,5 @@
-//! The kinds of infrastructure faults, for metrics and statistics. Organisers also see the reason as
-//! text.
+//! The kinds of infrastructure faults, for metrics and statistics. Organisers also see the reason
+//! as text.
 
 use arbiter_games::string_enum;
 

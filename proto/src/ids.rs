@@ -1,7 +1,7 @@
 //! Identities: one type for each kind, so that they cannot be confused.
 //!
-//! The database assigns the numbers; they are signed because its integers are. With the feature `sqlx`
-//! statements take and return these types.
+//! The database assigns the numbers. They are signed because its integers are signed. With the
+//! feature `sqlx`, SQL statements accept and return these types.
 
 use std::fmt;
 use std::num::ParseIntError;
@@ -69,8 +69,8 @@ id! {
     LotNumber(i64)
 }
 id! {
-    /// The number of a lease among those of its lot, from 1. With the lot it is the fencing token: no
-    /// two leases of a lot have the same number.
+    /// The number of a lease among those of its lot, from 1. With the lot it is the fencing token:
+    /// no two leases of a lot have the same number.
     Attempt(i32)
 }
 id! {
@@ -132,11 +132,12 @@ impl FromStr for MatchId {
 }
 
 /// A lease of a lot, of a trial (`edition` is [`EditionId::TRIALS`]), or of a shadow match
-/// ([`Lease::shadow`]). It is valid until the lot is reported, given back, failed or overdue.
+/// ([`Lease::shadow`]). It is valid until the lot is reported, returned or failed, or the lease
+/// expires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "sqlx", derive(sqlx::FromRow))]
 pub struct Lease {
-    /// What is leased.
+    /// The leased lot.
     #[cfg_attr(feature = "sqlx", sqlx(flatten))]
     pub lot: LotId,
     /// The number of the lease.
@@ -155,8 +156,8 @@ impl Lease {
         Self { lot: LotId { edition: EditionId::TRIALS, number }, attempt }
     }
 
-    /// The lease of a shadow match, which is a match that another worker plays again. Its edition is
-    /// the negated number.
+    /// The lease of a shadow match, which is a match that another worker plays again. Its edition
+    /// is the negated number.
     pub fn of_shadow(id: MatchId, attempt: Attempt) -> Self {
         let edition = EditionId(-id.edition.0);
         Self { lot: LotId { edition, number: LotNumber(id.number.0) }, attempt }

@@ -18,10 +18,10 @@ string_enum! {
         A2 = "A''",
         /// Namespaces without control groups: memory, processor time and stopping are best effort.
         B = "B",
-        /// Landlock and a filter of system calls: no disk limit, and names of files can be seen.
+        /// Landlock and a filter of system calls: no disk limit, and bots can list file names.
         C = "C",
-        /// Nothing but a process group and, where there is one, a control group to measure and
-        /// kill.
+        /// No isolation: a process group and, if available, a control group for measuring and
+        /// killing.
         D = "D",
     }
     FromStr, Err = UnknownLevel

@@ -1,9 +1,10 @@
 //! The protocol between coordinator, workers and clients, and the identities in it.
 //!
-//! The messages of [`v1`] are generated from `arbiter/v1/*.proto` and have no invariants: a number may
-//! have any value. [`convert`] turns them into checked types, once, where they are received.
+//! The messages of [`v1`] are generated from `arbiter/v1/*.proto` and have no invariants: a number
+//! may have any value. [`convert`] turns them into checked types, once, where they are received.
 
 pub mod assignment;
+mod client_calls;
 pub mod codec;
 pub mod convert;
 pub mod fault;

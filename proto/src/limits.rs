@@ -1,5 +1,5 @@
-//! Resource limits of a bot, and whether it may think between its turns: `[limits]` and `ponder` of a
-//! tournament file.
+//! Resource limits of a bot, and whether it may think between its turns: `[limits]` and `ponder` of
+//! a tournament file.
 
 use std::fmt;
 use std::str::FromStr;
@@ -105,8 +105,8 @@ impl Limits {
         cpus: 1,
     };
 
-    /// The limits of builds, whatever the tournament allows in matches: compilers need more than bots,
-    /// and the files they write are in memory.
+    /// The limits of builds, in every tournament. Compilers need more than bots, and their files
+    /// are in memory.
     pub const BUILD: Self = Self {
         memory: Bytes(2 << 30),
         processes: 256,
@@ -127,10 +127,10 @@ impl Default for Limits {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Ponder {
-    /// Nothing: it is stopped.
+    /// The bot is stopped.
     #[default]
     Freeze,
-    /// Think on.
+    /// The bot keeps running.
     Allow,
 }
 
@@ -144,8 +144,8 @@ mod tests {
             assert_eq!(text.parse(), Ok(Bytes(bytes)), "{text}");
         }
         assert_eq!(Bytes(400_000_000).to_string(), "400 MB");
-        for wrong in ["", "MB", "400", "-1MB", "1.5GB", "99999999999999999999B", "18446744074GB"] {
-            assert!(wrong.parse::<Bytes>().is_err(), "{wrong}");
+        for text in ["", "MB", "400", "-1MB", "1.5GB", "99999999999999999999B", "18446744074GB"] {
+            assert!(text.parse::<Bytes>().is_err(), "{text}");
         }
     }
 

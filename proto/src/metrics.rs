@@ -4,15 +4,15 @@
 /// Declares a struct of metrics with a method `register`, which registers them in the order of
 /// declaration.
 ///
-/// A line has a field, its type, its initial value (if not `Default`), and after `=>` the name of the
-/// metric, its unit (a variant of `prometheus_client::registry::Unit`) and its help text. Fields after
-/// `with` are not metrics.
+/// A line has a field, its type, its initial value (if not `Default`), and after `=>` the name of
+/// the metric, its unit (a variant of `prometheus_client::registry::Unit`) and its help text.
+/// Fields after `with` are not metrics.
 ///
 /// ```text
 /// metrics! {
 ///     struct Metrics {
-///         leases: Family<Of, Counter> => "leases", "Leases that were made";
-///         report: Histogram = moments() => "report" in Seconds, "From arrival to verdict";
+///         leases: Family<Of, Counter> => "leases", "Created leases";
+///         report: Histogram = latencies() => "report" in Seconds, "From arrival to response";
 ///     }
 ///     with { calls: Calls }
 /// }

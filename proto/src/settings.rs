@@ -21,7 +21,7 @@ pub enum StateScope {
 
 impl StateScope {
     /// Whether files pass from match to match.
-    pub fn keeps(self) -> bool {
+    pub fn keeps_files(self) -> bool {
         self != Self::None
     }
 }

@@ -1,15 +1,15 @@
-//! Traces: they follow a submission to the leaderboard, across programs and days.
+//! Traces: they connect the work on a submission across programs and days, up to the leaderboard.
 //!
 //! # Theory of operation
 //!
-//! A trace is a tree of *spans*. A span begins and ends in one process, and is exported when it ends.
-//! No span stays open for as long as an edition takes, because the process may not live that long.
-//! Later work is a child of a span that has ended: the *context* of that span, a W3C `traceparent`, is
-//! stored with the version or the edition, and goes to workers and back in the messages of lots,
-//! trials and reports.
+//! A trace is a tree of *spans*. A span begins and ends in one process, and is exported when it
+//! ends. No span lasts as long as an edition, because the process may exit before the edition ends.
+//! Later work is a child of a span that has ended. The *context* of that span, a W3C `traceparent`,
+//! is stored with the version or the edition. Messages of lots, trials and reports carry it to
+//! workers and back.
 //!
-//! The `OpenTelemetry` provider of the program exports the spans. Without a provider ([`turn_on`] was
-//! not called) there are no spans: nothing is measured, stored or sent.
+//! The `OpenTelemetry` provider of the program exports the spans. Without a provider ([`enable`]
+//! was not called) there are no spans: nothing is measured, stored or sent.
 
 use std::fmt;
 use std::str::FromStr;
@@ -29,16 +29,16 @@ const SCOPE: &str = "arbiter";
 /// The supported version of `traceparent`.
 const VERSION: &str = "00";
 
-static ON: AtomicBool = AtomicBool::new(false);
+static ENABLED: AtomicBool = AtomicBool::new(false);
 
-/// Turns spans on, once there is a provider.
-pub fn turn_on() {
-    ON.store(true, Ordering::Relaxed);
+/// Enables spans. Call it after setting a provider.
+pub fn enable() {
+    ENABLED.store(true, Ordering::Relaxed);
 }
 
-/// Whether spans are on.
-pub fn is_on() -> bool {
-    ON.load(Ordering::Relaxed)
+/// Whether spans are enabled.
+pub fn is_enabled() -> bool {
+    ENABLED.load(Ordering::Relaxed)
 }
 
 /// The parent of later spans; as text a `traceparent`.
@@ -46,10 +46,10 @@ pub fn is_on() -> bool {
 pub struct TraceParent(SpanContext);
 
 impl TraceParent {
-    /// The parent in a message, if spans are on. An invalid one counts as none: a broken trace is no
-    /// reason to refuse a message.
-    pub fn carried(text: &str) -> Option<Self> {
-        if is_on() { text.parse().ok() } else { None }
+    /// Parses the parent in a message, if spans are enabled. Ignores an invalid parent, because a
+    /// broken trace is no reason to refuse a message.
+    pub fn from_message(text: &str) -> Option<Self> {
+        if is_enabled() { text.parse().ok() } else { None }
     }
 
     /// The trace id for logs: 32 hexadecimal digits.
@@ -69,17 +69,17 @@ impl fmt::Display for TraceParent {
 /// A text that is not a `traceparent`.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("`{0}` is not a traceparent of version 00")]
-pub struct NoTraceParent(pub String);
+pub struct TraceParentError(pub String);
 
 impl FromStr for TraceParent {
-    type Err = NoTraceParent;
+    type Err = TraceParentError;
 
-    fn from_str(text: &str) -> Result<Self, NoTraceParent> {
-        read(text).ok_or_else(|| NoTraceParent(text.to_owned()))
+    fn from_str(text: &str) -> Result<Self, TraceParentError> {
+        parse(text).ok_or_else(|| TraceParentError(text.to_owned()))
     }
 }
 
-fn read(text: &str) -> Option<TraceParent> {
+fn parse(text: &str) -> Option<TraceParent> {
     let [VERSION, trace, span, flags] = text.split('-').collect::<Vec<_>>()[..] else {
         return None;
     };
@@ -96,12 +96,12 @@ fn read(text: &str) -> Option<TraceParent> {
     context.is_valid().then_some(TraceParent(context))
 }
 
-/// A span, from [`Span::begin`] until it is dropped; a no-op if spans are off.
+/// A span, from [`Span::begin`] until it is dropped; a no-op if spans are not enabled.
 #[derive(Debug)]
 pub struct Span(Option<BoxedSpan>);
 
 impl Span {
-    /// No span.
+    /// A no-op span.
     pub const NONE: Self = Self(None);
 
     /// Begins a child of `parent`, or the first span of a trace.
@@ -109,7 +109,7 @@ impl Span {
         Self::build(name, parent, &[], None)
     }
 
-    /// Begins a child of `parent`; without a parent there is no span.
+    /// Begins a child of `parent`; a no-op without a parent.
     pub fn follow(name: &'static str, parent: Option<&TraceParent>) -> Self {
         if parent.is_some() { Self::begin(name, parent) } else { Self::NONE }
     }
@@ -124,27 +124,27 @@ impl Span {
     }
 
     /// Like [`Self::follow`], with a start time in the past.
-    pub fn since(name: &'static str, parent: Option<&TraceParent>, began: SystemTime) -> Self {
-        if parent.is_some() { Self::build(name, parent, &[], Some(began)) } else { Self::NONE }
+    pub fn since(name: &'static str, parent: Option<&TraceParent>, start: SystemTime) -> Self {
+        if parent.is_some() { Self::build(name, parent, &[], Some(start)) } else { Self::NONE }
     }
 
     fn build(
         name: &'static str,
         parent: Option<&TraceParent>,
         others: &[TraceParent],
-        began: Option<SystemTime>,
+        start: Option<SystemTime>,
     ) -> Self {
-        if !is_on() {
+        if !is_enabled() {
             return Self::NONE;
         }
-        let within = match parent {
+        let parent_context = match parent {
             Some(parent) => Context::new().with_remote_span_context(parent.0.clone()),
             None => Context::new(),
         };
         let links = others.iter().map(|other| Link::with_context(other.0.clone())).collect();
         let mut builder = SpanBuilder::from_name(name).with_links(links);
-        builder.start_time = began;
-        Self(Some(builder.start_with_context(&global::tracer(SCOPE), &within)))
+        builder.start_time = start;
+        Self(Some(builder.start_with_context(&global::tracer(SCOPE), &parent_context)))
     }
 
     /// Sets an attribute.
@@ -155,9 +155,9 @@ impl Span {
     }
 
     /// Marks the span as failed, with the reason.
-    pub fn fail(&mut self, why: impl fmt::Display) {
+    pub fn fail(&mut self, reason: impl fmt::Display) {
         if let Some(span) = &mut self.0 {
-            span.set_status(Status::error(why.to_string()));
+            span.set_status(Status::error(reason.to_string()));
         }
     }
 
@@ -167,8 +167,8 @@ impl Span {
         context.filter(SpanContext::is_valid).map(TraceParent)
     }
 
-    /// The context for a message; empty if spans are off.
-    pub fn carried(&self) -> String {
+    /// The context as text for a message; empty if spans are not enabled.
+    pub fn to_message(&self) -> String {
         self.context().map_or_else(String::new, |context| context.to_string())
     }
 
@@ -188,7 +188,7 @@ mod tests {
         let parent: TraceParent = text.parse().unwrap();
         assert_eq!(parent.to_string(), text);
         assert_eq!(parent.trace_id(), "4bf92f3577b34da6a3ce929d0e0e4736");
-        for wrong in [
+        for text in [
             "",
             "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7",
             "01-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
@@ -197,13 +197,13 @@ mod tests {
             "00-4bf92f3577b34da6a3ce929d0e0e473-00f067aa0ba902b7a-01",
             "00-+bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
         ] {
-            assert!(wrong.parse::<TraceParent>().is_err(), "{wrong}");
+            assert!(text.parse::<TraceParent>().is_err(), "{text}");
         }
     }
 
     #[test]
-    fn spans_are_off_by_default() {
+    fn spans_are_disabled_by_default() {
         let span = Span::begin("nothing", None);
-        assert_eq!((span.context(), span.carried()), (None, String::new()));
+        assert_eq!((span.context(), span.to_message()), (None, String::new()));
     }
 }

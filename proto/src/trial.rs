@@ -42,10 +42,16 @@ impl ReplyTimeSummary {
     pub fn of(mut times: Vec<u64>) -> Option<Self> {
         times.sort_unstable();
         let count = times.len();
-        // The smallest time that this percentage of the times does not exceed.
-        let part = |hundredths: usize| times[(count * hundredths).div_ceil(100).max(1) - 1];
+        // The smallest of the times that at least this percentage of the times does not exceed.
+        let percentile = |percent: usize| times[(count * percent).div_ceil(100).max(1) - 1];
         let max_us = *times.last()?;
-        Some(Self { count, p50_us: part(50), p90_us: part(90), p99_us: part(99), max_us })
+        Some(Self {
+            count,
+            p50_us: percentile(50),
+            p90_us: percentile(90),
+            p99_us: percentile(99),
+            max_us,
+        })
     }
 }
 
@@ -56,10 +62,11 @@ mod tests {
     #[test]
     fn percentiles() {
         assert_eq!(ReplyTimeSummary::of(Vec::new()), None);
-        let found = ReplyTimeSummary::of((1..=200).rev().collect()).unwrap();
-        let due =
+        let summary = ReplyTimeSummary::of((1..=200).rev().collect()).unwrap();
+        let expected =
             ReplyTimeSummary { count: 200, p50_us: 100, p90_us: 180, p99_us: 198, max_us: 200 };
-        assert_eq!(found, due);
-        assert_eq!(ReplyTimeSummary::of(vec![7]).map(|one| (one.p50_us, one.p99_us)), Some((7, 7)));
+        assert_eq!(summary, expected);
+        let single = ReplyTimeSummary::of(vec![7]).unwrap();
+        assert_eq!((single.p50_us, single.p99_us), (7, 7));
     }
 }

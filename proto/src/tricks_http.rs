@@ -1,9 +1,9 @@
 //! Tricks over HTTP: the bodies of requests and responses.
 //!
-//! Clients of the original server send whatever is easiest in their language. So the body alone
-//! determines its format, not the headers: a JSON object, `multipart/form-data`, a url-encoded form,
-//! or lines `name: value`. Responses are lines, or JSON if the request was JSON. Both the server of
-//! the house player and the referee's seat for clients use this module.
+//! Clients of the original server use various formats and often wrong headers. So the body alone
+//! determines its format, not the headers: a JSON object, `multipart/form-data`, a url-encoded
+//! form, or lines `name: value`. Responses are lines, or JSON if the request was JSON. Both the
+//! server of the house player and the referee's seat for clients use this module.
 
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
@@ -13,10 +13,10 @@ use thiserror::Error;
 /// The path of the server.
 pub const PATH: &str = "/tricks.php";
 
-/// The error for an HTTP bot in another game.
-pub const NO_OTHER_GAME: &str = "only tricks is played over http";
-/// The maximum size of a request body in bytes: many times what 200 cards take.
-pub const LONGEST_BODY: usize = 64 * 1024;
+/// The error message for an HTTP bot in another game.
+pub const HTTP_ONLY_FOR_TRICKS: &str = "only tricks is played over http";
+/// The maximum size of a request body in bytes: many times the size of 200 cards.
+pub const MAX_BODY: usize = 64 * 1024;
 
 /// The known fields.
 const TOKEN: &str = "token";
@@ -52,13 +52,13 @@ pub enum BodyError {
     Encoding,
     /// It has no known format.
     #[error("the request has no fields; send token=… as a form, in lines, or as JSON")]
-    Shapeless,
-    /// It starts like one of the formats.
+    NoFields,
+    /// It starts like one of the formats, but is malformed.
     #[error("the request's {0} is malformed or incomplete")]
-    Broken(&'static str),
+    Malformed(&'static str),
     /// A field occurs more than once.
     #[error("{0} is given twice")]
-    Doubled(&'static str),
+    Repeated(&'static str),
 }
 
 impl Format {
@@ -100,22 +100,24 @@ impl Request {
     /// # Errors
     /// If the body has no known fields, is malformed, or repeats a field.
     pub fn read(body: &[u8]) -> Result<Self, BodyError> {
-        let text = str::from_utf8(body).map_err(|_| BodyError::Encoding)?;
-        let text = text.trim_start_matches('\u{feff}').trim_ascii_start();
+        let text = str::from_utf8(body)
+            .map_err(|_| BodyError::Encoding)?
+            .trim_start_matches('\u{feff}')
+            .trim_ascii_start();
         if text.starts_with('{') {
             return Self::of(json(text)?);
         }
         if text.starts_with("--") {
             return Self::of(multipart(text)?);
         }
-        match text.find(['=', ':']).map(|at| text.as_bytes()[at]) {
+        match text.find(['=', ':']).map(|index| text.as_bytes()[index]) {
             Some(b'=') => Self::of(form(text)?),
             Some(_) => Self::of(lines(text)),
-            None => Err(BodyError::Shapeless),
+            None => Err(BodyError::NoFields),
         }
     }
 
-    /// Takes the known fields and ignores the others.
+    /// Reads the known fields and ignores the others.
     fn of(fields: Vec<(String, String)>) -> Result<Self, BodyError> {
         let mut request = Self::default();
         for (name, value) in fields {
@@ -126,7 +128,7 @@ impl Request {
                 _ => continue,
             };
             if field.replace(value.trim_ascii().to_owned()).is_some() {
-                return Err(BodyError::Doubled(name));
+                return Err(BodyError::Repeated(name));
             }
         }
         Ok(request)
@@ -147,9 +149,9 @@ fn form(text: &str) -> Result<Vec<(String, String)>, BodyError> {
 fn decode(text: &str) -> Result<String, BodyError> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
-    while let Some((byte, behind)) = rest.split_first() {
-        rest = behind;
-        let digits = behind.first_chunk().and_then(|[high, low]| {
+    while let Some((byte, tail)) = rest.split_first() {
+        rest = tail;
+        let digits = tail.first_chunk().and_then(|[high, low]| {
             let digit = |byte: u8| char::from(byte).to_digit(16);
             u8::try_from(digit(*high)? * 16 + digit(*low)?).ok()
         });
@@ -157,7 +159,7 @@ fn decode(text: &str) -> Result<String, BodyError> {
             (b'+', _) => bytes.push(b' '),
             (b'%', Some(byte)) => {
                 bytes.push(byte);
-                rest = &behind[2..];
+                rest = &tail[2..];
             }
             (byte, _) => bytes.push(*byte),
         }
@@ -173,16 +175,16 @@ fn lines(text: &str) -> Vec<(String, String)> {
 
 /// The fields of `multipart/form-data`. The first line is the boundary.
 fn multipart(text: &str) -> Result<Vec<(String, String)>, BodyError> {
-    let broken = || BodyError::Broken("multipart form");
-    let border = text.lines().next().unwrap_or_default().trim_ascii_end();
-    let mut parts: Vec<_> = text.split(border).skip(1).collect();
+    let malformed = || BodyError::Malformed("multipart form");
+    let boundary = text.lines().next().unwrap_or_default().trim_ascii_end();
+    let mut parts: Vec<_> = text.split(boundary).skip(1).collect();
     if !parts.pop().is_some_and(|end| end.starts_with("--")) {
-        return Err(broken());
+        return Err(malformed());
     }
     let field = |part: &str| {
         let blank = ["\r\n\r\n", "\n\n"].into_iter().filter_map(|blank| part.split_once(blank));
-        let (head, value) = blank.min_by_key(|(head, _)| head.len()).ok_or_else(broken)?;
-        Ok((name(head).ok_or_else(broken)?, value.to_owned()))
+        let (head, value) = blank.min_by_key(|(head, _)| head.len()).ok_or_else(malformed)?;
+        Ok((name(head).ok_or_else(malformed)?, value.to_owned()))
     };
     parts.into_iter().map(field).collect()
 }
@@ -201,7 +203,7 @@ fn name(head: &str) -> Option<String> {
 
 /// The fields of an object.
 fn json(text: &str) -> Result<Vec<(String, String)>, BodyError> {
-    let fields: Fields = serde_json::from_str(text).map_err(|_| BodyError::Broken("JSON"))?;
+    let fields: Fields = serde_json::from_str(text).map_err(|_| BodyError::Malformed("JSON"))?;
     Ok(fields.0)
 }
 
@@ -222,7 +224,7 @@ impl<'de> Deserialize<'de> for Fields {
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields, A::Error> {
                 let mut fields = Vec::new();
                 while let Some((name, value)) = map.next_entry::<String, Value>()? {
-                    fields.push((name, plain(&value)));
+                    fields.push((name, form_text(&value)));
                 }
                 Ok(Fields(fields))
             }
@@ -232,11 +234,11 @@ impl<'de> Deserialize<'de> for Fields {
     }
 }
 
-/// A value as text, as in a form: a list of cards is joined by spaces.
-fn plain(value: &Value) -> String {
+/// A value as text, as in a form. The elements of an array are joined by spaces.
+fn form_text(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
-        Value::Array(values) => values.iter().map(plain).collect::<Vec<_>>().join(" "),
+        Value::Array(values) => values.iter().map(form_text).collect::<Vec<_>>().join(" "),
         other => other.to_string(),
     }
 }
@@ -253,7 +255,7 @@ mod tests {
 
     #[test]
     fn every_body_format_is_parsed_alike() {
-        let said = request("abc", None, Some("W6 Z5"));
+        let expected = request("abc", None, Some("W6 Z5"));
         for body in [
             "token=abc&move=W6 Z5",
             "token=abc&move=W6+Z5",
@@ -269,32 +271,32 @@ mod tests {
              content-disposition: form-data; name=move\r\nContent-Type: text/plain\r\n\r\n\
              W6 Z5\r\n--b--\r\n",
         ] {
-            assert_eq!(Request::read(body.as_bytes()).as_ref(), Ok(&said), "{body}");
+            assert_eq!(Request::read(body.as_bytes()).as_ref(), Ok(&expected), "{body}");
         }
-        let started = request("abc", Some("2"), None);
+        let expected = request("abc", Some("2"), None);
         for body in ["token=abc&_games=2", "token: abc\n_games: 2", r#"{"token":"abc","_games":2}"#]
         {
-            assert_eq!(Request::read(body.as_bytes()).as_ref(), Ok(&started), "{body}");
+            assert_eq!(Request::read(body.as_bytes()).as_ref(), Ok(&expected), "{body}");
         }
     }
 
     #[test]
     fn malformed_bodies_are_refused() {
         for (body, error) in [
-            (&b""[..], BodyError::Shapeless),
-            (b"token", BodyError::Shapeless),
+            (&b""[..], BodyError::NoFields),
+            (b"token", BodyError::NoFields),
             (b"token=\xff", BodyError::Encoding),
             (b"token=%ff", BodyError::Encoding),
-            (b"token=a&token=a", BodyError::Doubled("token")),
-            (b"token: a\nmove: b\nmove: c", BodyError::Doubled("move")),
-            (br#"{"_games":1,"_games":2}"#, BodyError::Doubled("_games")),
-            (b"{\"token\":", BodyError::Broken("JSON")),
-            (b"--b\r\nname=", BodyError::Broken("multipart form")),
-            (b"--", BodyError::Broken("multipart form")),
-            (b"--b\r\n\r\n\r\n--b--", BodyError::Broken("multipart form")),
+            (b"token=a&token=a", BodyError::Repeated("token")),
+            (b"token: a\nmove: b\nmove: c", BodyError::Repeated("move")),
+            (br#"{"_games":1,"_games":2}"#, BodyError::Repeated("_games")),
+            (b"{\"token\":", BodyError::Malformed("JSON")),
+            (b"--b\r\nname=", BodyError::Malformed("multipart form")),
+            (b"--", BodyError::Malformed("multipart form")),
+            (b"--b\r\n\r\n\r\n--b--", BodyError::Malformed("multipart form")),
         ] {
-            let found = Request::read(body);
-            assert_eq!(found, Err(error), "{}", String::from_utf8_lossy(body));
+            let result = Request::read(body);
+            assert_eq!(result, Err(error), "{}", String::from_utf8_lossy(body));
         }
         assert_eq!(Request::read(b"a=b"), Ok(Request::default()));
     }

@@ -1,8 +1,9 @@
 //! Released messages stay compatible: during an upgrade, coordinators, workers and clients of two
-//! versions talk to each other, so no field may change its number or its type, and none may be removed.
+//! versions talk to each other, so no field may change its number or its type, and none may be
+//! removed.
 //!
-//! `proto/released/v1.txt` has a line for every field, value and method of a released version. New ones
-//! are added at the release:
+//! `proto/released/v1.txt` has a line for every field, value and method of a released version. New
+//! ones are added at the release:
 //!
 //! ```text
 //! ARBITER_RELEASE=1 cargo test --workspace --test wire
@@ -22,40 +23,40 @@ use prost_types::{
 
 const RELEASED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/released/v1.txt");
 
-/// A field of a message. The number comes first, since it is what is sent.
+/// The line of a field. The number comes first, because the wire format contains it.
 fn field(message: &str, field: &FieldDescriptorProto, oneofs: &[String]) -> String {
     let kind = field.r#type().as_str_name().trim_start_matches("TYPE_").to_lowercase();
     let kind = match field.r#type() {
         Type::Message | Type::Enum => field.type_name().trim_start_matches('.').to_owned(),
         _ => kind,
     };
-    let often = if field.label() == Label::Repeated { "repeated " } else { "" };
-    let maybe = if field.proto3_optional() { "optional " } else { "" };
+    let repeated = if field.label() == Label::Repeated { "repeated " } else { "" };
+    let optional = if field.proto3_optional() { "optional " } else { "" };
     let one_of = match field.oneof_index.filter(|_| !field.proto3_optional()) {
         Some(index) => format!(" of {}", oneofs[usize::try_from(index).unwrap()]),
         None => String::new(),
     };
-    format!("{message} {} {maybe}{often}{kind} {}{one_of}", field.number(), field.name())
+    format!("{message} {} {optional}{repeated}{kind} {}{one_of}", field.number(), field.name())
 }
 
-fn message(within: &str, described: &DescriptorProto, lines: &mut BTreeSet<String>) {
-    let name = format!("{within}.{}", described.name());
+fn message(parent: &str, descriptor: &DescriptorProto, lines: &mut BTreeSet<String>) {
+    let name = format!("{parent}.{}", descriptor.name());
     let oneofs: Vec<_> =
-        described.oneof_decl.iter().map(|one_of| one_of.name().to_owned()).collect();
-    lines.extend(described.field.iter().map(|described| field(&name, described, &oneofs)));
-    described.nested_type.iter().for_each(|nested| message(&name, nested, lines));
-    described.enum_type.iter().for_each(|nested| enumeration(&name, nested, lines));
+        descriptor.oneof_decl.iter().map(|one_of| one_of.name().to_owned()).collect();
+    lines.extend(descriptor.field.iter().map(|member| field(&name, member, &oneofs)));
+    descriptor.nested_type.iter().for_each(|nested| message(&name, nested, lines));
+    descriptor.enum_type.iter().for_each(|nested| enumeration(&name, nested, lines));
 }
 
-fn enumeration(within: &str, described: &EnumDescriptorProto, lines: &mut BTreeSet<String>) {
-    let name = format!("{within}.{}", described.name());
-    let values = described.value.iter();
+fn enumeration(parent: &str, descriptor: &EnumDescriptorProto, lines: &mut BTreeSet<String>) {
+    let name = format!("{parent}.{}", descriptor.name());
+    let values = descriptor.value.iter();
     lines.extend(values.map(|value| format!("{name} {} {}", value.number(), value.name())));
 }
 
-fn service(within: &str, described: &ServiceDescriptorProto, lines: &mut BTreeSet<String>) {
-    let name = format!("{within}.{}", described.name());
-    for method in &described.method {
+fn service(parent: &str, descriptor: &ServiceDescriptorProto, lines: &mut BTreeSet<String>) {
+    let name = format!("{parent}.{}", descriptor.name());
+    for method in &descriptor.method {
         let stream = |flag: bool| if flag { "stream " } else { "" };
         lines.insert(format!(
             "{name}/{} {}{} -> {}{}",
@@ -74,9 +75,9 @@ fn current() -> BTreeSet<String> {
     let mut lines = BTreeSet::new();
     for file in set.file.iter().filter(|file| file.package().starts_with("arbiter.")) {
         let package = file.package();
-        file.message_type.iter().for_each(|found| message(package, found, &mut lines));
-        file.enum_type.iter().for_each(|found| enumeration(package, found, &mut lines));
-        file.service.iter().for_each(|found| service(package, found, &mut lines));
+        file.message_type.iter().for_each(|item| message(package, item, &mut lines));
+        file.enum_type.iter().for_each(|item| enumeration(package, item, &mut lines));
+        file.service.iter().for_each(|item| service(package, item, &mut lines));
     }
     lines
 }
@@ -84,14 +85,15 @@ fn current() -> BTreeSet<String> {
 #[test]
 fn released_messages_keep_their_meaning() {
     let current = current();
-    let before = fs::read_to_string(RELEASED).unwrap_or_default();
+    let released_text = fs::read_to_string(RELEASED).unwrap_or_default();
     if env::var_os("ARBITER_RELEASE").is_some() {
-        let lines: BTreeSet<_> = before.lines().map(str::to_owned).chain(current.clone()).collect();
+        let lines: BTreeSet<_> =
+            released_text.lines().map(str::to_owned).chain(current.clone()).collect();
         fs::write(RELEASED, lines.into_iter().collect::<Vec<_>>().join("\n") + "\n").unwrap();
     }
-    let before: BTreeSet<_> = before.lines().map(str::to_owned).collect();
-    assert!(before.len() > 100, "{RELEASED} has a line for everything");
-    let changed: Vec<_> = before.difference(&current).collect();
+    let released: BTreeSet<_> = released_text.lines().map(str::to_owned).collect();
+    assert!(released.len() > 100, "{RELEASED} has a line for each field, value and method");
+    let changed: Vec<_> = released.difference(&current).collect();
     assert!(
         changed.is_empty(),
         "older versions would misunderstand this: {changed:#?}\n\

@@ -10,7 +10,7 @@ use arbiter_games::{
     Charge, ClockRules, Forfeit, Games, MatchState, Micros, Owes, Protocol, Say, Seat, SeatResult,
     Step, TimeSpent,
 };
-use arbiter_proto::tricks_http::NO_OTHER_GAME;
+use arbiter_proto::tricks_http::HTTP_ONLY_FOR_TRICKS;
 use thiserror::Error;
 
 use crate::compression::MAX_LINE;
@@ -127,7 +127,7 @@ pub fn replay_with(
     let mut lines = Lines { record, number: 0, seal: blake3::Hasher::new(), next: None };
     let header = header(games, &mut lines)?;
     if !header.seats.iter().all(|seat| header.game.speaks(seat.protocol)) {
-        return Err(lines.difference(NO_OTHER_GAME));
+        return Err(lines.difference(HTTP_ONLY_FOR_TRICKS));
     }
     let turns: Vec<_> = header.seats.iter().map(|seat| seat.protocol.turn_policy()).collect();
     let game = header

@@ -1,17 +1,17 @@
-//! What all commands that call a coordinator share: its address, the caller's credentials, and which
-//! exit code follows from a gRPC status.
+//! Shared by all commands that call a coordinator: the options for its address and the caller's
+//! credentials, the calls, and the conversion of a gRPC status to an exit code.
 
 use std::error::Error as _;
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use arbiter_proto::v1;
 use arbiter_proto::v1::audit_service_client::AuditServiceClient;
 use arbiter_proto::v1::bot_service_client::BotServiceClient;
 use arbiter_proto::v1::ranking_service_client::RankingServiceClient;
 use arbiter_proto::v1::token_service_client::TokenServiceClient;
 use arbiter_proto::v1::tournament_service_client::TournamentServiceClient;
+use arbiter_proto::{client_calls, v1};
 use arbiter_worker::connect::{BearerToken, ConnectError, ConnectOptions, root_cause};
 use clap::Args;
 use serde_json::Value;
@@ -29,7 +29,7 @@ const MAX_RESPONSE: usize = 64 << 20;
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Coordinator")]
 pub(super) struct Client {
-    /// The coordinator's URL. Of several, separated by commas, the first that responds is used.
+    /// The coordinator's URL. Separate several by commas; the first that responds is used.
     #[arg(long, value_name = "URL", env = "ARBITER_SERVER")]
     #[arg(default_value = "http://127.0.0.1:7700")]
     server: Servers,
@@ -59,9 +59,9 @@ pub(super) struct Server {
 
 impl Server {
     /// Connects to a coordinator.
-    pub(super) async fn reach(access: &ConnectOptions) -> Result<Self, Failure> {
-        let bearer = access.bearer()?;
-        let channel = access.channel().await?;
+    pub(super) async fn connect(options: &ConnectOptions) -> Result<Self, Failure> {
+        let bearer = options.bearer()?;
+        let channel = options.channel().await?;
         Ok(Self { channel, bearer })
     }
 
@@ -78,77 +78,34 @@ pub(super) trait Request {
     async fn send(self, server: &Server) -> Result<Self::Response, Status>;
 }
 
-/// Defines the clients of the services and their unary calls.
-macro_rules! calls {
-    ($(
-        $service:ident: $client:ident {
-            $($call:ident($request:ident) -> $response:ident;)+
-        }
-    )+) => {
+/// Defines the client of a service and its unary calls.
+macro_rules! define_client {
+    (
+        $service:ident { $($call:ident($request:ident) -> $response:ident;)+ }
+        as $name:ident: $client:ident
+    ) => {
         impl Server {
-            $(pub(super) fn $service(&self) -> $client<AuthorizedChannel> {
+            pub(super) fn $name(&self) -> $client<AuthorizedChannel> {
                 $client::with_interceptor(self.channel.clone(), self.bearer.clone())
                     .max_decoding_message_size(MAX_RESPONSE)
-            })+
+            }
         }
 
-        $($(impl Request for v1::$request {
+        $(impl Request for v1::$request {
             type Response = v1::$response;
 
             async fn send(self, server: &Server) -> Result<v1::$response, Status> {
-                Ok(server.$service().$call(self).await?.into_inner())
+                Ok(server.$name().$call(self).await?.into_inner())
             }
-        })+)+
+        })+
     };
 }
 
-calls! {
-    tournaments: TournamentServiceClient {
-        create_tournament(CreateTournamentRequest) -> Tournament;
-        list_tournaments(ListTournamentsRequest) -> ListTournamentsResponse;
-        get_tournament(GetTournamentRequest) -> Tournament;
-        start_edition(StartEditionRequest) -> Edition;
-        estimate_edition(EstimateEditionRequest) -> EditionEstimate;
-        certify_edition(CertifyEditionRequest) -> Certificate;
-        cancel_tournament(CancelTournamentRequest) -> Tournament;
-        close_tournament(CloseTournamentRequest) -> Tournament;
-        set_beacon(SetBeaconRequest) -> Tournament;
-        delete_tournament(DeleteTournamentRequest) -> DeleteTournamentResponse;
-        check_edition(CheckEditionRequest) -> CheckEditionResponse;
-        get_edition_source(GetEditionSourceRequest) -> EditionSource;
-        list_set_aside(ListSetAsideRequest) -> ListSetAsideResponse;
-        retry_set_aside(RetrySetAsideRequest) -> RetrySetAsideResponse;
-        void_matches(VoidMatchesRequest) -> VoidMatchesResponse;
-        find_collusion(FindCollusionRequest) -> FindCollusionResponse;
-        get_match(GetMatchRequest) -> MatchStatus;
-    }
-    rankings: RankingServiceClient {
-        get_ranking(GetRankingRequest) -> GetRankingResponse;
-        get_standing(GetStandingRequest) -> GetStandingResponse;
-        get_head_to_head(GetHeadToHeadRequest) -> GetHeadToHeadResponse;
-        get_history(GetHistoryRequest) -> GetHistoryResponse;
-    }
-    bots: BotServiceClient {
-        list_bots(ListBotsRequest) -> ListBotsResponse;
-        get_trial(GetTrialRequest) -> TrialStatus;
-        retry_trial(RetryTrialRequest) -> TrialStatus;
-        get_bot_log(GetBotLogRequest) -> GetBotLogResponse;
-        withdraw_bot(WithdrawBotRequest) -> WithdrawBotResponse;
-        reinstate_bot(ReinstateBotRequest) -> ReinstateBotResponse;
-    }
-    tokens: TokenServiceClient {
-        create_token(CreateTokenRequest) -> CreateTokenResponse;
-        rotate_token(RotateTokenRequest) -> RotateTokenResponse;
-        revoke_token(RevokeTokenRequest) -> RevokeTokenResponse;
-        list_tokens(ListTokensRequest) -> ListTokensResponse;
-    }
-    audit: AuditServiceClient {
-        list_audit_entries(ListAuditEntriesRequest) -> ListAuditEntriesResponse;
-        list_workers(ListWorkersRequest) -> ListWorkersResponse;
-        suspend_worker(SuspendWorkerRequest) -> SuspendWorkerResponse;
-        reinstate_worker(ReinstateWorkerRequest) -> ReinstateWorkerResponse;
-    }
-}
+client_calls! { define_client TournamentService; as tournaments: TournamentServiceClient }
+client_calls! { define_client RankingService; as rankings: RankingServiceClient }
+client_calls! { define_client BotService; as bots: BotServiceClient }
+client_calls! { define_client TokenService; as tokens: TokenServiceClient }
+client_calls! { define_client AuditService; as audit: AuditServiceClient }
 
 impl Client {
     /// Connects to the coordinator and runs `work` with it.
@@ -156,7 +113,8 @@ impl Client {
         &self,
         work: impl AsyncFnOnce(Server) -> Result<T, Failure>,
     ) -> Result<T, Failure> {
-        super::runtime()?.block_on(async { work(Server::reach(&self.access()).await?).await })
+        super::runtime()?
+            .block_on(async { work(Server::connect(&self.connect_options()).await?).await })
     }
 
     /// Connects to the coordinator, sends a request and returns its response.
@@ -164,14 +122,14 @@ impl Client {
         self.run(async |server| server.send(request).await)
     }
 
-    fn access(&self) -> ConnectOptions {
+    fn connect_options(&self) -> ConnectOptions {
         let Self { server, token, ca, cert, key } = self.clone();
         let token = token.filter(|token| !token.is_empty());
         ConnectOptions { server: server.0, token, ca, cert, key }
     }
 }
 
-/// How a response is printed, and which coordinator is called.
+/// The output format and the coordinator of a command.
 #[derive(Clone, Debug, Args)]
 pub(super) struct ResponseArgs {
     /// Print one JSON object.
@@ -192,7 +150,7 @@ impl ResponseArgs {
     }
 }
 
-/// A tournament, and how the response about it is printed.
+/// The tournament, the output format and the coordinator of a command.
 #[derive(Clone, Debug, Args)]
 pub(super) struct TournamentArgs {
     /// The tournament.
@@ -210,11 +168,11 @@ impl FromStr for Servers {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let unfit = |error: ConnectError| {
+        let to_message = |error: ConnectError| {
             let message = error.to_string();
             message.strip_prefix(&format!("{text}: ")).unwrap_or(&message).to_owned()
         };
-        ConnectOptions::new(text).check().map(|()| Self(text.to_owned())).map_err(unfit)
+        ConnectOptions::new(text).check().map(|()| Self(text.to_owned())).map_err(to_message)
     }
 }
 
@@ -235,7 +193,7 @@ pub(super) async fn unless_interrupted<T>(
     work: impl Future<Output = Result<T, Failure>>,
 ) -> Result<T, Failure> {
     tokio::select! {
-        done = work => done,
+        result = work => result,
         () = interrupt() => Err(Failure::Negative("interrupted".to_owned())),
     }
 }
@@ -253,7 +211,7 @@ pub(super) async fn interrupt() {
         (Ok(mut interrupt), Ok(mut terminate)) => {
             tokio::select! { _ = interrupt.recv() => {}, _ = terminate.recv() => {} }
         }
-        // Without handlers, the signals end the process.
+        // If no handler can be installed, the signals end the process.
         _ => std::future::pending().await,
     }
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arbiter_games::{BotName, BotNameError, Game};
-use arbiter_proto::tricks_http::NO_OTHER_GAME;
+use arbiter_proto::tricks_http::HTTP_ONLY_FOR_TRICKS;
 use arbiter_worker::bot::Bot;
 
 use crate::failure::Failure;
@@ -33,12 +33,12 @@ pub(crate) fn load(
         let protocol = bot.protocol.unwrap_or(game.bots.protocol);
         if !game.speaks(protocol) {
             return Err(Failure::usage(format!(
-                "{}: {NO_OTHER_GAME}; use protocol = \"stdio\" or \"exec\"",
+                "{}: {HTTP_ONLY_FOR_TRICKS}; use protocol = \"stdio\" or \"exec\"",
                 path.display()
             )));
         }
-        let taken = |name: &BotName| entries.iter().any(|entry| entry.name == *name);
-        let name = distinct(&bot.name, taken).map_err(Failure::usage)?;
+        let is_taken = |name: &BotName| entries.iter().any(|entry| entry.name == *name);
+        let name = distinct(&bot.name, is_taken).map_err(Failure::usage)?;
         let bot = bot.snapshot(&snapshots.join(name.as_str())).map_err(Failure::usage)?;
         entries.push(Entry { name, bot: Arc::new(bot) });
     }

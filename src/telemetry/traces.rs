@@ -23,18 +23,18 @@ pub(crate) struct Traces(SdkTracerProvider);
 /// Starts exporting traces. Retries while the collector is unreachable, and drops spans that cannot
 /// be sent.
 pub(crate) fn start(url: &str, service: &'static str) -> Result<Traces, Failure> {
-    let unfit = |error: &dyn std::fmt::Display| {
+    let invalid = |error: &dyn std::fmt::Display| {
         let remedy = "write http://HOST:4317, or https://HOST:4317 for TLS";
         Failure::Usage(format!("--otlp {url}: {error}; {remedy}"))
     };
     if !["http://", "https://"].iter().any(|scheme| url.starts_with(scheme)) {
-        return Err(unfit(&"no address"));
+        return Err(invalid(&"not an address"));
     }
     let mut exporter = SpanExporter::builder().with_tonic().with_endpoint(url);
     if url.starts_with("https://") {
         exporter = exporter.with_tls_config(ClientTlsConfig::new().with_native_roots());
     }
-    let exporter = exporter.build().map_err(|error| unfit(&error))?;
+    let exporter = exporter.build().map_err(|error| invalid(&error))?;
     let mut resource = Resource::builder();
     if env::var_os("OTEL_SERVICE_NAME").is_none() {
         resource = resource.with_service_name(service);
@@ -44,7 +44,7 @@ pub(crate) fn start(url: &str, service: &'static str) -> Result<Traces, Failure>
         .with_batch_exporter(exporter)
         .build();
     global::set_tracer_provider(provider.clone());
-    trace::turn_on();
+    trace::enable();
     Ok(Traces(provider))
 }
 
@@ -52,10 +52,10 @@ impl Traces {
     /// Sends the last spans and stops.
     pub(crate) async fn stop(self) {
         let provider = self.0;
-        let ended =
+        let result =
             tokio::task::spawn_blocking(move || provider.shutdown_with_timeout(SHUTDOWN_TIMEOUT))
                 .await;
-        if let Ok(Err(error)) = ended {
+        if let Ok(Err(error)) = result {
             tracing::warn!(%error, "the last spans were not sent");
         }
     }

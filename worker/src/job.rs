@@ -4,7 +4,7 @@ use std::error::Error;
 
 use arbiter_games::{Game, Games, Params, Seed};
 use arbiter_proto::assignment::{MatchAssignment, SeatAssignment};
-use arbiter_proto::convert::{self, Meaningless};
+use arbiter_proto::convert::{self, InvalidField};
 use arbiter_proto::ids::Lease;
 use arbiter_proto::settings::Settings;
 use arbiter_proto::trace::TraceParent;
@@ -55,7 +55,7 @@ impl Job {
         if matches.is_empty() {
             return Err("the lot has no matches".into());
         }
-        let trace = TraceParent::carried(&message.trace);
+        let trace = TraceParent::from_message(&message.trace);
         Ok(Self { lease, settings, task: JobKind::Lot(matches), trace })
     }
 
@@ -70,10 +70,10 @@ impl Job {
         let params = Params::read(&game, Value::Object(settings.params.clone()))
             .map_err(|error| format!("params: {error}"))?;
         let seed = convert::seed("seed", &message.seed)?;
-        let subject = convert::given("subject", message.subject)?.try_into()?;
+        let subject = convert::required("subject", message.subject)?.try_into()?;
         let opponents = message.opponents.into_iter().map(TryInto::try_into);
         let opponents = opponents.collect::<Result<_, _>>()?;
-        let trace = TraceParent::carried(&message.trace);
+        let trace = TraceParent::from_message(&message.trace);
         let task = JobKind::Trial(Box::new(TrialJob { params, seed, subject, opponents }));
         Ok(Self { lease, settings, task, trace })
     }
@@ -115,6 +115,6 @@ fn assignment(
     game: &Game,
     settings: &Settings,
     message: v1::Match,
-) -> Result<MatchAssignment<Params>, Meaningless> {
+) -> Result<MatchAssignment<Params>, InvalidField> {
     MatchAssignment::try_from(message)?.complete(game, settings)
 }

@@ -8,7 +8,7 @@ use arbiter_games::{
     BotName, ClockRules, Forfeit, Game, MatchState, Micros, Params, Protocol, Seat, SeatResult,
     Seed, TimeSpent, TurnPolicy,
 };
-use arbiter_proto::tricks_http::NO_OTHER_GAME;
+use arbiter_proto::tricks_http::HTTP_ONLY_FOR_TRICKS;
 
 use crate::bot::{Bot, Contestant};
 use crate::fault::Fault;
@@ -254,7 +254,7 @@ impl Match {
         let game = self.params.game();
         let protocol = bot.protocol.unwrap_or(game.bots.protocol);
         if !game.speaks(protocol) {
-            let why = format!("{NO_OTHER_GAME}; use protocol = \"stdio\"");
+            let why = format!("{HTTP_ONLY_FOR_TRICKS}; use protocol = \"stdio\"");
             return Ok(AbsentSeat::boxed(why, None));
         }
         let workdir = match state {

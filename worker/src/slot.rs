@@ -210,7 +210,7 @@ impl Slot {
                 results,
                 level: self.context.host.level().as_str().to_owned(),
                 trial,
-                trace: trace.carried(),
+                trace: trace.to_message(),
             };
             self.store_report(run, &report).map(|()| report)
         }));
@@ -313,7 +313,7 @@ impl Slot {
         run.stop.check()?;
         let scratch = self.create_scratch_dir().fault("cannot create a directory for a match")?;
         let settings = &run.job.settings;
-        let keeps_state = settings.state.keeps();
+        let keeps_state = settings.state.keeps_files();
         let state_dir = |seat: usize| scratch.path().join(format!("seat{seat}"));
         let entrants = planned.seats.iter().enumerate().map(|(index, assigned)| {
             let bot = run.inputs.contestant(assigned)?;

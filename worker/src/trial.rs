@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use arbiter_games::{BotName, ClockRules, Params, Protocol, Seed, Value};
 use arbiter_proto::trial::{Measurements, ReplyTimeSummary};
-use arbiter_proto::tricks_http::NO_OTHER_GAME;
+use arbiter_proto::tricks_http::HTTP_ONLY_FOR_TRICKS;
 
 use crate::bot::{Bot, Contestant};
 use crate::build::{self, BuildOptions};
@@ -151,7 +151,7 @@ impl Trial {
         };
         let game = self.params.game();
         if !bot.protocol.is_none_or(|protocol| game.speaks(protocol)) {
-            let why = format!("{NO_OTHER_GAME}; use stdio or exec");
+            let why = format!("{HTTP_ONLY_FOR_TRICKS}; use stdio or exec");
             return Ok(TrialOutcome { log, ..TrialOutcome::failed(why) });
         }
         let program = match built.as_ref().map(|_| Bundle::of(&bot)).transpose() {

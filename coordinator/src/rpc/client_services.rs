@@ -2,13 +2,13 @@
 
 use std::pin::Pin;
 
-use arbiter_proto::v1;
 use arbiter_proto::v1::audit_service_server::AuditService;
 use arbiter_proto::v1::bot_service_server::BotService;
 use arbiter_proto::v1::ranking_service_server::RankingService;
 use arbiter_proto::v1::submit_version_request::Part;
 use arbiter_proto::v1::token_service_server::TokenService;
 use arbiter_proto::v1::tournament_service_server::TournamentService;
+use arbiter_proto::{client_calls, v1};
 use tokio_stream::{Stream, StreamExt as _};
 use tonic::{Request, Response, Status, Streaming};
 
@@ -29,7 +29,7 @@ pub(super) fn split_request<T>(request: Request<T>) -> (Caller, T) {
 }
 
 /// Implements a gRPC service by the use cases of the same names: first those with one response,
-/// then those with a stream of responses, then handwritten methods.
+/// then those with a stream of responses, then handwritten methods. [`client_calls`] adds the first.
 macro_rules! serve {
     (
         $service:ident {
@@ -66,26 +66,8 @@ macro_rules! serve {
     };
 }
 
-serve! {
-    TournamentService {
-        create_tournament(CreateTournamentRequest) -> Tournament;
-        list_tournaments(ListTournamentsRequest) -> ListTournamentsResponse;
-        get_tournament(GetTournamentRequest) -> Tournament;
-        start_edition(StartEditionRequest) -> Edition;
-        estimate_edition(EstimateEditionRequest) -> EditionEstimate;
-        certify_edition(CertifyEditionRequest) -> Certificate;
-        cancel_tournament(CancelTournamentRequest) -> Tournament;
-        close_tournament(CloseTournamentRequest) -> Tournament;
-        set_beacon(SetBeaconRequest) -> Tournament;
-        delete_tournament(DeleteTournamentRequest) -> DeleteTournamentResponse;
-        check_edition(CheckEditionRequest) -> CheckEditionResponse;
-        get_edition_source(GetEditionSourceRequest) -> EditionSource;
-        list_set_aside(ListSetAsideRequest) -> ListSetAsideResponse;
-        retry_set_aside(RetrySetAsideRequest) -> RetrySetAsideResponse;
-        void_matches(VoidMatchesRequest) -> VoidMatchesResponse;
-        find_collusion(FindCollusionRequest) -> FindCollusionResponse;
-        get_match(GetMatchRequest) -> MatchStatus;
-    }
+client_calls! {
+    serve TournamentService;
     streams {
         WatchEditionStream = watch_edition(WatchEditionRequest) -> Edition;
         ListMatchesStream = list_matches(ListMatchesRequest) -> MatchStatus;
@@ -93,29 +75,15 @@ serve! {
     }
 }
 
-serve! {
-    RankingService {
-        get_ranking(GetRankingRequest) -> GetRankingResponse;
-        get_standing(GetStandingRequest) -> GetStandingResponse;
-        get_head_to_head(GetHeadToHeadRequest) -> GetHeadToHeadResponse;
-        get_history(GetHistoryRequest) -> GetHistoryResponse;
-        get_reply_times(GetReplyTimesRequest) -> GetReplyTimesResponse;
-    }
+client_calls! {
+    serve RankingService;
     streams {
         WatchRankingStream = watch_ranking(GetRankingRequest) -> GetRankingResponse;
     }
 }
 
-serve! {
-    BotService {
-        list_bots(ListBotsRequest) -> ListBotsResponse;
-        get_bot(GetBotRequest) -> GetBotResponse;
-        get_trial(GetTrialRequest) -> TrialStatus;
-        retry_trial(RetryTrialRequest) -> TrialStatus;
-        get_bot_log(GetBotLogRequest) -> GetBotLogResponse;
-        withdraw_bot(WithdrawBotRequest) -> WithdrawBotResponse;
-        reinstate_bot(ReinstateBotRequest) -> ReinstateBotResponse;
-    }
+client_calls! {
+    serve BotService;
     streams {}
 
     async fn submit_version(
@@ -137,22 +105,12 @@ serve! {
     }
 }
 
-serve! {
-    TokenService {
-        create_token(CreateTokenRequest) -> CreateTokenResponse;
-        rotate_token(RotateTokenRequest) -> RotateTokenResponse;
-        revoke_token(RevokeTokenRequest) -> RevokeTokenResponse;
-        list_tokens(ListTokensRequest) -> ListTokensResponse;
-    }
+client_calls! {
+    serve TokenService;
     streams {}
 }
 
-serve! {
-    AuditService {
-        list_audit_entries(ListAuditEntriesRequest) -> ListAuditEntriesResponse;
-        list_workers(ListWorkersRequest) -> ListWorkersResponse;
-        suspend_worker(SuspendWorkerRequest) -> SuspendWorkerResponse;
-        reinstate_worker(ReinstateWorkerRequest) -> ReinstateWorkerResponse;
-    }
+client_calls! {
+    serve AuditService;
     streams {}
 }

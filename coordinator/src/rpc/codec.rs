@@ -19,7 +19,7 @@ pub(super) fn delivery(
     mut report: v1::Report,
     now: OffsetDateTime,
 ) -> Delivery {
-    let trace = TraceParent::carried(&report.trace);
+    let trace = TraceParent::from_message(&report.trace);
     let contents = match report.trial.take() {
         Some(tried) => trial::read(worker, lease, tried)
             .map(|(outcome, program)| DeliveryContents::Trial(Box::new(outcome), program)),

@@ -17,7 +17,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use arbiter_proto::convert::{self, Meaningless};
+use arbiter_proto::convert::{self, InvalidField};
 use arbiter_proto::fault::FaultKind;
 use arbiter_proto::ids::Lease;
 use arbiter_proto::v1;
@@ -431,12 +431,12 @@ fn is_refusal(status: &Status) -> bool {
 
 /// Decodes a lease, which must be present.
 fn lease(message: Option<v1::Lease>) -> Result<Lease, End> {
-    let read = convert::given("lease", message).and_then(Lease::try_from);
+    let read = convert::required("lease", message).and_then(Lease::try_from);
     Ok(read.map_err(ServiceError::from)?)
 }
 
 /// Decodes leases.
 fn leases(messages: Vec<v1::Lease>) -> Result<Vec<Lease>, End> {
-    let read: Result<Vec<_>, Meaningless> = messages.into_iter().map(Lease::try_from).collect();
+    let read: Result<Vec<_>, InvalidField> = messages.into_iter().map(Lease::try_from).collect();
     Ok(read.map_err(ServiceError::from)?)
 }

@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::time::Duration;
 
-use arbiter_proto::convert::Meaningless;
+use arbiter_proto::convert::InvalidField;
 use arbiter_proto::ids::MatchIdError;
 use thiserror::Error;
 
@@ -151,7 +151,7 @@ macro_rules! invalid_arguments {
     )+};
 }
 
-invalid_arguments!(BadName, FileError, MatchIdError, Meaningless, UnknownRole);
+invalid_arguments!(BadName, FileError, MatchIdError, InvalidField, UnknownRole);
 
 impl From<CreateError> for ServiceError {
     fn from(error: CreateError) -> Self {

@@ -219,7 +219,7 @@ async fn trace(
     entered: &[VersionId],
     before: Option<&Edition>,
 ) -> Result<Span> {
-    if !trace::is_on() {
+    if !trace::is_enabled() {
         return Ok(Span::NONE);
     }
     if let Some(before) = before {

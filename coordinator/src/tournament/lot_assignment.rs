@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use arbiter_games::{Games, Seed};
 use arbiter_proto::assignment::{MatchAssignment, SeatAssignment};
-use arbiter_proto::convert::Meaningless;
+use arbiter_proto::convert::InvalidField;
 use arbiter_proto::ids::{EditionId, Lease, LotId, LotNumber, MatchNumber};
 use arbiter_proto::trace::{self, Span, TraceParent};
 use serde_json::{Map, Value, json};
@@ -214,7 +214,7 @@ impl EditionData {
         let file = TournamentFile::from_json(games, &tournament.settings)
             .map_err(|cause| AssignmentError::Settings(edition, cause))?;
         let roster = Roster::of(pool, edition).await.map_err(failed)?;
-        let trace = if trace::is_on() {
+        let trace = if trace::is_enabled() {
             trace_contexts::of_edition(pool, edition).await.map_err(failed)?
         } else {
             None
@@ -256,7 +256,7 @@ impl EditionData {
             matches: matches.collect::<Result<_, _>>()?,
             lease_ms,
             expected_ms: lot.expected_ms.into(),
-            trace: span.carried(),
+            trace: span.to_message(),
         };
         // The error of the assignment is more precise than that of the check, so it comes first.
         Ok(PreparedLot { lot, check: check.map_err(nonsense)?, memory: files.memory })
@@ -293,7 +293,7 @@ impl EditionData {
 }
 
 /// A bot in a seat, without files.
-pub(super) fn seat(named: &Named) -> Result<SeatAssignment, Meaningless> {
+pub(super) fn seat(named: &Named) -> Result<SeatAssignment, InvalidField> {
     SeatAssignment::new(&named.name, &named.digest, &named.program)
 }
 

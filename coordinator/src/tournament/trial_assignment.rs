@@ -2,7 +2,7 @@
 
 use arbiter_games::{Games, Seed};
 use arbiter_proto::assignment::SeatAssignment;
-use arbiter_proto::convert::Meaningless;
+use arbiter_proto::convert::InvalidField;
 use arbiter_proto::ids::{Lease, VersionId};
 use arbiter_proto::trace::{self, Span};
 use serde_json::json;
@@ -27,7 +27,7 @@ pub enum TrialError {
     Settings(VersionId, #[source] FileError),
     /// The row of the version or of an opponent is wrong.
     #[error("cannot read the bots of the trial of version {0}: {1}")]
-    Seat(VersionId, #[source] Meaningless),
+    Seat(VersionId, #[source] InvalidField),
 }
 
 /// A trial that is assigned to a worker.
@@ -75,7 +75,7 @@ pub async fn assignment(
     let house = Named::of_house(pool, tournament.id).await.map_err(failed)?;
     let opponents = house.iter().filter(|named| named.bot != subject.bot).take(MAX_OPPONENTS);
     let mut span = Span::NONE;
-    if trace::is_on() {
+    if trace::is_enabled() {
         let parent = trace_contexts::of_version(pool, version).await.map_err(failed)?;
         span = Span::follow("trial leased", parent.as_ref());
         span.set("version", i64::from(version.0));
@@ -88,6 +88,6 @@ pub async fn assignment(
         subject: SeatAssignment::new(&subject.name, &subject.digest, &[]).map_err(broken)?,
         opponents: opponents.map(seat).collect::<Result<_, _>>().map_err(broken)?,
         lease_ms,
-        trace: span.carried(),
+        trace: span.to_message(),
     })
 }

@@ -158,7 +158,7 @@ fn played(lot: &v1::Lot) -> v1::Report {
             let bad_answers = dice.below(10).saturating_sub(7).try_into().unwrap();
             let forfeit =
                 if dice.below(9) == 0 { v1::Forfeit::Clock } else { v1::Forfeit::Unspecified };
-            let files = if settings.state.keeps() {
+            let files = if settings.state.keeps_files() {
                 [&bot.files[..], format!("{};", planned.number).as_bytes()].concat()
             } else {
                 Vec::new()

@@ -1,7 +1,7 @@
 //! Decodes reports of lots.
 
 use arbiter_games::MAX_SEATS;
-use arbiter_proto::convert::{Meaningless, bytes32, forfeit, given, word};
+use arbiter_proto::convert::{InvalidField, bytes32, forfeit, parse_field, required};
 use arbiter_proto::ids::{MatchNumber, WorkerId};
 use arbiter_proto::v1;
 use time::OffsetDateTime;
@@ -21,10 +21,10 @@ pub fn read(
     worker: WorkerId,
     message: v1::Report,
     now: OffsetDateTime,
-) -> Result<Report, Meaningless> {
+) -> Result<Report, InvalidField> {
     let v1::Report { lease, results, level, trial: _, trace: _ } = message;
-    let lease = given("lease", lease)?.try_into()?;
-    let level = word("level", &level)?;
+    let lease = required("lease", lease)?.try_into()?;
+    let level = parse_field("level", &level)?;
     let mut records = Vec::new();
     let mut files = Vec::new();
     let mut evidence = Vec::new();
@@ -65,7 +65,7 @@ fn read_result(
     wall_ms: i32,
     transcript: [u8; 32],
     seats: &[v1::SeatResult],
-) -> Result<MatchResult, Meaningless> {
+) -> Result<MatchResult, InvalidField> {
     if !(1..=usize::from(MAX_SEATS)).contains(&seats.len()) {
         return Err(out_of_range("seats", seats.len()));
     }
@@ -91,13 +91,13 @@ fn read_result(
 }
 
 /// Refuses a negative number.
-fn non_negative(field: &'static str, value: i32) -> Result<i32, Meaningless> {
-    if value >= 0 { Ok(value) } else { Err(Meaningless::Range { field, value: value.into() }) }
+fn non_negative(field: &'static str, value: i32) -> Result<i32, InvalidField> {
+    if value >= 0 { Ok(value) } else { Err(InvalidField::Range { field, value: value.into() }) }
 }
 
 /// The error for a wrong number of items.
-fn out_of_range(field: &'static str, length: usize) -> Meaningless {
-    Meaningless::Range { field, value: i64::try_from(length).unwrap_or(i64::MAX) }
+fn out_of_range(field: &'static str, length: usize) -> InvalidField {
+    InvalidField::Range { field, value: i64::try_from(length).unwrap_or(i64::MAX) }
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Decodes reports of trials.
 
-use arbiter_proto::convert::{Meaningless, given};
+use arbiter_proto::convert::{InvalidField, required};
 use arbiter_proto::ids::{Lease, WorkerId};
 use arbiter_proto::trial::Measurements;
 use arbiter_proto::v1;
@@ -23,15 +23,15 @@ pub fn read(
     worker: WorkerId,
     lease: Lease,
     message: v1::TrialReport,
-) -> Result<(Outcome, Vec<u8>), Meaningless> {
+) -> Result<(Outcome, Vec<u8>), InvalidField> {
     let v1::TrialReport { passed, reason, evidence, log, measurements, warnings, program } =
         message;
-    given("lease", lease.version())?;
+    required("lease", lease.version())?;
     let figures: Measurements = serde_json::from_str(&measurements)
-        .map_err(|_| Meaningless::Word { field: "measurements", value: measurements })?;
+        .map_err(|_| InvalidField::Text { field: "measurements", value: measurements })?;
     let verdict = match (passed, truncate(&reason, MAX_VERDICT)) {
         (true, _) => None,
-        (false, verdict) if verdict.is_empty() => return Err(Meaningless::Missing("reason")),
+        (false, verdict) if verdict.is_empty() => return Err(InvalidField::Missing("reason")),
         (false, verdict) => Some(verdict),
     };
     let built = passed && !program.is_empty();

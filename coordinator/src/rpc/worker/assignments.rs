@@ -170,7 +170,7 @@ impl Session {
                 self.send_large(Outgoing::Lot(lot.into()), memory).await
             }
             Assignment::Trial(trial) => {
-                let traced = TraceParent::carried(&trial.trace);
+                let traced = TraceParent::from_message(&trial.trace);
                 let trace_id = traced.map(|parent| parent.trace_id());
                 tracing::info!(%lease, trace_id, "trial assigned");
                 let sent = self.send(Outgoing::Trial(trial.into())).await;

@@ -1,12 +1,12 @@
 //! Parses HTTP/1.x requests. No I/O.
 
-use arbiter_proto::tricks_http::LONGEST_BODY;
+use arbiter_proto::tricks_http::MAX_BODY;
 use httparse::Status;
 
 /// Maximum size of a request's head, in bytes.
 const MAX_HEAD_LEN: usize = 16 * 1024;
 /// Maximum size of a chunked body with its chunk headers, in bytes.
-const MAX_CHUNKED_LEN: usize = 2 * LONGEST_BODY;
+const MAX_CHUNKED_LEN: usize = 2 * MAX_BODY;
 /// Maximum number of headers.
 const MAX_HEADERS: usize = 64;
 
@@ -103,7 +103,7 @@ impl BodyLength {
         if !digits || lengths.any(|other| other != length) {
             return Err(MALFORMED);
         }
-        let length = length.parse().ok().filter(|length| *length <= LONGEST_BODY);
+        let length = length.parse().ok().filter(|length| *length <= MAX_BODY);
         length.map(Self::Fixed).ok_or(TOO_LONG)
     }
 
@@ -126,7 +126,7 @@ fn chunks(bytes: &[u8]) -> Result<Option<(Vec<u8>, usize)>, Refusal> {
             return if bytes.len() > MAX_CHUNKED_LEN { Err(TOO_LONG) } else { Ok(None) };
         };
         let size = usize::try_from(size).unwrap_or(usize::MAX);
-        if size > LONGEST_BODY - body.len() || at > MAX_CHUNKED_LEN {
+        if size > MAX_BODY - body.len() || at > MAX_CHUNKED_LEN {
             return Err(TOO_LONG);
         }
         let chunk = at + skipped;
