@@ -8,7 +8,7 @@ use arbiter_worker::sandbox::SandboxError;
 /// The failure of a command.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// A negative answer: exit code 1.
+    /// A negative result: exit code 1.
     Negative(String),
     /// Wrong usage: exit code 2.
     Usage(String),
@@ -62,14 +62,14 @@ impl Failure {
     }
 }
 
-/// A coordinator that cannot be started, or a database that cannot be used.
+/// The coordinator cannot be started, or the database cannot be used.
 impl From<StartError> for Failure {
     fn from(error: StartError) -> Self {
         Self::Refused(error.to_string())
     }
 }
 
-/// A sandbox that this machine cannot make.
+/// This machine cannot create the sandbox.
 impl From<SandboxError> for Failure {
     fn from(error: SandboxError) -> Self {
         Self::Refused(error.to_string())

@@ -17,8 +17,8 @@ use std::process::ExitCode;
 
 use arbiter_games::Games;
 
-/// Runs the whole program with these games: parses the command line, runs the command and returns the
-/// exit code. Call it first in `main`, because it executes its own file again for sandboxes and
+/// Runs the whole program with these games: parses the command line, runs the command and returns
+/// the exit code. Call it first in `main`, because it executes its own file again for sandboxes and
 /// workers.
 pub fn run(games: &Games) -> ExitCode {
     arbiter_worker::sandbox::handle_reexec();

@@ -7,7 +7,7 @@ use tokio::net::TcpListener;
 
 use crate::failure::Failure;
 
-/// Binds an address that was given by `option`.
+/// Binds the address of `option`. Errors name the option.
 pub(crate) async fn listen(address: SocketAddr, option: &str) -> Result<TcpListener, Failure> {
     TcpListener::bind(address).await.map_err(|error| {
         let remedy = match error.kind() {
@@ -24,7 +24,7 @@ pub(crate) async fn listen(address: SocketAddr, option: &str) -> Result<TcpListe
     })
 }
 
-/// Binds an address, if one is given.
+/// Binds the address of `option`, if the option is set.
 pub(crate) async fn listen_if(
     address: Option<SocketAddr>,
     option: &str,

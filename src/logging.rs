@@ -28,17 +28,17 @@ pub(crate) fn default_level() -> LevelFilter {
 }
 
 fn start_at(level: LevelFilter) {
-    // Only the first start has an effect, as for the log itself.
+    // Ignore a second start, as `try_init` does.
     let _first = DEFAULT_LEVEL.set(level);
     let filter = EnvFilter::builder().with_default_directive(level.into()).from_env_lossy();
     // Hide the database's notices.
-    let quiet = "sqlx=warn".parse().expect("it is well formed");
-    let registry = tracing_subscriber::registry().with(filter.add_directive(quiet));
-    let started = if io::stderr().is_terminal() {
+    let hide_notices = "sqlx=warn".parse().expect("the directive is valid");
+    let registry = tracing_subscriber::registry().with(filter.add_directive(hide_notices));
+    let result = if io::stderr().is_terminal() {
         registry.with(fmt::layer().with_writer(io::stderr).with_target(false)).try_init()
     } else {
         registry.with(fmt::layer().json().with_writer(io::stderr)).try_init()
     };
     // An embedding command may have started the log before.
-    drop(started);
+    drop(result);
 }

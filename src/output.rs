@@ -12,7 +12,7 @@ use time::OffsetDateTime;
 
 use crate::failure::Failure;
 
-/// Buffered standard output; [`Output::flush`] shows what was printed.
+/// Buffered standard output. Call [`Output::flush`] at the end.
 #[derive(Debug)]
 pub(crate) struct Output(BufWriter<StdoutLock<'static>>);
 
@@ -23,7 +23,7 @@ impl Output {
 
     /// Prints one line of text.
     pub(crate) fn line(&mut self, text: &str) -> Result<(), Failure> {
-        writeln!(self.0, "{}", printable(text)).map_err(unprinted)
+        writeln!(self.0, "{}", printable(text)).map_err(write_failure)
     }
 
     /// Prints a table.
@@ -33,38 +33,38 @@ impl Output {
 
     /// Prints one JSON object on a line.
     pub(crate) fn json(&mut self, object: &Value) -> Result<(), Failure> {
-        writeln!(self.0, "{}", json_text(object)).map_err(unprinted)
+        writeln!(self.0, "{}", json_text(object)).map_err(write_failure)
     }
 
     /// Prints one CSV record.
     pub(crate) fn csv(&mut self, cells: &[String]) -> Result<(), Failure> {
         let cells: Vec<_> = cells.iter().map(|cell| csv_cell(cell)).collect();
-        write!(self.0, "{}\r\n", cells.join(",")).map_err(unprinted)
+        write!(self.0, "{}\r\n", cells.join(",")).map_err(write_failure)
     }
 
     /// Prints bytes as they are.
     pub(crate) fn bytes(&mut self, bytes: &[u8]) -> Result<(), Failure> {
-        self.0.write_all(bytes).map_err(unprinted)
+        self.0.write_all(bytes).map_err(write_failure)
     }
 
     /// Flushes the buffer.
     pub(crate) fn flush(&mut self) -> Result<(), Failure> {
-        self.0.flush().map_err(unprinted)
+        self.0.flush().map_err(write_failure)
     }
 
     /// Prints items as JSON, one object per line, or as the rows of a table.
     pub(crate) fn list<T>(
         &mut self,
         json: bool,
-        things: &[T],
+        items: &[T],
         object: impl Fn(&T) -> Value,
         mut table: Columns,
         row: impl Fn(&T) -> Vec<String>,
     ) -> Result<(), Failure> {
         if json {
-            return things.iter().try_for_each(|thing| self.json(&object(thing)));
+            return items.iter().try_for_each(|item| self.json(&object(item)));
         }
-        table.rows.extend(things.iter().map(row));
+        table.rows.extend(items.iter().map(row));
         self.table(&table)
     }
 }
@@ -86,9 +86,9 @@ pub(crate) fn eprint_line(line: &str) {
     drop(writeln!(io::stderr(), "{line}"));
 }
 
-/// Treats a closed output as success.
+/// Converts a write error to a result. A closed output counts as success.
 pub(crate) fn broken_pipe(error: io::Error) -> Result<(), Failure> {
-    match unprinted(error) {
+    match write_failure(error) {
         Failure::OutputClosed => Ok(()),
         failure => Err(failure),
     }
@@ -96,7 +96,7 @@ pub(crate) fn broken_pipe(error: io::Error) -> Result<(), Failure> {
 
 /// The failure for output that cannot be written.
 #[expect(clippy::needless_pass_by_value, reason = "the form that `map_err` takes")]
-pub(crate) fn unprinted(error: io::Error) -> Failure {
+pub(crate) fn write_failure(error: io::Error) -> Failure {
     match error.kind() {
         io::ErrorKind::BrokenPipe => Failure::OutputClosed,
         _ => Failure::Negative(format!("cannot write the output: {error}")),
@@ -115,7 +115,7 @@ pub(crate) fn printable(line: &str) -> String {
     line.chars().map(|c| if is_control(c) { '\u{fffd}' } else { c }).collect()
 }
 
-/// JSON text with terminal control characters escaped, more than JSON requires.
+/// JSON text. Also escapes terminal control characters that JSON allows.
 fn json_text(value: &Value) -> String {
     let escaped = |c: char| {
         if is_control(c) { format!("\\u{:04x}", u32::from(c)) } else { c.to_string() }
@@ -185,23 +185,23 @@ macro_rules! fields {
 pub(crate) use fields;
 
 /// Merges two JSON objects.
-pub(crate) fn merged(mut object: Value, more: Value) -> Value {
-    if let (Some(object), Value::Object(more)) = (object.as_object_mut(), more) {
-        object.extend(more);
+pub(crate) fn merge(mut object: Value, other: Value) -> Value {
+    if let (Some(object), Value::Object(other)) = (object.as_object_mut(), other) {
+        object.extend(other);
     }
     object
 }
 
 /// The text, or `None` if it is empty.
-pub(crate) fn filled(text: &str) -> Option<&str> {
+pub(crate) fn non_empty(text: &str) -> Option<&str> {
     (!text.is_empty()).then_some(text)
 }
 
 /// The number of forfeits of each kind, in the order of [`Forfeit::ALL`], as text.
 pub(crate) fn forfeits(counts: &[i64]) -> String {
     let kinds = Forfeit::ALL.iter().zip(counts).filter(|(_, count)| **count > 0);
-    let words: Vec<_> = kinds.map(|(kind, count)| format!("{count} {kind}")).collect();
-    if words.is_empty() { "-".to_owned() } else { words.join(", ") }
+    let parts: Vec<_> = kinds.map(|(kind, count)| format!("{count} {kind}")).collect();
+    if parts.is_empty() { "-".to_owned() } else { parts.join(", ") }
 }
 
 /// The number of forfeits of each kind as a JSON object.
@@ -228,9 +228,9 @@ pub(crate) fn mean(mean: f64, margin: Option<f64>) -> String {
 
 /// A duration in milliseconds with three decimals.
 pub(crate) fn millis(time: Micros) -> String {
-    let whole = time.0 / 1000;
-    let part = time.0 % 1000;
-    format!("{whole}.{part:03} ms")
+    let millis = time.0 / 1000;
+    let micros = time.0 % 1000;
+    format!("{millis}.{micros:03} ms")
 }
 
 /// A duration with a suitable unit and few digits.
@@ -257,7 +257,7 @@ pub(crate) fn moment(micros: i64) -> String {
     format!("{date} {hour:02}:{minute:02}:{second:02} UTC")
 }
 
-/// The same time as JSON (RFC 3339); null if it is out of range.
+/// A time in microseconds since 1970 as JSON (RFC 3339); null if it is out of range.
 pub(crate) fn moment_json(micros: i64) -> Value {
     let Some(time) = calendar(micros) else { return Value::Null };
     let date = time.date();

@@ -1,9 +1,10 @@
 //! Runs the worker of this machine as a supervised child process.
 //!
-//! A separate process protects the coordinator from anything that a bot does to its worker. A worker
-//! that dies is restarted after an increasing delay. The child runs the command `worker`, with a socket
-//! as standard input. JSON lines on this socket ask for metrics and tell it to stop. When the parent's
-//! end of the socket closes, for whatever reason, the worker and its bots exit.
+//! A separate process protects the coordinator from the effects of bots on the worker. A worker
+//! that exits is restarted after an increasing delay. The child runs the command `worker`, with a
+//! socket as standard input. The parent sends requests as JSON lines on this socket: for metrics,
+//! and to stop. When the parent's end of the socket closes for any reason, the worker and its bots
+//! exit.
 
 use std::fmt;
 use std::io::{self, BufRead as _, BufReader, Write as _};
@@ -34,7 +35,7 @@ const FIRST_DELAY: Duration = Duration::from_secs(1);
 const MAX_DELAY: Duration = Duration::from_secs(60);
 /// After this running time, the delay starts from [`FIRST_DELAY`] again.
 const STABLE_TIME: Duration = Duration::from_secs(60);
-/// How long a worker may take to give back its matches before it is killed.
+/// How long a worker may take to return its matches before it is killed.
 const STOP_TIMEOUT: Duration = Duration::from_secs(60);
 /// Timeout of a request to the worker and of its reply.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
@@ -55,7 +56,7 @@ enum Request {
     Metrics,
     /// Finish the running matches, then exit.
     Drain,
-    /// Give back the running matches and exit.
+    /// Return the running matches and exit.
     Stop,
 }
 
@@ -84,12 +85,12 @@ impl WorkerMetrics {
     /// The metrics of a worker in this process.
     pub(crate) fn of(metrics: &Metrics) -> Self {
         let mut text = String::new();
-        metrics.encode(&mut text).expect("a string takes everything");
+        metrics.encode(&mut text).expect("writing to a string does not fail");
         Self { connected: metrics.is_connected(), text }
     }
 }
 
-/// The worker's side of the socket.
+/// The worker's end of the socket.
 #[derive(Clone, Debug)]
 pub(crate) struct ParentLine {
     socket: Arc<Mutex<UnixStream>>,
@@ -99,7 +100,7 @@ pub(crate) struct ParentLine {
 impl ParentLine {
     /// Takes the socket from standard input and replaces the latter by `/dev/null`. A thread then
     /// handles requests, and exits the process when the parent closes the socket.
-    pub(crate) fn take(ending: watch::Sender<Shutdown>) -> Result<Self, Failure> {
+    pub(crate) fn take(shutdown_sender: watch::Sender<Shutdown>) -> Result<Self, Failure> {
         let take = || {
             let socket = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
             let requests = BufReader::new(socket.try_clone()?);
@@ -116,15 +117,15 @@ impl ParentLine {
             for request in requests.lines() {
                 let request = request.ok().and_then(|line| serde_json::from_str(&line).ok());
                 let Some(request) = request else { break };
-                handler.handle(request, &ending);
+                handler.handle(request, &shutdown_sender);
             }
             process::exit(0);
         });
         Ok(line)
     }
 
-    fn handle(&self, request: Request, ending: &watch::Sender<Shutdown>) {
-        let wanted = match request {
+    fn handle(&self, request: Request, shutdown_sender: &watch::Sender<Shutdown>) {
+        let shutdown = match request {
             Request::Metrics => {
                 let metrics = self.metrics.get().map(|metrics| WorkerMetrics::of(metrics));
                 return self.send(&Reply::Metrics(metrics.unwrap_or_default()));
@@ -132,7 +133,7 @@ impl ParentLine {
             Request::Drain => Shutdown::Drain,
             Request::Stop => Shutdown::Now,
         };
-        ending.send_modify(|ending| *ending = wanted.max(*ending));
+        shutdown_sender.send_modify(|current| *current = shutdown.max(*current));
     }
 
     /// Reports the result of the preparation.
@@ -178,36 +179,37 @@ impl MetricsSource {
 #[derive(Debug)]
 pub(crate) struct WorkerProcess {
     pub(crate) metrics: MetricsSource,
-    ending: watch::Sender<Shutdown>,
+    shutdown_sender: watch::Sender<Shutdown>,
     supervisor: JoinHandle<()>,
 }
 
 impl WorkerProcess {
     /// Starts the worker and waits until it is prepared.
     pub(crate) async fn start(config: WorkerConfig, otlp: Option<String>) -> Result<Self, Failure> {
-        let (ending, ends) = watch::channel(Shutdown::None);
+        let (shutdown_sender, shutdown) = watch::channel(Shutdown::None);
         let (metrics, metrics_requests) = mpsc::channel(1);
         let (sender, prepared) = oneshot::channel();
         let supervisor =
-            Supervisor { config, otlp, ends, metrics_requests, prepared: Some(sender) };
+            Supervisor { config, otlp, shutdown, metrics_requests, prepared: Some(sender) };
         let supervisor = tokio::spawn(supervisor.run());
-        let lost = || Failure::Negative("cannot start a worker: its supervisor failed".to_owned());
-        prepared.await.map_err(|_| lost())??;
-        Ok(Self { metrics: MetricsSource(metrics), ending, supervisor })
+        let supervisor_error =
+            || Failure::Negative("cannot start a worker: its supervisor failed".to_owned());
+        prepared.await.map_err(|_| supervisor_error())??;
+        Ok(Self { metrics: MetricsSource(metrics), shutdown_sender, supervisor })
     }
 
-    /// Stops the worker after its running matches; gives them back when `hurry` completes.
+    /// Stops the worker after its running matches; returns them early when `hurry` completes.
     pub(crate) async fn stop(self, hurry: impl Future<Output = ()>) -> Result<(), Failure> {
-        let Self { ending, mut supervisor, metrics: _ } = self;
-        ending.send_replace(Shutdown::Drain);
-        let ended = tokio::select! {
-            ended = &mut supervisor => ended,
+        let Self { shutdown_sender, mut supervisor, metrics: _ } = self;
+        shutdown_sender.send_replace(Shutdown::Drain);
+        let exit = tokio::select! {
+            exit = &mut supervisor => exit,
             () = hurry => {
-                ending.send_replace(Shutdown::Now);
+                shutdown_sender.send_replace(Shutdown::Now);
                 supervisor.await
             }
         };
-        ended.map_err(|error| Failure::Negative(format!("the worker's supervisor failed: {error}")))
+        exit.map_err(|error| Failure::Negative(format!("the worker's supervisor failed: {error}")))
     }
 }
 
@@ -217,7 +219,7 @@ struct Supervisor {
     config: WorkerConfig,
     /// The URL of the trace collector.
     otlp: Option<String>,
-    ends: watch::Receiver<Shutdown>,
+    shutdown: watch::Receiver<Shutdown>,
     metrics_requests: mpsc::Receiver<oneshot::Sender<WorkerMetrics>>,
     /// Receives the result of the first start.
     prepared: Option<oneshot::Sender<Result<(), Failure>>>,
@@ -227,25 +229,25 @@ impl Supervisor {
     async fn run(mut self) {
         let mut delay = FIRST_DELAY;
         loop {
-            let began = Instant::now();
-            let ended = match Child::start(&self.config, self.otlp.as_deref()) {
+            let start = Instant::now();
+            let exit = match Child::start(&self.config, self.otlp.as_deref()) {
                 Ok(child) => self.supervise(child).await,
                 Err(error) => WorkerExit { failure: None, how: format!("cannot start: {error}") },
             };
-            if *self.ends.borrow() != Shutdown::None {
+            if *self.shutdown.borrow() != Shutdown::None {
                 return;
             }
-            if let Some(waiting) = self.prepared.take() {
-                // If the first start fails, all others would.
-                let unknown = || Failure::Negative(format!("the worker {}", ended.how));
-                drop(waiting.send(Err(ended.failure.unwrap_or_else(unknown))));
+            if let Some(receiver) = self.prepared.take() {
+                // Do not retry the first start: later starts would fail in the same way.
+                let unknown = || Failure::Negative(format!("the worker {}", exit.how));
+                drop(receiver.send(Err(exit.failure.unwrap_or_else(unknown))));
                 return;
             }
-            if began.elapsed() > STABLE_TIME {
+            if start.elapsed() > STABLE_TIME {
                 delay = FIRST_DELAY;
             }
             let seconds = delay.as_secs();
-            error!("the worker {ended}; restarting in {seconds} s");
+            error!("the worker {exit}; restarting in {seconds} s");
             if !self.wait(delay).await {
                 return;
             }
@@ -253,14 +255,14 @@ impl Supervisor {
         }
     }
 
-    /// Waits before a restart; returns false if the worker is to stop.
+    /// Waits before a restart. Returns false if a shutdown was requested.
     async fn wait(&mut self, delay: Duration) -> bool {
-        let over = sleep(delay);
-        tokio::pin!(over);
+        let sleep = sleep(delay);
+        tokio::pin!(sleep);
         loop {
             tokio::select! {
-                () = &mut over => return true,
-                _ = self.ends.changed() => return false,
+                () = &mut sleep => return true,
+                _ = self.shutdown.changed() => return false,
                 // Without a worker there are no metrics: drop the request.
                 Some(_) = self.metrics_requests.recv() => {}
             }
@@ -269,43 +271,43 @@ impl Supervisor {
 
     /// Exchanges messages with a worker until it has exited.
     async fn supervise(&mut self, child: Child) -> WorkerExit {
-        let Child { pidfd, mut requests, mut replies, mut ended } = child;
+        let Child { pidfd, mut requests, mut replies, mut exit } = child;
         let mut conversation = Conversation::default();
         let mut deadline = None;
         loop {
             let last = deadline.unwrap_or_else(Instant::now);
             let request = tokio::select! {
-                ended = &mut ended => {
+                exit = &mut exit => {
                     // Read the remaining replies.
                     while let Ok(Some(reply)) = timeout(REQUEST_TIMEOUT, replies.recv()).await {
                         self.handle(reply, &mut conversation);
                     }
                     let failure = conversation.failure;
-                    return WorkerExit { failure, how: describe(ended.ok()) };
+                    return WorkerExit { failure, how: describe(exit.ok()) };
                 }
                 Some(reply) = replies.recv() => {
                     self.handle(reply, &mut conversation);
                     continue;
                 }
-                Ok(()) = self.ends.changed() => match *self.ends.borrow_and_update() {
+                Ok(()) = self.shutdown.changed() => match *self.shutdown.borrow_and_update() {
                     Shutdown::Now => {
                         deadline = Some(Instant::now() + STOP_TIMEOUT);
                         Request::Stop
                     }
                     _ => Request::Drain,
                 },
-                Some(waiting) = self.metrics_requests.recv() => {
-                    conversation.waiting.push(waiting);
+                Some(receiver) = self.metrics_requests.recv() => {
+                    conversation.metrics_receivers.push(receiver);
                     Request::Metrics
                 }
                 () = sleep_until(last), if deadline.is_some() => {
-                    // It may already have exited.
+                    // Ignore the error: the worker may already have exited.
                     let _killed = pidfd_send_signal(&pidfd, Signal::KILL);
                     deadline = None;
                     continue;
                 }
             };
-            // If the worker does not read, its exit shows that.
+            // Ignore a failed write: the worker is about to exit, and its exit is handled above.
             drop(timeout(REQUEST_TIMEOUT, requests.write_all(&line(&request))).await);
         }
     }
@@ -314,14 +316,14 @@ impl Supervisor {
         match reply {
             Reply::Prepared => {
                 let first = self.prepared.take();
-                drop(first.map(|waiting| waiting.send(Ok(()))));
+                drop(first.map(|receiver| receiver.send(Ok(()))));
             }
             Reply::Failed { code, message } => {
                 conversation.failure = Some(Failure::with_code(code, message));
             }
             Reply::Metrics(metrics) => {
-                for waiting in conversation.waiting.drain(..) {
-                    drop(waiting.send(metrics.clone()));
+                for receiver in conversation.metrics_receivers.drain(..) {
+                    drop(receiver.send(metrics.clone()));
                 }
             }
         }
@@ -334,7 +336,7 @@ struct Conversation {
     /// Why the worker cannot run.
     failure: Option<Failure>,
     /// The receivers that wait for metrics.
-    waiting: Vec<oneshot::Sender<WorkerMetrics>>,
+    metrics_receivers: Vec<oneshot::Sender<WorkerMetrics>>,
 }
 
 /// How a worker exited.
@@ -354,17 +356,17 @@ impl fmt::Display for WorkerExit {
     }
 }
 
-fn describe(ended: Option<io::Result<ExitStatus>>) -> String {
-    match ended {
+fn describe(exit: Option<io::Result<ExitStatus>>) -> String {
+    match exit {
         Some(Ok(status)) => format!("exited ({status})"),
-        Some(Err(error)) => format!("cannot be waited for: {error}"),
-        None => "was lost".to_owned(),
+        Some(Err(error)) => format!("ended in an unknown way: {error}"),
+        None => "ended in an unknown way".to_owned(),
     }
 }
 
 /// A message as a JSON line.
 fn line(message: &impl Serialize) -> Vec<u8> {
-    let mut line = serde_json::to_vec(message).expect("a message is plain data");
+    let mut line = serde_json::to_vec(message).expect("a message can be serialised");
     line.push(b'\n');
     line
 }
@@ -375,27 +377,28 @@ struct Child {
     pidfd: OwnedFd,
     requests: OwnedWriteHalf,
     replies: mpsc::Receiver<Reply>,
-    ended: oneshot::Receiver<io::Result<ExitStatus>>,
+    exit: oneshot::Receiver<io::Result<ExitStatus>>,
 }
 
 impl Child {
     fn start(config: &WorkerConfig, otlp: Option<&str>) -> io::Result<Self> {
-        let (ours, theirs) = UnixStream::pair()?;
-        ours.set_nonblocking(true)?;
-        let (read, requests) = tokio::net::UnixStream::from_std(ours)?.into_split();
-        let mut child = command(config, otlp, theirs).spawn()?;
+        let (parent_socket, child_socket) = UnixStream::pair()?;
+        parent_socket.set_nonblocking(true)?;
+        let (replies_half, requests) =
+            tokio::net::UnixStream::from_std(parent_socket)?.into_split();
+        let mut child = command(config, otlp, child_socket).spawn()?;
         info!(process = child.id(), "started the worker");
         let pidfd = pidfd_open(Pid::from_child(&child), PidfdFlags::empty());
-        let (sender, ended) = oneshot::channel();
+        let (sender, exit) = oneshot::channel();
         thread::spawn(move || drop(sender.send(child.wait())));
-        Ok(Self { pidfd: pidfd?, requests, replies: read_replies(read), ended })
+        Ok(Self { pidfd: pidfd?, requests, replies: read_replies(replies_half), exit })
     }
 }
 
 /// The command that runs this program as a worker.
 fn command(config: &WorkerConfig, otlp: Option<&str>, socket: UnixStream) -> Command {
     let WorkerConfig { coordinator, slots, spool, cache, policy, drain, .. } = config;
-    #[expect(clippy::disallowed_methods, reason = "this program again, not a bot")]
+    #[expect(clippy::disallowed_methods, reason = "runs this program, not a bot")]
     let mut command = Command::new("/proc/self/exe");
     command.arg0("arbiter").args(["worker", "--supervised", "--coordinator", &coordinator.server]);
     command.args(["--slots", &slots.to_string(), "--sandbox", policy.as_str()]);
@@ -412,20 +415,20 @@ fn command(config: &WorkerConfig, otlp: Option<&str>, socket: UnixStream) -> Com
     if std::env::var_os("RUST_LOG").is_none() {
         command.env("RUST_LOG", logging::default_level().to_string());
     }
-    // Ctrl-C must reach only the parent, which then tells the worker.
+    // Ctrl-C must reach only the parent, which then sends a request to the worker.
     command.process_group(0).stdin(Stdio::from(OwnedFd::from(socket))).stdout(Stdio::null());
     command
 }
 
 /// Reads replies of a worker until one is malformed.
-fn read_replies(read: OwnedReadHalf) -> mpsc::Receiver<Reply> {
+fn read_replies(socket: OwnedReadHalf) -> mpsc::Receiver<Reply> {
     let (sender, replies) = mpsc::channel(1);
     tokio::spawn(async move {
-        let mut reader = tokio::io::BufReader::new(read);
+        let mut reader = tokio::io::BufReader::new(socket);
         loop {
             let mut line = Vec::new();
-            let read = (&mut reader).take(MAX_LINE).read_until(b'\n', &mut line).await;
-            let reply = read.ok().and_then(|_| serde_json::from_slice(&line).ok());
+            let count = (&mut reader).take(MAX_LINE).read_until(b'\n', &mut line).await;
+            let reply = count.ok().and_then(|_| serde_json::from_slice(&line).ok());
             let Some(reply) = reply else { return };
             if sender.send(reply).await.is_err() {
                 return;

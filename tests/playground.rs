@@ -229,7 +229,7 @@ fn a_person_plays_tricks() {
             assert!(!row[6].contains('▒'), "{row:?}");
             seen += 1;
         }
-        assert!(!page.contains("<div class=\"told\"><span class=\"who seat1\">"), "{page}");
+        assert!(!page.contains("<div class=\"message\"><span class=\"who seat1\">"), "{page}");
         let turn = due(&page).unwrap().to_owned();
         let bad = table.post("play", &format!("seat=2&turn={turn}&answer=move=W9 W9"));
         assert_eq!(bad.status, 422);

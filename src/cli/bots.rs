@@ -12,7 +12,7 @@ use super::client::Client;
 use super::trial_output;
 use crate::failure::Failure;
 use crate::output::{
-    Columns, eprint_line, filled, hex, millis, moment, moment_json, print, print_line, printable,
+    Columns, eprint_line, hex, millis, moment, moment_json, non_empty, print, print_line, printable,
 };
 
 /// List the bots of a tournament, or withdraw, reinstate or retry one.
@@ -81,7 +81,7 @@ fn bot_row(bot: &Bot) -> Vec<String> {
         }
         None => ["-"; 3].map(str::to_owned),
     };
-    let owner = filled(&bot.owner).unwrap_or("(house)").to_owned();
+    let owner = non_empty(&bot.owner).unwrap_or("(house)").to_owned();
     let pending = bot.pending.as_ref().map(trial_output::describe);
     let notes: Vec<_> = exclusion(bot).into_iter().chain(pending).collect();
     vec![bot.name.clone(), owner, number, digest, submitted, notes.join("; ")]
@@ -107,19 +107,19 @@ fn bot_json(bot: &Bot) -> Value {
         json!({
             "version": version.number,
             "state": version.state,
-            "verdict": filled(&version.reason),
+            "verdict": non_empty(&version.reason),
             "digest": hex(&version.digest),
             "submitted_at": moment_json(version.submitted_at_us),
         })
     });
     json!({
         "bot": bot.name,
-        "owner": filled(&bot.owner),
+        "owner": non_empty(&bot.owner),
         "house": bot.owner.is_empty(),
         "own": bot.owned_by_caller,
         "withdrawn": bot.withdrawn,
         "suspended": bot.suspended,
-        "reason": filled(&bot.suspended_reason),
+        "reason": non_empty(&bot.suspended_reason),
         "version": version.map(|version| version.number),
         "digest": version.map(|version| hex(&version.digest)),
         "submitted_at": version.map(|version| moment_json(version.submitted_at_us)),
@@ -163,71 +163,72 @@ pub(super) struct Log {
 
 impl Log {
     pub(super) fn run(self) -> Result<(), Failure> {
-        let Self { tournament, bot, limit, forfeits, trial: only, version, json, client } = self;
+        let Self { tournament, bot, limit, forfeits, trial: trial_only, version, json, client } =
+            self;
         let (status, log) = client.run(async |server| {
             let status = trial_output::get(&server, &tournament, &bot, version).await?;
-            let log = if only {
+            let log = if trial_only {
                 GetBotLogResponse::default()
             } else {
                 server.send(GetBotLogRequest { tournament, bot, limit, forfeits }).await?
             };
             Ok((status, log))
         })?;
-        if only && json {
+        if trial_only && json {
             return print(|out| out.json(&trial_output::status_json(&status)));
         }
-        if only {
+        if trial_only {
             return print(|out| trial_output::show(out, &status, true));
         }
         if !log.suspended_reason.is_empty() {
             let remedy = "submit a better version, or ask an organiser to reinstate it";
             eprint_line(&printable(&format!("suspended: {}; {remedy}", log.suspended_reason)));
         }
-        let mut lines = log.entries;
-        lines.retain(|line| !forfeits || !line.forfeit.is_empty());
+        let mut entries = log.entries;
+        entries.retain(|entry| !forfeits || !entry.forfeit.is_empty());
         let header = ["match", "seat", "bots", "score", "forfeit", "why"];
         let table = Columns::new(header, &[0, 2, 3, 4, 5]);
-        let waits = status.version.as_ref().is_some_and(|new| new.state != "entered");
+        let is_pending = status.version.as_ref().is_some_and(|new| new.state != "entered");
         print(|out| {
-            if !json && status.tried && waits {
+            if !json && status.tried && is_pending {
                 trial_output::show(out, &status, false)?;
                 out.line("")?;
             }
-            out.list(json, &lines, line_json, table, line_row)
+            out.list(json, &entries, entry_json, table, entry_row)
         })
     }
 }
 
-fn line_row(line: &LogEntry) -> Vec<String> {
-    let score: Vec<_> = line.score.iter().map(i64::to_string).collect();
-    let forfeit = filled(&line.forfeit).unwrap_or("-").to_owned();
-    let seat = line.seat.to_string();
-    let bots = line.bots.join(" ");
-    let why = line.evidence.as_ref().map(evidence).unwrap_or_default();
-    vec![line.r#match.clone(), seat, bots, score.join(" "), forfeit, why]
+fn entry_row(entry: &LogEntry) -> Vec<String> {
+    let score: Vec<_> = entry.score.iter().map(i64::to_string).collect();
+    let forfeit = non_empty(&entry.forfeit).unwrap_or("-").to_owned();
+    let seat = entry.seat.to_string();
+    let bots = entry.bots.join(" ");
+    let why = entry.evidence.as_ref().map(evidence_text).unwrap_or_default();
+    vec![entry.r#match.clone(), seat, bots, score.join(" "), forfeit, why]
 }
 
 /// Why a seat forfeited, as text.
-pub(super) fn evidence(found: &Evidence) -> String {
-    let Evidence { detail, wall_us, cpu_us } = found;
-    let took = |micros: &i64| millis(Micros(*micros));
-    format!("{detail} (took {}, CPU {})", took(wall_us), took(cpu_us))
+pub(super) fn evidence_text(evidence: &Evidence) -> String {
+    let Evidence { detail, wall_us, cpu_us } = evidence;
+    let time_text = |micros: &i64| millis(Micros(*micros));
+    format!("{detail} (took {}, CPU {})", time_text(wall_us), time_text(cpu_us))
 }
 
-/// The same as JSON.
-pub(super) fn evidence_json(found: Option<&Evidence>) -> Value {
-    found.map_or(Value::Null, |Evidence { detail, wall_us, cpu_us }| {
+/// The evidence of a forfeit or bad answer as JSON; null if there is none.
+pub(super) fn evidence_json(evidence: Option<&Evidence>) -> Value {
+    evidence.map_or(Value::Null, |Evidence { detail, wall_us, cpu_us }| {
         json!({"detail": detail, "wall_us": wall_us, "cpu_us": cpu_us})
     })
 }
 
-fn line_json(line: &LogEntry) -> Value {
+fn entry_json(entry: &LogEntry) -> Value {
     json!({
-        "match": line.r#match,
-        "seat": line.seat,
-        "seats": line.bots,
-        "score": line.score,
-        "forfeit": filled(&line.forfeit),
-        "evidence": evidence_json(line.evidence.as_ref()),
+        "match": entry.r#match,
+        "seat": entry.seat,
+        "seats": entry.bots,
+        "score": entry.score,
+        "forfeit": non_empty(&entry.forfeit),
+        "evidence": evidence_json(entry.evidence.as_ref()),
     })
 }

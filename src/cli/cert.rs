@@ -1,4 +1,5 @@
-//! `arbiter cert …`: a private certificate authority and certificates that it signs, for mutual TLS.
+//! `arbiter cert …`: a private certificate authority and certificates that it signs, for mutual
+//! TLS.
 
 mod x509;
 
@@ -11,23 +12,23 @@ use time::{Duration, OffsetDateTime};
 
 use super::time_arg::{micros, span};
 use crate::failure::Failure;
-use crate::output::{Output, merged, moment, moment_json, print};
+use crate::output::{Output, merge, moment, moment_json, print};
 use x509::{Authority, CertificateInfo, Purpose};
 
-/// Default validity of an authority and of a certificate.
+/// The default validity of an authority and of a certificate, as durations.
 const AUTHORITY: &str = "3650d";
 const CERTIFICATE: &str = "397d";
 /// How long before it expires a certificate should be renewed.
 const RENEWAL: Duration = Duration::days(30);
 
-/// Make TLS certificates, signed by your own authority.
+/// Make TLS certificates, signed by a private authority.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   arbiter cert ca --out certs
   arbiter cert server --ca certs --name coordinator --name 10.0.0.5
   arbiter cert worker --ca certs --name cellar
-  arbiter coordinator … --tls-cert certs/coordinator.pem --tls-key certs/coordinator.key \\
-      --tls-client-ca certs/ca.pem
+  arbiter coordinator … --tls-cert certs/coordinator.pem \\
+      --tls-key certs/coordinator.key --tls-client-ca certs/ca.pem
   arbiter worker --coordinator https://coordinator:7700 --ca certs/ca.pem \\
       --cert certs/cellar.pem --key certs/cellar.key
   arbiter cert show certs/*.pem")]
@@ -62,7 +63,7 @@ impl Cert {
     }
 }
 
-/// How the result is written and printed.
+/// Options for writing files and printing the result.
 #[derive(Debug, Args)]
 struct OutputArgs {
     /// Replace existing files.
@@ -76,7 +77,7 @@ struct OutputArgs {
 /// Make an authority: ca.pem (public) and ca.key (secret, signs certificates).
 #[derive(Debug, Args)]
 #[command(after_help = "Anyone with ca.key can make trusted certificates. Do not copy it to the \
-machines that use them.
+    machines that use them.
 
 Example:
   arbiter cert ca --out certs")]
@@ -94,7 +95,7 @@ struct Ca {
     output: OutputArgs,
 }
 
-/// How a certificate is signed and written.
+/// Options for signing a certificate and writing its files.
 #[derive(Debug, Args)]
 struct Signing {
     /// The directory for its files; by default the authority's.
@@ -111,11 +112,11 @@ struct Signing {
 #[derive(Debug, Args)]
 #[command(
     after_help = "The first name becomes the name of its files. To renew it, run the same command \
-with --force and
-restart the coordinator.
+    with --force and restart the coordinator.
 
 Example:
-  arbiter cert server --ca certs --name coordinator --name 10.0.0.5 --name localhost"
+  arbiter cert server --ca certs --name coordinator --name 10.0.0.5 \\
+      --name localhost"
 )]
 struct Server {
     /// The directory with ca.pem and ca.key.
@@ -145,7 +146,7 @@ struct Client {
     signing: Signing,
 }
 
-/// Show certificates; exit code 1 if one has expired or expires soon.
+/// Show certificates; exit code 1 if one has expired or expires within --within.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
   arbiter cert show certs/*.pem --within 30d")]
@@ -153,7 +154,7 @@ struct Show {
     /// Certificate files (PEM).
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
-    /// How soon counts as soon.
+    /// Fail if a certificate expires within this time.
     #[arg(long, value_name = "TIME", default_value = "0d", value_parser = span)]
     within: Duration,
     /// Print one JSON object per certificate.
@@ -164,9 +165,9 @@ struct Show {
 impl Ca {
     fn run(self) -> Result<(), Failure> {
         let Self { out, name, valid, output } = self;
-        let made = x509::authority(&name, OffsetDateTime::now_utc(), valid)?;
-        made.save(&out, "ca", output.force)?;
-        eprint_line(&output, &out, "ca", &made.info)
+        let certificate = x509::authority(&name, OffsetDateTime::now_utc(), valid)?;
+        certificate.save(&out, "ca", output.force)?;
+        print_certificate(&output, &out, "ca", &certificate.info)
     }
 }
 
@@ -174,27 +175,28 @@ impl Signing {
     /// Makes a certificate and its key, signed by the authority in a directory.
     fn sign(self, ca: &Path, purpose: Purpose, names: &[String]) -> Result<(), Failure> {
         let Self { out, valid, output } = self;
-        let made = Authority::read(ca)?.sign(purpose, names, OffsetDateTime::now_utc(), valid)?;
+        let certificate =
+            Authority::read(ca)?.sign(purpose, names, OffsetDateTime::now_utc(), valid)?;
         let out = out.unwrap_or_else(|| ca.to_owned());
         let stem = stem(&names[0])?;
-        made.save(&out, &stem, output.force)?;
-        eprint_line(&output, &out, &stem, &made.info)
+        certificate.save(&out, &stem, output.force)?;
+        print_certificate(&output, &out, &stem, &certificate.info)
     }
 }
 
-/// Prints the new certificate's details.
-fn eprint_line(
+/// Prints the details of a new certificate.
+fn print_certificate(
     output: &OutputArgs,
-    at: &Path,
+    directory: &Path,
     stem: &str,
     info: &CertificateInfo,
 ) -> Result<(), Failure> {
-    let pem = at.join(format!("{stem}.pem"));
-    let key = at.join(format!("{stem}.key"));
+    let pem = directory.join(format!("{stem}.pem"));
+    let key = directory.join(format!("{stem}.key"));
     print(|out| {
         if output.json {
             let key = json!({ "key": key.display().to_string() });
-            return out.json(&merged(object(&pem, info), key));
+            return out.json(&merge(object(&pem, info), key));
         }
         out.line(&format!("{}, its key is {}", sentence(&pem, info), key.display()))?;
         out.line(&format!("renew it after {}", moment(micros(info.ends - RENEWAL))))?;
@@ -204,9 +206,9 @@ fn eprint_line(
 
 impl Show {
     fn run(self) -> Result<(), Failure> {
-        let soon = OffsetDateTime::now_utc() + self.within;
+        let deadline = OffsetDateTime::now_utc() + self.within;
         let mut out = Output::new();
-        let mut ending = Vec::new();
+        let mut expiring = Vec::new();
         for file in &self.files {
             let info = CertificateInfo::read(file)?;
             if self.json {
@@ -215,15 +217,15 @@ impl Show {
                 out.line(&sentence(file, &info))?;
                 out.line(&format!("SHA-256 {}", info.fingerprint))?;
             }
-            if info.ends <= soon {
-                ending.push(file.display().to_string());
+            if info.ends <= deadline {
+                expiring.push(file.display().to_string());
             }
         }
         out.flush()?;
-        match ending.as_slice() {
+        match expiring.as_slice() {
             [] => Ok(()),
             files => Err(Failure::Negative(format!(
-                "{} expired or will soon; renew with arbiter cert and --force",
+                "{}: expired, or expires soon; renew with arbiter cert and --force",
                 files.join(", ")
             ))),
         }
@@ -250,28 +252,28 @@ fn object(file: &Path, info: &CertificateInfo) -> Value {
 
 /// Parses a name for a certificate.
 fn name(text: &str) -> Result<String, String> {
-    let fits = (1..=64).contains(&text.chars().count()) && !text.chars().any(char::is_control);
-    let unfit = || "a name has 1 to 64 characters and no control characters".to_owned();
-    fits.then(|| text.to_owned()).ok_or_else(unfit)
+    let is_valid = (1..=64).contains(&text.chars().count()) && !text.chars().any(char::is_control);
+    let error = || "a name has 1 to 64 characters and no control characters".to_owned();
+    is_valid.then(|| text.to_owned()).ok_or_else(error)
 }
 
 /// Parses a host name or an address.
 fn host(text: &str) -> Result<String, String> {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.*".contains(c);
-    let fits = text.parse::<IpAddr>().is_ok()
+    let is_allowed = |c: char| c.is_ascii_alphanumeric() || "-_.*".contains(c);
+    let is_valid = text.parse::<IpAddr>().is_ok()
         || ((1..=253).contains(&text.len())
-            && text.chars().all(plain)
+            && text.chars().all(is_allowed)
             && text.split('.').all(|label| (1..=63).contains(&label.len())));
-    let unfit = || "write a host name or an address, without https:// and port".to_owned();
-    fits.then(|| text.to_owned()).ok_or_else(unfit)
+    let error = || "write a host name or an address, without https:// and port".to_owned();
+    is_valid.then(|| text.to_owned()).ok_or_else(error)
 }
 
 /// The file name, without suffix, for a certificate's files.
 fn stem(name: &str) -> Result<String, Failure> {
-    let plain = |c: char| if c.is_alphanumeric() || "-.@".contains(c) { c } else { '_' };
-    let stem: String = name.chars().map(plain).collect();
+    let file_name_char = |c: char| if c.is_alphanumeric() || "-.@".contains(c) { c } else { '_' };
+    let stem: String = name.chars().map(file_name_char).collect();
     if stem == "ca" || stem.starts_with('.') {
-        let error = format!("--name {name}: its files would be called {stem}; choose another");
+        let error = format!("--name {name}: the file name {stem} is reserved; choose another name");
         return Err(Failure::Usage(error));
     }
     Ok(stem)

@@ -29,9 +29,11 @@ use crate::telemetry::Sources;
 #[command(after_help = "Examples:
   arbiter token create --role admin --database-url postgres:///arbiter
   arbiter coordinator --database-url postgres:///arbiter
-  arbiter coordinator --database-url postgres://arbiter@db/arbiter --grpc 0.0.0.0:7700 \\
-      --tls-cert server.pem --tls-key server.key --tls-client-ca workers.pem
-  arbiter coordinator --database-url postgres:///arbiter --records s3://arbiter/records")]
+  arbiter coordinator --database-url postgres://arbiter@db/arbiter \\
+      --grpc 0.0.0.0:7700 --tls-cert server.pem --tls-key server.key \\
+      --tls-client-ca workers.pem
+  arbiter coordinator --database-url postgres:///arbiter \\
+      --records s3://arbiter/records")]
 pub(super) struct CoordinatorArgs {
     /// The database URL, such as `postgres://USER@HOST/NAME`.
     #[arg(long, value_name = "URL", env = "ARBITER_DATABASE_URL", hide_env_values = true)]
@@ -94,7 +96,8 @@ pub(super) struct LeaseArgs {
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = interval)]
     lease: Duration,
     /// Set a match aside after this many infrastructure faults.
-    #[arg(long, value_name = "N", default_value_t = LeasePolicy::DEFAULT.retry_policy.faults, value_parser = clap::value_parser!(i16).range(1..=1000))]
+    #[arg(long, value_name = "N", default_value_t = LeasePolicy::DEFAULT.retry_policy.faults)]
+    #[arg(value_parser = clap::value_parser!(i16).range(1..=1000))]
     faults: i16,
 }
 
@@ -125,11 +128,12 @@ pub(super) struct RecordArgs {
 impl RecordArgs {
     /// Opens the record store.
     pub(super) fn records(&self) -> Result<Records, Failure> {
-        let store = self.records.as_deref().map(RecordStore::open).transpose();
-        let store = store.map_err(|error| match error {
-            StoreError::Address(_) => Failure::usage(error),
-            _ => Failure::Refused(error.to_string()),
-        })?;
+        let store = self.records.as_deref().map(RecordStore::open).transpose().map_err(
+            |error| match error {
+                StoreError::Address(_) => Failure::usage(error),
+                _ => Failure::Refused(error.to_string()),
+            },
+        )?;
         let keep = self.keep_records.map(|days| time::Duration::days(days.into()));
         Ok(Records { store, keep })
     }
@@ -159,18 +163,21 @@ impl CoordinatorArgs {
             let listener = listen(self.grpc, "--grpc").await?;
             let web = listen_if(self.http, "--http").await?;
             let prepared_telemetry = self.telemetry.begin("arbiter-coordinator").await?;
-            let coordinator = Coordinator::prepare(self.database_url, config).await?;
-            let mut coordinator = coordinator.with_tricks_mode(self.tricks_http.tricks_mode);
+            let mut coordinator = Coordinator::prepare(self.database_url, config)
+                .await?
+                .with_tricks_mode(self.tricks_http.tricks_mode);
             if coordinator.has_no_tokens().await? {
                 eprint_line(
                     "no tokens exist, so only public pages are accessible; create the first token: \
                      arbiter token create --role admin --database-url URL",
                 );
             }
-            // Port 0 means any free port: show the real one.
-            let at = |listener: &TcpListener| listener.local_addr().ok().map(|at| at.to_string());
-            let grpc = at(&listener);
-            let http = web.as_ref().and_then(at);
+            // Port 0 stands for any free port: log the actual one.
+            let address = |listener: &TcpListener| {
+                listener.local_addr().ok().map(|address| address.to_string())
+            };
+            let grpc = address(&listener);
+            let http = web.as_ref().and_then(address);
             if let Some(web) = web {
                 coordinator = coordinator.with_web(web);
             }
@@ -178,9 +185,9 @@ impl CoordinatorArgs {
             let mut signals = signals::ShutdownSignals::watch()?;
             let sources = Sources { coordinator: Some(coordinator.observer()), worker: None };
             let telemetry = prepared_telemetry.serve(sources);
-            let served = coordinator.run(listener, signals.next()).await;
+            let result = coordinator.run(listener, signals.next()).await;
             telemetry.stop().await;
-            served.map_err(|error| Failure::Refused(error.to_string()))
+            result.map_err(|error| Failure::Refused(error.to_string()))
         })
     }
 }

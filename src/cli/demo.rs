@@ -14,7 +14,7 @@ use indicatif::{MultiProgress, ProgressBar};
 
 use super::client::Server;
 use super::coordinator::LeaseArgs;
-use super::tournament::Prepared;
+use super::tournament::PreparedTournament;
 use super::up::SlotArgs;
 use super::{ranking, signals};
 use crate::failure::Failure;
@@ -33,8 +33,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(200);
 #[derive(Debug, Args)]
 #[command(
     after_help = "All data is stored. A stopped demo continues where it was, and a finished one \
-shows its
-leaderboards again. --fresh starts over.
+    shows its leaderboards again. --fresh starts over.
 
 Examples:
   arbiter demo --quick
@@ -51,8 +50,8 @@ pub(super) struct Demo {
     /// Delete the data of an earlier demo first.
     #[arg(long)]
     fresh: bool,
-    /// The directory of tournament files, with those of --quick in `quick/`; by default from the
-    /// source tree.
+    /// The directory of tournament files; --quick uses its subdirectory `quick/`. By default from
+    /// the source tree.
     #[arg(long, value_name = "DIR")]
     presets: Option<PathBuf>,
     /// The gRPC address for workers and clients; by default any free port.
@@ -74,16 +73,17 @@ impl Demo {
         let plan = self.slots.plan(games, grpc, self.http, &self.leases);
         let presets = self.presets(games)?;
         eprint_line("building and packing the shipped bots");
-        let prepared: Result<Vec<_>, _> =
-            presets.iter().map(|path| Prepared::read(games, path)).collect();
-        let prepared = prepared?;
+        let prepared = presets
+            .iter()
+            .map(|path| PreparedTournament::read(games, path))
+            .collect::<Result<Vec<_>, _>>()?;
         let name = if self.quick { "arbiter-demo-quick" } else { "arbiter-demo" };
-        let place =
+        let directory =
             self.data.clone().unwrap_or_else(|| data_dir::default_path().with_file_name(name));
         if self.fresh {
-            DataDirectory::delete(&place)?;
+            DataDirectory::delete(&directory)?;
         }
-        let data = DataDirectory::open(&place)?;
+        let data = DataDirectory::open(&directory)?;
         super::runtime()?.block_on(async {
             let mut signals = signals::ShutdownSignals::watch()?;
             let mut services = Services::start(&data, plan).await?;
@@ -93,20 +93,20 @@ impl Demo {
             eprint_line(&format!(
                 "coordinator at {server}, pages at http://{pages}, data in {data}"
             ));
-            let server = Server::reach(&services.access).await?;
-            let shown = tokio::select! {
-                shown = play(&server, &prepared) => shown,
-                broken = services.broken() => return Err(broken),
+            let server = Server::connect(&services.access).await?;
+            let result = tokio::select! {
+                result = play(&server, &prepared) => result,
+                failure = services.wait_for_failure() => return Err(failure),
                 () = signals.next() => Err(Failure::Negative(
                     "interrupted; nothing is lost, run the same command to continue".to_owned(),
                 )),
             };
             services.stop(signals.next()).await?;
-            shown
+            result
         })
     }
 
-    /// The tournament files, in the order of the games.
+    /// The paths of the tournament files, in the order of the games.
     fn presets(&self, games: &Games) -> Result<Vec<PathBuf>, Failure> {
         let directory = match &self.presets {
             Some(directory) => directory.clone(),
@@ -120,11 +120,11 @@ impl Demo {
 
 /// Finds the tournament files in the source tree around the current directory or this program.
 fn find_presets() -> Result<PathBuf, Failure> {
-    let here = std::env::current_dir().ok();
-    let program = std::env::current_exe().ok();
-    let starts = [here, program];
-    let above = starts.iter().flatten().flat_map(|start| start.ancestors());
-    let mut presets = above.map(|directory| directory.join(PRESETS));
+    let current_dir = std::env::current_dir().ok();
+    let current_exe = std::env::current_exe().ok();
+    let starts = [current_dir, current_exe];
+    let directories = starts.iter().flatten().flat_map(|start| start.ancestors());
+    let mut presets = directories.map(|directory| directory.join(PRESETS));
     presets.find(|presets| presets.is_dir()).ok_or_else(|| {
         Failure::Usage(format!(
             "no {PRESETS} here or in a parent directory; run this in the source tree, or use \
@@ -134,46 +134,50 @@ fn find_presets() -> Result<PathBuf, Failure> {
 }
 
 /// Plays all tournaments to the end, at the same time, and shows their leaderboards.
-async fn play(server: &Server, prepared: &[Prepared]) -> Result<(), Failure> {
+async fn play(server: &Server, prepared: &[PreparedTournament]) -> Result<(), Failure> {
     for tournament in prepared {
         start(server, tournament).await?;
     }
     let bars = MultiProgress::new();
-    let watched = prepared.iter().map(|prepared| Watched {
-        name: prepared.name(),
-        bar: bars.add(progress::bar(0, prepared.name().to_owned())),
-        over: false,
-    });
-    let mut watched: Vec<_> = watched.collect();
-    while watched.iter().any(|tournament| !tournament.over) {
-        for tournament in &mut watched {
+    let mut tournaments: Vec<_> = prepared
+        .iter()
+        .map(|prepared| TournamentProgress {
+            name: prepared.name(),
+            bar: bars.add(progress::bar(0, prepared.name().to_owned())),
+            is_over: false,
+        })
+        .collect();
+    while tournaments.iter().any(|tournament| !tournament.is_over) {
+        for tournament in &mut tournaments {
             tournament.update(server).await?;
         }
         tokio::time::sleep(POLL_INTERVAL).await;
     }
     drop(bars);
     for tournament in prepared {
-        let board = LeaderboardRef { tournament: tournament.name().to_owned(), edition: None };
+        let leaderboard =
+            LeaderboardRef { tournament: tournament.name().to_owned(), edition: None };
         let request =
-            GetRankingRequest { leaderboard: Some(board), ..GetRankingRequest::default() };
-        let found = ranking::whole(server, &request, u32::MAX).await?;
+            GetRankingRequest { leaderboard: Some(leaderboard), ..GetRankingRequest::default() };
+        let ranking = ranking::fetch_ranking(server, &request, u32::MAX).await?;
         print(|out| {
             out.line("")?;
             out.line(tournament.name())?;
-            ranking::show_table(out, &found)
+            ranking::show_table(out, &ranking)
         })?;
     }
     Ok(())
 }
 
 /// Creates a tournament unless it exists, and starts it unless it was started.
-async fn start(server: &Server, prepared: &Prepared) -> Result<(), Failure> {
+async fn start(server: &Server, prepared: &PreparedTournament) -> Result<(), Failure> {
     let all = server.send(ListTournamentsRequest {}).await?.tournaments;
     if !all.iter().any(|tournament| tournament.name == prepared.name()) {
         prepared.create(server).await?;
     }
     if fetch_newest_edition(server, prepared.name()).await?.is_none() {
-        // An interrupted demo may have entered some bots; the same bundle is the same version.
+        // An interrupted demo may have entered some bots. Sending the same bundle again has no
+        // effect.
         prepared.enter(server).await?;
         let request = StartEditionRequest { tournament: prepared.name().to_owned(), fresh: false };
         server.send(request).await?;
@@ -188,22 +192,22 @@ async fn fetch_newest_edition(server: &Server, name: &str) -> Result<Option<Edit
 }
 
 /// A running tournament and its progress bar.
-struct Watched<'a> {
+struct TournamentProgress<'a> {
     name: &'a str,
     bar: ProgressBar,
-    over: bool,
+    is_over: bool,
 }
 
-impl Watched<'_> {
+impl TournamentProgress<'_> {
     /// Updates the progress bar.
     async fn update(&mut self, server: &Server) -> Result<(), Failure> {
         let edition = fetch_newest_edition(server, self.name).await?;
-        let Some(edition) = edition.filter(|_| !self.over) else { return Ok(()) };
+        let Some(edition) = edition.filter(|_| !self.is_over) else { return Ok(()) };
         let count = |number: i64| u64::try_from(number).unwrap_or(0);
         self.bar.set_length(count(edition.matches));
         self.bar.set_position(count(edition.counted));
-        self.over = edition.state == "complete";
-        if self.over {
+        self.is_over = edition.state == "complete";
+        if self.is_over {
             self.bar.finish();
             if self.bar.is_hidden() {
                 eprint_line(&format!(
@@ -218,7 +222,7 @@ impl Watched<'_> {
         let aside = edition.lots.iter().find(|lots| lots.state == "aside" && lots.matches > 0);
         match aside {
             Some(aside) if !is_active => Err(Failure::Negative(format!(
-                "{}: {} matches failed too often and were set aside; the log says why",
+                "{}: {} matches failed too often and were set aside; see the log for the reasons",
                 self.name, aside.matches
             ))),
             _ if edition.state == "cancelled" => {

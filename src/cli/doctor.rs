@@ -1,5 +1,5 @@
-//! `arbiter doctor`: what this machine can isolate and measure, the consequences and remedies of what
-//! it cannot, and its clock's offset from a database's clock.
+//! `arbiter doctor`: reports what this machine can isolate and measure, with the effects and
+//! remedies of missing features, and the offset of its clock from a database's clock.
 
 use std::io::{self, Write as _};
 
@@ -24,14 +24,14 @@ pub(super) struct Doctor {
     #[arg(long, value_name = "URL", env = "ARBITER_DATABASE_URL", hide_env_values = true)]
     #[arg(value_parser = coordinator::parse_database_url)]
     database_url: Option<PgConnectOptions>,
-    /// Print one JSON object a line.
+    /// Print one JSON object per line.
     #[arg(long)]
     json: bool,
 }
 
 impl Doctor {
     pub(super) fn run(self) -> Result<(), Failure> {
-        // The clock first, because it fails sooner.
+        // Read the clock first, because it fails sooner than the report.
         let clock = self.database_url.clone().map(clock).transpose()?;
         let report = DoctorReport::collect();
         let rows: Vec<_> = report.rows.iter().cloned().chain(clock).collect();
@@ -39,7 +39,7 @@ impl Doctor {
         if report.is_strict() {
             return Ok(());
         }
-        Err(Failure::Negative("--sandbox strict would refuse on this machine".to_owned()))
+        Err(Failure::Negative("--sandbox strict would fail on this machine".to_owned()))
     }
 
     fn print(&self, rows: &[DoctorRow]) -> io::Result<()> {
@@ -52,9 +52,9 @@ impl Doctor {
         let width = rows.iter().map(|row| row.what.chars().count()).max().unwrap_or(0);
         for DoctorRow { what, state, lost, remedy } in rows {
             writeln!(out, "{what:width$}  {state}")?;
-            for (word, text) in [("lost", lost), ("remedy", remedy)] {
+            for (label, text) in [("lost", lost), ("remedy", remedy)] {
                 if let Some(text) = text {
-                    writeln!(out, "{:width$}    {word}: {text}", "")?;
+                    writeln!(out, "{:width$}    {label}: {text}", "")?;
                 }
             }
         }
@@ -71,11 +71,11 @@ fn clock(options: PgConnectOptions) -> Result<DoctorRow, Failure> {
         let pool = db::connect(options, 1).await.map_err(unreachable)?;
         Ok::<_, Failure>(Clock::of(&pool).await.map_err(unreachable)?.skew())
     })?;
-    let word = if skew.is_negative() { "behind" } else { "ahead of" };
-    let state = format!("{:.3} s {word} the database's", skew.abs().as_seconds_f64());
-    let is_off = skew.abs() > database_clock::MAX_SKEW;
-    let lost = "times in logs and records differ from the database's; results are not affected";
-    let lost = is_off.then(|| lost.to_owned());
-    let remedy = is_off.then(|| "synchronise both clocks, for example with chrony".to_owned());
-    Ok(DoctorRow { what: "clock".to_owned(), state, lost, remedy })
+    let direction = if skew.is_negative() { "behind" } else { "ahead of" };
+    let state = format!("{:.3} s {direction} the database's", skew.abs().as_seconds_f64());
+    let is_large = skew.abs() > database_clock::MAX_SKEW;
+    let effect = "times in logs and records differ from the database's; results are not affected";
+    let effect = is_large.then(|| effect.to_owned());
+    let remedy = is_large.then(|| "synchronise both clocks, for example with chrony".to_owned());
+    Ok(DoctorRow { what: "clock".to_owned(), state, lost: effect, remedy })
 }

@@ -1,6 +1,6 @@
-//! The command line: one file a command group.
+//! The command line: one file per command group.
 //!
-//! Exit codes are part of the interface: 0 done; 1 a negative answer (a record is wrong, a match
+//! Exit codes are part of the interface: 0 done; 1 a negative result (a record is wrong, a match
 //! could not finish); 2 wrong usage; 3 unreachable or not allowed.
 
 mod audit;
@@ -47,7 +47,8 @@ use crate::output::{broken_pipe, eprint_line};
 #[derive(Debug, Parser)]
 #[command(version, max_term_width = 100, disable_help_subcommand = true)]
 #[command(after_help = "Examples:
-  arbiter play gomoku bots/gomoku/house bots/gomoku/center --games 2 --record records
+  arbiter play gomoku bots/gomoku/house bots/gomoku/center --games 2 \\
+      --record records
   arbiter verify records
   arbiter submit finals mybot/ && arbiter ranking finals --bot mybot
   arbiter play --help")]
@@ -82,15 +83,15 @@ enum Command {
     Completions(completions::Completions),
 }
 
-/// The command line; its help lists these games.
+/// Builds the command line; its help lists these games.
 fn command(games: &Games) -> clap::Command {
     let names = games.names("or");
-    let named = |command: clap::Command| {
+    let list_games = |command: clap::Command| {
         command.mut_args(|arg| if arg.get_id() == "game" { arg.help(names.clone()) } else { arg })
     };
     Cli::command().mut_subcommands(|command| match command.get_name() {
-        "play" => named(command).after_help(play::after_help(games)),
-        "try" | "preflight" => named(command),
+        "play" => list_games(command).after_help(play::after_help(games)),
+        "try" | "preflight" => list_games(command),
         _ => command,
     })
 }
@@ -98,10 +99,10 @@ fn command(games: &Games) -> clap::Command {
 /// Parses the command line, runs the command and returns the exit code.
 pub(crate) fn run(games: &Games) -> ExitCode {
     let parsed = command(games).try_get_matches();
-    let done = match parsed.and_then(|matches| Cli::from_arg_matches(&matches)) {
+    let result = match parsed.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(Cli { command }) => match command {
             Command::Play(play) => play.run(games),
-            Command::Try(wanted) => wanted.run(games),
+            Command::Try(playground) => playground.run(games),
             Command::Preflight(preflight) => preflight.run(games),
             Command::Verify(verify) => verify.run(games),
             Command::Up(up) => up.run(games),
@@ -114,7 +115,7 @@ pub(crate) fn run(games: &Games) -> ExitCode {
             Command::Bots(bots) => bots.run(),
             Command::Log(log) => log.run(),
             Command::Ranking(ranking) => ranking.run(),
-            Command::Match(wanted) => wanted.run(),
+            Command::Match(show_match) => show_match.run(),
             Command::Repro(repro) => repro.run(games),
             Command::Token(token) => token.run(),
             Command::Cert(cert) => cert.run(),
@@ -125,7 +126,7 @@ pub(crate) fn run(games: &Games) -> ExitCode {
         },
         Err(error) => usage_failure(&error),
     };
-    match done {
+    match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             if !failure.message().is_empty() {
@@ -148,9 +149,9 @@ fn runtime() -> Result<Runtime, Failure> {
 fn usage_failure(error: &clap::Error) -> Result<(), Failure> {
     let is_request = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
     if is_request || error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
-        let printed = error.print();
+        let print_result = error.print();
         return if is_request {
-            printed.or_else(broken_pipe)
+            print_result.or_else(broken_pipe)
         } else {
             Err(Failure::Usage(String::new()))
         };
@@ -162,8 +163,11 @@ fn usage_failure(error: &clap::Error) -> Result<(), Failure> {
     let cause = text.lines().take_while(|line| !line.starts_with("Usage:"));
     let lines: Vec<_> = cause.map(str::trim).filter(|line| !line.is_empty()).collect();
     let joined = lines.join(" ");
-    let message = joined.strip_prefix("error: ").unwrap_or(&joined);
-    let message = message.trim_end_matches("For more information, try '--help'.").trim_end();
+    let message = joined
+        .strip_prefix("error: ")
+        .unwrap_or(&joined)
+        .trim_end_matches("For more information, try '--help'.")
+        .trim_end();
     Err(Failure::Usage(format!("{message}; see --help")))
 }
 
@@ -175,11 +179,11 @@ fn invalid_value(error: &clap::Error) -> Option<String> {
         _ => None,
     };
     let cause = error.source().filter(|_| error.kind() == ErrorKind::ValueValidation)?;
-    let named = context(ContextKind::InvalidArg).filter(|named| named.starts_with("--"))?;
-    let option = named.split([' ', '=']).next()?;
+    let argument = context(ContextKind::InvalidArg).filter(|name| name.starts_with("--"))?;
+    let option = argument.split([' ', '=']).next()?;
     let value = context(ContextKind::InvalidValue)?;
-    let shown = if value.contains('@') { String::new() } else { format!(" {value}") };
-    Some(format!("{option}{shown}: {cause}"))
+    let value_text = if value.contains('@') { String::new() } else { format!(" {value}") };
+    Some(format!("{option}{value_text}: {cause}"))
 }
 
 #[cfg(test)]

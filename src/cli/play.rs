@@ -38,7 +38,7 @@ pub(super) struct Play {
     /// How many games each pairing plays; in blackjack with rounds > 1, how many episodes.
     #[arg(long, value_name = "N", default_value_t = 1)]
     games: usize,
-    /// Any text; the same seed and bots give the same matches. By default random.
+    /// Any text. The same seed and bots give the same matches. By default random.
     #[arg(long, value_name = "S")]
     seed: Option<String>,
     /// A game parameter; may be repeated.
@@ -92,18 +92,22 @@ const MAX_JOBS: usize = 256;
 
 /// The end of the help text: examples, and all parameters of all games.
 pub(super) fn after_help(games: &Games) -> String {
-    let parameters = games.iter().flat_map(|game| {
-        game.params
-            .iter()
-            .map(move |param| format!("  {game:<10} {:<13} {}", param.key, param.help))
-    });
-    let parameters: Vec<_> = parameters.collect();
+    let parameters: Vec<_> = games
+        .iter()
+        .flat_map(|game| {
+            game.params
+                .iter()
+                .map(move |param| format!("  {game:<10} {:<13} {}", param.key, param.help))
+        })
+        .collect();
     format!(
         "Examples:
-  arbiter play gomoku bots/gomoku/house bots/gomoku/shapes --games 10 --seed finals
-  arbiter play wojna bots/wojna/house bots/wojna/house bots/wojna/caller bots/wojna/caller \\
-      --set deals=4 --record records
-  arbiter play blackjack bots/blackjack/house bots/blackjack/lim17 --set rounds=5 --json
+  arbiter play gomoku bots/gomoku/house bots/gomoku/shapes --games 10 \\
+      --seed finals
+  arbiter play wojna bots/wojna/house bots/wojna/house bots/wojna/caller \\
+      bots/wojna/caller --set deals=4 --record records
+  arbiter play blackjack bots/blackjack/house bots/blackjack/lim17 \\
+      --set rounds=5 --json
 
 Parameters (--set KEY=VALUE):
 {}",
@@ -116,28 +120,28 @@ impl Play {
         let game = games.find(&self.game).map_err(Failure::usage)?;
         self.check_counts()?;
         let params = params::parse(&game, &self.set, None, Some(self.bots.len()))?;
-        let text = self.seed.clone().map_or_else(draw_seed, Ok)?;
-        let seed = Seed::of_text(&text);
+        let seed_text = self.seed.clone().map_or_else(draw_seed, Ok)?;
+        let seed = Seed::of_text(&seed_text);
         let host = Host::prepare(self.sandbox.policy)?;
-        let scratch = scratch()?;
+        let scratch = scratch_dir()?;
         let snapshots = scratch.path().join("bots");
         fs::create_dir(&snapshots).map_err(|error| Failure::Refused(error.to_string()))?;
         let entries = bots::load(&game, &self.bots, &snapshots)?;
         let plan = Plan::new(params, entries, seed, self.games, !self.no_rotate)?;
         if !self.json {
-            eprint_line(&format!("seed {text}; {}", host.summary()));
+            eprint_line(&format!("seed {seed_text}; {}", host.summary()));
         }
         let state = self.keep_files.then(|| scratch.path().join("kept"));
         let run = Run {
             plan: &plan,
             host: &host,
-            stop: interruptible()?,
+            stop: stop_on_signals()?,
             clock: self.sandbox.clock(),
             jobs: self.jobs,
             records: self.record_location(&plan, seed)?,
             state: state.as_deref(),
         };
-        self.play(&run, &text)
+        self.play(&run, &seed_text)
     }
 
     fn check_counts(&self) -> Result<(), Failure> {
@@ -155,17 +159,17 @@ impl Play {
     }
 
     /// The directory of records and the prefix of their names: the game and a hash of all inputs of
-    /// the matches. So different runs never overwrite each other's records.
+    /// the matches. Therefore different runs never overwrite each other's records.
     fn record_location(
         &self,
         plan: &Plan,
         seed: Seed,
     ) -> Result<Option<(PathBuf, String)>, Failure> {
         let Some(directory) = &self.record else { return Ok(None) };
-        let unusable =
+        let record_error =
             |error: io::Error| Failure::usage(format!("--record {}: {error}", directory.display()));
-        fs::create_dir_all(directory).map_err(unusable)?;
-        let directory = fs::canonicalize(directory).map_err(unusable)?;
+        fs::create_dir_all(directory).map_err(record_error)?;
+        let directory = fs::canonicalize(directory).map_err(record_error)?;
         Recorder::sweep(&directory);
         tempfile::tempfile_in(&directory).map_err(|error| {
             let directory = directory.display();
@@ -184,38 +188,38 @@ impl Play {
     fn play(&self, run: &Run<'_>, seed: &str) -> Result<(), Failure> {
         let plan = run.plan;
         let mut tally = Tally::new(plan.entries.len());
-        let mut played = 0;
-        let mut printed = Ok(());
+        let mut count = 0;
+        let mut print_result = Ok(());
         let bar = progress::bar(plan.jobs.len(), "games");
-        let counted = |job: &Job, result: JobResult| {
+        let on_result = |job: &Job, result: JobResult| {
             tally.add(&result);
-            played += 1;
+            count += 1;
             bar.inc(1);
             let shown = bar.suspend(|| self.show(plan, job, &result));
-            if printed.is_ok() {
-                printed = shown;
+            if print_result.is_ok() {
+                print_result = shown;
             }
         };
-        let recovers = |left: usize| {
-            let noun = if left == 1 { "slot continues" } else { "slots continue" };
+        let on_recovery = |others: usize| {
+            let noun = if others == 1 { "slot continues" } else { "slots continue" };
             bar.suspend(|| {
-                eprint_line(&format!("a slot waits for a killed bot to exit; {left} {noun}"));
+                eprint_line(&format!("a slot waits for a killed bot to exit; {others} {noun}"));
             });
         };
-        let ended = run.play(counted, recovers);
+        let result = run.play(on_result, on_recovery);
         bar.finish_and_clear();
-        if played > 0 && printed.is_ok() {
-            printed = self.show_table(plan, &tally, seed);
+        if count > 0 && print_result.is_ok() {
+            print_result = self.show_table(plan, &tally, seed);
         }
-        printed.or_else(broken_pipe)?;
-        match ended {
+        print_result.or_else(broken_pipe)?;
+        match result {
             Ok(()) => Ok(()),
             Err(fault @ Fault::System { .. }) => Err(Failure::Negative(format!(
-                "{fault}; retries failed too; {played} of {} games count",
+                "{fault}; retries failed too; {count} of {} games count",
                 plan.jobs.len()
             ))),
             Err(Fault::Abandoned) => Err(Failure::Negative(format!(
-                "interrupted: {played} of {} games were played and counted",
+                "interrupted: {count} of {} games were played and counted",
                 plan.jobs.len()
             ))),
         }
@@ -247,8 +251,8 @@ impl Play {
         }
         if let Some(detail) = detail.as_ref().filter(|_| !self.json) {
             let forfeited = played.outcome.results[seat].forfeit.is_some();
-            let what = if forfeited { "forfeits" } else { "gave a bad answer" };
-            eprint_line(&format!("game {number}: {name} {what}, {detail}"));
+            let event = if forfeited { "forfeits" } else { "gave a bad answer" };
+            eprint_line(&format!("game {number}: {name} {event}, {detail}"));
         }
     }
 
@@ -271,7 +275,7 @@ fn clock_kind(word: &str) -> Result<ClockKind, &'static str> {
 }
 
 /// A temporary directory for this run's copies of bots and their files.
-pub(super) fn scratch() -> Result<ScratchDir, Failure> {
+pub(super) fn scratch_dir() -> Result<ScratchDir, Failure> {
     ScratchDir::new().map_err(|error| {
         let directory = std::env::temp_dir();
         Failure::Refused(format!(
@@ -284,9 +288,9 @@ pub(super) fn scratch() -> Result<ScratchDir, Failure> {
 /// The signals that end the run.
 const TERMINATING: [i32; 4] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM];
 
-/// Stops running matches on Ctrl-C and similar signals. A second signal has no effect: the first
-/// one ends all waits, and only the cleanup remains.
-pub(super) fn interruptible() -> Result<Arc<StopSignal>, Failure> {
+/// Stops running matches on Ctrl-C and similar signals. A second signal has no effect, because the
+/// first one ends all waits and only the cleanup remains.
+pub(super) fn stop_on_signals() -> Result<Arc<StopSignal>, Failure> {
     let failed = |error: io::Error| Failure::Negative(format!("cannot watch signals: {error}"));
     let (reader, writer) = UnixStream::pair().map_err(failed)?;
     for signal in TERMINATING {

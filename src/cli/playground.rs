@@ -16,7 +16,7 @@ use arbiter_worker::sandbox::Host;
 use clap::{ArgAction, Args};
 use tokio::net::TcpListener;
 
-use super::play::{SandboxArgs, scratch};
+use super::play::{SandboxArgs, scratch_dir};
 use super::signals;
 use crate::failure::Failure;
 use crate::output::broken_pipe;
@@ -25,22 +25,23 @@ use crate::playground::session::Options;
 use crate::playground::{Session, web};
 use crate::seed::draw_seed;
 
-/// How long open page requests may take at shutdown, because a bot may be building.
+/// How long shutdown waits for open page requests: a request may be building a bot.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Play against bots in a browser, watch them, or talk to one on the terminal.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Keep the printed address secret: anyone who has it can play here. Each match uses \
-the bots as they are on
-disk, and rebuilds those with changed sources. Ctrl-C ends everything.
+    after_help = "Keep the printed address secret: anyone who has it can play here. Each match \
+    uses the bots as they are on disk, and rebuilds those with changed sources. Ctrl-C ends \
+    everything.
 
-A match with a person is short by default: one deal of wojna, two tables of tricks; change it with
---set. People have no clock unless --human-clock is given.
+A match with a person is short by default: one deal of wojna, two tables of tricks; change it \
+    with --set. People have no clock unless --human-clock is given.
 
-With --console, each line of standard input goes to the bot as one protocol unit (\\n stands for a line
-break), and the reply is printed. Lines that start with : are commands: :help shows the lines of the
-protocol, :restart restarts the bot, :quit ends. Exit code 1 if a reply was missing, late or malformed.
+With --console, each line of standard input goes to the bot as one protocol unit (\\n stands \
+    for a line break), and the reply is printed. Lines that start with : are commands: :help shows \
+    the lines of the protocol, :restart restarts the bot, :quit ends. Exit code 1 if a reply was \
+    missing, late or malformed.
 
 Examples:
   arbiter try gomoku mybot/
@@ -71,7 +72,7 @@ pub(super) struct Playground {
     /// Talk to one bot on the terminal instead of serving pages.
     #[arg(long)]
     console: bool,
-    /// How long a bot may take to reply in a console.
+    /// Maximum reply time of a bot in a console.
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = positive_time)]
     limit: Micros,
     /// Print one JSON object per sent line.
@@ -92,7 +93,7 @@ impl Playground {
             clock: self.sandbox.clock(),
             person_clock: self.human_clock,
             limit: self.limit,
-            records: self.record.as_deref().map(records).transpose()?,
+            records: self.record.as_deref().map(prepare_record_dir).transpose()?,
         };
         for path in &self.bots {
             if let Some(command) = Bot::build_due(path) {
@@ -103,8 +104,8 @@ impl Playground {
         if !self.json {
             eprint_line(&host.summary());
         }
-        let mark = draw_seed()?[..8].to_owned();
-        let session = Arc::new(Session::open(options, host, scratch()?, mark)?);
+        let record_key = draw_seed()?[..8].to_owned();
+        let session = Arc::new(Session::open(options, host, scratch_dir()?, record_key)?);
         if self.console {
             return console::run(&session, self.json);
         }
@@ -116,29 +117,30 @@ impl Playground {
         let secret = [draw_seed()?, draw_seed()?].concat();
         let address = self.http.unwrap_or((Ipv4Addr::LOCALHOST, 0).into());
         let runtime = super::runtime()?;
-        let served = runtime.block_on(async {
+        let result = runtime.block_on(async {
             let mut signals = signals::ShutdownSignals::watch()?;
-            let taken = |error: io::Error| {
+            let bind_error = |error: io::Error| {
                 Failure::Refused(format!(
                     "--http {address}: {error}; choose another, or omit --http for a free port"
                 ))
             };
-            let listener = TcpListener::bind(address).await.map_err(taken)?;
-            let address = listener.local_addr().map_err(taken)?;
+            let listener = TcpListener::bind(address).await.map_err(bind_error)?;
+            let address = listener.local_addr().map_err(bind_error)?;
             writeln!(io::stdout(), "http://{address}/{secret}/").or_else(broken_pipe)?;
             io::stdout().flush().or_else(broken_pipe)?;
             eprint_line("open this address in a browser; Ctrl-C ends everything");
             tokio::select! {
                 () = signals.next() => Ok(()),
-                served = web::serve(Arc::clone(session), &secret, listener) => {
-                    served.map_err(|error| Failure::Negative(format!("cannot serve pages: {error}")))
+                result = web::serve(Arc::clone(session), &secret, listener) => {
+                    let failed = |error| Failure::Negative(format!("cannot serve pages: {error}"));
+                    result.map_err(failed)
                 }
             }
         });
         session.close();
         // Open requests hold the session and its temporary directory.
         runtime.shutdown_timeout(SHUTDOWN_TIMEOUT);
-        served
+        result
     }
 }
 
@@ -150,7 +152,7 @@ fn positive_time(text: &str) -> Result<Micros, String> {
 }
 
 /// Prepares the directory for records; creates it if missing.
-fn records(directory: &Path) -> Result<PathBuf, Failure> {
+fn prepare_record_dir(directory: &Path) -> Result<PathBuf, Failure> {
     let unusable = |error: io::Error| {
         let directory = directory.display();
         Failure::Refused(format!("--record {directory}: {error}; choose another directory"))

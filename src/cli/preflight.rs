@@ -12,7 +12,7 @@ use arbiter_worker::trial::{Player, Trial, TrialFailure, TrialOutcome, TrialProg
 use clap::{ArgAction, Args};
 use serde_json::json;
 
-use super::play::{interruptible, scratch};
+use super::play::{scratch_dir, stop_on_signals};
 use super::tournament::seed;
 use super::trial_output;
 use crate::failure::Failure;
@@ -22,15 +22,15 @@ use crate::play::{bots, params};
 /// Run a bot's trial on this machine: build it and play it from every seat.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "A worker runs the same trial before a submitted version enters. The bot is packed, \
-built in a sandbox
-without network, and plays short matches from every seat against the bots of --against, or against
-itself. It passes if it forfeits no match. Tolerated protocol errors are warnings. Exit code 0 if it
-passes, 1 if not.
+    after_help = "A worker runs the same trial before a submitted version enters. The bot is \
+    packed, built in a sandbox without network, and plays short matches from every seat against \
+    the bots of --against, or against itself. It passes if it forfeits no match. Tolerated \
+    protocol errors are warnings. Exit code 0 if it passes, 1 if not.
 
 Examples:
   arbiter preflight gomoku mybot/
-  arbiter preflight wojna mybot.zip --against bots/wojna/house --against bots/wojna/caller
+  arbiter preflight wojna mybot.zip --against bots/wojna/house \\
+      --against bots/wojna/caller
   arbiter preflight bitwa mybot/ --set board=twierdze --json"
 )]
 pub(super) struct Preflight {
@@ -61,10 +61,10 @@ impl Preflight {
         let params = params::parse(&game, &self.set, None, None)?;
         let Submission { name, bundle } = Submission::read(&self.path).map_err(Failure::usage)?;
         let host = Host::prepare(self.sandbox)?;
-        let scratch = scratch()?;
+        let scratch = scratch_dir()?;
         let snapshots = scratch.path().join("others");
-        let place = scratch.path().join("trial");
-        for directory in [&snapshots, &place] {
+        let trial_dir = scratch.path().join("trial");
+        for directory in [&snapshots, &trial_dir] {
             fs::create_dir(directory).map_err(|error| Failure::Refused(error.to_string()))?;
         }
         let others = bots::load(&game, &self.against, &snapshots)?.into_iter();
@@ -81,9 +81,9 @@ impl Preflight {
         if !self.json {
             eprint_line(&host.summary());
         }
-        let mut stage = |stage| {
+        let mut on_progress = |progress| {
             if !self.json {
-                eprint_line(&match stage {
+                eprint_line(&match progress {
                     TrialProgress::Building => format!("{name}: building"),
                     TrialProgress::Played(played, all) => {
                         format!("{name}: {played} of {all} matches played")
@@ -91,31 +91,32 @@ impl Preflight {
                 });
             }
         };
-        let stop = interruptible()?;
-        let tried = trial.run(&host, &stop, bundle.bytes(), &place, &mut stage);
-        let tried = tried.map_err(|fault| match fault {
-            Fault::Abandoned => Failure::Negative("interrupted before a result".to_owned()),
-            fault @ Fault::System { .. } => Failure::Negative(format!(
-                "{fault}; the bot did not cause this: run arbiter doctor, then try again"
-            )),
-        })?;
-        self.show(&trial, &bundle.digest().to_string(), &tried)
+        let stop = stop_on_signals()?;
+        let outcome = trial
+            .run(&host, &stop, bundle.bytes(), &trial_dir, &mut on_progress)
+            .map_err(|fault| match fault {
+                Fault::Abandoned => Failure::Negative("interrupted before a result".to_owned()),
+                fault @ Fault::System { .. } => Failure::Negative(format!(
+                    "{fault}; the bot did not cause this fault: run arbiter doctor, then try again"
+                )),
+            })?;
+        self.show(&trial, &bundle.digest().to_string(), &outcome)
     }
 
-    fn show(&self, trial: &Trial, digest: &str, tried: &TrialOutcome) -> Result<(), Failure> {
+    fn show(&self, trial: &Trial, digest: &str, outcome: &TrialOutcome) -> Result<(), Failure> {
         let name = &trial.name;
-        let TrialOutcome { failure: failing, measurements: figures, warnings, log, .. } = tried;
-        let TrialFailure { reason: verdict, evidence } = failing.clone().unwrap_or_default();
+        let TrialOutcome { failure, measurements, warnings, log, .. } = outcome;
+        let TrialFailure { reason, evidence } = failure.clone().unwrap_or_default();
         let object = || {
             json!({
                 "bot": name,
                 "game": trial.params.game(),
                 "digest": digest,
-                "passed": failing.is_none(),
-                "verdict": failing.as_ref().map(|_| &verdict),
+                "passed": failure.is_none(),
+                "verdict": failure.as_ref().map(|_| &reason),
                 "evidence": evidence.lines().collect::<Vec<_>>(),
                 "warnings": warnings,
-                "figures": figures,
+                "figures": measurements,
                 "build_log": log,
             })
         };
@@ -123,21 +124,21 @@ impl Preflight {
             if self.json {
                 return out.json(&object());
             }
-            let log_is_shown = failing.is_some() && evidence.is_empty();
-            let found = trial_output::findings(
+            let log_is_shown = failure.is_some() && evidence.is_empty();
+            let lines = trial_output::detail_lines(
                 &evidence,
                 log,
                 log_is_shown,
                 false,
                 warnings,
-                Some(figures),
+                Some(measurements),
             );
-            found.iter().try_for_each(|line| out.line(line))?;
-            if failing.is_none() { out.line(&format!("{name} passes")) } else { Ok(()) }
+            lines.iter().try_for_each(|line| out.line(line))?;
+            if failure.is_none() { out.line(&format!("{name} passes")) } else { Ok(()) }
         })?;
-        match failing {
+        match failure {
             None => Ok(()),
-            Some(_) => Err(Failure::Negative(format!("{name} fails: {verdict}"))),
+            Some(_) => Err(Failure::Negative(format!("{name} fails: {reason}"))),
         }
     }
 }

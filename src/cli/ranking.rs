@@ -17,7 +17,7 @@ use super::tournament::completion_estimate;
 use crate::failure::Failure;
 use crate::output::{Output, eprint_line, print};
 
-pub(super) use print::place_json;
+pub(super) use print::standing_json;
 
 /// Show a leaderboard: the official one, or that of an edition.
 #[derive(Debug, Args)]
@@ -35,7 +35,7 @@ pub(super) struct Ranking {
     /// The tournament.
     #[arg(value_name = "T")]
     tournament: String,
-    /// The leaderboard of this edition, complete or not.
+    /// The edition, complete or running; by default the official one.
     #[arg(long, value_name = "E")]
     edition: Option<i32>,
     /// Output format: table, json (one object per line) or csv (RFC 4180).
@@ -44,16 +44,17 @@ pub(super) struct Ranking {
     /// Same as --format json.
     #[arg(long, conflicts_with = "format")]
     json: bool,
-    /// Skip this many places.
+    /// Skip this many bots at the top.
     #[arg(long, value_name = "N", default_value_t = 0)]
     offset: u32,
-    /// Maximum number of places.
+    /// Maximum number of bots.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     limit: Option<u32>,
     /// Only bots whose name contains this text (case-insensitive).
     #[arg(long, value_name = "TEXT")]
     name: Option<String>,
-    /// Show this bot's place, its results against each opponent and its places in other editions.
+    /// Show this bot's standing, its results against each opponent, and its standings in other
+    /// editions.
     #[arg(long, conflicts_with_all = ["offset", "limit", "name", "watch"])]
     bot: Option<String>,
     /// Show every change, until Ctrl-C.
@@ -72,7 +73,7 @@ enum Format {
     Csv,
 }
 
-/// Maximum number of places per request.
+/// Maximum number of standings per request.
 const PAGE: u32 = 1000;
 
 /// How many times to read a leaderboard that changes while it is read.
@@ -89,27 +90,32 @@ impl Ranking {
         if self.watch {
             return self.client.run(async |server| self.follow(&server).await);
         }
-        let (found, done) = self.client.run(async |server| {
+        let (ranking, estimate) = self.client.run(async |server| {
             let limit = self.limit.unwrap_or(u32::MAX);
-            let found = whole(&server, &self.request(0), limit).await?;
-            let playing = found.running.filter(|_| self.format == Format::Table);
-            let done = match playing {
+            let ranking = fetch_ranking(&server, &self.request(0), limit).await?;
+            let playing = ranking.running.filter(|_| self.format == Format::Table);
+            let estimate = match playing {
                 Some(playing) => self.completion_estimate(&server, playing.edition).await?,
                 None => None,
             };
-            Ok((found, done))
+            Ok((ranking, estimate))
         })?;
-        print(|out| print::page(out, &found, done.as_deref(), self.offset, self.format))
+        print(|out| print::page(out, &ranking, estimate.as_deref(), self.offset, self.format))
     }
 
-    fn board(&self) -> LeaderboardRef {
+    fn leaderboard(&self) -> LeaderboardRef {
         LeaderboardRef { tournament: self.tournament.clone(), edition: self.edition }
     }
 
     fn request(&self, limit: u32) -> GetRankingRequest {
         let offset = self.offset;
         let name = self.name.clone().unwrap_or_default();
-        GetRankingRequest { leaderboard: Some(self.board()), offset, limit, name_contains: name }
+        GetRankingRequest {
+            leaderboard: Some(self.leaderboard()),
+            offset,
+            limit,
+            name_contains: name,
+        }
     }
 
     /// When a running edition will be complete, if there is an estimate.
@@ -118,10 +124,10 @@ impl Ranking {
         server: &Server,
         edition: i32,
     ) -> Result<Option<String>, Failure> {
-        let found =
+        let tournament =
             server.send(GetTournamentRequest { tournament: self.tournament.clone() }).await?;
-        let playing = found.editions.iter().find(|found| found.number == edition);
-        Ok(playing.and_then(completion_estimate))
+        let edition_progress = tournament.editions.iter().find(|other| other.number == edition);
+        Ok(edition_progress.and_then(completion_estimate))
     }
 
     /// Shows every change of a page until the user interrupts.
@@ -129,64 +135,65 @@ impl Ranking {
         let request = self.request(self.limit.unwrap_or(0).min(PAGE));
         let open = async || server.rankings().watch_ranking(request.clone()).await;
         let mut out = Output::new();
-        let see = |page: GetRankingResponse| {
+        let show_page = |page: GetRankingResponse| {
             print::reprint(&mut out, &page, self.offset, self.format)?;
             Ok(ControlFlow::<Infallible>::Continue(()))
         };
         tokio::select! {
-            ended = follow(false, open, see, eprint_line) => match ended? {},
+            result = follow(false, open, show_page, eprint_line) => match result? {},
             () = interrupt() => Ok(()),
         }
     }
 }
 
-/// Reads at most `limit` places from one consistent state.
+/// Fetches at most `limit` standings from one consistent state.
 ///
 /// # Errors
 /// If the coordinator refuses, or the leaderboard changes faster than it can be read.
-pub(super) async fn whole(
+pub(super) async fn fetch_ranking(
     server: &Server,
     first: &GetRankingRequest,
     limit: u32,
 ) -> Result<GetRankingResponse, Failure> {
     for _ in 0..MAX_READS {
-        if let Some(found) = read(server, first, limit).await? {
-            return Ok(found);
+        if let Some(ranking) = try_fetch_ranking(server, first, limit).await? {
+            return Ok(ranking);
         }
     }
     Err(Failure::Negative(format!(
-        "the leaderboard keeps changing; read {PAGE} places at once with --limit {PAGE}, or wait \
+        "the leaderboard keeps changing; fetch one page with --limit {PAGE}, or wait \
          until the edition is complete"
     )))
 }
 
-/// Reads page after page; `None` if matches were counted meanwhile.
-async fn read(
+/// Fetches page after page; `None` if the leaderboard changed meanwhile.
+async fn try_fetch_ranking(
     server: &Server,
     first: &GetRankingRequest,
     limit: u32,
 ) -> Result<Option<GetRankingResponse>, Failure> {
     let mut request = GetRankingRequest { limit: limit.min(PAGE), ..first.clone() };
-    let mut found = server.send(request.clone()).await?;
+    let mut ranking = server.send(request.clone()).await?;
     loop {
-        let count = u32::try_from(found.standings.len()).unwrap_or(u32::MAX);
-        let total = found.bots.saturating_sub(first.offset).min(limit);
+        let count = u32::try_from(ranking.standings.len()).unwrap_or(u32::MAX);
+        let total = ranking.bots.saturating_sub(first.offset).min(limit);
         if count >= total {
-            return Ok(Some(found));
+            return Ok(Some(ranking));
         }
         request.offset = first.offset.saturating_add(count);
         request.limit = (total - count).min(PAGE);
         let page = server.send(request.clone()).await?;
-        if (page.edition, page.counted, page.bots) != (found.edition, found.counted, found.bots)
+        if (page.edition, page.counted, page.bots)
+            != (ranking.edition, ranking.counted, ranking.bots)
             || page.standings.is_empty()
         {
             return Ok(None);
         }
-        found.standings.extend(page.standings);
+        ranking.standings.extend(page.standings);
     }
 }
 
 /// Shows a whole leaderboard as a table.
-pub(super) fn show_table(out: &mut Output, found: &GetRankingResponse) -> Result<(), Failure> {
-    print::page(out, found, None, 0, Format::Table)
+pub(super) fn show_table(out: &mut Output, ranking: &GetRankingResponse) -> Result<(), Failure> {
+    print::page(out, ranking, None, 0, Format::Table)
 }

@@ -31,9 +31,9 @@ pub(super) async fn follow<T, B>(
     // When the connection was lost, and the delay before the next attempt.
     let mut outage = None;
     loop {
-        let lost = match open().await {
-            Ok(opened) => {
-                let mut messages = opened.into_inner();
+        let status = match open().await {
+            Ok(response) => {
+                let mut messages = response.into_inner();
                 loop {
                     match messages.message().await {
                         Ok(Some(message)) => {
@@ -51,15 +51,15 @@ pub(super) async fn follow<T, B>(
             }
             Err(status) => status,
         };
-        if !is_lost(&lost) || !connected_before {
-            return Err(lost.into());
+        if !is_lost(&status) || !connected_before {
+            return Err(status.into());
         }
         let (since, delay) = *outage.get_or_insert_with(|| {
             warn("lost the connection to the coordinator; reconnecting");
             (Instant::now(), FIRST_DELAY)
         });
         if since.elapsed() > MAX_OUTAGE {
-            return Err(lost.into());
+            return Err(status.into());
         }
         tokio::time::sleep(delay).await;
         outage = Some((since, (delay * 2).min(MAX_DELAY)));
@@ -72,8 +72,8 @@ mod tests {
 
     use super::*;
 
-    /// Follows a coordinator that is first unreachable and then refuses. Returns the failure and the
-    /// number of attempts.
+    /// Follows a coordinator that is first unreachable and then refuses. Returns the failure and
+    /// the number of attempts.
     async fn follow_unreachable_then_refusing(was_connected: bool) -> (String, u32) {
         let attempts = Cell::new(0);
         let open = async || {

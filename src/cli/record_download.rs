@@ -37,15 +37,16 @@ pub(super) async fn open(
 }
 
 /// A writer that fails beyond the maximum size of a record.
-struct Bounded<W> {
+struct BoundedWriter<W> {
     out: W,
-    left: u64,
+    remaining: u64,
 }
 
-impl<W: Write> Write for Bounded<W> {
+impl<W: Write> Write for BoundedWriter<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let count = self.out.write(bytes)?;
-        self.left = self.left.checked_sub(count as u64).ok_or(io::ErrorKind::FileTooLarge)?;
+        self.remaining =
+            self.remaining.checked_sub(count as u64).ok_or(io::ErrorKind::FileTooLarge)?;
         Ok(count)
     }
 
@@ -61,7 +62,8 @@ impl RecordDownload {
             io::ErrorKind::BrokenPipe => Failure::OutputClosed,
             _ => Failure::Negative(format!("the record of {}: {error}", self.id)),
         };
-        let mut decoder = Decoder::new(Bounded { out, left: MAX_RECORD }).map_err(failed)?;
+        let mut decoder =
+            Decoder::new(BoundedWriter { out, remaining: MAX_RECORD }).map_err(failed)?;
         decoder.window_log_max(MAX_WINDOW_LOG).map_err(failed)?;
         while let Some(piece) = self.pieces.message().await? {
             decoder.write_all(&piece.bytes).map_err(failed)?;
@@ -72,10 +74,10 @@ impl RecordDownload {
     /// Writes it to the file at `path`, which appears only when it is complete.
     pub(super) async fn save(self, path: &Path) -> Result<(), Failure> {
         let failed = |error: io::Error| Failure::usage(format!("{}: {error}", path.display()));
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        let folder = folder.unwrap_or(Path::new("."));
-        let mut file = tempfile::Builder::new();
-        let file = file.permissions(Permissions::from_mode(MODE)).tempfile_in(folder);
+        let folder =
+            path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let file =
+            tempfile::Builder::new().permissions(Permissions::from_mode(MODE)).tempfile_in(folder);
         let file = file.map_err(failed)?;
         self.copy(file.as_file()).await?;
         file.persist(path).map(drop).map_err(|error| failed(error.error))

@@ -19,7 +19,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::client::{Client, Server, unless_interrupted};
-use super::play::interruptible;
+use super::play::stop_on_signals;
 use super::record_download;
 use super::tournament::settings;
 use crate::failure::Failure;
@@ -29,10 +29,10 @@ use crate::output::{Output, millis, printable};
 /// Replay a seat of a recorded match with a bot; exit code 1 if its replies differ.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "The bot receives exactly the messages that the seat received, with the same clock \
-and limits. The match
-continues as recorded, whatever the bot replies: after the first difference the bot may receive moves
-that it did not make. Files from its earlier matches are missing.
+    after_help = "The bot receives exactly the messages that the seat received, with the same \
+    clock and limits. The match continues as recorded, whatever the bot replies: after the first \
+    difference the bot may receive moves that it did not make. Files from its earlier matches are \
+    missing.
 
 Examples:
   arbiter repro 3/1207 --seat 2 --bot mybot/
@@ -44,7 +44,8 @@ pub(super) struct Repro {
     #[arg(value_name = "MATCH", required_unless_present = "record", conflicts_with = "record")]
     id: Option<MatchId>,
     /// The seat to replay, from 1.
-    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u8).range(1..=i64::from(MAX_SEATS)))]
+    #[arg(long, value_name = "K")]
+    #[arg(value_parser = clap::value_parser!(u8).range(1..=i64::from(MAX_SEATS)))]
     seat: u8,
     /// The bot: a directory with bot.toml or a KotH meta file, or an executable file.
     #[arg(long, value_name = "PATH")]
@@ -74,32 +75,32 @@ impl Repro {
             eprint_line(&format!("building {} with {command}", self.bot.display()));
         }
         let bot = Arc::new(Bot::load(&self.bot).map_err(Failure::usage)?);
-        let (mut record, terms) = self.record()?;
-        let place = Seat::from_index(usize::from(self.seat) - 1);
+        let (mut record, jail) = self.record()?;
+        let seat = Seat::from_index(usize::from(self.seat) - 1);
         let header = header(games, &mut record)?;
         if !self.json {
-            eprint_line(&introduction(&header, place));
+            eprint_line(&introduction(&header, seat));
         }
         let host = Host::prepare(self.sandbox)?;
-        let replay = SeatReplay { seat: place, bot, jail: terms };
-        let mut shown = Shown { out: Output::new(), plies: 0, differing: Vec::new() };
-        let mut printed = Ok(());
-        let ended = replay.run(games, record, &host, &interruptible()?, |ply| {
-            if printed.is_ok() {
-                printed = shown.show(&ply, self.json, self.all);
+        let replay = SeatReplay { seat, bot, jail };
+        let mut printer = ReplyPrinter { out: Output::new(), plies: 0, differing: Vec::new() };
+        let mut print_result = Ok(());
+        let result = replay.run(games, record, &host, &stop_on_signals()?, |ply| {
+            if print_result.is_ok() {
+                print_result = printer.show(&ply, self.json, self.all);
             }
         });
-        let usage = ended?;
-        printed?;
+        let usage = result?;
+        print_result?;
         if self.stderr {
             for line in String::from_utf8_lossy(&usage.stderr).lines() {
                 eprint_line(&printable(line));
             }
         }
-        shown.finish(self.json)
+        printer.finish(self.json)
     }
 
-    /// The record and the limits under which it was played.
+    /// The record and the limits of its match.
     fn record(&self) -> Result<(BufReader<File>, JailConfig), Failure> {
         if let Some(path) = &self.record {
             let failed = |error| Failure::usage(format!("{}: {error}", path.display()));
@@ -111,31 +112,31 @@ impl Repro {
         let id = self.id.expect("clap asks for one of the two");
         let failed = |error| Failure::Negative(format!("cannot store the record: {error}"));
         let mut file = tempfile::tempfile().map_err(failed)?;
-        let terms = self.client.run(async |server| {
+        let jail = self.client.run(async |server| {
             let record = record_download::open(&server, id).await??;
             unless_interrupted(record.copy(&file)).await?;
-            terms(&server, id).await
+            fetch_jail_config(&server, id).await
         })?;
         file.rewind().map_err(failed)?;
-        Ok((BufReader::new(file), terms))
+        Ok((BufReader::new(file), jail))
     }
 }
 
-/// The terms of a match's tournament.
-async fn terms(server: &Server, id: MatchId) -> Result<JailConfig, Failure> {
+/// Fetches the limits of a match's tournament.
+async fn fetch_jail_config(server: &Server, id: MatchId) -> Result<JailConfig, Failure> {
     let tournament = server.send(GetMatchRequest { r#match: id.to_string() }).await?.tournament;
-    let found = server.send(GetTournamentRequest { tournament }).await?;
-    let mut settings = settings(&found);
-    let mut part = |key: &str| settings.remove(key).unwrap_or_default();
-    let unknown = |error: serde_json::Error| {
+    let tournament = server.send(GetTournamentRequest { tournament }).await?;
+    let mut settings = settings(&tournament);
+    let mut setting = |key: &str| settings.remove(key).unwrap_or_default();
+    let settings_error = |error: serde_json::Error| {
         Failure::Negative(format!(
             "cannot read the settings of {}: {error}; use the same version of arbiter as the \
              coordinator",
-            found.name
+            tournament.name
         ))
     };
-    let limits = serde_json::from_value(part("limits")).map_err(unknown)?;
-    let ponder = serde_json::from_value(part("ponder")).map_err(unknown)?;
+    let limits = serde_json::from_value(setting("limits")).map_err(settings_error)?;
+    let ponder = serde_json::from_value(setting("ponder")).map_err(settings_error)?;
     Ok(JailConfig { limits, ponder, cores: Vec::new() })
 }
 
@@ -153,11 +154,15 @@ fn header(games: &Games, record: &mut BufReader<File>) -> Result<Header, Failure
 }
 
 /// Describes the replayed seat in one line.
-fn introduction(header: &Header, place: Seat) -> String {
+fn introduction(header: &Header, seat: Seat) -> String {
     let Header { params, clock, seats, .. } = header;
-    let whose = seats.get(place.index()).map_or("no bot", |seat| seat.bot.as_str());
-    let others = seats.iter().enumerate().filter(|(index, _)| *index != place.index());
-    let others: Vec<_> = others.map(|(_, seat)| seat.bot.as_str()).collect();
+    let bot = seats.get(seat.index()).map_or("no bot", |seat| seat.bot.as_str());
+    let others: Vec<_> = seats
+        .iter()
+        .enumerate()
+        .filter(|(index, _)| *index != seat.index())
+        .map(|(_, seat)| seat.bot.as_str())
+        .collect();
     let ClockRules { kind, .. } = clock;
     let game = params.game();
     let others = others.join(", ");
@@ -165,7 +170,7 @@ fn introduction(header: &Header, place: Seat) -> String {
         ClockKind::Wall => "wall",
         ClockKind::Cpu => "cpu",
     };
-    format!("{game}: replaying seat {place} ({whose}) against {others}; clock {kind}")
+    format!("{game}: replaying seat {seat} ({bot}) against {others}; clock {kind}")
 }
 
 impl From<SeatReplayError> for Failure {
@@ -178,15 +183,15 @@ impl From<SeatReplayError> for Failure {
     }
 }
 
-/// Prints differences and counts them.
-struct Shown {
+/// Prints replies and counts the differences.
+struct ReplyPrinter {
     out: Output,
     plies: usize,
     /// The numbers of the replies that differ.
     differing: Vec<usize>,
 }
 
-impl Shown {
+impl ReplyPrinter {
     fn show(&mut self, ply: &ReplyComparison, json: bool, all: bool) -> Result<(), Failure> {
         let same = ply.recorded.agrees(&ply.replayed);
         self.plies = ply.number;
@@ -207,7 +212,7 @@ impl Shown {
             );
             self.line(' ', &format!("{}: {}  ({times})", ply.number, text(&ply.replayed)))?;
         }
-        // Flush each reply: the next one may take long.
+        // Flush each reply, because the next one may take long.
         self.out.flush()
     }
 

@@ -9,11 +9,11 @@ use arbiter_replay::MAX_LINE;
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::bots::{evidence, evidence_json};
+use super::bots::{evidence_json, evidence_text};
 use super::client::{ResponseArgs, unless_interrupted};
 use super::record_download;
 use crate::failure::Failure;
-use crate::output::{Columns, Output, eprint_line, filled, hex, merged, print};
+use crate::output::{Columns, Output, eprint_line, hex, merge, non_empty, print};
 
 /// Show a match: seats, scores, worker and faults; download its record.
 #[derive(Debug, Args)]
@@ -28,7 +28,8 @@ pub(super) struct ShowMatch {
     /// Also write its record to this file; `-` prints only the record.
     #[arg(long, value_name = "FILE")]
     record: Option<String>,
-    /// Print only the standard error of your bots (its end, if their manifests ask for it).
+    /// Print only the end of the standard error of your bots, if their manifests enable recording
+    /// it.
     #[arg(long, conflicts_with_all = ["record", "json"])]
     stderr: bool,
     #[command(flatten)]
@@ -47,17 +48,17 @@ impl ShowMatch {
             }),
             Some(path) => {
                 let path = Path::new(path);
-                let found = self.response.client.run(async |server| {
-                    let found = server.send(question(id)).await?;
+                let status = self.response.client.run(async |server| {
+                    let status = server.send(request(id)).await?;
                     let record = record_download::open(&server, id).await??;
                     unless_interrupted(record.save(path)).await?;
-                    Ok(found)
+                    Ok(status)
                 })?;
-                self.show(&found)?;
+                self.show(&status)?;
                 eprint_line(&format!("the record is in {}", path.display()));
                 Ok(())
             }
-            None => self.show(&self.response.client.send(question(id))?),
+            None => self.show(&self.response.client.send(request(id))?),
         }
     }
 
@@ -76,8 +77,8 @@ impl ShowMatch {
         print(|out| {
             loop {
                 text.clear();
-                let read = lines.by_ref().take(MAX_LINE).read_until(b'\n', &mut text);
-                if read.map_err(failed)? == 0 {
+                let count = lines.by_ref().take(MAX_LINE).read_until(b'\n', &mut text);
+                if count.map_err(failed)? == 0 {
                     return Ok(());
                 }
                 let line: Value = serde_json::from_slice(&text).unwrap_or_default();
@@ -93,66 +94,66 @@ impl ShowMatch {
         })
     }
 
-    fn show(&self, found: &MatchStatus) -> Result<(), Failure> {
-        self.response.print(|| status_json(found), |out| show(out, found))
+    fn show(&self, status: &MatchStatus) -> Result<(), Failure> {
+        self.response.print(|| status_json(status), |out| show(out, status))
     }
 }
 
-fn question(id: MatchId) -> GetMatchRequest {
+fn request(id: MatchId) -> GetMatchRequest {
     GetMatchRequest { r#match: id.to_string() }
 }
 
 /// The transcript hash in hex, if the match was played.
-pub(super) fn transcript(found: &MatchStatus) -> Option<String> {
-    (!found.transcript.is_empty()).then(|| hex(&found.transcript))
+pub(super) fn transcript(status: &MatchStatus) -> Option<String> {
+    (!status.transcript.is_empty()).then(|| hex(&status.transcript))
 }
 
-/// The result of a match as JSON: the part that all commands share and that is equal in two runs of
-/// the same tournament.
-pub(super) fn result_json(found: &MatchStatus) -> Value {
-    let seats = found.seats.iter();
+/// The result of a match as JSON. All commands print this part, and it is equal in two runs of the
+/// same tournament.
+pub(super) fn result_json(status: &MatchStatus) -> Value {
+    let seats = status.seats.iter();
     json!({
         "seats": seats
             .clone()
             .map(|seat| json!({"bot": seat.bot, "version": seat.version}))
             .collect::<Vec<_>>(),
         "scores": seats.clone().map(|seat| &seat.score).collect::<Vec<_>>(),
-        "forfeits": seats.clone().map(|seat| filled(&seat.forfeit)).collect::<Vec<_>>(),
+        "forfeits": seats.clone().map(|seat| non_empty(&seat.forfeit)).collect::<Vec<_>>(),
         "bad_answers": seats.map(|seat| seat.bad_answers).collect::<Vec<_>>(),
-        "transcript": transcript(found),
+        "transcript": transcript(status),
     })
 }
 
-fn status_json(found: &MatchStatus) -> Value {
-    let played = !found.transcript.is_empty();
-    let params: Option<Value> = serde_json::from_str(&found.params).ok();
-    let evidence = found.seats.iter().map(|seat| evidence_json(seat.evidence.as_ref()));
+fn status_json(status: &MatchStatus) -> Value {
+    let is_played = !status.transcript.is_empty();
+    let params: Option<Value> = serde_json::from_str(&status.params).ok();
+    let evidence = status.seats.iter().map(|seat| evidence_json(seat.evidence.as_ref()));
     let object = json!({
-        "match": found.r#match,
-        "tournament": found.tournament,
-        "state": found.state,
+        "match": status.r#match,
+        "tournament": status.tournament,
+        "state": status.state,
         "params": params,
     });
-    let more = json!({
-        "wall_ms": played.then_some(found.wall_ms),
-        "reused_from": filled(&found.reused_from),
-        "worker": filled(&found.worker),
-        "level": filled(&found.level),
-        "failed_leases": found.failed_leases,
-        "faults": found.faults,
+    let details = json!({
+        "wall_ms": is_played.then_some(status.wall_ms),
+        "reused_from": non_empty(&status.reused_from),
+        "worker": non_empty(&status.worker),
+        "level": non_empty(&status.level),
+        "failed_leases": status.failed_leases,
+        "faults": status.faults,
         "evidence": evidence.collect::<Vec<_>>(),
     });
-    merged(merged(object, result_json(found)), more)
+    merge(merge(object, result_json(status)), details)
 }
 
-fn show(out: &mut Output, found: &MatchStatus) -> Result<(), Failure> {
-    let MatchStatus { r#match, tournament, state, worker, level, wall_ms, .. } = found;
+fn show(out: &mut Output, status: &MatchStatus) -> Result<(), Failure> {
+    let MatchStatus { r#match, tournament, state, worker, level, wall_ms, .. } = status;
     out.line(&format!("match {match} of {tournament}: {state}"))?;
-    if !found.params.is_empty() {
-        out.line(&format!("with {}", found.params))?;
+    if !status.params.is_empty() {
+        out.line(&format!("with {}", status.params))?;
     }
     let mut table = Columns::new(["seat", "bot", "version", "score", "forfeit", ""], &[1, 3, 4, 5]);
-    for (number, seat) in (1..).zip(&found.seats) {
+    for (number, seat) in (1..).zip(&status.seats) {
         let score: Vec<_> = seat.score.iter().map(i64::to_string).collect();
         let bad = match seat.bad_answers {
             0 => String::new(),
@@ -164,31 +165,31 @@ fn show(out: &mut Output, found: &MatchStatus) -> Result<(), Failure> {
             seat.bot.clone(),
             seat.version.to_string(),
             if score.is_empty() { "-".to_owned() } else { score.join(" ") },
-            filled(&seat.forfeit).unwrap_or("-").to_owned(),
+            non_empty(&seat.forfeit).unwrap_or("-").to_owned(),
             bad,
         ]);
     }
     out.table(&table)?;
-    if let Some(transcript) = transcript(found) {
+    if let Some(transcript) = transcript(status) {
         let seconds = f64::from(*wall_ms) / 1000.0;
-        if !found.reused_from.is_empty() {
-            out.line(&format!("reused from {}", found.reused_from))?;
+        if !status.reused_from.is_empty() {
+            out.line(&format!("reused from {}", status.reused_from))?;
         }
         let by = if worker.is_empty() { String::new() } else { format!(" by {worker}") };
         out.line(&format!("played{by} at level {level} in {seconds:.3} s"))?;
         out.line(&format!("transcript {transcript}"))?;
     }
-    for (number, seat) in (1..).zip(&found.seats) {
+    for (number, seat) in (1..).zip(&status.seats) {
         if let Some(why) = &seat.evidence {
             let what = if seat.forfeit.is_empty() { "gave a bad answer" } else { "forfeited" };
-            out.line(&format!("seat {number} {what}: {}", evidence(why)))?;
+            out.line(&format!("seat {number} {what}: {}", evidence_text(why)))?;
         }
     }
-    if found.faults.is_empty() && found.failed_leases > 0 {
-        let faulty = found.failed_leases;
+    if status.faults.is_empty() && status.failed_leases > 0 {
+        let faulty = status.failed_leases;
         out.line(&format!(
-            "{faulty} attempts failed by infrastructure faults; organisers see why"
+            "{faulty} attempts failed by infrastructure faults; organisers see the reasons"
         ))?;
     }
-    found.faults.iter().try_for_each(|fault| out.line(&format!("fault: {fault}")))
+    status.faults.iter().try_for_each(|fault| out.line(&format!("fault: {fault}")))
 }

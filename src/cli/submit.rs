@@ -13,16 +13,16 @@ use serde_json::json;
 use super::client::{ResponseArgs, Server, interrupt, unless_interrupted};
 use super::trial_output;
 use crate::failure::Failure;
-use crate::output::{eprint_line, hex, merged};
+use crate::output::{eprint_line, hex, merge};
 use crate::play::progress;
 
 /// Submit a bot to a tournament; exit code 1 if it fails its trial.
 #[derive(Debug, Args)]
 #[command(
     after_help = "The files are sent unbuilt. Before the version enters, a worker builds it in its \
-sandbox as bot.toml
-says and plays a few matches: its trial. Until then, and if the trial fails, the bot's previous version
-keeps playing. `arbiter preflight` runs the same trial on this machine.
+    sandbox as bot.toml says and plays a few matches: its trial. Until then, and if the trial \
+    fails, the bot's previous version keeps playing. `arbiter preflight` runs the same trial on \
+    this machine.
 
 Examples:
   arbiter submit finals mybot/
@@ -60,14 +60,14 @@ impl Submit {
             if built { PackedBot::build(&self.path)? } else { PackedBot::from_source(&self.path)? };
         packed.name = self.name.clone().unwrap_or(packed.name);
         let (version, status) = self.response.client.run(async |server| {
-            let sent = packed.submit(&server, &self.tournament, self.house);
-            let version = unless_interrupted(sent).await?;
+            let upload = packed.submit(&server, &self.tournament, self.house);
+            let version = unless_interrupted(upload).await?;
             if self.no_wait || has_entered(&version) {
                 return Ok((version, TrialStatus::default()));
             }
             tokio::select! {
-                over = trial_output::wait(&server, &self.tournament, &version) => {
-                    let status = over?;
+                result = trial_output::wait(&server, &self.tournament, &version) => {
+                    let status = result?;
                     Ok((status.version.clone().unwrap_or(version), status))
                 }
                 () = interrupt() => Err(Failure::Negative(format!(
@@ -87,16 +87,16 @@ impl Submit {
         let object = || {
             let version = Some(version.clone());
             let object = trial_output::status_json(&TrialStatus { version, ..status.clone() });
-            merged(object, json!({ "digest": hex(digest) }))
+            merge(object, json!({ "digest": hex(digest) }))
         };
         self.response.print(object, |out| {
             if failed {
                 return Ok(());
             }
-            let place = if entered { "is in" } else { "waits for its trial in" };
+            let state = if entered { "is in" } else { "waits for its trial in" };
             let tournament = &self.tournament;
             let digest = hex(digest);
-            out.line(&format!("{bot} version {number} {place} {tournament}; digest {digest}"))
+            out.line(&format!("{bot} version {number} {state} {tournament}; digest {digest}"))
         })?;
         if !self.response.json {
             trial_output::print_details(status);
@@ -167,14 +167,14 @@ impl PackedBot {
         let bytes = bundle.bytes();
         let bar = progress::bar(bytes.len().div_ceil(PIECE), "pieces sent");
         let first = Part::Submission(Submission { tournament, bot, house });
-        let sent = bar.clone();
+        let piece_bar = bar.clone();
         let pieces = bytes.chunks(PIECE).map(|piece| Part::Bundle(piece.to_vec()));
-        let pieces: Vec<_> = [first].into_iter().chain(pieces).collect();
-        let pieces = pieces.into_iter().map(move |part| {
-            sent.inc(u64::from(matches!(part, Part::Bundle(_))));
+        let parts: Vec<_> = [first].into_iter().chain(pieces).collect();
+        let requests = parts.into_iter().map(move |part| {
+            piece_bar.inc(u64::from(matches!(part, Part::Bundle(_))));
             SubmitVersionRequest { part: Some(part) }
         });
-        let version = server.bots().submit_version(tokio_stream::iter(pieces)).await;
+        let version = server.bots().submit_version(tokio_stream::iter(requests)).await;
         bar.finish_and_clear();
         Ok(version?.into_inner())
     }

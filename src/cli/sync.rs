@@ -1,4 +1,4 @@
-//! `arbiter sync T DIR`: makes your bots in a tournament match a directory with one folder per bot.
+//! `arbiter sync T DIR`: submits the bots of a directory and withdraws the others.
 
 mod bot_dirs;
 
@@ -20,18 +20,16 @@ use crate::output::{eprint_line, hex, print, print_line};
 
 /// Submit new and changed bots of a directory and withdraw the missing ones.
 #[derive(Debug, Args)]
-#[command(
-    after_help = "The directory has one folder per bot; the manifest in it names the bot. Unchanged \
-bots are not sent
-again. A withdrawn bot whose folder is back takes part again. Folders whose names start with a dot are
-ignored. If a folder cannot be packed, the others continue and the exit code is 1. Nothing is withdrawn
-then, because the name of that bot is unknown.
+#[command(after_help = "The directory has one folder per bot; the manifest in it names the bot. \
+    Unchanged bots are not sent again. A withdrawn bot whose folder is back takes part again. \
+    Folders whose names start with a dot are ignored. If a folder cannot be packed, the others \
+    continue and the exit code is 1. Nothing is withdrawn then, because the name of that bot is \
+    unknown.
 
 Examples:
   arbiter sync finals bots/
   arbiter sync finals bots/ --dry-run
-  arbiter sync finals checkout/bots --watch --every 30s"
-)]
+  arbiter sync finals checkout/bots --watch --every 30s")]
 #[expect(clippy::struct_excessive_bools, reason = "one for each flag of the command line")]
 pub(super) struct Sync {
     /// The tournament.
@@ -45,10 +43,10 @@ pub(super) struct Sync {
     /// How often --watch checks: 1s to 24h.
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = interval)]
     every: Duration,
-    /// Withdraw nothing.
+    /// Do not withdraw bots.
     #[arg(long)]
     keep: bool,
-    /// Only print what would be done.
+    /// Only print the changes; do not make them.
     #[arg(long)]
     dry_run: bool,
     /// Submit house bots, which have no owner (for organisers).
@@ -67,7 +65,7 @@ string_enum! {
     enum Change {
         /// Its first version is submitted.
         Enters = "entered",
-        /// Another version is.
+        /// Another version is submitted.
         Changes = "changed",
         /// It was withdrawn and takes part again.
         ComesBack = "back",
@@ -119,7 +117,7 @@ impl Sync {
     async fn watch(&self, server: &Server) -> Result<(), Failure> {
         let mut bot_dirs = BotDirs::new(&self.dir, self.house);
         let mut last_error = None;
-        // A failure of the first scan is wrong usage.
+        // Only a failure of the first scan ends the command: it indicates wrong usage.
         let mut first = true;
         loop {
             let work = async {
@@ -130,11 +128,11 @@ impl Sync {
                 }
                 Ok(())
             };
-            let done = tokio::select! {
-                done = work => done,
+            let result = tokio::select! {
+                result = work => result,
                 () = interrupt() => return Ok(()),
             };
-            match done {
+            match result {
                 Ok(()) => last_error = None,
                 Err(Failure::OutputClosed) => return Err(Failure::OutputClosed),
                 Err(failure) if first => return Err(failure),
@@ -156,15 +154,19 @@ impl Sync {
     /// Submits and withdraws bots; returns how many folders were skipped.
     async fn apply(&self, server: &Server, scan: &Scan) -> Result<usize, Failure> {
         let request = ListBotsRequest { tournament: self.tournament.clone() };
-        let listed = server.send(request).await?.bots;
-        let listed: BTreeMap<_, _> =
-            listed.into_iter().map(|bot| (bot.name.clone(), bot)).collect();
+        let listed_bots: BTreeMap<_, _> = server
+            .send(request)
+            .await?
+            .bots
+            .into_iter()
+            .map(|bot| (bot.name.clone(), bot))
+            .collect();
         let mut skipped = scan.invalid.len();
         for (folder, why) in scan.invalid.iter().filter(|(_, why)| !why.is_empty()) {
             eprint_line(&format!("skipped {folder}: {why}"));
         }
         for (name, packed) in &scan.bots {
-            let before = listed.get(name);
+            let before = listed_bots.get(name);
             if before.is_some_and(|bot| !self.is_ours(bot)) {
                 let why = "another owner's bot has this name; choose another";
                 eprint_line(&format!("skipped {name}: {why}"));
@@ -172,12 +174,12 @@ impl Sync {
                 continue;
             }
             let Some(change) = change(before, packed) else { continue };
-            let sent = if self.dry_run {
+            let result = if self.dry_run {
                 Ok(None)
             } else {
                 packed.submit(server, &self.tournament, self.house).await.map(Some)
             };
-            match sent {
+            match result {
                 Ok(version) => self.print_change(name, change, version.as_ref())?,
                 // The coordinator may accept the others.
                 Err(Failure::Negative(why) | Failure::Usage(why)) => {
@@ -188,7 +190,7 @@ impl Sync {
             }
         }
         if !self.keep && skipped == 0 {
-            self.withdraw(server, scan, &listed).await?;
+            self.withdraw(server, scan, &listed_bots).await?;
         }
         Ok(skipped)
     }
@@ -198,11 +200,11 @@ impl Sync {
         &self,
         server: &Server,
         scan: &Scan,
-        listed: &BTreeMap<String, Bot>,
+        listed_bots: &BTreeMap<String, Bot>,
     ) -> Result<(), Failure> {
-        let here: BTreeSet<_> = scan.bots.keys().collect();
-        let gone = listed.values().filter(|bot| self.is_ours(bot) && !bot.withdrawn);
-        for bot in gone.filter(|bot| !here.contains(&bot.name)) {
+        let names: BTreeSet<_> = scan.bots.keys().collect();
+        let active = listed_bots.values().filter(|bot| self.is_ours(bot) && !bot.withdrawn);
+        for bot in active.filter(|bot| !names.contains(&bot.name)) {
             if !self.dry_run {
                 let tournament = self.tournament.clone();
                 let bot = bot.name.clone();
@@ -254,8 +256,8 @@ fn change(before: Option<&Bot>, packed: &PackedBot) -> Option<Change> {
     if before.withdrawn {
         return Some(Change::ComesBack);
     }
-    // A version that waits for its trial, or failed it, is not sent again.
-    let newest = before.pending.as_ref().or(before.newest.as_ref());
-    let newest = newest.map(|version| version.digest.as_slice());
+    // A version that waits for its trial, or has failed its trial, is not sent again.
+    let newest =
+        before.pending.as_ref().or(before.newest.as_ref()).map(|version| version.digest.as_slice());
     (newest != Some(packed.digest().as_slice())).then_some(Change::Changes)
 }

@@ -12,8 +12,8 @@ const INTERVALS: RangeInclusive<std::time::Duration> =
 
 /// Parses an RFC 3339 time, as in tournament files.
 pub(super) fn moment(text: &str) -> Result<OffsetDateTime, String> {
-    let read = OffsetDateTime::parse(text, &Rfc3339);
-    read.map_err(|_| "write a date and a time, as in 2027-03-01T12:00:00Z".to_owned())
+    let parsed = OffsetDateTime::parse(text, &Rfc3339);
+    parsed.map_err(|_| "write a date and a time, as in 2027-03-01T12:00:00Z".to_owned())
 }
 
 /// Microseconds since 1970.
@@ -27,9 +27,9 @@ pub(super) fn span(text: &str) -> Result<Duration, String> {
     if let Some(days) = days {
         return Ok(Duration::days(days.into()));
     }
-    let read: Result<Micros, _> = text.parse();
+    let parsed: Result<Micros, _> = text.parse();
     let remedy = |_| "write a whole number and a unit, as in 30min, 12h or 90d".to_owned();
-    read.map(|span| Duration::microseconds(span.0)).map_err(remedy)
+    parsed.map(|span| Duration::microseconds(span.0)).map_err(remedy)
 }
 
 /// Parses a duration as in tournament files.
@@ -40,23 +40,23 @@ pub(super) fn duration(text: &str) -> Result<std::time::Duration, MicrosError> {
 /// Parses an interval of one second to one day.
 pub(super) fn interval(text: &str) -> Result<std::time::Duration, String> {
     let interval = duration(text).map_err(|error| error.to_string())?;
-    let fits = INTERVALS.contains(&interval);
-    fits.then_some(interval).ok_or_else(|| "choose 1s to 24h".to_owned())
+    let is_valid = INTERVALS.contains(&interval);
+    is_valid.then_some(interval).ok_or_else(|| "choose 1s to 24h".to_owned())
 }
 
 /// An absolute time, or a distance from now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum When {
+pub(super) enum TimeArg {
     At(OffsetDateTime),
-    Within(Duration),
+    Distance(Duration),
 }
 
-impl When {
+impl TimeArg {
     /// The time, with a distance counted into the future.
     pub(super) fn after(self, now: OffsetDateTime) -> OffsetDateTime {
         match self {
             Self::At(moment) => moment,
-            Self::Within(span) => now + span,
+            Self::Distance(span) => now + span,
         }
     }
 
@@ -64,18 +64,18 @@ impl When {
     pub(super) fn before(self, now: OffsetDateTime) -> OffsetDateTime {
         match self {
             Self::At(moment) => moment,
-            Self::Within(span) => now - span,
+            Self::Distance(span) => now - span,
         }
     }
 }
 
 /// Parses a time or a duration.
-pub(super) fn when(text: &str) -> Result<When, String> {
+pub(super) fn time_arg(text: &str) -> Result<TimeArg, String> {
     if let Ok(moment) = moment(text) {
-        return Ok(When::At(moment));
+        return Ok(TimeArg::At(moment));
     }
     let remedy = |_| "write 90d, 12h, or a time such as 2027-03-01T12:00:00Z".to_owned();
-    span(text).map(When::Within).map_err(remedy)
+    span(text).map(TimeArg::Distance).map_err(remedy)
 }
 
 #[cfg(test)]
@@ -90,9 +90,9 @@ mod tests {
             assert!(span(bad).is_err(), "{bad}");
         }
         let now = moment("2027-03-01T12:00:00Z").unwrap();
-        assert_eq!(when("2027-03-01T12:00:00Z"), Ok(When::At(now)));
-        assert_eq!(when("12h").unwrap().before(now), now - Duration::hours(12));
-        assert_eq!(when("12h").unwrap().after(now), now + Duration::hours(12));
-        assert!(when("tomorrow").unwrap_err().contains("90d"));
+        assert_eq!(time_arg("2027-03-01T12:00:00Z"), Ok(TimeArg::At(now)));
+        assert_eq!(time_arg("12h").unwrap().before(now), now - Duration::hours(12));
+        assert_eq!(time_arg("12h").unwrap().after(now), now + Duration::hours(12));
+        assert!(time_arg("tomorrow").unwrap_err().contains("90d"));
     }
 }

@@ -12,14 +12,15 @@ use serde_json::{Value, json};
 use time::{Duration, OffsetDateTime};
 
 use super::client::{Client, ResponseArgs};
-use super::time_arg::{When, micros, span, when};
+use super::time_arg::{TimeArg, micros, span, time_arg};
 use crate::failure::Failure;
-use crate::output::{Columns, eprint_line, fields, merged, moment, moment_json, print, print_line};
+use crate::output::{Columns, eprint_line, fields, merge, moment, moment_json, print, print_line};
 
 /// Create, list, rotate and revoke access tokens (for administrators).
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  ARBITER_TOKEN=$(arbiter token create --role worker --name cellar) arbiter worker …
+  ARBITER_TOKEN=$(arbiter token create --role worker --name cellar) \\
+      arbiter worker …
   arbiter token list
   arbiter token rotate cellar --overlap 1h
   arbiter token revoke 3")]
@@ -51,8 +52,7 @@ impl Tokens {
 #[derive(Debug, Args)]
 #[command(
     after_help = "Create the first token directly in the database, with --database-url. This needs \
-access to the
-database, but no token and no running coordinator.
+    access to the database, but no token and no running coordinator.
 
 Examples:
   arbiter token create --role admin --database-url postgres:///arbiter
@@ -60,15 +60,15 @@ Examples:
   arbiter token create --role worker --name cellar --json"
 )]
 struct Create {
-    /// What it allows: admin everything, organiser tournaments, player own bots, worker matches.
+    /// admin: everything; organiser: tournaments; player: the owner's bots; worker: matches.
     #[arg(long, value_parser = role())]
     role: Role,
     /// The owner's name; by default the role.
     #[arg(long)]
     name: Option<String>,
     /// When it expires: a time, or a duration from now (for example 90d).
-    #[arg(long, value_name = "TIME", value_parser = when)]
-    expires: Option<When>,
+    #[arg(long, value_name = "TIME", value_parser = time_arg)]
+    expires: Option<TimeArg>,
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
@@ -95,7 +95,7 @@ impl Create {
             return Err(Failure::usage("--expires: choose a time in the future"));
         }
         let expires_at_us = expires.map_or(0, micros);
-        let made = if let Some(database) = database_url {
+        let response = if let Some(database) = database_url {
             super::runtime()?.block_on(create_in(database, role, &name, expires))?
         } else {
             let role = role.to_string();
@@ -103,15 +103,15 @@ impl Create {
             client.send(CreateTokenRequest { role, name, expires_at_us })?
         };
         if json {
-            let mut object = json!({"id": made.id, "role": role.as_str(), "name": name,
-                "token": made.token});
+            let mut object = json!({"id": response.id, "role": role.as_str(), "name": name,
+                "token": response.token});
             if expires_at_us != 0 {
                 object["expires"] = moment_json(expires_at_us);
             }
             return print(|out| out.json(&object));
         }
-        eprint_line(&format!("token {} for {role} {name}; it cannot be shown again", made.id));
-        print_line(&made.token)
+        eprint_line(&format!("token {} for {role} {name}; it cannot be shown again", response.id));
+        print_line(&response.token)
     }
 }
 
@@ -123,9 +123,10 @@ async fn create_in(
     expires: Option<OffsetDateTime>,
 ) -> Result<CreateTokenResponse, Failure> {
     let pool = coordinator::open(database, 1).await?;
-    let made = access::create_audited(&pool, role, name, expires, OffsetDateTime::now_utc()).await;
+    let result =
+        access::create_audited(&pool, role, name, expires, OffsetDateTime::now_utc()).await;
     let failed = |error| Failure::Negative(format!("cannot store the token: {error}"));
-    let (id, secret) = made.map_err(failed)?;
+    let (id, secret) = result.map_err(failed)?;
     Ok(CreateTokenResponse { id: id.0, token: secret.text().to_owned() })
 }
 
@@ -133,8 +134,7 @@ async fn create_in(
 #[derive(Debug, Args)]
 #[command(
     after_help = "The token keeps its name, role and bots. The previous secret stays valid for \
---overlap; replace it
-everywhere before then. Restart a worker to give it the new secret.
+    --overlap; replace it everywhere before then. Restart a worker to give it the new secret.
 
 Examples:
   arbiter token rotate cellar
@@ -144,7 +144,7 @@ Examples:
 struct Rotate {
     /// The id of the token (see `arbiter token list`) or its name.
     #[arg(value_name = "ID|NAME")]
-    which: String,
+    id_or_name: String,
     /// How long the previous secret stays valid, at most 30d.
     #[arg(long, value_name = "TIME", default_value = "1h", value_parser = span)]
     overlap: Duration,
@@ -155,12 +155,12 @@ struct Rotate {
 impl Rotate {
     fn run(self) -> Result<(), Failure> {
         let overlap_us = i64::try_from(self.overlap.whole_microseconds()).unwrap_or(i64::MAX);
-        let request = RotateTokenRequest { token: self.which, overlap_us };
+        let request = RotateTokenRequest { token: self.id_or_name, overlap_us };
         let rotated = self.response.client.send(request)?;
         let RotateTokenResponse { id, role, name, token, previous_valid_until_us } = &rotated;
         let object = || {
             let until = json!({ "former_until": time_json(*previous_valid_until_us) });
-            merged(fields!(rotated; id, role, name, token), until)
+            merge(fields!(rotated; id, role, name, token), until)
         };
         self.response.print(object, |out| {
             let validity = match *previous_valid_until_us {
@@ -218,9 +218,9 @@ impl List {
 fn row(token: &Token) -> Vec<String> {
     let time = |micros| if micros == 0 { "-".to_owned() } else { moment(micros) };
     let times = [token.created_at_us, token.last_used_at_us, token.expires_at_us].map(time);
-    let named = [token.id.to_string(), token.role.clone(), token.name.clone()];
+    let identity = [token.id.to_string(), token.role.clone(), token.name.clone()];
     let state = state(token, micros(OffsetDateTime::now_utc()));
-    named.into_iter().chain(times).chain([state]).collect()
+    identity.into_iter().chain(times).chain([state]).collect()
 }
 
 /// Whether a token is revoked, expired or rotated.
@@ -244,8 +244,10 @@ fn time_json(micros: i64) -> Value {
 
 fn object(token: &Token) -> Value {
     let times = json!({
-        "created": time_json(token.created_at_us), "used": time_json(token.last_used_at_us),
-        "expires": time_json(token.expires_at_us), "former_until": time_json(token.previous_valid_until_us),
+        "created": time_json(token.created_at_us),
+        "used": time_json(token.last_used_at_us),
+        "expires": time_json(token.expires_at_us),
+        "former_until": time_json(token.previous_valid_until_us),
     });
-    merged(fields!(token; id, role, name, revoked), times)
+    merge(fields!(token; id, role, name, revoked), times)
 }

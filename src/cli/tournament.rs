@@ -17,7 +17,7 @@ use clap::{Args, Subcommand};
 
 use crate::failure::Failure;
 
-pub(super) use create::Prepared;
+pub(super) use create::PreparedTournament;
 pub(super) use list::{completion_estimate, settings};
 pub(super) use schedule::seed;
 
@@ -26,7 +26,8 @@ pub(super) use schedule::seed;
 #[command(after_help = "Examples:
   arbiter tournament create finals.toml && arbiter tournament start finals
   arbiter tournament watch finals
-  arbiter tournament export finals --out finals --records && arbiter verify finals/records")]
+  arbiter tournament export finals --out finals --records && \\
+      arbiter verify finals/records")]
 pub(super) struct Tournament {
     #[command(subcommand)]
     command: Command,

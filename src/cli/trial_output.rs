@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::client::Server;
 use crate::failure::Failure;
-use crate::output::{Output, eprint_line, filled, printable, span};
+use crate::output::{Output, eprint_line, non_empty, printable, span};
 
 /// How often a trial's state is polled.
 const POLL_INTERVAL: Duration = Duration::from_millis(300);
@@ -30,7 +30,7 @@ pub(super) fn describe(version: &Version) -> String {
         "waiting" => format!("version {number} waits for its trial"),
         "trying" => format!("version {number} is in its trial"),
         "failed" => format!("version {number} failed its trial{why}"),
-        "aside" => format!("the trial of version {number} stopped, not by its fault{why}"),
+        "aside" => format!("the trial of version {number} was stopped by faults{why}"),
         _ => String::new(),
     }
 }
@@ -51,16 +51,16 @@ pub(super) async fn wait(
             }
             status => status?,
         };
-        let now = status.version.clone().unwrap_or_default();
-        if is_over(&now) {
+        let current = status.version.clone().unwrap_or_default();
+        if is_over(&current) {
             return Ok(status);
         }
         let ahead = match status.ahead {
             0 => String::new(),
             1 => ", 1 trial ahead of it".to_owned(),
-            several => format!(", {several} trials ahead of it"),
+            count => format!(", {count} trials ahead of it"),
         };
-        let line = format!("{} {}{ahead}", now.bot, describe(&now));
+        let line = format!("{} {}{ahead}", current.bot, describe(&current));
         if line != last_line {
             eprint_line(&line);
             last_line = line;
@@ -89,59 +89,59 @@ pub(super) fn print_details(status: &TrialStatus) {
 }
 
 /// Prints the state and the details of a trial.
-pub(super) fn show(out: &mut Output, status: &TrialStatus, whole: bool) -> Result<(), Failure> {
+pub(super) fn show(out: &mut Output, status: &TrialStatus, full: bool) -> Result<(), Failure> {
     let version = status.version.clone().unwrap_or_default();
     let entered = || format!("version {} has entered", version.number);
-    out.line(&filled(&describe(&version)).map_or_else(entered, str::to_owned))?;
-    details(status, whole).iter().try_for_each(|line| out.line(line))
+    out.line(&non_empty(&describe(&version)).map_or_else(entered, str::to_owned))?;
+    details(status, full).iter().try_for_each(|line| out.line(line))
 }
 
 /// The details of a trial, one per line.
-fn details(status: &TrialStatus, whole: bool) -> Vec<String> {
+fn details(status: &TrialStatus, full: bool) -> Vec<String> {
     let TrialStatus { evidence, log, warnings, .. } = status;
     let failed = status.version.as_ref().is_some_and(|version| version.state == "failed");
-    let figures = serde_json::from_str::<Measurements>(&status.measurements).ok();
-    findings(
+    let measurements = serde_json::from_str::<Measurements>(&status.measurements).ok();
+    detail_lines(
         evidence,
         log,
-        whole || failed && evidence.is_empty(),
-        whole,
+        full || failed && evidence.is_empty(),
+        full,
         warnings,
-        figures.as_ref(),
+        measurements.as_ref(),
     )
 }
 
-/// The details of a trial, one per line: evidence, the build log if `shown` (its end unless `whole`),
-/// warnings and measurements.
-pub(super) fn findings(
+/// The details of a trial, one per line: evidence, the build log if `with_log` (its end unless
+/// `full`), warnings and measurements.
+pub(super) fn detail_lines(
     evidence: &str,
     log: &str,
-    shown: bool,
-    whole: bool,
+    with_log: bool,
+    full: bool,
     warnings: &[String],
-    figures: Option<&Measurements>,
+    measurements: Option<&Measurements>,
 ) -> Vec<String> {
     let mut lines: Vec<String> = evidence.lines().map(printable).collect();
-    if shown && !log.trim().is_empty() {
+    if with_log && !log.trim().is_empty() {
         lines.push("build log:".to_owned());
-        let written: Vec<_> = log.lines().collect();
-        let from = if whole { 0 } else { written.len().saturating_sub(LOG_LINES) };
-        lines.extend(written[from..].iter().map(|line| format!("  {}", printable(line))));
+        let log_lines: Vec<_> = log.lines().collect();
+        let start = if full { 0 } else { log_lines.len().saturating_sub(LOG_LINES) };
+        lines.extend(log_lines[start..].iter().map(|line| format!("  {}", printable(line))));
     }
     lines.extend(warnings.iter().map(|line| format!("warning: {}", printable(line))));
-    lines.extend(figures.and_then(figures_line));
+    lines.extend(measurements.and_then(measurements_line));
     lines
 }
 
 /// The measurements in one line, if there are any.
-fn figures_line(figures: &Measurements) -> Option<String> {
-    let Measurements { build_ms, matches, start_us, replies, memory } = figures;
+fn measurements_line(measurements: &Measurements) -> Option<String> {
+    let Measurements { build_ms, matches, start_us, replies, memory } = measurements;
     let time = |micros: &u64| Micros(i64::try_from(*micros).unwrap_or(i64::MAX));
     let mut parts = Vec::new();
     parts.extend(build_ms.map(|ms| format!("built in {ms} ms")));
     parts.extend((*matches > 0).then(|| match matches {
         1 => "1 match".to_owned(),
-        several => format!("{several} matches"),
+        count => format!("{count} matches"),
     }));
     parts.extend(start_us.map(|us| format!("first reply within {}", span(time(&us)))));
     parts.extend(replies.map(|ReplyTimeSummary { count, p50_us, p90_us, p99_us, max_us }| {
@@ -155,15 +155,15 @@ fn figures_line(figures: &Measurements) -> Option<String> {
 /// A trial as one JSON object.
 pub(super) fn status_json(status: &TrialStatus) -> Value {
     let version = status.version.clone().unwrap_or_default();
-    let figures: Option<Value> = serde_json::from_str(&status.measurements).ok();
+    let measurements: Option<Value> = serde_json::from_str(&status.measurements).ok();
     json!({
         "bot": version.bot,
         "version": version.number,
         "state": version.state,
-        "verdict": filled(&version.reason),
+        "verdict": non_empty(&version.reason),
         "evidence": status.evidence.lines().collect::<Vec<_>>(),
         "build_log": status.log,
         "warnings": status.warnings,
-        "figures": figures,
+        "figures": measurements,
     })
 }

@@ -25,16 +25,15 @@ use crate::up::services::{Plan, Services};
 /// Run everything on this machine: a private Postgres, a coordinator, a worker, web pages.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Prints the addresses and how to use them. Ctrl-C waits for running matches; a second \
-Ctrl-C gives
-them back. The next start continues where this one stopped.
+    after_help = "Prints the addresses and how to use them. Ctrl-C waits for running matches; a \
+    second Ctrl-C returns them. The next start continues where this one stopped.
 
 Examples:
-  arbiter up                          # then open http://127.0.0.1:8080
+  arbiter up                        # then open http://127.0.0.1:8080
   arbiter up --data tournaments --slots 4
-  arbiter up --sandbox landlock       # without namespaces; see docs/security.md
-  arbiter up --http 0.0.0.0:80        # public pages
-  arbiter up --grpc 0.0.0.0:7700      # other machines: arbiter worker --coordinator http://THIS:7700"
+  arbiter up --sandbox landlock     # without namespaces; see docs/security.md
+  arbiter up --http 0.0.0.0:80      # public pages
+  arbiter up --grpc 0.0.0.0:7700    # for workers on other machines"
 )]
 pub(super) struct Up {
     /// The data directory; by default in the user's data directory, for root /var/lib/arbiter.
@@ -111,7 +110,7 @@ impl Up {
         plan.tricks_mode = self.tricks_http.tricks_mode;
         plan.otlp = self.telemetry.otlp().map(str::to_owned);
         if plan.policy == Policy::Auto {
-            // Submitted bots run on the same machine as the database.
+            // Require namespaces, because submitted bots run on the same machine as the database.
             plan.policy = Policy::Namespaces;
         }
         let data = DataDirectory::open(&self.data.clone().unwrap_or_else(data_dir::default_path))?;
@@ -121,24 +120,22 @@ impl Up {
             let mut services = Services::start(&data, plan).await?;
             let telemetry = prepared_telemetry.serve(services.sources.clone());
             eprint_line(&format!(
-                "serving at {server}; pages at http://{pages}; data in {data}\nto use it from a shell:\n  export \
-                 ARBITER_SERVER={server} ARBITER_TOKEN=$(cat {token})",
+                "serving at {server}; pages at http://{pages}; data in {data}\n\
+                 to use it from a shell:\n  \
+                 export ARBITER_SERVER={server} ARBITER_TOKEN=$(cat {token})",
                 server = services.access.server,
                 pages = services.pages,
                 data = data.path().display(),
                 token = data.token_file(Role::Admin).display(),
             ));
-            let broken = tokio::select! {
-                () = signals.next() => None,
-                broken = services.broken() => Some(broken),
-            };
-            if let Some(broken) = broken {
-                return Err(broken);
+            tokio::select! {
+                () = signals.next() => {}
+                failure = services.wait_for_failure() => return Err(failure),
             }
-            eprint_line("stopping: waiting for running matches; press Ctrl-C again to give them back");
-            let stopped = services.stop(signals.next()).await;
+            eprint_line("stopping after the running matches; press Ctrl-C again to return them");
+            let result = services.stop(signals.next()).await;
             telemetry.stop().await;
-            stopped
+            result
         })
     }
 }

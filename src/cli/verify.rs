@@ -16,7 +16,7 @@ use clap::Args;
 use serde_json::json;
 
 use self::expectations::Expectations;
-use self::export::Checked as CheckedExport;
+use self::export::CheckedExport;
 use crate::failure::Failure;
 use crate::output::broken_pipe;
 use crate::output::eprint_line;
@@ -26,11 +26,10 @@ use crate::play::progress;
 #[derive(Debug, Args)]
 #[command(
     after_help = "If a PATH is an export of a closed tournament (`arbiter tournament export`), its \
-matches are derived
-again from the published seed and the value of its beacon: pairings, parameters and the seed of each
-match, compared with its record. The result of each record is compared with matches.jsonl. The origin
-of the seed is printed. An edition played before the beacon decided the seed fails if its tournament
-is closed.
+    matches are derived again from the published seed and the value of its beacon: pairings, \
+    parameters and the seed of each match, compared with its record. The result of each record is \
+    compared with matches.jsonl. The origin of the seed is printed. An edition played before the \
+    beacon decided the seed fails if its tournament is closed.
 
 Examples:
   arbiter verify archive/finals
@@ -47,46 +46,49 @@ pub(super) struct Verify {
 }
 
 /// A record's index and its verification result.
-type Checked = (usize, Result<Verified, Difference>);
+type CheckedRecord = (usize, Result<Verified, Difference>);
 
 impl Verify {
     pub(super) fn run(self, games: &Games) -> Result<(), Failure> {
-        let mut found = Found::default();
+        let mut inputs = Inputs::default();
         for path in &self.paths {
-            let before = found.count();
-            found
+            let before = inputs.count();
+            inputs
                 .find_at(path)
                 .map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
-            if found.count() == before {
+            if inputs.count() == before {
                 let path = path.display();
                 return Err(Failure::usage(format!("{path}: contains no records (*.jsonl)")));
             }
         }
-        let Found { records, exports } = found;
+        let Inputs { records, exports } = inputs;
         let mut expectations = Expectations::default();
-        let mut different = 0;
-        let mut printed = Ok(());
+        let mut differences = 0;
+        let mut print_result = Ok(());
         for export in &exports {
             let checked = export::check(games, export)
                 .map_err(|error| Failure::Negative(format!("{}: {error}", export.display())))?;
-            printed = printed.and_then(|()| self.print_export(export, &checked));
-            different += checked.differences.len();
+            print_result = print_result.and_then(|()| self.print_export(export, &checked));
+            differences += checked.differences.len();
             expectations.add(export, checked.expected);
         }
-        let mut wrong = 0;
+        let mut wrong_records = 0;
         check_all(games, &records, &expectations, |index, checked| {
-            wrong += usize::from(checked.is_err());
-            if printed.is_ok() {
-                printed = self.print(&records[index], checked);
+            wrong_records += usize::from(checked.is_err());
+            if print_result.is_ok() {
+                print_result = self.print(&records[index], checked);
             }
         });
-        printed.or_else(broken_pipe)?;
-        match wrong {
-            0 if different == 0 => Ok(()),
+        print_result.or_else(broken_pipe)?;
+        match wrong_records {
+            0 if differences == 0 => Ok(()),
             0 => Err(Failure::Negative(
                 "the export does not follow from the published seed and its beacon".to_owned(),
             )),
-            _ => Err(Failure::Negative(format!("{wrong} of {} records are wrong", records.len()))),
+            _ => Err(Failure::Negative(format!(
+                "{wrong_records} of {} records are wrong",
+                records.len()
+            ))),
         }
     }
 
@@ -126,9 +128,9 @@ impl Verify {
         let mut out = io::stdout().lock();
         let path = path.display().to_string();
         match checked {
-            Ok(found) if self.json => {
-                let scores: Vec<_> = found.standings.iter().map(|seat| &seat.score).collect();
-                let transcript = found.transcript.to_string();
+            Ok(verified) if self.json => {
+                let scores: Vec<_> = verified.standings.iter().map(|seat| &seat.score).collect();
+                let transcript = verified.transcript.to_string();
                 let line = json!({"path": path, "ok": true, "scores": scores,
                     "transcript": transcript});
                 writeln!(out, "{line}")
@@ -138,7 +140,7 @@ impl Verify {
                     "difference": difference.to_string()});
                 writeln!(out, "{line}")
             }
-            Ok(found) => writeln!(out, "{path}: ok, {} lines", found.lines),
+            Ok(verified) => writeln!(out, "{path}: ok, {} lines", verified.lines),
             Err(difference) => writeln!(out, "{path}: WRONG, {difference}"),
         }
     }
@@ -146,13 +148,13 @@ impl Verify {
 
 /// The records and exports to verify.
 #[derive(Debug, Default)]
-struct Found {
+struct Inputs {
     records: Vec<PathBuf>,
     /// The directories of exports.
     exports: Vec<PathBuf>,
 }
 
-impl Found {
+impl Inputs {
     fn count(&self) -> usize {
         self.records.len() + self.exports.len()
     }
@@ -160,38 +162,38 @@ impl Found {
     /// Collects the records and exports at a path. For the record directory of an export, also adds
     /// the export.
     fn find_at(&mut self, path: &Path) -> io::Result<()> {
-        let beside = path.file_name().is_some_and(|name| name == export::RECORDS);
-        let parent = path.parent().filter(|parent| beside && export::is_export(parent));
+        let is_record_dir = path.file_name().is_some_and(|name| name == export::RECORDS);
+        let parent = path.parent().filter(|parent| is_record_dir && export::is_export(parent));
         self.exports.extend(parent.map(Path::to_owned));
         find(path, self)
     }
 }
 
 /// Collects the file itself, or all `*.jsonl` records and exports below a directory, in order.
-fn find(path: &Path, into: &mut Found) -> io::Result<()> {
-    let found = fs::metadata(path)?;
-    if found.is_file() {
-        into.records.push(path.to_owned());
+fn find(path: &Path, inputs: &mut Inputs) -> io::Result<()> {
+    let metadata = fs::metadata(path)?;
+    if metadata.is_file() {
+        inputs.records.push(path.to_owned());
         return Ok(());
     }
-    if found.is_dir() && export::is_export(path) {
-        into.exports.push(path.to_owned());
+    if metadata.is_dir() && export::is_export(path) {
+        inputs.exports.push(path.to_owned());
         let records = path.join(export::RECORDS);
-        return if records.is_dir() { find(&records, into) } else { Ok(()) };
+        return if records.is_dir() { find(&records, inputs) } else { Ok(()) };
     }
-    if !found.is_dir() {
+    if !metadata.is_dir() {
         return Err(io::Error::other("not a file or directory"));
     }
-    let entries: io::Result<Vec<_>> =
-        fs::read_dir(path)?.map(|entry| entry.map(|entry| entry.path())).collect();
-    let mut entries = entries?;
+    let mut entries = fs::read_dir(path)?
+        .map(|entry| entry.map(|entry| entry.path()))
+        .collect::<io::Result<Vec<_>>>()?;
     entries.sort();
     for entry in entries {
         // Follow symbolic links on the command line, not those found in directories.
-        let found = fs::symlink_metadata(&entry)?;
+        let metadata = fs::symlink_metadata(&entry)?;
         let record = entry.extension().is_some_and(|extension| extension == "jsonl");
-        if found.is_dir() || (found.is_file() && record) {
-            find(&entry, into)?;
+        if metadata.is_dir() || (metadata.is_file() && record) {
+            find(&entry, inputs)?;
         }
     }
     Ok(())
@@ -217,7 +219,7 @@ fn check_all(
     mut show: impl FnMut(usize, &Result<Verified, Difference>),
 ) {
     let next = AtomicUsize::new(0);
-    let (sender, receiver) = mpsc::channel::<Checked>();
+    let (sender, receiver) = mpsc::channel::<CheckedRecord>();
     let bar = progress::bar(records.len(), "records");
     thread::scope(|scope| {
         for _ in 0..thread::available_parallelism().map_or(1, usize::from).min(records.len()) {

@@ -23,21 +23,23 @@ use crate::worker_process::ParentLine;
 
 /// Run a worker: play matches for a coordinator until stopped.
 ///
-/// SIGTERM or Ctrl-C waits for running matches (see --drain) and gives the others back. A second
-/// signal gives all matches back at once. Reports that the coordinator has not acknowledged stay in
-/// the spool and are sent at the next start.
+/// SIGTERM or Ctrl-C waits for running matches (see --drain) and returns the others. A second
+/// signal returns all matches immediately. Reports that the coordinator has not acknowledged stay
+/// in the spool and are sent at the next start.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   arbiter worker --coordinator http://127.0.0.1:7700
-  arbiter worker --coordinator https://arbiter.example:7700 --slots 8 --sandbox strict
-  ARBITER_SERVER=http://arbiter:7700 ARBITER_TOKEN=… arbiter worker --spool /data/spool")]
+  arbiter worker --coordinator https://arbiter.example:7700 --slots 8 \\
+      --sandbox strict
+  ARBITER_SERVER=http://arbiter:7700 ARBITER_TOKEN=… \\
+      arbiter worker --spool /data/spool")]
 pub(super) struct Worker {
     /// The coordinator: http://HOST:PORT, or https://HOST:PORT for TLS. With several, separated by
     /// commas, the worker fails over to the next.
     #[arg(long, value_name = "URL", env = "ARBITER_SERVER")]
     coordinator: Servers,
-    /// How many matches to play at once; by default the number of processors minus one, which is
-    /// left to the referees. Bots run only on the processors of their slot.
+    /// How many matches to play at once. By default the number of processors minus one: the
+    /// referees use the remaining one. Bots run only on the processors of their slot.
     #[arg(long, value_name = "N", env = "ARBITER_SLOTS")]
     slots: Option<usize>,
     /// Where reports wait for acknowledgement; each worker needs its own directory. By default
@@ -85,8 +87,8 @@ impl Worker {
         let supervised = self.supervised;
         let config = self.config(games)?;
         logging::start();
-        let (ask, ending) = watch::channel(Shutdown::None);
-        let parent = supervised.then(|| ParentLine::take(ask.clone())).transpose()?;
+        let (shutdown_sender, shutdown) = watch::channel(Shutdown::None);
+        let parent = supervised.then(|| ParentLine::take(shutdown_sender.clone())).transpose()?;
         super::runtime()?.block_on(async {
             let mut signals = ShutdownSignals::watch()?;
             let prepared_telemetry = telemetry.begin("arbiter-worker").await?;
@@ -95,26 +97,26 @@ impl Worker {
                 parent.report(&prepared);
             }
             let worker = match prepared {
-                // The parent reports the error.
+                // The parent process reports the error.
                 Err(_) if supervised => return Err(Failure::OutputClosed),
                 prepared => prepared?,
             };
             let metrics = WorkerSource::InProcess(worker.metrics());
             let telemetry =
                 prepared_telemetry.serve(Sources { coordinator: None, worker: Some(metrics) });
-            let running = worker.run(ending);
+            let running = worker.run(shutdown);
             tokio::pin!(running);
-            let done = loop {
+            let result = loop {
                 tokio::select! {
-                    done = &mut running => break done.map_err(failure),
-                    // The parent gets the same signals and decides.
+                    result = &mut running => break result.map_err(failure),
+                    // The parent process gets the same signals and sends requests.
                     () = signals.next() => if !supervised {
-                        ask.send_modify(|ending| *ending = ending.escalate());
+                        shutdown_sender.send_modify(|shutdown| *shutdown = shutdown.escalate());
                     },
                 }
             };
             telemetry.stop().await;
-            done
+            result
         })
     }
 
@@ -167,7 +169,7 @@ fn default_spool() -> Result<PathBuf, Failure> {
     directory.map(|state| state.join("arbiter/spool")).ok_or_else(missing)
 }
 
-/// The exit code of a worker that cannot continue.
+/// The failure of a worker that cannot continue.
 fn failure(error: WorkerError) -> Failure {
     match error {
         WorkerError::Connect(ConnectError::InvalidOption { .. }) => Failure::usage(error),

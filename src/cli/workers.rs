@@ -10,21 +10,21 @@ use serde_json::{Value, json};
 
 use super::client::Client;
 use crate::failure::Failure;
-use crate::output::{Columns, Output, fields, merged, moment, moment_json, print, print_line};
+use crate::output::{Columns, Output, fields, merge, moment, moment_json, print, print_line};
 
 /// Show the audit of workers, suspend or reinstate one (for organisers).
 #[derive(Debug, Args)]
 #[command(
     args_conflicts_with_subcommands = true,
     after_help = "The coordinator recounts a share of the reported matches from their records, and \
-has another worker
-play a share again (docs/tournaments.md, [audit]). A worker whose record does not give the reported
-result is suspended immediately: it gets no leases and its reports are refused. Its matches count
-until they are declared void: arbiter tournament void T --worker NAME.
+    has another worker play a share again (docs/tournaments.md, [audit]). A worker whose record \
+    does not give the reported result is suspended immediately: it gets no leases and its reports \
+    are refused. Its matches count until they are declared void: arbiter tournament void T \
+    --worker NAME.
 
-recounted, shadowed: how many of its matches were checked, and how many of these differ
-clock: forfeits by the clock / the number expected from the other workers' matches
-p: the probability of such results for an honest worker; empty if there is too little data
+recounted, shadowed: checked matches of the worker, and how many of them differ
+clock: forfeits by the clock / the number expected from other workers' matches
+p: the probability of such results for an honest worker; empty without enough data
 
 Examples:
   arbiter workers
@@ -110,11 +110,11 @@ fn notes(
     workers: &[AuditedWorker],
     differences: &[AuditDifference],
 ) -> Result<(), Failure> {
-    let played = workers.iter().filter(|worker| worker.matches > 0);
-    if let [only] = &played.collect::<Vec<_>>()[..]
-        && only.shadowed < only.shadows_chosen
+    let active = workers.iter().filter(|worker| worker.matches > 0);
+    if let [only_worker] = &active.collect::<Vec<_>>()[..]
+        && only_worker.shadowed < only_worker.shadows_chosen
     {
-        let AuditedWorker { shadowed, shadows_chosen, .. } = only;
+        let AuditedWorker { shadowed, shadows_chosen, .. } = only_worker;
         out.line(&format!("{shadowed} of {shadows_chosen} shadowed: only one worker"))?;
     }
     for worker in workers.iter().filter(|worker| worker.suspended_at_us != 0) {
@@ -151,9 +151,9 @@ fn row(worker: &AuditedWorker) -> Vec<String> {
     vec![
         worker.name.clone(),
         worker.matches.to_string(),
-        part(worker.recounted, worker.recounted + worker.recounts_waiting),
+        progress(worker.recounted, worker.recounted + worker.recounts_waiting),
         (worker.recounts_disagreed + worker.unreadable).to_string(),
-        part(worker.shadowed, worker.shadows_chosen),
+        progress(worker.shadowed, worker.shadows_chosen),
         worker.shadows_disagreed.to_string(),
         format!("{} / {:.1}", worker.clock_forfeits, worker.clock_forfeits_of_others),
         worker.residual_p.map_or_else(|| "-".to_owned(), residual::format_probability),
@@ -162,7 +162,7 @@ fn row(worker: &AuditedWorker) -> Vec<String> {
 }
 
 /// `done of chosen`, or just the number if both are equal.
-fn part(done: i64, chosen: i64) -> String {
+fn progress(done: i64, chosen: i64) -> String {
     if done == chosen { done.to_string() } else { format!("{done} of {chosen}") }
 }
 
@@ -173,15 +173,17 @@ fn object(worker: &AuditedWorker, differences: &[AuditDifference]) -> Value {
             "reason": worker.suspended_reason,
         })
     });
-    let own = differences.iter().filter(|found| found.worker == worker.name);
-    let differences = own
-        .map(|found| json!({ "match": found.r#match, "kind": found.kind, "reason": found.reason }));
-    let named = json!({ "worker": worker.name });
+    let worker_differences =
+        differences.iter().filter(|difference| difference.worker == worker.name);
+    let differences = worker_differences.map(|AuditDifference { r#match, kind, reason, .. }| {
+        json!({ "match": r#match, "kind": kind, "reason": reason })
+    });
+    let identity = json!({ "worker": worker.name });
     let machine = fields!(worker; sandbox, build, slots);
     let seen = json!({ "seen_at": moment_json(worker.last_seen_at_us) });
     let counts = fields!(worker; matches, recounted, recounts_disagreed, recounts_waiting,
         unreadable, without_record, shadows_chosen, shadowed, shadows_disagreed, clock_forfeits,
         clock_forfeits_of_others, residual_p);
-    let found = json!({ "suspended": suspended, "differences": differences.collect::<Vec<_>>() });
-    [machine, seen, counts, found].into_iter().fold(named, merged)
+    let audit = json!({ "suspended": suspended, "differences": differences.collect::<Vec<_>>() });
+    [machine, seen, counts, audit].into_iter().fold(identity, merge)
 }

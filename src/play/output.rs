@@ -72,7 +72,7 @@ pub(crate) fn table(plan: &Plan, tally: &Tally) -> Columns {
         cells.push(row.sums.matches.to_string());
         cells.extend(
             (0..plan.columns.len())
-                .map(|part| row.sums.score.get(part).copied().unwrap_or(0).to_string()),
+                .map(|column| row.sums.score.get(column).copied().unwrap_or(0).to_string()),
         );
         cells.push(output::mean(mean, interval));
         cells.push(output::forfeits(&row.sums.forfeits));

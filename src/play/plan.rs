@@ -60,14 +60,14 @@ impl Plan {
                 let seats: Vec<_> = table.iter().map(|entry| (entry + 1).to_string()).collect();
                 format!("{} {number}", seats.join("-"))
             };
-            let seated = |number| {
+            let seatings = |number| {
                 let tables = tables.clone().into_iter();
                 tables.map(move |table| {
                     let label = label(&table, number);
                     (label, JobKind::Match(rotated(table, if rotate { number - 1 } else { 0 })))
                 })
             };
-            (1..=games).flat_map(seated).collect()
+            (1..=games).flat_map(seatings).collect()
         };
         let jobs = (1..).zip(kinds).map(|(number, (label, kind))| {
             let seed = seed.derive(&format!("play {game} {label}"));
@@ -109,28 +109,31 @@ fn tables(params: &Params, count: usize) -> Result<Vec<Vec<usize>>, Failure> {
         return Ok(vec![(0..count).collect()]);
     }
     if seats == (2..=2) && count > 2 {
-        let pairs = (0..count).flat_map(|one| (one + 1..count).map(move |two| vec![one, two]));
+        let pairs =
+            (0..count).flat_map(|first| (first + 1..count).map(move |second| vec![first, second]));
         return Ok(pairs.collect());
     }
-    let due = seats_due(&seats);
+    let expected = seats_due(&seats);
     let remedy = match &game.seats_param {
         Some(key) if count > *game.seats.end() => {
-            let most = game.seats.end();
-            let fewer: Vec<_> = (*game.seats.start()..*most).map(|n| n.to_string()).collect();
-            let most_in_words = if *most == 4 { "four".to_owned() } else { most.to_string() };
-            let fewer = fewer.join(", ");
-            format!("; name {most_in_words} of them, or --set {key}={fewer} or {most}")
+            let max_seats = game.seats.end();
+            let other_counts: Vec<_> =
+                (*game.seats.start()..*max_seats).map(|n| n.to_string()).collect();
+            let max_in_words =
+                if *max_seats == 4 { "four".to_owned() } else { max_seats.to_string() };
+            let other_counts = other_counts.join(", ");
+            format!("; name {max_in_words} of them, or --set {key}={other_counts} or {max_seats}")
         }
         Some(key) => format!("; --set {key}= sets the number of seats"),
         None => "; name one more bot, or the same bot twice".to_owned(),
     };
-    Err(Failure::usage(format!("a match of {game} takes {due} bots, not {count}{remedy}")))
+    Err(Failure::usage(format!("a match of {game} takes {expected} bots, not {count}{remedy}")))
 }
 
 /// Rotates the seats of a table by this number.
-fn rotated(mut table: Vec<usize>, by: usize) -> Vec<usize> {
-    let by = by % table.len();
-    table.rotate_left(by);
+fn rotated(mut table: Vec<usize>, offset: usize) -> Vec<usize> {
+    let offset = offset % table.len();
+    table.rotate_left(offset);
     table
 }
 
@@ -141,7 +144,7 @@ mod tests {
     #[test]
     fn rotation_puts_each_bot_in_each_seat() {
         let table = vec![0, 1, 2, 3];
-        let seatings: Vec<_> = (0..4).map(|by| rotated(table.clone(), by)).collect();
+        let seatings: Vec<_> = (0..4).map(|offset| rotated(table.clone(), offset)).collect();
         for seat in 0..4 {
             let mut sitting: Vec<_> = seatings.iter().map(|table| table[seat]).collect();
             sitting.sort_unstable();

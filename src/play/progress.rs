@@ -9,7 +9,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 /// How often a bar is redrawn.
 const TICK_INTERVAL: Duration = Duration::from_millis(250);
 
-/// A progress bar on standard error; hidden if that is no terminal.
+/// A progress bar on standard error; hidden if standard error is not a terminal.
 pub(crate) fn bar(length: usize, label: impl Into<Cow<'static, str>>) -> ProgressBar {
     let template = "{msg} {pos}/{len} [{bar:30}] {elapsed} elapsed, {eta} left";
     let style = ProgressStyle::with_template(template).expect("the template is well formed");
@@ -43,7 +43,7 @@ impl<T> Reorder<T> {
     }
 
     /// The items that were not returned yet, in order.
-    pub(crate) fn rest(self) -> impl Iterator<Item = (usize, T)> {
+    pub(crate) fn remaining(self) -> impl Iterator<Item = (usize, T)> {
         self.early.into_iter()
     }
 }

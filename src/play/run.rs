@@ -29,7 +29,7 @@ pub(crate) struct Run<'a> {
     pub(crate) jobs: usize,
     /// The directory of records and the prefix of their names, if records are written.
     pub(crate) records: Option<(PathBuf, String)>,
-    /// Where bots keep files from match to match, if at all.
+    /// The directory of the files that bots keep from match to match, if they keep any.
     pub(crate) state: Option<&'a Path>,
 }
 
@@ -72,9 +72,9 @@ enum SlotEvent {
 }
 
 impl Run<'_> {
-    /// Plays all jobs. Calls `on_result` in the order of the jobs; results after a failed job come at
-    /// the end. A slot whose killed processes have not exited waits for them. Then `on_recovery` is
-    /// called with the number of other slots.
+    /// Plays all jobs. Calls `on_result` in the order of the jobs; results after a failed job
+    /// follow at the end. A slot whose killed processes have not exited waits for them;
+    /// `on_recovery` is then called with the number of other slots.
     ///
     /// # Errors
     /// The first fault that occurred in all attempts, or [`Fault::Abandoned`].
@@ -114,13 +114,13 @@ impl Run<'_> {
                         }
                     }
                 }
-                // Assign first: slots need not wait for output.
+                // Assign first, so that slots do not wait for output.
                 slots.assign();
                 for (index, result) in ready {
                     on_result(&self.plan.jobs[index], result);
                 }
             }
-            for (index, result) in in_order.rest() {
+            for (index, result) in in_order.remaining() {
                 on_result(&self.plan.jobs[index], result);
             }
             slots.result()
@@ -155,11 +155,11 @@ impl Run<'_> {
         match &job.kind {
             JobKind::Match(seats) => {
                 let params = self.plan.params.clone();
-                let played = self.play_match(job, None, params, job.seed, seats.clone(), jail)?;
-                let results = played.outcome.results.iter();
+                let result = self.play_match(job, None, params, job.seed, seats.clone(), jail)?;
+                let results = result.outcome.results.iter();
                 let scores = results.map(|result| result.score.clone());
                 let scores = seats.iter().copied().zip(scores).collect();
-                Ok(JobResult { matches: vec![played], scores })
+                Ok(JobResult { matches: vec![result], scores })
             }
             JobKind::Episode => self.play_episode(job, jail),
         }
@@ -167,16 +167,19 @@ impl Run<'_> {
 
     /// Plays the rounds of an episode in order.
     fn play_episode(&self, job: &Job, jail: &JailConfig) -> Result<JobResult, Fault> {
-        let episode = self.plan.params.episode(self.plan.entries.len(), job.seed);
-        let mut episode = episode.map_err(|error| Fault::new("cannot start an episode", error))?;
+        let mut episode = self
+            .plan
+            .params
+            .episode(self.plan.entries.len(), job.seed)
+            .map_err(|error| Fault::new("cannot start an episode", error))?;
         let mut matches = Vec::new();
         while let Some(table) = episode.tables().first().cloned() {
             let round_table = (table.round, table.table);
             let seed = job.seed.derive(&format!("round {} table {}", table.round, table.table));
-            let played =
+            let result =
                 self.play_match(job, Some(round_table), table.params, seed, table.bots, jail)?;
-            episode.finish(table.table, &played.outcome.results);
-            matches.push(played);
+            episode.finish(table.table, &result.outcome.results);
+            matches.push(result);
         }
         let bots = episode.bots().iter().enumerate();
         let scores = bots.map(|(bot, carried)| {

@@ -21,7 +21,7 @@ pub(crate) struct Slots {
 }
 
 impl Slots {
-    /// Creates this number of jobs and no slots.
+    /// Creates the state with this number of waiting jobs and without slots.
     pub(crate) fn new(jobs: usize) -> Self {
         let waiting = (0..jobs).collect();
         Self { jobs: Vec::new(), idle: Vec::new(), recovering: 0, waiting, failed: None }
@@ -41,8 +41,8 @@ impl Slots {
             && let Some(index) = self.waiting.pop_front()
         {
             let slot = self.idle.remove(0);
-            let sent = self.jobs[slot].send(index);
-            sent.expect("a slot receives until its sender is dropped");
+            let result = self.jobs[slot].send(index);
+            result.expect("a slot receives until its sender is dropped");
         }
     }
 
@@ -92,10 +92,10 @@ mod tests {
     #[test]
     fn a_slot_plays_again_after_recovery() {
         let mut slots = Slots::new(3);
-        let one = slots.open();
-        let two = slots.open();
+        let first = slots.open();
+        let second = slots.open();
         slots.assign();
-        assert_eq!((one.try_recv(), two.try_recv()), (Ok(0), Ok(1)));
+        assert_eq!((first.try_recv(), second.try_recv()), (Ok(0), Ok(1)));
         slots.start_recovery();
         slots.start_recovery();
         slots.assign();
@@ -103,7 +103,7 @@ mod tests {
         assert!(slots.is_working(), "a job waits for a recovering slot");
         slots.end_recovery(1);
         slots.assign();
-        assert_eq!((one.try_recv().is_err(), two.try_recv()), (true, Ok(2)));
+        assert_eq!((first.try_recv().is_err(), second.try_recv()), (true, Ok(2)));
         slots.free(1);
         assert!(!slots.is_working(), "no job waits for the other slot");
         slots.result().unwrap();

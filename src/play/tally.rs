@@ -92,11 +92,13 @@ impl Tally {
     /// Pairs of rank and bot, the best first. Equal scores share a rank.
     pub(crate) fn ranking(&self) -> Vec<(usize, usize)> {
         let mut order: Vec<_> = (0..self.0.len()).collect();
-        order.sort_by(|one, two| self.0[*two].sums.score.cmp(&self.0[*one].sums.score));
+        order.sort_by(|a, b| self.0[*b].sums.score.cmp(&self.0[*a].sums.score));
         let mut ranked: Vec<(usize, usize)> = Vec::new();
         for (index, entry) in order.into_iter().enumerate() {
             let rank = match ranked.last() {
-                Some((rank, before)) if self.0[*before].sums.score == self.0[entry].sums.score => {
+                Some((rank, previous))
+                    if self.0[*previous].sums.score == self.0[entry].sums.score =>
+                {
                     *rank
                 }
                 _ => index + 1,

@@ -75,17 +75,17 @@ impl Console {
         session: &Arc<Session>,
         unit: String,
     ) -> oneshot::Receiver<()> {
-        let (done, replied) = oneshot::channel();
+        let (reply_sender, reply_receiver) = oneshot::channel();
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         if running.as_ref().is_none_or(|bot| bot.thread.is_finished()) {
             *running = self.start(session);
         }
         if let Some(bot) = &*running
-            && bot.requests.send((unit, done)).is_err()
+            && bot.requests.send((unit, reply_sender)).is_err()
         {
             self.add(Entry::Event("the bot has just ended; send the line again".to_owned()));
         }
-        replied
+        reply_receiver
     }
 
     /// Starts the bot as it is on disk.
@@ -97,17 +97,17 @@ impl Console {
                 return None;
             }
         };
-        let (requests, received) = mpsc::channel();
+        let (requests, request_receiver) = mpsc::channel();
         let console = Arc::clone(self);
         let session = Arc::clone(session);
         let serve = move || {
-            if let Err(why) = console.run(&session, &Arc::new(stop), &received) {
-                console.add(Entry::Event(why));
+            if let Err(error) = console.run(&session, &Arc::new(stop), &request_receiver) {
+                console.add(Entry::Event(error));
             }
         };
         let thread = thread::Builder::new().name("console".to_owned()).spawn(serve);
-        let failed = |error| self.add(Entry::Event(format!("cannot start a thread: {error}")));
-        thread.map_err(failed).ok().map(|thread| RunningBot { requests, stop_handle, thread })
+        let report = |error| self.add(Entry::Event(format!("cannot start a thread: {error}")));
+        thread.map_err(report).ok().map(|thread| RunningBot { requests, stop_handle, thread })
     }
 
     /// Starts the bot and sends it requests until the channel closes.
@@ -119,22 +119,22 @@ impl Console {
     ) -> Result<(), String> {
         let roster = session.roster().map_err(|failure| failure.message().to_owned())?;
         let entry = roster.entries.get(self.bot).ok_or("no such bot")?;
-        let failed = |fault: Fault| fault.to_string();
-        let mut dialogue = Dialogue::open(session, &entry.bot, stop).map_err(failed)?;
+        let to_text = |fault: Fault| fault.to_string();
+        let mut dialogue = Dialogue::open(session, &entry.bot, stop).map_err(to_text)?;
         self.add(Entry::Event(format!("{} was started", entry.name)));
-        for (unit, done) in requests {
+        for (unit, reply_sender) in requests {
             match dialogue.send(&unit) {
                 Ok(exchange) => self.add(Entry::Exchange(exchange)),
                 Err(Fault::Abandoned) => break,
                 Err(fault) => {
-                    let closed = dialogue.kill().err();
-                    return Err(closed.unwrap_or(fault).to_string());
+                    let close_error = dialogue.kill().err();
+                    return Err(close_error.unwrap_or(fault).to_string());
                 }
             }
-            // The page may be gone.
-            let _sent = done.send(());
+            // Ignore an error: the browser may have closed the page.
+            let _sent = reply_sender.send(());
         }
-        dialogue.kill().map_err(failed)
+        dialogue.kill().map_err(to_text)
     }
 
     /// Stops the bot and waits for its end; the next line restarts it.

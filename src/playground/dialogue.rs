@@ -1,5 +1,5 @@
-//! A bot without a match: sends protocol lines and returns what a referee would receive, with the
-//! time and the bot's standard error.
+//! A bot without a match: sends protocol lines and returns the replies as a referee receives them,
+//! with their times and the bot's standard error.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -22,7 +22,7 @@ const OPPONENT: &str = "opponent";
 
 /// A running bot without a match.
 pub(crate) struct Dialogue {
-    /// A match at its start, which knows the protocol.
+    /// A match at its start, which recognises farewell messages.
     game: Box<dyn MatchState>,
     limit: Micros,
     seat: Box<dyn SeatDriver>,
@@ -41,7 +41,7 @@ impl std::fmt::Debug for Dialogue {
 pub(crate) struct Exchange {
     /// The sent protocol unit.
     pub(crate) sent: String,
-    /// The reply, or the forfeit in its place; none if no reply is due.
+    /// The reply, or the forfeit in its place; none if no reply is expected.
     pub(crate) reply: Option<Result<String, SeatFailure>>,
     /// The time of the reply.
     pub(crate) spent: TimeSpent,
@@ -52,31 +52,33 @@ pub(crate) struct Exchange {
 }
 
 impl Dialogue {
-    /// Starts a bot, or prepares to execute it.
+    /// Starts a bot. A bot of the exec protocol starts later, with each line.
     pub(crate) fn open(
         session: &Session,
         bot: &Bot,
         stop: &Arc<StopSignal>,
     ) -> Result<Self, Fault> {
-        let failed = |error: String| Fault::new("cannot begin a dialogue", error);
-        let params = session.params(session.most_seats, true);
-        let params = params.map_err(|failure| failed(failure.message().to_owned()))?;
+        let start_fault = |error: String| Fault::new("cannot begin a dialogue", error);
+        let params = session
+            .params(session.most_seats, true)
+            .map_err(|failure| start_fault(failure.message().to_owned()))?;
         let mut names = vec![bot.name.clone()];
         while names.len() < *params.seats().end() {
-            let name = OPPONENT.parse().map_err(|error: BotNameError| failed(error.to_string()))?;
+            let name =
+                OPPONENT.parse().map_err(|error: BotNameError| start_fault(error.to_string()))?;
             let name = distinct(&name, |name| names.contains(name));
-            names.push(name.map_err(|error| failed(error.to_string()))?);
+            names.push(name.map_err(|error| start_fault(error.to_string()))?);
         }
         let seed = Seed::of_text(SEED);
         let clock = session.options.clock;
-        let game = params.start(&names, seed).map_err(|error| failed(error.to_string()))?;
+        let game = params.start(&names, seed).map_err(|error| start_fault(error.to_string()))?;
         let arguments = game.launch_arguments(Seat::from_index(0));
         let jail = JailConfig::default();
-        let planned = Match { params, seed, clock, jail, entrants: Vec::new(), record: None };
-        let seat = planned.start_driver(
+        let planned_match = Match { params, seed, clock, jail, entrants: Vec::new(), record: None };
+        let seat = planned_match.start_driver(
             bot,
             &BotState::Fresh,
-            &planned.jail,
+            &planned_match.jail,
             arguments,
             &session.host,
             stop,
@@ -106,23 +108,23 @@ impl Dialogue {
 
     /// The new standard error since the last call.
     fn stderr(&mut self) -> String {
-        let now = self.seat.stderr();
-        let new = now.strip_prefix(self.seen_stderr.as_slice()).unwrap_or(now);
+        let current = self.seat.stderr();
+        let new = current.strip_prefix(self.seen_stderr.as_slice()).unwrap_or(current);
         let new = String::from_utf8_lossy(new).into_owned();
-        self.seen_stderr = now.to_vec();
+        self.seen_stderr = current.to_vec();
         new
     }
 
     /// Ends the bot and returns its last output.
     pub(crate) fn close(mut self) -> Result<Farewell, Fault> {
         self.seat.close_input();
-        let exited = self.seat.wait_for_exit(Instant::now() + GRACE);
+        let exit_result = self.seat.wait_for_exit(Instant::now() + GRACE);
         let exit = self.seat.exit().map(|exit| exit.to_string());
-        let seen = std::mem::take(&mut self.seen_stderr);
-        let closed = self.seat.close();
-        exited?;
-        let usage = closed?;
-        let new = usage.stderr.strip_prefix(seen.as_slice()).unwrap_or(&usage.stderr);
+        let seen_stderr = std::mem::take(&mut self.seen_stderr);
+        let close_result = self.seat.close();
+        exit_result?;
+        let usage = close_result?;
+        let new = usage.stderr.strip_prefix(seen_stderr.as_slice()).unwrap_or(&usage.stderr);
         let stderr = String::from_utf8_lossy(new).into_owned();
         Ok(Farewell { exit, stderr, usage })
     }
@@ -141,7 +143,7 @@ pub(crate) struct Farewell {
     pub(crate) exit: Option<String>,
     /// Its standard error since the last reply.
     pub(crate) stderr: String,
-    /// What it used.
+    /// The resources that it used.
     pub(crate) usage: SeatUsage,
 }
 

@@ -93,7 +93,7 @@ pub(crate) struct LiveState {
     owes: Owes,
     /// The number of turns of people so far.
     turns: u64,
-    /// The turn of a person, if one is due.
+    /// The current turn of a person, if there is one.
     pub(crate) turn: Option<Turn>,
     answer: Option<String>,
     pub(crate) pace: Pace,
@@ -146,7 +146,7 @@ pub(crate) enum MatchEnd {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Pace {
     pub(crate) paused: bool,
-    /// How many more pictures to show while paused.
+    /// Number of pictures to show before the pause continues.
     pub(super) steps: u32,
     /// Steps per second; none means as fast as the bots play.
     pub(crate) speed: Option<u32>,
@@ -155,7 +155,7 @@ pub(crate) struct Pace {
 /// Why a person's move was refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    /// No move is due: it was made already, or the match is over.
+    /// No move is expected: it was made already, or the match is over.
     NotDue,
     /// The rules do not allow it, for this reason.
     Illegal(String),
@@ -205,27 +205,28 @@ impl LiveMatch {
 impl LiveMatch {
     /// Shows the state before a step, and waits as long as the pace requires.
     pub(super) fn show_step(&self, view: &dyn MatchView, step: &Step) {
-        let say = if let Step::Say(say) = step { Some(say) } else { None };
+        let message = if let Step::Say(message) = step { Some(message) } else { None };
         let mut state = self.state();
-        state.owes = say.map_or(Owes::Nothing, |say| say.owes);
-        if let Some(&Say { seat, allowance: Allowance::Bank(left), .. }) = say
+        state.owes = message.map_or(Owes::Nothing, |message| message.owes);
+        if let Some(&Say { seat, allowance: Allowance::Bank(left), .. }) = message
             && state.owes != Owes::Nothing
         {
             state.clocks[seat.index()].left = Some(left.max(Micros::ZERO));
         }
-        let asked = say.filter(|say| say.owes == Owes::Move).map(|say| say.seat);
-        let person =
-            asked.filter(|seat| self.config.seat_choices[seat.index()] == SeatChoice::Person);
-        let shown = view.picture_key();
-        let is_new = state.key != Some(shown);
+        let seat_to_move =
+            message.filter(|message| message.owes == Owes::Move).map(|message| message.seat);
+        let person = seat_to_move
+            .filter(|seat| self.config.seat_choices[seat.index()] == SeatChoice::Person);
+        let picture_key = view.picture_key();
+        let is_new = state.key != Some(picture_key);
         if person.is_none() && !is_new {
             return;
         }
         state.position = Some(view.fork());
         if is_new {
-            state.key = Some(shown);
+            state.key = Some(picture_key);
             state.pictures += 1;
-            // A seat that does not exist sees only what is public.
+            // A seat that does not exist sees only public information.
             let outsider = Seat::from_index(self.config.names.len());
             state.captions.push_back(view.picture(&self.config.names, Some(outsider)).caption);
             let surplus = state.captions.len().saturating_sub(MAX_CAPTIONS);
@@ -244,7 +245,7 @@ impl LiveMatch {
 
     /// Waits as long as the pace requires.
     fn wait_for_pace(&self) {
-        let shown = Instant::now();
+        let start = Instant::now();
         let mut state = self.state();
         while !state.abandoned {
             let Pace { paused, speed, .. } = state.pace;
@@ -257,12 +258,14 @@ impl LiveMatch {
                 continue;
             }
             let Some(speed) = speed else { return };
-            let due = Duration::from_secs(1) / speed.max(1);
-            let Some(left) = due.checked_sub(shown.elapsed()).filter(|left| !left.is_zero()) else {
+            let interval = Duration::from_secs(1) / speed.max(1);
+            let Some(remaining) =
+                interval.checked_sub(start.elapsed()).filter(|remaining| !remaining.is_zero())
+            else {
                 return;
             };
-            let waited = self.wake.wait_timeout(state, left);
-            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+            let wait_result = self.wake.wait_timeout(state, remaining);
+            state = wait_result.unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 
@@ -287,14 +290,14 @@ impl LiveMatch {
                 None => self.wake.wait(state).unwrap_or_else(PoisonError::into_inner),
                 Some(limit) => {
                     // Waits 1 ms longer, so that a late reply exceeds the limit.
-                    let Some(left) =
+                    let Some(remaining) =
                         (limit + Duration::from_millis(1)).checked_sub(start.elapsed())
                     else {
                         state.turn = None;
                         return Ok(None);
                     };
-                    let waited = self.wake.wait_timeout(state, left);
-                    waited.unwrap_or_else(PoisonError::into_inner).0
+                    let wait_result = self.wake.wait_timeout(state, remaining);
+                    wait_result.unwrap_or_else(PoisonError::into_inner).0
                 }
             };
         }
@@ -332,15 +335,15 @@ impl LiveMatch {
     /// Stores the standard error of a bot so far.
     pub(super) fn set_stderr(&self, seat: Seat, stderr: &[u8]) {
         let mut state = self.state();
-        let shown = &mut state.stderr[seat.index()];
-        if shown.len() != stderr.len() || shown.as_bytes() != stderr {
-            *shown = String::from_utf8_lossy(stderr).into_owned();
+        let stored = &mut state.stderr[seat.index()];
+        if stored.len() != stderr.len() || stored.as_bytes() != stderr {
+            *stored = String::from_utf8_lossy(stderr).into_owned();
         }
     }
 
     /// Records the end of the match.
-    pub(super) fn end(&self, played: Result<MatchOutcome, Fault>) {
-        let ending = match played {
+    pub(super) fn end(&self, result: Result<MatchOutcome, Fault>) {
+        let ending = match result {
             Ok(MatchOutcome { results: standings, seats, .. }) => {
                 let details = seats.into_iter().map(|report| report.detail).collect();
                 MatchEnd::Over { standings, details }

@@ -19,9 +19,9 @@ const ACKNOWLEDGEMENT: &[u8] = b"=";
 
 /// The hooks of a live match.
 #[derive(Debug)]
-pub(crate) struct Observers(pub(crate) Arc<LiveMatch>);
+pub(crate) struct LiveHooks(pub(crate) Arc<LiveMatch>);
 
-impl MatchHooks for Observers {
+impl MatchHooks for LiveHooks {
     fn wrap_game(&mut self, game: Box<dyn MatchState>) -> Box<dyn MatchState> {
         Box::new(ObservedGame { game, live_match: Arc::clone(&self.0) })
     }

@@ -41,13 +41,18 @@ fn field(field: &Field) -> Markup {
                 button type="submit" name=(ANSWER) value=(answer) { (label) }
             }
             Field::Step { mode, label } => {
-                button type="submit" formmethod="get" formaction="./" name=(MODE) value=(mode) { (label) }
+                button type="submit" formmethod="get" formaction="./" name=(MODE) value=(mode) {
+                    (label)
+                }
             }
             Field::Chosen { name, value } => input type="hidden" name=(name) value=(value);,
             Field::Reset => a href="./" { "Start over" },
             Field::Choice(shown) => (choice(shown)),
             Field::Number { label, name, most, value } => {
-                label { (label) " " input type="number" name=(name) min="1" max=(most) value=(value); }
+                label {
+                    (label) " "
+                    input type="number" name=(name) min="1" max=(most) value=(value);
+                }
             }
             Field::Send(label) => button type="submit" { (label) },
         }
@@ -64,7 +69,8 @@ fn choice(choice: &Choice) -> Markup {
                     button type="submit" class=[card] name=(name) value=(value) { (label) } " "
                 } @else {
                     label {
-                        input type="radio" name=(name) value=(value) checked[*default == Some(index)] required;
+                        input type="radio" name=(name) value=(value)
+                            checked[*default == Some(index)] required;
                         " " @if card.is_some() { span class=[card] { (label) } } @else { (label) }
                     } " "
                 }
@@ -84,7 +90,9 @@ fn square(square: &SquareField) -> Markup {
     html! {
         @match square {
             SquareField::Taken => span {},
-            SquareField::Picked { colour, number } => span class={ "picked " (colour) } { (number) },
+            SquareField::Picked { colour, number } => {
+                span class={ "picked " (colour) } { (number) }
+            },
             SquareField::Free { name, value, label, sends } => {
                 button type="submit" form=(FORM) name=(name) value=(value) aria-label=(label)
                     title=(label) formmethod=[(!sends).then_some("get")]

@@ -17,7 +17,7 @@ use tempfile::TempDir;
 
 use super::console::Console;
 use super::live_match::{LiveMatch, MatchConfig, MatchEnd, Pace, SeatChoice};
-use super::match_hooks::Observers;
+use super::match_hooks::LiveHooks;
 use crate::failure::Failure;
 use crate::play::bots::{self, Entry, distinct};
 use crate::play::params;
@@ -32,7 +32,7 @@ const DEFAULT_SPEED: u32 = 2;
 #[derive(Debug)]
 pub(crate) struct Options {
     pub(crate) game: Game,
-    /// `KEY=VALUE`, each checked.
+    /// The parameters, each as `KEY=VALUE`.
     pub(crate) set: Vec<String>,
     /// The directories of the bots.
     pub(crate) bots: Vec<PathBuf>,
@@ -61,10 +61,10 @@ pub(crate) struct Session {
     /// Maximum number of seats.
     pub(crate) most_seats: usize,
     /// A part of the file names of this run's records.
-    mark: String,
+    record_key: String,
     table: Mutex<Table>,
     consoles: Mutex<HashMap<usize, Arc<Console>>>,
-    /// Removed when no process uses it.
+    /// The temporary directory, removed when no process uses it.
     scratch: ScratchDir,
 }
 
@@ -100,19 +100,20 @@ impl Session {
         options: Options,
         host: Host,
         scratch: ScratchDir,
-        mark: String,
+        record_key: String,
     ) -> Result<Self, Failure> {
         let mut session = Self {
             options,
             most_seats: 0,
             names: Vec::new(),
             host,
-            mark,
+            record_key,
             table: Mutex::default(),
             consoles: Mutex::default(),
             scratch,
         };
-        fs::create_dir(session.temporary_records()).map_err(|error| unusable(&session, &error))?;
+        fs::create_dir(session.temporary_records())
+            .map_err(|error| temp_dir_error(&session, &error))?;
         let seats = *session.options.game.seats.end();
         session.most_seats = *session.params(seats, false)?.seats().end();
         session.names = session.roster()?.entries.into_iter().map(|entry| entry.name).collect();
@@ -121,8 +122,8 @@ impl Session {
 
     /// Loads the bots as they are on disk now, and builds those whose sources have changed.
     pub(crate) fn roster(&self) -> Result<Roster, Failure> {
-        let copies = tempfile::tempdir_in(self.scratch.path());
-        let copies = copies.map_err(|error| unusable(self, &error))?;
+        let copies = tempfile::tempdir_in(self.scratch.path())
+            .map_err(|error| temp_dir_error(self, &error))?;
         let entries = bots::load(&self.options.game, &self.options.bots, copies.path())?;
         Ok(Roster { entries, _copies: copies })
     }
@@ -141,15 +142,15 @@ impl Session {
         self.lock_table().current.as_ref().map(|current| Arc::clone(&current.live_match))
     }
 
-    /// The parameters of a match with this number of seats; shorter with people.
+    /// The parameters of a match with this number of seats. Matches with people are shorter.
     pub(crate) fn params(&self, seats: usize, with_people: bool) -> Result<Params, Failure> {
         let Options { game, set, .. } = &self.options;
         let short = with_people.then_some(&game.playground.params);
         params::parse(game, set, short, Some(seats))
     }
 
-    /// Starts a match with the bots as they are on disk now, and abandons the previous match. Blocks
-    /// while bots are built.
+    /// Starts a match with the bots as they are on disk now, and abandons the previous match.
+    /// Blocks while bots are built.
     ///
     /// # Errors
     /// If the choices do not fit the game, or a bot cannot be loaded.
@@ -175,9 +176,10 @@ impl Session {
         let config = self.config(table.started, seat_choices, names, seed);
         let is_slowed = !with_people || self.options.game.playground.slow;
         let pace = Pace { speed: is_slowed.then_some(DEFAULT_SPEED), ..Pace::default() };
-        let (stop, stop_handle) = StopSignal::new_pair().map_err(|error| unusable(self, &error))?;
+        let (stop, stop_handle) =
+            StopSignal::new_pair().map_err(|error| temp_dir_error(self, &error))?;
         let live_match = Arc::new(LiveMatch::new(config, pace, stop_handle));
-        let planned = Match {
+        let planned_match = Match {
             params,
             seed: Seed::of_text(&live_match.config.seed),
             clock: self.options.clock,
@@ -185,8 +187,9 @@ impl Session {
             entrants,
             record: Some(live_match.config.record.clone()),
         };
-        let thread = self.play(&live_match, planned, stop, roster);
-        let thread = thread.map_err(|error| unusable(self, &error))?;
+        let thread = self
+            .play(&live_match, planned_match, stop, roster)
+            .map_err(|error| temp_dir_error(self, &error))?;
         table.current = Some(CurrentMatch { live_match: Arc::clone(&live_match), thread });
         Ok(live_match)
     }
@@ -205,7 +208,7 @@ impl Session {
             seat_choices,
             names,
             seed,
-            record: directory.join(format!("{game}-{}-{number:06}.jsonl", self.mark)),
+            record: directory.join(format!("{game}-{}-{number:06}.jsonl", self.record_key)),
             person_clock: person_clock.then_some(clock.kind),
             startup_is_free: game.bots.protocol == Protocol::Stdio,
         }
@@ -215,20 +218,20 @@ impl Session {
     fn play(
         self: &Arc<Self>,
         live_match: &Arc<LiveMatch>,
-        planned: Match,
+        planned_match: Match,
         stop: StopSignal,
         roster: Roster,
     ) -> io::Result<JoinHandle<()>> {
         let session = Arc::clone(self);
         let live_match = Arc::clone(live_match);
         thread::Builder::new().name("match".to_owned()).spawn(move || {
-            let mut hooks = Observers(Arc::clone(&live_match));
-            let play = || planned.play_with_hooks(&mut hooks, &session.host, &Arc::new(stop));
+            let mut hooks = LiveHooks(Arc::clone(&live_match));
+            let play = || planned_match.play_with_hooks(&mut hooks, &session.host, &Arc::new(stop));
             if let Ok(played) = catch_unwind(AssertUnwindSafe(play)) {
                 live_match.end(played);
             } else {
-                let why = "internal error; see the standard error of this program";
-                live_match.finish(MatchEnd::Broken(why.to_owned()));
+                let reason = "internal error; see the standard error of this program";
+                live_match.finish(MatchEnd::Broken(reason.to_owned()));
             }
             drop(roster);
         })
@@ -267,7 +270,7 @@ impl CurrentMatch {
     /// Abandons the match and waits for the end of its thread.
     fn abandon(self) {
         self.live_match.abandon();
-        // A panic was reported already.
+        // Ignore a panic: it was reported already.
         drop(self.thread.join());
     }
 }
@@ -279,19 +282,21 @@ fn entrants(seat_choices: &[SeatChoice], roster: &Roster) -> Result<Vec<Entrant>
         let (name, bot) = match seat_choice {
             SeatChoice::Person => (PERSON.parse().map_err(Failure::usage)?, Contestant::Person),
             SeatChoice::Bot(index) => {
-                let entry = roster.entries.get(*index);
-                let entry = entry.ok_or_else(|| Failure::Usage("no such bot".to_owned()))?;
+                let entry = roster
+                    .entries
+                    .get(*index)
+                    .ok_or_else(|| Failure::Usage("no such bot".to_owned()))?;
                 (entry.name.clone(), Arc::clone(&entry.bot).into())
             }
         };
-        let name = distinct(&name, |name| entrants.iter().any(|other| other.name == *name));
-        let name = name.map_err(Failure::usage)?;
+        let name = distinct(&name, |name| entrants.iter().any(|other| other.name == *name))
+            .map_err(Failure::usage)?;
         entrants.push(Entrant { bot, name, state: BotState::Fresh });
     }
     Ok(entrants)
 }
 
-fn unusable(session: &Session, error: &io::Error) -> Failure {
-    let place = session.scratch.path().display();
-    Failure::Refused(format!("{place}: {error}; set TMPDIR to another directory"))
+fn temp_dir_error(session: &Session, error: &io::Error) -> Failure {
+    let directory = session.scratch.path().display();
+    Failure::Refused(format!("{directory}: {error}; set TMPDIR to another directory"))
 }

@@ -1,7 +1,7 @@
 //! The pages of `arbiter try`, for one browser.
 //!
-//! The printed address contains a secret, and all pages are below it. Other users of the machine and
-//! pages of other sites do not know the secret. The server also refuses host names other than
+//! The printed address contains a secret, and all pages are below it. Other users of the machine
+//! and pages of other sites do not know the secret. The server also refuses host names other than
 //! `localhost` (against DNS rebinding) and forms from other origins. Pages work without scripts.
 
 mod console;
@@ -54,29 +54,29 @@ pub(crate) async fn serve(
 }
 
 fn routes(context: PageContext) -> Router {
-    let at = |page: &str| context.path(page);
-    let own = Router::new()
-        .route(&at(""), get(match_page::show))
-        .route(&at("live"), get(match_page::live))
-        .route(&at("play"), post(match_page::play))
-        .route(&at("pace"), post(match_page::pace))
-        .route(&at("record"), get(match_page::record))
-        .route(&at("new"), get(new_match::show).post(new_match::start))
-        .route(&at("console/{bot}"), get(console::show))
-        .route(&at("console/{bot}/say"), post(console::send))
-        .route(&at("console/{bot}/end"), post(console::stop))
+    let path = |page: &str| context.path(page);
+    let routes = Router::new()
+        .route(&path(""), get(match_page::show))
+        .route(&path("live"), get(match_page::live))
+        .route(&path("play"), post(match_page::play))
+        .route(&path("pace"), post(match_page::pace))
+        .route(&path("record"), get(match_page::record))
+        .route(&path("new"), get(new_match::show).post(new_match::start))
+        .route(&path("console/{bot}"), get(console::show))
+        .route(&path("console/{bot}/say"), post(console::send))
+        .route(&path("console/{bot}/end"), post(console::stop))
         .route("/assets/playground.css", get(layout::style))
         .fallback(|| async { WebError::new(StatusCode::NOT_FOUND, "page not found") })
         .with_state(context.clone())
         .layer(DefaultBodyLimit::max(MAX_FORM));
-    with_assets(own).layer(middleware::from_fn_with_state(context, guard))
+    with_assets(routes).layer(middleware::from_fn_with_state(context, guard))
 }
 
 /// Refuses requests without the secret or from other origins.
 async fn guard(State(context): State<PageContext>, request: Request, next: Next) -> Response {
     match check(&context, request.method(), request.uri(), request.headers()) {
         Ok(()) => next.run(request).await,
-        Err(refused) => refused.into_response(),
+        Err(error) => error.into_response(),
     }
 }
 
@@ -95,13 +95,13 @@ fn check(
         return refuse("wrong host name; open the printed address");
     }
     let path = uri.path();
-    let below = path.get(..=context.root.len()).and_then(|start| start.strip_suffix('/'));
-    let known = below.is_some_and(|start| constant_time_eq(start, &context.root));
-    if !known && !path.starts_with("/assets/") {
+    let prefix = path.get(..=context.root.len()).and_then(|start| start.strip_suffix('/'));
+    let has_secret = prefix.is_some_and(|start| constant_time_eq(start, &context.root));
+    if !has_secret && !path.starts_with("/assets/") {
         return refuse("the secret is missing; open the whole printed address");
     }
-    let foreign = |origin: &str| origin.split_once("://").is_none_or(|(_, from)| from != host);
-    if method == Method::POST && text(header::ORIGIN).is_some_and(foreign) {
+    let is_foreign = |origin: &str| origin.split_once("://").is_none_or(|(_, from)| from != host);
+    if method == Method::POST && text(header::ORIGIN).is_some_and(is_foreign) {
         return refuse("this form came from another site; use the pages of this server");
     }
     Ok(())
@@ -121,9 +121,10 @@ fn is_address(host: &str) -> bool {
 }
 
 /// Compares two texts in constant time.
-fn constant_time_eq(one: &str, other: &str) -> bool {
-    let bytes = one.bytes().zip(other.bytes());
-    one.len() == other.len() && bytes.fold(0, |found, (one, other)| found | (one ^ other)) == 0
+fn constant_time_eq(first: &str, second: &str) -> bool {
+    let bytes = first.bytes().zip(second.bytes());
+    first.len() == second.len()
+        && bytes.fold(0, |difference, (first, second)| difference | (first ^ second)) == 0
 }
 
 #[cfg(test)]

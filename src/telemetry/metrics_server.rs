@@ -14,7 +14,7 @@ use tokio::net::TcpListener;
 
 use super::{Sources, process_metrics};
 
-/// Serves until the task is dropped.
+/// Serves until the task is aborted.
 pub(super) async fn serve(listener: TcpListener, sources: Sources) {
     let routes = Router::new()
         .route("/metrics", get(metrics))
@@ -52,12 +52,12 @@ async fn ready(State(sources): State<Sources>) -> Response {
     if let Some(coordinator) = &sources.coordinator
         && !coordinator.is_ready().await
     {
-        return unready("the database does not answer\n");
+        return unready("the database does not respond\n");
     }
     if let Some(worker) = &sources.worker
         && !worker.fetch().await.connected
     {
-        return unready("no coordinator\n");
+        return unready("the worker is not connected to a coordinator\n");
     }
     "ok\n".into_response()
 }

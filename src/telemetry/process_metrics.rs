@@ -32,9 +32,9 @@ pub(super) fn encode(text: &mut String) -> fmt::Result {
     if let Some(process) = Process::read() {
         process.register(&mut registry);
         if let Some(limit) = getrlimit(Resource::Nofile).current {
-            let most: Gauge = Gauge::default();
-            most.set(i64::try_from(limit).unwrap_or(i64::MAX));
-            registry.register("process_max_fds", "Open files at most", most);
+            let max_fds: Gauge = Gauge::default();
+            max_fds.set(i64::try_from(limit).unwrap_or(i64::MAX));
+            registry.register("process_max_fds", "Open files at most", max_fds);
         }
     }
     encode_registry(text, &registry)
@@ -47,14 +47,14 @@ impl Process {
         let fields: Vec<_> = stat.rsplit_once(')')?.1.split_whitespace().collect();
         let field = |number: usize| fields.get(number - 3)?.parse::<u32>().ok();
         let per_second = f64::from(u32::try_from(rustix::param::clock_ticks_per_second()).ok()?);
-        let boot = fs::read_to_string("/proc/stat").ok()?;
-        let boot = boot.lines().find_map(|line| line.strip_prefix("btime "))?;
+        let system_stat = fs::read_to_string("/proc/stat").ok()?;
+        let boot_time = system_stat.lines().find_map(|line| line.strip_prefix("btime "))?;
         let memory = fs::read_to_string("/proc/self/statm").ok()?;
         let pages: i64 = memory.split_whitespace().nth(1)?.parse().ok()?;
         let page = i64::try_from(rustix::param::page_size()).ok()?;
         let process = Self::default();
         process.cpu.inc_by((f64::from(field(14)?) + f64::from(field(15)?)) / per_second);
-        process.start.set(boot.parse::<f64>().ok()? + f64::from(field(22)?) / per_second);
+        process.start.set(boot_time.parse::<f64>().ok()? + f64::from(field(22)?) / per_second);
         process.memory.set(pages * page);
         process.threads.set(field(20)?.into());
         process.open_files.set(i64::try_from(fs::read_dir("/proc/self/fd").ok()?.count()).ok()?);

@@ -35,17 +35,17 @@ impl DataDirectory {
     /// # Errors
     /// If it is unusable, contains other files, or another process uses it.
     pub(crate) fn open(path: &Path) -> Result<Self, Failure> {
-        let failed = |error: io::Error| unusable(path, &error);
-        if is_foreign(path).map_err(failed)? {
+        let to_failure = |error: io::Error| unusable(path, &error);
+        if is_foreign(path).map_err(to_failure)? {
             return Err(Failure::Usage(format!(
                 "--data {}: contains files that are not Arbiter's; use an empty directory",
                 path.display()
             )));
         }
-        fs::create_dir_all(path).map_err(failed)?;
+        fs::create_dir_all(path).map_err(to_failure)?;
         // As root, the database runs as another user, who must be able to enter.
-        fs::set_permissions(path, Permissions::from_mode(0o711)).map_err(failed)?;
-        let path = fs::canonicalize(path).map_err(failed)?;
+        fs::set_permissions(path, Permissions::from_mode(0o711)).map_err(to_failure)?;
+        let path = fs::canonicalize(path).map_err(to_failure)?;
         let lock = take_lock(&path)?;
         Ok(Self { path, _lock: lock })
     }
@@ -59,9 +59,9 @@ impl DataDirectory {
             return Ok(());
         }
         drop(Self::open(path)?);
-        let failed = |error: io::Error| unusable(path, &error);
-        for entry in fs::read_dir(path).map_err(failed)? {
-            let name = entry.map_err(failed)?.file_name();
+        let to_failure = |error: io::Error| unusable(path, &error);
+        for entry in fs::read_dir(path).map_err(to_failure)? {
+            let name = entry.map_err(to_failure)?.file_name();
             if !PARTS.iter().any(|part| name == *part) {
                 return Err(Failure::Usage(format!(
                     "--fresh: {} contains {}, which is not Arbiter's; nothing was deleted",
@@ -70,7 +70,7 @@ impl DataDirectory {
                 )));
             }
         }
-        fs::remove_dir_all(path).map_err(failed)
+        fs::remove_dir_all(path).map_err(to_failure)
     }
 
     /// The absolute path.
@@ -101,14 +101,14 @@ impl DataDirectory {
     /// Stores the token of a role, readable only by this user.
     pub(crate) fn store_token(&self, role: Role, token: &str) -> Result<(), Failure> {
         let path = self.token_file(role);
-        let fresh = path.with_extension("new");
+        let temporary = path.with_extension("new");
         let write = || {
             let mut options = OpenOptions::new();
             options.write(true).create(true).truncate(true).mode(0o600);
-            let mut file = options.open(&fresh)?;
+            let mut file = options.open(&temporary)?;
             writeln!(file, "{token}")?;
             file.sync_all()?;
-            fs::rename(&fresh, &path)
+            fs::rename(&temporary, &path)
         };
         write().map_err(|error| unusable(&path, &error))
     }
@@ -126,26 +126,26 @@ fn is_foreign(path: &Path) -> io::Result<bool> {
 /// Locks a directory and writes this process id into the lock file.
 fn take_lock(directory: &Path) -> Result<File, Failure> {
     let path = directory.join(LOCK);
-    let failed = |error: io::Error| unusable(&path, &error);
+    let to_failure = |error: io::Error| unusable(&path, &error);
     let mut options = OpenOptions::new();
-    let mut lock = options.read(true).write(true).create(true).truncate(false).open(&path);
-    let lock = lock.as_mut().map_err(|error| unusable(&path, error))?;
+    options.read(true).write(true).create(true).truncate(false);
+    let mut lock = options.open(&path).map_err(to_failure)?;
     match lock.try_lock() {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => {
             let mut holder = String::new();
-            lock.read_to_string(&mut holder).map_err(failed)?;
+            lock.read_to_string(&mut holder).map_err(to_failure)?;
             return Err(Failure::Refused(format!(
                 "--data {}: in use by process {}; stop it, or use another directory",
                 directory.display(),
                 holder.trim()
             )));
         }
-        Err(TryLockError::Error(error)) => return Err(failed(error)),
+        Err(TryLockError::Error(error)) => return Err(to_failure(error)),
     }
-    lock.set_len(0).map_err(failed)?;
-    writeln!(lock, "{}", std::process::id()).map_err(failed)?;
-    lock.try_clone().map_err(failed)
+    lock.set_len(0).map_err(to_failure)?;
+    writeln!(lock, "{}", std::process::id()).map_err(to_failure)?;
+    Ok(lock)
 }
 
 fn unusable(path: &Path, error: &io::Error) -> Failure {

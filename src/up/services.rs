@@ -95,8 +95,10 @@ impl Services {
             proxies: Vec::new(),
             records: plan.records.clone(),
         };
-        let coordinator = Coordinator::prepare(options, config).await?;
-        let coordinator = coordinator.with_web(web).with_tricks_mode(plan.tricks_mode);
+        let coordinator = Coordinator::prepare(options, config)
+            .await?
+            .with_web(web)
+            .with_tricks_mode(plan.tricks_mode);
         let admin_token = token(data, &coordinator, Role::Admin).await?;
         let worker_token = token(data, &coordinator, Role::Worker).await?;
         let access = |token| ConnectOptions {
@@ -107,8 +109,8 @@ impl Services {
         let (coordinator_stops, mut stopped) = watch::channel(false);
         let coordinator = tokio::spawn(async move {
             let stop = async move { drop(stopped.wait_for(|stopped| *stopped).await) };
-            let served = coordinator.run(listener, stop).await;
-            served.map_err(|error| Failure::Negative(error.to_string()))
+            let result = coordinator.run(listener, stop).await;
+            result.map_err(|error| Failure::Negative(error.to_string()))
         });
         let config = WorkerConfig {
             games: plan.games,
@@ -130,7 +132,7 @@ impl Services {
 
     /// Waits until the coordinator ends unexpectedly, and returns the reason. A worker that ends is
     /// restarted.
-    pub(crate) async fn broken(&mut self) -> Failure {
+    pub(crate) async fn wait_for_failure(&mut self) -> Failure {
         match (&mut self.coordinator).await {
             Ok(Err(failure)) => failure,
             Ok(Ok(())) => Failure::Negative("the coordinator ended unexpectedly".to_owned()),
@@ -138,21 +140,21 @@ impl Services {
         }
     }
 
-    /// Stops the worker, then the coordinator, then the database. The worker finishes its matches, or
-    /// returns them when `hurry` completes.
+    /// Stops the worker, then the coordinator, then the database. The worker finishes its matches,
+    /// or returns them when `hurry` completes.
     pub(crate) async fn stop(self, hurry: impl Future<Output = ()>) -> Result<(), Failure> {
         let Self { supervisor, coordinator, worker, coordinator_stops, .. } = self;
-        let drained = worker.stop(hurry).await;
+        let worker_result = worker.stop(hurry).await;
         coordinator_stops.send_replace(true);
-        let served = coordinator.await;
+        let joined = coordinator.await;
         if let Some(supervisor) = supervisor {
             supervisor.stop().await;
         }
-        let served = match served {
-            Ok(served) => served,
+        let coordinator_result = match joined {
+            Ok(coordinator_result) => coordinator_result,
             Err(panicked) => Err(Failure::Negative(format!("the coordinator failed: {panicked}"))),
         };
-        drained.and(served)
+        worker_result.and(coordinator_result)
     }
 }
 
@@ -207,7 +209,7 @@ impl PostgresSupervisor {
                     () = tokio::time::sleep(CHECK_INTERVAL) => {}
                 }
             }
-            // Stopping waits for a checkpoint.
+            // Stop on a blocking thread, because stopping waits for a checkpoint.
             drop(tokio::task::spawn_blocking(|| postgres.stop()).await);
         });
         Self { stops, task }
@@ -215,7 +217,7 @@ impl PostgresSupervisor {
 
     async fn stop(self) {
         self.stops.send_replace(true);
-        // A panic of the task was reported already.
+        // Ignore a panic of the task: it was reported already.
         drop(self.task.await);
     }
 }

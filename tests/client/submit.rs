@@ -100,7 +100,7 @@ fn submit_sends_sources_and_waits_for_the_trial() {
     assert_eq!((output.status.code(), &printed[..]), (Some(1), due));
     let aside = step("aside", "", 0);
     let server = Server::start(Script { trials: vec![aside], ..board() });
-    let says = ["stopped, not by its fault"];
+    let says = ["was stopped by faults"];
     fails(&run(&server, &["submit", "finals", &path]), 1, &says);
 }
 

@@ -1,10 +1,11 @@
 //! X.509 certificates and keys: generate, sign, write and read.
 //!
-//! All keys use the curve P-256. A certificate is valid for one purpose only: a worker's certificate
-//! cannot identify a coordinator.
+//! All keys use the curve P-256. A certificate is valid for one purpose only: a worker's
+//! certificate cannot identify a coordinator.
 
 use std::fs::{self, Permissions};
 use std::io::{self, Write as _};
+use std::net::IpAddr;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
@@ -20,7 +21,7 @@ use x509_parser::prelude::X509Certificate;
 
 use crate::failure::Failure;
 
-/// A new certificate is valid from a little earlier, because clocks differ.
+/// A new certificate is valid from this long before now, because clocks differ.
 const SKEW: Duration = Duration::HOUR;
 /// File modes of certificates and of keys.
 const PUBLIC: u32 = 0o644;
@@ -89,8 +90,8 @@ pub(super) fn authority(
     let mut params = params(name, (now, now + valid))?;
     params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
     params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
-    let key = KeyPair::generate().map_err(unmade)?;
-    let certificate = params.self_signed(&key).map_err(unmade)?;
+    let key = KeyPair::generate().map_err(signing_error)?;
+    let certificate = params.self_signed(&key).map_err(signing_error)?;
     SignedCertificate::new(certificate.pem(), &key)
 }
 
@@ -116,22 +117,22 @@ impl Authority {
         let key = directory.join("ca.key");
         let pem = read(&certificate)?;
         let info = CertificateInfo::read(&certificate)?;
-        let unfit = |path: &Path, why: &str| {
+        let invalid = |path: &Path, why: &str| {
             Failure::Usage(format!("{}: {why}; make one with arbiter cert ca", path.display()))
         };
         if info.purpose != Purpose::Authority {
-            return Err(unfit(&certificate, "not the certificate of an authority"));
+            return Err(invalid(&certificate, "not the certificate of an authority"));
         }
-        let pair = KeyPair::from_pem(&read(&key)?);
-        let pair = pair.map_err(|error| unfit(&key, &error.to_string()))?;
-        let matches = parsed(&certificate, &pem, |found| {
-            found.public_key().subject_public_key.data == pair.der_bytes()
+        let pair =
+            KeyPair::from_pem(&read(&key)?).map_err(|error| invalid(&key, &error.to_string()))?;
+        let matches = with_certificate(&certificate, &pem, |certificate| {
+            certificate.public_key().subject_public_key.data == pair.der_bytes()
         })?;
         if !matches {
-            return Err(unfit(&key, "not the key of ca.pem"));
+            return Err(invalid(&key, "not the key of ca.pem"));
         }
-        let issuer = Issuer::from_ca_cert_pem(&pem, pair);
-        let issuer = issuer.map_err(|error| unfit(&certificate, &error.to_string()))?;
+        let issuer = Issuer::from_ca_cert_pem(&pem, pair)
+            .map_err(|error| invalid(&certificate, &error.to_string()))?;
         Ok(Self { issuer, ends: info.ends })
     }
 
@@ -155,62 +156,63 @@ impl Authority {
             _ => ExtendedKeyUsagePurpose::ClientAuth,
         }];
         if purpose == Purpose::Server {
-            let hosts = CertificateParams::new(names).map_err(unmade)?;
+            let hosts = CertificateParams::new(names).map_err(signing_error)?;
             params.subject_alt_names = hosts.subject_alt_names;
         }
-        let key = KeyPair::generate().map_err(unmade)?;
-        let certificate = params.signed_by(&key, &self.issuer).map_err(unmade)?;
+        let key = KeyPair::generate().map_err(signing_error)?;
+        let certificate = params.signed_by(&key, &self.issuer).map_err(signing_error)?;
         SignedCertificate::new(certificate.pem(), &key)
     }
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "the form that `map_err` takes")]
-fn unmade(error: rcgen::Error) -> Failure {
+fn signing_error(error: rcgen::Error) -> Failure {
     Failure::Usage(format!("cannot make the certificate: {error}"))
 }
 
 impl SignedCertificate {
     fn new(certificate: String, key: &KeyPair) -> Result<Self, Failure> {
-        let info = parsed(Path::new("the certificate"), &certificate, CertificateInfo::of)?;
+        let info =
+            with_certificate(Path::new("the certificate"), &certificate, CertificateInfo::of)?;
         Ok(Self { certificate, key: key.serialize_pem(), info })
     }
 
     /// Writes both to a directory, as `STEM.pem` and `STEM.key`. Replaces existing files only with
     /// `force`.
     pub(super) fn save(&self, directory: &Path, stem: &str, force: bool) -> Result<(), Failure> {
-        fs::create_dir_all(directory).map_err(|error| unwritten(directory, &error))?;
-        let place = |suffix| directory.join(format!("{stem}.{suffix}"));
-        let certificate = place("pem");
-        let key = place("key");
-        let taken = [&certificate, &key].into_iter().find(|path| path.exists());
-        if let Some(taken) = taken.filter(|_| !force) {
-            return Err(there(taken));
+        fs::create_dir_all(directory).map_err(|error| write_error(directory, &error))?;
+        let path = |suffix| directory.join(format!("{stem}.{suffix}"));
+        let certificate = path("pem");
+        let key = path("key");
+        let existing = [&certificate, &key].into_iter().find(|path| path.exists());
+        if let Some(existing) = existing.filter(|_| !force) {
+            return Err(already_exists(existing));
         }
         write(&key, &self.key, SECRET, force)?;
         write(&certificate, &self.certificate, PUBLIC, force)
     }
 }
 
-fn there(path: &Path) -> Failure {
+fn already_exists(path: &Path) -> Failure {
     Failure::Usage(format!("{} already exists; replace it with --force", path.display()))
 }
 
-fn unwritten(path: &Path, error: &io::Error) -> Failure {
+fn write_error(path: &Path, error: &io::Error) -> Failure {
     Failure::Usage(format!("cannot write {}: {error}", path.display()))
 }
 
-/// Writes a file atomically and with the given mode: no other user can read it earlier.
+/// Writes a file atomically. Sets its mode before it appears, so other users can never read it.
 fn write(path: &Path, text: &str, mode: u32, force: bool) -> Result<(), Failure> {
     let directory = path.parent().unwrap_or(Path::new("."));
-    let failed = |error: io::Error| unwritten(path, &error);
+    let failed = |error: io::Error| write_error(path, &error);
     let mut file = tempfile::NamedTempFile::new_in(directory).map_err(failed)?;
     file.write_all(text.as_bytes()).map_err(failed)?;
     file.as_file().set_permissions(Permissions::from_mode(mode)).map_err(failed)?;
     file.as_file().sync_all().map_err(failed)?;
-    let kept = if force { file.persist(path) } else { file.persist_noclobber(path) };
-    kept.map(drop).map_err(|kept| match kept.error.kind() {
-        io::ErrorKind::AlreadyExists => there(path),
-        _ => failed(kept.error),
+    let persisted = if force { file.persist(path) } else { file.persist_noclobber(path) };
+    persisted.map(drop).map_err(|failure| match failure.error.kind() {
+        io::ErrorKind::AlreadyExists => already_exists(path),
+        _ => failed(failure.error),
     })
 }
 
@@ -219,45 +221,49 @@ fn read(path: &Path) -> Result<String, Failure> {
         .map_err(|error| Failure::Usage(format!("cannot read {}: {error}", path.display())))
 }
 
-/// Parses the first certificate in a PEM text and applies `ask` to it.
-fn parsed<T>(
+/// Parses the first certificate in a PEM text and applies `extract` to it.
+fn with_certificate<T>(
     path: &Path,
     text: &str,
-    ask: impl FnOnce(&X509Certificate<'_>) -> T,
+    extract: impl FnOnce(&X509Certificate<'_>) -> T,
 ) -> Result<T, Failure> {
-    let unfit = || Failure::Usage(format!("{}: not a PEM certificate", path.display()));
-    let (_, pem) = x509_parser::pem::parse_x509_pem(text.as_bytes()).map_err(|_| unfit())?;
-    pem.parse_x509().map(|certificate| ask(&certificate)).map_err(|_| unfit())
+    let invalid = || Failure::Usage(format!("{}: not a PEM certificate", path.display()));
+    let (_, pem) = x509_parser::pem::parse_x509_pem(text.as_bytes()).map_err(|_| invalid())?;
+    pem.parse_x509().map(|certificate| extract(&certificate)).map_err(|_| invalid())
 }
 
 impl CertificateInfo {
     /// Reads the certificate in a file.
     pub(super) fn read(path: &Path) -> Result<Self, Failure> {
-        parsed(path, &read(path)?, Self::of)
+        with_certificate(path, &read(path)?, Self::of)
     }
 
-    fn of(found: &X509Certificate<'_>) -> Self {
-        let usage = found.extended_key_usage().ok().flatten();
+    fn of(certificate: &X509Certificate<'_>) -> Self {
+        let usage = certificate.extended_key_usage().ok().flatten();
         let purpose = match usage.map(|usage| (usage.value.server_auth, usage.value.client_auth)) {
-            _ if found.is_ca() => Purpose::Authority,
+            _ if certificate.is_ca() => Purpose::Authority,
             Some((true, _)) => Purpose::Server,
             Some((_, true)) => Purpose::Client,
             _ => Purpose::Other,
         };
-        let named = found.subject().iter_common_name().next();
-        let names = found.subject_alternative_name().ok().flatten();
-        let names = names.map(|names| names.value.general_names.as_slice()).unwrap_or_default();
-        let time = |moment: i64| {
-            OffsetDateTime::from_unix_timestamp(moment).unwrap_or(OffsetDateTime::UNIX_EPOCH)
+        let common_name = certificate.subject().iter_common_name().next();
+        let names = certificate
+            .subject_alternative_name()
+            .ok()
+            .flatten()
+            .map(|names| names.value.general_names.as_slice())
+            .unwrap_or_default();
+        let time = |timestamp: i64| {
+            OffsetDateTime::from_unix_timestamp(timestamp).unwrap_or(OffsetDateTime::UNIX_EPOCH)
         };
-        let hash = digest(&SHA256, found.as_raw());
+        let hash = digest(&SHA256, certificate.as_raw());
         let bytes: Vec<_> = hash.as_ref().iter().map(|byte| format!("{byte:02X}")).collect();
         Self {
             purpose,
-            name: named.and_then(|name| name.as_str().ok()).unwrap_or_default().to_owned(),
+            name: common_name.and_then(|name| name.as_str().ok()).unwrap_or_default().to_owned(),
             hosts: names.iter().filter_map(host).collect(),
-            begins: time(found.validity().not_before.timestamp()),
-            ends: time(found.validity().not_after.timestamp()),
+            begins: time(certificate.validity().not_before.timestamp()),
+            ends: time(certificate.validity().not_after.timestamp()),
             fingerprint: bytes.join(":"),
         }
     }
@@ -268,10 +274,10 @@ fn host(name: &GeneralName<'_>) -> Option<String> {
     match name {
         GeneralName::DNSName(name) => Some((*name).to_owned()),
         GeneralName::IPAddress(bytes) => {
-            let four: Option<[u8; 4]> = (*bytes).try_into().ok();
-            let sixteen: Option<[u8; 16]> = (*bytes).try_into().ok();
-            let four = four.map(|bytes| std::net::IpAddr::from(bytes).to_string());
-            four.or_else(|| sixteen.map(|bytes| std::net::IpAddr::from(bytes).to_string()))
+            let ipv4: Option<[u8; 4]> = (*bytes).try_into().ok();
+            let ipv6: Option<[u8; 16]> = (*bytes).try_into().ok();
+            let address = ipv4.map(IpAddr::from).or_else(|| ipv6.map(IpAddr::from));
+            address.map(|address| address.to_string())
         }
         _ => None,
     }

@@ -11,14 +11,14 @@ use arbiter_worker::fault::Fault;
 use arbiter_worker::seat::{SeatFailure, StopSignal};
 use serde_json::json;
 
-use super::super::play::interruptible;
+use super::super::play::stop_on_signals;
 use crate::failure::Failure;
 use crate::output::eprint_line;
 use crate::output::{Output, millis, printable};
 use crate::playground::Session;
 use crate::playground::dialogue::{Dialogue, Exchange, Farewell, unit};
 
-/// What follows when a bot has ended.
+/// What the console does after a bot has ended.
 enum Next {
     Restart,
     End,
@@ -26,7 +26,7 @@ enum Next {
 
 /// Talks to the first bot of a session until standard input ends.
 pub(super) fn run(session: &Session, json: bool) -> Result<(), Failure> {
-    let stop = interruptible()?;
+    let stop = stop_on_signals()?;
     let lines = lines()?;
     let mut console = Console { session, json, out: Output::new(), lines: 0, failed: 0 };
     while let Next::Restart = console.talk(&stop, &lines)? {}
@@ -46,7 +46,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// Reads standard input on a separate thread, so that Ctrl-C works while it waits.
 fn lines() -> Result<Receiver<io::Result<String>>, Failure> {
     let (sender, lines) = mpsc::sync_channel(0);
-    let read = move || {
+    let read_lines = move || {
         for line in io::stdin().lock().split(b'\n') {
             let line = line.map(|line| String::from_utf8_lossy(&line).into_owned());
             if sender.send(line).is_err() {
@@ -54,8 +54,8 @@ fn lines() -> Result<Receiver<io::Result<String>>, Failure> {
             }
         }
     };
-    let started = thread::Builder::new().name("lines".to_owned()).spawn(read);
-    started.map_err(|error| Failure::Negative(format!("cannot start a thread: {error}")))?;
+    let spawned = thread::Builder::new().name("lines".to_owned()).spawn(read_lines);
+    spawned.map_err(|error| Failure::Negative(format!("cannot start a thread: {error}")))?;
     Ok(lines)
 }
 
@@ -63,7 +63,7 @@ struct Console<'a> {
     session: &'a Session,
     json: bool,
     out: Output,
-    /// How many lines required a reply, and how many of these got no valid one.
+    /// The number of lines that required a reply, and how many of these got no valid reply.
     lines: usize,
     failed: usize,
 }
@@ -77,22 +77,22 @@ impl Console<'_> {
     ) -> Result<Next, Failure> {
         let roster = self.session.roster()?;
         let bot = &roster.entries[0].bot;
-        let mut dialogue = Dialogue::open(self.session, bot, stop).map_err(failed)?;
-        let next = self.answer_all(&mut dialogue, stop, lines);
+        let mut dialogue = Dialogue::open(self.session, bot, stop).map_err(to_failure)?;
+        let next = self.send_lines(&mut dialogue, stop, lines);
         match next {
             Ok(next) => {
-                let farewell = dialogue.close().map_err(failed)?;
+                let farewell = dialogue.close().map_err(to_failure)?;
                 self.show_farewell(&farewell)?;
                 Ok(next)
             }
             Err(failure) => match dialogue.kill() {
                 Ok(()) => Err(failure),
-                Err(fault) => Err(failed(fault)),
+                Err(fault) => Err(to_failure(fault)),
             },
         }
     }
 
-    fn answer_all(
+    fn send_lines(
         &mut self,
         dialogue: &mut Dialogue,
         stop: &StopSignal,
@@ -104,7 +104,7 @@ impl Console<'_> {
                     line.map_err(|error| Failure::Negative(format!("standard input: {error}")))?
                 }
                 Err(RecvTimeoutError::Timeout) => {
-                    stop.check().map_err(failed)?;
+                    stop.check().map_err(to_failure)?;
                     continue;
                 }
                 Err(RecvTimeoutError::Disconnected) => return Ok(Next::End),
@@ -121,7 +121,7 @@ impl Console<'_> {
                     ));
                 }
                 _ => {
-                    let exchange = dialogue.send(&unit(&line)).map_err(failed)?;
+                    let exchange = dialogue.send(&unit(&line)).map_err(to_failure)?;
                     self.show(&exchange)?;
                 }
             }
@@ -162,7 +162,7 @@ impl Console<'_> {
             }
             None => {}
         }
-        // Print the reply before the remarks about it.
+        // Print the reply before its times, which go to standard error.
         self.out.flush()?;
         if reply.is_some() {
             eprint_line(&format!("  ({}, CPU {})", millis(spent.wall), millis(spent.cpu)));
@@ -198,7 +198,7 @@ fn show_ending(stderr: &str, exit: Option<&str>) {
     }
 }
 
-fn failed(fault: Fault) -> Failure {
+fn to_failure(fault: Fault) -> Failure {
     Failure::Negative(match fault {
         Fault::Abandoned => "interrupted".to_owned(),
         fault @ Fault::System { .. } => fault.to_string(),

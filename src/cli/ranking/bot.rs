@@ -1,4 +1,4 @@
-//! `arbiter ranking T --bot BOT`: one bot's place, head-to-head results and history.
+//! `arbiter ranking T --bot BOT`: one bot's standing, head-to-head results and history.
 
 use arbiter_proto::v1::{
     GetHeadToHeadRequest, GetHistoryRequest, GetRankingRequest, GetStandingRequest,
@@ -7,83 +7,91 @@ use arbiter_proto::v1::{
 use serde_json::{Value, json};
 use tonic::Code;
 
-use super::print::{place_json, rank, table};
+use super::print::{rank, standing_json, table};
 use super::{Format, Ranking};
 use crate::cli::client::{Request as _, Server};
 use crate::failure::Failure;
-use crate::output::{Columns, Output, mean, merged, print};
+use crate::output::{Columns, Output, mean, merge, print};
 
 /// All ranking data of a bot.
 struct BotRanking {
     edition: i32,
     columns: Vec<String>,
-    place: GetStandingResponse,
+    standing: GetStandingResponse,
     /// The head-to-head results, or why there are none.
-    meetings: Result<Vec<HeadToHead>, String>,
+    head_to_head: Result<Vec<HeadToHead>, String>,
     history: Vec<GetStandingResponse>,
 }
 
 /// Prints the ranking data of a bot.
-pub(super) fn run(ranking: &Ranking, bot: &str) -> Result<(), Failure> {
-    if ranking.format == Format::Csv {
+pub(super) fn run(args: &Ranking, bot: &str) -> Result<(), Failure> {
+    if args.format == Format::Csv {
         return Err(Failure::usage("--bot shows several tables; use --format table or json"));
     }
-    let found = ranking.client.run(async |server| fetch(&server, ranking.board(), bot).await)?;
-    let json = ranking.format == Format::Json;
-    print(|out| if json { print_json(out, &found) } else { show(out, bot, &found) })
+    let ranking = args.client.run(async |server| fetch(&server, args.leaderboard(), bot).await)?;
+    let json = args.format == Format::Json;
+    print(|out| if json { print_json(out, &ranking) } else { show(out, bot, &ranking) })
 }
 
-async fn fetch(server: &Server, board: LeaderboardRef, bot: &str) -> Result<BotRanking, Failure> {
-    let tournament = board.tournament.clone();
+async fn fetch(
+    server: &Server,
+    leaderboard: LeaderboardRef,
+    bot: &str,
+) -> Result<BotRanking, Failure> {
+    let tournament = leaderboard.tournament.clone();
     let bot = bot.to_owned();
-    let place = server
-        .send(GetStandingRequest { leaderboard: Some(board.clone()), bot: bot.clone() })
+    let standing = server
+        .send(GetStandingRequest { leaderboard: Some(leaderboard.clone()), bot: bot.clone() })
         .await?;
-    // Stay in the edition of this place, even if another one becomes official meanwhile.
-    let board = LeaderboardRef { edition: Some(place.edition), ..board };
-    let request =
-        GetRankingRequest { leaderboard: Some(board.clone()), limit: 1, ..Default::default() };
+    // Use the edition of this standing, even if another one becomes official meanwhile.
+    let leaderboard = LeaderboardRef { edition: Some(standing.edition), ..leaderboard };
+    let request = GetRankingRequest {
+        leaderboard: Some(leaderboard.clone()),
+        limit: 1,
+        ..Default::default()
+    };
     let columns = server.send(request).await?.columns;
-    let request = GetHeadToHeadRequest { leaderboard: Some(board), bot: bot.clone() };
-    let meetings = match request.send(server).await {
-        Ok(found) => Ok(found.results),
+    let request = GetHeadToHeadRequest { leaderboard: Some(leaderboard), bot: bot.clone() };
+    let head_to_head = match request.send(server).await {
+        Ok(response) => Ok(response.results),
         Err(status) if status.code() == Code::FailedPrecondition => {
             Err(status.message().to_owned())
         }
         Err(status) => return Err(status.into()),
     };
     let history = server.send(GetHistoryRequest { tournament, bot }).await?.standings;
-    Ok(BotRanking { edition: place.edition, columns, place, meetings, history })
+    Ok(BotRanking { edition: standing.edition, columns, standing, head_to_head, history })
 }
 
-fn show(out: &mut Output, bot: &str, found: &BotRanking) -> Result<(), Failure> {
-    out.line(&format!("{bot} in edition {}", found.edition))?;
-    out.table(&table(found.place.standing.iter(), &found.columns))?;
-    let mut meetings = Columns::new(["against", "matches", "won", "drawn", "lost"], &[0]);
-    for HeadToHead { opponent: other, matches, won, drawn, lost } in found.meetings.iter().flatten()
+fn show(out: &mut Output, bot: &str, ranking: &BotRanking) -> Result<(), Failure> {
+    out.line(&format!("{bot} in edition {}", ranking.edition))?;
+    out.table(&table(ranking.standing.standing.iter(), &ranking.columns))?;
+    let mut head_to_head = Columns::new(["against", "matches", "won", "drawn", "lost"], &[0]);
+    for HeadToHead { opponent: other, matches, won, drawn, lost } in
+        ranking.head_to_head.iter().flatten()
     {
         let counts = [matches, won, drawn, lost].map(i64::to_string);
-        meetings.push([other.clone()].into_iter().chain(counts).collect());
+        head_to_head.push([other.clone()].into_iter().chain(counts).collect());
     }
-    if !meetings.is_empty() {
+    if !head_to_head.is_empty() {
         out.line("")?;
-        out.table(&meetings)?;
+        out.table(&head_to_head)?;
     }
-    if let Err(why) = &found.meetings {
+    if let Err(why) = &ranking.head_to_head {
         out.line("")?;
         out.line(&format!("warning: {why}"))?;
     }
     let header = ["edition", "#", "version", "matches", "score", "mean ± 95 %"];
     let mut history = Columns::new(header, &[4]);
-    for GetStandingResponse { edition, standing: place } in &found.history {
-        let place = place.clone().unwrap_or_default();
+    for GetStandingResponse { edition, standing } in &ranking.history {
+        let standing = standing.clone().unwrap_or_default();
         history.push(vec![
             edition.to_string(),
-            rank(&place),
-            place.version.to_string(),
-            place.matches.to_string(),
-            place.score.join(" "),
-            mean(place.mean, place.margin),
+            rank(&standing),
+            standing.version.to_string(),
+            standing.matches.to_string(),
+            standing.score.join(" "),
+            mean(standing.mean, standing.margin),
         ]);
     }
     if !history.is_empty() {
@@ -93,24 +101,28 @@ fn show(out: &mut Output, bot: &str, found: &BotRanking) -> Result<(), Failure> 
     Ok(())
 }
 
-fn print_json(out: &mut Output, found: &BotRanking) -> Result<(), Failure> {
-    let mut place = placed_json(&found.place);
-    place["columns"] = json!(found.columns);
-    out.json(&json!({ "place": place }))?;
-    if let Err(why) = &found.meetings {
+fn print_json(out: &mut Output, ranking: &BotRanking) -> Result<(), Failure> {
+    let mut standing = edition_standing_json(&ranking.standing);
+    standing["columns"] = json!(ranking.columns);
+    out.json(&json!({ "place": standing }))?;
+    if let Err(why) = &ranking.head_to_head {
         out.json(&json!({ "warning": why }))?;
     }
-    for HeadToHead { opponent: other, matches, won, drawn, lost } in found.meetings.iter().flatten()
+    for HeadToHead { opponent: other, matches, won, drawn, lost } in
+        ranking.head_to_head.iter().flatten()
     {
-        let meeting = json!({"against": other, "matches": matches, "won": won, "drawn": drawn,
+        let results = json!({"against": other, "matches": matches, "won": won, "drawn": drawn,
             "lost": lost});
-        out.json(&json!({ "meeting": meeting }))?;
+        out.json(&json!({ "meeting": results }))?;
     }
-    found.history.iter().try_for_each(|former| out.json(&json!({ "history": placed_json(former) })))
+    ranking
+        .history
+        .iter()
+        .try_for_each(|former| out.json(&json!({ "history": edition_standing_json(former) })))
 }
 
-/// A place with its edition.
-fn placed_json(placed: &GetStandingResponse) -> Value {
-    let place = placed.standing.as_ref().map_or(Value::Null, place_json);
-    merged(json!({ "edition": placed.edition }), place)
+/// A standing with its edition.
+fn edition_standing_json(edition_standing: &GetStandingResponse) -> Value {
+    let standing = edition_standing.standing.as_ref().map_or(Value::Null, standing_json);
+    merge(json!({ "edition": edition_standing.edition }), standing)
 }

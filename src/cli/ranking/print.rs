@@ -9,31 +9,33 @@ use serde_json::{Value, json};
 use super::Format;
 use crate::failure::Failure;
 use crate::output::eprint_line;
-use crate::output::{self, Columns, Output, matches, merged};
+use crate::output::{self, Columns, Output, matches, merge};
 
-/// Prints a page that starts after `offset` places; `done` says when the running edition will be
-/// complete.
+/// Prints a page that starts after `offset` standings; `estimate` says when the running edition
+/// will be complete.
 pub(super) fn page(
     out: &mut Output,
     page: &GetRankingResponse,
-    done: Option<&str>,
+    estimate: Option<&str>,
     offset: u32,
     format: Format,
 ) -> Result<(), Failure> {
     match format {
         Format::Table => {
             out.line(&heading(page))?;
-            provisional(page, done).map_or(Ok(()), |line| out.line(&line))?;
+            provisional(page, estimate).map_or(Ok(()), |line| out.line(&line))?;
             out.table(&table(page.standings.iter(), &page.columns))?;
             extent(page, offset).map_or(Ok(()), |extent| out.line(&extent))
         }
         Format::Json => {
-            page.standings.iter().try_for_each(|place| out.json(&line_json(page, place)))
+            page.standings.iter().try_for_each(|standing| out.json(&line_json(page, standing)))
         }
         Format::Csv => {
             eprint_line(&heading(page));
             out.csv(&csv_header(&page.columns))?;
-            page.standings.iter().try_for_each(|place| out.csv(&csv_row(place, page.columns.len())))
+            page.standings
+                .iter()
+                .try_for_each(|standing| out.csv(&csv_row(standing, page.columns.len())))
         }
     }
 }
@@ -64,84 +66,84 @@ fn heading(page: &GetRankingResponse) -> String {
 }
 
 /// The progress of the running edition, if it is another one.
-fn provisional(page: &GetRankingResponse, done: Option<&str>) -> Option<String> {
+fn provisional(page: &GetRankingResponse, estimate: Option<&str>) -> Option<String> {
     let EditionProgress { edition, matches: all, counted } = page.running?;
     let all = matches(all);
-    let done = done.map(|done| format!(", {done}")).unwrap_or_default();
+    let estimate = estimate.map(|estimate| format!(", {estimate}")).unwrap_or_default();
     Some(format!(
-        "edition {edition} is running, {counted} of {all} counted{done}; show it with --edition \
-         {edition}"
+        "edition {edition} is running, {counted} of {all} counted{estimate}; show it with \
+         --edition {edition}"
     ))
 }
 
-/// Which places are shown, unless all are.
+/// The range of the shown places; `None` if all are shown.
 fn extent(page: &GetRankingResponse, offset: u32) -> Option<String> {
-    let shown = u32::try_from(page.standings.len()).unwrap_or(u32::MAX);
-    let last = offset.saturating_add(shown);
-    (shown < page.bots).then(|| match shown {
+    let count = u32::try_from(page.standings.len()).unwrap_or(u32::MAX);
+    let last = offset.saturating_add(count);
+    (count < page.bots).then(|| match count {
         0 => format!("no places after the first {offset} of {}", page.bots),
         1 => format!("place {last} of {}", page.bots),
         _ => format!("places {} to {last} of {}", offset + 1, page.bots),
     })
 }
 
-/// Places as a table.
+/// Standings as a table.
 pub(super) fn table<'a>(
-    places: impl Iterator<Item = &'a Standing> + Clone,
+    standings: impl Iterator<Item = &'a Standing> + Clone,
     columns: &[String],
 ) -> Columns {
-    let bad = places.clone().any(|place| place.bad_answers > 0);
+    let bad = standings.clone().any(|standing| standing.bad_answers > 0);
     let mut header: Vec<_> = ["#", "bot", "version", "matches"].map(str::to_owned).into();
     header.extend_from_slice(columns);
     header.extend(["mean ± 95 %", "forfeits"].map(str::to_owned));
     header.extend(bad.then(|| "bad answers".to_owned()));
     let mut table = Columns::new(header, &[1]);
-    for place in places {
+    for standing in standings {
         let mut row = vec![
-            rank(place),
-            place.bot.clone(),
-            place.version.to_string(),
-            place.matches.to_string(),
+            rank(standing),
+            standing.bot.clone(),
+            standing.version.to_string(),
+            standing.matches.to_string(),
         ];
-        row.extend(score(place, columns.len()));
-        row.push(output::mean(place.mean, place.margin));
-        row.push(output::forfeits(&place.forfeits));
-        row.extend(bad.then(|| place.bad_answers.to_string()));
+        row.extend(score(standing, columns.len()));
+        row.push(output::mean(standing.mean, standing.margin));
+        row.push(output::forfeits(&standing.forfeits));
+        row.extend(bad.then(|| standing.bad_answers.to_string()));
         table.push(row);
     }
     table
 }
 
 /// The rank; a shared one starts with `=`.
-pub(super) fn rank(place: &Standing) -> String {
-    let shared = if place.tied { "=" } else { "" };
-    format!("{shared}{}", place.rank)
+pub(super) fn rank(standing: &Standing) -> String {
+    let shared = if standing.tied { "=" } else { "" };
+    format!("{shared}{}", standing.rank)
 }
 
 /// One number per column; 0 for a bot that has not played.
-fn score(place: &Standing, columns: usize) -> impl Iterator<Item = String> {
-    (0..columns).map(|column| place.score.get(column).map_or("0", String::as_str).to_owned())
+fn score(standing: &Standing, columns: usize) -> impl Iterator<Item = String> {
+    (0..columns).map(|column| standing.score.get(column).map_or("0", String::as_str).to_owned())
 }
 
-/// A place as JSON.
-pub(crate) fn place_json(place: &Standing) -> Value {
+/// A standing as JSON.
+pub(crate) fn standing_json(standing: &Standing) -> Value {
     let number = |digits: &String| digits.parse::<i64>().map_or_else(|_| json!(digits), Into::into);
     json!({
-        "rank": place.rank,
-        "tied": place.tied,
-        "bot": place.bot,
-        "version": place.version,
-        "matches": place.matches,
-        "score": place.score.iter().map(number).collect::<Vec<_>>(),
-        "mean": place.mean,
-        "interval95": place.margin,
-        "forfeits": output::forfeits_json(&place.forfeits),
-        "bad_answers": place.bad_answers,
+        "rank": standing.rank,
+        "tied": standing.tied,
+        "bot": standing.bot,
+        "version": standing.version,
+        "matches": standing.matches,
+        "score": standing.score.iter().map(number).collect::<Vec<_>>(),
+        "mean": standing.mean,
+        "interval95": standing.margin,
+        "forfeits": output::forfeits_json(&standing.forfeits),
+        "bad_answers": standing.bad_answers,
     })
 }
 
-/// A place as a self-contained JSON line.
-fn line_json(page: &GetRankingResponse, place: &Standing) -> Value {
+/// A standing as a JSON line, with the properties of its leaderboard.
+fn line_json(page: &GetRankingResponse, standing: &Standing) -> Value {
     let page = json!({
         "edition": page.edition,
         "official": page.official,
@@ -149,7 +151,7 @@ fn line_json(page: &GetRankingResponse, place: &Standing) -> Value {
         "planned": page.matches,
         "columns": page.columns,
     });
-    merged(page, place_json(place))
+    merge(page, standing_json(standing))
 }
 
 fn csv_header(columns: &[String]) -> Vec<String> {
@@ -162,19 +164,19 @@ fn csv_header(columns: &[String]) -> Vec<String> {
     header
 }
 
-fn csv_row(place: &Standing, columns: usize) -> Vec<String> {
+fn csv_row(standing: &Standing, columns: usize) -> Vec<String> {
     let mut row = vec![
-        place.rank.to_string(),
-        place.tied.to_string(),
-        place.bot.clone(),
-        place.version.to_string(),
-        place.matches.to_string(),
+        standing.rank.to_string(),
+        standing.tied.to_string(),
+        standing.bot.clone(),
+        standing.version.to_string(),
+        standing.matches.to_string(),
     ];
-    row.extend(score(place, columns));
-    row.push(place.mean.to_string());
-    row.push(place.margin.map(|margin| margin.to_string()).unwrap_or_default());
-    let forfeits = (0..Forfeit::ALL.len()).map(|kind| place.forfeits.get(kind).unwrap_or(&0));
+    row.extend(score(standing, columns));
+    row.push(standing.mean.to_string());
+    row.push(standing.margin.map(|margin| margin.to_string()).unwrap_or_default());
+    let forfeits = (0..Forfeit::ALL.len()).map(|kind| standing.forfeits.get(kind).unwrap_or(&0));
     row.extend(forfeits.map(i64::to_string));
-    row.push(place.bad_answers.to_string());
+    row.push(standing.bad_answers.to_string());
     row
 }

@@ -1,8 +1,8 @@
 //! Scans the bot folders of a directory and packs the changed ones.
 //!
-//! An unchanged folder is not packed again. Its fingerprint is taken before and after packing. If the
-//! two differ, the folder changed meanwhile (or the bot was being built) and the package may be
-//! incomplete, so the next scan packs it again.
+//! An unchanged folder is not packed again. Its fingerprint is computed before and after packing.
+//! If the two differ, the folder changed meanwhile (or the bot was being built) and the package may
+//! be incomplete, so the next scan packs it again.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -48,8 +48,8 @@ pub(super) struct Scan {
 }
 
 impl BotDirs {
-    /// The folders of a directory, not yet scanned. Their bots are packed as they are, or `built`
-    /// here.
+    /// A directory that is not scanned yet. If `built`, its bots are built here before they are
+    /// packed; otherwise their sources are packed.
     pub(super) fn new(directory: &Path, built: bool) -> Self {
         Self { directory: directory.to_owned(), built, folders: BTreeMap::new(), settled: false }
     }
@@ -97,16 +97,16 @@ impl BotDirs {
 
     /// The bots by name. If several folders have the same bot name, none of them is sent.
     fn bots(&self, invalid: &mut Vec<(String, String)>) -> BTreeMap<String, Rc<PackedBot>> {
-        let mut named: BTreeMap<String, Vec<(&String, &Rc<PackedBot>)>> = BTreeMap::new();
+        let mut by_name: BTreeMap<String, Vec<(&String, &Rc<PackedBot>)>> = BTreeMap::new();
         for (name, folder) in &self.folders {
             if let Ok(packed) = &folder.packed {
-                named.entry(packed.name.to_string()).or_default().push((name, packed));
+                by_name.entry(packed.name.to_string()).or_default().push((name, packed));
             }
         }
         let mut bots = BTreeMap::new();
-        for (name, packed) in named {
-            if let [(_, only)] = packed[..] {
-                bots.insert(name, Rc::clone(only));
+        for (name, packed) in by_name {
+            if let [(_, package)] = packed[..] {
+                bots.insert(name, Rc::clone(package));
                 continue;
             }
             let folders: Vec<_> = packed.iter().map(|(folder, _)| folder.as_str()).collect();
@@ -139,7 +139,9 @@ fn names(directory: &Path) -> io::Result<Vec<String>> {
         let entry = entry?;
         let name = entry.file_name().to_string_lossy().into_owned();
         // Follow symbolic links.
-        if !name.starts_with('.') && fs::metadata(entry.path()).is_ok_and(|found| found.is_dir()) {
+        if !name.starts_with('.')
+            && fs::metadata(entry.path()).is_ok_and(|metadata| metadata.is_dir())
+        {
             names.push(name);
         }
     }
@@ -155,11 +157,12 @@ fn fingerprint(folder: &Path) -> io::Result<u64> {
         let mut entries = fs::read_dir(&folder)?.collect::<Result<Vec<_>, _>>()?;
         entries.sort_unstable_by_key(fs::DirEntry::file_name);
         for entry in entries {
-            let found = entry.metadata()?;
+            let metadata = entry.metadata()?;
             entry.path().hash(&mut hasher);
-            let times = (found.mtime(), found.mtime_nsec(), found.ctime(), found.ctime_nsec());
-            (found.ino(), found.len(), found.mode(), times).hash(&mut hasher);
-            if found.is_dir() {
+            let times =
+                (metadata.mtime(), metadata.mtime_nsec(), metadata.ctime(), metadata.ctime_nsec());
+            (metadata.ino(), metadata.len(), metadata.mode(), times).hash(&mut hasher);
+            if metadata.is_dir() {
                 folders.push(entry.path());
             }
         }

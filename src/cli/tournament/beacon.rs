@@ -13,13 +13,13 @@ use crate::output::{moment, moment_json};
 #[derive(Debug, Args)]
 #[command(
     after_help = "A tournament file can name a beacon: a value that a third party publishes after \
-entry has closed.
-The final edition is then played with a seed derived from the committed seed and this value (BLAKE3 of
-`beacon/VALUE`, keyed with the committed seed), so no organiser can choose the seed.
+    entry has closed. The final edition is then played with a seed derived from the committed seed \
+    and this value (BLAKE3 of `beacon/VALUE`, keyed with the committed seed), so no organiser can \
+    choose the seed.
 
-A value consists of ASCII letters and digits. It is stored, shown and hashed in lower case, without a
-leading 0x and leading zeros. It is set once and never changes; setting the same value again has no
-effect. It is public immediately.
+A value consists of ASCII letters and digits. It is stored, shown and hashed in lower case, \
+    without a leading 0x and leading zeros. It is set once and never changes; setting the same \
+    value again has no effect. It is public immediately.
 
 Example:
   arbiter tournament beacon finals 00000000000000000001a17d7f2a4c"
@@ -38,33 +38,33 @@ pub(super) struct Beacon {
 impl Beacon {
     pub(super) fn run(self) -> Result<(), Failure> {
         let Self { tournament, value, response } = self;
-        let found = response.client.send(SetBeaconRequest { tournament, value })?;
+        let tournament = response.client.send(SetBeaconRequest { tournament, value })?;
         response.print(
-            || tournament_json(&found),
+            || tournament_json(&tournament),
             |out| {
-                out.line(&beacon_line(&found))?;
-                out.line(&next_step(&found))
+                out.line(&beacon_line(&tournament))?;
+                out.line(&next_step(&tournament))
             },
         )
     }
 }
 
 /// What happens next, after the value is set.
-fn next_step(found: &Tournament) -> String {
-    let first = found.beacon.as_ref().map_or(0, |beacon| beacon.first_edition);
-    let edition = found.editions.iter().find(|edition| edition.number >= first);
+fn next_step(tournament: &Tournament) -> String {
+    let first = tournament.beacon.as_ref().map_or(0, |beacon| beacon.first_edition);
+    let edition = tournament.editions.iter().find(|edition| edition.number >= first);
     match edition {
         Some(edition) => format!(
             "edition {} is {}, played with the seed derived from the beacon",
             edition.number, edition.state
         ),
-        None => format!("start the tournament: arbiter tournament start {}", found.name),
+        None => format!("start the tournament: arbiter tournament start {}", tournament.name),
     }
 }
 
 /// Describes the beacon of a tournament in one line.
-pub(super) fn beacon_line(found: &Tournament) -> String {
-    match &found.beacon {
+pub(super) fn beacon_line(tournament: &Tournament) -> String {
+    match &tournament.beacon {
         None => "public beacon: none; the organiser chose the seed".to_owned(),
         Some(v1::Beacon { name, value, .. }) if value.is_empty() => {
             format!("public beacon: {name}; no value yet")
@@ -80,11 +80,11 @@ pub(super) fn beacon_line(found: &Tournament) -> String {
 /// The beacon of a tournament as JSON; null if it names none.
 pub(super) fn beacon_json(beacon: Option<&v1::Beacon>) -> Value {
     let Some(beacon) = beacon else { return Value::Null };
-    let given = !beacon.value.is_empty();
+    let has_value = !beacon.value.is_empty();
     json!({
         "name": beacon.name,
-        "value": given.then_some(&beacon.value),
-        "set_at": if given { moment_json(beacon.set_at_us) } else { Value::Null },
-        "first_edition": given.then_some(beacon.first_edition),
+        "value": has_value.then_some(&beacon.value),
+        "set_at": if has_value { moment_json(beacon.set_at_us) } else { Value::Null },
+        "first_edition": has_value.then_some(beacon.first_edition),
     })
 }

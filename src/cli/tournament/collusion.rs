@@ -1,4 +1,5 @@
-//! `arbiter tournament collusion T`: finds bots that score more when a certain bot is at their table.
+//! `arbiter tournament collusion T`: finds bots that score more when a certain bot is at their
+//! table.
 
 use arbiter_proto::v1::{CollusionPair, FindCollusionRequest, FindCollusionResponse};
 use clap::Args;
@@ -10,19 +11,22 @@ use crate::output::{Columns, fields, print};
 
 /// Find bots that score more when a certain other bot is at their table (for organisers).
 #[derive(Debug, Args)]
-#[command(
-    after_help = "For games with three seats or more. For each ordered pair, the table shows: the \
-number of tables with
-both; the bot's mean score with and without the partner; how much more the bot (gains) and the partner
-(partner) score together than strengths and seats predict; the p-value of a permutation test; and the
-q-value, the lowest false discovery rate at which the pair would be flagged. Pairs with q of at most
-0.05 are flagged. A flag is a reason to look at the records, not proof. docs/tournaments.md describes
-the test.
+#[command(after_help = "For games with three seats or more. The columns for each ordered pair:
+
+  tables         tables with both bots
+  with, without  the bot's mean score with and without the partner
+  gains          how much more the bot scores with the partner than its
+                 strength and seats predict
+  partner        the same for the partner, at tables with the bot
+  p              the p-value of a permutation test
+  q              the lowest false discovery rate at which the pair is flagged
+
+Pairs with q of at most 0.05 are flagged. A flag is a reason to look at the records, not proof. \
+    docs/tournaments.md describes the test.
 
 Examples:
   arbiter tournament collusion finals
-  arbiter tournament collusion finals --edition 3 --limit 1000 --json"
-)]
+  arbiter tournament collusion finals --edition 3 --limit 1000 --json")]
 pub(super) struct FindCollusion {
     /// The tournament.
     #[arg(value_name = "T")]
@@ -45,22 +49,22 @@ impl FindCollusion {
     pub(super) fn run(self) -> Result<(), Failure> {
         let Self { tournament, edition, limit, json, client } = self;
         let request = FindCollusionRequest { tournament, edition, limit };
-        let found = client.send(request)?;
+        let response = client.send(request)?;
         print(|out| {
             if json {
                 out.json(
-                    &fields!(found; edition, tables, tested, flagged, false_discoveries, claim),
+                    &fields!(response; edition, tables, tested, flagged, false_discoveries, claim),
                 )?;
             } else {
-                let FindCollusionResponse { edition, tables, tested, flagged, .. } = found;
+                let FindCollusionResponse { edition, tables, tested, flagged, .. } = response;
                 let pairs = format!("{tested} ordered pairs tested, {flagged} flagged");
                 out.line(&format!("edition {edition}: {tables} tables, {pairs}"))?;
             }
             let header =
                 ["bot", "partner", "tables", "with", "without", "gains", "partner", "p", "q", ""];
             let table = Columns::new(header, &[0, 1, 9]);
-            out.list(json, &found.pairs, object, table, row)?;
-            if json { Ok(()) } else { out.line(&found.claim) }
+            out.list(json, &response.pairs, object, table, row)?;
+            if json { Ok(()) } else { out.line(&response.claim) }
         })
     }
 }

@@ -16,14 +16,13 @@ use crate::cli::client::{ResponseArgs, Server};
 use crate::cli::submit::PackedBot;
 use crate::cli::time_arg::micros;
 use crate::failure::Failure;
-use crate::output::{hex, merged, moment};
+use crate::output::{hex, merge, moment};
 
 /// Create a tournament from a file and submit its house bots.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Paths in the file are relative to it. House bots are built and packed here first, so \
-a tournament is
-never created without them.
+    after_help = "Paths in the file are relative to it. House bots are built and packed here \
+    first, so a tournament is never created without them.
 
 Examples:
   arbiter tournament create deploy/tournaments/gomoku.toml
@@ -38,21 +37,20 @@ pub(super) struct Create {
 
 impl Create {
     pub(super) fn run(self, games: &Games) -> Result<(), Failure> {
-        let prepared = Prepared::read(games, &self.file)?;
-        let made = self.response.client.run(async |server| {
-            let made = prepared.create(&server).await?;
+        let prepared = PreparedTournament::read(games, &self.file)?;
+        let tournament = self.response.client.run(async |server| {
+            let tournament = prepared.create(&server).await?;
             prepared.enter(&server).await?;
-            Ok(made)
+            Ok(tournament)
         })?;
-        let names = prepared.bots.iter().map(|bot| bot.name.to_string());
-        let names: Vec<_> = names.collect();
+        let names: Vec<_> = prepared.bots.iter().map(|bot| bot.name.to_string()).collect();
         let warning = prepared.warning();
         let object = || {
-            let more = json!({ "house": names, "warnings": warning.as_slice() });
-            merged(tournament_json(&made), more)
+            let details = json!({ "house": names, "warnings": warning.as_slice() });
+            merge(tournament_json(&tournament), details)
         };
         self.response.print(object, |out| {
-            let Tournament { name, game, seed_hash, .. } = &made;
+            let Tournament { name, game, seed_hash, .. } = &tournament;
             out.line(&format!("{name}: {game}; seed hash {}", hex(seed_hash)))?;
             if !names.is_empty() {
                 out.line(&format!("house bots: {}", names.join(", ")))?;
@@ -64,13 +62,13 @@ impl Create {
 
 /// A tournament file with its house bots, built and packed.
 #[derive(Debug)]
-pub(crate) struct Prepared {
+pub(crate) struct PreparedTournament {
     text: String,
     file: TournamentFile,
     bots: Vec<PackedBot>,
 }
 
-impl Prepared {
+impl PreparedTournament {
     /// Reads a tournament file and packs its house bots before the tournament is created.
     pub(crate) fn read(games: &Games, path: &Path) -> Result<Self, Failure> {
         let (text, file) = read(games, path)?;
@@ -85,12 +83,12 @@ impl Prepared {
 
     /// A warning about an allowed but probably unintended setting.
     fn warning(&self) -> Option<String> {
-        let closed = self.file.submissions.closes?.0;
-        (closed <= OffsetDateTime::now_utc()).then(|| {
+        let closing_time = self.file.submissions.closes?.0;
+        (closing_time <= OffsetDateTime::now_utc()).then(|| {
             format!(
                 "entry closed at {}, so only house bots take part; to allow others, cancel it and \
                  create another that closes later",
-                moment(micros(closed))
+                moment(micros(closing_time))
             )
         })
     }
@@ -117,20 +115,19 @@ impl Prepared {
 }
 
 /// Resolves a path relative to the directory of `file`.
-fn beside(file: &Path, path: &str) -> PathBuf {
+fn resolve(file: &Path, path: &str) -> PathBuf {
     file.parent().unwrap_or(Path::new("")).join(path)
 }
 
 /// Reads a tournament file: its text, with boards from other files inlined, and the parsed file.
 fn read(games: &Games, path: &Path) -> Result<(String, TournamentFile), Failure> {
-    let shown = path.display();
-    let unreadable = |error: io::Error| Failure::usage(format!("{shown}: {error}"));
-    let text = fs::read_to_string(path).map_err(unreadable)?;
-    let wrong = |error| Failure::usage(format!("{shown}: {error}"));
+    let read_error = |error: io::Error| Failure::usage(format!("{}: {error}", path.display()));
+    let text = fs::read_to_string(path).map_err(read_error)?;
+    let invalid = |error| Failure::usage(format!("{}: {error}", path.display()));
     let text =
-        TournamentFile::inline(games, &text, |board| fs::read_to_string(beside(path, board)));
-    let text = text.map_err(wrong)?;
-    let file = TournamentFile::parse(games, &text).map_err(wrong)?;
+        TournamentFile::inline(games, &text, |board| fs::read_to_string(resolve(path, board)))
+            .map_err(invalid)?;
+    let file = TournamentFile::parse(games, &text).map_err(invalid)?;
     Ok((text, file))
 }
 
@@ -138,10 +135,10 @@ fn read(games: &Games, path: &Path) -> Result<(String, TournamentFile), Failure>
 fn house(file: &Path, paths: &[String]) -> Result<Vec<PackedBot>, Failure> {
     let mut bots: Vec<PackedBot> = Vec::new();
     for path in paths {
-        let named = |failure: Failure| {
+        let with_path = |failure: Failure| {
             failure.with_context(&format!("{}: [house] bots: {path}", file.display()))
         };
-        let bot = PackedBot::build(&beside(file, path)).map_err(named)?;
+        let bot = PackedBot::build(&resolve(file, path)).map_err(with_path)?;
         if bots.iter().any(|other| other.name == bot.name) {
             return Err(Failure::usage(format!(
                 "{}: [house] has two bots named {}; rename one",

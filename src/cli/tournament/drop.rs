@@ -13,8 +13,8 @@ use crate::output::matches;
 /// Delete a closed or cancelled tournament: bots, matches, records, leaderboards.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "This cannot be undone, except from a backup. Export the tournament first if you need \
-its data.
+    after_help = "This cannot be undone, except from a backup. Export the tournament first if you \
+    need its data.
 
 Examples:
   arbiter tournament export spring-cup --records --out spring-cup
@@ -26,20 +26,20 @@ pub(super) struct Drop {
     #[arg(long)]
     yes: bool,
     #[command(flatten)]
-    which: TournamentArgs,
+    target: TournamentArgs,
 }
 
 impl Drop {
     pub(super) fn run(self) -> Result<(), Failure> {
-        let TournamentArgs { tournament, response } = self.which;
+        let TournamentArgs { tournament, response } = self.target;
         if !self.yes {
             confirm(&tournament)?;
         }
         let request = DeleteTournamentRequest { tournament: tournament.clone() };
         let DeleteTournamentResponse { editions, matches: counted } =
             response.client.send(request)?;
-        let gone = || json!({"tournament": tournament, "editions": editions, "matches": counted});
-        response.print(gone, |out| {
+        let object = || json!({"tournament": tournament, "editions": editions, "matches": counted});
+        response.print(object, |out| {
             let editions = match editions {
                 1 => "1 edition".to_owned(),
                 more => format!("{more} editions"),
@@ -50,7 +50,7 @@ impl Drop {
     }
 }
 
-/// Asks the user to type the name of the tournament.
+/// Asks the user to confirm by typing the name of the tournament.
 ///
 /// # Errors
 /// If the user types anything else, or there is no terminal.
@@ -60,8 +60,9 @@ fn confirm(tournament: &str) -> Result<(), Failure> {
         return Err(Failure::Usage(error));
     }
     let mut terminal = io::stderr().lock();
-    let asked = write!(terminal, "this cannot be undone; type the tournament's name to confirm: ");
-    asked.and_then(|()| terminal.flush()).map_err(Failure::usage)?;
+    let written =
+        write!(terminal, "this cannot be undone; type the tournament's name to confirm: ");
+    written.and_then(|()| terminal.flush()).map_err(Failure::usage)?;
     let mut typed = String::new();
     io::stdin().lock().read_line(&mut typed).map_err(Failure::usage)?;
     if typed.trim() != tournament {

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::beacon::beacon_json;
 use crate::cli::client::Client;
 use crate::failure::Failure;
-use crate::output::{fields, filled, matches, merged, moment, moment_json, print, printable};
+use crate::output::{fields, matches, merge, moment, moment_json, non_empty, print, printable};
 
 /// The edition to certify or estimate.
 #[derive(Debug)]
@@ -25,7 +25,8 @@ pub(super) struct EditionQuery<'a> {
 }
 
 impl EditionQuery<'_> {
-    /// Prints the coordinator's certificate; fails if the schedule breaks a promise.
+    /// Prints the coordinator's certificate. Fails if the schedule does not have the claimed
+    /// balance.
     pub(super) fn certify(&self, client: &Client) -> Result<(), Failure> {
         let request = CertifyEditionRequest {
             tournament: self.tournament.to_owned(),
@@ -34,46 +35,46 @@ impl EditionQuery<'_> {
             fresh: self.fresh,
         };
         let response = client.send(request)?;
-        let counted = response.not_counted.is_empty();
+        let is_counted = response.not_counted.is_empty();
         let certificate = counted_certificate(&response);
-        let proved = response.broken_promise.is_empty();
+        let is_proved = response.broken_promise.is_empty();
         print(|out| {
             if self.json {
-                let object = if counted {
+                let object = if is_counted {
                     certificate_json(&certificate)
                 } else {
                     fields!(response; bots, matches)
                 };
-                let more = json!({
-                    "proved": counted.then_some(proved),
-                    "not_counted": (!counted).then(|| printable(&response.not_counted)),
+                let details = json!({
+                    "proved": is_counted.then_some(is_proved),
+                    "not_counted": (!is_counted).then(|| printable(&response.not_counted)),
                     "edition": (response.edition > 0).then_some(response.edition),
                     "plan": plan_text(&response.plan),
                     "beacon": beacon_json(response.beacon.as_ref()),
                 });
-                return out.json(&json!({ "certificate": merged(object, more) }));
+                return out.json(&json!({ "certificate": merge(object, details) }));
             }
-            let what = match response.edition {
+            let subject = match response.edition {
                 0 => format!("the next edition of {}", self.tournament),
                 number => format!("edition {number} of {}", self.tournament),
             };
             let plan =
                 plan_text(&response.plan).map(|plan| format!(", {plan}")).unwrap_or_default();
-            out.line(&format!("{what}{plan}"))?;
-            if counted {
+            out.line(&format!("{subject}{plan}"))?;
+            if is_counted {
                 certificate.to_string().lines().try_for_each(|line| out.line(line))?;
             } else {
                 let reason = printable(&response.not_counted);
                 out.line(&format!("{} bots; balance not certified: {reason}", response.bots))?;
             }
             out.line(&seed_origin(response.beacon.as_ref(), response.edition))?;
-            if counted && proved { out.line("proved: balanced as promised") } else { Ok(()) }
+            if is_counted && is_proved { out.line("proved: balanced as promised") } else { Ok(()) }
         })?;
-        if proved {
+        if is_proved {
             return Ok(());
         }
-        let broken = printable(&response.broken_promise);
-        Err(Failure::Negative(format!("the schedule is not balanced: {broken}")))
+        let reason = printable(&response.broken_promise);
+        Err(Failure::Negative(format!("the schedule is not balanced: {reason}")))
     }
 
     /// Prints an estimate of the next edition, if it started now.
@@ -92,7 +93,7 @@ impl EditionQuery<'_> {
 
 /// How a plan was made, if known.
 fn plan_text(plan: &str) -> Option<String> {
-    filled(plan).map(printable)
+    non_empty(plan).map(printable)
 }
 
 /// Hours on one slot.
@@ -104,7 +105,7 @@ fn hours(estimate: &EditionEstimate) -> f64 {
 fn estimate_lines(estimate: &EditionEstimate) -> Vec<String> {
     let EditionEstimate { bots, matches: all, to_play, match_ms, measured, slots, .. } = estimate;
     let plan = plan_text(&estimate.plan).map(|plan| format!("; {plan}")).unwrap_or_default();
-    let how = if *measured { "(measured)" } else { "(expected)" };
+    let origin = if *measured { "(measured)" } else { "(expected)" };
     let finish = match estimate.eta_us {
         Some(eta) => format!("done at {} with the {slots} slots connected now", moment(eta)),
         None => "no worker is connected; start one with arbiter worker".to_owned(),
@@ -112,7 +113,7 @@ fn estimate_lines(estimate: &EditionEstimate) -> Vec<String> {
     vec![
         format!("{} of {bots} bots{plan}", matches(*all)),
         format!("{to_play} to play, the others are reused"),
-        format!("{:.1} slot hours, {match_ms:.0} ms per match {how}", hours(estimate)),
+        format!("{:.1} slot hours, {match_ms:.0} ms per match {origin}", hours(estimate)),
         finish,
         format!("{:.1} MB of additional database space", megabytes(estimate.bytes)),
     ]
@@ -124,21 +125,21 @@ fn megabytes(bytes: i64) -> f64 {
 }
 
 fn estimate_json(estimate: &EditionEstimate) -> Value {
-    let counted = fields!(estimate; bots, matches, to_play, match_ms, measured);
-    let more = json!({
+    let counts = fields!(estimate; bots, matches, to_play, match_ms, measured);
+    let details = json!({
         "slot_hours": hours(estimate),
         "slots": estimate.slots,
         "eta": estimate.eta_us.map(moment_json),
         "bytes": estimate.bytes,
         "plan": plan_text(&estimate.plan),
     });
-    merged(counted, more)
+    merge(counts, details)
 }
 
-/// A certificate as JSON, without its verdict.
+/// A certificate as JSON, without the result of its proof.
 pub(super) fn certificate_json(certificate: &Certificate) -> Value {
-    let meetings = certificate.meetings.iter();
-    let meetings = meetings.map(|(times, pairs)| json!({"times": times, "pairs": pairs}));
+    let meetings =
+        certificate.meetings.iter().map(|(times, pairs)| json!({"times": times, "pairs": pairs}));
     let ends = |range: &RangeInclusive<u32>| json!([range.start(), range.end()]);
     let mut object = json!({
         "bots": certificate.bots,

@@ -19,21 +19,20 @@ use tonic::Code;
 use super::beacon::beacon_json;
 use super::list::settings;
 use crate::cli::client::{Client, Request as _, Server, malformed_response, unless_interrupted};
-use crate::cli::ranking::{place_json, whole};
+use crate::cli::ranking::{fetch_ranking, standing_json};
 use crate::cli::record_download;
 use crate::cli::show_match::result_json;
 use crate::failure::Failure;
-use crate::output::{eprint_line, fields, hex, merged, print_line};
+use crate::output::{eprint_line, fields, hex, merge, print_line};
 use crate::play::progress;
 
 /// Export an edition to files: settings, leaderboard, matches, records.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Writes tournament.json, ranking.json, matches.jsonl (one line per match, in order) \
-and, with --records,
-records/NNNNNN.jsonl. The first three contain no times, so two runs of the same tournament give the
-same bytes. After the tournament is closed they contain its seed and the inputs of its plan, and
-`arbiter verify DIR` derives all matches again.
+    after_help = "Writes tournament.json, ranking.json, matches.jsonl (one line per match, in \
+    order) and, with --records, records/NNNNNN.jsonl. The first three contain no times, so two \
+    runs of the same tournament give the same bytes. After the tournament is closed they contain \
+    its seed and the inputs of its plan, and `arbiter verify DIR` derives all matches again.
 
 Examples:
   arbiter tournament export finals
@@ -60,14 +59,14 @@ pub(super) struct Export {
 /// Maximum number of parallel record downloads.
 const MAX_DOWNLOADS: usize = 16;
 
-/// No limit on the number of places.
+/// No limit on the number of standings.
 const ALL: u32 = u32::MAX;
 
 impl Export {
     pub(super) fn run(self) -> Result<(), Failure> {
-        let to = self.out.clone().unwrap_or_else(|| PathBuf::from(&self.tournament));
-        let refused = |cause: String| Failure::usage(format!("{}: {cause}", to.display()));
-        match fs::read_dir(&to).map(|mut there| there.next().is_some()) {
+        let directory = self.out.clone().unwrap_or_else(|| PathBuf::from(&self.tournament));
+        let refused = |cause: String| Failure::usage(format!("{}: {cause}", directory.display()));
+        match fs::read_dir(&directory).map(|mut entries| entries.next().is_some()) {
             Ok(false) => {}
             Ok(true) => {
                 return Err(refused("not empty; choose another directory with --out".to_owned()));
@@ -75,43 +74,46 @@ impl Export {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(refused(error.to_string())),
         }
-        let beside = to.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let parent = directory.parent().filter(|folder| !folder.as_os_str().is_empty());
         let scratch = tempfile::Builder::new()
             .prefix(".arbiter-export-")
-            .tempdir_in(beside.unwrap_or(Path::new(".")))
+            .tempdir_in(parent.unwrap_or(Path::new(".")))
             .map_err(|error| refused(error.to_string()))?;
-        let made = scratch.path().join("export");
+        let export_dir = scratch.path().join("export");
         let summary = self.client.run(async |server| {
-            unless_interrupted(async { self.write(&server, &made).await }).await
+            unless_interrupted(async { self.write(&server, &export_dir).await }).await
         })?;
         // Renaming makes the whole export appear at once.
-        fs::rename(&made, &to).map_err(|error| refused(error.to_string()))?;
-        print_line(&format!("{summary} to {}", to.display()))
+        fs::rename(&export_dir, &directory).map_err(|error| refused(error.to_string()))?;
+        print_line(&format!("{summary} to {}", directory.display()))
     }
 
-    /// Writes everything to the new directory `to` and returns a description.
-    async fn write(&self, server: &Server, to: &Path) -> Result<String, Failure> {
-        fs::create_dir(to).map_err(|error| unwritten(to, &error))?;
+    /// Writes everything to the new directory `directory` and returns a description.
+    async fn write(&self, server: &Server, directory: &Path) -> Result<String, Failure> {
+        fs::create_dir(directory).map_err(|error| write_error(directory, &error))?;
         let request = GetTournamentRequest { tournament: self.tournament.clone() };
         let tournament = server.send(request).await?;
         let board = LeaderboardRef { tournament: self.tournament.clone(), edition: self.edition };
         let request = GetRankingRequest { leaderboard: Some(board), ..Default::default() };
-        let ranking = whole(server, &request, ALL).await?;
+        let ranking = fetch_ranking(server, &request, ALL).await?;
         let number = ranking.edition;
-        let state = tournament.editions.iter().find(|edition| edition.number == number);
-        let state = state.map_or("unknown", |edition| edition.state.as_str());
-        let source = source(server, &tournament, number).await?;
-        if state != "complete" {
-            eprint_line(&format!("edition {number} is {state}: the export is not final"));
+        let edition_state = tournament
+            .editions
+            .iter()
+            .find(|edition| edition.number == number)
+            .map_or("unknown", |edition| edition.state.as_str());
+        let source = fetch_source(server, &tournament, number).await?;
+        if edition_state != "complete" {
+            eprint_line(&format!("edition {number} is {edition_state}: the export is not final"));
         }
         write_json(
-            &to.join("tournament.json"),
-            &tournament_json(&tournament, (number, state), source),
+            &directory.join("tournament.json"),
+            &tournament_json(&tournament, (number, edition_state), source),
         )?;
-        write_json(&to.join("ranking.json"), &ranking_json(&ranking))?;
-        let names = self.write_matches(server, number, to).await?;
+        write_json(&directory.join("ranking.json"), &ranking_json(&ranking))?;
+        let names = self.write_matches(server, number, directory).await?;
         if self.records {
-            write_records(server, &names, &to.join("records")).await?;
+            write_records(server, &names, &directory.join("records")).await?;
         }
         let name = &self.tournament;
         let count = names.len();
@@ -123,10 +125,10 @@ impl Export {
         &self,
         server: &Server,
         edition: i32,
-        to: &Path,
+        directory: &Path,
     ) -> Result<Vec<MatchId>, Failure> {
-        let path = to.join("matches.jsonl");
-        let failed = |error: io::Error| unwritten(&path, &error);
+        let path = directory.join("matches.jsonl");
+        let failed = |error: io::Error| write_error(&path, &error);
         let mut file = BufWriter::new(File::create(&path).map_err(failed)?);
         let request = ListMatchesRequest {
             tournament: self.tournament.clone(),
@@ -148,17 +150,17 @@ impl Export {
     }
 }
 
-fn unwritten(path: &Path, error: &io::Error) -> Failure {
+fn write_error(path: &Path, error: &io::Error) -> Failure {
     Failure::Negative(format!("cannot write {}: {error}", path.display()))
 }
 
 /// Writes one indented JSON object.
 fn write_json(path: &Path, object: &Value) -> Result<(), Failure> {
-    fs::write(path, format!("{object:#}\n")).map_err(|error| unwritten(path, &error))
+    fs::write(path, format!("{object:#}\n")).map_err(|error| write_error(path, &error))
 }
 
 /// Fetches the inputs of an edition's plan, if they are published.
-async fn source(
+async fn fetch_source(
     server: &Server,
     tournament: &Tournament,
     edition: i32,
@@ -208,37 +210,41 @@ fn tournament_json(
 }
 
 fn ranking_json(ranking: &GetRankingResponse) -> Value {
-    let places: Value = ranking.standings.iter().map(place_json).collect();
-    merged(fields!(ranking; edition, matches, counted, columns), json!({ "places": places }))
+    let places: Value = ranking.standings.iter().map(standing_json).collect();
+    merge(fields!(ranking; edition, matches, counted, columns), json!({ "places": places }))
 }
 
 /// A match by its number only, because the edition's id differs from run to run.
 fn match_json(id: MatchId, played: &MatchStatus) -> Value {
-    let line = merged(json!({ "match": id.number }), result_json(played));
-    let dealt = played.seed_key.map(|deal| json!({ "deal": deal, "seed": hex(&played.seed) }));
-    merged(line, dealt.unwrap_or_default())
+    let line = merge(json!({ "match": id.number }), result_json(played));
+    let seed = played.seed_key.map(|deal| json!({ "deal": deal, "seed": hex(&played.seed) }));
+    merge(line, seed.unwrap_or_default())
 }
 
-/// Writes the records of matches to the new directory `to`.
-async fn write_records(server: &Server, names: &[MatchId], to: &Path) -> Result<(), Failure> {
-    fs::create_dir(to).map_err(|error| unwritten(to, &error))?;
+/// Writes the records of matches to the new directory `directory`.
+async fn write_records(
+    server: &Server,
+    names: &[MatchId],
+    directory: &Path,
+) -> Result<(), Failure> {
+    fs::create_dir(directory).map_err(|error| write_error(directory, &error))?;
     let bar = progress::bar(names.len(), "records");
     let mut missing = 0;
     let mut downloads = JoinSet::new();
-    let mut names_left = names.iter().copied();
+    let mut remaining = names.iter().copied();
     loop {
         while downloads.len() < MAX_DOWNLOADS
-            && let Some(id) = names_left.next()
+            && let Some(id) = remaining.next()
         {
             let server = server.clone();
-            let path = to.join(format!("{:06}.jsonl", id.number.0));
+            let path = directory.join(format!("{:06}.jsonl", id.number.0));
             downloads.spawn(async move { write_record(&server, id, &path).await });
         }
-        let Some(done) = downloads.join_next().await else { break };
-        let there = done.map_err(|error| {
+        let Some(result) = downloads.join_next().await else { break };
+        let has_record = result.map_err(|error| {
             Failure::Negative(format!("a record could not be written: {error}"))
         })??;
-        missing += usize::from(!there);
+        missing += usize::from(!has_record);
         bar.inc(1);
     }
     bar.finish_and_clear();

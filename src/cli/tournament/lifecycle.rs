@@ -12,14 +12,13 @@ use super::beacon::beacon_line;
 use super::list::{edition_json, plan, tournament_json};
 use crate::cli::client::{Client, TournamentArgs};
 use crate::failure::Failure;
-use crate::output::{Output, filled, hex, matches, print_line};
+use crate::output::{Output, hex, matches, non_empty, print_line};
 
 /// Plan and start an edition with the newest versions of all bots.
 #[derive(Debug, Args)]
 #[command(
     after_help = "When bots join or leave, earlier tables of four stay as they are. A final \
-edition can be planned
-from scratch (--fresh), so that every pair meets exactly equally often.
+    edition can be planned from scratch (--fresh), so that every pair meets exactly equally often.
 
 Examples:
   arbiter tournament start finals && arbiter tournament watch finals
@@ -30,19 +29,19 @@ pub(super) struct Start {
     #[arg(long)]
     fresh: bool,
     #[command(flatten)]
-    which: TournamentArgs,
+    target: TournamentArgs,
 }
 
 impl Start {
     pub(super) fn run(self) -> Result<(), Failure> {
-        let TournamentArgs { tournament, response } = self.which;
+        let TournamentArgs { tournament, response } = self.target;
         let request = StartEditionRequest { tournament: tournament.clone(), fresh: self.fresh };
         let edition = response.client.send(request)?;
         let Edition { number, state, matches: planned, open_ended, .. } = &edition;
-        let more = if *open_ended { ", and more as they follow from results" } else { "" };
+        let suffix = if *open_ended { ", and more that depend on results" } else { "" };
         let planned = matches(*planned);
         let plan = plan(&edition);
-        let text = format!("edition {number} of {tournament} is {state}: {planned}{more}{plan}");
+        let text = format!("edition {number} of {tournament} is {state}: {planned}{suffix}{plan}");
         response.print(|| edition_json(&edition), |out| out.line(&text))
     }
 }
@@ -53,45 +52,44 @@ impl Start {
   arbiter tournament cancel finals")]
 pub(super) struct Cancel {
     #[command(flatten)]
-    which: TournamentArgs,
+    target: TournamentArgs,
 }
 
 impl Cancel {
     pub(super) fn run(self) -> Result<(), Failure> {
-        let TournamentArgs { tournament, response } = self.which;
-        let found = response.client.send(CancelTournamentRequest { tournament })?;
-        let text = format!("{} is {}", found.name, found.state);
-        response.print(|| tournament_json(&found), |out| out.line(&text))
+        let TournamentArgs { tournament, response } = self.target;
+        let tournament = response.client.send(CancelTournamentRequest { tournament })?;
+        let text = format!("{} is {}", tournament.name, tournament.state);
+        response.print(|| tournament_json(&tournament), |out| out.line(&text))
     }
 }
 
 /// Close a tournament after its last edition and publish its seed.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "The seed lets everyone check its hash (BLAKE3), published at the start, and \
-that all randomness of
-the tournament derives from it.
+    after_help = "The seed lets everyone check its hash (BLAKE3), published at the start, and that \
+    all randomness of the tournament derives from it.
 
 Example:
   arbiter tournament close finals"
 )]
 pub(super) struct Close {
     #[command(flatten)]
-    which: TournamentArgs,
+    target: TournamentArgs,
 }
 
 impl Close {
     pub(super) fn run(self) -> Result<(), Failure> {
-        let TournamentArgs { tournament, response } = self.which;
-        let found = response.client.send(CloseTournamentRequest { tournament })?;
-        let seed = hex(&found.seed);
-        let hash = hex(&found.seed_hash);
-        let beacon = beacon_line(&found);
-        let name = &found.name;
-        let state = &found.state;
+        let TournamentArgs { tournament, response } = self.target;
+        let tournament = response.client.send(CloseTournamentRequest { tournament })?;
+        let seed = hex(&tournament.seed);
+        let hash = hex(&tournament.seed_hash);
+        let beacon = beacon_line(&tournament);
+        let name = &tournament.name;
+        let state = &tournament.state;
         let text = format!("{name} is {state}; its seed was {seed} (hash {hash})");
         response.print(
-            || tournament_json(&found),
+            || tournament_json(&tournament),
             |out| {
                 out.line(&text)?;
                 out.line(&beacon)
@@ -104,9 +102,8 @@ impl Close {
 #[derive(Debug, Args)]
 #[command(
     after_help = "After the tournament is closed, this also recomputes the plan of its official \
-edition from the published
-seed and the value of its beacon: pairings, seats and the seed of each match. If that is not possible,
-a line says why.
+    edition from the published seed and the value of its beacon: pairings, seats and the seed of \
+    each match. If that is not possible, a line says why.
 
 Examples:
   arbiter tournament check finals
@@ -115,7 +112,7 @@ Examples:
 )]
 pub(super) struct Check {
     #[command(flatten)]
-    which: TournamentArgs,
+    target: TournamentArgs,
     /// The edition; by default the official one of a closed tournament, the newest of an open one.
     #[arg(long, value_name = "E")]
     edition: Option<i32>,
@@ -127,13 +124,13 @@ pub(super) struct Check {
 
 impl Check {
     pub(super) fn run(self) -> Result<(), Failure> {
-        let TournamentArgs { tournament, response } = self.which;
+        let TournamentArgs { tournament, response } = self.target;
         let edition = self.edition;
         let records = self.records;
-        let found = response.client.send(CheckEditionRequest { tournament, edition, records })?;
-        response.print(|| check_json(&found), |out| show_check(out, &found))?;
-        let cause = match found.differences.len() {
-            0 if found.seed_differences.is_empty() => return Ok(()),
+        let result = response.client.send(CheckEditionRequest { tournament, edition, records })?;
+        response.print(|| check_json(&result), |out| show_check(out, &result))?;
+        let cause = match result.differences.len() {
+            0 if result.seed_differences.is_empty() => return Ok(()),
             0 => "the plan or the matches do not follow from the published seed".to_owned(),
             1 => "the standings of 1 bot are wrong".to_owned(),
             more => format!("the standings of {more} bots are wrong"),
@@ -142,48 +139,48 @@ impl Check {
     }
 }
 
-fn check_json(found: &CheckEditionResponse) -> Value {
+fn check_json(response: &CheckEditionResponse) -> Value {
     json!({
-        "edition": (found.edition > 0).then_some(found.edition),
-        "matches": found.matches,
-        "differences": found.differences,
-        "derived": found.derived,
-        "not_derived": filled(&found.not_derived),
-        "records": found.records,
-        "seed_differences": found.seed_differences,
+        "edition": (response.edition > 0).then_some(response.edition),
+        "matches": response.matches,
+        "differences": response.differences,
+        "derived": response.derived,
+        "not_derived": non_empty(&response.not_derived),
+        "records": response.records,
+        "seed_differences": response.seed_differences,
     })
 }
 
-fn show_check(out: &mut Output, found: &CheckEditionResponse) -> Result<(), Failure> {
-    let differences = &found.differences;
-    let seeds = &found.seed_differences;
+fn show_check(out: &mut Output, response: &CheckEditionResponse) -> Result<(), Failure> {
+    let differences = &response.differences;
+    let seeds = &response.seed_differences;
     differences.iter().chain(seeds).try_for_each(|difference| out.line(difference))?;
     // Coordinators of the previous version do not send the edition.
-    let edition = match found.edition {
+    let edition = match response.edition {
         0 => String::new(),
         number => format!("edition {number}: "),
     };
-    let counted = format!("{edition}{}", matches(found.matches));
+    let subject = format!("{edition}{}", matches(response.matches));
     if differences.is_empty() {
-        out.line(&format!("{counted} recounted: the standings equal the reports"))?;
+        out.line(&format!("{subject} recounted: the standings equal the reports"))?;
     }
-    if found.derived > 0 && seeds.is_empty() {
-        out.line(&derived(found))?;
+    if response.derived > 0 && seeds.is_empty() {
+        out.line(&derived(response))?;
     }
-    match filled(&found.not_derived) {
+    match non_empty(&response.not_derived) {
         Some(reason) => out.line(&format!("not derived: {reason}")),
         None => Ok(()),
     }
 }
 
-/// Describes what was derived again and equals the stored plan.
-fn derived(found: &CheckEditionResponse) -> String {
-    let records = if found.records > 0 {
-        format!(", and so do the seeds in {} records", found.records)
+/// Describes the matches that were derived again and equal the stored plan.
+fn derived(response: &CheckEditionResponse) -> String {
+    let records = if response.records > 0 {
+        format!(", and so do the seeds in {} records", response.records)
     } else {
         String::new()
     };
-    let derived = matches(found.derived);
+    let derived = matches(response.derived);
     format!("{derived} derived again from the published seed: the stored plan agrees{records}")
 }
 

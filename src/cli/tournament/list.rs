@@ -11,7 +11,7 @@ use super::beacon::{beacon_json, beacon_line};
 use crate::cli::client::{Client, TournamentArgs};
 use crate::failure::Failure;
 use crate::output::{
-    Columns, Output, fields, filled, hex, matches, merged, moment, moment_json, print,
+    Columns, Output, fields, hex, matches, merge, moment, moment_json, non_empty, print,
 };
 
 /// List all tournaments, newest first.
@@ -29,14 +29,14 @@ pub(super) struct List {
 
 impl List {
     pub(super) fn run(self) -> Result<(), Failure> {
-        let found = self.client.send(ListTournamentsRequest {})?.tournaments;
+        let tournaments = self.client.send(ListTournamentsRequest {})?.tournaments;
         let header = ["tournament", "game", "state", "created", "running"];
         let table = Columns::new(header, &[0, 1, 2, 3, 4]);
         let object = |tournament: &Tournament| {
             let running = running(tournament).map(edition_json);
-            merged(outline_json(tournament), json!({ "running": running }))
+            merge(outline_json(tournament), json!({ "running": running }))
         };
-        print(|out| out.list(self.json, &found, object, table, row))
+        print(|out| out.list(self.json, &tournaments, object, table, row))
     }
 }
 
@@ -53,25 +53,26 @@ fn row(tournament: &Tournament) -> Vec<String> {
   arbiter tournament show finals --json | jq .editions[0].lots")]
 pub(super) struct Show {
     #[command(flatten)]
-    which: TournamentArgs,
+    target: TournamentArgs,
 }
 
 impl Show {
     pub(super) fn run(self) -> Result<(), Failure> {
-        let TournamentArgs { tournament, response } = self.which;
-        let (found, aside) = response.client.run(async |server| {
+        let TournamentArgs { tournament, response } = self.target;
+        let (tournament, aside) = response.client.run(async |server| {
             let request = GetTournamentRequest { tournament: tournament.clone() };
-            let found = server.send(request).await?;
-            Ok((found, server.send(ListSetAsideRequest { tournament }).await?.matches))
+            let details = server.send(request).await?;
+            let aside = server.send(ListSetAsideRequest { tournament }).await?.matches;
+            Ok((details, aside))
         })?;
         let object = || {
             let aside: Value = aside
                 .iter()
                 .map(|aside| json!({"match": aside.r#match, "reasons": aside.reasons}))
                 .collect();
-            merged(tournament_json(&found), json!({ "aside": aside }))
+            merge(tournament_json(&tournament), json!({ "aside": aside }))
         };
-        response.print(object, |out| show(out, &found, &aside))
+        response.print(object, |out| show(out, &tournament, &aside))
     }
 }
 
@@ -83,8 +84,9 @@ fn running(tournament: &Tournament) -> Option<&Edition> {
 /// The progress of an edition, as text.
 fn progress(edition: &Edition) -> String {
     let Edition { number, counted, matches: planned, .. } = edition;
-    let done = completion_estimate(edition).map(|done| format!(", {done}")).unwrap_or_default();
-    format!("edition {number}: {counted} of {planned}{done}")
+    let estimate =
+        completion_estimate(edition).map(|estimate| format!(", {estimate}")).unwrap_or_default();
+    format!("edition {number}: {counted} of {planned}{estimate}")
 }
 
 /// When an edition will probably be complete, and at which rate.
@@ -101,38 +103,38 @@ pub(crate) fn completion_estimate(edition: &Edition) -> Option<String> {
 
 /// How the plan of an edition was made, as a suffix of a line.
 pub(super) fn plan(edition: &Edition) -> String {
-    filled(&edition.plan).map(|plan| format!("; {plan}")).unwrap_or_default()
+    non_empty(&edition.plan).map(|plan| format!("; {plan}")).unwrap_or_default()
 }
 
-fn show(out: &mut Output, found: &Tournament, aside: &[SetAsideMatch]) -> Result<(), Failure> {
-    let Tournament { name, game, state, seed_hash, seed, created_at_us, .. } = found;
+fn show(out: &mut Output, tournament: &Tournament, aside: &[SetAsideMatch]) -> Result<(), Failure> {
+    let Tournament { name, game, state, seed_hash, seed, created_at_us, .. } = tournament;
     out.line(&format!("{name}: {game}, {state}, created {}", moment(*created_at_us)))?;
     out.line(&format!("seed hash {}", hex(seed_hash)))?;
     if !seed.is_empty() {
         out.line(&format!("seed {}", hex(seed)))?;
     }
-    out.line(&beacon_line(found))?;
-    if !found.last_error.is_empty() {
-        out.line(&format!("cannot start an edition: {}", found.last_error))?;
+    out.line(&beacon_line(tournament))?;
+    if !tournament.last_error.is_empty() {
+        out.line(&format!("cannot start an edition: {}", tournament.last_error))?;
     }
-    if found.next_edition_at_us > 0 {
-        out.line(&format!("the next edition starts at {}", moment(found.next_edition_at_us)))?;
+    if tournament.next_edition_at_us > 0 {
+        out.line(&format!("the next edition starts at {}", moment(tournament.next_edition_at_us)))?;
     }
-    for (key, value) in settings(found) {
+    for (key, value) in settings(tournament) {
         if !["name", "game"].contains(&key.as_str()) {
-            out.line(&format!("{key} = {}", short(&value)))?;
+            out.line(&format!("{key} = {}", shorten(&value)))?;
         }
     }
     let header = ["edition", "state", "counted", "matches", "lots"];
     let mut table = Columns::new(header, &[1, 4]);
-    for edition in &found.editions {
+    for edition in &tournament.editions {
         let official = if edition.official { ", official" } else { "" };
-        let more = if edition.open_ended { "+" } else { "" };
+        let suffix = if edition.open_ended { "+" } else { "" };
         table.push(vec![
             edition.number.to_string(),
             format!("{}{official}", edition.state),
             edition.counted.to_string(),
-            format!("{}{more}", edition.matches),
+            format!("{}{suffix}", edition.matches),
             lots(&edition.lots),
         ]);
     }
@@ -140,20 +142,20 @@ fn show(out: &mut Output, found: &Tournament, aside: &[SetAsideMatch]) -> Result
         out.line("")?;
         out.table(&table)?;
     }
-    for edition in &found.editions {
+    for edition in &tournament.editions {
         let Edition { number, id, .. } = edition;
         out.line(&format!("ids of matches of edition {number}: {id}/0, …{}", plan(edition)))?;
     }
-    for edition in &found.editions {
-        if let Some(done) = completion_estimate(edition) {
+    for edition in &tournament.editions {
+        if let Some(estimate) = completion_estimate(edition) {
             let Edition { number, slots, .. } = edition;
-            out.line(&format!("edition {number} will be {done}; {slots} slots connected"))?;
+            out.line(&format!("edition {number} will be {estimate}; {slots} slots connected"))?;
         }
     }
     if !aside.is_empty() {
-        let set = matches(i64::try_from(aside.len()).unwrap_or(i64::MAX));
+        let count = matches(i64::try_from(aside.len()).unwrap_or(i64::MAX));
         out.line("")?;
-        out.line(&format!("{set} set aside; retry with arbiter tournament retry MATCH"))?;
+        out.line(&format!("{count} set aside; retry with arbiter tournament retry MATCH"))?;
     }
     for SetAsideMatch { r#match, reasons } in aside {
         out.line(&format!("{}: {}", r#match, reasons.join("; ")))?;
@@ -165,7 +167,7 @@ fn show(out: &mut Output, found: &Tournament, aside: &[SetAsideMatch]) -> Result
 const MAX_SETTING: usize = 160;
 
 /// A setting as text, shortened if it is long.
-fn short(value: &Value) -> String {
+fn shorten(value: &Value) -> String {
     let text = value.to_string();
     if text.chars().count() <= MAX_SETTING {
         return text;
@@ -176,8 +178,8 @@ fn short(value: &Value) -> String {
 /// The number of lots in each state, as text.
 pub(super) fn lots(counts: &[LotCount]) -> String {
     let counts = counts.iter().filter(|count| count.lots > 0);
-    let words: Vec<_> = counts.map(|count| format!("{} {}", count.lots, count.state)).collect();
-    if words.is_empty() { "-".to_owned() } else { words.join(", ") }
+    let parts: Vec<_> = counts.map(|count| format!("{} {}", count.lots, count.state)).collect();
+    if parts.is_empty() { "-".to_owned() } else { parts.join(", ") }
 }
 
 /// The keys of the tournament file, in file order.
@@ -186,39 +188,40 @@ pub(in crate::cli) fn settings(tournament: &Tournament) -> Map<String, Value> {
 }
 
 /// A tournament with its editions as JSON.
-pub(super) fn tournament_json(found: &Tournament) -> Value {
-    let editions: Value = found.editions.iter().map(edition_json).collect();
-    merged(outline_json(found), json!({ "editions": editions }))
+pub(super) fn tournament_json(tournament: &Tournament) -> Value {
+    let editions: Value = tournament.editions.iter().map(edition_json).collect();
+    merge(outline_json(tournament), json!({ "editions": editions }))
 }
 
 /// A tournament without its editions as JSON.
-fn outline_json(found: &Tournament) -> Value {
+fn outline_json(tournament: &Tournament) -> Value {
+    let next_edition_at = Some(tournament.next_edition_at_us).filter(|time| *time > 0);
     json!({
-        "tournament": found.name,
-        "game": found.game,
-        "state": found.state,
-        "seed_hash": hex(&found.seed_hash),
-        "seed": (!found.seed.is_empty()).then(|| hex(&found.seed)),
-        "beacon": beacon_json(found.beacon.as_ref()),
-        "created_at": moment_json(found.created_at_us),
-        "last_error": filled(&found.last_error),
-        "next_edition_at": (found.next_edition_at_us > 0).then(|| moment_json(found.next_edition_at_us)),
-        "settings": settings(found),
+        "tournament": tournament.name,
+        "game": tournament.game,
+        "state": tournament.state,
+        "seed_hash": hex(&tournament.seed_hash),
+        "seed": (!tournament.seed.is_empty()).then(|| hex(&tournament.seed)),
+        "beacon": beacon_json(tournament.beacon.as_ref()),
+        "created_at": moment_json(tournament.created_at_us),
+        "last_error": non_empty(&tournament.last_error),
+        "next_edition_at": next_edition_at.map(moment_json),
+        "settings": settings(tournament),
     })
 }
 
 /// An edition and its progress as JSON.
 pub(super) fn edition_json(edition: &Edition) -> Value {
     let lots = edition.lots.iter().map(|count| fields!(count; state, lots, matches));
-    let named =
+    let identity =
         json!({ "id": edition.id, "edition": edition.number, "open_ended": edition.open_ended });
-    let counted = fields!(edition; state, official, matches, counted);
-    let more = json!({
+    let counts = fields!(edition; state, official, matches, counted);
+    let progress = json!({
         "lots": lots.collect::<Vec<_>>(),
-        "plan": filled(&edition.plan),
+        "plan": non_empty(&edition.plan),
         "eta": edition.eta_us.map(moment_json),
         "rate": edition.rate,
         "slots": edition.slots,
     });
-    merged(merged(named, counted), more)
+    merge(merge(identity, counts), progress)
 }

@@ -21,7 +21,7 @@ use super::estimate::{EditionQuery, certificate_json};
 use super::list::settings;
 use crate::cli::client::{Client, malformed_response};
 use crate::failure::Failure;
-use crate::output::{eprint_line, unprinted};
+use crate::output::{eprint_line, write_failure};
 
 /// Size of the output buffer in bytes.
 const BUFFER: usize = 1 << 16;
@@ -30,17 +30,20 @@ const BUFFER: usize = 1 << 16;
 #[expect(clippy::struct_excessive_bools, reason = "one for each flag of the command line")]
 #[derive(Debug, Args)]
 #[command(after_help = "Bots and matches are numbered from 1, bots in the order of their first \
-submission. Seats are listed from
-seat 1. The seed of a tournament is secret until it is closed; until then, matches are listed for
-another seed (--seed). For a tournament, the coordinator computes --certificate and --cost with its own
-seed and bots, unless --bots or --seed is given. Match 1 of a schedule has the id EDITION/0.
+    submission. Seats are listed from seat 1. The seed of a tournament is secret until it is \
+    closed; until then, matches are listed for another seed (--seed). For a tournament, the \
+    coordinator computes --certificate and --cost with its own seed and bots, unless --bots or \
+    --seed is given. Match 1 of a schedule has the id EDITION/0.
 
 Examples:
   arbiter tournament schedule finals --certificate
   arbiter tournament schedule finals --next --certificate --cost
-  arbiter tournament schedule --dry-run --kind foursomes --bots 37 --certificate
-  arbiter tournament schedule --dry-run --kind foursomes --bots 500 --games 10000 --json
-  arbiter tournament schedule --dry-run --kind round_robin --bots 20 --boards 8 --cost")]
+  arbiter tournament schedule --dry-run --kind foursomes --bots 37 \\
+      --certificate
+  arbiter tournament schedule --dry-run --kind foursomes --bots 500 \\
+      --games 10000 --json
+  arbiter tournament schedule --dry-run --kind round_robin --bots 20 \\
+      --boards 8 --cost")]
 pub(super) struct Show {
     /// The tournament: use its settings and bots.
     #[arg(value_name = "T", conflicts_with = "dry_run")]
@@ -57,7 +60,7 @@ pub(super) struct Show {
     /// Any text; the same seed gives the same schedule. Default 0.
     #[arg(long, value_name = "S", value_parser = seed)]
     seed: Option<Seed>,
-    /// Round robin: how many times to play everything; default 1.
+    /// Round robin: how many times to repeat the whole schedule; default 1.
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     legs: Option<Repetitions>,
     /// Round robin: who gets seat 1: both (in two matches), random or balanced (default).
@@ -109,7 +112,7 @@ string_enum! {
     FromStr, Err = UnknownKind
 }
 
-/// The error of a word that is not a kind of schedule.
+/// The error of a text that is not a kind of schedule.
 #[derive(Clone, Debug)]
 struct UnknownKind(#[expect(dead_code, reason = "the command line shows it")] String);
 
@@ -130,7 +133,7 @@ impl Show {
             return if self.certificate { query.certify(&self.client) } else { Ok(()) };
         }
         let planner = match &self.tournament {
-            Some(tournament) => self.stored(games, tournament)?,
+            Some(tournament) => self.planner(games, tournament)?,
             None if self.dry_run => Planner {
                 schedule: self.schedule()?,
                 bots: self
@@ -145,15 +148,16 @@ impl Show {
             }
         };
         let mut output = BufWriter::with_capacity(BUFFER, io::stdout().lock());
-        let proved = self.show(&planner, &mut output)?;
-        proved.map_err(|broken| unbalanced(&broken))
+        let proof_result = self.show(&planner, &mut output)?;
+        proof_result.map_err(|error| unbalanced(&error))
     }
 
     /// The query for the coordinator, if the plan is not computed here.
     fn edition_query(&self) -> Option<EditionQuery<'_>> {
-        let own = self.bots.is_none() && self.seed.is_none() && self.described().is_none();
-        let counted = self.certificate || self.cost;
-        let tournament = self.tournament.as_deref().filter(|_| own && counted)?;
+        let uses_stored_plan =
+            self.bots.is_none() && self.seed.is_none() && self.schedule_option().is_none();
+        let needs_counts = self.certificate || self.cost;
+        let tournament = self.tournament.as_deref().filter(|_| uses_stored_plan && needs_counts)?;
         let Self { edition, next, fresh, json, .. } = *self;
         Some(EditionQuery { tournament, edition, next, fresh, json })
     }
@@ -162,38 +166,38 @@ impl Show {
         self.seed.unwrap_or_else(|| Seed::of_text(DEFAULT_SEED))
     }
 
-    /// The first given option for two-seat matches, and the first for tables of four.
+    /// The first used option for two-seat matches, and the first for tables of four.
     fn options(&self) -> (Option<&'static str>, Option<&'static str>) {
         let pairs = self.legs.map(|_| "--legs").or(self.sides.map(|_| "--sides"));
         let fours = self.meetings.map(|_| "--meetings").or(self.games.map(|_| "--games"));
         (pairs.or(self.boards.map(|_| "--boards")), fours)
     }
 
-    /// The first given option that describes a schedule.
-    fn described(&self) -> Option<&'static str> {
+    /// The first used option that describes a schedule.
+    fn schedule_option(&self) -> Option<&'static str> {
         let (pairs, fours) = self.options();
         self.kind.map(|_| "--kind").or(pairs).or(fours)
     }
 
-    /// The public inputs of a tournament's schedule.
-    fn stored(&self, games: &Games, tournament: &str) -> Result<Planner, Failure> {
-        if let Some(option) = self.described() {
+    /// Fetches the public inputs of a tournament's schedule.
+    fn planner(&self, games: &Games, tournament: &str) -> Result<Planner, Failure> {
+        if let Some(option) = self.schedule_option() {
             return Err(Failure::usage(format!(
                 "{option} needs --dry-run: the file of {tournament} defines its schedule"
             )));
         }
-        let (found, bots) = self.client.run(async |server| {
+        let (tournament_info, bots) = self.client.run(async |server| {
             let request = GetTournamentRequest { tournament: tournament.to_owned() };
-            let found = server.send(request).await?;
+            let tournament_info = server.send(request).await?;
             let request = ListBotsRequest { tournament: tournament.to_owned() };
-            Ok((found, server.send(request).await?.bots))
+            Ok((tournament_info, server.send(request).await?.bots))
         })?;
-        let file = TournamentFile::from_json(games, &settings(&found).into())
+        let file = TournamentFile::from_json(games, &settings(&tournament_info).into())
             .map_err(malformed_response)?;
-        let seed = if self.seed.is_none() && !found.seed.is_empty() {
-            convert::seed("seed", &found.seed).map_err(malformed_response)?
+        let seed = if self.seed.is_none() && !tournament_info.seed.is_empty() {
+            convert::seed("seed", &tournament_info.seed).map_err(malformed_response)?
         } else {
-            if self.lists() {
+            if self.lists_matches() {
                 eprint_line(&format!(
                     "the secret seed of {tournament} is not used: the real schedule has the same \
                      structure with other bots"
@@ -206,24 +210,24 @@ impl Show {
     }
 
     /// Whether to list the matches.
-    fn lists(&self) -> bool {
+    fn lists_matches(&self) -> bool {
         self.json || !self.certificate && !self.cost
     }
 
     /// The schedule described by the options.
     fn schedule(&self) -> Result<Schedule, Failure> {
         let (pairs, fours) = self.options();
-        let foreign = |option, kind, valid| {
+        let wrong_kind = |option, kind, valid| {
             let error =
                 format!("{option} does not apply to --kind {kind}; use {valid}, or neither");
             Err(Failure::usage(error))
         };
         match (self.kind, pairs, fours) {
             (Some(Kind::RoundRobin), _, Some(option)) => {
-                foreign(option, "round_robin", "--legs, --sides and --boards")
+                wrong_kind(option, "round_robin", "--legs, --sides and --boards")
             }
             (Some(Kind::Foursomes), Some(option), _) => {
-                foreign(option, "foursomes", "--meetings or --games")
+                wrong_kind(option, "foursomes", "--meetings or --games")
             }
             (Some(Kind::RoundRobin), ..) => Ok(Schedule::RoundRobin(RoundRobin {
                 legs: self.legs.unwrap_or_default(),
@@ -239,7 +243,8 @@ impl Show {
         }
     }
 
-    /// Prints what the options select. The inner result says whether the schedule is balanced.
+    /// Prints the matches, the cost and the certificate as the options select. The inner result
+    /// says whether the schedule is balanced.
     fn show(
         &self,
         planner: &Planner,
@@ -248,24 +253,24 @@ impl Show {
         let matches = planner.plan()?;
         let total = matches.total();
         let seats = matches.seats();
-        if self.lists() {
+        if self.lists_matches() {
             let boards = planner.boards() > 1;
             for (number, planned) in (1..).zip(matches) {
-                self.write_match(output, number, &planned, boards).map_err(unprinted)?;
+                self.write_match(output, number, &planned, boards).map_err(write_failure)?;
             }
         }
         if self.cost {
             let seated = total * seats as u64;
-            let each = seated / planner.bots as u64..=seated.div_ceil(planner.bots as u64);
-            self.write_cost(output, total, &each).map_err(unprinted)?;
+            let per_bot = seated / planner.bots as u64..=seated.div_ceil(planner.bots as u64);
+            self.write_cost(output, total, &per_bot).map_err(write_failure)?;
         }
         let mut proved = Ok(());
         if self.certificate {
             let proof = planner.prove()?;
-            self.write_proof(output, &proof).map_err(unprinted)?;
+            self.write_proof(output, &proof).map_err(write_failure)?;
             proved = proof.proved;
         }
-        output.flush().map_err(unprinted)?;
+        output.flush().map_err(write_failure)?;
         Ok(proved)
     }
 
@@ -300,16 +305,16 @@ impl Show {
         &self,
         output: &mut impl Write,
         total: u64,
-        each: &RangeInclusive<u64>,
+        per_bot: &RangeInclusive<u64>,
     ) -> io::Result<()> {
-        let least = each.start();
-        let most = each.end();
+        let min = per_bot.start();
+        let max = per_bot.end();
         if self.json {
-            let cost = json!({"matches": total, "matches_of_bot": [least, most]});
+            let cost = json!({"matches": total, "matches_of_bot": [min, max]});
             return writeln!(output, "{}", json!({ "cost": cost }));
         }
-        let each = if least == most { least.to_string() } else { format!("{least} to {most}") };
-        writeln!(output, "{total} matches, {each} for each bot")
+        let per_bot = if min == max { min.to_string() } else { format!("{min} to {max}") };
+        writeln!(output, "{total} matches, {per_bot} for each bot")
     }
 
     fn write_proof(&self, output: &mut impl Write, proof: &Proof) -> io::Result<()> {
@@ -367,21 +372,21 @@ impl Planner {
         let whole = self.plan()?;
         let claim = whole.claim();
         let seats = whole.seats();
-        let whole = Certificate::count(self.bots, seats, &[], whole)
-            .map_err(|broken| unbalanced(&broken))?;
+        let whole =
+            Certificate::count(self.bots, seats, &[], whole).map_err(|error| unbalanced(&error))?;
         let mut proved = whole.prove(&claim);
         let mut boards = Vec::new();
         if let Schedule::RoundRobin(rules) = self.schedule
             && self.boards() > 1
         {
-            let alone = Schedule::RoundRobin(RoundRobin { boards: Repetitions::ONCE, ..rules });
-            let claim = Self { schedule: alone, ..*self }.plan()?.claim();
+            let one_board = Schedule::RoundRobin(RoundRobin { boards: Repetitions::ONCE, ..rules });
+            let claim = Self { schedule: one_board, ..*self }.plan()?.claim();
             for board in 0..self.boards() {
-                let there = self.plan()?.filter(|planned| u32::from(planned.board) == board);
-                let counted = Certificate::count(self.bots, seats, &[], there)
-                    .map_err(|broken| unbalanced(&broken))?;
-                proved = proved.and_then(|()| counted.prove(&claim));
-                boards.push(counted);
+                let on_board = self.plan()?.filter(|planned| u32::from(planned.board) == board);
+                let certificate = Certificate::count(self.bots, seats, &[], on_board)
+                    .map_err(|error| unbalanced(&error))?;
+                proved = proved.and_then(|()| certificate.prove(&claim));
+                boards.push(certificate);
             }
         }
         Ok(Proof { whole, boards, proved })
@@ -394,6 +399,6 @@ pub(in crate::cli) fn seed(text: &str) -> Result<Seed, Infallible> {
     Ok(Seed::of_text(text))
 }
 
-fn unbalanced(broken: &CertificateError) -> Failure {
-    Failure::Negative(format!("the schedule is not balanced: {broken}"))
+fn unbalanced(error: &CertificateError) -> Failure {
+    Failure::Negative(format!("the schedule is not balanced: {error}"))
 }

@@ -9,7 +9,7 @@ use time::OffsetDateTime;
 use crate::cli::client::TournamentArgs;
 use crate::cli::time_arg::{micros, moment};
 use crate::failure::Failure;
-use crate::output::{Columns, Output, fields, matches, merged};
+use crate::output::{Columns, Output, fields, matches, merge};
 
 /// Declare matches void, so that a new edition plays them again.
 ///
@@ -17,14 +17,13 @@ use crate::output::{Columns, Output, fields, matches, merged};
 #[derive(Debug, Args)]
 #[command(
     after_help = "The options select matches that fit all of them. The official leaderboard stays \
-unchanged until the new
-edition is complete; that edition reuses all other results. To stop a worker, suspend it (arbiter workers
-suspend) or revoke its token (arbiter token revoke).
+    unchanged until the new edition is complete; that edition reuses all other results. To stop a \
+    worker, suspend it (arbiter workers suspend) or revoke its token (arbiter token revoke).
 
 Examples:
   arbiter tournament void finals --worker cellar
-  arbiter tournament void finals --worker cellar --from 2027-03-01T12:00:00Z --apply \\
-      --reason \"its clock was wrong\"
+  arbiter tournament void finals --worker cellar --from 2027-03-01T12:00:00Z \\
+      --apply --reason \"its clock was wrong\"
   arbiter tournament void finals --match 3/1207 --match 3/1208 --json"
 )]
 pub(super) struct Void {
@@ -47,14 +46,14 @@ pub(super) struct Void {
     #[arg(long)]
     apply: bool,
     #[command(flatten)]
-    which: TournamentArgs,
+    target: TournamentArgs,
 }
 
 impl Void {
     pub(super) fn run(self) -> Result<(), Failure> {
-        let Self { worker, from, to, matches: named, apply, .. } = self;
-        let TournamentArgs { tournament, response } = self.which;
-        if worker.is_none() && from.is_none() && to.is_none() && named.is_empty() {
+        let Self { worker, from, to, matches: match_ids, apply, .. } = self;
+        let TournamentArgs { tournament, response } = self.target;
+        if worker.is_none() && from.is_none() && to.is_none() && match_ids.is_empty() {
             let error = "select matches with --worker, --from, --to or --match";
             return Err(Failure::usage(error));
         }
@@ -63,40 +62,40 @@ impl Void {
             worker: worker.unwrap_or_default(),
             from_us: from.map(micros),
             to_us: to.map(micros),
-            matches: named.iter().map(ToString::to_string).collect(),
+            matches: match_ids.iter().map(ToString::to_string).collect(),
             reason: self.reason,
             apply,
         };
-        let found = response.client.send(request)?;
-        response.print(|| object(&found, apply), |out| show(out, &found, apply, &tournament))
+        let result = response.client.send(request)?;
+        response.print(|| object(&result, apply), |out| show(out, &result, apply, &tournament))
     }
 }
 
 fn show(
     out: &mut Output,
-    found: &VoidMatchesResponse,
+    response: &VoidMatchesResponse,
     applied: bool,
     tournament: &str,
 ) -> Result<(), Failure> {
     let VoidMatchesResponse { matches: count, examples, edition, missing, columns, standings } =
-        found;
-    let more = usize::try_from(*count).is_ok_and(|count| count > examples.len());
-    let more = if more { ", …" } else { "" };
-    let named =
+        response;
+    let has_more = usize::try_from(*count).is_ok_and(|count| count > examples.len());
+    let suffix = if has_more { ", …" } else { "" };
+    let example_list =
         if examples.is_empty() { String::new() } else { format!(": {}", examples.join(", ")) };
-    let done = if applied { "declared void" } else { "selected" };
-    out.line(&format!("{} {done}{named}{more}", matches(*count)))?;
+    let verb = if applied { "declared void" } else { "selected" };
+    out.line(&format!("{} {verb}{example_list}{suffix}", matches(*count)))?;
     out.line(&format!("edition {edition} uses {missing} of them"))?;
     let score = columns.join(" ");
     let header = ["rank", "without", "", "bot", &score, "without"];
     let mut table = Columns::new(header, &[2, 3]);
     for VoidStanding { bot, rank, rank_without, score, score_without } in standings {
-        let moved = i64::from(*rank) - i64::from(*rank_without);
-        let moved = if moved == 0 { String::new() } else { format!("{moved:+}") };
+        let change = i64::from(*rank) - i64::from(*rank_without);
+        let change = if change == 0 { String::new() } else { format!("{change:+}") };
         table.push(vec![
             rank.to_string(),
             rank_without.to_string(),
-            moved,
+            change,
             bot.clone(),
             score.join(" "),
             score_without.join(" "),
@@ -116,11 +115,12 @@ fn show(
     Ok(())
 }
 
-fn object(found: &VoidMatchesResponse, applied: bool) -> Value {
-    let place =
-        |place: &VoidStanding| fields!(place; bot, rank, rank_without, score, score_without);
-    let places = json!({ "places": found.standings.iter().map(place).collect::<Vec<_>>() });
-    let mut matches = fields!(found; matches, edition, missing, columns);
-    matches["first"] = json!(found.examples);
-    merged(merged(json!({ "applied": applied }), matches), places)
+fn object(response: &VoidMatchesResponse, applied: bool) -> Value {
+    let standing_json =
+        |standing: &VoidStanding| fields!(standing; bot, rank, rank_without, score, score_without);
+    let standings =
+        json!({ "places": response.standings.iter().map(standing_json).collect::<Vec<_>>() });
+    let mut matches = fields!(response; matches, edition, missing, columns);
+    matches["first"] = json!(response.examples);
+    merge(merge(json!({ "applied": applied }), matches), standings)
 }

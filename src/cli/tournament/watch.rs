@@ -18,9 +18,8 @@ use crate::play::progress;
 /// Watch an edition until it ends; exit code 1 if it was cancelled.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Shows a progress bar on a terminal, otherwise one line per change. Reconnects when \
-the coordinator
-restarts. Ctrl-C does not affect the edition.
+    after_help = "Shows a progress bar on a terminal, otherwise one line per change. Reconnects \
+    when the coordinator restarts. Ctrl-C does not affect the edition.
 
 Examples:
   arbiter tournament watch finals
@@ -63,9 +62,9 @@ impl Watch {
         }
     }
 
-    /// Shows the progress of the edition and returns its final state. Does not show edition `seen`
-    /// again.
-    async fn follow(&self, server: &Server, seen: Option<i32>) -> Result<Edition, Failure> {
+    /// Shows the progress of the edition and returns its final state. Does not show edition
+    /// `skipped` again.
+    async fn follow(&self, server: &Server, skipped: Option<i32>) -> Result<Edition, Failure> {
         // After a reconnection, continue with the same edition even if there is a newer one.
         let number = Cell::new(self.edition);
         let open = async || {
@@ -76,17 +75,18 @@ impl Watch {
         };
         let view = View::new(self.json);
         let bar = view.bar.clone();
-        let see = |edition: Edition| {
-            if seen == Some(edition.number) {
+        let on_edition = |edition: Edition| {
+            if skipped == Some(edition.number) {
                 return Ok(ControlFlow::Break(edition));
             }
             number.set(Some(edition.number));
-            let over = matches!(edition.state.as_str(), "complete" | "cancelled");
-            view.show(&edition, over)?;
-            Ok(if over { ControlFlow::Break(edition) } else { ControlFlow::Continue(()) })
+            let is_over = matches!(edition.state.as_str(), "complete" | "cancelled");
+            view.show(&edition, is_over)?;
+            Ok(if is_over { ControlFlow::Break(edition) } else { ControlFlow::Continue(()) })
         };
+        let warn = |warning: &str| bar.suspend(|| eprint_line(warning));
         tokio::select! {
-            ended = follow(seen.is_some(), open, see, |told| bar.suspend(|| eprint_line(told))) => ended,
+            result = follow(skipped.is_some(), open, on_edition, warn) => result,
             () = interrupt() => Err(Failure::Negative(format!(
                 "interrupted; the edition continues: arbiter tournament show {}",
                 self.tournament
@@ -104,21 +104,21 @@ struct View {
 
 impl View {
     fn new(json: bool) -> Self {
-        let drawn = !json && io::stdout().is_terminal() && io::stderr().is_terminal();
-        let bar = if drawn { progress::bar(0, "waiting") } else { ProgressBar::hidden() };
+        let has_bar = !json && io::stdout().is_terminal() && io::stderr().is_terminal();
+        let bar = if has_bar { progress::bar(0, "waiting") } else { ProgressBar::hidden() };
         Self { json, bar }
     }
 
-    fn show(&self, edition: &Edition, over: bool) -> Result<(), Failure> {
+    fn show(&self, edition: &Edition, is_over: bool) -> Result<(), Failure> {
         if self.json {
             return print(|out| out.json(&edition_json(edition)));
         }
-        if !self.bar.is_hidden() && !over {
+        if !self.bar.is_hidden() && !is_over {
             self.advance(edition);
             return Ok(());
         }
         self.bar.finish_and_clear();
-        print_line(&line(edition, over))
+        print_line(&line(edition, is_over))
     }
 
     fn advance(&self, edition: &Edition) {
@@ -127,26 +127,30 @@ impl View {
         self.bar.set_length(count(edition.matches));
         self.bar.set_position(count(edition.counted));
         if first {
-            // Matches counted earlier say nothing about the current rate.
+            // Matches counted before the start must not affect the estimated rate.
             self.bar.reset_eta();
         }
-        let aside = edition.lots.iter().find(|count| count.state == "aside");
-        let aside = aside.map_or(0, |count| count.matches);
-        let mut more = if aside > 0 { format!(", {aside} aside") } else { String::new() };
-        if let Some(done) = completion_estimate(edition) {
-            more = format!("{more}, {done}");
+        let aside = edition
+            .lots
+            .iter()
+            .find(|count| count.state == "aside")
+            .map_or(0, |count| count.matches);
+        let mut suffix = if aside > 0 { format!(", {aside} aside") } else { String::new() };
+        if let Some(estimate) = completion_estimate(edition) {
+            suffix = format!("{suffix}, {estimate}");
         }
-        self.bar.set_message(format!("edition {}{more}", edition.number));
+        self.bar.set_message(format!("edition {}{suffix}", edition.number));
     }
 }
 
 /// Describes an edition in one line.
-fn line(edition: &Edition, over: bool) -> String {
+fn line(edition: &Edition, is_over: bool) -> String {
     let Edition { number, state, counted, matches: planned, official, .. } = edition;
     let official = if *official { ", official" } else { "" };
     let planned = matches(*planned);
-    let waiting = !over && !edition.lots.is_empty();
-    let lots = if waiting { format!("; lots: {}", lots(&edition.lots)) } else { String::new() };
-    let done = completion_estimate(edition).map(|done| format!("; {done}")).unwrap_or_default();
-    format!("edition {number}: {state}{official}, {counted} of {planned} counted{lots}{done}")
+    let is_waiting = !is_over && !edition.lots.is_empty();
+    let lots = if is_waiting { format!("; lots: {}", lots(&edition.lots)) } else { String::new() };
+    let estimate =
+        completion_estimate(edition).map(|estimate| format!("; {estimate}")).unwrap_or_default();
+    format!("edition {number}: {state}{official}, {counted} of {planned} counted{lots}{estimate}")
 }

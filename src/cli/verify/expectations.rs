@@ -21,20 +21,20 @@ const MAX_VALUE: usize = 100;
 
 /// The expected contents of a match's record.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Expected {
+pub(super) struct ExpectedMatch {
     /// The number of the match.
     pub(super) number: i64,
     /// Its bots, seat 1 first.
     pub(super) bots: Vec<String>,
     /// The plan of the match, if the seed is published.
-    pub(super) planned: Option<Planned>,
+    pub(super) plan: Option<MatchPlan>,
     /// The exported result.
-    pub(super) result: Option<MatchOutcome>,
+    pub(super) result: Option<ExportedResult>,
 }
 
-/// What follows from the tournament file and the seed for one match.
+/// The plan of one match, derived from the tournament file and the seed.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Planned {
+pub(super) struct MatchPlan {
     pub(super) seed: Seed,
     /// The tournament's parameters, with the board and the chips of the match.
     pub(super) params: Arc<Params>,
@@ -43,7 +43,7 @@ pub(super) struct Planned {
 
 /// The exported result of a match. Absent parts are not compared.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-pub(super) struct MatchOutcome {
+pub(super) struct ExportedResult {
     pub(super) scores: Vec<Vec<i64>>,
     #[serde(default)]
     pub(super) forfeits: Option<Vec<Option<String>>>,
@@ -53,34 +53,35 @@ pub(super) struct MatchOutcome {
     pub(super) transcript: Option<String>,
 }
 
-impl Expected {
+impl ExpectedMatch {
     /// The first difference in the first line of a record.
     fn header_difference(&self, header: &Header) -> Option<String> {
-        let Self { number, bots, planned, .. } = self;
-        if let Some(Planned { seed, params, clock }) = planned {
+        let Self { number, bots, plan, .. } = self;
+        if let Some(MatchPlan { seed, params, clock }) = plan {
             if header.seed != *seed {
-                let found = header.seed;
+                let recorded = header.seed;
                 return Some(format!(
-                    "match {number} has the seed {found}, the published seed gives {seed}"
+                    "match {number} has the seed {recorded}, the published seed gives {seed}"
                 ));
             }
             if let Some(difference) = params_difference(&header.params, params) {
                 return Some(format!("match {number} was played with {difference}"));
             }
             if header.clock != *clock {
-                let found = shown(&json(&header.clock));
-                let due = shown(&json(clock));
+                let recorded = shorten(&json(&header.clock));
+                let expected = shorten(&json(clock));
                 return Some(format!(
-                    "match {number} was played with the clock {found}, the tournament has {due}"
+                    "match {number} was played with the clock {recorded}, the tournament has \
+                     {expected}"
                 ));
             }
         }
-        let seated: Vec<_> = header.seats.iter().map(|seat| seat.bot.to_string()).collect();
-        let origin = if planned.is_some() { "the published seed" } else { MATCHES };
-        (seated != *bots).then(|| {
-            let found = seated.join(", ");
-            let due = bots.join(", ");
-            format!("match {number} seats {found}, {origin} gives {due}")
+        let recorded_bots: Vec<_> = header.seats.iter().map(|seat| seat.bot.to_string()).collect();
+        let origin = if plan.is_some() { "the published seed" } else { MATCHES };
+        (recorded_bots != *bots).then(|| {
+            let recorded = recorded_bots.join(", ");
+            let expected = bots.join(", ");
+            format!("match {number} seats {recorded}, {origin} gives {expected}")
         })
     }
 
@@ -88,8 +89,9 @@ impl Expected {
     fn result_difference(&self, verified: &Verified) -> Option<String> {
         let standings = &verified.standings;
         let Some(result) = &self.result else {
-            let due = self.planned.is_some();
-            return due.then(|| format!("match {}: {MATCHES} has no result of it", self.number));
+            let is_planned = self.plan.is_some();
+            return is_planned
+                .then(|| format!("match {}: {MATCHES} does not contain its result", self.number));
         };
         let scores: Vec<_> = standings.iter().map(|seat| seat.score.0.clone()).collect();
         let forfeits: Vec<_> = standings
@@ -99,37 +101,46 @@ impl Expected {
         let bad_answers: Vec<_> =
             standings.iter().map(|seat| i64::from(seat.bad_answers)).collect();
         let transcript = verified.transcript.to_string();
-        let counted = Some(&result.bad_answers).filter(|counts| !counts.is_empty());
-        let unlike = unlike("scores", &scores, Some(&result.scores))
-            .or_else(|| unlike("forfeits", &forfeits, result.forfeits.as_ref()))
-            .or_else(|| unlike("bad answers", &bad_answers, counted))
-            .or_else(|| unlike("transcript", &transcript, result.transcript.as_ref()));
-        unlike.map(|difference| format!("match {}: {difference}", self.number))
+        let exported_bad_answers = Some(&result.bad_answers).filter(|counts| !counts.is_empty());
+        let difference = part_difference("scores", &scores, Some(&result.scores))
+            .or_else(|| part_difference("forfeits", &forfeits, result.forfeits.as_ref()))
+            .or_else(|| part_difference("bad answers", &bad_answers, exported_bad_answers))
+            .or_else(|| part_difference("transcript", &transcript, result.transcript.as_ref()));
+        difference.map(|difference| format!("match {}: {difference}", self.number))
     }
 }
 
 /// The difference between a part of a result and the exported part.
-fn unlike<T: PartialEq + Debug>(what: &str, found: &T, exported: Option<&T>) -> Option<String> {
-    let exported = exported.filter(|exported| *exported != found)?;
-    Some(format!("its record gives the {what} {found:?}, {MATCHES} has {exported:?}"))
+fn part_difference<T: PartialEq + Debug>(
+    what: &str,
+    recorded: &T,
+    exported: Option<&T>,
+) -> Option<String> {
+    let exported = exported.filter(|exported| *exported != recorded)?;
+    Some(format!("its record gives the {what} {recorded:?}, {MATCHES} has {exported:?}"))
 }
 
 /// The first parameter that differs from the plan.
-fn params_difference(found: &Params, due: &Params) -> Option<String> {
-    if found == due {
+fn params_difference(recorded: &Params, expected: &Params) -> Option<String> {
+    if recorded == expected {
         return None;
     }
-    if found.game() != due.game() {
-        return Some(format!("{}, the tournament plays {}", found.game(), due.game()));
+    if recorded.game() != expected.game() {
+        return Some(format!("{}, the tournament plays {}", recorded.game(), expected.game()));
     }
-    let found = json(found);
-    let due = json(due);
-    let mut keys = [&due, &found].into_iter().filter_map(Value::as_object).flat_map(Map::keys);
-    let Some(key) = keys.find(|key| found.get(*key) != due.get(*key)) else {
+    let recorded = json(recorded);
+    let expected = json(expected);
+    let mut keys =
+        [&expected, &recorded].into_iter().filter_map(Value::as_object).flat_map(Map::keys);
+    let Some(key) = keys.find(|key| recorded.get(*key) != expected.get(*key)) else {
         return Some("other parameters than the tournament and its plan give".to_owned());
     };
-    let value = |params: &Value| params.get(key).map_or("nothing".to_owned(), shown);
-    Some(format!("{key} = {}, the tournament and its plan give {}", value(&found), value(&due)))
+    let value = |params: &Value| params.get(key).map_or("nothing".to_owned(), shorten);
+    Some(format!(
+        "{key} = {}, the tournament and its plan give {}",
+        value(&recorded),
+        value(&expected)
+    ))
 }
 
 fn json(value: &impl serde::Serialize) -> Value {
@@ -137,7 +148,7 @@ fn json(value: &impl serde::Serialize) -> Value {
 }
 
 /// A value as text, shortened to fit a line.
-fn shown(value: &Value) -> String {
+fn shorten(value: &Value) -> String {
     let text = value.to_string();
     match text.char_indices().nth(MAX_VALUE) {
         Some((end, _)) => format!("{}…", &text[..end]),
@@ -148,16 +159,16 @@ fn shown(value: &Value) -> String {
 /// The expected contents of all records of exports.
 #[derive(Debug, Default)]
 pub(super) struct Expectations {
-    of_records: HashMap<PathBuf, Expected>,
+    by_path: HashMap<PathBuf, ExpectedMatch>,
     /// The record folders of exports: they may contain only expected records.
     folders: HashSet<PathBuf>,
 }
 
 impl Expectations {
     /// Adds the matches of an export.
-    pub(super) fn add(&mut self, export: &Path, expected: Vec<Expected>) {
-        let paths = expected.into_iter().map(|one| (record_path(export, one.number), one));
-        self.of_records.extend(paths);
+    pub(super) fn add(&mut self, export: &Path, expected: Vec<ExpectedMatch>) {
+        let paths = expected.into_iter().map(|item| (record_path(export, item.number), item));
+        self.by_path.extend(paths);
         self.folders.insert(export.join(RECORDS));
     }
 
@@ -167,9 +178,9 @@ impl Expectations {
         games: &Games,
         path: &Path,
     ) -> io::Result<Option<String>> {
-        let Some(expected) = self.of_records.get(path) else {
-            let due = path.parent().is_some_and(|folder| self.folders.contains(folder));
-            return Ok(due.then(|| "the edition has no match of this number".to_owned()));
+        let Some(expected) = self.by_path.get(path) else {
+            let is_exported = path.parent().is_some_and(|folder| self.folders.contains(folder));
+            return Ok(is_exported.then(|| "the edition has no match of this number".to_owned()));
         };
         let mut first = String::new();
         BufReader::new(File::open(path)?).take(MAX_HEADER).read_line(&mut first)?;
@@ -180,6 +191,6 @@ impl Expectations {
 
     /// The first difference between a verified record's result and the exported one.
     pub(super) fn result_difference(&self, path: &Path, verified: &Verified) -> Option<String> {
-        self.of_records.get(path)?.result_difference(verified)
+        self.by_path.get(path)?.result_difference(verified)
     }
 }

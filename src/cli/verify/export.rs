@@ -1,5 +1,5 @@
-//! Derives the matches of an export again from its published seed: pairings, parameters and the seed
-//! of each match. Needs no coordinator.
+//! Derives the matches of an export again from its published seed: pairings, parameters and the
+//! seed of each match. Needs no coordinator.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -23,7 +23,7 @@ use arbiter_ranking::Entrant;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::expectations::{Expected, MatchOutcome, Planned};
+use super::expectations::{ExpectedMatch, ExportedResult, MatchPlan};
 
 /// The files of an export besides its records.
 const TOURNAMENT: &str = "tournament.json";
@@ -45,16 +45,16 @@ pub(super) fn record_path(export: &Path, number: i64) -> PathBuf {
 
 /// The result of checking an export.
 #[derive(Debug)]
-pub(super) struct Checked {
+pub(super) struct CheckedExport {
     /// The expected contents of its records.
-    pub(super) expected: Vec<Expected>,
+    pub(super) expected: Vec<ExpectedMatch>,
     /// Contradictions within the export or with its published seed.
     pub(super) differences: Vec<String>,
     /// Where its seed comes from.
     pub(super) seed_origin: String,
     /// Why no matches were derived from the seed.
     pub(super) not_derived: Option<&'static str>,
-    /// Why its seed is not that of the tournament's final edition.
+    /// Why its seed is not the seed of the tournament's final edition.
     pub(super) not_final: Option<String>,
 }
 
@@ -98,15 +98,15 @@ impl ExportedTournament {
 
     /// The difference between its beacon and the one in its settings.
     fn beacon_difference(&self) -> Option<String> {
-        let named = self.settings.get("beacon").and_then(Value::as_str)?;
+        let setting = self.settings.get("beacon").and_then(Value::as_str)?;
         match &self.beacon {
-            Some(beacon) if beacon.name == named => None,
+            Some(beacon) if beacon.name == setting => None,
             Some(beacon) => Some(format!(
-                "the settings name the beacon \"{named}\", {TOURNAMENT} has \"{}\"",
+                "the settings name the beacon \"{setting}\", {TOURNAMENT} has \"{}\"",
                 beacon.name
             )),
             None => {
-                Some(format!("the settings name the beacon \"{named}\", {TOURNAMENT} has none"))
+                Some(format!("the settings name the beacon \"{setting}\", {TOURNAMENT} has none"))
             }
         }
     }
@@ -143,7 +143,7 @@ struct Line {
     number: i64,
     seats: Vec<Seat>,
     #[serde(flatten)]
-    outcome: MatchOutcome,
+    outcome: ExportedResult,
     deal: Option<i64>,
     seed: Option<Seed>,
 }
@@ -154,12 +154,12 @@ struct Seat {
 }
 
 /// Checks the seed of an export and, if it is published, derives the matches again.
-pub(super) fn check(games: &Games, export: &Path) -> io::Result<Checked> {
+pub(super) fn check(games: &Games, export: &Path) -> io::Result<CheckedExport> {
     let path = export.join(TOURNAMENT);
-    let tournament: ExportedTournament =
-        serde_json::from_str(&fs::read_to_string(path)?).map_err(|error| malformed(&error))?;
+    let tournament: ExportedTournament = serde_json::from_str(&fs::read_to_string(path)?)
+        .map_err(|error| malformed_tournament(&error))?;
     let lines = BufReader::new(File::open(export.join(MATCHES))?).lines();
-    let mut checked = Checked {
+    let mut checked = CheckedExport {
         expected: Vec::new(),
         differences: tournament.beacon_difference().into_iter().collect(),
         seed_origin: tournament.seed_origin(),
@@ -174,7 +174,7 @@ pub(super) fn check(games: &Games, export: &Path) -> io::Result<Checked> {
     }
     match (tournament.seed, &tournament.source) {
         (None, _) => {
-            checked.not_derived = Some("its tournament was open, and the seed is not published");
+            checked.not_derived = Some("its tournament was open, so the seed was not published");
             read_results(lines, &mut checked)?;
         }
         (_, None) => {
@@ -189,22 +189,22 @@ pub(super) fn check(games: &Games, export: &Path) -> io::Result<Checked> {
     Ok(checked)
 }
 
-fn malformed(error: &dyn fmt::Display) -> io::Error {
+fn malformed_tournament(error: &dyn fmt::Display) -> io::Error {
     io::Error::other(format!("{TOURNAMENT} is malformed: {error}"))
 }
 
-/// Reads the results of an export whose matches cannot be derived. Records are still compared with
-/// them.
+/// Reads the results of an export whose matches cannot be derived. Its records are still compared
+/// with these results.
 fn read_results(
     lines: impl Iterator<Item = io::Result<String>>,
-    into: &mut Checked,
+    checked: &mut CheckedExport,
 ) -> io::Result<()> {
     for text in lines {
         let line = parse_line(&text?).map_err(io::Error::other)?;
-        into.expected.push(Expected {
+        checked.expected.push(ExpectedMatch {
             number: line.number,
             bots: line.bots(),
-            planned: None,
+            plan: None,
             result: line.result(),
         });
     }
@@ -218,16 +218,18 @@ fn derive(
     seed: Seed,
     source: &EditionSource,
     lines: impl Iterator<Item = io::Result<String>>,
-    into: &mut Checked,
+    checked: &mut CheckedExport,
 ) -> io::Result<()> {
-    let file = TournamentFile::from_json(games, &tournament.settings);
-    let file = file.map_err(|error| malformed(&error))?;
-    let beacon = tournament.beacon.as_ref();
-    let beacon = beacon.and_then(|beacon| Some((beacon.value.as_deref()?, beacon.first_edition?)));
+    let file = TournamentFile::from_json(games, &tournament.settings)
+        .map_err(|error| malformed_tournament(&error))?;
+    let beacon = tournament
+        .beacon
+        .as_ref()
+        .and_then(|beacon| Some((beacon.value.as_deref()?, beacon.first_edition?)));
     let commitment = Commitment { seed_hash: &tournament.seed_hash.0, seed, beacon };
-    into.differences.extend(commitment.differences(tournament.edition, source.seed));
+    checked.differences.extend(commitment.differences(tournament.edition, source.seed));
     if source.edition != tournament.edition {
-        into.differences.push(format!(
+        checked.differences.push(format!(
             "edition {} is exported with the source of edition {}",
             tournament.edition, source.edition
         ));
@@ -238,9 +240,9 @@ fn derive(
         lines: lines.peekable(),
         params: MatchParams::new(&file),
         clock: file.clock,
-        into,
+        checked,
     };
-    let end = source.derive(&file, |due| comparison.compare(&due));
+    let end = source.derive(&file, |planned| comparison.compare(&planned));
     comparison.finish(end);
     Ok(())
 }
@@ -255,9 +257,9 @@ impl Line {
     }
 
     /// The result of the match; `None` if it was hidden from the exporting user.
-    fn result(&self) -> Option<MatchOutcome> {
-        let shown = self.outcome.scores.iter().any(|score| !score.is_empty());
-        shown.then(|| self.outcome.clone())
+    fn result(&self) -> Option<ExportedResult> {
+        let is_visible = self.outcome.scores.iter().any(|score| !score.is_empty());
+        is_visible.then(|| self.outcome.clone())
     }
 }
 
@@ -272,14 +274,14 @@ impl MatchParams {
         Self { checker: Checker::new(file), of_boards: HashMap::new() }
     }
 
-    fn of(&mut self, due: &Match) -> Result<Arc<Params>, String> {
-        let shared = due.params.is_none();
-        if shared && let Some(known) = self.of_boards.get(&due.board) {
-            return Ok(Arc::clone(known));
+    fn of(&mut self, planned: &Match) -> Result<Arc<Params>, String> {
+        let shared = planned.params.is_none();
+        if shared && let Some(cached) = self.of_boards.get(&planned.board) {
+            return Ok(Arc::clone(cached));
         }
-        let params = Arc::new(self.checker.params_of(due)?);
+        let params = Arc::new(self.checker.params_of(planned)?);
         if shared {
-            self.of_boards.insert(due.board, Arc::clone(&params));
+            self.of_boards.insert(planned.board, Arc::clone(&params));
         }
         Ok(params)
     }
@@ -293,7 +295,7 @@ struct Comparison<'a, L: Iterator<Item = io::Result<String>>> {
     lines: Peekable<L>,
     params: MatchParams,
     clock: ClockRules,
-    into: &'a mut Checked,
+    checked: &'a mut CheckedExport,
 }
 
 impl<L: Iterator<Item = io::Result<String>>> Comparison<'_, L> {
@@ -313,49 +315,51 @@ impl<L: Iterator<Item = io::Result<String>>> Comparison<'_, L> {
     }
 
     /// Compares one match and returns its exported result.
-    fn compare(&mut self, due: &Match) -> Result<Option<Played>, String> {
-        let number = due.number.0;
-        let seed = deal_seed(self.source.seed, due.seed_key);
+    fn compare(&mut self, planned: &Match) -> Result<Option<Played>, String> {
+        let number = planned.number.0;
+        let seed = deal_seed(self.source.seed, planned.seed_key);
         let name = |entrant: &Entrant| {
-            let place = usize::try_from(entrant.0).unwrap_or(usize::MAX);
-            self.source.bots.get(place).map(|bot| bot.name.clone()).unwrap_or_default()
+            let index = usize::try_from(entrant.0).unwrap_or(usize::MAX);
+            self.source.bots.get(index).map(|bot| bot.name.clone()).unwrap_or_default()
         };
-        let bots: Vec<_> = due.seats.0.iter().map(name).collect();
+        let bots: Vec<_> = planned.seats.0.iter().map(name).collect();
         let line = self.line(number)?;
         if let Some(line) = &line {
-            let seated = line.bots();
-            let told = |seed: Option<Seed>| seed.map_or("none".to_owned(), |seed| seed.to_string());
-            if line.seed != Some(seed) || line.deal != Some(due.seed_key) {
-                let found = told(line.seed);
-                self.into.differences.push(format!(
-                    "match {number}: it is exported with the seed {found}, the published seed gives \
-                     {seed}"
+            let exported_bots = line.bots();
+            let seed_text =
+                |seed: Option<Seed>| seed.map_or("none".to_owned(), |seed| seed.to_string());
+            if line.seed != Some(seed) || line.deal != Some(planned.seed_key) {
+                let exported_seed = seed_text(line.seed);
+                self.checked.differences.push(format!(
+                    "match {number}: it is exported with the seed {exported_seed}, the published \
+                     seed gives {seed}"
                 ));
             }
-            if seated != bots {
-                self.into.differences.push(format!(
-                    "match {number}: it is exported with {} in its seats, the published seed gives {}",
-                    seated.join(", "),
+            if exported_bots != bots {
+                self.checked.differences.push(format!(
+                    "match {number}: it is exported with {} in its seats, the published seed \
+                     gives {}",
+                    exported_bots.join(", "),
                     bots.join(", ")
                 ));
             }
         }
         if line.is_none() && self.complete {
-            self.into.differences.push(format!("match {number} is missing in {MATCHES}"));
+            self.checked.differences.push(format!("match {number} is missing in {MATCHES}"));
         }
-        let planned = Planned { seed, params: self.params.of(due)?, clock: self.clock };
+        let plan = MatchPlan { seed, params: self.params.of(planned)?, clock: self.clock };
         let result = line.as_ref().and_then(Line::result);
-        self.into.expected.push(Expected { number, bots, planned: Some(planned), result });
-        Ok(line.map(|line| played(due.number, &due.seats, &line)))
+        self.checked.expected.push(ExpectedMatch { number, bots, plan: Some(plan), result });
+        Ok(line.map(|line| to_played(planned.number, &planned.seats, &line)))
     }
 
     /// Reports why the derivation stopped, or exported matches that were not derived.
     fn finish(&mut self, end: Result<(), String>) {
         match end {
-            Err(reason) => self.into.differences.push(reason),
+            Err(reason) => self.checked.differences.push(reason),
             Ok(()) => {
                 if let Some(Ok(text)) = self.lines.next() {
-                    self.into.differences.push(format!(
+                    self.checked.differences.push(format!(
                         "{MATCHES}: this does not follow from the published seed: {text}"
                     ));
                 }
@@ -364,15 +368,15 @@ impl<L: Iterator<Item = io::Result<String>>> Comparison<'_, L> {
     }
 }
 
-fn played(number: MatchNumber, seats: &Seats, line: &Line) -> Played {
-    let small = |count: &i64| i32::try_from(*count).unwrap_or(i32::MAX);
-    let bad_answers: Vec<_> = line.outcome.bad_answers.iter().map(small).collect();
+fn to_played(number: MatchNumber, seats: &Seats, line: &Line) -> Played {
+    let to_i32 = |count: &i64| i32::try_from(*count).unwrap_or(i32::MAX);
+    let bad_answers: Vec<_> = line.outcome.bad_answers.iter().map(to_i32).collect();
     Played {
         number,
         seats: seats.clone(),
         carried: None,
         scores: line.outcome.scores.concat(),
         forfeits: Forfeits::default(),
-        bad_answers: Some(bad_answers).filter(|bad| !bad.is_empty()),
+        bad_answers: Some(bad_answers).filter(|bad_answers| !bad_answers.is_empty()),
     }
 }

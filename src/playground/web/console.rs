@@ -33,7 +33,8 @@ pub(super) async fn show(
         }
         @if console.is_open() {
             form.action method="post" action={ (root) "/end" } {
-                button type="submit" { "Stop the bot" } " The next line restarts it as it is on disk then."
+                button type="submit" { "Stop the bot" }
+                " The next line starts it again, as it is on disk at that time."
             }
         }
         h2 { "Messages, newest first" }
@@ -61,7 +62,7 @@ fn protocol_note(game: &Game) -> &'static str {
 fn entry_of(entry: &Entry) -> Markup {
     let exchange = match entry {
         Entry::Exchange(exchange) => exchange,
-        Entry::Event(what) => return html! { div.exchange { em { (what) } } },
+        Entry::Event(text) => return html! { div.exchange { em { (text) } } },
     };
     let Exchange { sent, reply, spent, stderr, exit } = exchange;
     html! {
@@ -74,7 +75,9 @@ fn entry_of(entry: &Entry) -> Markup {
             }
             @if reply.is_some() { small { (millis(spent.wall)) ", CPU " (millis(spent.cpu)) } }
             @if let Some(exit) = exit { p { "The bot has ended: " (exit) "." } }
-            @if !stderr.is_empty() { details open { summary { "Standard error" } pre { (stderr) } } }
+            @if !stderr.is_empty() {
+                details open { summary { "Standard error" } pre { (stderr) } }
+            }
         }
     }
 }
@@ -109,8 +112,12 @@ pub(super) async fn send(
     fields: Fields,
 ) -> Result<Redirect, WebError> {
     let console = context.session.console(bot).ok_or_else(no_such_bot)?;
-    let line = fields.get("line").unwrap_or_default().replace("\r\n", "\n");
-    let line = line.trim_end_matches('\n').to_owned();
+    let line = fields
+        .get("line")
+        .unwrap_or_default()
+        .replace("\r\n", "\n")
+        .trim_end_matches('\n')
+        .to_owned();
     if line.is_empty() {
         return Err(WebError::new(StatusCode::UNPROCESSABLE_ENTITY, "the line is empty"));
     }
@@ -126,8 +133,8 @@ pub(super) async fn stop(
     Path(bot): Path<usize>,
 ) -> Result<Redirect, WebError> {
     let console = context.session.console(bot).ok_or_else(no_such_bot)?;
-    let closed = tokio::task::spawn_blocking(move || console.close()).await;
-    closed.map_err(|error| {
+    let result = tokio::task::spawn_blocking(move || console.close()).await;
+    result.map_err(|error| {
         WebError::new(StatusCode::INTERNAL_SERVER_ERROR, format!("cannot stop the bot: {error}"))
     })?;
     Ok(Redirect::to(&context.path(&format!("console/{bot}"))))

@@ -52,12 +52,12 @@ fn board_style(context: &PageContext) -> Option<String> {
     let Grid { columns, rows, before, behind } = params.grid()?;
     #[expect(clippy::cast_precision_loss, reason = "a board has a few columns")]
     let side = columns as f64 + before + behind;
-    let part = |squares: f64| match 100.0 * squares / side {
+    let percent = |squares: f64| match 100.0 * squares / side {
         0.0 => "0".to_owned(),
         percent => format!("{percent:.4}%"),
     };
-    let top = part(before);
-    let bottom = part(behind);
+    let top = percent(before);
+    let bottom = percent(behind);
     let padding = format!("{top} {bottom} {bottom} {top}");
     Some(format!(
         ".squares {{ grid-template-columns: repeat({columns}, 1fr); grid-template-rows: \

@@ -20,7 +20,7 @@ use super::PageContext;
 use super::layout::{WebError, page, refused};
 use super::new_match::start_button;
 use crate::playground::LiveMatch;
-use crate::playground::live_match::{LiveState, MatchEnd, Refusal, SeatChoice, Turn};
+use crate::playground::live_match::{Line, LiveState, MatchEnd, Refusal, SeatChoice, Turn};
 use crate::playground::move_form::{FORM, Fields, form, is_chosen, squares};
 
 /// How long the page waits for the bots' replies to a move.
@@ -35,7 +35,7 @@ const MAX_STDERR: usize = 16 * 1024;
 /// The selectable speeds, in steps per second.
 const SPEEDS: [u32; 6] = [1, 2, 5, 10, 25, 100];
 
-/// A request for the page: the match and the point of view.
+/// A request for the page: the match and the seat of the viewer.
 struct MatchQuery {
     live_match: Arc<LiveMatch>,
     /// The person's seat; none if no person plays. Then the page shows everything.
@@ -48,9 +48,11 @@ impl MatchQuery {
     /// The current match from the seat in the query, or else from the seat of the first person.
     fn new(context: &PageContext, fields: Fields) -> Option<Self> {
         let live_match = context.session.live_match()?;
-        let wanted = fields.parse::<u8>("seat");
-        let viewer = live_match.persons().find(|seat| Some(seat.number()) == wanted);
-        let viewer = viewer.or_else(|| live_match.persons().next());
+        let requested_seat = fields.parse::<u8>("seat");
+        let viewer = live_match
+            .persons()
+            .find(|seat| Some(seat.number()) == requested_seat)
+            .or_else(|| live_match.persons().next());
         Some(Self { live_match, viewer, chosen: fields })
     }
 
@@ -62,11 +64,11 @@ impl MatchQuery {
     /// The address of the live updates.
     fn live_path(&self, context: &PageContext) -> String {
         let chosen = self.chosen.0.0.iter().filter(|(name, _)| is_chosen(name));
-        let plain = |value: &str| -> String {
+        let safe_text = |value: &str| -> String {
             value.chars().filter(|c| c.is_ascii_alphanumeric() || "(),".contains(*c)).collect()
         };
         let chosen: Vec<_> =
-            chosen.map(|(name, value)| format!("&{name}={}", plain(value))).collect();
+            chosen.map(|(name, value)| format!("&{name}={}", safe_text(value))).collect();
         let seat = self.viewer.map_or_else(String::new, |seat| seat.to_string());
         format!("{}?seat={seat}{}", context.path("live"), chosen.concat())
     }
@@ -80,20 +82,20 @@ pub(super) async fn show(State(context): State<PageContext>, fields: Fields) -> 
     }
 }
 
-fn table(context: &PageContext, query: &MatchQuery, why: Option<&str>) -> Markup {
+fn table(context: &PageContext, query: &MatchQuery, reason: Option<&str>) -> Markup {
     let live_match = &query.live_match;
     let title =
         live_match.config.names.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     let (live, waiting) = {
         let state = live_match.state();
-        let due = state.turn.is_some_and(|turn| Some(turn.seat) == query.viewer);
-        let waiting = state.ending.is_none() && !due && !state.pace.paused;
+        let is_due = state.turn.is_some_and(|turn| Some(turn.seat) == query.viewer);
+        let waiting = state.ending.is_none() && !is_due && !state.pace.paused;
         (live_part(context, query, &state), waiting)
     };
     let persons: Vec<_> = live_match.persons().collect();
     let body = html! {
         h1 { (title) }
-        @if let Some(why) = why { (refused(why)) }
+        @if let Some(reason) = reason { (refused(reason)) }
         @if persons.len() > 1 {
             nav.tabs aria-label="Point of view" {
                 @for seat in persons {
@@ -125,8 +127,8 @@ fn live_part(
         Some((turn, position.view().move_form(turn.seat, &query.chosen.0)))
     });
     html! {
-        @if let Some(ending) = &state.ending { (over(context, live_match, ending)) }
-        @else if let Some((turn, offer)) = &offer { (task(context, *turn, offer)) }
+        @if let Some(ending) = &state.ending { (end_section(context, live_match, ending)) }
+        @else if let Some((turn, offer)) = &offer { (move_section(context, *turn, offer)) }
         @else { (waiting(live_match, state)) }
         (picture(live_match, state, viewer, offer.as_ref().map(|(_, offer)| offer)))
         @if state.captions.len() > 1 {
@@ -138,12 +140,17 @@ fn live_part(
         }
         (dialogue(live_match, state, viewer))
         (stderr(live_match, state))
-        p { small { "Seed " code { (live_match.config.seed) } ", match " (live_match.config.number) " of this run." } }
+        p {
+            small {
+                "Seed " code { (live_match.config.seed) }
+                ", match " (live_match.config.number) " of this run."
+            }
+        }
     }
 }
 
 /// The form of a move.
-fn task(context: &PageContext, turn: Turn, offer: &MoveForm) -> Markup {
+fn move_section(context: &PageContext, turn: Turn, offer: &MoveForm) -> Markup {
     let hidden = html! {
         input type="hidden" name="seat" value=(turn.seat);
         input type="hidden" name="turn" value=(turn.number);
@@ -165,10 +172,10 @@ fn task(context: &PageContext, turn: Turn, offer: &MoveForm) -> Markup {
 }
 
 fn waiting(live_match: &LiveMatch, state: &LiveState) -> Markup {
-    let who = state.turn.map(|turn| live_match.config.names[turn.seat.index()].as_str());
+    let name = state.turn.map(|turn| live_match.config.names[turn.seat.index()].as_str());
     html! {
         p.waiting {
-            @if let Some(who) = who { "Waiting for " (who) "." }
+            @if let Some(name) = name { "Waiting for " (name) "." }
             @else if state.position.is_none() { "Starting the bots." }
             @else if state.pace.paused { "Paused." }
             @else { "The bots are playing." }
@@ -207,38 +214,43 @@ fn picture(
 }
 
 /// The end of the match, and buttons for the next one.
-fn over(context: &PageContext, live_match: &LiveMatch, ending: &MatchEnd) -> Markup {
-    let mut swapped = live_match.config.seat_choices.clone();
+fn end_section(context: &PageContext, live_match: &LiveMatch, ending: &MatchEnd) -> Markup {
+    let config = &live_match.config;
+    let mut swapped = config.seat_choices.clone();
     swapped.rotate_right(1);
     html! {
         @match ending {
-            MatchEnd::Broken(why) => { (refused(&format!("The match has no result: {why}."))) }
+            MatchEnd::Broken(reason) => {
+                (refused(&format!("The match has no result: {reason}.")))
+            }
             MatchEnd::Over { details, .. } => {
                 p.waiting { "The match is over." }
-                @for (name, detail) in live_match.config.names.iter().zip(details) {
+                @for (name, detail) in config.names.iter().zip(details) {
                     @if let Some(detail) = detail { p { (name) ": " span.forfeit { (detail) } } }
                 }
                 p { a href=(context.path("record")) { "Download the record" }
-                    @if context.session.options.records.is_some() { " (also saved as " code { (live_match.config.record.display()) } ")" }
+                    @if context.session.options.records.is_some() {
+                        " (also saved as " code { (config.record.display()) } ")"
+                    }
                     "; " code { "arbiter verify" } " replays it." }
             }
         }
-        (start_button(context, &live_match.config.seat_choices, "", "Play again"))
+        (start_button(context, &config.seat_choices, "", "Play again"))
         (start_button(context, &swapped, "", "Play again with swapped seats"))
-        (start_button(context, &live_match.config.seat_choices, &live_match.config.seed, "Play again with the same seed"))
+        (start_button(context, &config.seat_choices, &config.seed, "Play again with the same seed"))
     }
 }
 
 /// The dialogue. While a person plays, it omits messages to other seats: they may be secret.
 fn dialogue(live_match: &LiveMatch, state: &LiveState, viewer: Option<Seat>) -> Markup {
-    let shown = state.lines.iter().rev();
-    let shown =
-        shown.filter(|line| !line.is_private || viewer.is_none_or(|viewer| viewer == line.seat));
+    let is_visible =
+        |line: &&Line| !line.is_private || viewer.is_none_or(|viewer| viewer == line.seat);
+    let visible = state.lines.iter().rev().filter(is_visible);
     html! {
         details { summary { "Protocol messages, newest first" }
             div.lines {
-                @for line in shown {
-                    div.told[line.is_message] {
+                @for line in visible {
+                    div.message[line.is_message] {
                         span class={ "who seat" (line.seat) } {
                             (line.seat) @if line.is_message { "> " } @else { "< " }
                         }
@@ -255,9 +267,12 @@ fn dialogue(live_match: &LiveMatch, state: &LiveState, viewer: Option<Seat>) -> 
 
 /// The standard error of the bots.
 fn stderr(live_match: &LiveMatch, state: &LiveState) -> Markup {
-    let bots =
-        live_match.config.names.iter().zip(&live_match.config.seat_choices).zip(&state.stderr);
-    let bots = bots
+    let bots = live_match
+        .config
+        .names
+        .iter()
+        .zip(&live_match.config.seat_choices)
+        .zip(&state.stderr)
         .filter(|((_, seat_choice), text)| **seat_choice != SeatChoice::Person && !text.is_empty());
     html! {
         @for ((name, _), text) in bots {
@@ -268,8 +283,8 @@ fn stderr(live_match: &LiveMatch, state: &LiveState) -> Markup {
 
 /// The last [`MAX_STDERR`] bytes of a text.
 fn end(text: &str) -> &str {
-    let from = text.len().saturating_sub(MAX_STDERR);
-    (from..=text.len()).find_map(|from| text.get(from..)).unwrap_or_default()
+    let start = text.len().saturating_sub(MAX_STDERR);
+    (start..=text.len()).find_map(|start| text.get(start..)).unwrap_or_default()
 }
 
 /// Separates lines by elements, because a server-sent event cannot hold newlines.
@@ -284,12 +299,12 @@ fn lines(text: &str) -> Markup {
 
 /// The form for pause, step and speed.
 fn pace_form(context: &PageContext, query: &MatchQuery) -> Markup {
-    let (pace, over) = {
+    let (pace, is_over) = {
         let state = query.live_match.state();
         (state.pace, state.ending.is_some())
     };
     html! {
-        @if !over {
+        @if !is_over {
             form.pace method="post" action=(context.path("pace")) {
                 @if let Some(seat) = query.viewer { input type="hidden" name="seat" value=(seat); }
                 @if pace.paused { button type="submit" name="do" value="go" { "Continue" } }
@@ -298,7 +313,9 @@ fn pace_form(context: &PageContext, query: &MatchQuery) -> Markup {
                 label { "Steps per second "
                     select name="speed" {
                         option value="0" selected[pace.speed.is_none()] { "unlimited" }
-                        @for speed in SPEEDS { option value=(speed) selected[pace.speed == Some(speed)] { (speed) } }
+                        @for speed in SPEEDS {
+                            option value=(speed) selected[pace.speed == Some(speed)] { (speed) }
+                        }
                     }
                 }
                 button type="submit" name="do" value="speed" { "Set" }
@@ -313,9 +330,9 @@ pub(super) async fn pace(
     fields: Fields,
 ) -> Result<Redirect, WebError> {
     let speed = fields.parse::<u32>("speed").unwrap_or_default().min(1000);
-    let what = fields.get("do").unwrap_or_default().to_owned();
+    let action = fields.get("do").unwrap_or_default().to_owned();
     let query = MatchQuery::new(&context, fields).ok_or_else(no_match)?;
-    match what.as_str() {
+    match action.as_str() {
         "pause" => query.live_match.set_pace(|pace| pace.paused = true),
         "go" => query.live_match.set_pace(|pace| pace.paused = false),
         "step" => query.live_match.step(),
@@ -338,30 +355,32 @@ pub(super) async fn play(
     let number = fields.parse::<u64>("turn").unwrap_or_default();
     let seat = fields.parse::<u8>("seat");
     let query = MatchQuery::new(&context, Fields(fields.0.clone())).ok_or_else(no_match)?;
-    let turn = query.viewer.filter(|viewer| Some(viewer.number()) == seat);
-    let turn = turn.map(|seat| Turn { seat, number }).ok_or_else(no_match)?;
+    let turn = query
+        .viewer
+        .filter(|viewer| Some(viewer.number()) == seat)
+        .map(|seat| Turn { seat, number })
+        .ok_or_else(no_match)?;
     let mut changes = query.live_match.changes();
-    if let Err(why) = make_move(&query.live_match, turn, &fields) {
-        return Ok(
-            (StatusCode::UNPROCESSABLE_ENTITY, table(&context, &query, Some(&why))).into_response()
-        );
+    if let Err(reason) = make_move(&query.live_match, turn, &fields) {
+        return Ok((StatusCode::UNPROCESSABLE_ENTITY, table(&context, &query, Some(&reason)))
+            .into_response());
     }
-    let due = || {
+    let is_due = || {
         let state = query.live_match.state();
         let paused = state.pace.paused;
         state.ending.is_some()
             || paused
             || state.turn.is_some_and(|turn| turn.seat == seat_of(&query))
     };
-    let answered = async {
-        while !due() {
+    let next_turn = async {
+        while !is_due() {
             if changes.changed().await.is_err() {
                 break;
             }
         }
     };
-    // The page itself waits for slower bots.
-    let _in_time = tokio::time::timeout(REPLY_WAIT, answered).await;
+    // If bots are slower, the page loads now and updates itself.
+    let _in_time = tokio::time::timeout(REPLY_WAIT, next_turn).await;
     Ok(back(&context, &query).into_response())
 }
 
@@ -373,13 +392,16 @@ fn seat_of(query: &MatchQuery) -> Seat {
 fn make_move(live_match: &LiveMatch, turn: Turn, fields: &Fields) -> Result<(), String> {
     let answer = {
         let state = live_match.state();
-        let position = state.position.as_ref().filter(|_| state.turn == Some(turn));
-        let position = position.ok_or("This turn is over; see the current position.")?;
+        let position = state
+            .position
+            .as_ref()
+            .filter(|_| state.turn == Some(turn))
+            .ok_or("This turn is over; see the current position.")?;
         position.view().answer(turn.seat, &fields.0)?
     };
     live_match.answer(turn, answer).map_err(|refusal| match refusal {
         Refusal::NotDue => "This turn is over; see the current position.".to_owned(),
-        Refusal::Illegal(why) => format!("This move is not allowed: {why}."),
+        Refusal::Illegal(reason) => format!("This move is not allowed: {reason}."),
     })
 }
 
@@ -393,8 +415,8 @@ pub(super) async fn live(
     let send_updates = async move {
         let mut changes = query.live_match.changes();
         loop {
-            let shown = live_part(&context, &query, &query.live_match.state());
-            if sender.send(Ok(shown)).await.is_err() {
+            let markup = live_part(&context, &query, &query.live_match.state());
+            if sender.send(Ok(markup)).await.is_err() {
                 return;
             }
             tokio::time::sleep(UPDATE_INTERVAL).await;
@@ -414,11 +436,12 @@ pub(super) async fn record(State(context): State<PageContext>) -> Result<Respons
     let live_match = context.session.live_match().ok_or_else(no_match)?;
     let is_over = matches!(live_match.state().ending, Some(MatchEnd::Over { .. }));
     if !is_over {
-        let why = "the record is available after the match";
-        return Err(WebError::new(StatusCode::NOT_FOUND, why));
+        let reason = "the record is available after the match";
+        return Err(WebError::new(StatusCode::NOT_FOUND, reason));
     }
-    let record = tokio::fs::read(&live_match.config.record).await;
-    let record = record.map_err(|error| WebError::new(StatusCode::NOT_FOUND, error.to_string()))?;
+    let record = tokio::fs::read(&live_match.config.record)
+        .await
+        .map_err(|error| WebError::new(StatusCode::NOT_FOUND, error.to_string()))?;
     let name =
         live_match.config.record.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let headers = [

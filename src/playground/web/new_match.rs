@@ -40,31 +40,42 @@ fn form(
     context: &PageContext,
     seat_choices: &[SeatChoice],
     seed: &str,
-    why: Option<&str>,
+    reason: Option<&str>,
 ) -> Markup {
     let session = &context.session;
     let body = html! {
         h1 { "A match of " (session.options.game) }
-        @if let Some(why) = why { (refused(why)) }
+        @if let Some(reason) = reason { (refused(reason)) }
         form.setup method="post" action=(context.path("new")) {
             @for seat in Seat::all(session.most_seats) {
                 @let seat_choice = seat_choices.get(seat.index()).copied();
                 label {
                     "Seat " (seat) " "
                     select name={ "seat" (seat) } {
-                        option value=(PERSON) selected[seat_choice == Some(SeatChoice::Person)] { "a person" }
-                        @for (index, name) in session.names.iter().enumerate() {
-                            option value=(index) selected[seat_choice == Some(SeatChoice::Bot(index))] { (name) }
+                        option value=(PERSON) selected[seat_choice == Some(SeatChoice::Person)] {
+                            "a person"
                         }
-                        @if session.most_seats > 2 { option value=(EMPTY) selected[seat_choice.is_none()] { "empty" } }
+                        @for (index, name) in session.names.iter().enumerate() {
+                            option value=(index)
+                                selected[seat_choice == Some(SeatChoice::Bot(index))] { (name) }
+                        }
+                        @if session.most_seats > 2 {
+                            option value=(EMPTY) selected[seat_choice.is_none()] { "empty" }
+                        }
                     }
                 }
             }
-            label { "Seed " input type="text" name="seed" value=(seed) placeholder="any text; by default random"; }
+            label {
+                "Seed "
+                input type="text" name="seed" value=(seed)
+                    placeholder="any text; by default random";
+            }
             button type="submit" { "Start" }
         }
-        p { "The match uses the bots as they are on disk now, and rebuilds those with changed sources. "
-            "It replaces the current match." }
+        p {
+            "The match uses the bots as they are on disk now, and rebuilds those with changed "
+            "sources. It replaces the current match."
+        }
     };
     page(context, "New match", false, &body)
 }
@@ -76,12 +87,12 @@ pub(super) async fn start(
 ) -> Result<Response, WebError> {
     let seat_choices = seat_choices(&context, &fields);
     let seed = fields.get("seed").unwrap_or_default().trim().to_owned();
-    let started = match (&seat_choices, seed.len() > MAX_SEED) {
+    let result = match (&seat_choices, seed.len() > MAX_SEED) {
         (Ok(_), true) => Err(Failure::Usage(format!("a seed has at most {MAX_SEED} bytes"))),
         (Ok(choices), false) => start_match(&context, choices.clone(), seed.clone()).await,
-        (Err(why), _) => Err(Failure::Usage(why.clone())),
+        (Err(reason), _) => Err(Failure::Usage(reason.clone())),
     };
-    Ok(match started {
+    Ok(match result {
         Ok(()) => Redirect::to(&context.path("")).into_response(),
         Err(failure) => {
             let page =
@@ -102,8 +113,8 @@ async fn start_match(
         let seed = if seed.is_empty() { draw_seed()? } else { seed };
         session.start_match(seat_choices, seed).map(drop)
     };
-    let started = tokio::task::spawn_blocking(start).await;
-    started.map_err(|error| Failure::Negative(format!("cannot start the match: {error}")))?
+    let result = tokio::task::spawn_blocking(start).await;
+    result.map_err(|error| Failure::Negative(format!("cannot start the match: {error}")))?
 }
 
 /// The seats of the form, without the empty ones.
