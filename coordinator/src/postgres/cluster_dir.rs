@@ -43,8 +43,8 @@ const SETTINGS: [&str; 8] = [
     "max_connections=200",
 ];
 /// Additional settings of tests, so that no commit waits for the disk.
-pub(super) const FLEETING: [&str; 3] =
-    ["fsync=off", "synchronous_commit=off", "full_page_writes=off"];
+pub(super) const FLEETING: [&str; 4] =
+    ["fsync=off", "synchronous_commit=off", "full_page_writes=off", "wal_compression=off"];
 
 /// The unprivileged user that the server runs as, where we are root.
 #[derive(Clone, Copy, Debug)]

@@ -15,9 +15,8 @@ use arbiter_games::{Forfeit, Micros};
 use arbiter_worker::sandbox::{BotSource, Exit, Guarantee, JailConfig};
 use arbiter_worker::seat::{ExecSeat, SeatDriver};
 
-use super::Test;
-use super::guarantees::stop;
-use super::lab::{Lab, Network, PATIENCE, Seen, slower};
+use super::jail_tests::Test;
+use super::lab::{Lab, Network, PATIENCE, Seen, slower, stop};
 
 /// How long a program that never ends may run.
 const DEADLINE: Duration = Duration::from_millis(600);

@@ -14,7 +14,7 @@ use arbiter_worker::trial::{Trial, TrialOutcome};
 use serde_json::json;
 use tempfile::TempDir;
 
-use super::Test;
+use super::jail_tests::Test;
 use super::lab::{Lab, command, slower};
 
 /// A bot that always stands, in some language: executed once for each decision.

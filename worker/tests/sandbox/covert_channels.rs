@@ -8,9 +8,8 @@ use arbiter_games::{ClockKind, Micros};
 use arbiter_worker::sandbox::{BotSource, Guarantee, JailConfig};
 use arbiter_worker::seat::{Framing, SeatDriver, StdioSeat};
 
-use super::Test;
-use super::guarantees::stop;
-use super::lab::{Lab, command};
+use super::jail_tests::Test;
+use super::lab::{Lab, command, stop};
 
 /// Longer than any turn takes.
 const TURN: Micros = Micros::from_millis(20_000);

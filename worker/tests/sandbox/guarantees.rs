@@ -3,8 +3,6 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead as _, BufReader};
-use std::os::fd::OwnedFd;
-use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::Stdio;
 use std::sync::Arc;
@@ -12,12 +10,12 @@ use std::time::{Duration, Instant};
 
 use arbiter_games::{ClockKind, Micros};
 use arbiter_worker::sandbox::{
-    BotSource, Bytes, Guarantee, Host, Jail, JailConfig, Limits, Policy, Ponder, Stdin, Workdir,
+    Bytes, Guarantee, Host, Jail, JailConfig, Limits, Policy, Ponder, Stdin, Workdir,
 };
-use arbiter_worker::seat::{ExecSeat, Framing, SeatDriver, StdioSeat, StopSignal};
+use arbiter_worker::seat::{ExecSeat, Framing, SeatDriver, StdioSeat};
 
-use super::Test;
-use super::lab::{Lab, command, converse, descendants, groups, listen, start};
+use super::jail_tests::Test;
+use super::lab::{Lab, command, converse, descendants, groups, listen, source, start, stop};
 
 /// The time limit for closing a jail.
 const CLOSING: Duration = Duration::from_millis(50);
@@ -74,21 +72,6 @@ const PROMISES: [Promise; 16] = [
 pub(crate) fn all() -> Vec<Test> {
     let tests = PROMISES.into_iter();
     tests.map(|(name, test)| -> Test { (name.to_owned(), Box::new(test)) }).collect()
-}
-
-/// A source with these files.
-pub(crate) fn source(files: &[(&str, &str)]) -> (tempfile::TempDir, BotSource) {
-    let directory = tempfile::tempdir().unwrap();
-    for (name, text) in files {
-        fs::write(directory.path().join(name), text).unwrap();
-    }
-    let source = BotSource::Directory(directory.path().to_owned());
-    (directory, source)
-}
-
-pub(crate) fn stop() -> (Arc<StopSignal>, UnixStream) {
-    let (reader, writer) = UnixStream::pair().unwrap();
-    (Arc::new(StopSignal::new(OwnedFd::from(reader))), writer)
 }
 
 /// The processor time of a bot that spins through a pause between two answers, as its seat

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use arbiter_worker::sandbox::{BotSource, Exit, Guarantee, JailConfig};
 
-use super::Test;
+use super::jail_tests::Test;
 use super::lab::{Lab, PATIENCE, command};
 
 /// A program in some language.

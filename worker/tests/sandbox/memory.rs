@@ -9,7 +9,7 @@ use arbiter_games::{ClockKind, Forfeit, Micros};
 use arbiter_worker::sandbox::{BotSource, Bytes, Guarantee, JailConfig, Limits};
 use arbiter_worker::seat::{ExecSeat, Framing, SeatDriver, StdioSeat, StopSignal, TimedReply};
 
-use super::Test;
+use super::jail_tests::Test;
 use super::lab::Lab;
 
 /// Long enough for any answer on a busy machine.

@@ -3,8 +3,18 @@
 //! The tests hold processes in a v1 freezer that the jail does not use: inside it a process
 //! receives no signal, not even SIGKILL, as in a system call that takes minutes.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+#[path = "../support/jail_tests.rs"]
+mod jail_tests;
+#[path = "../support/lab.rs"]
+mod lab;
+#[path = "../support/memory_seat.rs"]
+mod memory_seat;
+
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Instant;
@@ -14,13 +24,12 @@ use arbiter_games::{
 };
 use arbiter_worker::fault::Fault;
 use arbiter_worker::referee::{EventSink, MatchEvent, Referee};
-use arbiter_worker::sandbox::{Jail, JailConfig, Stdin, reaper};
+use arbiter_worker::sandbox::{self, Jail, JailConfig, Stdin, reaper};
 use arbiter_worker::seat::{Framing, SeatDriver, StdioSeat, StopSignal};
 
-use super::Test;
-use super::guarantees::{source, stop};
-use super::lab::{Lab, PATIENCE, command, descendants, parents, start};
-use super::memory_seat::MemorySeat;
+use jail_tests::Test;
+use lab::{Lab, PATIENCE, command, descendants, parents, source, start, stop};
+use memory_seat::MemorySeat;
 
 /// The mount point of the v1 freezer.
 const FREEZER: &str = "/sys/fs/cgroup/freezer";
@@ -78,7 +87,8 @@ for _ in range(20):
 /// A test function.
 type Run = fn(&Lab);
 
-pub(crate) fn all() -> Vec<Test> {
+fn main() -> ExitCode {
+    sandbox::handle_reexec();
     let tests: [(&str, Run); 7] = [
         ("a slot whose jail dies slowly recovers", recovers),
         ("a bot that will not stop forfeits, by either clock", will_not_stop),
@@ -88,7 +98,8 @@ pub(crate) fn all() -> Vec<Test> {
         ("what dies slowly comes after the bot that is asked next", dies_behind),
         ("a jail that a bot silenced is its forfeit and no fault", silenced),
     ];
-    tests.into_iter().map(|(name, test)| -> Test { (name.to_owned(), Box::new(test)) }).collect()
+    let tests = tests.map(|(name, test)| -> Test { (name.to_owned(), Box::new(test)) });
+    jail_tests::run(tests)
 }
 
 /// The helper of the newest bot; waits until it exists.

@@ -1,15 +1,18 @@
 //! The test bench: a host with jails, targets that bots must not reach, and counts of everything that a
 //! jail could leave.
 
+#![allow(dead_code, reason = "each test program uses its own part of this module")]
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::TcpListener;
+use std::os::fd::OwnedFd;
 use std::os::linux::net::SocketAddrExt as _;
-use std::os::unix::net::{SocketAddr, UnixDatagram, UnixListener};
+use std::os::unix::net::{SocketAddr, UnixDatagram, UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::{Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use arbiter_games::Micros;
@@ -17,6 +20,7 @@ use arbiter_worker::sandbox::{
     BotSource, Bytes, CgroupHierarchies, Enforcement, Exit, Guarantee, Host, Jail, JailConfig,
     Policy, Process, Stdin, Workdir,
 };
+use arbiter_worker::seat::StopSignal;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fs::{Access, access};
 use tempfile::TempDir;
@@ -440,4 +444,20 @@ pub(crate) fn listen(process: &mut Process, deadline: Duration) -> String {
             return String::from_utf8_lossy(&output).into_owned();
         }
     }
+}
+
+/// A source with these files.
+pub(crate) fn source(files: &[(&str, &str)]) -> (TempDir, BotSource) {
+    let directory = tempfile::tempdir().unwrap();
+    for (name, text) in files {
+        fs::write(directory.path().join(name), text).unwrap();
+    }
+    let source = BotSource::Directory(directory.path().to_owned());
+    (directory, source)
+}
+
+/// A signal that stops a seat once the stream is closed, and that stream.
+pub(crate) fn stop() -> (Arc<StopSignal>, UnixStream) {
+    let (reader, writer) = UnixStream::pair().unwrap();
+    (Arc::new(StopSignal::new(OwnedFd::from(reader))), writer)
 }
