@@ -1,6 +1,6 @@
 //! The tables: every statement runs, and the database itself refuses invalid rows.
 
-#![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;
 
@@ -23,34 +23,37 @@ use support::test_clock::AtTime as _;
 use support::{Database, START, plan};
 use time::Duration;
 
-/// The error of a refused statement: its constraint, or else its message.
-fn refusal<T: std::fmt::Debug>(refused: Result<T, Error>) -> String {
-    match refused.unwrap_err() {
+/// The reason why the database refused a statement: the name of the constraint, or the message.
+fn refusal<T: std::fmt::Debug>(result: Result<T, Error>) -> String {
+    match result.unwrap_err() {
         Error::Database(error) => {
             error.constraint().map_or_else(|| error.message().to_owned(), ToOwned::to_owned)
         }
-        other => panic!("{other}"),
+        error => panic!("{error}"),
     }
 }
 
 #[tokio::test]
-async fn tournaments_are_found_and_end_once() {
+async fn tournaments_are_found_by_name_and_end_once() {
     let database = Database::new().await;
     let pool = &database.pool;
     let id = database.tournament("spring-cup", wojna::game()).await;
     let other = database.tournament("autumn-cup", bitwa::game()).await;
-    let found = tournaments::find(pool, "spring-cup").await.unwrap().unwrap();
-    assert_eq!((found.id, found.game.as_str()), (id, "wojna"));
-    assert_eq!((found.seed, found.state), (Seed::of_text("spring-cup"), TournamentState::Open));
+    let tournament = tournaments::find(pool, "spring-cup").await.unwrap().unwrap();
+    assert_eq!((tournament.id, tournament.game.as_str()), (id, "wojna"));
+    assert_eq!(
+        (tournament.seed, tournament.state),
+        (Seed::of_text("spring-cup"), TournamentState::Open)
+    );
     assert_eq!(tournaments::find(pool, "winter-cup").await.unwrap(), None);
-    let listed = tournaments::list(pool).await.unwrap();
-    assert_eq!(listed.iter().map(|line| line.id).collect::<Vec<_>>(), [other, id]);
+    let tournaments = tournaments::list(pool).await.unwrap();
+    assert_eq!(tournaments.iter().map(|tournament| tournament.id).collect::<Vec<_>>(), [other, id]);
     let later = START + Duration::DAY;
     assert!(tournaments::end(pool, id, TournamentState::Closed, later).await.unwrap());
     assert!(!tournaments::end(pool, id, TournamentState::Cancelled, later).await.unwrap());
-    let found = tournaments::get(pool, id).await.unwrap().unwrap();
-    assert_eq!((found.state, found.ended_at), (TournamentState::Closed, Some(later)));
-    // The clock may have been set back since: that keeps nothing from its end.
+    let tournament = tournaments::get(pool, id).await.unwrap().unwrap();
+    assert_eq!((tournament.state, tournament.ended_at), (TournamentState::Closed, Some(later)));
+    // A tournament can end even if the clock was set back after its creation.
     let earlier = START - Duration::DAY;
     assert!(tournaments::end(pool, other, TournamentState::Closed, earlier).await.unwrap());
 }
@@ -66,16 +69,16 @@ async fn bots_submit_versions_and_withdraw() {
     versions::store_bundle(pool, &[2; 32], b"better").await.unwrap();
     let later = START + Duration::HOUR;
     let better = versions::submit(pool, bot.id, &[2; 32], later).await.unwrap();
-    let all = bot_list::versions(pool, bot.id).await.unwrap();
-    let all: Vec<_> = all.into_iter().map(|tried| tried.version).collect();
-    let numbers: Vec<_> = all.iter().map(|version| (version.id, version.number)).collect();
+    let tested = bot_list::versions(pool, bot.id).await.unwrap();
+    let versions: Vec<_> = tested.into_iter().map(|row| row.version).collect();
+    let numbers: Vec<_> = versions.iter().map(|version| (version.id, version.number)).collect();
     assert_eq!(numbers, [(better, 2), (first[1], 1)]);
     assert!(bots::withdraw(pool, bots::list(pool, cup).await.unwrap()[0].id, later).await.unwrap());
     let newest = versions::newest(pool, cup).await.unwrap();
     assert_eq!(newest.iter().map(|version| version.id).collect::<Vec<_>>(), [better, first[2]]);
-    let digest = all[0].digest[..].try_into().unwrap();
+    let digest = versions[0].digest[..].try_into().unwrap();
     assert_eq!(versions::bundle_piece(pool, &digest, 0, 99).await.unwrap(), b"better");
-    // A bundle is stored once, however often it is submitted.
+    // A bundle is stored once, even if it is submitted several times.
     versions::store_bundle(pool, &[2; 32], b"better").await.unwrap();
     assert_eq!(database.number("SELECT count(*) FROM bundles").await, 2);
 }
@@ -86,15 +89,15 @@ async fn tokens_are_valid_until_they_are_revoked() {
     let pool = &database.pool;
     let id = tokens::create(pool, &[5; 32], Role::Worker, "rack 7", START).await.unwrap();
     assert_eq!(tokens::find(pool, &[6; 32], START).await.unwrap(), None);
-    let found = tokens::find(pool, &[5; 32], START).await.unwrap().unwrap();
-    assert_eq!((found.id, found.role, found.name.as_str()), (id, Role::Worker, "rack 7"));
+    let token = tokens::find(pool, &[5; 32], START).await.unwrap().unwrap();
+    assert_eq!((token.id, token.role, token.name.as_str()), (id, Role::Worker, "rack 7"));
     let mut db = pool.acquire().await.unwrap();
     assert!(tokens::revoke(&mut db, id, START).await.unwrap());
     assert!(!tokens::revoke(&mut db, id, START).await.unwrap());
     assert_eq!(tokens::find(pool, &[5; 32], START).await.unwrap(), None);
     assert_eq!(tokens::list(pool).await.unwrap()[0].revoked_at, Some(START));
-    let again = tokens::create(pool, &[5; 32], Role::Admin, "x", START).await;
-    assert_eq!(refusal(again), "tokens_hash_key");
+    let duplicate = tokens::create(pool, &[5; 32], Role::Admin, "x", START).await;
+    assert_eq!(refusal(duplicate), "tokens_hash_key");
 }
 
 #[tokio::test]
@@ -102,34 +105,40 @@ async fn tokens_are_rotated_and_expire() {
     let database = Database::new().await;
     let pool = &database.pool;
     let id = tokens::create(pool, &[1; 32], Role::Player, "ada", START).await.unwrap();
-    let lets_in = async |secret: u8, at| {
-        let found = tokens::find(pool, &[secret; 32], at).await.unwrap();
-        found.map(|token| token.id) == Some(id)
+    let is_valid = async |secret: u8, at| {
+        let token = tokens::find(pool, &[secret; 32], at).await.unwrap();
+        token.map(|token| token.id) == Some(id)
     };
     let hour = START + Duration::HOUR;
     assert!(tokens::rotate(pool, id, &[2; 32], Some(hour)).await.unwrap());
     let before = hour - Duration::SECOND;
-    assert!(lets_in(1, before).await && lets_in(2, before).await, "both do, for an hour");
-    assert!(!lets_in(1, hour).await && lets_in(2, hour).await);
+    assert!(
+        is_valid(1, before).await && is_valid(2, before).await,
+        "both secrets are valid for an hour"
+    );
+    assert!(!is_valid(1, hour).await && is_valid(2, hour).await);
     assert!(tokens::rotate(pool, id, &[3; 32], Some(hour)).await.unwrap());
-    assert!(!lets_in(1, START).await, "one former secret is enough");
-    assert!(lets_in(2, START).await && lets_in(3, START).await);
+    assert!(!is_valid(1, START).await, "only one former secret is valid");
+    assert!(is_valid(2, START).await && is_valid(3, START).await);
     assert!(tokens::rotate(pool, id, &[4; 32], None).await.unwrap());
-    assert!(!lets_in(3, START).await && lets_in(4, START).await);
-    let first = "SELECT encode(first_hash, 'hex') FROM tokens";
-    let first: String = sqlx::query_scalar(first).fetch_one(pool).await.unwrap();
-    assert_eq!(first, "01".repeat(32));
+    assert!(!is_valid(3, START).await && is_valid(4, START).await);
+    let statement = "SELECT encode(first_hash, 'hex') FROM tokens";
+    let first_hash: String = sqlx::query_scalar(statement).fetch_one(pool).await.unwrap();
+    assert_eq!(first_hash, "01".repeat(32));
 
     tokens::record_use(pool, id, START, hour).await.unwrap();
     tokens::record_use(pool, id, START, hour + Duration::SECOND).await.unwrap();
     assert_eq!(tokens::get(pool, id).await.unwrap().unwrap().used_at, Some(hour));
     tokens::expire(pool, id, hour).await.unwrap();
-    assert!(lets_in(4, before).await && !lets_in(4, hour).await);
-    let past = tokens::expire(pool, id, START - Duration::SECOND).await;
-    assert_eq!(refusal(past), "token_expires_after_creation");
+    assert!(is_valid(4, before).await && !is_valid(4, hour).await);
+    let before_creation = tokens::expire(pool, id, START - Duration::SECOND).await;
+    assert_eq!(refusal(before_creation), "token_expires_after_creation");
     tokens::rotate(pool, id, &[5; 32], Some(hour)).await.unwrap();
     tokens::revoke(&mut pool.acquire().await.unwrap(), id, hour).await.unwrap();
-    assert!(!lets_in(4, START).await && !lets_in(5, START).await, "a revoked token has no secrets");
+    assert!(
+        !is_valid(4, START).await && !is_valid(5, START).await,
+        "a revoked token has no valid secret"
+    );
     assert!(!tokens::rotate(pool, id, &[6; 32], None).await.unwrap());
 }
 
@@ -145,31 +154,31 @@ async fn the_audit_log_is_append_only_and_can_be_searched() {
         (Some(ada), "tournament start", "cupboard 1", later),
         (Some(ada), "token create", "cup worker", later),
     ];
-    for (who, action, subject, at) in lines {
-        audit_log::write(pool, who, action, subject, None, at).await.unwrap();
+    for (user, action, subject, at) in lines {
+        audit_log::write(pool, user, action, subject, None, at).await.unwrap();
     }
-    let found = async |wanted: audit_log::Wanted| -> Vec<_> {
-        let found = audit_log::find(pool, &wanted).await.unwrap();
-        found.into_iter().map(|change| change.subject).collect()
+    let subjects = async |filter: audit_log::Wanted| -> Vec<_> {
+        let changes = audit_log::find(pool, &filter).await.unwrap();
+        changes.into_iter().map(|change| change.subject).collect()
     };
-    let all = audit_log::Wanted::default;
-    assert_eq!(found(all()).await, ["cup worker", "cupboard 1", "cup 1", "cup bot-1"]);
-    let cup = audit_log::Wanted { tournament: Some("cup".to_owned()), ..all() };
-    assert_eq!(found(cup.clone()).await, ["cup 1", "cup bot-1"]);
-    let by = |who: String| audit_log::Wanted { who: Some(who), ..cup.clone() };
-    assert_eq!(found(by("ada".to_owned())).await, ["cup 1"]);
-    assert_eq!(found(by(ada.to_string())).await, ["cup 1"]);
-    let since = audit_log::Wanted { since: Some(later), ..all() };
-    assert_eq!(found(since).await, ["cup worker", "cupboard 1"]);
+    let no_filter = audit_log::Wanted::default;
+    assert_eq!(subjects(no_filter()).await, ["cup worker", "cupboard 1", "cup 1", "cup bot-1"]);
+    let cup = audit_log::Wanted { tournament: Some("cup".to_owned()), ..no_filter() };
+    assert_eq!(subjects(cup.clone()).await, ["cup 1", "cup bot-1"]);
+    let by_user = |user: String| audit_log::Wanted { who: Some(user), ..cup.clone() };
+    assert_eq!(subjects(by_user("ada".to_owned())).await, ["cup 1"]);
+    assert_eq!(subjects(by_user(ada.to_string())).await, ["cup 1"]);
+    let since = audit_log::Wanted { since: Some(later), ..no_filter() };
+    assert_eq!(subjects(since).await, ["cup worker", "cupboard 1"]);
     let newest = audit_log::latest(pool).await.unwrap();
     assert_eq!((newest[1].name.as_deref(), newest[1].role), (Some("ada"), Some(Role::Organiser)));
-    let before = audit_log::Wanted { before: Some(newest[1].id), ..all() };
-    assert_eq!(found(before).await, ["cup 1", "cup bot-1"]);
+    let before_newest = audit_log::Wanted { before: Some(newest[1].id), ..no_filter() };
+    assert_eq!(subjects(before_newest).await, ["cup 1", "cup bot-1"]);
     for statement in
         ["UPDATE audit_log SET subject = 'x'", "DELETE FROM audit_log", "TRUNCATE audit_log"]
     {
-        let refused = sqlx::query(statement).execute(pool).await.unwrap_err();
-        assert!(refused.to_string().contains("rows of audit_log are never changed"), "{refused}");
+        let error = sqlx::query(statement).execute(pool).await.unwrap_err();
+        assert!(error.to_string().contains("rows of audit_log are never changed"), "{error}");
     }
 }
 
@@ -201,61 +210,60 @@ async fn the_last_complete_edition_is_official() {
     let pool = &database.pool;
     let queue = database.queue();
     let cup = database.tournament("cup", gomoku::game()).await;
-    let entered = database.versions(cup, 5).await;
+    let entrant_versions = database.versions(cup, 5).await;
     assert_eq!(editions::official(pool, cup).await.unwrap(), None);
     let worker = database.worker("w").await;
-    let mut complete = Vec::new();
+    let mut complete_editions = Vec::new();
     for number in 1..=2 {
         let edition = editions::create(pool, cup, 1, false, START).await.unwrap();
-        assert_eq!(editions::enter(pool, edition, &entered).await.unwrap(), 5);
+        assert_eq!(editions::enter(pool, edition, &entrant_versions).await.unwrap(), 5);
         queue.plan(edition, plan(2, 2)).await.unwrap();
         queue.start(edition).await.unwrap();
-        assert_eq!(editions::official(pool, cup).await.unwrap(), complete.last().copied());
+        assert_eq!(editions::official(pool, cup).await.unwrap(), complete_editions.last().copied());
         let lot = queue.lease_at(edition, 1, START).await.unwrap()[0];
         support::report_all(&queue, &[support::report(&lot, worker)]).await;
         assert!(!queue.complete(edition, START).await.unwrap());
         queue.count(edition).await.unwrap();
-        assert_eq!(editions::official(pool, cup).await.unwrap(), complete.last().copied());
+        assert_eq!(editions::official(pool, cup).await.unwrap(), complete_editions.last().copied());
         assert!(queue.complete(edition, START).await.unwrap());
         assert_eq!(editions::official(pool, cup).await.unwrap(), Some(edition));
         assert_eq!(editions::of_tournament(pool, cup).await.unwrap()[0].number, number);
-        complete.push(edition);
+        complete_editions.push(edition);
     }
     let states = editions::of_tournament(pool, cup).await.unwrap();
     assert!(states.iter().all(|edition| edition.state == EditionState::Complete));
-    let entrants = editions::entrants(pool, complete[0]).await.unwrap();
-    assert_eq!(entrants.iter().map(|row| row.version).collect::<Vec<_>>(), entered);
+    let entrants = editions::entrants(pool, complete_editions[0]).await.unwrap();
+    assert_eq!(entrants.iter().map(|row| row.version).collect::<Vec<_>>(), entrant_versions);
 }
 
 #[tokio::test]
 async fn one_edition_of_a_tournament_runs_at_a_time() {
     let database = Database::new().await;
     let queue = database.queue();
-    let first = database.running(2, 1).await;
+    let first = database.running_edition(2, 1).await;
     let cup = editions::get(&database.pool, first).await.unwrap().unwrap().tournament;
     let second = editions::create(&database.pool, cup, 1, false, START).await.unwrap();
-    let error = queue.plan(second, plan(2, 1)).await;
-    assert_eq!(error.unwrap(), 2);
-    let no_entrants = queue.start(second).await.unwrap_err().to_string();
-    assert!(no_entrants.contains("seats a bot that is not an entrant"), "{no_entrants}");
-    let entered = versions::newest(&database.pool, cup).await.unwrap();
-    let entered: Vec<_> = entered.iter().map(|version| version.id).collect();
-    editions::enter(&database.pool, second, &entered).await.unwrap();
+    assert_eq!(queue.plan(second, plan(2, 1)).await.unwrap(), 2);
+    let message = queue.start(second).await.unwrap_err().to_string();
+    assert!(message.contains("seats a bot that is not an entrant"), "{message}");
+    let newest = versions::newest(&database.pool, cup).await.unwrap();
+    let entrant_versions: Vec<_> = newest.iter().map(|version| version.id).collect();
+    editions::enter(&database.pool, second, &entrant_versions).await.unwrap();
     assert!(queue.start(second).await.unwrap_err().to_string().contains("one_edition_runs"));
     queue.cancel(first, START).await.unwrap();
     assert!(queue.start(second).await.unwrap());
 }
 
-/// Sums of scores stay exact.
+/// Sums of scores are exact.
 #[tokio::test]
 async fn standings_hold_large_sums() {
     let database = Database::new().await;
     let edition = database.edition(2).await;
-    let great = 1_000_000_000_000_000_000_i128;
-    // A hundred million matches of the greatest scores.
+    let max_score = 1_000_000_000_000_000_000_i128;
+    // A hundred million matches with the largest scores.
     let matches: u64 = 100_000_000;
-    let sum = 2 * great * i128::from(matches);
-    let square = U256::square(2 * great);
+    let sum = 2 * max_score * i128::from(matches);
+    let square = U256::square(2 * max_score);
     let tally = Tally {
         matches: matches.cast_signed(),
         score: vec![sum, -sum],
@@ -277,7 +285,7 @@ async fn standings_hold_large_sums() {
     assert_eq!(contestants[1].submitted_at - contestants[0].submitted_at, Duration::SECOND);
     let places = rank(&tricks::game(), contestants);
     assert_eq!(places[0].contestant.entrant, Entrant(1));
-    // A wrong sum is found.
+    // Verification reports a sum without matches.
     assert_eq!(database.queue().verify_standings(edition).await.unwrap()[0].computed, None);
 }
 
@@ -287,20 +295,20 @@ async fn verification_finds_tampered_rows() {
     let database = Database::new().await;
     let queue = database.queue();
     let worker = database.worker("w").await;
-    let edition = database.running(40, 40).await;
+    let edition = database.running_edition(40, 40).await;
     let lot = queue.lease_at(edition, 1, START).await.unwrap()[0];
     support::report_all(&queue, &[support::report(&lot, worker)]).await;
-    // What is reported and not counted yet is no difference.
+    // A reported match that is not counted yet is not a difference.
     assert_eq!(queue.verify_standings(edition).await.unwrap(), []);
     queue.count(edition).await.unwrap();
     assert_eq!(queue.verify_standings(edition).await.unwrap(), []);
     let meetings = queue.meetings(edition, PairFilter::One(Entrant(0))).await.unwrap();
     assert!(meetings.between(Entrant(0), Entrant(1)).unwrap().matches > 0);
-    assert_eq!(meetings.between(Entrant(1), Entrant(2)), None, "which were not asked for");
+    assert_eq!(meetings.between(Entrant(1), Entrant(2)), None, "the filter excludes this pair");
     let three = PairFilter::Among((1..4).map(Entrant).collect());
-    let among = queue.meetings(edition, three).await.unwrap();
-    assert!(among.between(Entrant(1), Entrant(2)).unwrap().matches > 0);
-    assert_eq!(among.between(Entrant(0), Entrant(1)), None, "which were not asked for");
+    let meetings = queue.meetings(edition, three).await.unwrap();
+    assert!(meetings.between(Entrant(1), Entrant(2)).unwrap().matches > 0);
+    assert_eq!(meetings.between(Entrant(0), Entrant(1)), None, "the filter excludes this pair");
     let tamper = "UPDATE standings SET score[1] = score[1] + 1 WHERE entrant = 3";
     sqlx::query(tamper).execute(&database.pool).await.unwrap();
     let differences = queue.verify_standings(edition).await.unwrap();
@@ -417,7 +425,7 @@ const OTHERS: [(&str, &str); 20] = [
 #[tokio::test]
 async fn invalid_rows_are_refused() {
     let database = Database::new().await;
-    database.running(4, 2).await;
+    database.running_edition(4, 2).await;
     let seats = |seats| format!("INSERT INTO matches VALUES (99, 0, 1, NULL, '{seats}')");
     let lot = |change| format!("UPDATE lots SET {change}");
     let result = |numbers| {
@@ -430,9 +438,9 @@ async fn invalid_rows_are_refused() {
     cases.extend(RESULTS.map(|(numbers, refusal)| (result(numbers), refusal)));
     cases.extend(OTHERS.map(|(statement, refusal)| (statement.to_owned(), refusal)));
     for (statement, expected) in cases {
-        let words = sqlx::AssertSqlSafe(statement.as_str());
-        let refused = sqlx::raw_sql(words).execute(&database.pool).await;
-        assert_eq!(refusal(refused), expected, "{statement}");
+        let sql = sqlx::AssertSqlSafe(statement.as_str());
+        let result = sqlx::raw_sql(sql).execute(&database.pool).await;
+        assert_eq!(refusal(result), expected, "{statement}");
     }
 }
 
@@ -445,10 +453,10 @@ async fn migrations_may_run_concurrently() {
 }
 
 #[tokio::test]
-async fn plans_are_read_as_they_were_written() {
+async fn a_stored_plan_is_read_unchanged() {
     let database = Database::new().await;
     let edition = database.edition(5).await;
-    let full = matches::Match {
+    let with_all_fields = matches::Match {
         number: MatchNumber(0),
         seed_key: 7,
         board: Some(3),
@@ -457,25 +465,26 @@ async fn plans_are_read_as_they_were_written() {
         state_from: None,
         params: Some(json!({ "chips": "1,2,3" })),
     };
-    let chained = matches::Match {
+    let with_state = matches::Match {
         number: MatchNumber(2),
         state_from: Some(vec![None, Some(1)]),
         ..support::duels(1).next().unwrap()
     };
-    let planned = [full, support::duels(2).last().unwrap(), chained];
+    let planned = [with_all_fields, support::duels(2).last().unwrap(), with_state];
     let mut connection = database.pool.acquire().await.unwrap();
-    let copied = matches::copy_in(&mut connection, edition, planned.iter().cloned()).await;
-    assert_eq!(copied.unwrap(), 3);
-    let read = matches::range(&database.pool, edition, MatchNumber(0), 5).await.unwrap();
-    assert_eq!(read, planned);
+    let copied_count = matches::copy_in(&mut connection, edition, planned.iter().cloned()).await;
+    assert_eq!(copied_count.unwrap(), 3);
+    let stored = matches::range(&database.pool, edition, MatchNumber(0), 5).await.unwrap();
+    assert_eq!(stored, planned);
     assert_eq!(matches::range(&database.pool, edition, MatchNumber(1), 1).await.unwrap().len(), 1);
 }
 
-/// Impossible scores are not stored, and sums of such scores stored earlier stop no leaderboard.
+/// The database refuses impossible scores. If sums of such scores are already stored, the
+/// leaderboard still works.
 #[tokio::test]
-async fn sums_out_of_range_stop_no_leaderboard() {
+async fn a_leaderboard_survives_sums_out_of_range() {
     let database = Database::new().await;
-    let edition = database.running(20, 2).await;
+    let edition = database.running_edition(20, 2).await;
     let pool = &database.pool;
     for score in [i64::MAX, i64::MIN] {
         let statement = "
@@ -505,30 +514,30 @@ async fn sums_out_of_range_stop_no_leaderboard() {
     assert!(places[0].contestant.tally.mean().is_some());
 }
 
-/// A query that is dropped half-way does not affect the next user of the pool.
+/// A dropped query does not affect the next user of the pool.
 #[tokio::test]
 async fn abandoned_connections_are_not_reused() {
     let database = Database::new().await;
     let edition = database.edition(5).await;
     let options = (*database.pool.connect_options()).clone();
     let single = db::connect(options, 1).await.unwrap();
-    let mut seen = 0;
-    for patience in 0.. {
+    let mut audit_entries = 0;
+    for max_polls in 0.. {
         let plan = async {
             let mut transaction = single.begin().await.unwrap();
             matches::copy_in(&mut transaction, edition, support::duels(3)).await.unwrap();
             transaction.rollback().await.unwrap();
         };
-        let ended = support::poll_at_most(patience, plan).await.is_some();
-        // It answers what it is asked, and what it does is done.
-        let answer: i32 = sqlx::query_scalar("SELECT 42").fetch_one(&single).await.unwrap();
-        assert_eq!(answer, 42);
+        let is_complete = support::poll_at_most(max_polls, plan).await.is_some();
+        // The next statements get their own results, and their changes are stored.
+        let number: i32 = sqlx::query_scalar("SELECT 42").fetch_one(&single).await.unwrap();
+        assert_eq!(number, 42);
         audit_log::write(&single, None, "try", "cup", None, START).await.unwrap();
-        seen += 1;
-        assert_eq!(database.number("SELECT count(*) FROM audit_log").await, seen);
-        if ended {
-            // How often depends on how much is there at each look.
-            assert!(patience > 0, "it was never given up");
+        audit_entries += 1;
+        assert_eq!(database.number("SELECT count(*) FROM audit_log").await, audit_entries);
+        if is_complete {
+            // The number of polls depends on the timing of the server.
+            assert!(max_polls > 0, "the plan was never dropped before its end");
             return;
         }
     }
@@ -541,16 +550,16 @@ async fn a_database_of_a_development_version_is_refused() {
     let baseline = "UPDATE _sqlx_migrations SET checksum = ''";
     sqlx::query(baseline).execute(&database.pool).await.unwrap();
     for newest in [1, 10, 13] {
-        let former = "
+        let statement = "
             INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time)
             SELECT version, 'former', true, '', 0 FROM generate_series(2, $1) AS version
             ON CONFLICT DO NOTHING";
-        sqlx::query(former).bind(newest).execute(&database.pool).await.unwrap();
-        let refused = coordinator::open(options.clone(), 1).await.unwrap_err().to_string();
+        sqlx::query(statement).bind(newest).execute(&database.pool).await.unwrap();
+        let error = coordinator::open(options.clone(), 1).await.unwrap_err().to_string();
         let series =
             format!("development version before 0.1 (migration {newest} of another series)");
         for part in [&series, "export what you need", "create a new database"] {
-            assert!(refused.contains(part), "{refused}");
+            assert!(error.contains(part), "{error}");
         }
     }
 }

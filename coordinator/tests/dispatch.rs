@@ -1,6 +1,6 @@
-//! Dispatch of lots: each goes to one waiting worker, and none to a cancelled request.
+//! Dispatch of lots. Each lot goes to one waiting worker; a cancelled request gets no lot.
 
-#![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;
 
@@ -20,7 +20,7 @@ use support::{Database, START, duels, plan, report, report_all};
 use time::Duration;
 use tokio::task::JoinSet;
 
-/// A dispatcher with its background task.
+/// A dispatcher and its background task.
 fn dispatcher(queue: &Queue) -> (Dispatcher, JoinSet<()>) {
     let (dispatcher, allocator) = Dispatcher::new(queue.clone());
     let mut tasks = JoinSet::new();
@@ -31,9 +31,9 @@ fn dispatcher(queue: &Queue) -> (Dispatcher, JoinSet<()>) {
 #[tokio::test]
 async fn each_lot_goes_to_one_waiting_worker() {
     let database = Database::new().await;
-    let edition = database.running(400, 2).await;
+    let edition = database.running_edition(400, 2).await;
     let queue = database.queue();
-    let (dispatcher, _running) = dispatcher(&queue);
+    let (dispatcher, _tasks) = dispatcher(&queue);
     let mut tasks = JoinSet::new();
     for _ in 0..200 {
         let dispatcher = dispatcher.clone();
@@ -51,38 +51,38 @@ async fn each_lot_goes_to_one_waiting_worker() {
     assert!(lots.iter().all(|lease| lease.lot.edition == edition));
 }
 
-/// A worker asks before there is work, and is notified when there is some.
+/// A worker requests a lot when there is none, and gets one as soon as an edition starts.
 #[tokio::test]
-async fn waiting_workers_are_served_when_work_arrives() {
+async fn waiting_workers_get_lots_when_an_edition_starts() {
     let database = Database::new().await;
     let edition = database.edition(5).await;
     let queue = database.queue();
-    let (dispatcher, _running) = dispatcher(&queue);
-    let asker = dispatcher.clone();
+    let (dispatcher, _tasks) = dispatcher(&queue);
+    let waiting = dispatcher.clone();
     let mut tasks = JoinSet::new();
-    tasks.spawn(async move { asker.next().await.unwrap().into_work().unwrap().lot });
+    tasks.spawn(async move { waiting.next().await.unwrap().into_work().unwrap().lot });
     queue.plan(edition, plan(1, 1)).await.unwrap();
     queue.start(edition).await.unwrap();
     dispatcher.news();
     let lot = tasks.join_next().await.unwrap().unwrap();
     assert_eq!((lot.first_match, lot.lease.attempt.0), (MatchNumber(0), 1));
-    // People are shown which matches are behind the lease, as long as it holds.
+    // The web pages show the matches of an active lease.
     let worker = database.worker("it").await;
-    let held = lease_details::of_leases(&database.pool, &[(worker, lot.lease)]).await.unwrap();
+    let details = lease_details::of_leases(&database.pool, &[(worker, lot.lease)]).await.unwrap();
     let first = MatchId { edition, number: MatchNumber(0) };
-    assert_eq!(held.len(), 1);
-    assert_eq!((held[0].worker, &held[0].what), (worker, &What::Matches(first, 1)));
+    assert_eq!(details.len(), 1);
+    assert_eq!((details[0].worker, &details[0].what), (worker, &What::Matches(first, 1)));
     queue.return_leases(None, &[lot.lease]).await.unwrap();
     assert_eq!(lease_details::of_leases(&database.pool, &[(worker, lot.lease)]).await.unwrap(), []);
 }
 
-/// A worker that disconnected while it waited takes no lease from others.
+/// A worker disconnects while it waits. Its lease goes to another worker.
 #[tokio::test]
 async fn cancelled_requests_get_no_lot() {
     let database = Database::new().await;
     let edition = database.edition(5).await;
     let queue = database.queue();
-    let (dispatcher, _running) = dispatcher(&queue);
+    let (dispatcher, _tasks) = dispatcher(&queue);
     let mut tasks = JoinSet::new();
     for _ in 0..3 {
         let dispatcher = dispatcher.clone();
@@ -95,23 +95,27 @@ async fn cancelled_requests_get_no_lot() {
     dispatcher.news();
     let lot = dispatcher.next().await.unwrap().into_work().unwrap().lot;
     assert_eq!(lot.lease.lot.number, LotNumber(0));
-    assert!(lot.lease.attempt.0 <= 4, "given back without a fault");
+    assert!(
+        lot.lease.attempt.0 <= 4,
+        "attempt {}: too many leases were returned",
+        lot.lease.attempt.0
+    );
     assert_eq!(database.number("SELECT sum(faults)::bigint FROM lots").await, 0);
 }
 
-/// A lot that is leased for a worker just as it disconnects is leased again at once, without a
+/// A worker disconnects just before it receives its lot. The lot is leased again at once, without a
 /// fault.
 #[tokio::test]
 async fn unclaimed_leases_are_returned() {
     let database = Database::new().await;
     let edition = database.edition(5).await;
     let queue = database.queue();
-    let (dispatcher, _running) = dispatcher(&queue);
-    let leaving = dispatcher.clone();
-    let mut asked = Box::pin(async move { leaving.next().await });
-    // It stands in line, and is not looked at again.
+    let (dispatcher, _tasks) = dispatcher(&queue);
+    let abandoned = dispatcher.clone();
+    let mut request = Box::pin(async move { abandoned.next().await });
+    // One poll queues the request. The test never polls it again.
     assert!(
-        std::future::poll_fn(|context| Poll::Ready(asked.as_mut().poll(context)))
+        std::future::poll_fn(|context| Poll::Ready(request.as_mut().poll(context)))
             .await
             .is_pending()
     );
@@ -121,7 +125,7 @@ async fn unclaimed_leases_are_returned() {
     while database.number("SELECT count(*) FROM lots WHERE state = 'leased'").await == 0 {
         tokio::task::yield_now().await;
     }
-    drop(asked);
+    drop(request);
     let lot = dispatcher.next().await.unwrap().into_work().unwrap().lot;
     assert_eq!((lot.first_match, lot.lease.attempt.0), (MatchNumber(0), 2));
     assert_eq!(database.number("SELECT sum(faults)::bigint FROM lots").await, 0);
@@ -129,30 +133,30 @@ async fn unclaimed_leases_are_returned() {
 
 /// Two tournaments share the workers.
 #[tokio::test]
-async fn editions_take_turns() {
+async fn running_editions_get_lots_in_turn() {
     let database = Database::new().await;
     let queue = database.queue();
-    let first = database.running(8, 1).await;
+    let first = database.running_edition(8, 1).await;
     let league = database.tournament("league", gomoku::game()).await;
     let cup = editions::get(&database.pool, first).await.unwrap().unwrap().tournament;
     assert_eq!(versions::newest(&database.pool, cup).await.unwrap().len(), 5);
-    let entered = database.versions(league, 5).await;
+    let entrants = database.versions(league, 5).await;
     let second = editions::create(&database.pool, league, 1, false, START).await.unwrap();
-    editions::enter(&database.pool, second, &entered).await.unwrap();
+    editions::enter(&database.pool, second, &entrants).await.unwrap();
     queue.plan(second, plan(8, 1)).await.unwrap();
     queue.start(second).await.unwrap();
-    let done = database.tournament("done", gomoku::game()).await;
-    let nothing_left = editions::create(&database.pool, done, 1, false, START).await.unwrap();
-    queue.start(nothing_left).await.unwrap();
-    let (dispatcher, _running) = dispatcher(&queue);
+    let empty = database.tournament("empty", gomoku::game()).await;
+    let without_lots = editions::create(&database.pool, empty, 1, false, START).await.unwrap();
+    queue.start(without_lots).await.unwrap();
+    let (dispatcher, _tasks) = dispatcher(&queue);
     let worker = database.worker("w").await;
-    let mut served: Vec<EditionId> = Vec::new();
+    let mut leased_editions: Vec<EditionId> = Vec::new();
     for _ in 0..8 {
         let work = dispatcher.next().await.unwrap().into_work().unwrap();
-        served.push(work.lot.lease.lot.edition);
+        leased_editions.push(work.lot.lease.lot.edition);
         report_all(&queue, &[report(&work.lot, worker)]).await;
     }
-    assert_eq!(served, [first, second].repeat(4));
+    assert_eq!(leased_editions, [first, second].repeat(4));
 }
 
 /// Pending lots of a running edition are offered, and leased lots are not.
@@ -163,34 +167,38 @@ async fn claimable_work_is_offered() {
     let queue = database.queue();
     let edition = database.edition(5).await;
     queue.plan(edition, plan(2, 1)).await.unwrap();
-    assert_eq!(claimable::find(pool).await.unwrap(), Offers::default(), "it has not begun");
+    assert_eq!(
+        claimable::find(pool).await.unwrap(),
+        Offers::default(),
+        "the edition has not started"
+    );
     queue.start(edition).await.unwrap();
-    let offered = Offers { trial: false, editions: vec![edition] };
-    assert_eq!(claimable::find(pool).await.unwrap(), offered);
-    let (dispatcher, _running) = dispatcher(&queue);
-    let one = dispatcher.next().await.unwrap();
-    assert_eq!(claimable::find(pool).await.unwrap(), offered, "one is left");
+    let expected = Offers { trial: false, editions: vec![edition] };
+    assert_eq!(claimable::find(pool).await.unwrap(), expected);
+    let (dispatcher, _tasks) = dispatcher(&queue);
+    let task = dispatcher.next().await.unwrap();
+    assert_eq!(claimable::find(pool).await.unwrap(), expected, "one lot is pending");
     dispatcher.next().await.unwrap();
     assert_eq!(claimable::find(pool).await.unwrap(), Offers::default());
-    queue.return_leases(None, &[one.lease()]).await.unwrap();
-    assert_eq!(claimable::find(pool).await.unwrap(), offered);
+    queue.return_leases(None, &[task.lease()]).await.unwrap();
+    assert_eq!(claimable::find(pool).await.unwrap(), expected);
 }
 
-/// Postgres caches the plan of this query. A plan made while nothing is pending must not read all
-/// pending lots once there are millions.
+/// Postgres caches the plan of this query. A plan from a time without pending lots must not read
+/// all pending lots when there are millions.
 #[tokio::test]
 async fn one_lot_of_each_edition_is_offered() {
     let database = Database::new().await;
-    database.running(2000, 1).await;
-    let over = "UPDATE lots SET state = 'cancelled'";
-    sqlx::query(over).execute(&database.pool).await.unwrap();
+    database.running_edition(2000, 1).await;
+    let cancel_lots = "UPDATE lots SET state = 'cancelled'";
+    sqlx::query(cancel_lots).execute(&database.pool).await.unwrap();
     sqlx::query("ANALYZE lots, editions").execute(&database.pool).await.unwrap();
     let options = database.pool.connect_options();
     let mut session = PgConnection::connect_with(&options).await.unwrap();
     claimable::find(&mut session).await.unwrap();
-    // The first statement of this session.
-    let name = "SELECT name FROM pg_prepared_statements ORDER BY prepare_time LIMIT 1";
-    let name: String = sqlx::query_scalar(name).fetch_one(&mut session).await.unwrap();
+    // The query is the first prepared statement of this session.
+    let statement = "SELECT name FROM pg_prepared_statements ORDER BY prepare_time LIMIT 1";
+    let name: String = sqlx::query_scalar(statement).fetch_one(&mut session).await.unwrap();
     let explain = format!("EXPLAIN (COSTS OFF) EXECUTE {name} (now())");
     let plan: Vec<String> =
         sqlx::query_scalar(AssertSqlSafe(explain)).fetch_all(&mut session).await.unwrap();
@@ -199,62 +207,66 @@ async fn one_lot_of_each_edition_is_offered() {
     assert!(plan[scan - 1].contains("Limit"), "{}", plan.join("\n"));
 }
 
-/// Ends the sessions of this database whose current or last statement matches, and returns their
-/// number.
-async fn end_sessions(database: &Database, said: &str) -> i64 {
+/// Ends the sessions of this database whose current or last statement contains `text`. Returns
+/// their number.
+async fn end_sessions(database: &Database, text: &str) -> i64 {
     let statement = "
         SELECT count(pg_terminate_backend(pid, 60000)) FROM pg_stat_activity
         WHERE datname = current_database() AND pid <> pg_backend_pid()
           AND strpos(query, $1) > 0";
-    sqlx::query_scalar(statement).bind(said).fetch_one(&database.pool).await.unwrap()
+    sqlx::query_scalar(statement).bind(text).fetch_one(&database.pool).await.unwrap()
 }
 
-/// The statement that reads the matches of newly leased lots.
-const READS: &str = "AS lot (first_match, count, place)";
+/// A part of the statement that reads the matches of newly leased lots.
+const READ_MATCHES: &str = "AS lot (first_match, count, place)";
 
-/// The connection for leasing is cut while idle: the next request succeeds.
+/// The idle connection for leases breaks. The next request succeeds.
 #[tokio::test]
 async fn a_broken_connection_is_replaced() {
     let database = Database::new().await;
-    database.running(2, 1).await;
-    let (dispatcher, _running) = dispatcher(&database.queue());
+    database.running_edition(2, 1).await;
+    let (dispatcher, _tasks) = dispatcher(&database.queue());
     let first = dispatcher.next().await.unwrap();
-    assert_eq!(end_sessions(&database, READS).await, 1);
+    assert_eq!(end_sessions(&database, READ_MATCHES).await, 1);
     let second = dispatcher.next().await.unwrap();
     assert_ne!(first.lease().lot, second.lease().lot);
 }
 
-/// The connection is cut between the lease and the reading of its matches: the lease is not lost.
+/// The connection breaks after a lot is leased and before its matches are read. The lease is not
+/// lost.
 #[tokio::test]
 async fn leased_lots_are_read_over_a_new_connection() {
     let database = Database::new().await;
-    database.running(1, 1).await;
-    let mut locked = database.pool.begin().await.unwrap();
-    db::be_patient(&mut *locked).await.unwrap();
-    sqlx::query("LOCK TABLE matches IN ACCESS EXCLUSIVE MODE").execute(&mut *locked).await.unwrap();
-    let (dispatcher, _running) = dispatcher(&database.queue());
+    database.running_edition(1, 1).await;
+    let mut lock_holder = database.pool.begin().await.unwrap();
+    db::be_patient(&mut *lock_holder).await.unwrap();
+    sqlx::query("LOCK TABLE matches IN ACCESS EXCLUSIVE MODE")
+        .execute(&mut *lock_holder)
+        .await
+        .unwrap();
+    let (dispatcher, _tasks) = dispatcher(&database.queue());
     let mut tasks = JoinSet::new();
     tasks.spawn(async move { dispatcher.next().await.unwrap() });
-    while end_sessions(&database, READS).await == 0 {
+    while end_sessions(&database, READ_MATCHES).await == 0 {
         tokio::task::yield_now().await;
     }
-    locked.rollback().await.unwrap();
+    lock_holder.rollback().await.unwrap();
     let work = tasks.join_next().await.unwrap().unwrap().into_work().unwrap();
     assert_eq!((work.lot.lease.attempt.0, work.matches.len()), (1, 1));
 }
 
-/// Statements find rows by index, also in large tables.
+/// Statements find rows with an index, even in large tables.
 #[tokio::test]
 async fn no_statement_of_the_queue_reads_a_whole_table() {
     let database = Database::new().await;
     let worker = database.worker("w").await;
-    let edition = database.running(20_000, 2).await;
+    let edition = database.running_edition(20_000, 2).await;
     let scans = async || {
         let mut connection = database.pool.acquire().await.unwrap();
         sqlx::query("SELECT pg_stat_force_next_flush()").execute(&mut *connection).await.unwrap();
-        let scans = "SELECT sum(seq_scan)::bigint FROM pg_stat_user_tables
+        let statement = "SELECT sum(seq_scan)::bigint FROM pg_stat_user_tables
             WHERE relname IN ('lots', 'matches', 'results')";
-        sqlx::query_scalar::<_, i64>(scans).fetch_one(&mut *connection).await.unwrap()
+        sqlx::query_scalar::<_, i64>(statement).fetch_one(&mut *connection).await.unwrap()
     };
     let one_session = Queue::new(
         sqlx::postgres::PgPoolOptions::new()
@@ -277,16 +289,16 @@ async fn no_statement_of_the_queue_reads_a_whole_table() {
         one_session.count(edition).await.unwrap();
     }
     let lots = one_session.lease_at(edition, 16, START).await.unwrap();
-    let (fail, back) = lots.split_at(8);
-    let failures = fail.iter().map(|lot| Failure {
+    let (failed_lots, returned_lots) = lots.split_at(8);
+    let failures = failed_lots.iter().map(|lot| Failure {
         lease: lot.lease,
         by: None,
         kind: FaultKind::System,
         reason: "no".to_owned(),
     });
     one_session.fail_at(&failures.collect::<Vec<_>>(), START).await.unwrap();
-    let back: Vec<_> = back.iter().map(|lot| lot.lease).collect();
-    one_session.return_leases(None, &back).await.unwrap();
+    let leases: Vec<_> = returned_lots.iter().map(|lot| lot.lease).collect();
+    one_session.return_leases(None, &leases).await.unwrap();
     one_session.lease_at(edition, 16, START).await.unwrap();
     one_session.expire_at(START + Duration::HOUR).await.unwrap();
     let flush = "SELECT pg_stat_force_next_flush()";

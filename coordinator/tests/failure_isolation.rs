@@ -1,7 +1,7 @@
-//! Failures stay local: failed work is retried and delays nothing else, and finished work is not
-//! discarded while it can still be stored.
+//! A failure affects only the work in which it occurs. Failed work is retried and delays no other
+//! work. Results are not discarded while the database may still be able to store them.
 
-#![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 #[path = "support/grpc_client.rs"]
 mod grpc_client;
@@ -29,39 +29,41 @@ use arbiter_proto::ids::{EditionId, Lease};
 use arbiter_proto::v1::coordinator_message::Payload as CoordinatorPayload;
 use arbiter_proto::v1::worker_message::Payload;
 use arbiter_proto::v1::{RenewLeases, ReportResponse, ReportStatus};
-use grpc_client::{PATIENCE, Server, Worker, report as wire_report};
+use grpc_client::{Server, TIMEOUT, Worker, report as wire_report};
 use outage::Outage;
 use sqlx::AssertSqlSafe;
 use sqlx::postgres::PgConnectOptions;
-use support::test_clock::{AtTime as _, set_clock};
-use support::{Database, START, config, plan, report, until};
+use support::test_clock::{AtTime as _, set_offset};
+use support::{Database, START, config, plan, report, wait_until};
 use time::{Duration, OffsetDateTime};
 use tokio::task::JoinSet;
 
-/// Coordinators that start at the same time.
-const AT_A_TIME: usize = 16;
+/// Number of coordinators that start at the same time.
+const CONCURRENT_STARTS: usize = 16;
 
-async fn run(database: &Database, script: String) {
+async fn execute(database: &Database, script: String) {
     sqlx::raw_sql(AssertSqlSafe(script)).execute(&database.pool).await.unwrap();
 }
 
-/// Makes every change of a table fail with this code if `condition` holds for the new row.
-async fn poison(database: &Database, table: &str, code: &str, condition: &str) {
+/// Makes inserts and updates of a table fail with this SQL error code if `condition` is true for
+/// the new row.
+async fn inject_error(database: &Database, table: &str, code: &str, condition: &str) {
     let script = format!(
-        "CREATE FUNCTION poisoned() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-             RAISE EXCEPTION 'poisoned by a test' USING ERRCODE = '{code}'; END $$;
-         CREATE TRIGGER poisoned BEFORE INSERT OR UPDATE ON {table}
-             FOR EACH ROW WHEN ({condition}) EXECUTE FUNCTION poisoned()"
+        "CREATE FUNCTION injected_error() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+             RAISE EXCEPTION 'injected by a test' USING ERRCODE = '{code}'; END $$;
+         CREATE TRIGGER injected_error BEFORE INSERT OR UPDATE ON {table}
+             FOR EACH ROW WHEN ({condition}) EXECUTE FUNCTION injected_error()"
     );
-    run(database, script).await;
+    execute(database, script).await;
 }
 
-async fn cure(database: &Database) {
-    run(database, "DROP FUNCTION poisoned CASCADE".to_owned()).await;
+/// Removes the failure of [`inject_error`].
+async fn remove_error(database: &Database) {
+    execute(database, "DROP FUNCTION injected_error CASCADE".to_owned()).await;
 }
 
-/// A running edition of a tournament of this name.
-async fn running(database: &Database, name: &str) -> EditionId {
+/// Starts an edition of a new tournament of this name.
+async fn start_edition(database: &Database, name: &str) -> EditionId {
     let tournament = database.tournament(name, gomoku::game()).await;
     let versions = database.versions(tournament, 5).await;
     let edition = editions::create(&database.pool, tournament, 1, false, START).await.unwrap();
@@ -72,28 +74,30 @@ async fn running(database: &Database, name: &str) -> EditionId {
     edition
 }
 
-async fn verdict(worker: &mut Worker) -> ReportResponse {
-    let CoordinatorPayload::ReportResponse(verdict) = worker.receive().await else {
-        panic!("a verdict is due")
+/// Receives the response to a report.
+async fn receive_response(worker: &mut Worker) -> ReportResponse {
+    let CoordinatorPayload::ReportResponse(response) = worker.receive().await else {
+        panic!("expected a report response")
     };
-    verdict
+    response
 }
 
 #[tokio::test]
-async fn a_report_is_deferred_while_it_might_be_stored_later() {
+async fn a_report_is_postponed_after_a_temporary_database_error() {
     let server = Server::start().await;
-    server.tournament("cup").await;
-    server.edition("cup").await;
+    server.create_tournament("cup").await;
+    server.start_edition("cup").await;
     let mut worker = Worker::new(&server, "w").await;
     let lot = worker.lot().await;
-    // A full disk, no memory, no connection, a timeout, a lock, a broken disk, a missing table.
+    // Full disk, out of memory, no connection, timeout, lock, broken disk, internal error, missing
+    // table.
     for code in ["53100", "53200", "53300", "57014", "55P03", "58030", "XX000", "42P01"] {
-        poison(&server.database, "results", code, "true").await;
+        inject_error(&server.database, "results", code, "true").await;
         worker.send(Payload::Report(wire_report(&lot))).await;
-        let verdict = verdict(&mut worker).await;
-        assert_eq!(verdict.status(), ReportStatus::Postponed, "{code}");
-        assert!(verdict.reason.contains("poisoned by a test"), "{}", verdict.reason);
-        cure(&server.database).await;
+        let response = receive_response(&mut worker).await;
+        assert_eq!(response.status(), ReportStatus::Postponed, "{code}");
+        assert!(response.reason.contains("injected by a test"), "{}", response.reason);
+        remove_error(&server.database).await;
     }
     assert_eq!(server.database.number("SELECT count(*) FROM faults").await, 0);
     assert_eq!(worker.report(wire_report(&lot)).await, ReportStatus::Accepted);
@@ -101,19 +105,19 @@ async fn a_report_is_deferred_while_it_might_be_stored_later() {
 }
 
 #[tokio::test]
-async fn a_report_that_can_never_be_stored_is_refused_with_the_reason() {
+async fn a_report_is_refused_with_the_reason_after_a_permanent_database_error() {
     let server = Server::start().await;
-    server.tournament("cup").await;
-    server.edition("cup").await;
+    server.create_tournament("cup").await;
+    server.start_edition("cup").await;
     let mut worker = Worker::new(&server, "w").await;
     for (number, code) in [(1, "22003"), (2, "23514")] {
         let lot = worker.lot().await;
-        poison(&server.database, "results", code, "true").await;
+        inject_error(&server.database, "results", code, "true").await;
         worker.send(Payload::Report(wire_report(&lot))).await;
-        let verdict = verdict(&mut worker).await;
-        assert_eq!(verdict.status(), ReportStatus::Refused, "{code}");
-        assert!(verdict.reason.contains("poisoned by a test"), "{}", verdict.reason);
-        cure(&server.database).await;
+        let response = receive_response(&mut worker).await;
+        assert_eq!(response.status(), ReportStatus::Refused, "{code}");
+        assert!(response.reason.contains("injected by a test"), "{}", response.reason);
+        remove_error(&server.database).await;
         assert_eq!(server.database.number("SELECT count(*) FROM faults").await, number);
     }
     server.stop().await;
@@ -123,58 +127,64 @@ async fn a_report_that_can_never_be_stored_is_refused_with_the_reason() {
 async fn renewal_waits_for_no_lock_and_renews_locked_leases() {
     let database = Database::new().await;
     let queue = database.queue();
-    let edition = database.running(3, 1).await;
+    let edition = database.running_edition(3, 1).await;
     let leases: Vec<Lease> =
         queue.lease_at(edition, 2, START).await.unwrap().iter().map(|lot| lot.lease).collect();
-    let mut stalled = database.pool.begin().await.unwrap();
+    let mut lock_holder = database.pool.begin().await.unwrap();
     let lock = "SELECT FROM lots WHERE edition = $1 AND number = $2 FOR UPDATE";
-    let [locked, free] = *leases else { panic!("two lots were asked for") };
+    let [locked, free] = *leases else { panic!("expected two lots") };
     let number = locked.lot.number.0;
-    sqlx::query(lock).bind(edition.0).bind(number).execute(&mut *stalled).await.unwrap();
-    let mut held = queue.renew_at(None, &leases, START + Duration::seconds(30)).await.unwrap();
-    held.sort_unstable();
-    let mut named = leases.clone();
-    named.sort_unstable();
-    assert_eq!(held, named);
-    // The one that was free is renewed, and the one that is locked does not expire as long as it
-    // is.
+    sqlx::query(lock).bind(edition.0).bind(number).execute(&mut *lock_holder).await.unwrap();
+    let mut renewed = queue.renew_at(None, &leases, START + Duration::seconds(30)).await.unwrap();
+    renewed.sort_unstable();
+    let mut expected = leases.clone();
+    expected.sort_unstable();
+    assert_eq!(renewed, expected);
+    // The deadline of the free lot is later now. The locked lot cannot expire before it is
+    // unlocked.
     let expired = queue.expire_at(START + Duration::seconds(61)).await.unwrap();
     assert_eq!(expired.failed, []);
-    stalled.rollback().await.unwrap();
+    lock_holder.rollback().await.unwrap();
     let expired = queue.expire_at(START + Duration::seconds(61)).await.unwrap();
     assert_eq!(expired.failed.iter().map(|failed| failed.lease).collect::<Vec<_>>(), [locked]);
     assert_eq!(queue.renew_at(None, &[free], START).await.unwrap(), [free]);
 }
 
 #[tokio::test]
-async fn a_session_renews_while_one_of_its_reports_waits_for_a_lock() {
+async fn a_worker_can_renew_leases_while_its_report_waits_for_a_lock() {
     let server = Server::start().await;
-    server.tournament("cup").await;
-    server.edition("cup").await;
+    server.create_tournament("cup").await;
+    server.start_edition("cup").await;
     let mut worker = Worker::new(&server, "w").await;
     let [first, second] = [worker.lot().await, worker.lot().await];
-    let mut stalled = server.database.pool.begin().await.unwrap();
+    let mut lock_holder = server.database.pool.begin().await.unwrap();
     sqlx::query("LOCK TABLE records IN ACCESS EXCLUSIVE MODE")
-        .execute(&mut *stalled)
+        .execute(&mut *lock_holder)
         .await
         .unwrap();
     worker.send(Payload::Report(wire_report(&first))).await;
-    let waits = "SELECT count(*) FROM pg_locks WHERE NOT granted";
-    until("the report waits", async || server.database.number(waits).await > 0).await;
+    let waiting_locks = "SELECT count(*) FROM pg_locks WHERE NOT granted";
+    wait_until("the report waits for a lock", async || {
+        server.database.number(waiting_locks).await > 0
+    })
+    .await;
     let deadlines = "
         SELECT (extract(epoch FROM max(deadline)) * 1000000)::bigint FROM lots
         WHERE state = 'leased'";
-    let before = server.database.number(deadlines).await;
+    let old_deadline = server.database.number(deadlines).await;
     let leases = vec![first.lease.unwrap(), second.lease.unwrap()];
     worker.send(Payload::RenewLeases(RenewLeases { leases })).await;
-    until("the other is renewed", async || server.database.number(deadlines).await > before).await;
-    // Whether the report waits on or is postponed meanwhile: it is stored when the lock is gone.
-    stalled.rollback().await.unwrap();
-    let mut fate = verdict(&mut worker).await.status();
-    while fate == ReportStatus::Postponed {
-        fate = worker.report(wire_report(&first)).await;
+    wait_until("the other lease is renewed", async || {
+        server.database.number(deadlines).await > old_deadline
+    })
+    .await;
+    // The report may be postponed while it waits. It is stored after the lock is released.
+    lock_holder.rollback().await.unwrap();
+    let mut status = receive_response(&mut worker).await.status();
+    while status == ReportStatus::Postponed {
+        status = worker.report(wire_report(&first)).await;
     }
-    assert_eq!(fate, ReportStatus::Accepted);
+    assert_eq!(status, ReportStatus::Accepted);
     assert_eq!(worker.report(wire_report(&second)).await, ReportStatus::Accepted);
     assert_eq!(server.database.number("SELECT count(*) FROM faults").await, 0);
     server.stop().await;
@@ -185,22 +195,22 @@ async fn no_host_clock_decides_when_a_lease_expires() {
     let database = Database::new().await;
     let queue = database.queue();
     let worker = database.worker("w").await;
-    let edition = database.running(2, 1).await;
-    set_clock(&database.pool, Duration::ZERO).await;
+    let edition = database.running_edition(2, 1).await;
+    set_offset(&database.pool, Duration::ZERO).await;
     let lots = queue.lease(edition, 2).await.unwrap();
-    let clocks = [
+    let host_clocks = [
         || OffsetDateTime::now_utc() + Duration::HOUR,
         || OffsetDateTime::now_utc() - Duration::HOUR,
-        // It is set back behind the beginning of the edition.
+        // A clock before the start of the edition.
         || START - Duration::DAY,
     ];
-    for clock in clocks {
+    for clock in host_clocks {
         let round = Maintenance::new(queue.clone(), Clock::given(clock)).round().await.unwrap();
         assert_eq!(round.expired.failed, []);
     }
     let reports: Vec<_> = lots.iter().map(|lot| report(lot, worker)).collect();
     support::report_all(&queue, &reports).await;
-    let last = Maintenance::new(queue, Clock::given(clocks[2])).round().await.unwrap();
+    let last = Maintenance::new(queue, Clock::given(host_clocks[2])).round().await.unwrap();
     assert_eq!(last.complete, [edition]);
 }
 
@@ -208,73 +218,80 @@ async fn no_host_clock_decides_when_a_lease_expires() {
 async fn leases_survive_a_step_of_the_database_clock() {
     let database = Database::new().await;
     let queue = database.queue();
-    let edition = database.running(2, 1).await;
-    set_clock(&database.pool, Duration::ZERO).await;
-    let [lot, _] = *queue.lease(edition, 2).await.unwrap() else { panic!("two lots are pending") };
-    let upkeep = Maintenance::new(queue.clone(), Clock::given(OffsetDateTime::now_utc));
+    let edition = database.running_edition(2, 1).await;
+    set_offset(&database.pool, Duration::ZERO).await;
+    let [lot, _] = *queue.lease(edition, 2).await.unwrap() else { panic!("expected two lots") };
+    let maintenance = Maintenance::new(queue.clone(), Clock::given(OffsetDateTime::now_utc));
     let rounds = Arc::new(AtomicUsize::new(0));
     let expired = Arc::new(AtomicUsize::new(0));
-    let seen = Arc::clone(&rounds);
-    let failed = Arc::clone(&expired);
-    let working = tokio::spawn(async move {
-        let done = |round: Result<arbiter_coordinator::maintenance::Round, _>| {
-            failed.fetch_add(round.unwrap().expired.failed.len(), Ordering::Relaxed);
-            seen.fetch_add(1, Ordering::Relaxed);
+    let round_counter = Arc::clone(&rounds);
+    let expired_counter = Arc::clone(&expired);
+    let task = tokio::spawn(async move {
+        let count = |round: Result<arbiter_coordinator::maintenance::Round, _>| {
+            expired_counter.fetch_add(round.unwrap().expired.failed.len(), Ordering::Relaxed);
+            round_counter.fetch_add(1, Ordering::Relaxed);
         };
-        // For as long as anyone knows workers could renew their leases.
-        upkeep.run(tokio::time::Instant::now() - PATIENCE * 2, done).await;
+        // Workers could renew their leases for longer than one lease.
+        maintenance.run(tokio::time::Instant::now() - TIMEOUT * 2, count).await;
     });
-    until("it works", async || rounds.load(Ordering::Relaxed) > 3).await;
-    set_clock(&database.pool, Duration::HOUR).await;
-    let stepped = rounds.load(Ordering::Relaxed);
-    until("it goes on", async || rounds.load(Ordering::Relaxed) > stepped + 9).await;
+    wait_until("maintenance has run some rounds", async || rounds.load(Ordering::Relaxed) > 3)
+        .await;
+    set_offset(&database.pool, Duration::HOUR).await;
+    let rounds_before = rounds.load(Ordering::Relaxed);
+    wait_until("maintenance has run more rounds", async || {
+        rounds.load(Ordering::Relaxed) > rounds_before + 9
+    })
+    .await;
     assert_eq!(expired.load(Ordering::Relaxed), 0);
     assert_eq!(queue.renew(None, &[lot.lease]).await.unwrap(), [lot.lease]);
-    working.abort();
+    task.abort();
 }
 
 #[tokio::test]
 async fn an_edition_that_cannot_be_leased_delays_no_other() {
     let database = Database::new().await;
-    let bad = running(&database, "bad").await;
-    let good = running(&database, "good").await;
-    poison(&database, "lots", "XX000", &format!("NEW.edition = {bad} AND NEW.state = 'leased'"))
-        .await;
+    let failing = start_edition(&database, "failing").await;
+    let healthy = start_edition(&database, "healthy").await;
+    inject_error(
+        &database,
+        "lots",
+        "XX000",
+        &format!("NEW.edition = {failing} AND NEW.state = 'leased'"),
+    )
+    .await;
     let (dispatcher, allocator) = Dispatcher::new(database.queue());
     let failures = Arc::new(AtomicUsize::new(0));
-    let failed = Arc::clone(&failures);
-    let allocating = tokio::spawn(allocator.run(std::future::pending(), move |_| {
-        failed.fetch_add(1, Ordering::Relaxed);
+    let failure_counter = Arc::clone(&failures);
+    let allocator_task = tokio::spawn(allocator.run(std::future::pending(), move |_| {
+        failure_counter.fetch_add(1, Ordering::Relaxed);
     }));
     for _ in 0..4 {
-        let task = tokio::time::timeout(PATIENCE, dispatcher.next()).await.unwrap().unwrap();
-        assert_eq!(task.lease().lot.edition, good);
+        let task = tokio::time::timeout(TIMEOUT, dispatcher.next()).await.unwrap().unwrap();
+        assert_eq!(task.lease().lot.edition, healthy);
     }
-    cure(&database).await;
-    let task = tokio::time::timeout(PATIENCE, dispatcher.next()).await.unwrap().unwrap();
-    assert_eq!(task.lease().lot.edition, bad);
-    assert!(failures.load(Ordering::Relaxed) > 0, "nothing failed");
-    allocating.abort();
+    remove_error(&database).await;
+    let task = tokio::time::timeout(TIMEOUT, dispatcher.next()).await.unwrap().unwrap();
+    assert_eq!(task.lease().lot.edition, failing);
+    assert!(failures.load(Ordering::Relaxed) > 0, "no lease failed");
+    allocator_task.abort();
 }
 
 #[tokio::test]
 async fn leases_that_cannot_be_dispatched_are_returned_without_a_fault() {
     let server = Server::start().await;
-    server.tournament("cup").await;
-    server.edition("cup").await;
+    server.create_tournament("cup").await;
+    server.start_edition("cup").await;
     let mut worker = Worker::new(&server, "w").await;
-    run(&server.database, "ALTER TABLE matches RENAME TO gone".to_owned()).await;
+    execute(&server.database, "ALTER TABLE matches RENAME TO renamed".to_owned()).await;
     worker.send(Payload::Capacity(arbiter_proto::v1::Capacity { slots: 1 })).await;
     let attempts = "SELECT coalesce(sum(attempt), 0)::bigint FROM lots";
-    until("it was tried", async || server.database.number(attempts).await > 1).await;
-    run(&server.database, "ALTER TABLE gone RENAME TO matches".to_owned()).await;
-    let CoordinatorPayload::Lot(lot) = worker.receive().await else {
-        panic!("a lot was asked for")
-    };
+    wait_until("a lot was leased twice", async || server.database.number(attempts).await > 1).await;
+    execute(&server.database, "ALTER TABLE renamed RENAME TO matches".to_owned()).await;
+    let CoordinatorPayload::Lot(lot) = worker.receive().await else { panic!("expected a lot") };
     assert_eq!(worker.report(wire_report(&lot)).await, ReportStatus::Accepted);
     assert_eq!(server.database.number("SELECT count(*) FROM faults").await, 0);
     let leased = "SELECT count(*) FROM lots WHERE state = 'leased'";
-    until("nothing stays leased", async || server.database.number(leased).await == 0).await;
+    wait_until("no lot is leased", async || server.database.number(leased).await == 0).await;
     server.stop().await;
 }
 
@@ -283,44 +300,50 @@ async fn an_edition_whose_maintenance_fails_delays_no_other() {
     let database = Database::new().await;
     let queue = database.queue();
     let worker = database.worker("w").await;
-    let bad = running(&database, "bad").await;
-    let good = running(&database, "good").await;
-    for edition in [bad, good] {
+    let failing = start_edition(&database, "failing").await;
+    let healthy = start_edition(&database, "healthy").await;
+    for edition in [failing, healthy] {
         let lots = queue.lease(edition, 4).await.unwrap();
         let reports: Vec<_> = lots.iter().map(|lot| report(lot, worker)).collect();
         support::report_all(&queue, &reports).await;
     }
-    poison(&database, "progress", "XX000", &format!("NEW.edition = {bad}")).await;
-    let upkeep = Maintenance::new(queue, Clock::given(OffsetDateTime::now_utc));
-    let working =
-        tokio::spawn(async move { upkeep.run(tokio::time::Instant::now(), |_| {}).await });
+    inject_error(&database, "progress", "XX000", &format!("NEW.edition = {failing}")).await;
+    let maintenance = Maintenance::new(queue, Clock::given(OffsetDateTime::now_utc));
+    let task =
+        tokio::spawn(async move { maintenance.run(tokio::time::Instant::now(), |_| {}).await });
     let state =
         async |edition| editions::get(&database.pool, edition).await.unwrap().unwrap().state;
-    until("the other is complete", async || state(good).await == EditionState::Complete).await;
-    assert_eq!(state(bad).await, EditionState::Running);
-    cure(&database).await;
-    until("it goes on", async || state(bad).await == EditionState::Complete).await;
-    working.abort();
+    wait_until("the other edition is complete", async || {
+        state(healthy).await == EditionState::Complete
+    })
+    .await;
+    assert_eq!(state(failing).await, EditionState::Running);
+    remove_error(&database).await;
+    wait_until("the failed edition is complete", async || {
+        state(failing).await == EditionState::Complete
+    })
+    .await;
+    task.abort();
 }
 
 #[tokio::test]
-async fn a_change_is_kept_until_an_edition_can_be_opened() {
+async fn a_change_is_not_forgotten_if_its_edition_cannot_open() {
     let server =
         Server::start_with(LeasePolicy { lease: Duration::HOUR, ..LeasePolicy::DEFAULT }).await;
-    server.tournament("cup").await;
-    server.edition("cup").await;
+    server.create_tournament("cup").await;
+    server.start_edition("cup").await;
     let database = &server.stop().await;
     let cup = tournaments::find(&database.pool, "cup").await.unwrap().unwrap();
-    let one = bots::find(&database.pool, cup.id, "one").await.unwrap().unwrap();
-    assert!(bots::withdraw(&database.pool, one.id, START).await.unwrap());
+    let bot = bots::find(&database.pool, cup.id, "one").await.unwrap().unwrap();
+    assert!(bots::withdraw(&database.pool, bot.id, START).await.unwrap());
     tournaments::mark_changed(&mut *database.pool.acquire().await.unwrap(), cup.id, START)
         .await
         .unwrap();
     let opener = EditionOpener::new(database.queue(), Clock::given(|| START + Duration::DAY));
     for code in ["53100", "57014", "XX000"] {
-        poison(database, "editions", code, "true").await;
+        inject_error(database, "editions", code, "true").await;
         opener.open_all_due().await.unwrap_err();
-        cure(database).await;
+        remove_error(database).await;
         assert_eq!(database.number("SELECT count(*) FROM edition_triggers").await, 1, "{code}");
         assert_eq!(
             tournaments::find(&database.pool, "cup").await.unwrap().unwrap().last_error,
@@ -328,53 +351,54 @@ async fn a_change_is_kept_until_an_edition_can_be_opened() {
         );
     }
     let [OpenOutcome::Opened(edition)] = &opener.open_all_due().await.unwrap()[..] else {
-        panic!("an edition is due")
+        panic!("expected one new edition")
     };
     assert_eq!(edition.number, 2);
-    let faults = sqlx::query_scalar("SELECT count(*) FROM faults WHERE edition = $1");
-    let faults: i64 = faults.bind(edition.id).fetch_one(&database.pool).await.unwrap();
+    let query = sqlx::query_scalar("SELECT count(*) FROM faults WHERE edition = $1");
+    let faults: i64 = query.bind(edition.id).fetch_one(&database.pool).await.unwrap();
     assert_eq!(faults, 0);
 }
 
 #[tokio::test]
-async fn a_new_leader_cancels_openings_of_the_former_one() {
+async fn a_new_leader_ends_the_transactions_of_the_former_leader() {
     let database = Database::new().await;
     let cup = database.tournament("cup", gomoku::game()).await;
-    // It has locked the tournament, computes in the server for as long as it likes, and is stopped.
-    let mut stopped = database.pool.begin().await.unwrap();
-    db::begin_opening(&mut *stopped).await.unwrap();
-    db::be_patient(&mut *stopped).await.unwrap();
+    // The former leader is suspended while it opens an edition. Its transaction has locked the
+    // tournament and still runs a statement.
+    let mut former = database.pool.begin().await.unwrap();
+    db::begin_opening(&mut *former).await.unwrap();
+    db::be_patient(&mut *former).await.unwrap();
     let lock = "SELECT FROM tournaments WHERE id = $1 FOR UPDATE";
-    sqlx::query(lock).bind(cup.0).execute(&mut *stopped).await.unwrap();
-    let computing = tokio::spawn(async move {
-        sqlx::query("SELECT pg_sleep(600)").execute(&mut *stopped).await.unwrap_err()
+    sqlx::query(lock).bind(cup.0).execute(&mut *former).await.unwrap();
+    let former_statement = tokio::spawn(async move {
+        sqlx::query("SELECT pg_sleep(600)").execute(&mut *former).await.unwrap_err()
     });
     let pool = db::connect(database.options(), 2).await.unwrap();
     let leadership = Leadership::default();
     let election = Election::new(pool, leadership.clone());
-    let leading = tokio::spawn(election.run(|_| std::future::pending()));
-    until("it leads", async || leadership.holds()).await;
-    tokio::time::timeout(PATIENCE, computing).await.unwrap().unwrap();
+    let election_task = tokio::spawn(election.run(|_| std::future::pending()));
+    wait_until("the new coordinator is leader", async || leadership.holds()).await;
+    tokio::time::timeout(TIMEOUT, former_statement).await.unwrap().unwrap();
     sqlx::query(lock).bind(cup.0).execute(&database.pool).await.unwrap();
-    leading.abort();
+    election_task.abort();
 }
 
-/// A lot is returned at the moment at which its edition is replaced, by two transactions that do
-/// not see each other.
+/// One transaction cancels an edition while another one returns a lot of it. Neither transaction
+/// sees the change of the other.
 #[tokio::test]
 async fn no_lot_of_a_cancelled_edition_stays_pending() {
     let database = Database::new().await;
     let queue = database.queue();
-    let edition = database.running(2, 1).await;
-    let [lot, _] = *queue.lease(edition, 2).await.unwrap() else { panic!("two lots are pending") };
-    let mut replacing = database.pool.begin().await.unwrap();
-    assert!(editions::cancel(&mut *replacing, edition, START).await.unwrap());
+    let edition = database.running_edition(2, 1).await;
+    let [lot, _] = *queue.lease(edition, 2).await.unwrap() else { panic!("expected two lots") };
+    let mut cancellation = database.pool.begin().await.unwrap();
+    assert!(editions::cancel(&mut *cancellation, edition, START).await.unwrap());
     assert_eq!(queue.return_leases(None, &[lot.lease]).await.unwrap(), [lot.lease]);
-    replacing.commit().await.unwrap();
+    cancellation.commit().await.unwrap();
     let pending = "SELECT count(*) FROM lots WHERE state = 'pending'";
     assert_eq!(database.number(pending).await, 1);
-    let upkeep = Maintenance::new(queue, Clock::given(OffsetDateTime::now_utc));
-    upkeep.round().await.unwrap();
+    let maintenance = Maintenance::new(queue, Clock::given(OffsetDateTime::now_utc));
+    maintenance.round().await.unwrap();
     assert_eq!(database.number(pending).await, 0);
 }
 
@@ -382,24 +406,24 @@ async fn no_lot_of_a_cancelled_edition_stays_pending() {
 async fn a_lot_can_be_returned_more_than_32767_times() {
     let database = Database::new().await;
     let queue: Queue = database.queue();
-    let edition = database.running(1, 1).await;
-    run(&database, "UPDATE lots SET attempt = 32767".to_owned()).await;
+    let edition = database.running_edition(1, 1).await;
+    execute(&database, "UPDATE lots SET attempt = 32767".to_owned()).await;
     for _ in 0..2 {
-        let [lot] = *queue.lease(edition, 1).await.unwrap() else { panic!("a lot is pending") };
+        let [lot] = *queue.lease(edition, 1).await.unwrap() else { panic!("expected one lot") };
         assert_eq!(queue.return_leases(None, &[lot.lease]).await.unwrap(), [lot.lease]);
     }
 }
 
 #[tokio::test]
-async fn a_coordinator_starts_although_its_database_is_restarted_meanwhile() {
+async fn a_coordinator_starts_even_if_its_database_restarts_meanwhile() {
     let database = Database::new().await;
     access::create(&database.pool, Role::Admin, "first", START).await.unwrap();
     let messages = start_with_outage(usize::MAX, database.options()).await;
-    assert!(messages > 10, "it did start without its database");
-    // Once at each of them.
+    assert!(messages > 10, "only {messages} messages to the database: the proxy is not used");
+    // One start with an outage at each message.
     let mut starts = JoinSet::new();
     for message in 0..messages {
-        if starts.len() == AT_A_TIME {
+        if starts.len() == CONCURRENT_STARTS {
             starts.join_next().await.unwrap().unwrap();
         }
         starts.spawn(start_with_outage(message, database.options()));
@@ -407,12 +431,12 @@ async fn a_coordinator_starts_although_its_database_is_restarted_meanwhile() {
     starts.join_all().await;
 }
 
-/// Starts a coordinator whose database is down for a while at this message. Returns the number of
-/// messages that it sent.
+/// Starts a coordinator whose database has an outage at this message. Returns the number of
+/// messages to the database.
 async fn start_with_outage(message: usize, database: PgConnectOptions) -> usize {
     let outage = Outage::at(message, &database);
-    let started = Coordinator::prepare(outage.options(database), config()).await;
-    let coordinator = started.unwrap_or_else(|error| panic!("at message {message}: {error}"));
+    let result = Coordinator::prepare(outage.options(database), config()).await;
+    let coordinator = result.unwrap_or_else(|error| panic!("at message {message}: {error}"));
     assert!(!coordinator.has_no_tokens().await.unwrap(), "at message {message}");
     outage.messages_sent()
 }

@@ -1,7 +1,7 @@
-//! Faults that occur with one bot suspend it and delay no edition; faults that occur on one worker
+//! Faults in the matches of one bot suspend that bot and delay no edition. Faults on one worker
 //! suspend no bot.
 
-#![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;
 
@@ -27,7 +27,7 @@ use support::{Database, START, report};
 use time::{Duration, OffsetDateTime};
 
 thread_local! {
-    /// The time of a test's clock.
+    /// The current time of the test's clock.
     static NOW: Cell<OffsetDateTime> = const { Cell::new(START) };
 }
 
@@ -35,7 +35,7 @@ fn now() -> OffsetDateTime {
     NOW.get()
 }
 
-/// A running tournament.
+/// A tournament with a running edition, and workers.
 struct Cup {
     database: Database,
     queue: Queue,
@@ -43,18 +43,19 @@ struct Cup {
     workers: Vec<WorkerId>,
 }
 
-/// The result of a tournament.
+/// The state at the end of a tournament.
 #[derive(Debug, PartialEq, Eq)]
-struct End {
+struct FinalState {
     /// Whether its last edition is complete.
     complete: bool,
     /// The number of bots in that edition.
     bots: usize,
-    /// The suspended bots.
-    stood_down: Vec<String>,
+    /// The names of the suspended bots.
+    suspended: Vec<String>,
 }
 
 impl Cup {
+    /// Creates a tournament with these lines in its file, and starts its first edition.
     async fn new(rules: &str, bots: i32, workers: i32) -> Self {
         let database = Database::new().await;
         let text = format!(
@@ -71,14 +72,14 @@ impl Cup {
         edition::open(&queue, OpenRequest::new(tournament.id, IfRunning::Refuse), START)
             .await
             .unwrap();
-        let mut named = Vec::new();
+        let mut worker_ids = Vec::new();
         for worker in 0..workers {
-            named.push(database.worker(&format!("worker-{worker}")).await);
+            worker_ids.push(database.worker(&format!("worker-{worker}")).await);
         }
-        Self { database, queue, tournament, workers: named }
+        Self { database, queue, tournament, workers: worker_ids }
     }
 
-    /// The bots of a lot.
+    /// The numbers of the bots in the seats of a lot's matches.
     async fn bots(&self, edition: EditionId, lot: &Leased) -> Vec<i32> {
         let entrants = editions::entrants(&self.database.pool, edition).await.unwrap();
         let matches =
@@ -88,12 +89,12 @@ impl Cup {
         seats.map(bot).collect()
     }
 
-    /// Plays all matches. An attempt fails if `fails` is true for the number of its worker and one
-    /// of its bots.
-    async fn play(&self, fails: impl Fn(usize, &[i32]) -> bool) -> End {
-        let upkeep = Maintenance::new(self.queue.clone(), Clock::given(now));
+    /// Plays all matches. An attempt at a lot fails if `fails` returns true for the index of the
+    /// worker and the bots of the lot.
+    async fn play(&self, fails: impl Fn(usize, &[i32]) -> bool) -> FinalState {
+        let maintenance = Maintenance::new(self.queue.clone(), Clock::given(now));
         let opener = EditionOpener::new(self.queue.clone(), Clock::given(now));
-        let mut stood_down = Vec::new();
+        let mut suspended = Vec::new();
         for minute in 0..60_usize {
             NOW.set(START + Duration::minutes(i64::try_from(minute).unwrap()));
             let running = editions::playing(&self.database.pool, self.tournament.id).await.unwrap();
@@ -102,18 +103,19 @@ impl Cup {
                 let index = (minute + turn) % self.workers.len();
                 self.attempt(running.id, index, &fails).await;
             }
-            let round = upkeep.round().await.unwrap();
-            stood_down.extend(round.suspended.into_iter().map(|bot| bot.name));
+            let round = maintenance.round().await.unwrap();
+            suspended.extend(round.suspended.into_iter().map(|bot| bot.name));
             opener.open_all_due().await.unwrap();
         }
-        let last = editions::of_tournament(&self.database.pool, self.tournament.id).await.unwrap();
-        let last = last.into_iter().max_by_key(|edition| edition.number).unwrap();
-        let entrants = editions::entrants(&self.database.pool, last.id).await.unwrap();
-        let complete = last.state == editions::EditionState::Complete;
-        End { complete, bots: entrants.len(), stood_down }
+        let editions =
+            editions::of_tournament(&self.database.pool, self.tournament.id).await.unwrap();
+        let newest = editions.into_iter().max_by_key(|edition| edition.number).unwrap();
+        let entrants = editions::entrants(&self.database.pool, newest.id).await.unwrap();
+        let complete = newest.state == editions::EditionState::Complete;
+        FinalState { complete, bots: entrants.len(), suspended }
     }
 
-    /// A worker plays some lots, or fails.
+    /// One worker leases two lots. It plays each lot, or reports a fault.
     async fn attempt(
         &self,
         edition: EditionId,
@@ -131,26 +133,26 @@ impl Cup {
             } else {
                 let mut report = report(&lot, worker);
                 report.at = now();
-                let fates = support::report_all(&self.queue, &[report]).await;
-                assert_eq!(fates, [ReportStatus::Accepted]);
+                let statuses = support::report_all(&self.queue, &[report]).await;
+                assert_eq!(statuses, [ReportStatus::Accepted]);
             }
         }
     }
 }
 
-fn end(complete: bool, bots: usize, stood_down: &[&str]) -> End {
-    End { complete, bots, stood_down: stood_down.iter().map(ToString::to_string).collect() }
+fn final_state(complete: bool, bots: usize, suspended: &[&str]) -> FinalState {
+    FinalState { complete, bots, suspended: suspended.iter().map(ToString::to_string).collect() }
 }
 
 #[tokio::test]
-async fn a_bot_with_faults_everywhere_delays_no_edition() {
+async fn a_bot_with_faults_on_all_workers_delays_no_edition() {
     for (rules, bots, workers) in [("", 3, 2), ("", 4, 3), ("", 5, 1), ("rerun = \"manual\"", 4, 2)]
     {
         let cup = Cup::new(rules, bots, workers).await;
-        let told = format!("{rules}, {bots} bots, {workers} workers");
-        let ended = cup.play(|_, bots| bots.contains(&1)).await;
-        let left = usize::try_from(bots - 1).unwrap();
-        assert_eq!(ended, end(true, left, &["bot-1"]), "{told}");
+        let case = format!("{rules}, {bots} bots, {workers} workers");
+        let result = cup.play(|_, bots| bots.contains(&1)).await;
+        let remaining = usize::try_from(bots - 1).unwrap();
+        assert_eq!(result, final_state(true, remaining, &["bot-1"]), "{case}");
         let pool = &cup.database.pool;
         let bot = bots::find(pool, cup.tournament.id, "bot-1").await.unwrap().unwrap();
         let reason: String =
@@ -160,90 +162,95 @@ async fn a_bot_with_faults_everywhere_delays_no_edition() {
                 .unwrap();
         assert!(reason.contains("attempts at"), "{reason}");
         assert!(reason.contains("of its matches failed, on "), "{reason}");
-        let noted = audit_log::latest(pool).await.unwrap();
+        let changes = audit_log::latest(pool).await.unwrap();
         assert!(
-            noted
+            changes
                 .iter()
                 .any(|change| change.action == "stand down" && change.subject == "cup bot-1")
         );
-        // An organiser can let it play again; it is not stood down for the same once more.
+        // An organiser can reinstate the bot.
         assert!(bots::reinstate(pool, bot.id).await.unwrap());
     }
 }
 
 #[tokio::test]
-async fn two_such_bots_delay_no_edition() {
+async fn two_bots_with_faults_on_all_workers_delay_no_edition() {
     let cup = Cup::new("", 6, 3).await;
-    let mut ended = cup.play(|_, bots| bots.contains(&1) || bots.contains(&4)).await;
-    ended.stood_down.sort_unstable();
-    assert_eq!(ended, end(true, 4, &["bot-1", "bot-4"]));
+    let mut result = cup.play(|_, bots| bots.contains(&1) || bots.contains(&4)).await;
+    result.suspended.sort_unstable();
+    assert_eq!(result, final_state(true, 4, &["bot-1", "bot-4"]));
 }
 
 #[tokio::test]
 async fn a_broken_worker_suspends_no_bot() {
     let cup = Cup::new("", 4, 3).await;
-    assert_eq!(cup.play(|worker, _| worker == 0).await, end(true, 4, &[]));
-    // Alone it plays nothing, and that is the worker's affair.
+    assert_eq!(cup.play(|worker, _| worker == 0).await, final_state(true, 4, &[]));
+    // If it is the only worker, no match is played, but the bots are still not suspended.
     let cup = Cup::new("", 4, 1).await;
-    assert_eq!(cup.play(|_, _| true).await, end(false, 4, &[]));
+    assert_eq!(cup.play(|_, _| true).await, final_state(false, 4, &[]));
     let editions = editions::of_tournament(&cup.database.pool, cup.tournament.id).await.unwrap();
     assert!(!lots::aside(&cup.database.pool, editions[0].id).await.unwrap().is_empty());
-    // Two of them at once.
+    // Two broken workers.
     let cup = Cup::new("", 4, 3).await;
-    assert_eq!(cup.play(|worker, _| worker < 2).await.stood_down, [""; 0]);
+    assert_eq!(cup.play(|worker, _| worker < 2).await.suspended, [""; 0]);
 }
 
-/// A bot fails on one worker only.
 #[tokio::test]
-async fn workers_that_play_a_bot_well_outweigh_one_that_does_not() {
+async fn a_bot_that_fails_on_one_worker_only_is_not_suspended() {
     let cup = Cup::new("", 4, 4).await;
-    let ended = cup.play(|worker, bots| worker == 0 && bots.contains(&2)).await;
-    assert_eq!(ended, end(true, 4, &[]));
+    let result = cup.play(|worker, bots| worker == 0 && bots.contains(&2)).await;
+    assert_eq!(result, final_state(true, 4, &[]));
 }
 
-/// Matches between each two of some bots on a worker: those that fail, and those that succeed.
-fn everywhere(
+/// Attempts at a match of each pair of bots on each worker: the failed attempts, then the
+/// successful ones. An attempt fails if `fails(worker, first_bot, second_bot)` is true.
+fn all_attempts(
     bots: i32,
     workers: i32,
     fails: impl Fn(i32, i32, i32) -> bool,
 ) -> (Vec<Attempted>, Vec<Attempted>) {
     let mut faults = Vec::new();
-    let mut played = Vec::new();
+    let mut successes = Vec::new();
     let mut number = 0;
-    for one in 0..bots {
-        for other in one + 1..bots {
+    for first in 0..bots {
+        for second in first + 1..bots {
             number += 1;
             for worker in 0..workers {
-                let seats = Seats(vec![Entrant(one), Entrant(other)]);
+                let seats = Seats(vec![Entrant(first), Entrant(second)]);
                 let worker = WorkerId(worker);
                 let attempt = Attempted { worker, number: MatchNumber(number), seats };
-                let failed = fails(worker.0, one, other);
-                if failed { faults.push(attempt) } else { played.push(attempt) }
+                let failed = fails(worker.0, first, second);
+                if failed { faults.push(attempt) } else { successes.push(attempt) }
             }
         }
     }
-    (faults, played)
+    (faults, successes)
 }
 
-fn blamed(bots: i32, workers: i32, fails: impl Fn(i32, i32, i32) -> bool) -> Vec<i32> {
-    let (faults, played) = everywhere(bots, workers, fails);
-    attribute_faults(&faults, &played).into_iter().map(|blamed| blamed.entrant.0).collect()
+/// The bots to which the faults of [`all_attempts`] are attributed.
+fn attributed(bots: i32, workers: i32, fails: impl Fn(i32, i32, i32) -> bool) -> Vec<i32> {
+    let (faults, successes) = all_attempts(bots, workers, fails);
+    attribute_faults(&faults, &successes).into_iter().map(|suspect| suspect.entrant.0).collect()
 }
 
 #[test]
 fn faults_on_all_workers_are_attributed_to_the_bot() {
     for workers in 2..4 {
         for bots in 3..8 {
-            assert_eq!(blamed(bots, workers, |_, one, _| one == 0), [0], "{bots}, {workers}");
+            assert_eq!(
+                attributed(bots, workers, |_, first, _| first == 0),
+                [0],
+                "{bots}, {workers}"
+            );
         }
     }
-    assert_eq!(blamed(5, 1, |_, one, _| one == 0), [0], "where there is one worker");
+    assert_eq!(attributed(5, 1, |_, first, _| first == 0), [0], "with one worker");
 }
 
 #[test]
-fn faults_are_attributed_to_both_of_two_such_bots() {
+fn faults_on_all_workers_are_attributed_to_two_bots() {
     for bots in 4..8 {
-        assert_eq!(blamed(bots, 3, |_, one, _| one < 2), [0, 1], "{bots}");
+        assert_eq!(attributed(bots, 3, |_, first, _| first < 2), [0, 1], "{bots}");
     }
 }
 
@@ -251,21 +258,21 @@ fn faults_are_attributed_to_both_of_two_such_bots() {
 fn faults_of_a_broken_worker_are_attributed_to_no_bot() {
     for workers in 1..4 {
         for broken in 1..=workers {
-            assert_eq!(blamed(6, workers, |worker, _, _| worker < broken), [0; 0]);
+            assert_eq!(attributed(6, workers, |worker, _, _| worker < broken), [0; 0]);
         }
     }
-    // One that fails now and then, and with one of the bots by chance more often.
-    assert_eq!(blamed(6, 2, |_, one, other| (one + other) % 2 == 0), [0; 0]);
+    // Half of the attempts fail, whatever the bots are.
+    assert_eq!(attributed(6, 2, |_, first, second| (first + second) % 2 == 0), [0; 0]);
 }
 
 #[test]
-fn workers_that_play_a_bot_well_clear_it() {
-    assert_eq!(blamed(6, 5, |worker, one, _| worker < 2 && one == 0), [0; 0]);
-    assert_eq!(blamed(6, 3, |worker, one, _| worker < 2 && one == 0), [0]);
+fn faults_on_few_workers_are_not_attributed_to_the_bot() {
+    assert_eq!(attributed(6, 5, |worker, first, _| worker < 2 && first == 0), [0; 0]);
+    assert_eq!(attributed(6, 3, |worker, first, _| worker < 2 && first == 0), [0]);
 }
 
-/// Two bots that only meet each other cannot be distinguished.
+/// If there are only two bots, all their faults are in the same matches.
 #[test]
 fn faults_of_the_only_pair_are_attributed_to_no_bot() {
-    assert_eq!(blamed(2, 3, |_, _, _| true), [0; 0]);
+    assert_eq!(attributed(2, 3, |_, _, _| true), [0; 0]);
 }

@@ -1,7 +1,7 @@
-//! Hostile clients of the gRPC port: they send too much, hold connections open, and watch in large
-//! numbers. Each is refused or costs little, and other clients are served.
+//! Hostile clients of the gRPC port. They send too much data, hold connections open, or open very
+//! many watches. Each is refused or costs little, and other clients get responses.
 
-#![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;
 
@@ -31,14 +31,14 @@ use tonic::codegen::http;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Request, Status};
 
-/// The time limit of all waits.
-const PATIENCE: Duration = Duration::from_secs(120);
+/// The time limit of each wait.
+const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// The limit of open files: the server uses a quarter of it for connections to this port.
+/// The limit of open files. The server uses a quarter of it for connections to this port.
 const FILES: u64 = 2048;
 
-/// One test at a time, because they measure the whole process.
-static ALONE: Mutex<()> = Mutex::const_new(());
+/// The tests run one at a time, because they measure the memory of the whole process.
+static ONE_TEST: Mutex<()> = Mutex::const_new(());
 
 struct Server {
     address: SocketAddr,
@@ -46,14 +46,14 @@ struct Server {
     player: String,
     observer: Observer,
     stop: oneshot::Sender<()>,
-    serving: JoinHandle<()>,
+    task: JoinHandle<()>,
     _database: Database,
-    _alone: MutexGuard<'static, ()>,
+    _one_test: MutexGuard<'static, ()>,
 }
 
 impl Server {
     async fn start() -> Self {
-        let alone = ALONE.lock().await;
+        let one_test = ONE_TEST.lock().await;
         let maximum = getrlimit(Resource::Nofile).maximum;
         setrlimit(Resource::Nofile, Rlimit { current: Some(FILES), maximum }).unwrap();
         let database = Database::new().await;
@@ -65,7 +65,7 @@ impl Server {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, stopped) = oneshot::channel();
-        let serving = tokio::spawn(async move {
+        let task = tokio::spawn(async move {
             coordinator.run(listener, async { drop(stopped.await) }).await.unwrap();
         });
         Self {
@@ -74,9 +74,9 @@ impl Server {
             player,
             observer,
             stop,
-            serving,
+            task,
             _database: database,
-            _alone: alone,
+            _one_test: one_test,
         }
     }
 
@@ -89,18 +89,18 @@ impl Server {
     }
 
     /// Checks that a new client gets a response from the database.
-    async fn answers(&self) {
+    async fn check_response(&self) {
         let mut client = TournamentServiceClient::new(self.channel().await);
-        let asked = client.list_tournaments(ListTournamentsRequest {});
-        tokio::time::timeout(PATIENCE, asked).await.unwrap().unwrap();
+        let call = client.list_tournaments(ListTournamentsRequest {});
+        tokio::time::timeout(TIMEOUT, call).await.unwrap().unwrap();
     }
 
-    /// A tournament of gomoku with an edition that no worker plays.
-    async fn tournament(&self) {
+    /// Creates a tournament of gomoku with a running edition. There are no workers.
+    async fn create_tournament(&self) {
         let channel = self.channel().await;
         let mut tournaments = TournamentServiceClient::new(channel.clone());
         let file = "name = \"cup\"\ngame = \"gomoku\"\nstate = \"none\"\n".to_owned();
-        let create = with(&self.organiser, CreateTournamentRequest { file });
+        let create = with_token(&self.organiser, CreateTournamentRequest { file });
         tournaments.create_tournament(create).await.unwrap();
         for bot in ["one", "two"] {
             let submission =
@@ -109,16 +109,17 @@ impl Server {
             submit(channel.clone(), &self.organiser, parts).await.unwrap();
         }
         let start = StartEditionRequest { tournament: "cup".to_owned(), fresh: false };
-        tournaments.start_edition(with(&self.organiser, start)).await.unwrap();
+        tournaments.start_edition(with_token(&self.organiser, start)).await.unwrap();
     }
 
     async fn stop(self) {
         self.stop.send(()).unwrap();
-        tokio::time::timeout(PATIENCE, self.serving).await.unwrap().unwrap();
+        tokio::time::timeout(TIMEOUT, self.task).await.unwrap().unwrap();
     }
 }
 
-fn with<T>(token: &str, message: T) -> Request<T> {
+/// A request with a token.
+fn with_token<T>(token: &str, message: T) -> Request<T> {
     let mut request = Request::new(message);
     request.metadata_mut().insert("authorization", format!("Bearer {token}").parse().unwrap());
     request
@@ -129,24 +130,24 @@ async fn submit(
     token: &str,
     parts: impl IntoIterator<Item = Part, IntoIter: Send + 'static>,
 ) -> Result<(), Status> {
-    let parts = parts.into_iter().map(|part| SubmitVersionRequest { part: Some(part) });
-    let request = with(token, tokio_stream::iter(parts));
+    let messages = parts.into_iter().map(|part| SubmitVersionRequest { part: Some(part) });
+    let request = with_token(token, tokio_stream::iter(messages));
     BotServiceClient::new(channel).submit_version(request).await.map(drop)
 }
 
-/// Sends a message with this announced length, as much of it as the server accepts.
-async fn send(
+/// Announces a message of `length` bytes, and sends it until the server ends the call.
+async fn send_message(
     mut channel: Channel,
     method: &str,
     token: Option<&str>,
     length: u32,
 ) -> Result<(), Status> {
     const PIECE: u32 = 64 << 10;
-    let announced = [&[0][..], &length.to_be_bytes()].concat();
+    let header = [&[0][..], &length.to_be_bytes()].concat();
     let piece = Bytes::from(vec![0; PIECE as usize]);
     let pieces = (0..length / PIECE).map(move |_| piece.clone());
-    let pieces = [Bytes::from(announced)].into_iter().chain(pieces).map(Ok::<_, std::io::Error>);
-    let body = tonic::body::Body::new(Body::from_stream(tokio_stream::iter(pieces)));
+    let frames = [Bytes::from(header)].into_iter().chain(pieces).map(Ok::<_, std::io::Error>);
+    let body = tonic::body::Body::new(Body::from_stream(tokio_stream::iter(frames)));
     let mut request = http::Request::post(format!("/arbiter.v1.{method}"))
         .header("content-type", "application/grpc")
         .header("te", "trailers");
@@ -154,55 +155,57 @@ async fn send(
         request = request.header("authorization", format!("Bearer {token}"));
     }
     std::future::poll_fn(|context| channel.poll_ready(context)).await.unwrap();
-    let answered = channel.call(request.body(body).unwrap());
-    let answer = tokio::time::timeout(PATIENCE, answered).await.unwrap();
-    let answer = answer.map_err(|error| Status::from_error(error.into()))?;
-    Status::from_header_map(answer.headers()).map_or(Ok(()), Err)
+    let call = channel.call(request.body(body).unwrap());
+    let response = tokio::time::timeout(TIMEOUT, call).await.unwrap();
+    let response = response.map_err(|error| Status::from_error(error.into()))?;
+    Status::from_header_map(response.headers()).map_or(Ok(()), Err)
 }
 
-/// The peak memory of this process since [`forget_peak`], in MiB.
-fn peak() -> u64 {
+/// The peak memory of this process since [`reset_peak_memory`], in MiB.
+fn peak_memory() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
     line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() >> 10
 }
 
-fn forget_peak() {
+fn reset_peak_memory() {
     fs::write("/proc/self/clear_refs", "5").unwrap();
 }
 
 #[tokio::test]
 async fn no_message_is_read_before_authentication() {
     let server = Server::start().await;
-    server.answers().await;
+    server.check_response().await;
     let mut calls = JoinSet::new();
-    forget_peak();
-    let before = peak();
+    reset_peak_memory();
+    let before = peak_memory();
     let methods = ["WorkerService/FetchBundle", "WorkerService/Work", "BotService/SubmitVersion"];
     for (number, method) in methods.into_iter().cycle().take(12).enumerate() {
         let channel = server.channel().await;
         let token = (number >= 6).then(|| "arb_wrong".to_owned());
-        calls.spawn(async move { send(channel, method, token.as_deref(), 512 << 20).await });
+        calls
+            .spawn(async move { send_message(channel, method, token.as_deref(), 512 << 20).await });
     }
-    while let Some(refused) = calls.join_next().await {
-        assert_eq!(refused.unwrap().unwrap_err().code(), Code::Unauthenticated);
+    while let Some(result) = calls.join_next().await {
+        assert_eq!(result.unwrap().unwrap_err().code(), Code::Unauthenticated);
     }
-    // What everybody may call takes next to nothing.
+    // Calls without a token take almost no memory either.
     for method in ["RankingService/GetRanking", "TournamentService/WatchEdition", "No/Such"] {
-        let refused = send(server.channel().await, method, None, 512 << 20).await.unwrap_err();
+        let error =
+            send_message(server.channel().await, method, None, 512 << 20).await.unwrap_err();
         let codes = [Code::ResourceExhausted, Code::Unimplemented];
-        assert!(codes.contains(&refused.code()), "{method}: {refused}");
+        assert!(codes.contains(&error.code()), "{method}: {error}");
     }
-    let grown = peak() - before;
-    assert!(grown < 48, "{grown} MiB for calls that were refused");
-    server.answers().await;
+    let growth = peak_memory() - before;
+    assert!(growth < 48, "refused calls used {growth} MiB");
+    server.check_response().await;
     server.stop().await;
 }
 
 #[tokio::test]
 async fn players_cannot_send_more_than_a_bundle() {
     let server = Server::start().await;
-    server.tournament().await;
+    server.create_tournament().await;
     let channel = server.channel().await;
     let submission =
         || Submission { tournament: "cup".to_owned(), bot: "mine".to_owned(), house: false };
@@ -210,39 +213,39 @@ async fn players_cannot_send_more_than_a_bundle() {
     let pieces = opening().chain((0..65).map(|_| Part::Bundle(vec![7; 1 << 20 >> 1])));
     submit(channel.clone(), &server.player, pieces.take(10)).await.unwrap();
     let pieces = opening().chain((0..2000).map(|_| Part::Bundle(vec![7; 256 << 10])));
-    let refused = submit(channel.clone(), &server.player, pieces).await.unwrap_err();
-    assert_eq!(refused.code(), Code::ResourceExhausted);
-    assert!(refused.message().contains("64 MiB"), "{refused}");
+    let error = submit(channel.clone(), &server.player, pieces).await.unwrap_err();
+    assert_eq!(error.code(), Code::ResourceExhausted);
+    assert!(error.message().contains("64 MiB"), "{error}");
     let pieces = opening().chain([Part::Bundle(vec![7; 2 << 20])]);
-    let refused = submit(channel.clone(), &server.player, pieces).await.unwrap_err();
-    assert_eq!(refused.code(), Code::ResourceExhausted);
-    assert!(refused.message().contains("at most 1 MiB"), "{refused}");
-    let refused = send(channel, "WorkerService/Work", Some(&server.player), 512 << 20).await;
-    assert_eq!(refused.unwrap_err().code(), Code::PermissionDenied);
+    let error = submit(channel.clone(), &server.player, pieces).await.unwrap_err();
+    assert_eq!(error.code(), Code::ResourceExhausted);
+    assert!(error.message().contains("at most 1 MiB"), "{error}");
+    let result = send_message(channel, "WorkerService/Work", Some(&server.player), 512 << 20).await;
+    assert_eq!(result.unwrap_err().code(), Code::PermissionDenied);
     server.stop().await;
 }
 
 #[tokio::test]
-async fn idle_connections_are_closed_and_lock_out_no_client() {
+async fn idle_connections_are_closed_and_block_no_client() {
     let server = Server::start().await;
-    server.answers().await;
+    server.check_response().await;
     let mut idle = Vec::new();
     for number in 0..1000 {
         let mut connection = TcpStream::connect(server.address).await.unwrap();
-        // Some say nothing, some begin.
+        // Half of the connections send nothing, half send the start of an HTTP/2 preface.
         if number % 2 == 0 {
             connection.write_all(b"PRI * HTTP/2.0\r\n\r\nSM").await.unwrap();
         }
         idle.push(connection);
     }
-    server.answers().await;
+    server.check_response().await;
     for mut connection in idle.drain(..).step_by(100).chain([]) {
-        let mut rest = Vec::new();
-        let ended = connection.read_to_end(&mut rest);
-        // It may be broken off rather than ended.
-        drop(tokio::time::timeout(PATIENCE, ended).await.unwrap());
+        let mut bytes = Vec::new();
+        let read = connection.read_to_end(&mut bytes);
+        // The server may close or reset the connection.
+        drop(tokio::time::timeout(TIMEOUT, read).await.unwrap());
     }
-    server.answers().await;
+    server.check_response().await;
     server.stop().await;
 }
 
@@ -250,11 +253,11 @@ async fn idle_connections_are_closed_and_lock_out_no_client() {
 async fn an_edition_is_read_once_for_all_watchers() {
     const WATCHERS: usize = 3000;
     let server = Server::start().await;
-    server.tournament().await;
+    server.create_tournament().await;
     let mut channels = Vec::new();
     for host in 2..=16 {
-        let from = std::net::IpAddr::from([127, 0, 0, host]);
-        let endpoint = server.endpoint().local_address(Some(from));
+        let source = std::net::IpAddr::from([127, 0, 0, host]);
+        let endpoint = server.endpoint().local_address(Some(source));
         channels.push(endpoint.connect().await.unwrap());
     }
     let mut watchers = JoinSet::new();
@@ -274,44 +277,44 @@ async fn an_edition_is_read_once_for_all_watchers() {
     }
     let mut organiser = TournamentServiceClient::new(server.channel().await);
     let cancel = CancelTournamentRequest { tournament: "cup".to_owned() };
-    organiser.cancel_tournament(with(&server.organiser, cancel)).await.unwrap();
-    while let Some(last) = watchers.join_next().await {
-        assert_eq!(last.unwrap(), "cancelled");
+    organiser.cancel_tournament(with_token(&server.organiser, cancel)).await.unwrap();
+    while let Some(state) = watchers.join_next().await {
+        assert_eq!(state.unwrap(), "cancelled");
     }
-    let mut figures = String::new();
-    server.observer.encode(&mut figures).await.unwrap();
-    let reads = "arbiter_edition_watch_reads_total ";
-    let reads = figures.lines().find_map(|line| line.strip_prefix(reads)).unwrap();
-    let reads: usize = reads.parse().unwrap();
-    // Once a second, and when something changed.
+    let mut metrics = String::new();
+    server.observer.encode(&mut metrics).await.unwrap();
+    let prefix = "arbiter_edition_watch_reads_total ";
+    let value = metrics.lines().find_map(|line| line.strip_prefix(prefix)).unwrap();
+    let reads: usize = value.parse().unwrap();
+    // The server reads the edition once a second and after each change.
     assert!(reads < WATCHERS / 4, "the edition was read {reads} times for {WATCHERS} watchers");
     server.stop().await;
 }
 
 #[tokio::test]
-async fn calls_from_one_address_are_limited() {
+async fn calls_without_a_token_are_limited_per_address() {
     let server = Server::start().await;
-    server.tournament().await;
+    server.create_tournament().await;
     let mut channels = Vec::new();
-    let mut open = Vec::new();
-    let refused = loop {
-        if open.len() % 200 == 0 {
+    let mut watches = Vec::new();
+    let error = loop {
+        if watches.len() % 200 == 0 {
             channels.push(server.channel().await);
         }
         let mut client = TournamentServiceClient::new(channels.last().unwrap().clone());
         let watch = WatchEditionRequest { tournament: "cup".to_owned(), edition: None };
         match client.watch_edition(watch).await {
-            Ok(states) => open.push(states),
-            Err(refused) => break refused,
+            Ok(states) => watches.push(states),
+            Err(error) => break error,
         }
-        assert!(open.len() < 5000, "the limit is never reached");
+        assert!(watches.len() < 5000, "5000 open calls from one address");
     };
-    assert_eq!(refused.code(), Code::ResourceExhausted);
-    assert!(refused.message().contains("open calls, and at most"), "{refused}");
-    // Those with a token are not meant.
+    assert_eq!(error.code(), Code::ResourceExhausted);
+    assert!(error.message().contains("open calls, and at most"), "{error}");
+    // The limit does not apply to calls with a token.
     let mut organiser = TournamentServiceClient::new(server.channel().await);
     let cancel = CancelTournamentRequest { tournament: "cup".to_owned() };
-    organiser.cancel_tournament(with(&server.organiser, cancel)).await.unwrap();
-    drop(open);
+    organiser.cancel_tournament(with_token(&server.organiser, cancel)).await.unwrap();
+    drop(watches);
     server.stop().await;
 }

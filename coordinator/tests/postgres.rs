@@ -1,6 +1,6 @@
-//! The private Postgres: created, restarted with its data, stopped, and errors with a remedy.
+//! The private Postgres server: creation, restart, stop, access, and errors with a remedy.
 
-#![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fs;
 use std::io::{Seek as _, Write as _};
@@ -11,8 +11,8 @@ use std::path::Path;
 use arbiter_coordinator::postgres::{Durability, Postgres, PostgresError};
 use sqlx::{Connection as _, PgConnection};
 
-/// Asks the cluster's own database for one number.
-async fn ask(postgres: &Postgres, statement: &'static str) -> i32 {
+/// Runs a statement that returns a number.
+async fn query_number(postgres: &Postgres, statement: &'static str) -> i32 {
     let options = postgres.options("postgres");
     let mut connection = PgConnection::connect_with(&options).await.unwrap();
     sqlx::query_scalar(statement).fetch_one(&mut connection).await.unwrap()
@@ -22,25 +22,28 @@ async fn ask(postgres: &Postgres, statement: &'static str) -> i32 {
 async fn a_restarted_cluster_keeps_its_data() {
     let data = tempfile::tempdir().unwrap();
     let postgres = Postgres::start(data.path(), Durability::Synced).unwrap();
-    ask(&postgres, "WITH made AS (SELECT 1) SELECT 1 FROM made").await;
+    query_number(&postgres, "WITH one AS (SELECT 1) SELECT 1 FROM one").await;
     let mut connection = PgConnection::connect(&postgres.url("postgres")).await.unwrap();
-    sqlx::query("CREATE TABLE kept AS SELECT 7 AS number").execute(&mut connection).await.unwrap();
-    // Stopping does not wait for connections that are still open.
+    sqlx::query("CREATE TABLE numbers AS SELECT 7 AS number")
+        .execute(&mut connection)
+        .await
+        .unwrap();
+    // The server stops even if a connection is open.
     postgres.stop();
     assert!(sqlx::query("SELECT 1").execute(&mut connection).await.is_err());
     let postgres = Postgres::start(data.path(), Durability::Synced).unwrap();
-    assert_eq!(ask(&postgres, "SELECT number FROM kept").await, 7);
+    assert_eq!(query_number(&postgres, "SELECT number FROM numbers").await, 7);
 }
 
-/// A client of the socket needs the password, and with it reaches only the database: bots at
-/// sandbox level C run as the server's user.
+/// A client of the socket needs the password. With the password it can use the database, but no
+/// files and no programs. This matters because bots at sandbox level C run as the server's user.
 #[tokio::test]
 async fn connections_need_the_password() {
     let data = tempfile::tempdir().unwrap();
-    // A fleeting one lets its role make others, for tests of what administrators run.
+    // `Durability::Fleeting` would allow the role to create other roles; some tests need that.
     let postgres = Postgres::start(data.path(), Durability::Synced).unwrap();
-    let kept = data.path().join("postgres.password");
-    assert_eq!(fs::metadata(&kept).unwrap().permissions().mode() & 0o777, 0o600);
+    let password_file = data.path().join("postgres.password");
+    assert_eq!(fs::metadata(&password_file).unwrap().permissions().mode() & 0o777, 0o600);
     let options = postgres.options("postgres");
     for user in ["postgres", "arbiter", "root", "nobody"] {
         for password in ["", "postgres", "arbiter"] {
@@ -48,9 +51,9 @@ async fn connections_need_the_password() {
             assert!(PgConnection::connect_with(&stranger).await.is_err(), "{user} {password:?}");
         }
     }
-    let password = fs::read_to_string(&kept).unwrap();
+    let password = fs::read_to_string(&password_file).unwrap();
     let superuser = options.clone().username("postgres").password(password.trim());
-    assert!(PgConnection::connect_with(&superuser).await.is_err(), "the superuser is kept out");
+    assert!(PgConnection::connect_with(&superuser).await.is_err(), "the superuser can connect");
     for statement in [
         "COPY (SELECT 1) TO PROGRAM 'cat'",
         "COPY (SELECT 1) TO '/tmp/arbiter-copied'",
@@ -64,19 +67,19 @@ async fn connections_need_the_password() {
         "SET ROLE postgres",
     ] {
         let mut connection = PgConnection::connect_with(&options).await.unwrap();
-        let refused = sqlx::raw_sql(statement).execute(&mut connection).await.unwrap_err();
-        let code = refused.as_database_error().and_then(sqlx::error::DatabaseError::code).unwrap();
-        assert_eq!(code, "42501", "{statement}: {refused}");
+        let error = sqlx::raw_sql(statement).execute(&mut connection).await.unwrap_err();
+        let code = error.as_database_error().and_then(sqlx::error::DatabaseError::code).unwrap();
+        assert_eq!(code, "42501", "{statement}: {error}");
     }
 }
 
-/// A cluster of an earlier version trusts its socket, and the superuser owns all its data.
+/// Clusters of earlier versions accept every client of the socket, and the superuser owns all data.
 #[tokio::test]
-async fn a_cluster_that_trusted_its_socket_is_migrated() {
+async fn a_cluster_without_a_password_is_migrated() {
     let data = tempfile::tempdir().unwrap();
     Postgres::start(data.path(), Durability::Fleeting).unwrap().stop();
     let cluster = data.path().join("postgres");
-    let kept = data.path().join("postgres.password");
+    let password_file = data.path().join("postgres.password");
     let postgres = Postgres::start(data.path(), Durability::Fleeting).unwrap();
     let options = postgres.options("postgres");
     let mut connection = PgConnection::connect_with(&options).await.unwrap();
@@ -91,17 +94,17 @@ async fn a_cluster_that_trusted_its_socket_is_migrated() {
     sqlx::raw_sql(tables).execute(&mut connection).await.unwrap();
     drop(connection);
     postgres.stop();
-    // As such a version left it: everything belongs to the superuser, who alone is there.
+    // Restore the state of an earlier version: the superuser owns all data and is the only role.
     let script =
         "REASSIGN OWNED BY arbiter TO postgres\nDROP OWNED BY arbiter\nDROP ROLE arbiter\n";
-    alone(data.path(), script);
+    execute_offline(data.path(), script);
     fs::write(cluster.join("pg_hba.conf"), "local all all trust\n").unwrap();
-    fs::remove_file(&kept).unwrap();
+    fs::remove_file(&password_file).unwrap();
 
     let postgres = Postgres::start(data.path(), Durability::Fleeting).unwrap();
     let superuser = postgres.options("postgres").username("postgres");
     assert!(PgConnection::connect_with(&superuser).await.is_err());
-    assert_eq!(ask(&postgres, "SELECT at FROM seen").await, 7);
+    assert_eq!(query_number(&postgres, "SELECT at FROM seen").await, 7);
     let options = postgres.options("postgres");
     let mut connection = PgConnection::connect_with(&options).await.unwrap();
     let change = "ALTER TABLE parts ADD more int; ALTER TABLE parts_1 RENAME TO parts_2;
@@ -109,14 +112,14 @@ async fn a_cluster_that_trusted_its_socket_is_migrated() {
                   INSERT INTO parts (at, more) VALUES (1, 1); DROP TABLE parts CASCADE";
     sqlx::raw_sql(change).execute(&mut connection).await.unwrap();
     postgres.stop();
-    // The password stays the same from then on.
-    let before = fs::read(&kept).unwrap();
+    // The password does not change at the next start.
+    let password = fs::read(&password_file).unwrap();
     Postgres::start(data.path(), Durability::Fleeting).unwrap().stop();
-    assert_eq!(fs::read(&kept).unwrap(), before);
+    assert_eq!(fs::read(&password_file).unwrap(), password);
 }
 
-/// Runs statements as the superuser of a cluster whose server is down.
-fn alone(data: &Path, statements: &str) {
+/// Runs statements as the superuser of a cluster whose server is stopped.
+fn execute_offline(data: &Path, statements: &str) {
     let binaries = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
     let version = fs::read_to_string(data.join("postgres/PG_VERSION")).unwrap();
     let installed = binaries.map(|entry| entry.path()).find(|path| path.ends_with(version.trim()));
@@ -134,8 +137,8 @@ fn alone(data: &Path, statements: &str) {
     if rustix::process::geteuid().is_root() {
         command.uid(owner.uid()).gid(owner.gid());
     }
-    let done = command.output().unwrap();
-    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
 #[tokio::test]
@@ -143,13 +146,16 @@ async fn a_killed_cluster_recovers() {
     let data = tempfile::tempdir().unwrap();
     let postgres = Postgres::start(data.path(), Durability::Synced).unwrap();
     let mut connection = PgConnection::connect(&postgres.url("postgres")).await.unwrap();
-    sqlx::query("CREATE TABLE kept AS SELECT 7 AS number").execute(&mut connection).await.unwrap();
+    sqlx::query("CREATE TABLE numbers AS SELECT 7 AS number")
+        .execute(&mut connection)
+        .await
+        .unwrap();
     let pid = rustix::process::Pid::from_raw(postgres.pid()).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
     drop(postgres);
     drop(connection);
     let postgres = Postgres::start(data.path(), Durability::Synced).unwrap();
-    assert_eq!(ask(&postgres, "SELECT number FROM kept").await, 7);
+    assert_eq!(query_number(&postgres, "SELECT number FROM numbers").await, 7);
 }
 
 #[tokio::test]
@@ -157,10 +163,10 @@ async fn durability_is_as_configured() {
     for (durability, fsync) in [(Durability::Synced, 1), (Durability::Fleeting, 0)] {
         let data = tempfile::tempdir().unwrap();
         let postgres = Postgres::start(data.path(), durability).unwrap();
-        let asked = "SELECT current_setting('fsync')::bool::int";
-        assert_eq!(ask(&postgres, asked).await, fsync);
+        let fsync_setting = "SELECT current_setting('fsync')::bool::int";
+        assert_eq!(query_number(&postgres, fsync_setting).await, fsync);
         assert_eq!(
-            ask(&postgres, "SELECT (current_setting('listen_addresses') = '')::int").await,
+            query_number(&postgres, "SELECT (current_setting('listen_addresses') = '')::int").await,
             1
         );
     }
@@ -171,11 +177,11 @@ async fn a_long_path_gets_a_short_socket() {
     let data = tempfile::tempdir().unwrap();
     let long = data.path().join("long".repeat(30));
     let postgres = Postgres::start(&long, Durability::Fleeting).unwrap();
-    assert_eq!(ask(&postgres, "SELECT 1").await, 1);
+    assert_eq!(query_number(&postgres, "SELECT 1").await, 1);
 }
 
 #[test]
-fn data_of_another_version_are_refused_with_a_remedy() {
+fn data_of_another_version_is_refused_with_a_remedy() {
     let data = tempfile::tempdir().unwrap();
     let cluster = data.path().join("postgres");
     fs::create_dir(&cluster).unwrap();
@@ -204,31 +210,31 @@ fn an_error_names_the_directory_that_cannot_be_created() {
 fn an_error_names_the_directory_without_access() {
     let closed = tempfile::tempdir().unwrap();
     fs::set_permissions(closed.path(), fs::Permissions::from_mode(0o700)).unwrap();
-    let started = Postgres::start(&closed.path().join("data"), Durability::Fleeting);
+    let result = Postgres::start(&closed.path().join("data"), Durability::Fleeting);
     if rustix::process::geteuid().is_root() {
-        let error = started.unwrap_err().to_string();
+        let error = result.unwrap_err().to_string();
         let remedy = format!("chmod o+x {}", closed.path().canonicalize().unwrap().display());
         assert!(error.contains(&remedy) && error.contains("--data"), "{error}");
     } else {
-        started.unwrap();
+        result.unwrap();
     }
 }
 
-/// Where the server of [`holds_a_server`] has its data.
-const HELD: &str = "ARBITER_TEST_HELD";
+/// The environment variable with the data directory of [`start_server_and_wait`].
+const DATA_VARIABLE: &str = "ARBITER_TEST_DATA";
 
 #[test]
-#[ignore = "run by the test below, in a process that is killed"]
-fn holds_a_server() {
-    let data = std::env::var_os(HELD).unwrap();
+#[ignore = "the next test runs it in a process that it kills"]
+fn start_server_and_wait() {
+    let data = std::env::var_os(DATA_VARIABLE).unwrap();
     let postgres = Postgres::start(Path::new(&data), Durability::Synced).unwrap();
     println!("server {}", postgres.pid());
     std::io::stdin().read_line(&mut String::new()).unwrap();
 }
 
-/// The server ends with its program, even if that is killed, and the next program uses the data.
+/// If the program is killed, its server ends, and another program can start with the same data.
 #[test]
-fn the_server_dies_with_the_program() {
+fn the_server_ends_with_the_program() {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
     use rustix::process::{Pid, PidfdFlags, pidfd_open};
     use std::io::{BufRead as _, BufReader};
@@ -237,8 +243,8 @@ fn the_server_dies_with_the_program() {
     let data = tempfile::tempdir().unwrap();
     #[expect(clippy::disallowed_methods, reason = "this program again, not a bot")]
     let mut program = Command::new(std::env::current_exe().unwrap());
-    program.args(["--exact", "holds_a_server", "--ignored", "--nocapture"]);
-    program.env(HELD, data.path()).stdin(Stdio::piped()).stdout(Stdio::piped());
+    program.args(["--exact", "start_server_and_wait", "--ignored", "--nocapture"]);
+    program.env(DATA_VARIABLE, data.path()).stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut child = program.spawn().unwrap();
     let lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let pid = lines
@@ -248,7 +254,7 @@ fn the_server_dies_with_the_program() {
     child.kill().unwrap();
     child.wait().unwrap();
     let limit = Timespec { tv_sec: 60, tv_nsec: 0 };
-    let ended = poll(&mut [PollFd::new(&server, PollFlags::IN)], Some(&limit)).unwrap();
-    assert_eq!(ended, 1, "the server has ended");
+    let event_count = poll(&mut [PollFd::new(&server, PollFlags::IN)], Some(&limit)).unwrap();
+    assert_eq!(event_count, 1, "the server is still running");
     Postgres::start(data.path(), Durability::Synced).unwrap().stop();
 }

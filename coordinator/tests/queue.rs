@@ -1,6 +1,6 @@
-//! The queue: leases, reports, faults and their effects. The tests set the time.
+//! The queue: leases, reports and faults. The tests set the time.
 
-#![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;
 
@@ -17,26 +17,28 @@ use arbiter_proto::fault::FaultKind;
 use arbiter_proto::ids::{Attempt, EditionId, Lease, LotId, LotNumber, MatchId, MatchNumber};
 use support::test_clock::{AtTime, set_time};
 use support::{
-    AnyPlan, Database, START, duels, lots as some_lots, plan, report, report_all, report_one, whole,
+    AnyPlan, Database, START, duels, final_plan, lots as some_lots, plan, report, report_all,
+    report_one,
 };
 use time::Duration;
 use tokio::task::JoinSet;
 
-/// Leases one lot.
+/// Leases one lot, this many seconds after the start.
 async fn lease_one(queue: &Queue, edition: EditionId, seconds: i64) -> Option<Leased> {
     queue.lease_at(edition, 1, START + Duration::seconds(seconds)).await.unwrap().pop()
 }
 
+/// The number of lots in each state.
 async fn states(database: &Database, edition: EditionId) -> Vec<(LotState, i64)> {
     let census = lots::census(&database.pool, edition).await.unwrap();
-    census.into_iter().map(|line| (line.state, line.lots)).collect()
+    census.into_iter().map(|count| (count.state, count.lots)).collect()
 }
 
 #[tokio::test]
 async fn the_longest_lots_come_first() {
     let database = Database::new().await;
     let queue = database.queue();
-    let edition = database.running(40, 2).await;
+    let edition = database.running_edition(40, 2).await;
     let first = queue.lease_at(edition, 16, START).await.unwrap();
     let numbers: Vec<_> = first.iter().map(|lot| lot.lease.lot.number.0).collect();
     assert_eq!(numbers, (4..20).rev().collect::<Vec<_>>());
@@ -52,7 +54,7 @@ async fn a_duplicate_report_is_acknowledged_without_effect() {
     let database = Database::new().await;
     let queue = database.queue();
     let worker = database.worker("w").await;
-    let edition = database.running(4, 4).await;
+    let edition = database.running_edition(4, 4).await;
     let lot = lease_one(&queue, edition, 0).await.unwrap();
     let mut first = report(&lot, worker);
     first.records = vec![(MatchNumber(2), b"record".to_vec())];
@@ -64,11 +66,11 @@ async fn a_duplicate_report_is_acknowledged_without_effect() {
     assert_eq!(report_one(&queue, &first).await, ReportStatus::Duplicate);
     assert_eq!(database.number("SELECT max(scores[1]) FROM results").await, 2);
     let id = MatchId { edition, number: MatchNumber(2) };
-    let found = records::find(&database.pool, id).await.unwrap().unwrap();
-    assert_eq!((found.edition, found.record), (edition, Record::Here(b"record".to_vec())));
+    let stored = records::find(&database.pool, id).await.unwrap().unwrap();
+    assert_eq!((stored.edition, stored.record), (edition, Record::Here(b"record".to_vec())));
     let id = MatchId { edition, number: MatchNumber(3) };
-    let played = played_matches::find(&database.pool, id).await.unwrap().unwrap();
-    assert_eq!(played.result.transcript, first.results[3].transcript);
+    let played_match = played_matches::find(&database.pool, id).await.unwrap().unwrap();
+    assert_eq!(played_match.result.transcript, first.results[3].transcript);
 }
 
 #[tokio::test]
@@ -76,26 +78,26 @@ async fn two_reports_of_a_lot_in_one_batch_count_once() {
     let database = Database::new().await;
     let queue = database.queue();
     let worker = database.worker("w").await;
-    let edition = database.running(4, 2).await;
+    let edition = database.running_edition(4, 2).await;
     let lots = [lease_one(&queue, edition, 0).await, lease_one(&queue, edition, 0).await];
     let [a, b] = lots.map(|lot| report(&lot.unwrap(), worker));
-    let verdicts = report_all(&queue, &[a.clone(), b, a]).await;
-    assert_eq!(verdicts, [ReportStatus::Accepted, ReportStatus::Accepted, ReportStatus::Duplicate]);
+    let statuses = report_all(&queue, &[a.clone(), b, a]).await;
+    assert_eq!(statuses, [ReportStatus::Accepted, ReportStatus::Accepted, ReportStatus::Duplicate]);
     assert_eq!(database.number("SELECT count(*) FROM results").await, 4);
 }
 
-/// A worker that leased a lot twice sends both reports.
+/// A worker leases a lot twice, and sends both reports.
 #[tokio::test]
-async fn of_two_leases_of_a_lot_in_one_batch_the_valid_one_counts() {
+async fn only_the_valid_lease_of_a_lot_counts_in_a_batch() {
     let database = Database::new().await;
     let queue = database.queue();
     let worker = database.worker("w").await;
-    let edition = database.running(1, 1).await;
-    let old = lease_one(&queue, edition, 0).await.unwrap();
-    queue.return_leases(None, &[old.lease]).await.unwrap();
-    let new = lease_one(&queue, edition, 0).await.unwrap();
-    let verdicts = report_all(&queue, &[report(&old, worker), report(&new, worker)]).await;
-    assert_eq!(verdicts, [ReportStatus::Late, ReportStatus::Accepted]);
+    let edition = database.running_edition(1, 1).await;
+    let old_lot = lease_one(&queue, edition, 0).await.unwrap();
+    queue.return_leases(None, &[old_lot.lease]).await.unwrap();
+    let new_lot = lease_one(&queue, edition, 0).await.unwrap();
+    let statuses = report_all(&queue, &[report(&old_lot, worker), report(&new_lot, worker)]).await;
+    assert_eq!(statuses, [ReportStatus::Late, ReportStatus::Accepted]);
 }
 
 #[tokio::test]
@@ -103,36 +105,39 @@ async fn leases_expire_at_their_deadline() {
     let database = Database::new().await;
     let queue = database.queue();
     let worker = database.worker("w").await;
-    let edition = database.running(1, 1).await;
-    let lost = lease_one(&queue, edition, 0).await.unwrap();
+    let edition = database.running_edition(1, 1).await;
+    let first = lease_one(&queue, edition, 0).await.unwrap();
     assert_eq!(lease_one(&queue, edition, 0).await, None);
-    // To the second: a lease holds for a minute.
+    // A lease lasts one minute.
     let at = |seconds| START + Duration::seconds(seconds);
     assert_eq!(queue.expire_at(at(60)).await.unwrap().failed, []);
     let failed = queue.expire_at(at(61)).await.unwrap().failed;
-    assert_eq!(failed, [Failed { lease: lost.lease, state: LotState::Delayed }]);
-    // It rests for a second, and the report of the lease that was lost is late.
-    assert_eq!(report_one(&queue, &report(&lost, worker)).await, ReportStatus::Late);
+    assert_eq!(failed, [Failed { lease: first.lease, state: LotState::Delayed }]);
+    // The lot is delayed for one second. A report of the expired lease is late.
+    assert_eq!(report_one(&queue, &report(&first, worker)).await, ReportStatus::Late);
     assert_eq!(queue.expire_at(at(61)).await.unwrap().resumed, 0);
     assert_eq!(lease_one(&queue, edition, 61).await, None);
     assert_eq!(queue.expire_at(at(62)).await.unwrap().resumed, 1);
-    let found = lease_one(&queue, edition, 62).await.unwrap();
-    assert_eq!((lost.lease.attempt, found.lease.attempt), (Attempt(1), Attempt(2)));
-    assert_eq!(report_one(&queue, &report(&lost, worker)).await, ReportStatus::Late);
-    assert_eq!(report_one(&queue, &report(&found, worker)).await, ReportStatus::Accepted);
-    assert_eq!(report_one(&queue, &report(&lost, worker)).await, ReportStatus::Late);
-    let noted = faults::of_lot(&database.pool, lost.lease.lot).await.unwrap();
-    assert_eq!((noted.len(), noted[0].attempt, noted[0].at), (1, Attempt(1), at(61)));
+    let second = lease_one(&queue, edition, 62).await.unwrap();
+    assert_eq!((first.lease.attempt, second.lease.attempt), (Attempt(1), Attempt(2)));
+    assert_eq!(report_one(&queue, &report(&first, worker)).await, ReportStatus::Late);
+    assert_eq!(report_one(&queue, &report(&second, worker)).await, ReportStatus::Accepted);
+    assert_eq!(report_one(&queue, &report(&first, worker)).await, ReportStatus::Late);
+    let lot_faults = faults::of_lot(&database.pool, first.lease.lot).await.unwrap();
+    assert_eq!(
+        (lot_faults.len(), lot_faults[0].attempt, lot_faults[0].at),
+        (1, Attempt(1), at(61))
+    );
 }
 
 #[tokio::test]
-async fn an_overdue_lease_may_report_until_it_is_expired() {
+async fn an_overdue_lease_can_report_before_maintenance_expires_it() {
     let database = Database::new().await;
     let queue = database.queue();
     let worker = database.worker("w").await;
-    let edition = database.running(1, 1).await;
+    let edition = database.running_edition(1, 1).await;
     let lot = lease_one(&queue, edition, 0).await.unwrap();
-    // Its time is up, but no maintenance has run since: the work is not thrown away.
+    // The deadline has passed, but maintenance has not expired the lease: the report counts.
     assert_eq!(report_one(&queue, &report(&lot, worker)).await, ReportStatus::Accepted);
     assert_eq!(queue.expire_at(START + Duration::HOUR).await.unwrap().failed, []);
 }
@@ -141,7 +146,7 @@ async fn an_overdue_lease_may_report_until_it_is_expired() {
 async fn renewed_leases_expire_later() {
     let database = Database::new().await;
     let queue = database.queue();
-    let edition = database.running(3, 1).await;
+    let edition = database.running_edition(3, 1).await;
     let [a, b] = [lease_one(&queue, edition, 0).await, lease_one(&queue, edition, 0).await];
     let [a, b] = [a.unwrap().lease, b.unwrap().lease];
     let old = Lease { attempt: Attempt(0), ..b };
@@ -153,11 +158,11 @@ async fn renewed_leases_expire_later() {
 }
 
 #[tokio::test]
-async fn returned_leases_count_as_no_fault() {
+async fn returned_leases_are_not_faults() {
     let database = Database::new().await;
     let queue = database.queue();
     let worker = database.worker("w").await;
-    let edition = database.running(1, 1).await;
+    let edition = database.running_edition(1, 1).await;
     for attempt in 1..=9 {
         let lot = lease_one(&queue, edition, 0).await.unwrap();
         assert_eq!(lot.lease.attempt, Attempt(attempt));
@@ -168,13 +173,14 @@ async fn returned_leases_count_as_no_fault() {
     assert_eq!(states(&database, edition).await, [(LotState::Pending, 1)]);
 }
 
-/// A failing match does not block its lot: the others are played one by one, and it is set aside.
+/// One match of a lot always fails. The other matches are played one by one, and the failing match
+/// is set aside.
 #[tokio::test]
-async fn a_failed_lot_continues_match_by_match() {
+async fn matches_of_a_failed_lot_are_leased_one_by_one() {
     let database = Database::new().await;
     let queue = database.queue();
     let worker = database.worker("w").await;
-    let edition = database.running(4, 4).await;
+    let edition = database.running_edition(4, 4).await;
     let lot = lease_one(&queue, edition, 0).await.unwrap();
     let failure = |lease| {
         [Failure {
@@ -189,39 +195,39 @@ async fn a_failed_lot_continues_match_by_match() {
     assert_eq!(queue.fail_at(&failure(lot.lease), START).await.unwrap(), []);
     assert_eq!(report_one(&queue, &report(&lot, worker)).await, ReportStatus::Late);
 
-    let poison = MatchNumber(2);
-    let mut played = Vec::new();
+    let failing = MatchNumber(2);
+    let mut played_numbers = Vec::new();
     for hour in 1..=5 {
         let now = START + Duration::hours(hour);
         queue.expire_at(now).await.unwrap();
         while let Some(single) = lease_one(&queue, edition, hour * 3600).await {
             assert_eq!((single.count, single.lease.lot.number.0), (1, -1 - single.first_match.0));
-            if single.first_match == poison {
+            if single.first_match == failing {
                 queue.fail_at(&failure(single.lease), now).await.unwrap();
             } else {
                 assert_eq!(
                     report_one(&queue, &report(&single, worker)).await,
                     ReportStatus::Accepted
                 );
-                played.push(single.first_match.0);
+                played_numbers.push(single.first_match.0);
             }
         }
     }
-    played.sort_unstable();
-    assert_eq!(played, [0, 1, 3]);
-    let aside = lots::aside(&database.pool, edition).await.unwrap();
-    let bad = LotId { edition, number: LotNumber(-3) };
-    assert_eq!(aside, [bad]);
+    played_numbers.sort_unstable();
+    assert_eq!(played_numbers, [0, 1, 3]);
+    let set_aside = lots::aside(&database.pool, edition).await.unwrap();
+    let failing_lot = LotId { edition, number: LotNumber(-3) };
+    assert_eq!(set_aside, [failing_lot]);
     let reasons = sqlx::query_scalar("SELECT reason FROM faults").fetch_all(&database.pool).await;
     let reasons: Vec<String> = reasons.unwrap();
     assert_eq!(reasons, ["the sandbox did not start"; 1 + 3].map(str::to_owned));
-    // The edition is not complete without it, even when all others are done.
+    // The edition is not complete without the failing match.
     assert_eq!(queue.count(edition).await.unwrap(), 3);
     assert!(!queue.complete(edition, START + Duration::DAY).await.unwrap());
-    assert!(queue.requeue(bad).await.unwrap());
-    assert!(!queue.requeue(bad).await.unwrap());
-    let again = lease_one(&queue, edition, 86_400).await.unwrap();
-    assert_eq!(report_one(&queue, &report(&again, worker)).await, ReportStatus::Accepted);
+    assert!(queue.requeue(failing_lot).await.unwrap());
+    assert!(!queue.requeue(failing_lot).await.unwrap());
+    let retried = lease_one(&queue, edition, 86_400).await.unwrap();
+    assert_eq!(report_one(&queue, &report(&retried, worker)).await, ReportStatus::Accepted);
     assert_eq!(queue.count(edition).await.unwrap(), 1);
     assert!(queue.complete(edition, START + Duration::DAY).await.unwrap());
     assert_eq!(queue.verify_standings(edition).await.unwrap(), []);
@@ -231,9 +237,9 @@ async fn a_failed_lot_continues_match_by_match() {
 async fn delays_grow_with_each_fault() {
     let database = Database::new().await;
     let queue = database.queue();
-    let edition = database.running(1, 1).await;
+    let edition = database.running_edition(1, 1).await;
     let mut now = START;
-    for rest in [1, 2] {
+    for seconds in [1, 2] {
         let lot = queue.lease_at(edition, 1, now).await.unwrap().pop().unwrap();
         let failure = Failure {
             lease: lot.lease,
@@ -242,10 +248,10 @@ async fn delays_grow_with_each_fault() {
             reason: "no".to_owned(),
         };
         queue.fail_at(&[failure], now).await.unwrap();
-        let due = now + Duration::seconds(rest);
-        assert_eq!(queue.expire_at(due - Duration::MICROSECOND).await.unwrap().resumed, 0);
-        assert_eq!(queue.expire_at(due).await.unwrap().resumed, 1);
-        now = due;
+        let resume_at = now + Duration::seconds(seconds);
+        assert_eq!(queue.expire_at(resume_at - Duration::MICROSECOND).await.unwrap().resumed, 0);
+        assert_eq!(queue.expire_at(resume_at).await.unwrap().resumed, 1);
+        now = resume_at;
     }
 }
 
@@ -254,47 +260,51 @@ async fn malformed_reports_are_refused_and_delay_no_other() {
     let database = Database::new().await;
     let queue = database.queue();
     let worker = database.worker("w").await;
-    let edition = database.running(40, 2).await;
+    let edition = database.running_edition(40, 2).await;
     let mut lots = queue.lease_at(edition, 16, START).await.unwrap();
     lots.extend(queue.lease_at(edition, 4, START).await.unwrap());
-    let good = report(&lots[0], worker);
-    let changed = |lot: usize, change: fn(&mut Report)| {
-        let mut changed = report(&lots[lot], worker);
-        change(&mut changed);
-        changed
+    let valid = report(&lots[0], worker);
+    let changed_report = |lot: usize, change: fn(&mut Report)| {
+        let mut report = report(&lots[lot], worker);
+        change(&mut report);
+        report
     };
-    let bad = [
-        changed(1, |report| drop(report.results.pop())),
-        changed(2, |report| report.results.clear()),
-        changed(3, |report| report.results.iter_mut().for_each(|result| result.number.0 += 1)),
-        changed(4, |report| report.results[1].number.0 += 1),
-        changed(5, |report| report.results.iter_mut().for_each(|r| r.scores = vec![1, 2, 3])),
-        changed(6, |report| report.results[0].scores = vec![1]),
-        changed(7, |report| report.results[0].wall_ms = -1),
-        changed(8, |report| report.results[0].bad_answers = vec![-1, 0]),
-        changed(9, |report| report.results[0].forfeits = vec![None; 3]),
-        changed(10, |report| report.records = vec![(MatchNumber(999), vec![1])]),
-        changed(11, |report| report.records = vec![(report.results[0].number, Vec::new())]),
-        changed(12, |report| {
+    let malformed = [
+        changed_report(1, |report| drop(report.results.pop())),
+        changed_report(2, |report| report.results.clear()),
+        changed_report(3, |report| {
+            report.results.iter_mut().for_each(|result| result.number.0 += 1)
+        }),
+        changed_report(4, |report| report.results[1].number.0 += 1),
+        changed_report(5, |report| {
+            report.results.iter_mut().for_each(|r| r.scores = vec![1, 2, 3])
+        }),
+        changed_report(6, |report| report.results[0].scores = vec![1]),
+        changed_report(7, |report| report.results[0].wall_ms = -1),
+        changed_report(8, |report| report.results[0].bad_answers = vec![-1, 0]),
+        changed_report(9, |report| report.results[0].forfeits = vec![None; 3]),
+        changed_report(10, |report| report.records = vec![(MatchNumber(999), vec![1])]),
+        changed_report(11, |report| report.records = vec![(report.results[0].number, Vec::new())]),
+        changed_report(12, |report| {
             report.records = vec![(report.results[0].number, vec![1]); 2];
         }),
-        changed(13, |report| report.files = vec![(report.results[0].number, 0, vec![1])]),
-        changed(14, |report| report.files = vec![(report.results[0].number, 17, vec![1])]),
-        changed(15, |report| report.files = vec![(report.results[0].number, 1, Vec::new())]),
-        changed(16, |report| report.files = vec![(MatchNumber(999), 1, vec![1])]),
-        changed(17, |report| report.files = vec![(report.results[0].number, 1, vec![1]); 2]),
-        changed(18, |report| {
+        changed_report(13, |report| report.files = vec![(report.results[0].number, 0, vec![1])]),
+        changed_report(14, |report| report.files = vec![(report.results[0].number, 17, vec![1])]),
+        changed_report(15, |report| report.files = vec![(report.results[0].number, 1, Vec::new())]),
+        changed_report(16, |report| report.files = vec![(MatchNumber(999), 1, vec![1])]),
+        changed_report(17, |report| report.files = vec![(report.results[0].number, 1, vec![1]); 2]),
+        changed_report(18, |report| {
             report.files = vec![(report.results[0].number, 1, vec![1; MAX_FILES_LEN + 1])];
         }),
     ];
-    let mut batch = bad.to_vec();
-    batch.insert(5, good);
-    let verdicts = report_all(&queue, &batch).await;
-    let mut expected = vec![ReportStatus::Malformed; bad.len()];
+    let mut batch = malformed.to_vec();
+    batch.insert(5, valid);
+    let statuses = report_all(&queue, &batch).await;
+    let mut expected = vec![ReportStatus::Malformed; malformed.len()];
     expected.insert(5, ReportStatus::Accepted);
-    assert_eq!(verdicts, expected);
+    assert_eq!(statuses, expected);
     assert_eq!(database.number("SELECT count(*) FROM results").await, 2);
-    // Their leases still hold.
+    // The leases of malformed reports are still valid.
     assert_eq!(report_one(&queue, &report(&lots[1], worker)).await, ReportStatus::Accepted);
 }
 
@@ -303,7 +313,7 @@ async fn reports_of_lots_that_do_not_exist_are_late() {
     let database = Database::new().await;
     let queue = database.queue();
     let worker = database.worker("w").await;
-    let edition = database.running(1, 1).await;
+    let edition = database.running_edition(1, 1).await;
     let lot = lease_one(&queue, edition, 0).await.unwrap();
     let mut stray = report(&lot, worker);
     stray.lease.lot.number = LotNumber(77);
@@ -311,30 +321,30 @@ async fn reports_of_lots_that_do_not_exist_are_late() {
 }
 
 #[tokio::test]
-async fn nothing_of_a_cancelled_edition_is_leased_or_accepted() {
+async fn lots_of_a_cancelled_edition_are_neither_leased_nor_accepted() {
     let database = Database::new().await;
     let queue = database.queue();
     let worker = database.worker("w").await;
-    let edition = database.running(5, 1).await;
-    let done = lease_one(&queue, edition, 0).await.unwrap();
-    assert_eq!(report_one(&queue, &report(&done, worker)).await, ReportStatus::Accepted);
-    let under_way = lease_one(&queue, edition, 0).await.unwrap();
+    let edition = database.running_edition(5, 1).await;
+    let first = lease_one(&queue, edition, 0).await.unwrap();
+    assert_eq!(report_one(&queue, &report(&first, worker)).await, ReportStatus::Accepted);
+    let second = lease_one(&queue, edition, 0).await.unwrap();
     assert!(queue.cancel(edition, START).await.unwrap());
     assert!(!queue.cancel(edition, START).await.unwrap());
     assert_eq!(lease_one(&queue, edition, 0).await, None);
-    assert_eq!(report_one(&queue, &report(&under_way, worker)).await, ReportStatus::Late);
+    assert_eq!(report_one(&queue, &report(&second, worker)).await, ReportStatus::Late);
     let expected = [(LotState::Reported, 1), (LotState::Cancelled, 4)];
     assert_eq!(states(&database, edition).await, expected);
-    let upkept = editions::upkept(&database.pool).await.unwrap();
-    assert!(upkept.iter().all(|found| found.state == editions::EditionState::Cancelled));
+    let rows = editions::upkept(&database.pool).await.unwrap();
+    assert!(rows.iter().all(|edition| edition.state == editions::EditionState::Cancelled));
 }
 
-/// Leasing and cancelling at the same moment: the second sees what the first did.
+/// Lots are leased while their edition is cancelled. At the end all lots are cancelled.
 #[tokio::test]
 async fn cancelling_waits_for_no_lock_and_misses_no_lot() {
     let database = Database::new().await;
     let queue = database.queue();
-    let edition = database.running(2000, 1).await;
+    let edition = database.running_edition(2000, 1).await;
     let mut tasks = JoinSet::new();
     for _ in 0..4 {
         let queue = queue.clone();
@@ -356,7 +366,7 @@ fn ordered() -> AnyPlan {
     });
     let pair = |(before, after)| Order { before: LotNumber(before), after: LotNumber(after) };
     let order = [(0, 1), (1, 2), (2, 3), (3, 4), (1, 5), (4, 5)].map(pair);
-    whole(duels(6), lots, order)
+    final_plan(duels(6), lots, order)
 }
 
 #[tokio::test]
@@ -371,7 +381,7 @@ async fn matches_that_depend_on_others_wait_for_them() {
         let lot = lease_one(&queue, edition, 0).await.unwrap();
         assert_eq!(lot.lease.lot.number, LotNumber(expected));
         assert_eq!(lease_one(&queue, edition, 0).await, None, "{expected}");
-        // A fault does not let the next one go ahead.
+        // After a fault, the next match still waits.
         let failure = Failure {
             lease: lot.lease,
             by: None,
@@ -390,7 +400,7 @@ async fn matches_that_depend_on_others_wait_for_them() {
 }
 
 #[tokio::test]
-async fn an_edition_may_grow_until_its_plan_is_final() {
+async fn matches_can_be_added_until_the_plan_is_final() {
     let database = Database::new().await;
     let queue = database.queue();
     let worker = database.worker("w").await;
@@ -424,36 +434,42 @@ async fn an_edition_may_grow_until_its_plan_is_final() {
 
 #[tokio::test]
 async fn invalid_plans_are_refused() {
-    let fault = async |plan: AnyPlan| {
+    let error_of = async |plan: AnyPlan| {
         let database = Database::new().await;
         let edition = database.edition(5).await;
         let queue = database.queue();
         queue.plan(edition, plan).await.unwrap();
         queue.start(edition).await.unwrap_err().to_string()
     };
-    let ends = |error: String, end: &str| assert!(error.ends_with(end), "{error}");
+    let assert_ends_with = |error: String, end: &str| assert!(error.ends_with(end), "{error}");
     let two_each = || some_lots(6, 2);
-    let gap = whole(duels(6), two_each().filter(|lot| lot.number.0 != 1), []);
-    ends(fault(gap).await, "lot 2 begins with match 4, not with 2");
-    let short = whole(duels(6), two_each().take(2), []);
-    ends(fault(short).await, "the lots hold 4 matches of 6");
-    ends(fault(whole(duels(6), std::iter::empty(), [])).await, "the lots hold 0 matches of 6");
-    let twice =
+    let with_gap = final_plan(duels(6), two_each().filter(|lot| lot.number.0 != 1), []);
+    assert_ends_with(error_of(with_gap).await, "lot 2 begins with match 4, not with 2");
+    let too_short = final_plan(duels(6), two_each().take(2), []);
+    assert_ends_with(error_of(too_short).await, "the lots hold 4 matches of 6");
+    assert_ends_with(
+        error_of(final_plan(duels(6), std::iter::empty(), [])).await,
+        "the lots hold 0 matches of 6",
+    );
+    let overlapping =
         two_each().map(|lot| NewLot { first_match: MatchNumber(lot.first_match.0 / 4 * 2), ..lot });
-    ends(fault(whole(duels(6), twice, [])).await, "begins with match 0, not with 2");
-    let stranger = duels(6).map(|mut planned| {
+    assert_ends_with(
+        error_of(final_plan(duels(6), overlapping, [])).await,
+        "begins with match 0, not with 2",
+    );
+    let unknown_bot = duels(6).map(|mut planned| {
         planned.seats.0[1].0 += 5 * i32::from(planned.number.0 == 3);
         planned
     });
-    let stranger = whole(stranger, two_each(), []);
-    ends(fault(stranger).await, "match 3 seats a bot that is not an entrant");
+    let unknown_bot = final_plan(unknown_bot, two_each(), []);
+    assert_ends_with(error_of(unknown_bot).await, "match 3 seats a bot that is not an entrant");
     let AnyPlan { matches, lots, .. } = ordered();
-    assert!(fault(whole(matches, lots, [])).await.ends_with("and the order names 0"));
+    assert!(error_of(final_plan(matches, lots, [])).await.ends_with("and the order names 0"));
     let AnyPlan { matches, lots, order, .. } = ordered();
-    let unfed =
+    let unmarked =
         lots.map(|lot| NewLot { has_dependents: lot.number.0 != 3 && lot.has_dependents, ..lot });
-    let unfed = fault(whole(matches, unfed, order)).await;
-    ends(unfed, "lot 3 is not marked as one that others wait for");
+    let error = error_of(final_plan(matches, unmarked, order)).await;
+    assert_ends_with(error, "lot 3 is not marked as one that others wait for");
 }
 
 #[tokio::test]
@@ -461,9 +477,9 @@ async fn a_plan_is_stored_atomically() {
     let database = Database::new().await;
     let edition = database.edition(5).await;
     let queue = database.queue();
-    let empty = |lot: NewLot| NewLot { count: i32::from(lot.number.0 != 5), ..lot };
-    let broken = whole(duels(6), some_lots(6, 1).map(empty), []);
-    let error = queue.plan(edition, broken).await.unwrap_err();
+    let with_empty_lot = |lot: NewLot| NewLot { count: i32::from(lot.number.0 != 5), ..lot };
+    let invalid = final_plan(duels(6), some_lots(6, 1).map(with_empty_lot), []);
+    let error = queue.plan(edition, invalid).await.unwrap_err();
     assert!(matches!(error, PlanError::Database { .. }));
     for table in ["SELECT count(*) FROM matches", "SELECT count(*) FROM lots"] {
         assert_eq!(database.number(table).await, 0);
@@ -473,26 +489,28 @@ async fn a_plan_is_stored_atomically() {
 }
 
 #[tokio::test]
-async fn batched_reports_get_their_own_statuses() {
+async fn each_report_of_a_batch_gets_a_status() {
     let database = Database::new().await;
     let queue = database.queue();
     let worker = database.worker("w").await;
-    let edition = database.running(1024, 1).await;
+    let edition = database.running_edition(1024, 1).await;
     let lots = queue.lease_at(edition, 1024, START).await.unwrap();
-    let (reporter, collector) = ReportSender::new(queue.clone());
+    let (sender, collector) = ReportSender::new(queue.clone());
     let mut tasks = JoinSet::new();
     for lot in &lots {
-        let reporter = reporter.clone();
+        let sender = sender.clone();
         let report = report(lot, worker);
-        tasks.spawn(async move { reporter.report(report).await.unwrap() });
+        tasks.spawn(async move { sender.report(report).await.unwrap() });
     }
-    drop(reporter);
-    let before = database.number("SELECT count(DISTINCT xmin::text) FROM results").await;
+    drop(sender);
+    let transactions_before =
+        database.number("SELECT count(DISTINCT xmin::text) FROM results").await;
     collector.run(std::future::pending()).await;
-    assert!(tasks.join_all().await.iter().all(|verdict| *verdict == ReportStatus::Accepted));
+    assert!(tasks.join_all().await.iter().all(|status| *status == ReportStatus::Accepted));
     assert_eq!(database.number("SELECT count(*) FROM results").await, 1024);
-    let commits = database.number("SELECT count(DISTINCT xmin::text) FROM results").await - before;
-    // Batches that have to wait take up to 256 reports.
+    let commits = database.number("SELECT count(DISTINCT xmin::text) FROM results").await
+        - transactions_before;
+    // While a batch is stored, up to 256 reports wait for the next batch.
     assert!((4..=64).contains(&commits), "{commits} commits for 1024 reports");
 }
 
@@ -502,24 +520,24 @@ async fn an_unstorable_report_affects_no_other() {
     let database = Database::new().await;
     let queue = database.queue();
     let worker = database.worker("w").await;
-    let edition = database.running(16, 1).await;
+    let edition = database.running_edition(16, 1).await;
     let lots = queue.lease_at(edition, 16, START).await.unwrap();
-    // A result that should not be there: the tripwire of exactly-once.
-    let stray = "INSERT INTO results (number, edition, level, wall_ms, scores, transcript)
+    // A result of a match that is not reported. The unique key refuses a second result.
+    let add_result = "INSERT INTO results (number, edition, level, wall_ms, scores, transcript)
         SELECT 3, max(id), 'B', 0, '{1,1}', decode(repeat('00', 32), 'hex') FROM editions";
-    sqlx::query(stray).execute(&database.pool).await.unwrap();
-    let (reporter, collector) = ReportSender::new(queue.clone());
+    sqlx::query(add_result).execute(&database.pool).await.unwrap();
+    let (sender, collector) = ReportSender::new(queue.clone());
     let mut tasks = JoinSet::new();
     for lot in &lots {
-        let reporter = reporter.clone();
+        let sender = sender.clone();
         let report = report(lot, worker);
-        tasks.spawn(async move { (report.results[0].number, reporter.report(report).await) });
+        tasks.spawn(async move { (report.results[0].number, sender.report(report).await) });
     }
-    drop(reporter);
+    drop(sender);
     collector.run(std::future::pending()).await;
-    for (number, verdict) in tasks.join_all().await {
-        match verdict {
-            Ok(verdict) => assert_eq!(verdict, ReportStatus::Accepted),
+    for (number, result) in tasks.join_all().await {
+        match result {
+            Ok(status) => assert_eq!(status, ReportStatus::Accepted),
             Err(error) => assert!(number == MatchNumber(3), "{number}: {error}"),
         }
     }
@@ -532,37 +550,37 @@ async fn maintenance_completes_an_edition() {
     let database = Database::new().await;
     let queue = database.queue();
     let worker = database.worker("w").await;
-    let edition = database.running(16, 1).await;
+    let edition = database.running_edition(16, 1).await;
     let lots = queue.lease_at(edition, 16, START).await.unwrap();
-    let upkeep = Maintenance::new(queue.clone(), Clock::given(|| START + Duration::HOUR));
+    let first_hour = Maintenance::new(queue.clone(), Clock::given(|| START + Duration::HOUR));
     set_time(&database.pool, START + Duration::HOUR).await;
     let reports: Vec<_> = lots[1..].iter().map(|lot| report(lot, worker)).collect();
     report_all(&queue, &reports).await;
-    let round = upkeep.round().await.unwrap();
+    let round = first_hour.round().await.unwrap();
     assert_eq!((round.expired.failed.len(), round.counted, round.complete.len()), (1, 15, 0));
-    assert_eq!(upkeep.round().await.unwrap().expired.resumed, 0);
-    let later = Maintenance::new(queue.clone(), Clock::given(|| START + Duration::HOUR * 2));
+    assert_eq!(first_hour.round().await.unwrap().expired.resumed, 0);
+    let second_hour = Maintenance::new(queue.clone(), Clock::given(|| START + Duration::HOUR * 2));
     set_time(&database.pool, START + Duration::HOUR * 2).await;
-    assert_eq!(later.round().await.unwrap().expired.resumed, 1);
+    assert_eq!(second_hour.round().await.unwrap().expired.resumed, 1);
     let last = lease_one(&queue, edition, 7200).await.unwrap();
     report_one(&queue, &report(&last, worker)).await;
-    let round = later.round().await.unwrap();
+    let round = second_hour.round().await.unwrap();
     assert_eq!((round.counted, round.complete), (1, vec![edition]));
     assert_eq!(queue.verify_standings(edition).await.unwrap(), []);
 }
 
-/// Counting does not wait for a locked lot: it counts the lot when the lock is free.
+/// A locked lot is counted later.
 #[tokio::test]
 async fn counting_does_not_wait_for_locked_lots() {
     let database = Database::new().await;
     let queue = database.queue();
     let worker = database.worker("w").await;
-    let edition = database.running(4, 4).await;
+    let edition = database.running_edition(4, 4).await;
     let lot = lease_one(&queue, edition, 0).await.unwrap();
     assert_eq!(report_one(&queue, &report(&lot, worker)).await, ReportStatus::Accepted);
-    let mut holder = database.pool.begin().await.unwrap();
-    sqlx::query("SELECT FROM lots FOR UPDATE").execute(&mut *holder).await.unwrap();
+    let mut lock_holder = database.pool.begin().await.unwrap();
+    sqlx::query("SELECT FROM lots FOR UPDATE").execute(&mut *lock_holder).await.unwrap();
     assert_eq!(queue.count(edition).await.unwrap(), 0);
-    holder.rollback().await.unwrap();
+    lock_holder.rollback().await.unwrap();
     assert_eq!(queue.count(edition).await.unwrap(), 4);
 }

@@ -1,6 +1,6 @@
-//! The gRPC services: roles, wrong names, and workers that connect and disconnect.
+//! The gRPC services: required roles, refused requests, and workers that connect and disconnect.
 
-#![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 #[path = "rpc/beacon.rs"]
 mod beacon;
@@ -31,31 +31,31 @@ use tonic_reflection::pb::v1::server_reflection_client::ServerReflectionClient;
 use tonic_reflection::pb::v1::server_reflection_request::MessageRequest;
 use tonic_reflection::pb::v1::server_reflection_response::MessageResponse;
 
-use grpc_client::{PATIENCE, Server, Worker, report};
+use grpc_client::{Server, TIMEOUT, Worker, report};
 
 #[tokio::test]
 async fn every_call_requires_its_role() {
     let server = Server::start().await;
-    server.tournament("cup").await;
-    let refused = |role| {
+    server.create_tournament("cup").await;
+    let refusal_code = |role| {
         let mut tournaments = server.tournaments(role);
         async move {
             let request = StartEditionRequest { tournament: "cup".to_owned(), fresh: false };
             tournaments.start_edition(request).await.unwrap_err().code()
         }
     };
-    assert_eq!(refused(None).await, Code::Unauthenticated);
-    assert_eq!(refused(Some(Role::Player)).await, Code::PermissionDenied);
-    assert_eq!(refused(Some(Role::Worker)).await, Code::PermissionDenied);
+    assert_eq!(refusal_code(None).await, Code::Unauthenticated);
+    assert_eq!(refusal_code(Some(Role::Player)).await, Code::PermissionDenied);
+    assert_eq!(refusal_code(Some(Role::Worker)).await, Code::PermissionDenied);
     let bundle = FetchBundleRequest { digest: vec![0; 32] };
-    let code = server.workers(Some(Role::Organiser)).fetch_bundle(bundle.clone()).await;
-    assert_eq!(code.unwrap_err().code(), Code::PermissionDenied);
-    let code = server.workers(Some(Role::Worker)).fetch_bundle(bundle).await;
-    assert_eq!(code.unwrap_err().code(), Code::PermissionDenied);
-    let house = server.submit(Role::Player, "cup", "mine", true, b"x").await;
-    assert_eq!(house.unwrap_err().code(), Code::PermissionDenied);
-    let taken = server.submit(Role::Player, "cup", "one", false, b"x").await;
-    assert!(taken.unwrap_err().message().contains("another player's bot is named one"));
+    let result = server.workers(Some(Role::Organiser)).fetch_bundle(bundle.clone()).await;
+    assert_eq!(result.unwrap_err().code(), Code::PermissionDenied);
+    let result = server.workers(Some(Role::Worker)).fetch_bundle(bundle).await;
+    assert_eq!(result.unwrap_err().code(), Code::PermissionDenied);
+    let result = server.submit(Role::Player, "cup", "mine", true, b"x").await;
+    assert_eq!(result.unwrap_err().code(), Code::PermissionDenied);
+    let result = server.submit(Role::Player, "cup", "one", false, b"x").await;
+    assert!(result.unwrap_err().message().contains("another player's bot is named one"));
     let create = CreateTokenRequest { role: "worker".to_owned(), ..CreateTokenRequest::default() };
     for role in [Role::Organiser, Role::Player, Role::Worker] {
         let mut tokens =
@@ -65,61 +65,64 @@ async fn every_call_requires_its_role() {
     }
     let admin = server.bearer(Some(Role::Admin));
     let mut tokens = TokenServiceClient::with_interceptor(server.channel.clone(), admin);
-    let nameless = tokens.create_token(create).await.unwrap_err();
-    assert_eq!(nameless.code(), Code::InvalidArgument, "{nameless}");
+    let error = tokens.create_token(create).await.unwrap_err();
+    assert_eq!(error.code(), Code::InvalidArgument, "{error}");
     server.stop().await;
 }
 
 #[tokio::test]
 async fn a_tournament_is_played_over_grpc() {
     let server = Server::start().await;
-    server.tournament("cup").await;
+    server.create_tournament("cup").await;
     assert_eq!(server.submit(Role::Organiser, "cup", "one", true, b"a bundle").await.unwrap(), 1);
-    let edition = server.edition("cup").await;
+    let edition = server.start_edition("cup").await;
     let watch = WatchEditionRequest { tournament: "cup".to_owned(), edition: None };
-    let watched = server.tournaments(None).watch_edition(watch).await.unwrap();
+    let states = server.tournaments(None).watch_edition(watch).await.unwrap();
     let mut worker = Worker::new(&server, "player").await;
-    let mut played = 0;
-    let mut some = String::new();
-    while played < edition.matches {
+    let mut played_matches = 0;
+    let mut match_id = String::new();
+    while played_matches < edition.matches {
         let lot = worker.lot().await;
         assert_eq!(lot.game, "gomoku");
         assert!(lot.matches.iter().all(|planned| planned.seed.len() == 32));
-        played += i64::try_from(lot.matches.len()).unwrap();
-        some = format!("{}/{}", edition.id, lot.matches[0].number);
-        let first = report(&lot);
-        assert_eq!(worker.report(first.clone()).await, ReportStatus::Accepted);
-        assert_eq!(worker.report(first.clone()).await, ReportStatus::Duplicate);
-        let mut other = first;
-        other.lease.as_mut().unwrap().attempt += 1;
-        assert_eq!(worker.report(other).await, ReportStatus::Late);
+        played_matches += i64::try_from(lot.matches.len()).unwrap();
+        match_id = format!("{}/{}", edition.id, lot.matches[0].number);
+        let first_report = report(&lot);
+        assert_eq!(worker.report(first_report.clone()).await, ReportStatus::Accepted);
+        assert_eq!(worker.report(first_report.clone()).await, ReportStatus::Duplicate);
+        let mut late_report = first_report;
+        late_report.lease.as_mut().unwrap().attempt += 1;
+        assert_eq!(worker.report(late_report).await, ReportStatus::Late);
     }
-    let over = last(watched.into_inner()).await;
-    assert_eq!((over.state.as_str(), over.official, over.counted), ("complete", true, played));
+    let final_state = last(states.into_inner()).await;
+    assert_eq!(
+        (final_state.state.as_str(), final_state.official, final_state.counted),
+        ("complete", true, played_matches)
+    );
     let board = LeaderboardRef { tournament: "cup".to_owned(), edition: None };
-    let ask = GetRankingRequest { leaderboard: Some(board), ..GetRankingRequest::default() };
+    let request = GetRankingRequest { leaderboard: Some(board), ..GetRankingRequest::default() };
     let mut rankings = RankingServiceClient::new(server.channel.clone());
-    let page = rankings.get_ranking(ask).await.unwrap().into_inner();
+    let page = rankings.get_ranking(request).await.unwrap().into_inner();
     assert!(page.official && page.standings.len() == 3);
     let points: i64 =
         page.standings.iter().map(|place| place.score[0].parse::<i64>().unwrap()).sum();
-    assert_eq!(points, 2 * played);
+    assert_eq!(points, 2 * played_matches);
     let tournament = "cup".to_owned();
-    let check = CheckEditionRequest { tournament, edition: None, records: false };
-    let check = server.tournaments(None).check_edition(check).await.unwrap().into_inner();
-    assert_eq!((check.matches, check.differences), (played, Vec::<String>::new()));
-    let record = GetRecordRequest { r#match: some };
-    let stranger = server.tournaments(Some(Role::Player)).get_record(record.clone()).await;
-    assert_eq!(stranger.unwrap_err().code(), Code::PermissionDenied);
-    let record = server.tournaments(Some(Role::Organiser)).get_record(record).await.unwrap();
+    let request = CheckEditionRequest { tournament, edition: None, records: false };
+    let check = server.tournaments(None).check_edition(request).await.unwrap().into_inner();
+    assert_eq!((check.matches, check.differences), (played_matches, Vec::<String>::new()));
+    let request = GetRecordRequest { r#match: match_id };
+    let result = server.tournaments(Some(Role::Player)).get_record(request.clone()).await;
+    assert_eq!(result.unwrap_err().code(), Code::PermissionDenied);
+    let record = server.tournaments(Some(Role::Organiser)).get_record(request).await.unwrap();
     let piece = record.into_inner().message().await.unwrap().unwrap();
     assert_eq!(piece.bytes, b"a record");
     server.stop().await;
 }
 
-/// A client that watched an edition to its end and asks for the newest gets the next one.
+/// A client watches the newest edition again after an edition ends. It gets the next edition.
 #[tokio::test]
-async fn after_an_edition_a_watcher_gets_the_next_one() {
+async fn a_watcher_of_the_newest_edition_gets_the_next_one() {
     let server = Server::start().await;
     let file = "name = \"cup\"\ngame = \"gomoku\"\n[submissions]\nwindow = \"100ms\"\n".to_owned();
     let create = CreateTournamentRequest { file };
@@ -127,40 +130,39 @@ async fn after_an_edition_a_watcher_gets_the_next_one() {
     for bot in ["one", "two"] {
         server.submit(Role::Organiser, "cup", bot, true, b"a bundle").await.unwrap();
     }
-    server.edition("cup").await;
+    server.start_edition("cup").await;
     let newest = async || {
         let watch = WatchEditionRequest { tournament: "cup".to_owned(), edition: None };
-        let watched = server.tournaments(None).watch_edition(watch).await.unwrap();
-        watched.into_inner().message().await.unwrap().unwrap()
+        let states = server.tournaments(None).watch_edition(watch).await.unwrap();
+        states.into_inner().message().await.unwrap().unwrap()
     };
     assert_eq!(newest().await.number, 1);
     server.submit(Role::Organiser, "cup", "two", true, b"another").await.unwrap();
-    let mut first = newest().await;
-    while (first.number, first.state.as_str()) == (1, "running") {
-        first = newest().await;
+    let mut edition = newest().await;
+    while (edition.number, edition.state.as_str()) == (1, "running") {
+        edition = newest().await;
     }
     assert_eq!(newest().await.number, 2);
     server.stop().await;
 }
 
-/// The last state that a subscriber receives.
-async fn last(mut watched: Streaming<Edition>) -> Edition {
+/// The last state of a watched edition.
+async fn last(mut states: Streaming<Edition>) -> Edition {
     let mut last = None;
-    while let Some(state) =
-        tokio::time::timeout(PATIENCE, watched.message()).await.unwrap().unwrap()
+    while let Some(state) = tokio::time::timeout(TIMEOUT, states.message()).await.unwrap().unwrap()
     {
         last = Some(state);
     }
     last.unwrap()
 }
 
-/// A worker keeps its leases over any number of streams. A returned lease goes to another worker at
-/// once.
+/// A worker keeps its leases when it connects again. A returned lease can be leased by another
+/// worker at once.
 #[tokio::test]
 async fn leases_survive_reconnects_and_can_be_returned() {
     let server = Server::start().await;
-    server.tournament("cup").await;
-    server.edition("cup").await;
+    server.create_tournament("cup").await;
+    server.start_edition("cup").await;
     let mut one = Worker::new(&server, "one").await;
     let first = one.lot().await;
     let second = one.lot().await;
@@ -179,7 +181,7 @@ async fn leases_survive_reconnects_and_can_be_returned() {
     }
     one.send(Payload::RenewLeases(RenewLeases { leases: vec![second.lease.unwrap()] })).await;
     let CoordinatorPayload::LeasesLost(lost) = one.receive().await else {
-        panic!("the lease is lost")
+        panic!("expected a lost lease")
     };
     assert_eq!(lost.leases, [second.lease.unwrap()]);
     assert_eq!(one.report(report(&second)).await, ReportStatus::Late);
@@ -197,115 +199,135 @@ async fn a_worker_with_a_revoked_token_is_disconnected() {
         server.channel.clone(),
         server.bearer(Some(Role::Admin)),
     );
-    let listed = tokens.list_tokens(ListTokensRequest {}).await.unwrap().into_inner().tokens;
-    let id = listed.iter().find(|token| token.role == "worker").unwrap().id;
+    let response = tokens.list_tokens(ListTokensRequest {}).await.unwrap().into_inner();
+    let id = response.tokens.iter().find(|token| token.role == "worker").unwrap().id;
     tokens.revoke_token(RevokeTokenRequest { id }).await.unwrap();
-    let sent_away = tokio::time::timeout(PATIENCE, worker.incoming.message()).await.unwrap();
-    assert_eq!(sent_away.unwrap_err().code(), Code::Unauthenticated);
+    let result = tokio::time::timeout(TIMEOUT, worker.incoming.message()).await.unwrap();
+    assert_eq!(result.unwrap_err().code(), Code::Unauthenticated);
     server.stop().await;
 }
 
 #[tokio::test]
-async fn unsuitable_workers_are_refused_with_a_reason() {
+async fn a_worker_with_other_rules_is_refused() {
     let server = Server::start().await;
-    let mut old = Worker::connect(&server, "old", "0").await;
-    let refused = match &mut old {
-        Ok(worker) => worker.incoming.message().await.unwrap_err(),
-        Err(status) => status.clone(),
+    let error = match Worker::connect(&server, "old", "0").await {
+        Ok(mut worker) => worker.incoming.message().await.unwrap_err(),
+        Err(status) => status,
     };
-    assert_eq!(refused.code(), Code::FailedPrecondition);
-    assert!(refused.message().contains("install the same version"), "{}", refused.message());
+    assert_eq!(error.code(), Code::FailedPrecondition);
+    assert!(error.message().contains("install the same version"), "{}", error.message());
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn invalid_requests_are_refused_with_a_reason() {
+    let server = Server::start().await;
     let request = StartEditionRequest { tournament: "nowhere".to_owned(), fresh: false };
-    let refused = server.tournaments(Some(Role::Admin)).start_edition(request).await.unwrap_err();
+    let error = server.tournaments(Some(Role::Admin)).start_edition(request).await.unwrap_err();
     assert_eq!(
-        (refused.code(), refused.message()),
+        (error.code(), error.message()),
         (Code::NotFound, "there is no tournament `nowhere`")
     );
     let request = CreateTournamentRequest { file: "name = \"x\"\ngame = \"chess\"".to_owned() };
-    let refused = server.tournaments(Some(Role::Admin)).create_tournament(request).await;
-    let refused = refused.unwrap_err();
-    assert_eq!(refused.code(), Code::InvalidArgument);
-    assert!(refused.message().contains("chess"), "{}", refused.message());
-    server.tournament("cup").await;
+    let result = server.tournaments(Some(Role::Admin)).create_tournament(request).await;
+    let error = result.unwrap_err();
+    assert_eq!(error.code(), Code::InvalidArgument);
+    assert!(error.message().contains("chess"), "{}", error.message());
+    server.create_tournament("cup").await;
     let file = "name = \"cup\"\ngame = \"gomoku\"\n".to_owned();
     let request = CreateTournamentRequest { file };
-    let twice = server.tournaments(Some(Role::Admin)).create_tournament(request).await;
-    assert_eq!(twice.unwrap_err().code(), Code::AlreadyExists);
+    let result = server.tournaments(Some(Role::Admin)).create_tournament(request).await;
+    assert_eq!(result.unwrap_err().code(), Code::AlreadyExists);
     let mut rankings = RankingServiceClient::new(server.channel.clone());
-    let board = LeaderboardRef { tournament: "cup".to_owned(), edition: None };
-    let none =
-        rankings.get_ranking(GetRankingRequest { leaderboard: Some(board), ..Default::default() });
-    let none = none.await.unwrap_err();
-    assert!(none.message().contains("no edition yet"), "{}", none.message());
+    let leaderboard = LeaderboardRef { tournament: "cup".to_owned(), edition: None };
+    let request = GetRankingRequest { leaderboard: Some(leaderboard), ..Default::default() };
+    let error = rankings.get_ranking(request).await.unwrap_err();
+    assert!(error.message().contains("no edition yet"), "{}", error.message());
     server.stop().await;
 }
 
 /// The response to a reflection request.
-async fn reflect(server: &Server, question: MessageRequest) -> MessageResponse {
-    let request = ServerReflectionRequest { host: String::new(), message_request: Some(question) };
+async fn reflect(server: &Server, message_request: MessageRequest) -> MessageResponse {
+    let request =
+        ServerReflectionRequest { host: String::new(), message_request: Some(message_request) };
     let mut client = ServerReflectionClient::new(server.channel.clone());
-    let asked = client.server_reflection_info(tokio_stream::iter([request])).await.unwrap();
-    asked.into_inner().message().await.unwrap().unwrap().message_response.unwrap()
+    let responses = client.server_reflection_info(tokio_stream::iter([request])).await.unwrap();
+    responses.into_inner().message().await.unwrap().unwrap().message_response.unwrap()
 }
 
 #[tokio::test]
 async fn services_are_described_and_healthy() {
     let server = Server::start().await;
-    let listed = reflect(&server, MessageRequest::ListServices(String::new())).await;
-    let MessageResponse::ListServicesResponse(listed) = listed else { panic!("a list") };
-    let names = listed.service.into_iter().map(|service| service.name);
-    let mut ours: Vec<_> = names.filter(|name| name.starts_with("arbiter.v1.")).collect();
-    ours.sort_unstable();
+    let response = reflect(&server, MessageRequest::ListServices(String::new())).await;
+    let MessageResponse::ListServicesResponse(list) = response else {
+        panic!("expected a list of services")
+    };
+    let names = list.service.into_iter().map(|service| service.name);
+    let mut arbiter_services: Vec<_> =
+        names.filter(|name| name.starts_with("arbiter.v1.")).collect();
+    arbiter_services.sort_unstable();
     let kinds = ["Audit", "Bot", "Ranking", "Token", "Tournament", "Worker"];
-    assert_eq!(ours, kinds.map(|kind| format!("arbiter.v1.{kind}Service")));
+    assert_eq!(arbiter_services, kinds.map(|kind| format!("arbiter.v1.{kind}Service")));
 
-    // That needs no token.
+    // Reflection and health checks need no token.
     let mut health = HealthClient::new(server.channel.clone());
-    for name in &ours {
+    for name in &arbiter_services {
         let symbol = MessageRequest::FileContainingSymbol(name.clone());
-        let described = reflect(&server, symbol).await;
-        let MessageResponse::FileDescriptorResponse(file) = described else { panic!("{name}") };
+        let response = reflect(&server, symbol).await;
+        let MessageResponse::FileDescriptorResponse(file) = response else {
+            panic!("{name}: expected a file descriptor")
+        };
         assert!(!file.file_descriptor_proto.is_empty(), "{name}");
-        let asked = health.check(HealthCheckRequest { service: name.clone() }).await.unwrap();
-        assert_eq!(asked.into_inner().status(), ServingStatus::Serving, "{name}");
+        let health_status =
+            health.check(HealthCheckRequest { service: name.clone() }).await.unwrap();
+        assert_eq!(health_status.into_inner().status(), ServingStatus::Serving, "{name}");
     }
-    let all = health.check(HealthCheckRequest::default()).await.unwrap();
-    assert_eq!(all.into_inner().status(), ServingStatus::Serving);
+    let overall_status = health.check(HealthCheckRequest::default()).await.unwrap();
+    assert_eq!(overall_status.into_inner().status(), ServingStatus::Serving);
     let unknown = HealthCheckRequest { service: "arbiter.v1.OracleService".to_owned() };
     assert_eq!(health.check(unknown).await.unwrap_err().code(), Code::NotFound);
     server.stop().await;
 }
 
-/// Connected workers, estimates and certificates.
 #[tokio::test]
 async fn editions_are_certified_and_estimated() {
     let server = Server::start().await;
-    server.tournament("cup").await;
-    let estimate = EstimateEditionRequest { tournament: "cup".to_owned(), fresh: false };
-    let refused = server.tournaments(None).estimate_edition(estimate.clone()).await;
-    assert_eq!(refused.unwrap_err().code(), Code::Unauthenticated);
+    server.create_tournament("cup").await;
+    let request = EstimateEditionRequest { tournament: "cup".to_owned(), fresh: false };
+    let result = server.tournaments(None).estimate_edition(request.clone()).await;
+    assert_eq!(result.unwrap_err().code(), Code::Unauthenticated);
     let mut organiser = server.tournaments(Some(Role::Organiser));
-    let estimated = organiser.estimate_edition(estimate.clone()).await.unwrap().into_inner();
-    assert_eq!((estimated.bots, estimated.matches, estimated.to_play), (3, 6, 6));
-    assert_eq!((estimated.slots, estimated.eta_us, estimated.measured), (0, None, false));
+    let estimate = organiser.estimate_edition(request.clone()).await.unwrap().into_inner();
+    assert_eq!((estimate.bots, estimate.matches, estimate.to_play), (3, 6, 6));
+    assert_eq!((estimate.slots, estimate.eta_us, estimate.measured), (0, None, false));
     let certify = CertifyEditionRequest { tournament: "cup".to_owned(), ..Default::default() };
-    let next = organiser.certify_edition(certify.clone()).await.unwrap().into_inner();
-    assert_eq!((next.edition, next.matches, next.broken_promise.as_str()), (0, 6, ""));
+    let next_certificate = organiser.certify_edition(certify.clone()).await.unwrap().into_inner();
+    assert_eq!(
+        (
+            next_certificate.edition,
+            next_certificate.matches,
+            next_certificate.broken_promise.as_str()
+        ),
+        (0, 6, "")
+    );
     let mut worker = Worker::new(&server, "w").await;
-    let estimated = organiser.estimate_edition(estimate).await.unwrap().into_inner();
-    assert!(estimated.slots == 3 && estimated.eta_us.is_some(), "{estimated:?}");
-    let edition = server.edition("cup").await;
+    let estimate = organiser.estimate_edition(request).await.unwrap().into_inner();
+    assert!(estimate.slots == 3 && estimate.eta_us.is_some(), "{estimate:?}");
+    let edition = server.start_edition("cup").await;
     assert!(edition.slots == 3 && edition.eta_us.is_some(), "{edition:?}");
-    let played = organiser.certify_edition(certify).await.unwrap().into_inner();
-    assert_eq!((played.edition, played.matches, played.broken_promise.as_str()), (1, 6, ""));
-    let listed = organiser.list_tournaments(ListTournamentsRequest {}).await.unwrap();
-    assert_eq!(listed.into_inner().tournaments[0].editions.len(), 1);
+    let certificate = organiser.certify_edition(certify).await.unwrap().into_inner();
+    assert_eq!(
+        (certificate.edition, certificate.matches, certificate.broken_promise.as_str()),
+        (1, 6, "")
+    );
+    let response = organiser.list_tournaments(ListTournamentsRequest {}).await.unwrap();
+    assert_eq!(response.into_inner().tournaments[0].editions.len(), 1);
     let lot = worker.lot().await;
     assert_eq!(worker.report(report(&lot)).await, ReportStatus::Accepted);
     server.stop().await;
 }
 
-/// A certificate without counts gives the reason and the origin of the seed.
+/// The certificate of episodes has no counts. It states the reason, and the origin of the seed.
 #[tokio::test]
 async fn the_certificate_of_episodes_states_the_origin_of_the_seed() {
     let server = Server::start().await;
@@ -319,47 +341,50 @@ async fn the_certificate_of_episodes_states_the_origin_of_the_seed() {
         for bot in ["one", "two", "three"] {
             server.submit(Role::Organiser, name, bot, true, b"a bundle").await.unwrap();
         }
-        let named = (!beacon.is_empty()).then_some("block 900000");
+        let beacon_name = (!beacon.is_empty()).then_some("block 900000");
         for edition in [0, 1] {
             if edition == 1 {
-                server.edition(name).await;
+                server.start_edition(name).await;
             }
             let certify =
                 CertifyEditionRequest { tournament: name.to_owned(), ..Default::default() };
-            let found = organiser.certify_edition(certify).await.unwrap().into_inner();
-            assert_eq!((found.edition, found.bots), (edition, 3));
-            assert!(found.not_counted.contains("nothing about how often pairs meet"), "{found:?}");
-            assert_eq!(found.beacon.as_ref().map(|beacon| &beacon.name[..]), named);
+            let certificate = organiser.certify_edition(certify).await.unwrap().into_inner();
+            assert_eq!((certificate.edition, certificate.bots), (edition, 3));
+            assert!(
+                certificate.not_counted.contains("nothing about how often pairs meet"),
+                "{certificate:?}"
+            );
+            assert_eq!(certificate.beacon.as_ref().map(|beacon| &beacon.name[..]), beacon_name);
         }
     }
     server.stop().await;
 }
 
-/// Plays an edition of tables of four, in which `b1` gives 60 points to `b0` whenever they meet.
+/// Plays an edition of foursomes. At each common table, `b1` gives 60 points to `b0`.
 async fn play_with_colluders(server: &Server, matches: i64) {
     let mut worker = Worker::new(server, "player").await;
     let seed = Seed::of_text("chance");
-    let mut played = 0;
-    while played < matches {
+    let mut played_matches = 0;
+    while played_matches < matches {
         let lot = worker.lot().await;
-        played += i64::try_from(lot.matches.len()).unwrap();
+        played_matches += i64::try_from(lot.matches.len()).unwrap();
         let results = lot.matches.iter().map(|planned| {
             let mut dice = seed.dice(planned.number.unsigned_abs());
-            let sits = |name: &str| planned.seats.iter().any(|seat| seat.bot == name);
-            let worth = |seat: &v1::Seat| {
+            let is_at_table = |name: &str| planned.seats.iter().any(|seat| seat.bot == name);
+            let value = |seat: &v1::Seat| {
                 let chance = i64::from(dice.below(60)) + i64::from(dice.below(60));
                 let strength = 30 * seat.bot[1..].parse::<i64>().unwrap();
-                let given = match seat.bot.as_str() {
-                    "b0" if sits("b1") => 60,
-                    "b1" if sits("b0") => -60,
+                let transfer = match seat.bot.as_str() {
+                    "b0" if is_at_table("b1") => 60,
+                    "b1" if is_at_table("b0") => -60,
                     _ => 0,
                 };
-                strength + chance + given
+                strength + chance + transfer
             };
-            let worth: Vec<i64> = planned.seats.iter().map(worth).collect();
-            // A table shares the points of forty deals.
-            let mean = worth.iter().sum::<i64>() / 4;
-            let mut points: Vec<_> = worth.iter().map(|worth| 840 + worth - mean).collect();
+            let values: Vec<i64> = planned.seats.iter().map(value).collect();
+            // The points of a table always have the sum of forty deals.
+            let mean = values.iter().sum::<i64>() / 4;
+            let mut points: Vec<_> = values.iter().map(|value| 840 + value - mean).collect();
             points[0] += 4 * 840 - points.iter().sum::<i64>();
             let seats = points
                 .into_iter()
@@ -380,7 +405,7 @@ async fn play_with_colluders(server: &Server, matches: i64) {
     }
 }
 
-async fn collusion(
+async fn find_collusion(
     server: &Server,
     role: Option<Role>,
     tournament: &str,
@@ -402,32 +427,32 @@ async fn only_organisers_search_for_collusion() {
         let name = format!("b{bot}");
         server.submit(Role::Organiser, "tables", &name, true, name.as_bytes()).await.unwrap();
     }
-    let edition = server.edition("tables").await;
-    let early = collusion(&server, Some(Role::Organiser), "tables").await.unwrap_err();
-    assert_eq!(early.code(), Code::FailedPrecondition);
-    assert!(early.message().contains("no results yet"), "{early}");
+    let edition = server.start_edition("tables").await;
+    let error = find_collusion(&server, Some(Role::Organiser), "tables").await.unwrap_err();
+    assert_eq!(error.code(), Code::FailedPrecondition);
+    assert!(error.message().contains("no results yet"), "{error}");
     let watch = WatchEditionRequest { tournament: "tables".to_owned(), edition: None };
-    let watched = server.tournaments(None).watch_edition(watch).await.unwrap();
+    let states = server.tournaments(None).watch_edition(watch).await.unwrap();
     play_with_colluders(&server, edition.matches).await;
-    assert_eq!(last(watched.into_inner()).await.state, "complete");
+    assert_eq!(last(states.into_inner()).await.state, "complete");
 
-    let found = collusion(&server, Some(Role::Organiser), "tables").await.unwrap();
-    assert_eq!((found.edition, found.tables, found.tested), (1, 90, 90));
-    assert_eq!((found.flagged, found.pairs.len()), (1, 3));
-    let pair = &found.pairs[0];
+    let report = find_collusion(&server, Some(Role::Organiser), "tables").await.unwrap();
+    assert_eq!((report.edition, report.tables, report.tested), (1, 90, 90));
+    assert_eq!((report.flagged, report.pairs.len()), (1, 3));
+    let pair = &report.pairs[0];
     assert_eq!((pair.bot.as_str(), pair.partner.as_str(), pair.together), ("b0", "b1", 12));
     assert!(pair.flagged && pair.q <= 0.05 && pair.p <= pair.q, "{pair:?}");
     assert!(pair.difference > 30.0 && pair.partner_difference < -30.0, "{pair:?}");
     assert!(pair.mean_with > pair.mean_without + 30.0, "{pair:?}");
-    assert!(!found.pairs[1].flagged && found.claim.contains("not a proof"), "{found:?}");
-    let again = collusion(&server, Some(Role::Admin), "tables").await.unwrap();
-    assert_eq!(found, again, "the draws are from what is public");
+    assert!(!report.pairs[1].flagged && report.claim.contains("not a proof"), "{report:?}");
+    let second_report = find_collusion(&server, Some(Role::Admin), "tables").await.unwrap();
+    assert_eq!(report, second_report, "both calls draw the same permutations");
     for (role, code) in [
         (None, Code::Unauthenticated),
         (Some(Role::Player), Code::PermissionDenied),
         (Some(Role::Worker), Code::PermissionDenied),
     ] {
-        assert_eq!(collusion(&server, role, "tables").await.unwrap_err().code(), code);
+        assert_eq!(find_collusion(&server, role, "tables").await.unwrap_err().code(), code);
     }
     server.stop().await;
 }
@@ -435,17 +460,17 @@ async fn only_organisers_search_for_collusion() {
 #[tokio::test]
 async fn tables_of_two_are_not_searched_for_collusion() {
     let server = Server::start().await;
-    server.tournament("cup").await;
-    let edition = server.edition("cup").await;
+    server.create_tournament("cup").await;
+    let edition = server.start_edition("cup").await;
     let mut worker = Worker::new(&server, "player").await;
-    let mut played = 0;
-    while played < edition.matches {
+    let mut played_matches = 0;
+    while played_matches < edition.matches {
         let lot = worker.lot().await;
-        played += i64::try_from(lot.matches.len()).unwrap();
+        played_matches += i64::try_from(lot.matches.len()).unwrap();
         assert_eq!(worker.report(report(&lot)).await, ReportStatus::Accepted);
     }
-    let refused = collusion(&server, Some(Role::Organiser), "cup").await.unwrap_err();
-    assert_eq!(refused.code(), Code::FailedPrecondition);
-    assert!(refused.message().contains("cup is played by two at a table"), "{refused}");
+    let error = find_collusion(&server, Some(Role::Organiser), "cup").await.unwrap_err();
+    assert_eq!(error.code(), Code::FailedPrecondition);
+    assert!(error.message().contains("cup is played by two at a table"), "{error}");
     server.stop().await;
 }

@@ -1,7 +1,7 @@
-//! Tricks over HTTP: the original dialogue with an unmodified curl, sessions that survive restarts and
-//! expire after a day, and invalid or hostile requests.
+//! Tricks over HTTP: the original dialogue with an unmodified curl, sessions that survive restarts
+//! and expire after a day, and invalid or hostile requests.
 
-#![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;
 
@@ -26,36 +26,36 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::process::Command;
 use tokio::task::JoinHandle;
 
-/// Seconds since the start, for the tests that let time pass.
-static PASSED: AtomicI64 = AtomicI64::new(0);
+/// Seconds since [`START`], for the test that changes the time.
+static ELAPSED_SECONDS: AtomicI64 = AtomicI64::new(0);
 
-fn clock() -> OffsetDateTime {
+fn stopped_clock() -> OffsetDateTime {
     START
 }
 
-fn passing_clock() -> OffsetDateTime {
-    START + Duration::seconds(PASSED.load(Ordering::Relaxed))
+fn adjustable_clock() -> OffsetDateTime {
+    START + Duration::seconds(ELAPSED_SECONDS.load(Ordering::Relaxed))
 }
 
-/// A server for a database; it stops when it is dropped.
+/// A server of the HTTP interface. It stops when it is dropped.
 struct Server {
     address: String,
-    serving: JoinHandle<()>,
+    task: JoinHandle<()>,
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
-        self.serving.abort();
+        self.task.abort();
     }
 }
 
 impl Server {
     async fn start(database: &Database, mode: Mode) -> Self {
-        Self::with(database, mode, clock).await
+        Self::with_clock(database, mode, stopped_clock).await
     }
 
-    /// A whole coordinator, whose clock is the real one.
-    async fn whole(database: &Database, mode: Mode) -> Self {
+    /// Starts a coordinator with the real clock.
+    async fn start_coordinator(database: &Database, mode: Mode) -> Self {
         let [grpc, web] = [
             TcpListener::bind("127.0.0.1:0").await.unwrap(),
             TcpListener::bind("127.0.0.1:0").await.unwrap(),
@@ -63,52 +63,52 @@ impl Server {
         let address = web.local_addr().unwrap().to_string();
         let coordinator = Coordinator::prepare(database.options(), config()).await.unwrap();
         let coordinator = coordinator.with_web(web).with_tricks_mode(mode);
-        let serving = tokio::spawn(async {
+        let task = tokio::spawn(async {
             coordinator.run(grpc, std::future::pending()).await.unwrap();
         });
-        Self { address, serving }
+        Self { address, task }
     }
 
-    async fn with(database: &Database, mode: Mode, clock: fn() -> OffsetDateTime) -> Self {
+    async fn with_clock(database: &Database, mode: Mode, clock: fn() -> OffsetDateTime) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let pages =
             router(database.pool.clone(), Clock::given(clock), TokenThrottle::default(), mode);
-        let serving = tokio::spawn(async { serve_routes(listener, pages).await.unwrap() });
-        Self { address, serving }
+        let task = tokio::spawn(async { serve_routes(listener, pages).await.unwrap() });
+        Self { address, task }
     }
 
-    /// What comes back for these bytes until the server closes. Unless the client stays, it ends
-    /// its side behind them.
-    async fn raw(&self, bytes: &[u8], stays: bool) -> String {
+    /// Sends these bytes. Returns the response, which the server ends by closing the connection. If
+    /// `keep_open` is false, the client closes its side after the bytes.
+    async fn send_bytes(&self, bytes: &[u8], keep_open: bool) -> String {
         let mut stream = TcpStream::connect(&self.address).await.unwrap();
-        // A server may have closed before it has read everything.
+        // The server may close the connection before it has read all bytes.
         drop(stream.write_all(bytes).await);
-        if !stays {
+        if !keep_open {
             drop(stream.shutdown().await);
         }
-        let mut answer = Vec::new();
-        drop(stream.read_to_end(&mut answer).await);
-        String::from_utf8_lossy(&answer).into_owned()
+        let mut response = Vec::new();
+        drop(stream.read_to_end(&mut response).await);
+        String::from_utf8_lossy(&response).into_owned()
     }
 
-    /// The status and the body for a request with this body.
+    /// Posts this body. Returns the status and the body of the response.
     async fn post(&self, body: &str) -> (u16, String) {
         let length = body.len();
         let request = format!(
             "POST /tricks.php HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\
              Content-Length: {length}\r\n\r\n{body}"
         );
-        split(&self.raw(request.as_bytes(), true).await)
+        parse_response(&self.send_bytes(request.as_bytes(), true).await)
     }
 
     async fn get(&self, path: &str) -> (u16, String) {
         let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
-        split(&self.raw(request.as_bytes(), true).await)
+        parse_response(&self.send_bytes(request.as_bytes(), true).await)
     }
 
-    /// What an unmodified curl prints with these arguments, the last one behind the address.
-    #[expect(clippy::disallowed_methods, reason = "curl is what this is about")]
+    /// The output of an unmodified curl with these arguments and the address of the server.
+    #[expect(clippy::disallowed_methods, reason = "the test needs an unmodified curl")]
     async fn curl(&self, arguments: &[&str]) -> String {
         let url = format!("http://{}/tricks.php", self.address);
         let mut curl: Command = std::process::Command::new("curl").into();
@@ -118,119 +118,121 @@ impl Server {
     }
 }
 
-/// The status and the body of a whole answer.
-fn split(answer: &str) -> (u16, String) {
-    let status = answer.get(9..12).and_then(|status| status.parse().ok()).unwrap_or(0);
-    (status, answer.split_once("\r\n\r\n").map(|(_, body)| body.to_owned()).unwrap_or_default())
+/// The status and the body of a response.
+fn parse_response(response: &str) -> (u16, String) {
+    let status = response.get(9..12).and_then(|status| status.parse().ok()).unwrap_or(0);
+    (status, response.split_once("\r\n\r\n").map(|(_, body)| body.to_owned()).unwrap_or_default())
 }
 
-/// The words of the line of this name.
-fn line<'a>(answer: &'a str, name: &str) -> Vec<&'a str> {
-    let line = answer.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default();
-    line.strip_prefix(": ").unwrap_or_default().split(' ').collect()
+/// The words of the response line with this name.
+fn line_words<'a>(response: &'a str, name: &str) -> Vec<&'a str> {
+    let rest = response.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default();
+    rest.strip_prefix(": ").unwrap_or_default().split(' ').collect()
 }
 
+/// Creates a player. Returns the secret of the token.
 async fn player(database: &Database, name: &str) -> Secret {
     access::create(&database.pool, Role::Player, name, START).await.unwrap().1
 }
 
-/// The token as players type it: letters and digits.
-fn typed(secret: &Secret) -> &str {
+/// The token without its prefix, as players type it: letters and digits.
+fn typed_token(secret: &Secret) -> &str {
     secret.text().strip_prefix("arb_").unwrap()
 }
 
-async fn stored(database: &Database, secret: &Secret) -> Option<Stored> {
+/// The stored session of a player.
+async fn stored_session(database: &Database, secret: &Secret) -> Option<Stored> {
     let hash = *blake3::hash(secret.text().as_bytes()).as_bytes();
     let since = START - Duration::days(1);
     tricks_http::find(&database.pool, &hash, since, START).await.unwrap().unwrap().session
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn curl_plays_the_dialogue_of_the_source() {
+async fn curl_plays_the_original_dialogue() {
     let database = Database::new().await;
     let secret = player(&database, "Ada").await;
-    let token = typed(&secret);
+    let token = typed_token(&secret);
     assert!(token.bytes().all(|byte| byte.is_ascii_alphanumeric()));
     let server = Server::start(&database, Mode::Official).await;
-    let mut answer = server.curl(&["-d", &format!("token={token}&_games=2")]).await;
-    let states = line(&answer, "states");
+    let mut response = server.curl(&["-d", &format!("token={token}&_games=2")]).await;
+    let states = line_words(&response, "states");
     assert_eq!(states.len(), 2);
     for state in states {
         let (hand, trump) = state.split_once(':').unwrap();
         assert!(hand.len() == 18 && "WXYZN".contains(&trump[..1]), "{state}");
         assert!(trump.len() == 1 || (trump.len() == 4 && &trump[1..2] == ">"), "{state}");
     }
-    assert!(answer.ends_with("\nscores: 0:0 0:0\n"), "{answer:?}");
-    let mut mind = TricksPlayer::default();
+    assert!(response.ends_with("\nscores: 0:0 0:0\n"), "{response:?}");
+    let mut strategy = TricksPlayer::default();
     let mut turns = 0;
-    while !answer.contains("result: ") {
-        // Every way that curl has of saying the same.
-        let cards = mind.cards(&answer);
+    while !response.contains("result: ") {
+        // All ways in which curl can send this move.
+        let cards = strategy.cards(&response);
         let form = format!("token={token}&move={cards}");
         let lines = format!("token: {token}\nmove: {cards}");
-        let one = format!("token={token}");
-        let two = format!("move={cards}");
+        let token_field = format!("token={token}");
+        let move_field = format!("move={cards}");
         let arguments: &[&[&str]] = &[
             &["-d", &form],
-            &["-d", &one, "--data-urlencode", &two],
-            &["-F", &one, "-F", &two],
+            &["-d", &token_field, "--data-urlencode", &move_field],
+            &["-F", &token_field, "-F", &move_field],
             &["-H", "Content-Type: text/plain", "--data-binary", &lines],
             &["-H", "Content-Type:", "-d", &form],
             &["-H", "Transfer-Encoding: chunked", "-d", &form],
             &["--http2", "-d", &form],
             &["--http1.0", "-d", &form],
         ];
-        answer = server.curl(arguments[turns % arguments.len()]).await;
-        assert!(answer.starts_with("states: "), "{answer}");
+        response = server.curl(arguments[turns % arguments.len()]).await;
+        assert!(response.starts_with("states: "), "{response}");
         turns += 1;
     }
-    let won = line(&answer, "scores");
-    let won = won.iter().map(|score| {
-        let (theirs, ours) = score.split_once(':').unwrap();
-        ours.parse::<i32>().unwrap().cmp(&theirs.parse().unwrap()) as i32
+    let scores = line_words(&response, "scores");
+    let results = scores.iter().map(|score| {
+        let (house, player) = score.split_once(':').unwrap();
+        player.parse::<i32>().unwrap().cmp(&house.parse().unwrap()) as i32
     });
-    assert_eq!(line(&answer, "result"), [won.sum::<i32>().to_string()]);
+    assert_eq!(line_words(&response, "result"), [results.sum::<i32>().to_string()]);
     let (status, page) = server.get("/tricks").await;
     assert!(status == 200 && page.contains("<td>Ada</td>"), "{page}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn json_is_answered_in_json() {
+async fn a_json_request_gets_a_json_response() {
     let database = Database::new().await;
     let secret = player(&database, "Ada").await;
     let server = Server::start(&database, Mode::Official).await;
     let (status, body) = server.post(&format!("{{\"token\":\"{}\"}}", secret.text())).await;
-    let answer: serde_json::Value = serde_json::from_str(&body).unwrap();
-    assert_eq!((status, answer["scores"].as_str()), (200, Some("0:0 0:0 0:0")));
+    let response: serde_json::Value = serde_json::from_str(&body).unwrap();
+    assert_eq!((status, response["scores"].as_str()), (200, Some("0:0 0:0 0:0")));
     let (status, body) = server.post(r#"{"token":"none"}"#).await;
-    let answer: serde_json::Value = serde_json::from_str(&body).unwrap();
-    assert!(status == 401 && answer["error"].is_string(), "{body}");
+    let response: serde_json::Value = serde_json::from_str(&body).unwrap();
+    assert!(status == 401 && response["error"].is_string(), "{body}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn two_hundred_tables_survive_restarts() {
+async fn a_session_of_200_tables_survives_restarts() {
     let database = Database::new().await;
     let secret = player(&database, "Ada").await;
-    let token = typed(&secret);
+    let token = typed_token(&secret);
     let mut server = Server::start(&database, Mode::Official).await;
-    let (mut status, mut answer) = server.post(&format!("token={token}&_games=200")).await;
-    let mut mind = TricksPlayer::default();
+    let (mut status, mut response) = server.post(&format!("token={token}&_games=200")).await;
+    let mut strategy = TricksPlayer::default();
     let mut tables = 0;
-    while status == 200 && !answer.contains("result: ") {
-        tables = line(&answer, "states").len();
+    while status == 200 && !response.contains("result: ") {
+        tables = line_words(&response, "states").len();
         server = Server::start(&database, Mode::Official).await;
-        (status, answer) =
-            server.post(&format!("token={token}&move={}", mind.cards(&answer))).await;
+        (status, response) =
+            server.post(&format!("token={token}&move={}", strategy.cards(&response))).await;
     }
-    assert_eq!((status, tables), (200, 200), "{answer}");
-    let scores = line(&answer, "scores");
+    assert_eq!((status, tables), (200, 200), "{response}");
+    let scores = line_words(&response, "scores");
     let sums = scores.iter().map(|score| score.split(':').map(|n| n.parse::<u8>().unwrap()).sum());
-    assert!(sums.into_iter().all(|sum: u8| sum == 18), "{answer}");
-    // A player so simple is beaten by a house that is worth beating.
-    let result: i32 = line(&answer, "result")[0].parse().unwrap();
+    assert!(sums.into_iter().all(|sum: u8| sum == 18), "{response}");
+    // The house wins clearly against this simple player.
+    let result: i32 = line_words(&response, "result")[0].parse().unwrap();
     assert!(result < -35, "{result}");
-    let (status, answer) = server.post(&format!("token={token}&move={}", ". ".repeat(200))).await;
-    assert!(status == 409 && answer.starts_with("error: the session is over"), "{answer}");
+    let (status, response) = server.post(&format!("token={token}&move={}", ". ".repeat(200))).await;
+    assert!(status == 409 && response.starts_with("error: the session is over"), "{response}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -238,14 +240,14 @@ async fn an_invalid_request_is_explained_and_changes_nothing() {
     let database = Database::new().await;
     let secret = player(&database, "Ada").await;
     let worker = access::create(&database.pool, Role::Worker, "w", START).await.unwrap().1;
-    let token = typed(&secret);
+    let token = typed_token(&secret);
     let server = Server::start(&database, Mode::Official).await;
     let (status, _) = server.post(&format!("token={token}&move=W0")).await;
     assert_eq!(status, 409, "a move before a start");
     assert_eq!(server.post(&format!("token={token}&_games=2")).await.0, 200);
-    let before = stored(&database, &secret).await.unwrap();
+    let session = stored_session(&database, &secret).await.unwrap();
     let long = "W0 ".repeat(40_000);
-    for (body, due) in [
+    for (body, expected) in [
         (String::new(), 400),
         ("hello".to_owned(), 400),
         ("_games=2".to_owned(), 401),
@@ -265,37 +267,37 @@ async fn an_invalid_request_is_explained_and_changes_nothing() {
         (format!("token={token}&move={long}"), 413),
         (format!("{{\"token\":\"{token}\",\"move\":"), 400),
     ] {
-        let (status, answer) = server.post(&body).await;
+        let (status, response) = server.post(&body).await;
         let short = &body[..body.len().min(200)];
-        assert_eq!(status, due, "{short}: {answer}");
-        assert!(answer.contains("error") && answer.lines().count() == 1, "{short}: {answer}");
+        assert_eq!(status, expected, "{short}: {response}");
+        assert!(response.contains("error") && response.lines().count() == 1, "{short}: {response}");
     }
-    let (status, answer) = server.get("/tricks.php").await;
-    assert!(status == 405 && answer.starts_with("error: "), "{answer}");
+    let (status, response) = server.get("/tricks.php").await;
+    assert!(status == 405 && response.starts_with("error: "), "{response}");
     assert_eq!(server.get("/other.php").await.0, 404);
-    assert_eq!(stored(&database, &secret).await.unwrap(), before);
+    assert_eq!(stored_session(&database, &secret).await.unwrap(), session);
     // A move is valid even with extra fields or text.
     let (status, _) = server.post(&format!("token={token}&_games=9&move=W9 x")).await;
-    assert_eq!((status, stored(&database, &secret).await.unwrap().turn), (200, 1));
+    assert_eq!((status, stored_session(&database, &secret).await.unwrap().turn), (200, 1));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn offers_of_another_protocol_are_ignored() {
+async fn requests_to_upgrade_the_protocol_are_ignored() {
     let database = Database::new().await;
     let secret = player(&database, "Ada").await;
     let server = Server::start(&database, Mode::Official).await;
-    let body = format!("token={}", typed(&secret));
-    let request = |last: &str| {
+    let body = format!("token={}", typed_token(&secret));
+    let request = |extra: &str| {
         format!(
-            "POST /tricks.php HTTP/1.1\r\nHost: x\r\nConnection: Upgrade, HTTP2-Settings{last}\r\n\
+            "POST /tricks.php HTTP/1.1\r\nHost: x\r\nConnection: Upgrade, HTTP2-Settings{extra}\r\n\
              Upgrade: h2c\r\nHTTP2-Settings: AAMAAABkAARAAAAAAAIAAAAA\r\nContent-Length: {}\r\n\
              \r\n{body}",
             body.len()
         )
     };
-    // Two on one connection, the first of which is kept alive.
-    let answer = server.raw((request("") + &request(", close")).as_bytes(), true).await;
-    assert_eq!(answer.matches("HTTP/1.1 200").count(), 2, "{answer}");
+    // Two requests on one connection. The first one keeps the connection alive.
+    let response = server.send_bytes((request("") + &request(", close")).as_bytes(), true).await;
+    assert_eq!(response.matches("HTTP/1.1 200").count(), 2, "{response}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -303,40 +305,41 @@ async fn a_client_that_half_closes_gets_a_response() {
     let database = Database::new().await;
     let secret = player(&database, "Ada").await;
     let server = Server::start(&database, Mode::Official).await;
-    let body = format!("token={}&_games=1", typed(&secret));
+    let body = format!("token={}&_games=1", typed_token(&secret));
     let length = body.len();
     for version in ["1.0", "1.1"] {
         let request = format!(
             "POST /tricks.php HTTP/{version}\r\nHost: x\r\nContent-Length: {length}\r\n\r\n{body}"
         );
-        // As `nc -N` and socat do.
-        let (status, answer) = split(&server.raw(request.as_bytes(), false).await);
-        assert!(status == 200 && answer.contains("scores: 0:0"), "HTTP/{version}: {answer}");
+        // `nc -N` and socat close their side after the request.
+        let (status, response) =
+            parse_response(&server.send_bytes(request.as_bytes(), false).await);
+        assert!(status == 200 && response.contains("scores: 0:0"), "HTTP/{version}: {response}");
     }
-    let broken_off = format!("POST /tricks.php HTTP/1.1\r\nContent-Length: 99\r\n\r\n{body}");
-    let (status, answer) = split(&server.raw(broken_off.as_bytes(), false).await);
-    assert!(status != 200, "{answer}");
+    let truncated = format!("POST /tricks.php HTTP/1.1\r\nContent-Length: 99\r\n\r\n{body}");
+    let (status, response) = parse_response(&server.send_bytes(truncated.as_bytes(), false).await);
+    assert!(status != 200, "{response}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn sessions_expire_after_a_day() {
     let database = Database::new().await;
     let secret = player(&database, "Ada").await;
-    let token = typed(&secret);
-    let server = Server::with(&database, Mode::Official, passing_clock).await;
+    let token = typed_token(&secret);
+    let server = Server::with_clock(&database, Mode::Official, adjustable_clock).await;
     let begin = format!("token={token}&_games=1");
-    let mistake = format!("token={token}&move=x");
+    let losing_move = format!("token={token}&move=x");
     server.post(&begin).await;
-    PASSED.store(24 * 3600 - 1, Ordering::Relaxed);
-    assert_eq!(server.post(&mistake).await.0, 200);
+    ELAPSED_SECONDS.store(24 * 3600 - 1, Ordering::Relaxed);
+    assert_eq!(server.post(&losing_move).await.0, 200);
     server.post(&begin).await;
-    PASSED.store(2 * 24 * 3600, Ordering::Relaxed);
-    let (status, answer) = server.post(&mistake).await;
-    assert!(status == 409 && answer.starts_with("error: no session"), "{answer}");
-    assert_eq!(tricks_http::delete_sessions(&database.pool, passing_clock()).await.unwrap(), 1);
+    ELAPSED_SECONDS.store(2 * 24 * 3600, Ordering::Relaxed);
+    let (status, response) = server.post(&losing_move).await;
+    assert!(status == 409 && response.starts_with("error: no session"), "{response}");
+    assert_eq!(tricks_http::delete_sessions(&database.pool, adjustable_clock()).await.unwrap(), 1);
 }
 
-/// A session of 40 tables of which the house has lost all but the last, by its mistakes.
+/// A session of 40 tables. The house has lost all tables except the last one.
 fn nearly_won(seed: Seed) -> Stored {
     const MISTAKE: u8 = 36;
     let mut dealer = Dealer::new(seed);
@@ -356,7 +359,7 @@ fn nearly_won(seed: Seed) -> Stored {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn victories_are_proved_but_not_in_test_mode() {
+async fn victories_have_a_proof_except_in_test_mode() {
     let database = Database::new().await;
     // The player must move first in the last table.
     let seeds = (0..).map(|number| Seed::of_text(&format!("victory {number}")));
@@ -371,12 +374,12 @@ async fn victories_are_proved_but_not_in_test_mode() {
         let id = tricks_http::find(&database.pool, &hash, START, START).await.unwrap().unwrap().id;
         let now = OffsetDateTime::now_utc();
         tricks_http::begin(&database.pool, id, &nearly_won(seed), now).await.unwrap();
-        let server = Server::whole(&database, mode).await;
-        let body = format!("token={}&move={}", typed(&secret), "x ".repeat(40));
-        let (status, answer) = server.post(&body).await;
-        assert_eq!((status, line(&answer, "result")), (200, vec!["38"]), "{answer}");
-        let token = line(&answer, "end")[0];
-        assert_eq!(token.is_empty(), mode == Mode::Test, "{answer}");
+        let server = Server::start_coordinator(&database, mode).await;
+        let body = format!("token={}&move={}", typed_token(&secret), "x ".repeat(40));
+        let (status, response) = server.post(&body).await;
+        assert_eq!((status, line_words(&response, "result")), (200, vec!["38"]), "{response}");
+        let token = line_words(&response, "end")[0];
+        assert_eq!(token.is_empty(), mode == Mode::Test, "{response}");
         if mode == Mode::Official {
             let (status, page) = server.get(&format!("/tricks/victory/{token}")).await;
             assert!(status == 200 && page.contains("Ada") && page.contains("38"), "{page}");
@@ -391,11 +394,11 @@ async fn victories_are_proved_but_not_in_test_mode() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_two_requests_at_once_each_counts_once() {
+async fn only_one_of_two_concurrent_moves_counts() {
     let database = Database::new().await;
     let secret = player(&database, "Ada").await;
-    let token = typed(&secret);
-    // As if by two coordinators: they do not know of each other.
+    let token = typed_token(&secret);
+    // Two servers of one database, like two coordinators.
     let [one, two] = [
         Server::start(&database, Mode::Official).await,
         Server::start(&database, Mode::Official).await,
@@ -406,13 +409,13 @@ async fn of_two_requests_at_once_each_counts_once() {
     let mut statuses = [first, second];
     statuses.sort_unstable();
     assert_eq!(statuses, [200, 409]);
-    assert_eq!(stored(&database, &secret).await.unwrap().turn, 1);
+    assert_eq!(stored_session(&database, &secret).await.unwrap().turn, 1);
     assert_eq!(database.number("SELECT sessions FROM tricks_records").await, 1);
 }
 
-/// Invalid requests. None has the token with the right number of cards, or alone. The flag of each
-/// says whether the server can know that nothing more will come.
-fn hostile(token: &str) -> impl Strategy<Value = (Vec<u8>, bool)> + use<> {
+/// Invalid requests. No request has the token alone, or the token with the right number of cards.
+/// The flag is true if the server can know that the request is complete.
+fn hostile_request(token: &str) -> impl Strategy<Value = (Vec<u8>, bool)> + use<> {
     let junk = proptest::collection::vec(any::<u8>(), 0..300);
     let field = prop_oneof![
         Just(format!("token={token}&move=")),
@@ -439,14 +442,15 @@ fn hostile(token: &str) -> impl Strategy<Value = (Vec<u8>, bool)> + use<> {
         Just("Content-Length: 99999999999\r\n"),
         Just("Upgrade: h2c\r\n"),
     ];
-    (method, body, extra, 0..40_usize).prop_map(|(method, body, extra, more)| {
-        let length = body.len() + if more > 35 { more } else { 0 };
+    (method, body, extra, 0..40_usize).prop_map(|(method, body, extra, missing_bytes)| {
+        let length = body.len() + if missing_bytes > 35 { missing_bytes } else { 0 };
         let head = format!(
             "{method} /tricks.php HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{extra}\
              Content-Length: {length}\r\n\r\n"
         );
-        let is_whole = length == body.len() && !extra.contains("chunked") && !extra.contains("999");
-        ([head.into_bytes(), body].concat(), is_whole)
+        let is_complete =
+            length == body.len() && !extra.contains("chunked") && !extra.contains("999");
+        ([head.into_bytes(), body].concat(), is_complete)
     })
 }
 
@@ -457,21 +461,24 @@ fn no_request_breaks_the_server_or_a_session() {
         let database = Database::new().await;
         let secret = player(&database, "Ada").await;
         let server = Server::start(&database, Mode::Official).await;
-        assert_eq!(server.post(&format!("token={}&_games=2", typed(&secret))).await.0, 200);
+        assert_eq!(server.post(&format!("token={}&_games=2", typed_token(&secret))).await.0, 200);
         (database, secret, server)
     });
-    let before = runtime.block_on(stored(&database, &secret));
+    let session = runtime.block_on(stored_session(&database, &secret));
     let config = Trials { cases: 400, failure_persistence: None, ..Trials::default() };
-    let tried = TestRunner::new(config).run(&hostile(typed(&secret)), |(request, whole)| {
-        let answer = runtime.block_on(server.raw(&request, whole));
-        prop_assert!(!answer.starts_with("HTTP/1.1 5"), "{answer}");
-        prop_assert!(!answer.starts_with("HTTP/1.1 2"), "{answer}");
-        prop_assert_eq!(&runtime.block_on(stored(&database, &secret)), &before);
-        Ok(())
-    });
-    tried.unwrap();
+    let result = TestRunner::new(config).run(
+        &hostile_request(typed_token(&secret)),
+        |(request, is_complete)| {
+            let response = runtime.block_on(server.send_bytes(&request, is_complete));
+            prop_assert!(!response.starts_with("HTTP/1.1 5"), "{response}");
+            prop_assert!(!response.starts_with("HTTP/1.1 2"), "{response}");
+            prop_assert_eq!(&runtime.block_on(stored_session(&database, &secret)), &session);
+            Ok(())
+        },
+    );
+    result.unwrap();
     let (status, _) =
-        runtime.block_on(server.post(&format!("token={}&move=W0 W1", typed(&secret))));
+        runtime.block_on(server.post(&format!("token={}&move=W0 W1", typed_token(&secret))));
     assert_eq!(status, 200);
 }
 
@@ -489,7 +496,7 @@ async fn slow_clients_delay_no_other() {
             .unwrap();
         slow.push(stream);
     }
-    let (status, _) = server.post(&format!("token={}", typed(&secret))).await;
+    let (status, _) = server.post(&format!("token={}", typed_token(&secret))).await;
     assert_eq!(status, 200);
 }
 
@@ -498,14 +505,14 @@ async fn too_many_requests_are_refused() {
     let database = Database::new().await;
     let secret = player(&database, "Ada").await;
     let server = Server::start(&database, Mode::Official).await;
-    server.post(&format!("token={}&_games=200", typed(&secret))).await;
-    let body = format!("token={}&move=W0", typed(&secret));
+    server.post(&format!("token={}&_games=200", typed_token(&secret))).await;
+    let body = format!("token={}&move=W0", typed_token(&secret));
     let mut status = 400;
     for _ in 0..1000 {
-        let (found, answer) = server.post(&body).await;
-        status = found;
+        let (new_status, response) = server.post(&body).await;
+        status = new_status;
         if status == 429 {
-            assert!(answer.starts_with("error: too many requests"), "{answer}");
+            assert!(response.starts_with("error: too many requests"), "{response}");
             break;
         }
     }
@@ -516,31 +523,32 @@ async fn too_many_requests_are_refused() {
 async fn too_many_invalid_tokens_are_refused() {
     let database = Database::new().await;
     let server = Server::start(&database, Mode::Official).await;
-    let begin =
-        async |secret: &Secret| server.post(&format!("token={}&_games=1", typed(secret))).await.0;
+    let begin = async |secret: &Secret| {
+        server.post(&format!("token={}&_games=1", typed_token(secret))).await.0
+    };
     let ada = player(&database, "Ada").await;
     assert_eq!(begin(&ada).await, 200);
-    let mut tried = 0;
+    let mut guesses = 0;
     let mut guess = async || {
         loop {
-            let (status, answer) = server.post(&format!("token=guess-{tried}")).await;
-            tried += 1;
-            assert!(tried < 1000, "{answer}");
+            let (status, response) = server.post(&format!("token=guess-{guesses}")).await;
+            guesses += 1;
+            assert!(guesses < 1000, "{response}");
             if status != 401 {
-                break (status, answer);
+                break (status, response);
             }
         }
     };
-    let (status, answer) = guess().await;
-    assert_eq!(status, 429, "{answer}");
-    assert!(answer.starts_with("error: too many unknown tokens from this address"), "{answer}");
-    // Known sessions continue; new clients of the address wait, too. On
-    // a slow machine one more may have been allowed meanwhile: then the next one does.
+    let (status, response) = guess().await;
+    assert_eq!(status, 429, "{response}");
+    assert!(response.starts_with("error: too many unknown tokens from this address"), "{response}");
+    // Known sessions continue. New clients of the address are refused, too. On a slow machine the
+    // server may allow some new clients before it refuses one.
     assert_eq!(begin(&ada).await, 200);
     let mut newcomers = 0;
     loop {
         newcomers += 1;
-        assert!(newcomers < 50, "everybody is let in");
+        assert!(newcomers < 50, "the server refuses no new client");
         let newcomer = player(&database, &format!("newcomer {newcomers}")).await;
         guess().await;
         if begin(&newcomer).await == 429 {

@@ -26,8 +26,8 @@ use time::{Duration, OffsetDateTime};
 use crate::support::test_clock::AtTime as _;
 use crate::support::{Database, START};
 
-/// A policy that sets no match aside.
-const PATIENT: LeasePolicy = LeasePolicy {
+/// A policy that never sets a match aside.
+const UNLIMITED_RETRIES: LeasePolicy = LeasePolicy {
     lease: Duration::MINUTE,
     retry_policy: RetryPolicy {
         faults: i16::MAX,
@@ -39,21 +39,21 @@ const PATIENT: LeasePolicy = LeasePolicy {
 /// A change of the participants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Change {
-    /// A bot submits its first version, or another one: the bundle with this digest.
+    /// A bot submits a version. Its bundle consists of this byte.
     Submit(u16, u8),
     /// A bot is withdrawn.
     Withdraw(u16),
 }
 
-/// Whether bots keep state for their next matches.
+/// Whether bots leave files for their next matches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Leaves {
     Nothing,
     Notes,
 }
 
-/// A tournament with its workers.
-pub(crate) struct Field {
+/// A tournament with a worker.
+pub(crate) struct Fixture {
     pub(crate) database: Database,
     pub(crate) queue: Queue,
     pub(crate) tournament: Tournament,
@@ -61,8 +61,8 @@ pub(crate) struct Field {
     leaves: Leaves,
     worker: WorkerId,
     assignments: AssignmentBuilder,
-    /// The bots of the played matches, by edition.
-    pub(crate) met: BTreeMap<EditionId, Vec<Vec<String>>>,
+    /// The bots of each played match, by edition.
+    pub(crate) played: BTreeMap<EditionId, Vec<Vec<String>>>,
 }
 
 /// The name of a bot.
@@ -71,16 +71,16 @@ pub(crate) fn name(bot: u16) -> String {
 }
 
 /// A tournament file of this game, with a fixed seed.
-pub(crate) fn file(game: impl Display, lines: &str) -> TournamentFile {
+pub(crate) fn tournament_file(game: impl Display, lines: &str) -> TournamentFile {
     let text = format!("name = \"cup\"\ngame = \"{game}\"\nseed = \"field\"\n{lines}");
     TournamentFile::parse(&Games::built_in(), &text).unwrap()
 }
 
-impl Field {
+impl Fixture {
     /// A tournament with this many bots.
     pub(crate) async fn new(file: &TournamentFile, bots: u16, leaves: Leaves) -> Self {
         let database = Database::new().await;
-        let queue = Queue::new(database.pool.clone(), Games::built_in(), PATIENT);
+        let queue = Queue::new(database.pool.clone(), Games::built_in(), UNLIMITED_RETRIES);
         let tournament =
             lifecycle::create(&mut database.pool.acquire().await.unwrap(), file, START)
                 .await
@@ -88,15 +88,16 @@ impl Field {
         let worker = database.worker("w").await;
         let assignments = AssignmentBuilder::new(database.pool.clone(), Games::built_in());
         let now = START;
-        let met = BTreeMap::new();
-        let mut field = Self { database, queue, tournament, now, leaves, worker, assignments, met };
+        let played = BTreeMap::new();
+        let mut fixture =
+            Self { database, queue, tournament, now, leaves, worker, assignments, played };
         for bot in 0..bots {
-            field.change(Change::Submit(bot, 1)).await;
+            fixture.change(Change::Submit(bot, 1)).await;
         }
-        field
+        fixture
     }
 
-    /// Applies a change, a second after the last one.
+    /// Applies a change one second after the previous one.
     pub(crate) async fn change(&mut self, change: Change) {
         self.now += Duration::SECOND;
         let pool = &self.database.pool;
@@ -106,7 +107,7 @@ impl Field {
                 let digest = [bundle; 32];
                 versions::store_bundle(pool, &digest, &[bundle]).await.unwrap();
                 let bot = match bots::find(pool, id, &name(bot)).await.unwrap() {
-                    Some(found) => found.id,
+                    Some(bot) => bot.id,
                     None => bots::create(pool, id, None, &name(bot), self.now).await.unwrap(),
                 };
                 versions::submit(pool, bot, &digest, self.now).await.unwrap();
@@ -127,23 +128,23 @@ impl Field {
             .unwrap()
     }
 
-    /// The organiser starts the final edition: tables of four are planned from scratch.
+    /// The organiser starts the final edition with a new plan, and it is played to its end.
     pub(crate) async fn final_run(&mut self) -> Edition {
         let queue = &self.queue;
         let id = self.tournament.id;
-        let opened = edition::open(
+        let result = edition::open(
             queue,
             OpenRequest { mode: PlanMode::Fresh, ..OpenRequest::new(id, IfRunning::Replace) },
             self.now,
         )
         .await;
-        let opened = opened.unwrap();
-        self.finish(&opened).await;
-        opened
+        let edition = result.unwrap();
+        self.finish(&edition).await;
+        edition
     }
 
-    /// Opens an edition if one is due after the change window.
-    pub(crate) async fn due(&mut self) -> Option<Edition> {
+    /// Opens an edition after the change window if one is due.
+    pub(crate) async fn open_if_due(&mut self) -> Option<Edition> {
         self.now += Duration::seconds(5);
         match open_due(&self.queue, self.tournament.id, self.now).await.unwrap()? {
             OpenOutcome::Opened(edition) => Some(edition),
@@ -151,22 +152,22 @@ impl Field {
         }
     }
 
-    /// Applies changes one by one, and opens an edition after each.
+    /// Applies changes one by one, and opens an edition after each. Returns the last edition.
     pub(crate) async fn reopen(&mut self, changes: &[Change]) -> Edition {
-        let mut opened = None;
+        let mut edition = None;
         for change in changes {
             self.change(*change).await;
-            opened = self.due().await;
+            edition = self.open_if_due().await;
         }
-        opened.unwrap()
+        edition.unwrap()
     }
 
     /// Leases at most this many lots of an edition.
-    pub(crate) async fn lease(&self, edition: &Edition, most: usize) -> Vec<Leased> {
-        self.queue.lease_at(edition.id, most, self.now).await.unwrap()
+    pub(crate) async fn lease(&self, edition: &Edition, limit: usize) -> Vec<Leased> {
+        self.queue.lease_at(edition.id, limit, self.now).await.unwrap()
     }
 
-    /// Plays leased lots, and returns the statuses of their reports.
+    /// Plays leased lots and reports them. Returns the statuses of the reports.
     pub(crate) async fn play(&mut self, lots: &[Leased]) -> Vec<ReportStatus> {
         let mut reports = Vec::new();
         for lot in lots {
@@ -178,40 +179,41 @@ impl Field {
             let names = |planned: &v1::Match| {
                 planned.seats.iter().map(|seat| seat.bot.clone()).collect::<Vec<_>>()
             };
-            self.met.entry(edition).or_default().extend(lot.matches.iter().map(names));
-            reports.push(report::read(self.worker, played(&lot, self.leaves), self.now).unwrap());
+            self.played.entry(edition).or_default().extend(lot.matches.iter().map(names));
+            reports
+                .push(report::read(self.worker, lot_report(&lot, self.leaves), self.now).unwrap());
         }
         crate::support::report_all(&self.queue, &reports).await
     }
 
-    /// Plays lots of an edition until nothing can be leased.
-    pub(crate) async fn play_on(&mut self, edition: &Edition) {
+    /// Plays lots of an edition until no lot can be leased.
+    pub(crate) async fn play_available(&mut self, edition: &Edition) {
         loop {
             let lots = self.lease(edition, 64).await;
             if lots.is_empty() {
                 return;
             }
-            let verdicts = self.play(&lots).await;
-            assert!(verdicts.iter().all(|verdict| *verdict == ReportStatus::Accepted));
+            let statuses = self.play(&lots).await;
+            assert!(statuses.iter().all(|status| *status == ReportStatus::Accepted));
         }
     }
 
-    /// Runs maintenance, and returns whether that edition is complete.
-    pub(crate) async fn tend(&self, edition: &Edition) -> bool {
-        let state = editions::get(&self.database.pool, edition.id).await.unwrap().unwrap();
-        self.queue.check_reuse(edition.id, state.checks_reuse).await.unwrap();
+    /// Runs maintenance for an edition. Returns whether the edition is complete now.
+    pub(crate) async fn maintain(&self, edition: &Edition) -> bool {
+        let row = editions::get(&self.database.pool, edition.id).await.unwrap().unwrap();
+        self.queue.check_reuse(edition.id, row.checks_reuse).await.unwrap();
         while self.queue.count(edition.id).await.unwrap() > 0 {}
-        let grown =
+        let planned =
             arbiter_coordinator::tournament::episodes::plan_next_round(&self.queue, edition.id);
-        grown.await.unwrap();
+        planned.await.unwrap();
         self.queue.complete(edition.id, self.now).await.unwrap()
     }
 
     /// Plays an edition to its end.
     pub(crate) async fn finish(&mut self, edition: &Edition) {
         for _ in 0..10_000 {
-            self.play_on(edition).await;
-            if self.tend(edition).await {
+            self.play_available(edition).await;
+            if self.maintain(edition).await {
                 let pool = &self.database.pool;
                 let id = edition.id;
                 let state = editions::get(pool, id).await.unwrap().unwrap().state;
@@ -220,12 +222,12 @@ impl Field {
                 return;
             }
         }
-        panic!("edition {} does not end", edition.number);
+        panic!("edition {} is not complete after 10,000 rounds", edition.number);
     }
 
     /// The bots of the matches that were played for an edition.
-    pub(crate) fn met(&self, edition: &Edition) -> &[Vec<String>] {
-        self.met.get(&edition.id).map_or(&[], Vec::as_slice)
+    pub(crate) fn played(&self, edition: &Edition) -> &[Vec<String>] {
+        self.played.get(&edition.id).map_or(&[], Vec::as_slice)
     }
 
     /// The edition whose leaderboard is the official one.
@@ -233,7 +235,7 @@ impl Field {
         editions::official(&self.database.pool, self.tournament.id).await.unwrap().unwrap()
     }
 
-    /// The leaderboard of an edition and all its matches, as text without identities.
+    /// The leaderboard of an edition and all its matches as text, without ids of the database.
     pub(crate) async fn export(&self, edition: EditionId) -> String {
         let pool = &self.database.pool;
         let roster = Roster::of(pool, edition).await.unwrap();
@@ -244,9 +246,9 @@ impl Field {
         let mut lines: Vec<_> = places
             .iter()
             .map(|place| {
-                let named = roster.get(place.contestant.entrant).unwrap();
+                let entrant = roster.get(place.contestant.entrant).unwrap();
                 let tally = &place.contestant.tally;
-                format!("{} {} {} {tally:?}", place.rank, named.name, named.version)
+                format!("{} {} {} {tally:?}", place.rank, entrant.name, entrant.version)
             })
             .collect();
         let mut after = MatchNumber(-1);
@@ -254,15 +256,16 @@ impl Field {
             let page = played_matches::page(pool, edition, after).await.unwrap();
             let Some(last) = page.last() else { break };
             after = last.result.number;
-            for one in &page {
+            for row in &page {
                 let names: Vec<_> =
-                    one.seats.0.iter().map(|seat| &roster.get(*seat).unwrap().name).collect();
-                let params = &one.params;
-                let result = &one.result;
-                let MatchResult { number, scores, forfeits, bad_answers: bad, .. } = result;
-                let said = blake3::Hash::from(result.transcript);
+                    row.seats.0.iter().map(|seat| &roster.get(*seat).unwrap().name).collect();
+                let params = &row.params;
+                let result = &row.result;
+                let MatchResult { number, scores, forfeits, bad_answers, .. } = result;
+                let transcript = blake3::Hash::from(result.transcript);
                 lines.push(format!(
-                    "{number} {names:?} {params:?} {scores:?} {forfeits:?} {bad:?} {said}"
+                    "{number} {names:?} {params:?} {scores:?} {forfeits:?} {bad_answers:?} \
+                     {transcript}"
                 ));
             }
         }
@@ -276,27 +279,27 @@ impl Field {
         leaves: Leaves,
         changes: &[Change],
     ) -> String {
-        let mut field = Self::new(file, bots, leaves).await;
+        let mut fixture = Self::new(file, bots, leaves).await;
         for change in changes {
-            field.change(*change).await;
+            fixture.change(*change).await;
         }
-        let edition = field.start().await;
-        field.finish(&edition).await;
-        field.export(edition.id).await
+        let edition = fixture.start().await;
+        fixture.finish(&edition).await;
+        fixture.export(edition.id).await
     }
 }
 
-/// The dispatched work of a lease.
+/// The work of a lease, as the dispatcher sends it.
 async fn work(pool: &sqlx::PgPool, lot: Leased) -> Work {
     let matches = matches::of_lots(pool, lot.lease.lot.edition, &[lot]).await.unwrap();
     Work { lot, matches }
 }
 
-/// The results of a lot: a pure function of its assignment.
-fn played(lot: &v1::Lot, leaves: Leaves) -> v1::Report {
+/// The report of a lot. The results depend on the assignment only.
+fn lot_report(lot: &v1::Lot, leaves: Leaves) -> v1::Report {
     let settings: Settings = serde_json::from_str(&lot.settings).unwrap();
     let game = Games::built_in().find(&lot.game).unwrap();
-    let results = lot.matches.iter().map(|planned| one(&game, &settings, planned, leaves));
+    let results = lot.matches.iter().map(|planned| match_result(&game, &settings, planned, leaves));
     v1::Report {
         lease: lot.lease,
         results: results.collect(),
@@ -306,7 +309,13 @@ fn played(lot: &v1::Lot, leaves: Leaves) -> v1::Report {
     }
 }
 
-fn one(game: &Game, settings: &Settings, planned: &v1::Match, leaves: Leaves) -> v1::MatchResult {
+/// The result of a match: pseudo-random, from its seed, seats and parameters.
+fn match_result(
+    game: &Game,
+    settings: &Settings,
+    planned: &v1::Match,
+    leaves: Leaves,
+) -> v1::MatchResult {
     let seed = Seed(planned.seed.clone().try_into().unwrap());
     let transcript = seed.derive(&format!("{:?} {}", planned.seats, planned.params));
     let mut dice = transcript.dice(0);
@@ -320,7 +329,7 @@ fn one(game: &Game, settings: &Settings, planned: &v1::Match, leaves: Leaves) ->
         let bad_answers = dice.below(10).saturating_sub(7).try_into().unwrap();
         let forfeit =
             if dice.below(9) == 0 { v1::Forfeit::Clock } else { v1::Forfeit::Unspecified };
-        // What a bot writes down is what it has learnt of its opponents.
+        // The files depend on the earlier files of the bot and on the match.
         let files = match leaves {
             Leaves::Notes => {
                 blake3::hash(&[&bot.files[..], &transcript.0].concat()).as_bytes()[..8].to_vec()
@@ -342,8 +351,9 @@ fn one(game: &Game, settings: &Settings, planned: &v1::Match, leaves: Leaves) ->
 fn chips(game: &Game, settings: &Settings, planned: &v1::Match) -> Vec<i64> {
     let mut params = settings.params.clone();
     if !planned.params.is_empty() {
-        let own: serde_json::Map<String, Value> = serde_json::from_str(&planned.params).unwrap();
-        params.extend(own);
+        let match_params: serde_json::Map<String, Value> =
+            serde_json::from_str(&planned.params).unwrap();
+        params.extend(match_params);
     }
     let params = Params::read(game, Value::Object(params)).unwrap();
     let Some(chips) = serde_json::to_value(&params).unwrap().get("chips").cloned() else {

@@ -3,7 +3,7 @@
 use arbiter_games::{bitwa, gomoku, tricks, wojna};
 
 use crate::fixture::Change::{Submit, Withdraw};
-use crate::fixture::{Field, Leaves, file};
+use crate::fixture::{Fixture, Leaves, tournament_file};
 
 const BOTS: u16 = 12;
 
@@ -11,44 +11,47 @@ const BOTS: u16 = 12;
 async fn a_round_robin_plays_only_new_matches() {
     let random = "[schedule]\nsides = \"random\"\nboards = [\"pole\", \"kolosy\"]";
     let wojna = "params.seats = 2\n[schedule]\nkind = \"round_robin\"\nsides = \"both\"";
-    for (game, lines, each) in [
+    for (game, lines, per_pair) in [
         (gomoku::game(), "state = \"none\"", 2),
         (gomoku::game(), "", 2),
         (bitwa::game(), random, 2),
         (wojna::game(), wojna, 2),
         (tricks::game(), "[schedule]\nlegs = 2", 2),
     ] {
-        let told = format!("{game} {lines}");
-        let cup = file(&game, lines);
-        let mut field = Field::new(&cup, BOTS, Leaves::Nothing).await;
-        let first = field.start().await;
-        field.finish(&first).await;
-        let joined = field.reopen(&[Submit(BOTS, 1)]).await;
-        field.finish(&joined).await;
-        assert_eq!(field.met(&joined).len(), each * usize::from(BOTS), "{told}");
-        let left = field.reopen(&[Withdraw(3)]).await;
-        field.finish(&left).await;
-        assert_eq!(field.met(&left).len(), 0, "{told}");
+        let case = format!("{game} {lines}");
+        let cup = tournament_file(&game, lines);
+        let mut fixture = Fixture::new(&cup, BOTS, Leaves::Nothing).await;
+        let first = fixture.start().await;
+        fixture.finish(&first).await;
+        let after_join = fixture.reopen(&[Submit(BOTS, 1)]).await;
+        fixture.finish(&after_join).await;
+        assert_eq!(fixture.played(&after_join).len(), per_pair * usize::from(BOTS), "{case}");
+        let after_leave = fixture.reopen(&[Withdraw(3)]).await;
+        fixture.finish(&after_leave).await;
+        assert_eq!(fixture.played(&after_leave).len(), 0, "{case}");
         let changes = [Submit(BOTS, 1), Withdraw(3)];
-        let scratch = Field::from_scratch(&cup, BOTS, Leaves::Nothing, &changes).await;
-        assert_eq!(field.export(left.id).await, scratch, "{told}");
+        let scratch = Fixture::from_scratch(&cup, BOTS, Leaves::Nothing, &changes).await;
+        assert_eq!(fixture.export(after_leave.id).await, scratch, "{case}");
     }
 }
 
 /// With balanced sides in an odd number of legs, a new bot swaps the sides of a few other pairs.
 #[tokio::test]
 async fn a_new_bot_changes_the_sides_of_a_few_pairs_only() {
-    let cup = file(tricks::game(), "");
-    let mut field = Field::new(&cup, BOTS, Leaves::Nothing).await;
-    let first = field.start().await;
-    field.finish(&first).await;
+    let cup = tournament_file(tricks::game(), "");
+    let mut fixture = Fixture::new(&cup, BOTS, Leaves::Nothing).await;
+    let first = fixture.start().await;
+    fixture.finish(&first).await;
     let changes = [Submit(BOTS, 1), Submit(BOTS + 1, 1), Withdraw(3), Withdraw(8)];
-    for (change, own) in changes.into_iter().zip([BOTS, BOTS + 1, 0, 0]) {
-        let next = field.reopen(&[change]).await;
-        field.finish(&next).await;
-        let others = field.met(&next).len() - usize::from(own);
-        assert!(others <= usize::from(BOTS) / 2, "{change:?}: {others} more");
+    for (change, own_matches) in changes.into_iter().zip([BOTS, BOTS + 1, 0, 0]) {
+        let edition = fixture.reopen(&[change]).await;
+        fixture.finish(&edition).await;
+        let other_matches = fixture.played(&edition).len() - usize::from(own_matches);
+        assert!(
+            other_matches <= usize::from(BOTS) / 2,
+            "{change:?}: {other_matches} matches of other bots"
+        );
     }
-    let scratch = Field::from_scratch(&cup, BOTS, Leaves::Nothing, &changes).await;
-    assert_eq!(field.export(field.official().await).await, scratch);
+    let scratch = Fixture::from_scratch(&cup, BOTS, Leaves::Nothing, &changes).await;
+    assert_eq!(fixture.export(fixture.official().await).await, scratch);
 }

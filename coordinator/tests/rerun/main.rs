@@ -1,8 +1,9 @@
-//! Editions that reuse earlier results: when bots enter, change or leave, only their matches are
-//! played, and the leaderboard equals that of a tournament played with the final versions from the
-//! beginning. On real Postgres, with workers that derive the result of a match from its assignment.
+//! Editions that reuse earlier results. When bots enter, change or leave, only their matches are
+//! played. The leaderboard equals the leaderboard of a tournament that starts with the final
+//! versions. The tests use real Postgres, and workers that derive the result of a match from its
+//! assignment.
 
-#![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod auto_editions;
 mod fixture;

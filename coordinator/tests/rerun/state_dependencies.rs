@@ -1,4 +1,5 @@
-//! If files pass between matches, a result is reused if none of the matches before it changed.
+//! If bots pass files from match to match, a result is reused only if no match that it depends on
+//! has changed.
 
 use std::collections::BTreeSet;
 
@@ -9,72 +10,76 @@ use arbiter_proto::ids::MatchNumber;
 use arbiter_ranking::Entrant;
 
 use crate::fixture::Change::{self, Submit};
-use crate::fixture::{Field, Leaves, file};
+use crate::fixture::{Fixture, Leaves, tournament_file};
 
 const PAIRING: &str = "state = \"pairing\"\n[schedule]\nlegs = 2";
 
-/// A finished edition, and the one after these changes, finished too.
-async fn twice(lines: &str, leaves: Leaves, changes: &[Change]) -> (Field, Edition) {
-    let cup = file(gomoku::game(), lines);
-    let mut field = Field::new(&cup, 9, leaves).await;
-    let first = field.start().await;
-    field.finish(&first).await;
-    let second = field.reopen(changes).await;
-    field.finish(&second).await;
-    let scratch = Field::from_scratch(&cup, 9, leaves, changes).await;
-    assert_eq!(field.export(second.id).await, scratch, "{lines} {leaves:?}");
-    (field, second)
+/// Plays an edition, applies changes, and plays the next edition. Returns the next edition.
+async fn play_twice(lines: &str, leaves: Leaves, changes: &[Change]) -> (Fixture, Edition) {
+    let cup = tournament_file(gomoku::game(), lines);
+    let mut fixture = Fixture::new(&cup, 9, leaves).await;
+    let first = fixture.start().await;
+    fixture.finish(&first).await;
+    let second = fixture.reopen(changes).await;
+    fixture.finish(&second).await;
+    let scratch = Fixture::from_scratch(&cup, 9, leaves, changes).await;
+    assert_eq!(fixture.export(second.id).await, scratch, "{lines} {leaves:?}");
+    (fixture, second)
 }
 
-async fn plan(field: &Field, edition: &Edition) -> Vec<Match> {
-    let pool = &field.database.pool;
+async fn planned_matches(fixture: &Fixture, edition: &Edition) -> Vec<Match> {
+    let pool = &fixture.database.pool;
     matches::range(pool, edition.id, MatchNumber(0), i32::MAX).await.unwrap()
 }
 
 #[tokio::test]
 async fn without_files_only_the_matches_of_the_changed_bot_are_played() {
-    for (lines, own) in [("", 16), (PAIRING, 32)] {
-        let (field, second) = twice(lines, Leaves::Nothing, &[Submit(4, 2)]).await;
-        assert_eq!(field.met(&second).len(), own, "{lines}");
+    for (lines, expected) in [("", 16), (PAIRING, 32)] {
+        let (fixture, second) = play_twice(lines, Leaves::Nothing, &[Submit(4, 2)]).await;
+        assert_eq!(fixture.played(&second).len(), expected, "{lines}");
     }
 }
 
 #[tokio::test]
 async fn matches_that_depend_on_a_changed_match_are_played_again() {
     for lines in ["", PAIRING] {
-        let (field, second) = twice(lines, Leaves::Notes, &[Submit(4, 2)]).await;
-        let mut changed = BTreeSet::new();
-        for planned in plan(&field, &second).await {
-            let from = planned.state_from.unwrap();
+        let (fixture, second) = play_twice(lines, Leaves::Notes, &[Submit(4, 2)]).await;
+        let mut changed_matches = BTreeSet::new();
+        for planned in planned_matches(&fixture, &second).await {
+            let state_from = planned.state_from.unwrap();
             if planned.seats.0.contains(&Entrant(4))
-                || from.iter().flatten().any(|before| changed.contains(before))
+                || state_from.iter().flatten().any(|before| changed_matches.contains(before))
             {
-                changed.insert(planned.number.0);
+                changed_matches.insert(planned.number.0);
             }
         }
-        let played = field.met(&second).len();
-        assert_eq!(played, changed.len(), "{lines}");
-        assert!(played < usize::try_from(second.matches).unwrap(), "{lines}");
-        // What was left in those that were taken over is there, too.
+        let played_count = fixture.played(&second).len();
+        assert_eq!(played_count, changed_matches.len(), "{lines}");
+        assert!(played_count < usize::try_from(second.matches).unwrap(), "{lines}");
+        // Reused results have their files, too.
         let files = "SELECT count(*) FROM bot_state WHERE edition = 2";
-        assert_eq!(field.database.number(files).await, 2 * second.matches);
+        assert_eq!(fixture.database.number(files).await, 2 * second.matches);
     }
 }
 
-/// A version returns, and all results that depend on it are reused.
+/// An earlier version returns. All its results are reused, and the results that depend on them.
 #[tokio::test]
-async fn a_returning_version_reuses_the_matches_that_depend_on_it() {
+async fn a_returning_version_reuses_dependent_results() {
     let changes = [Submit(4, 2), Submit(4, 1)];
-    let cup = file(gomoku::game(), "");
-    let mut field = Field::new(&cup, 7, Leaves::Notes).await;
-    let first = field.start().await;
-    field.finish(&first).await;
+    let cup = tournament_file(gomoku::game(), "");
+    let mut fixture = Fixture::new(&cup, 7, Leaves::Notes).await;
+    let first = fixture.start().await;
+    fixture.finish(&first).await;
     for change in changes {
-        let next = field.reopen(&[change]).await;
-        field.finish(&next).await;
-        let played = field.met(&next).len();
-        assert_eq!(played == 0, change == changes[1], "{played}");
+        let edition = fixture.reopen(&[change]).await;
+        fixture.finish(&edition).await;
+        let played_count = fixture.played(&edition).len();
+        assert_eq!(
+            played_count == 0,
+            change == changes[1],
+            "{change:?}: {played_count} matches were played"
+        );
     }
-    let scratch = Field::from_scratch(&cup, 7, Leaves::Notes, &changes).await;
-    assert_eq!(field.export(field.official().await).await, scratch);
+    let scratch = Fixture::from_scratch(&cup, 7, Leaves::Notes, &changes).await;
+    assert_eq!(fixture.export(fixture.official().await).await, scratch);
 }

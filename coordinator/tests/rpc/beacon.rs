@@ -13,8 +13,13 @@ use tonic::Code;
 
 use crate::{Server, Worker, last, report};
 
-/// A tournament with a beacon over gRPC: who sets its value, who may still enter, and what is
-/// shown. After the close, verification detects every change.
+/// Moves the end of entry to the past.
+const CLOSE_ENTRY: &str = "
+    UPDATE tournaments
+    SET settings = jsonb_set(settings, '{submissions,closes}', '\"2020-01-01T00:00:00Z\"')";
+
+/// Only organisers set the value of a beacon, and only after entry has closed. After the end of the
+/// tournament, verification detects every change of the derived data.
 #[tokio::test]
 async fn a_beacon_and_its_derived_data_are_checked() {
     let server = Server::start().await;
@@ -26,67 +31,72 @@ async fn a_beacon_and_its_derived_data_are_checked() {
     for bot in ["one", "two", "three"] {
         server.submit(Role::Organiser, "cup", bot, true, b"a bundle").await.unwrap();
     }
-    server.edition("cup").await;
-    let ask = SetBeaconRequest { tournament: "cup".to_owned(), value: "1a17d".to_owned() };
+    server.start_edition("cup").await;
+    let request = SetBeaconRequest { tournament: "cup".to_owned(), value: "1a17d".to_owned() };
     for role in [None, Some(Role::Worker), Some(Role::Player)] {
-        let refused = server.tournaments(role).set_beacon(ask.clone()).await.unwrap_err();
-        let due = if role.is_none() { Code::Unauthenticated } else { Code::PermissionDenied };
-        assert_eq!(refused.code(), due, "{refused}");
+        let error = server.tournaments(role).set_beacon(request.clone()).await.unwrap_err();
+        let expected = if role.is_none() { Code::Unauthenticated } else { Code::PermissionDenied };
+        assert_eq!(error.code(), expected, "{error}");
     }
-    let early = organiser().set_beacon(ask.clone()).await.unwrap_err();
-    assert_eq!(early.code(), Code::FailedPrecondition);
-    assert!(early.message().contains("has not closed"), "{early}");
+    let error = organiser().set_beacon(request.clone()).await.unwrap_err();
+    assert_eq!(error.code(), Code::FailedPrecondition);
+    assert!(error.message().contains("has not closed"), "{error}");
 
     let pool = &server.database.pool;
-    let closing = "UPDATE tournaments SET settings = jsonb_set(settings, '{submissions,closes}', \
-        '\"2020-01-01T00:00:00Z\"')";
-    sqlx::query(closing).execute(pool).await.unwrap();
-    let late = server.submit(Role::Organiser, "cup", "four", true, b"a bundle").await.unwrap_err();
-    assert!(late.message().contains("closed"), "nor for organisers: {late}");
-    let given = organiser().set_beacon(ask.clone()).await.unwrap().into_inner();
-    let beacon = given.beacon.clone().unwrap();
+    sqlx::query(CLOSE_ENTRY).execute(pool).await.unwrap();
+    let error = server.submit(Role::Organiser, "cup", "four", true, b"a bundle").await.unwrap_err();
+    assert!(error.message().contains("closed"), "entry of organisers: {error}");
+    let response = organiser().set_beacon(request.clone()).await.unwrap().into_inner();
+    let beacon = response.beacon.clone().unwrap();
     assert_eq!((beacon.value.as_str(), beacon.first_edition), ("1a17d", 2));
-    assert_eq!((given.editions.len(), given.seed.len()), (2, 0));
-    let again = organiser().set_beacon(ask.clone()).await.unwrap().into_inner();
-    assert_eq!((again.beacon, again.editions.len()), (given.beacon, 2));
-    let other = SetBeaconRequest { value: "1a17e".to_owned(), ..ask };
-    let other = organiser().set_beacon(other).await.unwrap_err();
-    assert!(other.message().contains("already has the value \"1a17d\""), "{other}");
+    assert_eq!((response.editions.len(), response.seed.len()), (2, 0));
+    let second_response = organiser().set_beacon(request.clone()).await.unwrap().into_inner();
+    assert_eq!((second_response.beacon, second_response.editions.len()), (response.beacon, 2));
+    let other_value = SetBeaconRequest { value: "1a17e".to_owned(), ..request };
+    let error = organiser().set_beacon(other_value).await.unwrap_err();
+    assert!(error.message().contains("already has the value \"1a17d\""), "{error}");
 
-    let edition = given.editions[0].id;
-    let seeds = play(&server, edition).await;
+    let edition = response.editions[0].id;
+    let seeds = play_edition(&server, edition).await;
     let watch = WatchEditionRequest { tournament: "cup".to_owned(), edition: Some(2) };
-    let watched = server.tournaments(None).watch_edition(watch).await.unwrap();
-    assert_eq!(last(watched.into_inner()).await.state, "complete");
-    let source = GetEditionSourceRequest { tournament: "cup".to_owned(), edition: Some(2) };
-    let open = server.tournaments(None).get_edition_source(source.clone()).await.unwrap_err();
-    assert_eq!(open.code(), Code::FailedPrecondition, "{open}");
-    assert_eq!(server.check_seeds(false).await, (0, 0, Vec::new()), "its seed is a secret");
+    let states = server.tournaments(None).watch_edition(watch).await.unwrap();
+    assert_eq!(last(states.into_inner()).await.state, "complete");
+    let source_request = GetEditionSourceRequest { tournament: "cup".to_owned(), edition: Some(2) };
+    let error =
+        server.tournaments(None).get_edition_source(source_request.clone()).await.unwrap_err();
+    assert_eq!(error.code(), Code::FailedPrecondition, "{error}");
+    assert_eq!(
+        server.check_seeds(false).await,
+        (0, 0, Vec::new()),
+        "the seed is secret until the tournament ends"
+    );
     let close = CloseTournamentRequest { tournament: "cup".to_owned() };
     organiser().close_tournament(close).await.unwrap();
 
     assert_eq!(server.check_seeds(true).await, (3, 3, Vec::new()));
-    server.check_covers_the_official_edition().await;
-    let list = ListMatchesRequest {
+    server.check_the_official_edition().await;
+    let list_request = ListMatchesRequest {
         tournament: "cup".to_owned(),
         edition: Some(2),
         ..ListMatchesRequest::default()
     };
-    let mut listed = server.tournaments(None).list_matches(list).await.unwrap().into_inner();
-    while let Some(played) = listed.message().await.unwrap() {
-        let number = played.r#match.split('/').nth(1).unwrap().parse::<i64>().unwrap();
-        let seed = digits(&played.seed);
-        assert_eq!(seeds[&number], seed, "what the worker was told");
+    let mut matches =
+        server.tournaments(None).list_matches(list_request).await.unwrap().into_inner();
+    while let Some(row) = matches.message().await.unwrap() {
+        let number = row.r#match.split('/').nth(1).unwrap().parse::<i64>().unwrap();
+        let seed = digits(&row.seed);
+        assert_eq!(seeds[&number], seed, "the worker received another seed");
     }
-    let source = server.tournaments(None).get_edition_source(source).await.unwrap().into_inner();
+    let source =
+        server.tournaments(None).get_edition_source(source_request).await.unwrap().into_inner();
     assert_eq!((source.entrants, &source.bots[2].name[..]), (3, "three"));
-    server.find_changes(edition, &seeds).await;
+    server.check_that_changes_are_detected(edition, &seeds).await;
     server.stop().await;
 }
 
-/// Once the value is known, each change of a house bot would be a choice between two plans.
+/// When the value is known, an organiser could choose between two plans by a change of a house bot.
 #[tokio::test]
-async fn house_bots_cannot_change_once_the_beacon_may_be_known() {
+async fn house_bots_cannot_change_after_entry_has_closed() {
     let server = Server::start().await;
     let create = async |name: &str, beacon: &str| {
         let file = format!(
@@ -116,26 +126,24 @@ async fn house_bots_cannot_change_once_the_beacon_may_be_known() {
     create("cup", "beacon = \"block 900000\"\n").await;
     create("plain", "").await;
     withdraw("cup", "early").await.unwrap();
-    let closing = "UPDATE tournaments SET settings = jsonb_set(settings, '{submissions,closes}', \
-        '\"2020-01-01T00:00:00Z\"')";
-    sqlx::query(closing).execute(&server.database.pool).await.unwrap();
+    sqlx::query(CLOSE_ENTRY).execute(&server.database.pool).await.unwrap();
     for bot in ["house", "own"] {
-        for refused in [withdraw("cup", bot).await, reinstate("cup", bot).await] {
-            let refused = refused.unwrap_err();
-            assert_eq!(refused.code(), Code::FailedPrecondition);
-            let told = format!("{bot} is a house bot, and entry to cup closed at 2020-01-01");
-            assert!(refused.message().starts_with(&told), "{refused}");
+        for result in [withdraw("cup", bot).await, reinstate("cup", bot).await] {
+            let error = result.unwrap_err();
+            assert_eq!(error.code(), Code::FailedPrecondition);
+            let expected = format!("{bot} is a house bot, and entry to cup closed at 2020-01-01");
+            assert!(error.message().starts_with(&expected), "{error}");
         }
     }
-    let player = reinstate("cup", "player").await.unwrap_err();
-    assert_eq!(player.message(), "player is not suspended");
+    let error = reinstate("cup", "player").await.unwrap_err();
+    assert_eq!(error.message(), "player is not suspended");
     withdraw("cup", "player").await.unwrap();
     withdraw("plain", "house").await.unwrap();
     server.stop().await;
 }
 
 /// Plays an edition of three matches, and returns the seed that a worker received for each.
-async fn play(server: &Server, edition: i32) -> HashMap<i64, String> {
+async fn play_edition(server: &Server, edition: i32) -> HashMap<i64, String> {
     let mut worker = Worker::new(server, "player").await;
     let mut seeds = HashMap::new();
     while seeds.len() < 3 {
@@ -162,55 +170,57 @@ fn digits(seed: &[u8]) -> String {
     digits.concat()
 }
 
-/// A record with a first line that has this seed.
+/// A record whose first line has this seed.
 fn record(seed: &str) -> Vec<u8> {
     zstd::encode_all(format!("{{\"record\":1,\"seed\":\"{seed}\"}}\n").as_bytes(), 1).unwrap()
 }
 
 impl Server {
-    /// The verification of the newest edition's seeds: the numbers of matches and records, and the
-    /// differences.
+    /// Verifies the seeds of the newest edition. Returns the number of matches, the number of
+    /// records and the differences.
     async fn check_seeds(&self, records: bool) -> (i64, i64, Vec<String>) {
         let tournament = "cup".to_owned();
-        let check = CheckEditionRequest { tournament, edition: None, records };
-        let check = self.tournaments(Some(Role::Organiser)).check_edition(check).await;
-        let check = check.unwrap().into_inner();
+        let request = CheckEditionRequest { tournament, edition: None, records };
+        let response = self.tournaments(Some(Role::Organiser)).check_edition(request).await;
+        let check = response.unwrap().into_inner();
         (check.derived, check.records, check.seed_differences)
     }
 
-    /// Verification ignores a newer cancelled edition, and says why if it cannot derive the plan.
-    async fn check_covers_the_official_edition(&self) {
+    /// Checks that verification ignores a newer cancelled edition, and that it gives a reason if it
+    /// cannot derive the plan.
+    async fn check_the_official_edition(&self) {
         let pool = &self.database.pool;
         let check = async || {
             let tournament = "cup".to_owned();
-            let check = CheckEditionRequest { tournament, edition: None, records: false };
-            self.tournaments(None).check_edition(check).await.unwrap().into_inner()
+            let request = CheckEditionRequest { tournament, edition: None, records: false };
+            self.tournaments(None).check_edition(request).await.unwrap().into_inner()
         };
-        let newer =
+        let add_cancelled =
             "INSERT INTO editions (tournament, number, components, state, rules, created_at,
                 ended_at)
             SELECT tournament, 3, components, 'cancelled', rules, created_at, ended_at
             FROM editions WHERE number = 2";
-        sqlx::query(newer).execute(pool).await.unwrap();
-        let found = check().await;
-        assert_eq!((found.edition, found.derived, &found.not_derived[..]), (2, 3, ""));
+        sqlx::query(add_cancelled).execute(pool).await.unwrap();
+        let result = check().await;
+        assert_eq!((result.edition, result.derived, &result.not_derived[..]), (2, 3, ""));
         sqlx::query("DELETE FROM editions WHERE number = 3").execute(pool).await.unwrap();
-        let rules = async |version: &'static str| {
+        let set_rules = async |version: &'static str| {
             let change = "UPDATE editions SET rules = $1 WHERE number = 2";
             sqlx::query(change).bind(version).execute(pool).await.unwrap();
         };
-        rules("0").await;
-        let found = check().await;
-        assert_eq!((found.edition, found.derived), (2, 0));
-        let told = "edition 2 was planned by version 0 of the rules";
-        assert!(found.not_derived.starts_with(told), "{found:?}");
-        rules(RULES_VERSION).await;
+        set_rules("0").await;
+        let result = check().await;
+        assert_eq!((result.edition, result.derived), (2, 0));
+        let expected = "edition 2 was planned by version 0 of the rules";
+        assert!(result.not_derived.starts_with(expected), "{result:?}");
+        set_rules(RULES_VERSION).await;
     }
 
-    /// Changes the stored tournament in several ways, and expects that each is detected.
-    async fn find_changes(&self, edition: i32, seeds: &HashMap<i64, String>) {
+    /// Changes the stored tournament in several ways, and checks that verification detects each
+    /// change.
+    async fn check_that_changes_are_detected(&self, edition: i32, seeds: &HashMap<i64, String>) {
         let pool = &self.database.pool;
-        let tampered = [
+        let changes = [
             ("tournaments", "seed_hash = sha256(seed_hash)", "that was published at creation"),
             ("tournaments", "committed_seed = sha256(committed_seed)", "published at creation"),
             ("tournaments", "beacon_value = '1a17e'", "the committed seed and the beacon give"),
@@ -218,54 +228,64 @@ impl Server {
             ("matches", "seed_key = seed_key + 1", "its seed in the stored plan is"),
             ("matches", "seats = ARRAY[seats[2], seats[1]]", "and the published seed gives"),
         ];
-        // The owner of the database can do this.
-        let unguarded = "ALTER TABLE matches DISABLE TRIGGER USER; \
+        // Triggers protect these tables, but the owner of the database can disable them.
+        let disable_triggers = "ALTER TABLE matches DISABLE TRIGGER USER; \
             ALTER TABLE records DISABLE TRIGGER USER";
-        sqlx::raw_sql(unguarded).execute(pool).await.unwrap();
-        for (table, change, told) in tampered {
-            let copy = format!("CREATE TABLE kept AS SELECT * FROM {table}");
-            sqlx::query(sqlx::AssertSqlSafe(copy)).execute(pool).await.unwrap();
-            let only = if table == "matches" { "WHERE number = 1" } else { "" };
-            let change = format!("UPDATE {table} SET {change} {only}");
+        sqlx::raw_sql(disable_triggers).execute(pool).await.unwrap();
+        for (table, change, expected) in changes {
+            let save = format!("CREATE TABLE saved AS SELECT * FROM {table}");
+            sqlx::query(sqlx::AssertSqlSafe(save)).execute(pool).await.unwrap();
+            let condition = if table == "matches" { "WHERE number = 1" } else { "" };
+            let change = format!("UPDATE {table} SET {change} {condition}");
             sqlx::query(sqlx::AssertSqlSafe(change.clone())).execute(pool).await.unwrap();
-            let (_, _, found) = self.check_seeds(false).await;
-            assert!(found.iter().any(|line| line.contains(told)), "{change}: {found:?}");
+            let (_, _, differences) = self.check_seeds(false).await;
+            assert!(
+                differences.iter().any(|line| line.contains(expected)),
+                "{change}: {differences:?}"
+            );
             if table == "matches" {
                 let name = format!("match {edition}/1: ");
-                assert!(found.len() == 1 && found[0].starts_with(&name), "{found:?}");
+                assert!(
+                    differences.len() == 1 && differences[0].starts_with(&name),
+                    "{differences:?}"
+                );
             }
-            let back = match table {
+            let restore = match table {
                 "matches" => {
-                    "UPDATE matches m SET seed_key = k.seed_key, seats = k.seats FROM kept k
+                    "UPDATE matches m SET seed_key = k.seed_key, seats = k.seats FROM saved k
                     WHERE k.edition = m.edition AND k.number = m.number"
                 }
                 _ => {
                     "UPDATE tournaments t SET seed_hash = k.seed_hash, seed = k.seed,
                         committed_seed = k.committed_seed, beacon_value = k.beacon_value
-                    FROM kept k WHERE k.id = t.id"
+                    FROM saved k WHERE k.id = t.id"
                 }
             };
-            sqlx::raw_sql(back).execute(pool).await.unwrap();
-            sqlx::raw_sql("DROP TABLE kept").execute(pool).await.unwrap();
+            sqlx::raw_sql(restore).execute(pool).await.unwrap();
+            sqlx::raw_sql("DROP TABLE saved").execute(pool).await.unwrap();
         }
-        assert_eq!(self.check_seeds(true).await, (3, 3, Vec::new()), "all is as it was");
+        assert_eq!(self.check_seeds(true).await, (3, 3, Vec::new()), "all changes are undone");
         let statement = "UPDATE records SET bytes = $2 WHERE edition = $1 AND number = 2";
         let query = sqlx::query(statement).bind(edition).bind(record(&"5e".repeat(32)));
         query.execute(pool).await.unwrap();
-        let (_, _, found) = self.check_seeds(true).await;
-        let told = format!(
+        let (_, _, differences) = self.check_seeds(true).await;
+        let expected = format!(
             "match {edition}/2: its record has the seed {}, and the published seed gives {}",
             "5e".repeat(32),
             seeds[&2]
         );
-        assert_eq!(found, [told]);
+        assert_eq!(differences, [expected]);
         sqlx::raw_sql("DELETE FROM matches WHERE number = 2").execute(pool).await.unwrap();
-        let (_, _, found) = self.check_seeds(false).await;
-        let told = format!("match {edition}/2 follows from the seed but is not stored");
-        assert_eq!(found, [told]);
+        let (_, _, differences) = self.check_seeds(false).await;
+        let expected = format!("match {edition}/2 follows from the seed but is not stored");
+        assert_eq!(differences, [expected]);
         let tournament = "cup".to_owned();
-        let check = CheckEditionRequest { tournament, edition: None, records: true };
-        let refused = self.tournaments(Some(Role::Player)).check_edition(check).await.unwrap_err();
-        assert_eq!(refused.code(), Code::PermissionDenied, "it reads all records");
+        let request = CheckEditionRequest { tournament, edition: None, records: true };
+        let error = self.tournaments(Some(Role::Player)).check_edition(request).await.unwrap_err();
+        assert_eq!(
+            error.code(),
+            Code::PermissionDenied,
+            "verification of all records needs a role"
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! A coordinator with the database of a test over gRPC, and workers that play nothing.
+//! A coordinator on a test database, and gRPC clients: organisers, players, and workers that report
+//! invented results.
 
 #![allow(dead_code, reason = "each test binary uses its part")]
 
@@ -30,10 +31,10 @@ use tonic::{Request, Status, Streaming};
 
 use super::support::{Database, config};
 
-/// The time limit of all waits.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+/// The time limit of each wait.
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Adds a token to each call.
+/// Adds a token to each call; `None` adds no token.
 #[derive(Clone)]
 pub(crate) struct Bearer(pub(crate) Option<MetadataValue<Ascii>>);
 
@@ -46,15 +47,17 @@ impl Interceptor for Bearer {
     }
 }
 
-pub(crate) type Link = InterceptedService<Channel, Bearer>;
+/// A connection whose calls carry a token.
+pub(crate) type AuthChannel = InterceptedService<Channel, Bearer>;
 
-/// A coordinator with the database of a test.
+/// A running coordinator on a test database.
 pub(crate) struct Server {
     address: String,
     pub(crate) channel: Channel,
+    /// One token for each role, in the order of [`Role::ALL`].
     tokens: [String; 4],
     stop: Option<oneshot::Sender<()>>,
-    serving: JoinHandle<()>,
+    task: JoinHandle<()>,
     pub(crate) database: Database,
 }
 
@@ -77,49 +80,51 @@ impl Server {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
         let (stop, stopped) = oneshot::channel();
-        let serving = tokio::spawn(async move {
+        let task = tokio::spawn(async move {
             coordinator.run(listener, async { drop(stopped.await) }).await.unwrap();
         });
         let channel = Channel::from_shared(address.clone()).unwrap().connect().await.unwrap();
         let tokens = tokens.try_into().unwrap();
-        Self { address, channel, tokens, stop: Some(stop), serving, database }
+        Self { address, channel, tokens, stop: Some(stop), task, database }
     }
 
-    /// The same coordinator over another connection.
+    /// A second connection to this coordinator.
     pub(crate) async fn another_connection(&self) -> Channel {
         Channel::from_shared(self.address.clone()).unwrap().connect().await.unwrap()
     }
 
-    /// The token of a role; none without a role.
+    /// The token of a role; no token if the role is `None`.
     pub(crate) fn bearer(&self, role: Option<Role>) -> Bearer {
-        let place = role.map(|role| Role::ALL.iter().position(|known| *known == role).unwrap());
-        Bearer(place.map(|place| format!("Bearer {}", self.tokens[place]).parse().unwrap()))
+        Bearer(role.map(|role| {
+            let index = Role::ALL.iter().position(|other| *other == role).unwrap();
+            format!("Bearer {}", self.tokens[index]).parse().unwrap()
+        }))
     }
 
-    pub(crate) fn tournaments(&self, role: Option<Role>) -> TournamentServiceClient<Link> {
+    pub(crate) fn tournaments(&self, role: Option<Role>) -> TournamentServiceClient<AuthChannel> {
         TournamentServiceClient::with_interceptor(self.channel.clone(), self.bearer(role))
     }
 
-    pub(crate) fn workers(&self, role: Option<Role>) -> WorkerServiceClient<Link> {
+    pub(crate) fn workers(&self, role: Option<Role>) -> WorkerServiceClient<AuthChannel> {
         WorkerServiceClient::with_interceptor(self.channel.clone(), self.bearer(role))
     }
 
-    pub(crate) fn bots(&self, role: Option<Role>) -> BotServiceClient<Link> {
+    pub(crate) fn bots(&self, role: Option<Role>) -> BotServiceClient<AuthChannel> {
         BotServiceClient::with_interceptor(self.channel.clone(), self.bearer(role))
     }
 
     /// Creates a tournament of gomoku with three house bots.
-    pub(crate) async fn tournament(&self, name: &str) {
-        // Without files that pass from match to match, so that all may be leased at once.
+    pub(crate) async fn create_tournament(&self, name: &str) {
+        // Without bot state no match waits for another, so all lots can be leased at once.
         let file = format!("name = \"{name}\"\ngame = \"gomoku\"\nstate = \"none\"\n");
         let request = CreateTournamentRequest { file };
         self.tournaments(Some(Role::Organiser)).create_tournament(request).await.unwrap();
         for bot in ["one", "two", "three"] {
-            let submitted = self.submit(Role::Organiser, name, bot, true, b"a bundle").await;
-            submitted.unwrap();
+            self.submit(Role::Organiser, name, bot, true, b"a bundle").await.unwrap();
         }
     }
 
+    /// Submits a version. Returns its number.
     pub(crate) async fn submit(
         &self,
         role: Role,
@@ -131,39 +136,40 @@ impl Server {
         let submission =
             Submission { tournament: tournament.to_owned(), bot: bot.to_owned(), house };
         let parts = [Part::Submission(submission), Part::Bundle(bundle.to_vec())];
-        let parts = parts.map(|part| SubmitVersionRequest { part: Some(part) });
-        let submitted = self.bots(Some(role)).submit_version(tokio_stream::iter(parts)).await;
-        submitted.map(|version| version.into_inner().number)
+        let requests = parts.map(|part| SubmitVersionRequest { part: Some(part) });
+        let version = self.bots(Some(role)).submit_version(tokio_stream::iter(requests)).await?;
+        Ok(version.into_inner().number)
     }
 
-    pub(crate) async fn edition(&self, name: &str) -> Edition {
+    pub(crate) async fn start_edition(&self, name: &str) -> Edition {
         let request = StartEditionRequest { tournament: name.to_owned(), fresh: false };
-        let started = self.tournaments(Some(Role::Organiser)).start_edition(request).await;
-        started.unwrap().into_inner()
+        let edition = self.tournaments(Some(Role::Organiser)).start_edition(request).await;
+        edition.unwrap().into_inner()
     }
 
-    /// Stops it; its database stays.
+    /// Stops the coordinator. Returns its database, which still exists.
     pub(crate) async fn stop(mut self) -> Database {
         self.stop.take().unwrap().send(()).unwrap();
-        tokio::time::timeout(PATIENCE, self.serving).await.unwrap().unwrap();
+        tokio::time::timeout(TIMEOUT, self.task).await.unwrap().unwrap();
         self.database
     }
 }
 
-/// One stream of a worker that plays nothing.
+/// One stream of a worker that plays no matches.
 pub(crate) struct Worker {
     pub(crate) outgoing: mpsc::Sender<WorkerMessage>,
     pub(crate) incoming: Streaming<arbiter_proto::v1::CoordinatorMessage>,
 }
 
 impl Worker {
+    /// Connects as a worker of this name and version of the rules.
     pub(crate) async fn connect(server: &Server, name: &str, rules: &str) -> Result<Self, Status> {
-        Self::call(server.workers(Some(Role::Worker)), name, rules).await
+        Self::connect_with(server.workers(Some(Role::Worker)), name, rules).await
     }
 
-    /// The same with the token of this client.
-    pub(crate) async fn call(
-        mut client: WorkerServiceClient<Link>,
+    /// Connects with the token of `client`.
+    pub(crate) async fn connect_with(
+        mut client: WorkerServiceClient<AuthChannel>,
         name: &str,
         rules: &str,
     ) -> Result<Self, Status> {
@@ -180,10 +186,11 @@ impl Worker {
         Ok(Self { outgoing, incoming: stream.into_inner() })
     }
 
+    /// Connects with the current version of the rules, and receives the welcome.
     pub(crate) async fn new(server: &Server, name: &str) -> Self {
         let mut worker = Self::connect(server, name, RULES_VERSION).await.unwrap();
         let CoordinatorPayload::Welcome(_) = worker.receive().await else {
-            panic!("a welcome comes first")
+            panic!("expected a welcome first")
         };
         worker
     }
@@ -193,24 +200,24 @@ impl Worker {
     }
 
     pub(crate) async fn receive(&mut self) -> CoordinatorPayload {
-        let message = tokio::time::timeout(PATIENCE, self.incoming.message()).await.unwrap();
+        let message = tokio::time::timeout(TIMEOUT, self.incoming.message()).await.unwrap();
         message.unwrap().unwrap().payload.unwrap()
     }
 
+    /// Announces one free slot, and receives a lot.
     pub(crate) async fn lot(&mut self) -> Lot {
         self.send(Payload::Capacity(Capacity { slots: 1 })).await;
-        let CoordinatorPayload::Lot(lot) = self.receive().await else {
-            panic!("a lot was asked for")
-        };
+        let CoordinatorPayload::Lot(lot) = self.receive().await else { panic!("expected a lot") };
         lot
     }
 
+    /// Sends a report, and receives its status.
     pub(crate) async fn report(&mut self, report: Report) -> ReportStatus {
         self.send(Payload::Report(report)).await;
-        let CoordinatorPayload::ReportResponse(verdict) = self.receive().await else {
-            panic!("a verdict is due")
+        let CoordinatorPayload::ReportResponse(response) = self.receive().await else {
+            panic!("expected a report response")
         };
-        verdict.status()
+        response.status()
     }
 }
 

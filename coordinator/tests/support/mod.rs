@@ -1,5 +1,5 @@
 //! Shared code of the database tests: a private cluster for each test binary, a new database for
-//! each test, test tournaments, and workers that play nothing.
+//! each test, and test tournaments with plans, results and reports.
 
 #![allow(dead_code, reason = "each test binary uses its part")]
 
@@ -36,40 +36,40 @@ use tempfile::TempDir;
 use time::{Duration, OffsetDateTime};
 use tokio::sync::Mutex;
 
-/// The start time of tests, which set the clock themselves.
+/// The start time of the tests. They set the clock themselves.
 pub(crate) const START: OffsetDateTime = time::macros::datetime!(2026-01-01 12:00 UTC);
 
-/// A running server, stopped and deleted after the last test that uses it.
+/// A running Postgres server. It is stopped and deleted after the last test that uses it.
 #[derive(Debug)]
 struct Cluster {
     postgres: Postgres,
     _directory: TempDir,
 }
 
-/// The cluster of this test binary, while a test uses it.
+/// The shared cluster of this test binary. It is stopped when no test uses it.
 static CLUSTER: Mutex<Weak<Cluster>> = Mutex::const_new(Weak::new());
-/// Databases made so far.
+/// The number of databases created so far. It makes their names unique.
 static DATABASES: AtomicUsize = AtomicUsize::new(0);
 
 impl Cluster {
     async fn get() -> Arc<Self> {
-        let mut shared = CLUSTER.lock().await;
-        if let Some(running) = shared.upgrade() {
-            return running;
+        let mut current = CLUSTER.lock().await;
+        if let Some(cluster) = current.upgrade() {
+            return cluster;
         }
         let directory = tempfile::tempdir().unwrap();
         let postgres = Postgres::start(directory.path(), Durability::Fleeting).unwrap();
         let cluster = Arc::new(Self { postgres, _directory: directory });
-        cluster.command("CREATE DATABASE model").await;
+        cluster.execute("CREATE DATABASE model").await;
         let pool = db::connect(cluster.postgres.options("model"), 1).await.unwrap();
         db::migrate(&pool).await.unwrap();
-        sqlx::raw_sql(test_clock::TAKE_CLOCK).execute(&pool).await.unwrap();
+        sqlx::raw_sql(test_clock::INSTALL).execute(&pool).await.unwrap();
         pool.close().await;
-        *shared = Arc::downgrade(&cluster);
+        *current = Arc::downgrade(&cluster);
         cluster
     }
 
-    async fn command(&self, statement: &str) {
+    async fn execute(&self, statement: &str) {
         let options = self.postgres.options("postgres");
         let mut connection = PgConnection::connect_with(&options).await.unwrap();
         sqlx::raw_sql(sqlx::AssertSqlSafe(statement)).execute(&mut connection).await.unwrap();
@@ -89,20 +89,20 @@ impl Database {
     pub(crate) async fn new() -> Self {
         let cluster = Cluster::get().await;
         let name = format!("test_{}", DATABASES.fetch_add(1, Ordering::Relaxed));
-        // One copy of the model at a time: it may have no other connection meanwhile.
-        let making = CLUSTER.lock().await;
-        cluster.command(&format!("CREATE DATABASE {name} TEMPLATE model")).await;
-        drop(making);
+        // Postgres refuses to copy a template that has another connection: one copy at a time.
+        let template_lock = CLUSTER.lock().await;
+        cluster.execute(&format!("CREATE DATABASE {name} TEMPLATE model")).await;
+        drop(template_lock);
         let pool = db::connect(cluster.postgres.options(&name), 16).await.unwrap();
         Self { pool, name, cluster }
     }
 
-    /// Its connection options.
+    /// The connection options of this database.
     pub(crate) fn options(&self) -> PgConnectOptions {
         self.cluster.postgres.options(&self.name)
     }
 
-    /// Its queue with the default policy.
+    /// A queue of this database with the default lease policy.
     pub(crate) fn queue(&self) -> Queue {
         Queue::new(self.pool.clone(), Games::built_in(), LeasePolicy::DEFAULT)
     }
@@ -119,21 +119,22 @@ impl Database {
         tournaments::create(&self.pool, &new, START).await.unwrap()
     }
 
-    /// Bots of a tournament, submitted a second after each other, and their versions.
+    /// Enters bots in a tournament, each one second after the other. Returns their versions.
     pub(crate) async fn versions(&self, tournament: TournamentId, bots: i32) -> Vec<VersionId> {
         let digest = [1; 32];
         versions::store_bundle(&self.pool, &digest, b"bundle").await.unwrap();
-        let mut made = Vec::new();
+        let mut submitted_versions = Vec::new();
         for number in 0..bots {
             let at = START + Duration::seconds(number.into());
             let name = format!("bot-{number}");
             let bot = bots::create(&self.pool, tournament, None, &name, at).await.unwrap();
-            made.push(versions::submit(&self.pool, bot, &digest, at).await.unwrap());
+            let version = versions::submit(&self.pool, bot, &digest, at).await.unwrap();
+            submitted_versions.push(version);
         }
-        made
+        submitted_versions
     }
 
-    /// An edition of gomoku with this many bots, without a plan.
+    /// A new edition of gomoku with this many bots and without a plan.
     pub(crate) async fn edition(&self, bots: i32) -> EditionId {
         let tournament = self.tournament("cup", gomoku::game()).await;
         let versions = self.versions(tournament, bots).await;
@@ -142,8 +143,8 @@ impl Database {
         edition
     }
 
-    /// A running edition between five bots, with this many matches in all and in a lot.
-    pub(crate) async fn running(&self, matches: i64, per_lot: i32) -> EditionId {
+    /// A running edition of five bots with this many matches, at most `per_lot` in each lot.
+    pub(crate) async fn running_edition(&self, matches: i64, per_lot: i32) -> EditionId {
         let edition = self.edition(5).await;
         let queue = self.queue();
         queue.plan(edition, plan(matches, per_lot)).await.unwrap();
@@ -151,7 +152,7 @@ impl Database {
         edition
     }
 
-    /// The worker of this name, with its token; made at the first call.
+    /// The worker of this name. The first call creates the worker and its token.
     pub(crate) async fn worker(&self, name: &str) -> WorkerId {
         let token = match workers::owner(&self.pool, name).await.unwrap() {
             Some(token) => token,
@@ -183,7 +184,7 @@ pub(crate) fn config() -> Config {
     }
 }
 
-/// Matches between five bots: each pair in turn.
+/// Matches between five bots. The pairs take turns.
 pub(crate) fn duels(matches: i64) -> impl Iterator<Item = Match> {
     (0..matches).map(|number| {
         let first = i32::try_from(number % 5).unwrap();
@@ -200,7 +201,7 @@ pub(crate) fn duels(matches: i64) -> impl Iterator<Item = Match> {
     })
 }
 
-/// Lots of this many matches; later lots are expected to last longer.
+/// Lots of at most `per_lot` matches. Each lot has a longer expected duration than the one before.
 pub(crate) fn lots(matches: i64, per_lot: i32) -> impl Iterator<Item = NewLot> {
     (0..).zip((0..matches).step_by(usize::try_from(per_lot).unwrap())).map(move |(lot, first)| {
         NewLot {
@@ -221,8 +222,8 @@ pub(crate) type AnyPlan = Plan<
     Box<dyn Iterator<Item = Order> + Send>,
 >;
 
-/// A final plan.
-pub(crate) fn whole(
+/// A plan to which no matches will be added.
+pub(crate) fn final_plan(
     matches: impl Iterator<Item = Match> + Send + 'static,
     lots: impl Iterator<Item = NewLot> + Send + 'static,
     order: impl IntoIterator<Item = Order, IntoIter: Send + 'static>,
@@ -235,12 +236,12 @@ pub(crate) fn whole(
     }
 }
 
-/// A plan of [`duels`] in [`lots`] without order.
+/// A plan of [`duels`] in [`lots`]. No lot waits for another.
 pub(crate) fn plan(matches: i64, per_lot: i32) -> AnyPlan {
-    whole(duels(matches), lots(matches, per_lot), [])
+    final_plan(duels(matches), lots(matches, per_lot), [])
 }
 
-/// The result of a match: the same from every worker.
+/// The result of a match. It depends on the number of the match only.
 pub(crate) fn result(number: MatchNumber) -> MatchResult {
     let wins = number.0 % 3;
     let forfeit = (number.0 % 7 == 0).then_some(arbiter_games::Forfeit::Clock);
@@ -271,7 +272,7 @@ pub(crate) fn report(lot: &Leased, worker: WorkerId) -> Report {
     }
 }
 
-/// Reports lots whose records are stored with them.
+/// Reports lots. The database stores their records.
 pub(crate) async fn report_all(queue: &Queue, reports: &[Report]) -> Vec<ReportStatus> {
     queue.report(reports, &UploadedRecords::default()).await.unwrap()
 }
@@ -281,31 +282,35 @@ pub(crate) async fn report_one(queue: &Queue, report: &Report) -> ReportStatus {
     report_all(queue, std::slice::from_ref(report)).await[0]
 }
 
-/// The time limit of waits.
-const PATIENCE: std::time::Duration = std::time::Duration::from_secs(60);
-/// The interval of checks.
-const LOOK: std::time::Duration = std::time::Duration::from_millis(20);
+/// The time limit of [`wait_until`].
+const TIMEOUT: std::time::Duration = std::time::Duration::from_secs(60);
+/// The time between two checks of a condition.
+const POLL_INTERVAL: std::time::Duration = std::time::Duration::from_millis(20);
 
-/// Waits until something holds.
-pub(crate) async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
-    let waited = async {
-        while !holds().await {
-            tokio::time::sleep(LOOK).await;
+/// Waits until a condition is true. The description completes "timeout: waited until ...".
+pub(crate) async fn wait_until(description: &str, mut condition: impl AsyncFnMut() -> bool) {
+    let poll = async {
+        while !condition().await {
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     };
-    tokio::time::timeout(PATIENCE, waited).await.unwrap_or_else(|_| panic!("{what}: not in time"));
+    let result = tokio::time::timeout(TIMEOUT, poll).await;
+    assert!(result.is_ok(), "timeout: waited until {description}");
 }
 
-/// Polls a future this many times at most, and then drops it.
-pub(crate) async fn poll_at_most<T>(times: usize, work: impl Future<Output = T>) -> Option<T> {
-    let mut work = pin!(work);
-    let mut left = times;
+/// Polls a future at most `max_polls` times, then drops it. Returns its output if it is ready.
+pub(crate) async fn poll_at_most<T>(
+    max_polls: usize,
+    future: impl Future<Output = T>,
+) -> Option<T> {
+    let mut future = pin!(future);
+    let mut remaining = max_polls;
     let poll = poll_fn(|context| {
-        if left == 0 {
+        if remaining == 0 {
             return Poll::Ready(None);
         }
-        left -= 1;
-        work.as_mut().poll(context).map(Some)
+        remaining -= 1;
+        future.as_mut().poll(context).map(Some)
     });
     poll.await
 }

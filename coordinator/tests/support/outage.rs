@@ -1,4 +1,4 @@
-//! A proxy to the database that breaks at a given moment, like a restart of the server.
+//! A proxy to the database that fails at a chosen message, as if the server restarted.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,93 +11,94 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-/// How long the outage lasts.
-const AWAY: Duration = Duration::from_millis(500);
-/// The file name of the socket that clients of Postgres expect.
+/// The duration of the outage.
+const OUTAGE_DURATION: Duration = Duration::from_millis(500);
+/// The file name that Postgres clients expect for the socket.
 const SOCKET: &str = ".s.PGSQL.5432";
 
-/// A proxy to a database on a Unix socket. After clients have sent a number of messages, it breaks
-/// all connections, and refuses new ones until the outage ends. That happens once.
+/// A proxy to a database on a Unix socket. After a number of client messages it closes all
+/// connections and refuses new ones until the outage ends. There is one outage only.
 #[derive(Debug)]
 pub(crate) struct Outage {
     directory: TempDir,
-    sent: Arc<AtomicUsize>,
-    serving: JoinHandle<()>,
+    message_count: Arc<AtomicUsize>,
+    task: JoinHandle<()>,
 }
 
 impl Outage {
-    /// It breaks instead of forwarding this message, counted from 0.
+    /// Starts a proxy. The outage begins at this client message, counted from 0, which is lost.
     pub(crate) fn at(message: usize, database: &PgConnectOptions) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let listener = UnixListener::bind(directory.path().join(SOCKET)).unwrap();
-        let to = database.get_socket().unwrap().join(SOCKET);
-        let sent = Arc::new(AtomicUsize::new(0));
-        let (breaks, broken) = watch::channel(false);
-        let counter = Arc::clone(&sent);
-        let breaks = Arc::new(breaks);
-        let serving = tokio::spawn(async move {
+        let server_socket = database.get_socket().unwrap().join(SOCKET);
+        let message_count = Arc::new(AtomicUsize::new(0));
+        let (down_sender, down) = watch::channel(false);
+        let down_sender = Arc::new(down_sender);
+        let counter = Arc::clone(&message_count);
+        let task = tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
-                // While it is broken a connection ends as soon as it is made.
-                if *broken.borrow() {
+                // During the outage each new connection is closed at once.
+                if *down.borrow() {
                     continue;
                 }
-                let to = to.clone();
+                let server_socket = server_socket.clone();
                 let counter = Arc::clone(&counter);
-                let breaks = Arc::clone(&breaks);
+                let down_sender = Arc::clone(&down_sender);
                 tokio::spawn(async move {
-                    let server = UnixStream::connect(to).await.unwrap();
-                    if pass_on(client, server, message, &counter, &breaks).await {
-                        tokio::time::sleep(AWAY).await;
-                        breaks.send_replace(false);
+                    let server = UnixStream::connect(server_socket).await.unwrap();
+                    if forward(client, server, message, &counter, &down_sender).await {
+                        tokio::time::sleep(OUTAGE_DURATION).await;
+                        down_sender.send_replace(false);
                     }
                 });
             }
         });
-        Self { directory, sent, serving }
+        Self { directory, message_count, task }
     }
 
-    /// The same database through the proxy.
+    /// The options of a connection through the proxy.
     pub(crate) fn options(&self, database: PgConnectOptions) -> PgConnectOptions {
         database.socket(self.directory.path())
     }
 
     /// The number of messages that clients have sent.
     pub(crate) fn messages_sent(&self) -> usize {
-        self.sent.load(Ordering::Relaxed)
+        self.message_count.load(Ordering::Relaxed)
     }
 }
 
 impl Drop for Outage {
     fn drop(&mut self) {
-        self.serving.abort();
+        self.task.abort();
     }
 }
 
-/// Forwards data both ways until an end closes or the outage begins. Returns whether it began here.
-async fn pass_on(
+/// Forwards data in both directions until one side closes or the outage begins. Returns whether
+/// this connection sent the message at which the outage begins.
+async fn forward(
     mut client: UnixStream,
     mut server: UnixStream,
     message: usize,
-    sent: &AtomicUsize,
-    breaks: &watch::Sender<bool>,
+    message_count: &AtomicUsize,
+    down_sender: &watch::Sender<bool>,
 ) -> bool {
-    let mut broken = breaks.subscribe();
-    let mut asked = vec![0; 8192];
-    let mut answered = vec![0; 8192];
+    let mut down = down_sender.subscribe();
+    let mut request = vec![0; 8192];
+    let mut response = vec![0; 8192];
     loop {
         tokio::select! {
-            _ = broken.changed() => return false,
-            read = client.read(&mut asked) => {
+            _ = down.changed() => return false,
+            read = client.read(&mut request) => {
                 let Ok(length @ 1..) = read else { return false };
-                if sent.fetch_add(1, Ordering::Relaxed) == message {
-                    breaks.send_replace(true);
+                if message_count.fetch_add(1, Ordering::Relaxed) == message {
+                    down_sender.send_replace(true);
                     return true;
                 }
-                if server.write_all(&asked[..length]).await.is_err() { return false }
+                if server.write_all(&request[..length]).await.is_err() { return false }
             }
-            read = server.read(&mut answered) => {
+            read = server.read(&mut response) => {
                 let Ok(length @ 1..) = read else { return false };
-                if client.write_all(&answered[..length]).await.is_err() { return false }
+                if client.write_all(&response[..length]).await.is_err() { return false }
             }
         }
     }

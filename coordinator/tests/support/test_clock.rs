@@ -1,13 +1,13 @@
-//! A database clock controlled by a test: it runs ahead by an offset that the test sets, or is
-//! stopped.
+//! A database clock that a test controls. The test stops the clock at a time, or sets its offset
+//! from the real time.
 
 use arbiter_coordinator::queue::{Expired, Failed, Failure, Leased, Queue};
 use arbiter_proto::ids::{EditionId, Lease, WorkerId};
 use sqlx::{Error, PgPool};
 use time::{Duration, OffsetDateTime};
 
-/// Replaces the clock of a database by the test clock.
-pub(crate) const TAKE_CLOCK: &str = "
+/// The statements that replace the clock of a database with the test clock.
+pub(crate) const INSTALL: &str = "
     CREATE TABLE test_clock (stopped timestamptz, ahead interval NOT NULL);
     INSERT INTO test_clock VALUES (NULL, '0');
     CREATE OR REPLACE FUNCTION database_clock() RETURNS timestamptz LANGUAGE sql VOLATILE
@@ -19,10 +19,10 @@ pub(crate) async fn set_time(pool: &PgPool, at: OffsetDateTime) {
     sqlx::query(statement).bind(at).execute(pool).await.unwrap();
 }
 
-/// Sets the running clock of a database forward or back.
-pub(crate) async fn set_clock(pool: &PgPool, ahead: Duration) {
+/// Lets the clock run at this offset from the real time. A positive offset is in the future.
+pub(crate) async fn set_offset(pool: &PgPool, offset: Duration) {
     let statement = "UPDATE test_clock SET stopped = NULL, ahead = $1";
-    sqlx::query(statement).bind(ahead).execute(pool).await.unwrap();
+    sqlx::query(statement).bind(offset).execute(pool).await.unwrap();
 }
 
 /// Operations of a queue at a time that the test sets.
@@ -30,7 +30,7 @@ pub(crate) trait AtTime {
     async fn lease_at(
         &self,
         edition: EditionId,
-        most: usize,
+        limit: usize,
         at: OffsetDateTime,
     ) -> Result<Vec<Leased>, Error>;
     async fn lease_to_at(
@@ -41,7 +41,7 @@ pub(crate) trait AtTime {
     ) -> Result<Vec<Leased>, Error>;
     async fn renew_at(
         &self,
-        by: Option<WorkerId>,
+        worker: Option<WorkerId>,
         leases: &[Lease],
         at: OffsetDateTime,
     ) -> Result<Vec<Lease>, Error>;
@@ -54,11 +54,11 @@ impl AtTime for Queue {
     async fn lease_at(
         &self,
         edition: EditionId,
-        most: usize,
+        limit: usize,
         at: OffsetDateTime,
     ) -> Result<Vec<Leased>, Error> {
         set_time(self.pool(), at).await;
-        self.lease(edition, most).await
+        self.lease(edition, limit).await
     }
 
     async fn lease_to_at(
@@ -73,12 +73,12 @@ impl AtTime for Queue {
 
     async fn renew_at(
         &self,
-        by: Option<WorkerId>,
+        worker: Option<WorkerId>,
         leases: &[Lease],
         at: OffsetDateTime,
     ) -> Result<Vec<Lease>, Error> {
         set_time(self.pool(), at).await;
-        self.renew(by, leases).await
+        self.renew(worker, leases).await
     }
 
     async fn fail_at(

@@ -1,5 +1,4 @@
-//! Editions of foursomes whose bots join and leave: stable tables, guarantees, cost and estimated
-//! completion.
+//! Editions of foursomes whose bots join and leave: stable tables, guarantees, and estimates.
 
 use std::collections::BTreeSet;
 
@@ -16,12 +15,12 @@ use arbiter_proto::ids::{BotId, TokenId};
 use arbiter_schedule::{Certificate, Plan};
 use time::Duration;
 
-use crate::fixture::{file, made, matches, running};
-use crate::play::Troupe;
+use crate::fixture::{create_tournament, planned_matches, start_tournament, tournament_file};
+use crate::play::RandomWorkers;
 use crate::support::{Database, START};
 
 /// Opens an edition that replaces the running one.
-async fn next(database: &Database, tournament: &Tournament, mode: PlanMode) -> Edition {
+async fn next_edition(database: &Database, tournament: &Tournament, mode: PlanMode) -> Edition {
     let queue = database.queue();
     edition::open(
         &queue,
@@ -32,23 +31,21 @@ async fn next(database: &Database, tournament: &Tournament, mode: PlanMode) -> E
     .unwrap()
 }
 
-/// The tables of an edition, after checking its guarantees.
+/// The tables of an edition as ids of bots. Checks the guarantees of the plan.
 async fn tables(database: &Database, tournament: &Tournament, edition: &Edition) -> Vec<[i32; 4]> {
     let entrants = editions::entrants(&database.pool, edition.id).await.unwrap();
-    let planned = matches(database, edition.id).await;
-    let seats = planned.iter().map(|planned| {
-        let seats: Vec<u16> =
-            planned.seats.0.iter().map(|seat| seat.0.try_into().unwrap()).collect();
-        seats
+    let planned = planned_matches(database, edition.id).await;
+    let seats = planned.iter().map(|planned| -> Vec<u16> {
+        planned.seats.0.iter().map(|seat| seat.0.try_into().unwrap()).collect()
     });
     let mut db = database.pool.acquire().await.unwrap();
-    let promise = estimate::plan_guarantees(&mut db, &Games::built_in(), tournament, edition.id)
+    let guarantees = estimate::plan_guarantees(&mut db, &Games::built_in(), tournament, edition.id)
         .await
         .unwrap();
-    let bots = promise.field.bots();
-    let owners = promise.field.owners();
-    let counted = Certificate::count(bots, promise.seats, owners, seats).unwrap();
-    counted.prove(&promise.claim.unwrap()).unwrap();
+    let bots = guarantees.field.bots();
+    let owners = guarantees.field.owners();
+    let certificate = Certificate::count(bots, guarantees.seats, owners, seats).unwrap();
+    certificate.prove(&guarantees.claim.unwrap()).unwrap();
     let bot = |entrant: i32| entrants[usize::try_from(entrant).unwrap()].bot.0;
     let tables = planned.iter().map(|planned| {
         let seats: Vec<_> = planned.seats.0.iter().map(|seat| bot(seat.0)).collect();
@@ -58,7 +55,7 @@ async fn tables(database: &Database, tournament: &Tournament, edition: &Edition)
 }
 
 /// The summary of a plan's history.
-async fn told(database: &Database, edition: &Edition) -> String {
+async fn history_summary(database: &Database, edition: &Edition) -> String {
     let stored = editions::plan_history_of(&database.pool, edition.id).await.unwrap();
     plan_history::summary(&stored.unwrap())
 }
@@ -79,88 +76,95 @@ async fn enter(
 async fn tables_stay_when_bots_join_and_leave() {
     let database = Database::new().await;
     let pool = &database.pool;
-    let (cup, first) = running(&database, &file(wojna::game(), ""), 13).await;
-    let begun = tables(&database, &cup, &first).await;
-    assert_eq!(begun.len(), 13);
-    assert_eq!(told(&database, &first).await, "new plan: the first plan");
-    // The same bots, the same plan.
-    let again = next(&database, &cup, PlanMode::Incremental).await;
-    assert_eq!(tables(&database, &cup, &again).await, begun);
-    // One joins.
-    let new = enter(&database, &cup, None, "new").await;
-    let joined = next(&database, &cup, PlanMode::Incremental).await;
-    let grown = tables(&database, &cup, &joined).await;
-    assert_eq!((&grown[..13], grown.len()), (&begun[..], 18));
-    assert!(grown[13..].iter().all(|table| table.contains(&new.0)));
-    assert_eq!(told(&database, &joined).await, "extends a plan for 13 bots: 1 joined, 0 left");
-    // One leaves.
-    let left = bots::list(pool, cup.id).await.unwrap()[4].id;
-    bots::withdraw(pool, left, START + Duration::MINUTE).await.unwrap();
-    let fewer = next(&database, &cup, PlanMode::Incremental).await;
-    let stayed: Vec<_> = grown.iter().filter(|table| !table.contains(&left.0)).copied().collect();
-    assert_eq!(tables(&database, &cup, &fewer).await[..stayed.len()], stayed);
-    // It comes back: what was planned then is the plan again.
-    let back = "UPDATE bots SET withdrawn_at = NULL WHERE id = $1";
-    sqlx::query(back).bind(left.0).execute(pool).await.unwrap();
-    let back = next(&database, &cup, PlanMode::Incremental).await;
-    assert_eq!(tables(&database, &cup, &back).await, grown);
-    // All anew, and exact.
-    let fresh = next(&database, &cup, PlanMode::Fresh).await;
+    let (cup, first) = start_tournament(&database, &tournament_file(wojna::game(), ""), 13).await;
+    let first_tables = tables(&database, &cup, &first).await;
+    assert_eq!(first_tables.len(), 13);
+    assert_eq!(history_summary(&database, &first).await, "new plan: the first plan");
+    // Without a change the plan stays the same.
+    let second = next_edition(&database, &cup, PlanMode::Incremental).await;
+    assert_eq!(tables(&database, &cup, &second).await, first_tables);
+    // A bot joins.
+    let new_bot = enter(&database, &cup, None, "new").await;
+    let after_join = next_edition(&database, &cup, PlanMode::Incremental).await;
+    let extended_tables = tables(&database, &cup, &after_join).await;
+    assert_eq!((&extended_tables[..13], extended_tables.len()), (&first_tables[..], 18));
+    assert!(extended_tables[13..].iter().all(|table| table.contains(&new_bot.0)));
+    assert_eq!(
+        history_summary(&database, &after_join).await,
+        "extends a plan for 13 bots: 1 joined, 0 left"
+    );
+    // A bot leaves.
+    let leaving_bot = bots::list(pool, cup.id).await.unwrap()[4].id;
+    bots::withdraw(pool, leaving_bot, START + Duration::MINUTE).await.unwrap();
+    let after_leave = next_edition(&database, &cup, PlanMode::Incremental).await;
+    let remaining_tables: Vec<_> =
+        extended_tables.iter().filter(|table| !table.contains(&leaving_bot.0)).copied().collect();
+    assert_eq!(
+        tables(&database, &cup, &after_leave).await[..remaining_tables.len()],
+        remaining_tables
+    );
+    // The bot returns: the earlier plan applies again.
+    let statement = "UPDATE bots SET withdrawn_at = NULL WHERE id = $1";
+    sqlx::query(statement).bind(leaving_bot.0).execute(pool).await.unwrap();
+    let after_return = next_edition(&database, &cup, PlanMode::Incremental).await;
+    assert_eq!(tables(&database, &cup, &after_return).await, extended_tables);
+    // A new plan is exactly balanced.
+    let fresh = next_edition(&database, &cup, PlanMode::Fresh).await;
     assert_eq!(tables(&database, &cup, &fresh).await.len(), 91);
-    assert_eq!(told(&database, &fresh).await, "new plan: an organiser requested it");
+    assert_eq!(history_summary(&database, &fresh).await, "new plan: an organiser requested it");
 }
 
 #[tokio::test]
 async fn a_plan_that_cannot_be_extended_is_planned_again() {
     let database = Database::new().await;
-    let (cup, _) = running(&database, &file(wojna::game(), ""), 5).await;
+    let (cup, _) = start_tournament(&database, &tournament_file(wojna::game(), ""), 5).await;
     enter(&database, &cup, None, "new").await;
-    let anew = next(&database, &cup, PlanMode::Incremental).await;
+    let new_plan = next_edition(&database, &cup, PlanMode::Incremental).await;
     let reason = "new plan: the earlier plan had too few bots to add one";
-    assert_eq!(told(&database, &anew).await, reason);
-    // Pairs of 14 cannot meet exactly once, but one may join 13.
-    let mut exact = file(wojna::game(), "[schedule]\nmeetings = 1");
+    assert_eq!(history_summary(&database, &new_plan).await, reason);
+    // No plan lets all pairs of 14 bots meet exactly once, but a plan for 13 bots can be extended.
+    let mut exact = tournament_file(wojna::game(), "[schedule]\nmeetings = 1");
     exact.name = "exact".to_owned();
-    let (exact, _) = running(&database, &exact, 13).await;
-    enter(&database, &exact, None, "new").await;
+    let (exact_cup, _) = start_tournament(&database, &exact, 13).await;
+    enter(&database, &exact_cup, None, "new").await;
     let queue = database.queue();
     let fresh = edition::open(
         &queue,
-        OpenRequest { mode: PlanMode::Fresh, ..OpenRequest::new(exact.id, IfRunning::Replace) },
+        OpenRequest { mode: PlanMode::Fresh, ..OpenRequest::new(exact_cup.id, IfRunning::Replace) },
         START,
     )
     .await;
     assert!(matches!(fresh, Err(OpenError::Schedule { .. })), "{fresh:?}");
-    assert_eq!(next(&database, &exact, PlanMode::Incremental).await.matches, 18);
-    // Matches of two have no lineage.
-    let (_, pairs) = running(&database, &file(tricks::game(), ""), 5).await;
+    assert_eq!(next_edition(&database, &exact_cup, PlanMode::Incremental).await.matches, 18);
+    // Plans of matches with two seats have no history.
+    let (_, pairs) = start_tournament(&database, &tournament_file(tricks::game(), ""), 5).await;
     assert_eq!(editions::plan_history_of(&database.pool, pairs.id).await.unwrap(), None);
 }
 
 #[tokio::test]
 async fn bots_of_one_owner_do_not_meet() {
     let database = Database::new().await;
-    let cup = file(wojna::game(), "[submissions]\nseparate_owners = true");
+    let file = tournament_file(wojna::game(), "[submissions]\nseparate_owners = true");
     // House bots have no owner.
-    let cup = made(&database, &cup, 7).await;
-    let mut families = Vec::new();
+    let cup = create_tournament(&database, &file, 7).await;
+    let mut bots_by_owner = Vec::new();
     for owner in ["ada", "bob", "cyd"] {
-        let made = access::create(&database.pool, Role::Player, owner, START).await;
-        let (id, _) = made.unwrap();
-        let mut family = BTreeSet::new();
+        let token = access::create(&database.pool, Role::Player, owner, START).await;
+        let (id, _) = token.unwrap();
+        let mut owned_bots = BTreeSet::new();
         for number in 0..3 {
             let name = format!("{owner}-{number}");
-            family.insert(enter(&database, &cup, Some(id), &name).await.0);
+            owned_bots.insert(enter(&database, &cup, Some(id), &name).await.0);
         }
-        families.push(family);
+        bots_by_owner.push(owned_bots);
     }
-    let edition = next(&database, &cup, PlanMode::Incremental).await;
+    let edition = next_edition(&database, &cup, PlanMode::Incremental).await;
     let tables = tables(&database, &cup, &edition).await;
-    for family in families {
+    for owned_bots in bots_by_owner {
         assert!(
             tables
                 .iter()
-                .all(|table| { table.iter().filter(|bot| family.contains(bot)).count() <= 1 })
+                .all(|table| { table.iter().filter(|bot| owned_bots.contains(bot)).count() <= 1 })
         );
     }
 }
@@ -168,41 +172,47 @@ async fn bots_of_one_owner_do_not_meet() {
 #[tokio::test]
 async fn the_next_edition_is_estimated_before_it_starts() {
     let database = Database::new().await;
-    let (cup, first) = running(&database, &file(wojna::game(), ""), 13).await;
-    Troupe::new(&database, first.id, "calm").await.play().await;
+    let (cup, first) = start_tournament(&database, &tournament_file(wojna::game(), ""), 13).await;
+    RandomWorkers::new(&database, first.id, "calm").await.play().await;
     enter(&database, &cup, None, "new").await;
     let mut db = database.pool.acquire().await.unwrap();
     let next =
         NextEdition::plan(&mut db, &Games::built_in(), cup, PlanMode::Incremental).await.unwrap();
-    let Plan::Matches(planned) = next.matches().unwrap() else { panic!("they are listed") };
+    let Plan::Matches(planned) = next.matches().unwrap() else {
+        panic!("expected a list of matches")
+    };
     let estimate = next.estimate(&mut db).await.unwrap();
     assert_eq!((estimate.bots, estimate.matches, estimate.to_play), (14, planned.total(), 5));
     assert!(estimate.measured && estimate.bytes > 0, "{estimate:?}");
-    assert_eq!(database.number("SELECT count(*) FROM editions").await, 1, "nothing was stored");
+    assert_eq!(
+        database.number("SELECT count(*) FROM editions").await,
+        1,
+        "the estimate stored an edition"
+    );
 }
 
 #[tokio::test]
 async fn the_completion_is_estimated_from_progress() {
     let database = Database::new().await;
     let pool = &database.pool;
-    let (_, edition) = running(&database, &file(tricks::game(), ""), 5).await;
+    let (_, edition) = start_tournament(&database, &tournament_file(tricks::game(), ""), 5).await;
     assert_eq!(progress_samples::of_edition(pool, edition.id).await.unwrap(), None);
     assert_eq!(progress_samples::mark(pool, START).await.unwrap(), 1);
     assert_eq!(
         progress_samples::mark(pool, START + Duration::SECOND).await.unwrap(),
         0,
-        "too early"
+        "a sample was taken a second ago"
     );
-    Troupe::new(&database, edition.id, "calm").await.play().await;
-    let pace = progress_samples::of_edition(pool, edition.id).await.unwrap().unwrap();
-    assert_eq!((pace.played, pace.before, pace.before_at), (10, 0, START));
+    RandomWorkers::new(&database, edition.id, "calm").await.play().await;
+    let progress = progress_samples::of_edition(pool, edition.id).await.unwrap().unwrap();
+    assert_eq!((progress.played, progress.before, progress.before_at), (10, 0, START));
     let now = START + Duration::seconds(20);
-    let forecast = CompletionEstimate::new(5, Some(pace), 0, 1.0, now).unwrap();
-    assert_eq!(forecast.eta, now + Duration::seconds(10));
+    let estimate = CompletionEstimate::new(5, Some(progress), 0, 1.0, now).unwrap();
+    assert_eq!(estimate.eta, now + Duration::seconds(10));
 }
 
 #[tokio::test]
-async fn connected_workers_have_slots() {
+async fn only_slots_of_connected_workers_count() {
     let database = Database::new().await;
     let pool = &database.pool;
     let one = database.worker("one").await;
@@ -211,11 +221,11 @@ async fn connected_workers_have_slots() {
     let later = START + Duration::MINUTE;
     workers::connect(pool, two, 8, later).await.unwrap();
     assert_eq!(workers::slots(pool, START).await.unwrap(), 12);
-    // The first has not been heard of for too long, until it is seen.
+    // The last message of the first worker is too old. A new message makes its slots count again.
     assert_eq!(workers::slots(pool, later).await.unwrap(), 8);
     workers::see(pool, one, later).await.unwrap();
     assert_eq!(workers::slots(pool, later).await.unwrap(), 12);
-    // The end of an old stream says nothing of the new one.
+    // The end of an old stream does not disconnect a worker that has a new stream.
     let second = workers::connect(pool, one, 4, later).await.unwrap();
     workers::disconnect(pool, one, first).await.unwrap();
     assert_eq!(workers::slots(pool, later).await.unwrap(), 12);

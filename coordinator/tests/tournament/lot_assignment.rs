@@ -10,13 +10,13 @@ use arbiter_proto::settings::Settings;
 use arbiter_proto::v1;
 use tokio::task::JoinSet;
 
-use crate::fixture::{file, matches, running};
+use crate::fixture::{planned_matches, start_tournament, tournament_file};
 use crate::play::params;
 use crate::support::test_clock::AtTime as _;
 use crate::support::{Database, START, report};
 
-/// The next lot, as its worker gets it.
-async fn next(queue: &Queue, assignments: &AssignmentBuilder) -> v1::Lot {
+/// The next lot, as the worker receives it.
+async fn next_lot(queue: &Queue, assignments: &AssignmentBuilder) -> v1::Lot {
     let (dispatcher, allocator) = Dispatcher::new(queue.clone());
     let mut tasks = JoinSet::new();
     tasks.spawn(allocator.run(std::future::pending(), |error| panic!("{error}")));
@@ -24,66 +24,68 @@ async fn next(queue: &Queue, assignments: &AssignmentBuilder) -> v1::Lot {
     assignments.assign_lot(work, 60_000, &assignments.state_budget()).await.unwrap().lot.into()
 }
 
-async fn stage(file: &TournamentFile, bots: i32) -> (Database, EditionId, AssignmentBuilder) {
+/// Starts a tournament in a new database.
+async fn start(file: &TournamentFile, bots: i32) -> (Database, EditionId, AssignmentBuilder) {
     let database = Database::new().await;
-    let (_, edition) = running(&database, file, bots).await;
+    let (_, edition) = start_tournament(&database, file, bots).await;
     let assignments = AssignmentBuilder::new(database.pool.clone(), Games::built_in());
     (database, edition.id, assignments)
 }
 
 #[tokio::test]
 async fn a_lot_contains_everything_needed_to_play_it() {
-    let file = file(tricks::game(), "expected = \"1s\"\n[limits]\nmemory = \"1GB\"");
-    let (database, edition, assignments) = stage(&file, 20).await;
-    let lot = next(&database.queue(), &assignments).await;
+    let file = tournament_file(tricks::game(), "expected = \"1s\"\n[limits]\nmemory = \"1GB\"");
+    let (database, edition, assignments) = start(&file, 20).await;
+    let lot = next_lot(&database.queue(), &assignments).await;
     let lease = lot.lease.unwrap();
     assert_eq!((lease.edition, lease.attempt), (edition.0, 1));
     assert_eq!((lot.game.as_str(), lot.lease_ms, lot.expected_ms), ("tricks", 60_000, 2000));
     let settings: Settings = serde_json::from_str(&lot.settings).unwrap();
     assert_eq!(settings, file.settings());
-    let planned = matches(&database, edition).await;
+    let planned = planned_matches(&database, edition).await;
     assert_eq!(lot.matches.len(), 2);
-    for found in lot.matches {
-        let due = &planned[usize::try_from(found.number).unwrap()];
-        assert_eq!(found.seed, deal_seed(file.seed.unwrap(), due.seed_key).0);
-        assert_eq!(found.params, "");
-        let seats = due.seats.0.iter().map(|entrant| v1::Seat {
+    for assigned in lot.matches {
+        let planned_match = &planned[usize::try_from(assigned.number).unwrap()];
+        assert_eq!(assigned.seed, deal_seed(file.seed.unwrap(), planned_match.seed_key).0);
+        assert_eq!(assigned.params, "");
+        let seats = planned_match.seats.0.iter().map(|entrant| v1::Seat {
             bot: format!("bot-{entrant}"),
             digest: vec![1; 32],
             files: Vec::new(),
             program: Vec::new(),
         });
-        assert_eq!(found.seats, seats.collect::<Vec<_>>());
+        assert_eq!(assigned.seats, seats.collect::<Vec<_>>());
     }
 }
 
 #[tokio::test]
 async fn each_match_of_bitwa_has_its_board() {
-    let mine = "3 2 9 1 #A. .a#";
-    let lines = format!("[params]\nrounds = 7\n[schedule]\nboards = [\"maraton\", \"{mine}\"]");
-    let file = file(bitwa::game(), &lines);
-    let (database, edition, assignments) = stage(&file, 3).await;
-    let planned = matches(&database, edition).await;
+    let custom_board = "3 2 9 1 #A. .a#";
+    let lines =
+        format!("[params]\nrounds = 7\n[schedule]\nboards = [\"maraton\", \"{custom_board}\"]");
+    let file = tournament_file(bitwa::game(), &lines);
+    let (database, edition, assignments) = start(&file, 3).await;
+    let planned = planned_matches(&database, edition).await;
     for _ in 0..6 {
-        let lot = next(&database.queue(), &assignments).await;
+        let lot = next_lot(&database.queue(), &assignments).await;
         let settings: Settings = serde_json::from_str(&lot.settings).unwrap();
-        for found in &lot.matches {
-            let played = params(&bitwa::game(), &settings, found).values();
-            let board = planned[usize::try_from(found.number).unwrap()].board.unwrap();
-            let text = ["maraton", mine][usize::try_from(board).unwrap()];
-            assert_eq!(played.get("board"), Some(&arbiter_games::Value::from(text)));
-            assert!(played.get("rounds").is_some());
+        for assigned in &lot.matches {
+            let match_params = params(&bitwa::game(), &settings, assigned).values();
+            let board = planned[usize::try_from(assigned.number).unwrap()].board.unwrap();
+            let text = ["maraton", custom_board][usize::try_from(board).unwrap()];
+            assert_eq!(match_params.get("board"), Some(&arbiter_games::Value::from(text)));
+            assert!(match_params.get("rounds").is_some());
         }
     }
 }
 
-/// Files follow their bot to its present seat.
+/// The files of a bot go to its seat in the next match.
 #[tokio::test]
 async fn seats_begin_with_the_files_of_their_bots() {
-    let (database, edition, assignments) = stage(&file(gomoku::game(), ""), 2).await;
+    let (database, edition, assignments) = start(&tournament_file(gomoku::game(), ""), 2).await;
     let queue = database.queue();
     let worker = database.worker("w").await;
-    let first = next(&queue, &assignments).await;
+    let first = next_lot(&queue, &assignments).await;
     assert_eq!(first.matches[0].seats.len(), 2);
     assert!(first.matches[0].seats.iter().all(|seat| seat.files.is_empty()));
     assert_eq!(queue.lease_at(edition, 1, START).await.unwrap(), []);
@@ -96,24 +98,24 @@ async fn seats_begin_with_the_files_of_their_bots() {
         expected_ms: 1,
         holder: None,
     };
-    let mut delivered = report(&leased, worker);
-    delivered.files = vec![(MatchNumber(0), 1, b"mine".to_vec())];
-    crate::support::report_all(&queue, &[delivered]).await;
-    let second = next(&queue, &assignments).await;
+    let mut report_with_files = report(&leased, worker);
+    report_with_files.files = vec![(MatchNumber(0), 1, b"mine".to_vec())];
+    crate::support::report_all(&queue, &[report_with_files]).await;
+    let second = next_lot(&queue, &assignments).await;
     let seats = |lot: &v1::Lot| {
         let seats = lot.matches[0].seats.iter();
         seats.map(|seat| (seat.bot.clone(), seat.files.clone())).collect::<Vec<_>>()
     };
-    let before = seats(&first);
-    let now = seats(&second);
-    assert_eq!(now[1], (before[0].0.clone(), b"mine".to_vec()));
-    assert_eq!(now[0], (before[1].0.clone(), Vec::new()));
+    let first_seats = seats(&first);
+    let second_seats = seats(&second);
+    assert_eq!(second_seats[1], (first_seats[0].0.clone(), b"mine".to_vec()));
+    assert_eq!(second_seats[0], (first_seats[1].0.clone(), Vec::new()));
 }
 
-/// An edition keeps its names and versions: later submissions do not change it.
+/// Later submissions do not change the versions of an edition.
 #[tokio::test]
 async fn an_edition_plays_the_versions_it_was_opened_with() {
-    let (database, edition, assignments) = stage(&file(wojna::game(), ""), 5).await;
+    let (database, edition, assignments) = start(&tournament_file(wojna::game(), ""), 5).await;
     let tournament = sqlx::query_scalar("SELECT tournament FROM editions WHERE id = $1");
     let tournament: i32 = tournament.bind(edition.0).fetch_one(&database.pool).await.unwrap();
     let bots = bots::list(&database.pool, tournament.into()).await.unwrap();
@@ -121,15 +123,15 @@ async fn an_edition_plays_the_versions_it_was_opened_with() {
     for bot in bots {
         versions::submit(&database.pool, bot.id, &[2; 32], START).await.unwrap();
     }
-    let lot = next(&database.queue(), &assignments).await;
+    let lot = next_lot(&database.queue(), &assignments).await;
     assert_eq!(lot.matches[0].seats.len(), 4);
     assert!(lot.matches[0].seats.iter().all(|seat| seat.digest == [1; 32]));
 }
 
 #[tokio::test]
 async fn inconsistent_lots_are_not_assigned() {
-    let (database, edition, assignments) = stage(&file(tricks::game(), ""), 3).await;
-    let unknown = AssignmentBuilder::new(database.pool.clone(), Games::built_in());
+    let (database, edition, assignments) = start(&tournament_file(tricks::game(), ""), 3).await;
+    let other_assignments = AssignmentBuilder::new(database.pool.clone(), Games::built_in());
     let memory = assignments.state_budget();
     let (dispatcher, allocator) = Dispatcher::new(database.queue());
     let mut tasks = JoinSet::new();
@@ -146,6 +148,6 @@ async fn inconsistent_lots_are_not_assigned() {
     let error = assignments.assign_lot(work.clone(), 1, &memory).await.unwrap_err().to_string();
     assert!(error.ends_with("there is no board 3"), "{error}");
     work.lot.lease.lot.edition = EditionId(edition.0 + 1);
-    let error = unknown.assign_lot(work, 1, &memory).await.unwrap_err().to_string();
+    let error = other_assignments.assign_lot(work, 1, &memory).await.unwrap_err().to_string();
     assert!(error.starts_with(&format!("cannot read edition {}", edition.0 + 1)), "{error}");
 }

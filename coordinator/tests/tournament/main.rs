@@ -1,7 +1,7 @@
-//! Tournaments from their files to their leaderboards, on real Postgres, with workers that draw
-//! what a match comes to from what they are told about it.
+//! Tournaments from their files to their leaderboards. The tests use real Postgres, and workers
+//! that derive the result of a match from its assignment.
 
-#![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod beacon;
 mod episodes;

@@ -1,5 +1,5 @@
-//! Editions are played to their end, by workers that lose leases, come late and report in any
-//! order: the leaderboard is the same.
+//! Editions that are played by unreliable workers. The workers lose leases, report late and report
+//! in any order. The leaderboard does not depend on this.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -21,12 +21,12 @@ use arbiter_ranking::Entrant;
 use serde_json::Value;
 use time::{Duration, OffsetDateTime};
 
-use crate::fixture::{file, matches as plan, running};
+use crate::fixture::{planned_matches, start_tournament, tournament_file};
 use crate::support::test_clock::AtTime as _;
 use crate::support::{Database, START};
 
-/// A policy under which no match is ever set aside.
-const PATIENT: LeasePolicy = LeasePolicy {
+/// A policy that never sets a match aside.
+const UNLIMITED_RETRIES: LeasePolicy = LeasePolicy {
     lease: Duration::MINUTE,
     retry_policy: RetryPolicy {
         faults: i16::MAX,
@@ -35,69 +35,69 @@ const PATIENT: LeasePolicy = LeasePolicy {
     },
 };
 
-/// Workers that play nothing, and do what workers do.
-pub(crate) struct Troupe {
+/// Workers that act at random.
+pub(crate) struct RandomWorkers {
     pub(crate) queue: Queue,
     edition: EditionId,
     worker: WorkerId,
     assignments: AssignmentBuilder,
     dice: Dice,
     now: OffsetDateTime,
-    /// What it is for what goes on beside play.
+    /// The clock of maintenance.
     clock: fn() -> OffsetDateTime,
-    /// What was played and is not reported yet.
-    kept: Vec<v1::Report>,
+    /// Reports that are not sent yet.
+    pending_reports: Vec<v1::Report>,
 }
 
-impl Troupe {
-    pub(crate) async fn new(database: &Database, edition: EditionId, chaos: &str) -> Self {
+impl RandomWorkers {
+    pub(crate) async fn new(database: &Database, edition: EditionId, seed: &str) -> Self {
         Self {
-            queue: Queue::new(database.pool.clone(), Games::built_in(), PATIENT),
+            queue: Queue::new(database.pool.clone(), Games::built_in(), UNLIMITED_RETRIES),
             edition,
             worker: database.worker("w").await,
             assignments: AssignmentBuilder::new(database.pool.clone(), Games::built_in()),
-            dice: Seed::of_text(chaos).dice(0),
+            dice: Seed::of_text(seed).dice(0),
             now: START,
             clock: || START,
-            kept: Vec::new(),
+            pending_reports: Vec::new(),
         }
     }
 
-    /// Begins at another time.
-    pub(crate) fn at(self, clock: fn() -> OffsetDateTime) -> Self {
+    /// Starts at the time of this clock.
+    pub(crate) fn with_clock(self, clock: fn() -> OffsetDateTime) -> Self {
         Self { now: clock(), clock, ..self }
     }
 
     /// Plays until the edition is complete.
     pub(crate) async fn play(mut self) {
-        let upkeep = Maintenance::new(self.queue.clone(), Clock::given(self.clock));
+        let maintenance = Maintenance::new(self.queue.clone(), Clock::given(self.clock));
         for _ in 0..10_000 {
-            if !upkeep.round().await.unwrap().complete.is_empty() {
+            if !maintenance.round().await.unwrap().complete.is_empty() {
                 return;
             }
             self.now += Duration::seconds(i64::from(self.dice.below(40)));
             self.queue.expire_at(self.now).await.unwrap();
-            self.lease().await;
-            self.report().await;
+            self.lease_lots().await;
+            self.send_reports().await;
         }
-        panic!("the edition does not end");
+        panic!("the edition is not complete after 10,000 rounds");
     }
 
-    /// Leases some lots; most are played, some lost, and some given back.
-    async fn lease(&mut self) {
+    /// Leases lots. Most are played, some are lost, and some are returned.
+    async fn lease_lots(&mut self) {
         let lots = self.queue.lease_at(self.edition, 64, self.now).await.unwrap();
-        let mut back = Vec::new();
+        let mut returned = Vec::new();
         for work in self.work(&lots).await {
             match self.dice.below(8) {
                 0 => {}
-                1 => back.push(work.lot.lease),
-                _ => self.kept.push(played(&self.told(work).await)),
+                1 => returned.push(work.lot.lease),
+                _ => self.pending_reports.push(lot_report(&self.assign(work).await)),
             }
         }
-        self.queue.return_leases(None, &back).await.unwrap();
+        self.queue.return_leases(None, &returned).await.unwrap();
     }
 
-    /// What the dispatcher makes of leases.
+    /// The work of leases, as the dispatcher sends it.
     async fn work(&self, lots: &[Leased]) -> Vec<Work> {
         let planned = matches::of_lots(self.queue.pool(), self.edition, lots).await.unwrap();
         let mut planned = planned.into_iter();
@@ -106,8 +106,8 @@ impl Troupe {
         lots.iter().map(|lot| Work { lot: *lot, matches: take(lot) }).collect()
     }
 
-    /// The message that hands out a lot.
-    async fn told(&self, work: Work) -> v1::Lot {
+    /// The message that assigns a lot to a worker.
+    async fn assign(&self, work: Work) -> v1::Lot {
         self.assignments
             .assign_lot(work, 60_000, &self.assignments.state_budget())
             .await
@@ -116,31 +116,30 @@ impl Troupe {
             .into()
     }
 
-    /// Reports some of what was played, in any order, and now and then twice.
-    async fn report(&mut self) {
-        self.dice.shuffle(&mut self.kept);
-        let keep = self.dice.index(self.kept.len() + 1);
+    /// Sends some of the pending reports in random order, and some of them twice.
+    async fn send_reports(&mut self) {
+        self.dice.shuffle(&mut self.pending_reports);
+        let kept_count = self.dice.index(self.pending_reports.len() + 1);
         let mut reports = Vec::new();
-        for message in self.kept.split_off(keep) {
+        for message in self.pending_reports.split_off(kept_count) {
             if self.dice.below(4) == 0 {
-                self.kept.push(message.clone());
+                self.pending_reports.push(message.clone());
             }
             reports.push(report::read(self.worker, message, START).unwrap());
         }
-        let verdicts = crate::support::report_all(&self.queue, &reports).await;
-        assert!(!verdicts.contains(&ReportStatus::Malformed));
+        let statuses = crate::support::report_all(&self.queue, &reports).await;
+        assert!(!statuses.contains(&ReportStatus::Malformed));
     }
 }
 
-/// What a lot comes to: a function of what the worker is told, and of nothing else.
-fn played(lot: &v1::Lot) -> v1::Report {
+/// The report of a lot. The results depend on the assignment only.
+fn lot_report(lot: &v1::Lot) -> v1::Report {
     let settings: Settings = serde_json::from_str(&lot.settings).unwrap();
     let game = Games::built_in().find(&lot.game).unwrap();
-    let one = |planned: &v1::Match| {
+    let match_result = |planned: &v1::Match| {
         let params = params(&game, &settings, planned);
         let seed = Seed(planned.seed.clone().try_into().unwrap());
-        let told = format!("{:?} {}", planned.seats, planned.params);
-        let transcript = seed.derive(&told);
+        let transcript = seed.derive(&format!("{:?} {}", planned.seats, planned.params));
         let mut dice = transcript.dice(0);
         let chips = match serde_json::to_value(&params).unwrap().get("chips") {
             Some(chips) => {
@@ -184,7 +183,7 @@ fn played(lot: &v1::Lot) -> v1::Report {
             record: Vec::new(),
         }
     };
-    let results = lot.matches.iter().map(one).collect();
+    let results = lot.matches.iter().map(match_result).collect();
     v1::Report {
         lease: lot.lease,
         results,
@@ -198,36 +197,37 @@ fn played(lot: &v1::Lot) -> v1::Report {
 pub(crate) fn params(game: &Game, settings: &Settings, planned: &v1::Match) -> Params {
     let mut params = settings.params.clone();
     if !planned.params.is_empty() {
-        let own: serde_json::Map<String, Value> = serde_json::from_str(&planned.params).unwrap();
-        params.extend(own);
+        let match_params: serde_json::Map<String, Value> =
+            serde_json::from_str(&planned.params).unwrap();
+        params.extend(match_params);
     }
     Params::read(game, Value::Object(params)).unwrap()
 }
 
 /// All results of an edition.
-pub(crate) async fn all(database: &Database, edition: EditionId) -> Vec<Played> {
+pub(crate) async fn all_results(database: &Database, edition: EditionId) -> Vec<Played> {
     results::page(&database.pool, edition, MatchNumber(-1), false).await.unwrap()
 }
 
-/// Plays an edition of a new database to its end, and returns its results.
-async fn staged(
+/// Plays an edition in a new database to its end. Returns its results.
+async fn play_edition(
     file: &TournamentFile,
     bots: i32,
-    chaos: &str,
+    seed: &str,
 ) -> (Database, EditionId, Vec<Played>) {
     let database = Database::new().await;
-    let (_, edition) = running(&database, file, bots).await;
-    Troupe::new(&database, edition.id, chaos).await.play().await;
-    let ended = editions::get(&database.pool, edition.id).await.unwrap().unwrap();
-    assert_eq!(ended.state, EditionState::Complete);
+    let (_, edition) = start_tournament(&database, file, bots).await;
+    RandomWorkers::new(&database, edition.id, seed).await.play().await;
+    let row = editions::get(&database.pool, edition.id).await.unwrap().unwrap();
+    assert_eq!(row.state, EditionState::Complete);
     assert_eq!(database.queue().verify_standings(edition.id).await.unwrap(), []);
-    let results = all(&database, edition.id).await;
-    assert_eq!(ended.matches, i64::try_from(results.len()).unwrap());
+    let results = all_results(&database, edition.id).await;
+    assert_eq!(row.matches, i64::try_from(results.len()).unwrap());
     (database, edition.id, results)
 }
 
 #[tokio::test]
-async fn killed_workers_do_not_change_the_leaderboard() {
+async fn unreliable_workers_do_not_change_the_leaderboard() {
     for (game, lines) in [
         (wojna::game(), "expected = \"5s\""),
         (bitwa::game(), "[schedule]\nboards = [\"pole\", \"kolosy\"]"),
@@ -236,36 +236,37 @@ async fn killed_workers_do_not_change_the_leaderboard() {
         (gomoku::game(), ""),
         (gomoku::game(), "state = \"pairing\"\n[schedule]\nlegs = 2"),
     ] {
-        let file = file(&game, lines);
-        let (_, _, once) = staged(&file, 9, "one way").await;
-        let (_, _, again) = staged(&file, 9, "another way").await;
-        assert_eq!(once, again, "{game} {lines}");
+        let file = tournament_file(&game, lines);
+        let (_, _, first) = play_edition(&file, 9, "one way").await;
+        let (_, _, second) = play_edition(&file, 9, "another way").await;
+        assert_eq!(first, second, "{game} {lines}");
     }
 }
 
-/// Every bot finds what it left in its match before, in the order of the schedule.
+/// Each bot gets the files that it left in its previous match.
 #[tokio::test]
 async fn files_pass_from_match_to_match() {
-    let (database, edition, _) = staged(&file(gomoku::game(), ""), 6, "files").await;
+    let (database, edition, _) =
+        play_edition(&tournament_file(gomoku::game(), ""), 6, "files").await;
     let mut history: HashMap<Entrant, String> = HashMap::new();
-    for planned in plan(&database, edition).await {
+    for planned in planned_matches(&database, edition).await {
         for (seat, bot) in (1..).zip(&planned.seats.0) {
             let history = history.entry(*bot).or_default();
             write!(history, "{};", planned.number).unwrap();
-            let left =
+            let files =
                 bot_state::left(&database.pool, edition, planned.number, seat).await.unwrap();
-            assert_eq!(left.unwrap(), history.as_bytes());
+            assert_eq!(files.unwrap(), history.as_bytes());
         }
     }
     assert_eq!(history.len(), 6);
     assert!(history.values().all(|numbers| numbers.matches(';').count() == 10));
 }
 
-/// The same files are stored once, even from different bots.
+/// Equal files are stored once, even if different bots leave them.
 #[tokio::test]
 async fn equal_files_are_stored_once() {
     let database = Database::new().await;
-    let (_, edition) = running(&database, &file(gomoku::game(), ""), 4).await;
+    let (_, edition) = start_tournament(&database, &tournament_file(gomoku::game(), ""), 4).await;
     let queue = database.queue();
     let worker = database.worker("w").await;
     let lots = queue.lease_at(edition.id, 4, START).await.unwrap();
@@ -285,9 +286,9 @@ async fn equal_files_are_stored_once() {
         crate::support::report_all(&queue, &reports)
             .await
             .iter()
-            .all(|fate| *fate == ReportStatus::Accepted)
+            .all(|status| *status == ReportStatus::Accepted)
     );
-    let kept = i64::try_from(2 * lots.len()).unwrap();
-    assert_eq!(database.number("SELECT count(*) FROM bot_state").await, kept);
+    let file_count = i64::try_from(2 * lots.len()).unwrap();
+    assert_eq!(database.number("SELECT count(*) FROM bot_state").await, file_count);
     assert_eq!(database.number("SELECT count(*) FROM snapshots").await, 1);
 }
