@@ -24,7 +24,7 @@ use crate::output::{Columns, Output, fields, merge, moment, moment_json, print, 
 
 recounted, shadowed: checked matches of the worker, and how many of them differ
 clock: forfeits by the clock / the number expected from other workers' matches
-p: the probability of such results for an honest worker; empty without enough data
+p: the probability that an honest worker has such results; - if unknown
 
 Examples:
   arbiter workers
