@@ -65,12 +65,12 @@ async fn the_lot_of_a_match_is_found_by_index() {
     let kind = FaultKind::System;
     queue.fail(&[Failure { lease, by, kind, reason: "no".to_owned() }]).await.unwrap();
     let mut session = database.pool.acquire().await.unwrap().detach();
-    let rows_read = "
+    let statement = "
         SELECT (sum(idx_tup_fetch) + sum(seq_tup_read))::bigint FROM pg_stat_user_tables
         WHERE relname = 'lots'";
     let flush = "SELECT pg_stat_force_next_flush()";
     sqlx::query(flush).execute(&mut session).await.unwrap();
-    let before: i64 = sqlx::query_scalar(rows_read).fetch_one(&mut session).await.unwrap();
+    let before: i64 = sqlx::query_scalar(statement).fetch_one(&mut session).await.unwrap();
     let numbers = [0, 1, 2, 3, 4_499, 4_500, 8_996, 8_997, 8_999];
     for number in numbers {
         let id = MatchId { edition, number: MatchNumber(number) };
@@ -83,7 +83,7 @@ async fn the_lot_of_a_match_is_found_by_index() {
     assert_eq!(played_matches::lot(&mut session, unknown).await.unwrap(), None);
     sqlx::query(flush).execute(&mut session).await.unwrap();
     sqlx::query("SELECT 1").execute(&mut session).await.unwrap();
-    let after: i64 = sqlx::query_scalar(rows_read).fetch_one(&mut session).await.unwrap();
+    let after: i64 = sqlx::query_scalar(statement).fetch_one(&mut session).await.unwrap();
     let limit = i64::try_from(numbers.len() + 1).unwrap() * 32;
     assert!(after - before <= limit, "{} rows were read", after - before);
 }

@@ -216,6 +216,7 @@ pub(crate) fn lots(matches: i64, per_lot: i32) -> impl Iterator<Item = NewLot> {
     })
 }
 
+/// A plan with boxed iterators, so that all test plans have one type.
 pub(crate) type AnyPlan = Plan<
     Box<dyn Iterator<Item = Match> + Send>,
     Box<dyn Iterator<Item = NewLot> + Send>,

@@ -60,7 +60,7 @@ async fn history_summary(database: &Database, edition: &Edition) -> String {
     plan_history::summary(&stored.unwrap())
 }
 
-/// Enters a bot.
+/// Creates a bot and submits its first version.
 async fn enter(
     database: &Database,
     tournament: &Tournament,
