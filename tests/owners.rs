@@ -223,7 +223,10 @@ fn entry_closes_and_submissions_are_limited() {
     let withdraw = |token: &str| site.run(token, &["bots", "cup", "--withdraw", "one"]);
     done(&withdraw(&site.ada));
     let standing = || objects(&site.run(&site.ada, &["bots", "cup", "--json"])).remove(0);
-    assert_eq!((&standing()["withdrawn"], &standing()["own"]), (&json!(true), &json!(true)));
+    assert_eq!(
+        (&standing()["withdrawn"], &standing()["owned_by_caller"]),
+        (&json!(true), &json!(true))
+    );
     refused(&site.submit(&site.bob, &one), 3, &["another player's bot is named one"]);
     assert_eq!(standing()["withdrawn"], true);
     done(&site.submit(&site.ada, &one));

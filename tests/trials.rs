@@ -123,9 +123,9 @@ fn passing_bots_enter_and_failures_are_explained() {
     assert!(said.contains("nothing"), "what the compiler said: {said}");
     let mine = site.bot(&site.player, "mine");
     assert_eq!((&mine["version"], &mine["pending"]["state"]), (&1.into(), &"failed".into()));
-    assert!(mine["pending"]["verdict"].as_str().unwrap().contains("its build"), "{mine}");
+    assert!(mine["pending"]["reason"].as_str().unwrap().contains("its build"), "{mine}");
     let others = site.bot("", "mine");
-    assert_eq!(others["pending"]["verdict"], Value::Null, "that is its owner's to know");
+    assert_eq!(others["pending"]["reason"], Value::Null, "that is its owner's to know");
 
     fs::remove_dir_all(&good).unwrap();
     let bad = bots.rascal("mine", "segv", 2, "");
@@ -137,7 +137,7 @@ fn passing_bots_enter_and_failures_are_explained() {
         (&3.into(), &"failed".into()),
         "{printed}"
     );
-    assert!(printed["verdict"].as_str().unwrap().contains("forfeit, gone"), "{printed}");
+    assert!(printed["reason"].as_str().unwrap().contains("forfeit, gone"), "{printed}");
     assert!(printed["evidence"].as_array().unwrap().len() > 1, "{printed}");
     let log = done(&site.command(&site.player, "log cup mine").output().unwrap());
     assert!(log.contains("version 3 failed its trial") && log.contains("> "), "{log}");
@@ -236,7 +236,7 @@ fn without_trials_workers_build_what_they_play() {
     assert_eq!(places.len(), 3);
 }
 
-/// The verdict of a preflight, and its exit code.
+/// The result of a preflight, and its exit code.
 fn preflight(arguments: &[&str]) -> (Value, i32) {
     let mut command = arbiter();
     let output = command.arg("preflight").args(arguments).arg("--json").output().unwrap();
@@ -253,7 +253,7 @@ fn a_preflight_gives_the_result_of_the_trial() {
         (code, &printed["passed"], &printed["warnings"]),
         (0, &true.into(), &Value::Array(vec![]))
     );
-    assert!(printed["figures"]["replies"]["p99_us"].is_u64(), "{printed}");
+    assert!(printed["measurements"]["replies"]["p99_us"].is_u64(), "{printed}");
     let sloppy = bots.rascal("sloppy", "crlf", 0, "");
     let (printed, code) = preflight(&["gomoku", &sloppy, "--set", "move_limit=30s"]);
     assert_eq!(code, 0, "{printed}");
@@ -268,7 +268,7 @@ fn a_preflight_gives_the_result_of_the_trial() {
         let limit = if mode == "silent" { "move_limit=1s" } else { "move_limit=30s" };
         let (printed, code) = preflight(&["gomoku", &path, "--set", limit, "--against", &polite]);
         assert_eq!((code, &printed["passed"]), (1, &false.into()), "{mode}: {printed}");
-        assert!(printed["verdict"].as_str().unwrap().contains(says), "{mode}: {printed}");
+        assert!(printed["reason"].as_str().unwrap().contains(says), "{mode}: {printed}");
         let evidence = printed["evidence"].to_string();
         assert!(evidence.contains(hint), "{mode}: {evidence}");
     }
@@ -299,6 +299,6 @@ fn bots_of_all_games_pass() {
         };
         let (printed, code) = preflight(&[game, &path, "--set", limit]);
         assert_eq!((code, &printed["passed"]), (0, &true.into()), "{game}: {printed}");
-        assert_eq!(printed["figures"]["matches"], 2, "{game}: {printed}");
+        assert_eq!(printed["measurements"]["matches"], 2, "{game}: {printed}");
     }
 }

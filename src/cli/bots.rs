@@ -107,7 +107,7 @@ fn bot_json(bot: &Bot) -> Value {
         json!({
             "version": version.number,
             "state": version.state,
-            "verdict": non_empty(&version.reason),
+            "reason": non_empty(&version.reason),
             "digest": hex(&version.digest),
             "submitted_at": moment_json(version.submitted_at_us),
         })
@@ -116,7 +116,7 @@ fn bot_json(bot: &Bot) -> Value {
         "bot": bot.name,
         "owner": non_empty(&bot.owner),
         "house": bot.owner.is_empty(),
-        "own": bot.owned_by_caller,
+        "owned_by_caller": bot.owned_by_caller,
         "withdrawn": bot.withdrawn,
         "suspended": bot.suspended,
         "reason": non_empty(&bot.suspended_reason),

@@ -113,10 +113,10 @@ impl Preflight {
                 "game": trial.params.game(),
                 "digest": digest,
                 "passed": failure.is_none(),
-                "verdict": failure.as_ref().map(|_| &reason),
+                "reason": failure.as_ref().map(|_| &reason),
                 "evidence": evidence.lines().collect::<Vec<_>>(),
                 "warnings": warnings,
-                "figures": measurements,
+                "measurements": measurements,
                 "build_log": log,
             })
         };

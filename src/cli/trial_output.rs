@@ -160,10 +160,10 @@ pub(super) fn status_json(status: &TrialStatus) -> Value {
         "bot": version.bot,
         "version": version.number,
         "state": version.state,
-        "verdict": non_empty(&version.reason),
+        "reason": non_empty(&version.reason),
         "evidence": status.evidence.lines().collect::<Vec<_>>(),
         "build_log": status.log,
         "warnings": status.warnings,
-        "figures": measurements,
+        "measurements": measurements,
     })
 }

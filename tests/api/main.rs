@@ -202,7 +202,7 @@ fn access_depends_on_the_role() {
     assert_eq!(cookie.status, 200, "the cookie works like the token");
     let bots = server.get_as(&server.player, "/api/v1/tournaments/cup/bots").json();
     let own: Vec<_> =
-        bots["items"].as_array().unwrap().iter().filter(|b| b["yours"] == true).collect();
+        bots["items"].as_array().unwrap().iter().filter(|b| b["owned_by_caller"] == true).collect();
     assert_eq!((own.len(), &own[0]["bot"]), (1, &json!("mine")));
     let audit = server.get_as(&admin, "/api/v1/audit").json();
     let actions = audit["items"].as_array().unwrap().iter().map(|change| &change["action"]);

@@ -93,7 +93,7 @@ impl Site {
         let code = submit.wait();
         let said = submit.log();
         let mut told = said.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-        let told = told.next_back().unwrap_or_else(|| panic!("{log}: no verdict in {said}"));
+        let told = told.next_back().unwrap_or_else(|| panic!("{log}: no result in {said}"));
         let due = if told["state"] == "entered" { Some(0) } else { Some(1) };
         assert_eq!(code, due, "{log}: {told}");
         told
@@ -114,7 +114,7 @@ impl Site {
         text(&self.browser.page(address))
     }
 
-    /// Makes an attack and waits for the end of its trial. Returns the verdict.
+    /// Makes an attack and waits for the end of its trial. Returns the result.
     fn attack(&mut self, attack: &Attack) -> String {
         self.submissions += 1;
         let log = format!("{}-{}", self.submissions, attack.name);
@@ -135,7 +135,7 @@ impl Site {
                 let evidence = told["evidence"].to_string();
                 let is_breach = evidence.contains("breach:") && attack.name != attack::ALONE;
                 assert!(!is_breach, "{}: {evidence}", attack.name);
-                told["verdict"].as_str().unwrap_or("passed").to_owned()
+                told["reason"].as_str().unwrap_or("passed").to_owned()
             }
         }
     }
@@ -149,7 +149,7 @@ impl Site {
         let log = format!("{}-honest", self.submissions);
         let told = self.submit("gomoku", &directory, &log);
         assert_eq!(told["state"], "entered", "after {attack}: {told}");
-        assert_eq!(told["figures"]["matches"], 2, "after {attack}: {told}");
+        assert_eq!(told["measurements"]["matches"], 2, "after {attack}: {told}");
         let fault =
             self.up.log().lines().find(|line| line.contains("attempt failed")).map(str::to_owned);
         assert_eq!(fault, None, "a fault with {attack}");

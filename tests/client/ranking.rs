@@ -139,7 +139,7 @@ fn a_bot_is_shown_with_its_opponents_and_history() {
         assert!(printed.contains(part), "{printed}");
     }
     let lines = crate::json(&server, &["ranking", "finals", "--bot", "ada", "--json"]);
-    assert_eq!((&lines[0]["place"]["rank"], lines.len()), (&json!(1), 3));
+    assert_eq!((&lines[0]["standing"]["rank"], lines.len()), (&json!(1), 3));
     let meeting = json!({"against": "bob", "matches": 2, "won": 1, "drawn": 0, "lost": 1});
     assert_eq!(lines[1], json!({ "meeting": meeting }));
     assert_eq!(lines[2]["history"]["score"], json!([12]));

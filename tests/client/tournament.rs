@@ -253,7 +253,7 @@ fn the_schedule_of_a_tournament_is_described() {
     let printed = succeed(&open, &with(&["--cost", "--bots", "20"]));
     assert_eq!(printed, "380 matches, 38 for each bot\n");
     let printed = succeed(&open, &with(&["--certificate", "--bots", "5"]));
-    assert!(printed.ends_with("proved: balanced as promised\n"), "{printed}");
+    assert!(printed.ends_with("verified: balanced as promised\n"), "{printed}");
     let shown = run(&closed, &schedule);
     assert!(shown.status.success() && shown.stderr.is_empty());
     let seeded = run(&closed, &with(&["--seed", "x", "--json"]));
@@ -301,15 +301,15 @@ fn a_coordinator_certifies_and_estimates() {
         "edition 2 of finals, planned from the beginning: the first plan\n",
         "12 bots, 10 matches of 4\n",
         "pairs of one owner: 4, which meet 0 times in all\n",
-        "proved: balanced as promised\n",
+        "verified: balanced as promised\n",
     ] {
         assert!(printed.contains(part), "{part}: {printed}");
     }
     let printed = succeed(&server, &with(&["--next", "--certificate"]));
     assert!(printed.starts_with("the next edition of finals, planned"), "{printed}");
     let line = &crate::json(&server, &with(&["--certificate", "--json"]))[0]["certificate"];
-    assert_eq!((&line["edition"], &line["proved"]), (&json!(2), &json!(true)));
-    assert_eq!(line["one_owner"], json!({"pairs": 4, "meetings": 0}));
+    assert_eq!((&line["edition"], &line["verified"]), (&json!(2), &json!(true)));
+    assert_eq!((&line["same_owner_pairs"], &line["same_owner_meetings"]), (&json!(4), &json!(0)));
     let printed = succeed(&server, &with(&["--cost"]));
     let lines: Vec<_> = printed.lines().collect();
     assert_eq!(
@@ -349,7 +349,7 @@ fn a_certificate_without_numbers_names_the_seed() {
          seed: chosen by the organiser; no public beacon\n"
     );
     let line = &crate::json(&server, &with(&["--certificate", "--json"]))[0]["certificate"];
-    let expected = json!({"bots": 12, "matches": 0, "proved": null, "edition": 2, "plan": null,
+    let expected = json!({"bots": 12, "matches": 0, "verified": null, "edition": 2, "plan": null,
         "not_counted": "rounds follow from results", "beacon": null});
     assert_eq!(line, &expected);
 }

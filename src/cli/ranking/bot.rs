@@ -104,7 +104,7 @@ fn show(out: &mut Output, bot: &str, ranking: &BotRanking) -> Result<(), Failure
 fn print_json(out: &mut Output, ranking: &BotRanking) -> Result<(), Failure> {
     let mut standing = edition_standing_json(&ranking.standing);
     standing["columns"] = json!(ranking.columns);
-    out.json(&json!({ "place": standing }))?;
+    out.json(&json!({ "standing": standing }))?;
     if let Err(why) = &ranking.head_to_head {
         out.json(&json!({ "warning": why }))?;
     }

@@ -1,8 +1,6 @@
 //! `arbiter tournament schedule T --certificate` and `--cost`: the coordinator's certificate of an
 //! edition, and its estimate of the next one.
 
-use std::ops::RangeInclusive;
-
 use arbiter_coordinator::service::counted_certificate;
 use arbiter_coordinator::tournament::beacon::seed_origin;
 use arbiter_proto::v1::{CertifyEditionRequest, EditionEstimate, EstimateEditionRequest};
@@ -46,7 +44,7 @@ impl EditionQuery<'_> {
                     fields!(response; bots, matches)
                 };
                 let details = json!({
-                    "proved": is_counted.then_some(is_proved),
+                    "verified": is_counted.then_some(is_proved),
                     "not_counted": (!is_counted).then(|| printable(&response.not_counted)),
                     "edition": (response.edition > 0).then_some(response.edition),
                     "plan": plan_text(&response.plan),
@@ -68,7 +66,11 @@ impl EditionQuery<'_> {
                 out.line(&format!("{} bots; balance not certified: {reason}", response.bots))?;
             }
             out.line(&seed_origin(response.beacon.as_ref(), response.edition))?;
-            if is_counted && is_proved { out.line("proved: balanced as promised") } else { Ok(()) }
+            if is_counted && is_proved {
+                out.line("verified: balanced as promised")
+            } else {
+                Ok(())
+            }
         })?;
         if is_proved {
             return Ok(());
@@ -140,7 +142,6 @@ fn estimate_json(estimate: &EditionEstimate) -> Value {
 pub(super) fn certificate_json(certificate: &Certificate) -> Value {
     let meetings =
         certificate.meetings.iter().map(|(times, pairs)| json!({"times": times, "pairs": pairs}));
-    let ends = |range: &RangeInclusive<u32>| json!([range.start(), range.end()]);
     let mut object = json!({
         "bots": certificate.bots,
         "seats": certificate.seats,
@@ -148,13 +149,16 @@ pub(super) fn certificate_json(certificate: &Certificate) -> Value {
         "lambda": certificate.exact_meetings(),
         "meetings": meetings.collect::<Vec<_>>(),
         "uneven_pairs": certificate.uneven_pairs(),
-        "matches_of_bot": ends(&certificate.matches_of_bot),
-        "times_in_seat": ends(&certificate.times_in_seat),
+        "fewest_matches": certificate.matches_of_bot.start(),
+        "most_matches": certificate.matches_of_bot.end(),
+        "fewest_in_seat": certificate.times_in_seat.start(),
+        "most_in_seat": certificate.times_in_seat.end(),
         "seat_spread": certificate.seat_spread,
         "side_spread": certificate.side_spread,
     });
     if let Some(SameOwnerPairs { pairs, meetings }) = certificate.same_owner {
-        object["one_owner"] = json!({"pairs": pairs, "meetings": meetings});
+        object["same_owner_pairs"] = json!(pairs);
+        object["same_owner_meetings"] = json!(meetings);
     }
     object
 }

@@ -310,7 +310,7 @@ impl Show {
         let min = per_bot.start();
         let max = per_bot.end();
         if self.json {
-            let cost = json!({"matches": total, "matches_of_bot": [min, max]});
+            let cost = json!({"matches": total, "fewest_matches": min, "most_matches": max});
             return writeln!(output, "{}", json!({ "cost": cost }));
         }
         let per_bot = if min == max { min.to_string() } else { format!("{min} to {max}") };
@@ -320,7 +320,7 @@ impl Show {
     fn write_proof(&self, output: &mut impl Write, proof: &Proof) -> io::Result<()> {
         if self.json {
             let mut certificate = certificate_json(&proof.whole);
-            certificate["proved"] = json!(proof.proved.is_ok());
+            certificate["verified"] = json!(proof.proved.is_ok());
             if !proof.boards.is_empty() {
                 certificate["boards"] = proof.boards.iter().map(certificate_json).collect();
             }
@@ -330,7 +330,11 @@ impl Show {
         for (number, board) in (1..).zip(&proof.boards) {
             write!(output, "board {number}: {board}")?;
         }
-        if proof.proved.is_ok() { writeln!(output, "proved: balanced as promised") } else { Ok(()) }
+        if proof.proved.is_ok() {
+            writeln!(output, "verified: balanced as promised")
+        } else {
+            Ok(())
+        }
     }
 }
 

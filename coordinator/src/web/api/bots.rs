@@ -22,7 +22,7 @@ resource! {
         /// Whether it is a house bot.
         house: bool = found.owner.is_empty();
         /// Whether the caller owns it.
-        yours: bool = found.owned_by_caller;
+        owned_by_caller: bool;
         /// Whether it was withdrawn.
         withdrawn: bool;
         /// Whether it is suspended because it forfeited too often or caused faults. Submit a new version
