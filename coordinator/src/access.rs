@@ -71,17 +71,17 @@ impl fmt::Debug for Secret {
 /// 256 bits from the system's random number generator.
 pub fn draw() -> io::Result<[u8; 32]> {
     let mut bytes = [0; 32];
-    let mut drawn = 0;
-    while drawn < bytes.len() {
-        drawn += getrandom(&mut bytes[drawn..], GetRandomFlags::empty())?;
+    let mut filled = 0;
+    while filled < bytes.len() {
+        filled += getrandom(&mut bytes[filled..], GetRandomFlags::empty())?;
     }
     Ok(bytes)
 }
 
 /// The secret in a text that may lack the prefix: tricks over HTTP accepts letters and digits only.
 pub(crate) fn secret_without_prefix(text: &str) -> Secret {
-    let bare = text.strip_prefix(PREFIX).unwrap_or(text);
-    Secret(format!("{PREFIX}{bare}"))
+    let digits = text.strip_prefix(PREFIX).unwrap_or(text);
+    Secret(format!("{PREFIX}{digits}"))
 }
 
 /// A text that cannot be the name of a token.
@@ -91,8 +91,8 @@ pub struct BadName;
 
 /// Checks the name of a token.
 pub fn check_name(name: &str) -> Result<(), BadName> {
-    let fits = (1..=64).contains(&name.chars().count()) && !name.chars().any(char::is_control);
-    if fits { Ok(()) } else { Err(BadName) }
+    let is_valid = (1..=64).contains(&name.chars().count()) && !name.chars().any(char::is_control);
+    if is_valid { Ok(()) } else { Err(BadName) }
 }
 
 impl Role {
@@ -120,10 +120,10 @@ pub async fn create(
     Ok((id, secret))
 }
 
-/// Creates a token that expires at `expires_at`, if that is given.
+/// Creates a token that expires at `expires_at`, or never.
 ///
 /// # Errors
-/// If that is in the past, or the system gives no randomness.
+/// If `expires_at` is in the past, or the random number generator fails.
 pub async fn create_until(
     db: &mut PgConnection,
     role: Role,
@@ -131,11 +131,11 @@ pub async fn create_until(
     expires_at: Option<OffsetDateTime>,
     now: OffsetDateTime,
 ) -> Result<(TokenId, Secret), Error> {
-    let created = create(&mut *db, role, name, now).await?;
+    let (id, secret) = create(&mut *db, role, name, now).await?;
     if let Some(expires_at) = expires_at {
-        tokens::expire(&mut *db, created.0, expires_at).await?;
+        tokens::expire(&mut *db, id, expires_at).await?;
     }
-    Ok(created)
+    Ok((id, secret))
 }
 
 /// Creates a token for an operator with access to the database, and adds it to the audit log.
@@ -169,8 +169,8 @@ pub async fn rotate(
     until: Option<OffsetDateTime>,
 ) -> Result<Option<Secret>, Error> {
     let secret = Secret::draw().map_err(Error::Io)?;
-    let rotated = tokens::rotate(db, id, &secret.hash(), until).await?;
-    Ok(rotated.then_some(secret))
+    let was_rotated = tokens::rotate(db, id, &secret.hash(), until).await?;
+    Ok(was_rotated.then_some(secret))
 }
 
 /// The token of a secret, if it is valid at this time. Records when the token was used.
@@ -179,15 +179,15 @@ pub async fn find(
     secret: &Secret,
     now: OffsetDateTime,
 ) -> Result<Option<Token>, Error> {
-    let found = tokens::find(pool, &secret.hash(), now).await?;
-    if let Some(token) = &found
+    let token = tokens::find(pool, &secret.hash(), now).await?;
+    if let Some(token) = &token
         && token.used_at.is_none_or(|used| used <= now - LAST_USE_RESOLUTION)
         && let Err(error) = tokens::record_use(pool, token.id, now - LAST_USE_RESOLUTION, now).await
     {
-        // The token is valid all the same.
+        // The token is still valid.
         tracing::warn!(%error, token = %token.id, "cannot record the use of a token");
     }
-    Ok(found)
+    Ok(token)
 }
 
 #[cfg(test)]

@@ -28,7 +28,7 @@ const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 
 /// The state of a connection.
 #[derive(Debug)]
-struct Known {
+struct ConnectionState {
     /// The number of open requests.
     requests: usize,
     /// Whether it ever had a request.
@@ -37,34 +37,34 @@ struct Known {
     trusted: bool,
     /// Since when it has been idle or busy.
     since: Instant,
-    /// Closes it.
+    /// Closes the connection.
     close: oneshot::Sender<()>,
 }
 
 /// All connections of a port.
 #[derive(Debug)]
 pub(crate) struct ConnectionLimiter {
-    most: usize,
-    known: Mutex<Numbered>,
+    max: usize,
+    connections: Mutex<Connections>,
 }
 
 #[derive(Debug, Default)]
-struct Numbered {
+struct Connections {
     last: u64,
-    connections: HashMap<u64, Known>,
+    by_number: HashMap<u64, ConnectionState>,
 }
 
 impl ConnectionLimiter {
-    /// Allows connections one in `part` of the files that this process may open. The rest is for the
-    /// database, records and the other port.
+    /// Allows `1 / part` of the files that this process may open. The others are for the database,
+    /// records and the other port.
     pub(crate) fn new(part: u64) -> Arc<Self> {
         let files = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
-        let most = usize::try_from((files / part).clamp(16, MAX_CONNECTIONS)).unwrap_or(usize::MAX);
-        Arc::new(Self { most, known: Mutex::default() })
+        let max = usize::try_from((files / part).clamp(16, MAX_CONNECTIONS)).unwrap_or(usize::MAX);
+        Arc::new(Self { max, connections: Mutex::default() })
     }
 
-    fn known(&self) -> MutexGuard<'_, Numbered> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    fn connections(&self) -> MutexGuard<'_, Connections> {
+        self.connections.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Accepts the next connection. The receiver fires when the connection must close to make room.
@@ -76,16 +76,16 @@ impl ConnectionLimiter {
             match listener.accept().await {
                 Ok((stream, peer)) => {
                     if self.is_full() && !self.make_room() {
-                        tracing::warn!(max = self.most, "connection refused: all are in use");
+                        tracing::warn!(max = self.max, "connection refused: all are in use");
                         continue;
                     }
                     // Small messages of a stream are sent at once.
                     drop(stream.set_nodelay(true));
-                    let (connection, closed) = self.enter();
+                    let (connection, closed) = self.register();
                     let end = Box::pin(std::future::pending());
                     return (LimitedStream { stream, peer, connection, timer: None, end }, closed);
                 }
-                Err(error) if is_theirs(&error) => {}
+                Err(error) if is_client_error(&error) => {}
                 Err(error) => {
                     tracing::warn!(%error, "cannot accept a connection; retrying");
                     self.make_room();
@@ -96,36 +96,38 @@ impl ConnectionLimiter {
     }
 
     fn is_full(&self) -> bool {
-        self.known().connections.len() >= self.most
+        self.connections().by_number.len() >= self.max
     }
 
-    fn enter(self: &Arc<Self>) -> (Arc<Connection>, oneshot::Receiver<()>) {
+    fn register(self: &Arc<Self>) -> (Arc<Connection>, oneshot::Receiver<()>) {
         let (close, closed) = oneshot::channel();
         let since = Instant::now();
-        let mut known = self.known();
-        known.last += 1;
-        let number = known.last;
-        let one = Known { requests: 0, used: false, trusted: false, since, close };
-        known.connections.insert(number, one);
+        let mut connections = self.connections();
+        connections.last += 1;
+        let number = connections.last;
+        let state = ConnectionState { requests: 0, used: false, trusted: false, since, close };
+        connections.by_number.insert(number, state);
         (Arc::new(Connection { number, limiter: Arc::clone(self) }), closed)
     }
 
     /// Closes the least useful connection. Returns whether there was one.
     fn make_room(&self) -> bool {
-        let mut known = self.known();
-        let ends = known.connections.iter().filter(|(_, one)| one.requests == 0 || !one.trusted);
-        let least = ends.min_by_key(|(_, one)| (one.requests > 0, one.trusted, one.since));
+        let mut connections = self.connections();
+        let candidates =
+            connections.by_number.iter().filter(|(_, state)| state.requests == 0 || !state.trusted);
+        let least =
+            candidates.min_by_key(|(_, state)| (state.requests > 0, state.trusted, state.since));
         let Some(number) = least.map(|(number, _)| *number) else { return false };
-        if let Some(ended) = known.connections.remove(&number) {
-            // It may have ended by itself.
-            ended.close.send(()).ok();
+        if let Some(state) = connections.by_number.remove(&number) {
+            // The connection may already have ended.
+            state.close.send(()).ok();
         }
         true
     }
 }
 
 /// Whether a connection broke before it was accepted.
-fn is_theirs(error: &io::Error) -> bool {
+fn is_client_error(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
     [ConnectionAborted, ConnectionRefused, ConnectionReset].contains(&error.kind())
 }
@@ -138,39 +140,40 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    fn change<T>(&self, change: impl FnOnce(&mut Known) -> T) -> Option<T> {
-        self.limiter.known().connections.get_mut(&self.number).map(change)
+    fn change<T>(&self, change: impl FnOnce(&mut ConnectionState) -> T) -> Option<T> {
+        self.limiter.connections().by_number.get_mut(&self.number).map(change)
     }
 
     /// Starts a request. It ends when the returned value is dropped.
     pub(crate) fn begin(self: &Arc<Self>) -> ActiveRequest {
-        self.change(|known| {
-            if known.requests == 0 {
-                known.since = Instant::now();
+        self.change(|state| {
+            if state.requests == 0 {
+                state.since = Instant::now();
             }
-            known.requests += 1;
-            known.used = true;
+            state.requests += 1;
+            state.used = true;
         });
         ActiveRequest(Arc::clone(self))
     }
 
     /// Records that a request had a valid token.
     pub(crate) fn trust(&self) {
-        self.change(|known| known.trusted = true);
+        self.change(|state| state.trusted = true);
     }
 
     /// Closes the connection, even during a request.
     pub(crate) fn close(&self) {
-        if let Some(ended) = self.limiter.known().connections.remove(&self.number) {
-            // It may have ended by itself.
-            ended.close.send(()).ok();
+        if let Some(state) = self.limiter.connections().by_number.remove(&self.number) {
+            // The connection may already have ended.
+            state.close.send(()).ok();
         }
     }
 
     /// How long it has been idle, and whether it ever had a request; `None` while it has one.
     pub(crate) fn idle(&self) -> Option<(Duration, bool)> {
-        let idle =
-            |known: &mut Known| (known.requests == 0).then(|| (known.since.elapsed(), known.used));
+        let idle = |state: &mut ConnectionState| {
+            (state.requests == 0).then(|| (state.since.elapsed(), state.used))
+        };
         // A connection that made room for another closes anyway.
         self.change(idle).unwrap_or_default()
     }
@@ -178,7 +181,7 @@ impl Connection {
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        self.limiter.known().connections.remove(&self.number);
+        self.limiter.connections().by_number.remove(&self.number);
     }
 }
 
@@ -188,10 +191,10 @@ pub(crate) struct ActiveRequest(Arc<Connection>);
 
 impl Drop for ActiveRequest {
     fn drop(&mut self) {
-        self.0.change(|known| {
-            known.requests -= 1;
-            if known.requests == 0 {
-                known.since = Instant::now();
+        self.0.change(|state| {
+            state.requests -= 1;
+            if state.requests == 0 {
+                state.since = Instant::now();
             }
         });
     }
@@ -219,12 +222,12 @@ impl LimitedStream {
     /// Applies the write timeout.
     fn wait<T>(
         &mut self,
-        written: Poll<io::Result<T>>,
+        result: Poll<io::Result<T>>,
         context: &mut Context<'_>,
     ) -> Poll<io::Result<T>> {
-        if written.is_ready() {
+        if result.is_ready() {
             self.timer = None;
-            return written;
+            return result;
         }
         let timer = self.timer.get_or_insert_with(|| Box::pin(sleep(WRITE_TIMEOUT)));
         let stalled = || io::Error::new(io::ErrorKind::TimedOut, "the client does not read");
@@ -253,8 +256,8 @@ impl AsyncWrite for LimitedStream {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.stream).poll_write(context, bytes);
-        self.wait(written, context)
+        let result = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.wait(result, context)
     }
 
     fn poll_write_vectored(
@@ -262,8 +265,8 @@ impl AsyncWrite for LimitedStream {
         context: &mut Context<'_>,
         parts: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.stream).poll_write_vectored(context, parts);
-        self.wait(written, context)
+        let result = Pin::new(&mut self.stream).poll_write_vectored(context, parts);
+        self.wait(result, context)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -285,10 +288,10 @@ mod tests {
 
     #[test]
     fn the_longest_idle_connection_makes_room_first() {
-        let limiter = Arc::new(ConnectionLimiter { most: 3, known: Mutex::default() });
-        let (worker, mut worker_closed) = limiter.enter();
-        let (first, mut first_closed) = limiter.enter();
-        let (second, mut second_closed) = limiter.enter();
+        let limiter = Arc::new(ConnectionLimiter { max: 3, connections: Mutex::default() });
+        let (worker, mut worker_closed) = limiter.register();
+        let (first, mut first_closed) = limiter.register();
+        let (second, mut second_closed) = limiter.register();
         assert!(limiter.is_full());
         worker.trust();
         let stream = worker.begin();
@@ -297,11 +300,20 @@ mod tests {
         assert!(!second.idle().unwrap().1);
         assert!(limiter.make_room() && second_closed.try_recv().is_ok());
         assert!(!limiter.is_full() && first_closed.try_recv().is_err());
-        assert!(limiter.make_room() && first_closed.try_recv().is_ok(), "then one without a token");
-        assert!(!limiter.make_room() && worker_closed.try_recv().is_err(), "a worker stays");
+        assert!(
+            limiter.make_room() && first_closed.try_recv().is_ok(),
+            "next, a busy one without a token"
+        );
+        assert!(
+            !limiter.make_room() && worker_closed.try_recv().is_err(),
+            "the stream of a worker is not closed"
+        );
         drop(busy);
         drop(stream);
-        assert!(limiter.make_room() && worker_closed.try_recv().is_ok(), "unless it is idle");
+        assert!(
+            limiter.make_room() && worker_closed.try_recv().is_ok(),
+            "an idle worker makes room"
+        );
         drop((worker, first, second));
         assert!(!limiter.make_room());
     }

@@ -42,12 +42,12 @@ pub const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; cha
 const LATENCY_BUCKETS: [f64; 14] =
     [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 30.0];
 
-/// A bot that lost on time was idle if its processor time was less than 1/2 of the wall-clock
-/// time: it waited for something, or its machine kept it waiting.
+/// A bot that lost on time was idle if it used the processor for less than 1/2 of the wall-clock
+/// time. Then the bot waited for something, or its machine was too busy.
 const IDLE_BELOW: i64 = 2;
 
 string_enum! {
-    /// What a worker tried to do with a lease of another worker.
+    /// A refused operation on another worker's lease.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub(crate) enum LeaseOperation {
         /// Report its results.
@@ -62,7 +62,7 @@ string_enum! {
 }
 
 labels! {
-    /// What is leased: a lot, a trial or a shadow match.
+    /// The kind of leased work: a lot, a trial or a shadow match.
     LeaseLabels { kind: &'static str }
     ReportLabels { kind: &'static str, status: &'static str }
     /// The operation on another worker's lease.
@@ -155,8 +155,8 @@ impl Metrics {
     }
 
     /// Records how long a worker waited for available work.
-    pub(crate) fn record_dispatch(&self, took: Duration) {
-        self.dispatch.observe(took.as_secs_f64());
+    pub(crate) fn record_dispatch(&self, duration: Duration) {
+        self.dispatch.observe(duration.as_secs_f64());
     }
 
     /// Counts a report by its status.
@@ -218,10 +218,10 @@ impl TimeLosses {
     /// Counts the losses on time in a report.
     pub(crate) fn of(evidence: &[Evidence]) -> Self {
         let mut losses = Self::default();
-        for found in
-            evidence.iter().filter(|found| found.detail.starts_with(Forfeit::Clock.as_str()))
+        for forfeit in
+            evidence.iter().filter(|evidence| evidence.detail.starts_with(Forfeit::Clock.as_str()))
         {
-            if found.cpu_us.saturating_mul(IDLE_BELOW) < found.wall_us {
+            if forfeit.cpu_us.saturating_mul(IDLE_BELOW) < forfeit.wall_us {
                 losses.idle += 1;
             } else {
                 losses.busy += 1;
@@ -231,7 +231,7 @@ impl TimeLosses {
     }
 }
 
-/// Holds a gauge one higher until it is dropped.
+/// Increments a gauge, and decrements it when dropped.
 #[derive(Debug)]
 pub(crate) struct GaugeGuard(Gauge);
 
@@ -253,7 +253,7 @@ impl Drop for GaugeGuard {
 #[derive(Clone, Debug)]
 pub struct Observer(Arc<Sources>);
 
-/// What an [`Observer`] reads.
+/// The sources that an [`Observer`] reads.
 #[derive(Debug)]
 pub(crate) struct Sources {
     pub(crate) pool: PgPool,

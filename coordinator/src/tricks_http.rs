@@ -8,11 +8,11 @@
 //! the last one. [`arbiter_proto::tricks_http`] parses the requests, and `session` plays. Between two
 //! requests a session is a row of the database, so any coordinator can handle the next one, and
 //! restarts do no harm. A request is stored before its response is sent, and only if the session has
-//! not changed meanwhile: of two concurrent requests one is refused.
+//! not changed in the meantime. So of two concurrent requests, one is refused.
 //!
 //! Invalid tokens are limited ([`crate::access::token_throttle`]). The requests of one token are
-//! handled one by one (see `rate_limit`). The bot computes its cards on separate threads, at most one
-//! for each processor.
+//! handled one at a time (see `rate_limit`). The bot computes its cards on separate threads, at most
+//! one for each processor.
 //!
 //! The response to an invalid request is a line `error: …`; the session does not change. A session
 //! with a good result earns a victory token (see `victory_token`), except in
@@ -69,10 +69,10 @@ string_enum! {
     /// Whether victories count.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub enum Mode {
-        /// They do.
+        /// Victories count.
         #[default]
         Official = "official",
-        /// The game is being tried: no session earns a victory token.
+        /// For trying the game: no session earns a victory token.
         Test = "test",
     }
     FromStr, Err = ModeError
@@ -132,8 +132,8 @@ impl Refusal {
     }
 
     /// A refusal by a rate limit.
-    fn later(what: &str, retry_after: Duration) -> Self {
-        let text = format!("too many {what}; wait {} s", retry_after.as_secs() + 1);
+    fn later(subject: &str, retry_after: Duration) -> Self {
+        let text = format!("too many {subject}; wait {} s", retry_after.as_secs() + 1);
         Self { status: StatusCode::TOO_MANY_REQUESTS, text, retry_after: Some(retry_after) }
     }
 
@@ -162,7 +162,10 @@ impl From<BytesRejection> for Refusal {
                 let text = format!("a request has at most {MAX_BODY} bytes");
                 Self::new(StatusCode::PAYLOAD_TOO_LARGE, text)
             }
-            _ => Self::new(StatusCode::BAD_REQUEST, "the request's body is broken off"),
+            _ => Self::new(
+                StatusCode::BAD_REQUEST,
+                "the body of the request is incomplete; send it again",
+            ),
         }
     }
 }
@@ -198,10 +201,11 @@ async fn play(State(server): State<TricksServer>, from: Origin, request: Request
 /// Waits for the body of a request.
 async fn receive(request: Request) -> Result<Bytes, Refusal> {
     match tokio::time::timeout(BODY_TIMEOUT, Bytes::from_request(request, &())).await {
-        Ok(received) => Ok(received?),
-        Err(_) => {
-            Err(Refusal::new(StatusCode::REQUEST_TIMEOUT, "the request did not arrive in time"))
-        }
+        Ok(body) => Ok(body?),
+        Err(_) => Err(Refusal::new(
+            StatusCode::REQUEST_TIMEOUT,
+            "the request did not arrive in time; send it again",
+        )),
     }
 }
 
@@ -223,10 +227,10 @@ impl TricksServer {
         let secret = token.as_deref().map(access::secret_without_prefix).ok_or_else(|| {
             Refusal::new(StatusCode::UNAUTHORIZED, "token is missing; send token=…")
         })?;
-        let mut bucket = self.buckets.turn_of(secret.hash(), Instant::now()).await;
-        // Checked in its turn: by then the result of the token's last request is known.
+        let mut bucket = self.buckets.lock(secret.hash(), Instant::now()).await;
+        // Checked after the wait, because the previous request of the token may have been counted.
         self.token_throttle.check(&secret, from, Instant::now()).map_err(|retry_after| {
-            Refusal::later("unknown tokens from this address", retry_after)
+            Refusal::later("invalid tokens from this address", retry_after)
         })?;
         let holder = self.find(&secret, from).await?;
         match cards {
@@ -239,14 +243,16 @@ impl TricksServer {
     async fn find(&self, secret: &Secret, from: &Origin) -> Result<Holder, Refusal> {
         let hash = secret.hash();
         let now = self.clock.now();
-        let found =
+        let holder =
             retry(|| tricks_http::find(&self.pool, &hash, now - SESSION_LIFETIME, now)).await?;
-        match found {
+        match holder {
             Some(_) => self.token_throttle.record_valid(secret, Instant::now()),
             None => self.token_throttle.record_invalid(secret, from, Instant::now()),
         }
-        found.filter(|holder| holder.role.covers(Role::Player)).ok_or_else(|| {
-            Refusal::new(StatusCode::UNAUTHORIZED, "this token is unknown; ask the organiser")
+        holder.filter(|holder| holder.role.covers(Role::Player)).ok_or_else(|| {
+            let text = "the token is unknown, expired or revoked; check that it is complete, or ask the \
+                organiser for a new one";
+            Refusal::new(StatusCode::UNAUTHORIZED, text)
         })
     }
 
@@ -267,7 +273,7 @@ impl TricksServer {
             .await?;
         let now = self.clock.now();
         retry(|| tricks_http::begin(&self.pool, id, &stored, now)).await?;
-        // Sometimes old sessions are deleted.
+        // 1 of 256 requests deletes old sessions.
         if seed.0[0] == 0 {
             retry(|| tricks_http::delete_sessions(&self.pool, now - SESSION_LIFETIME)).await?;
         }
@@ -289,26 +295,32 @@ impl TricksServer {
         let seed = stored.seed;
         let turn = stored.turn;
         let text = cards.to_owned();
-        let played = move || {
+        let play = move || {
             let mut session = Session::rebuild(seed, &stored.played);
             if session.is_over() {
                 return Err(conflict("the session is over; send token without move for another"));
             }
-            session.play(&text).map_err(|WrongCount { due, found }| {
-                let text = format!("move has {found} cards, and there are {due} tables");
+            session.play(&text).map_err(|WrongCount { expected, actual }| {
+                let text = format!("move has {actual} cards, and there are {expected} tables");
                 Refusal::new(StatusCode::BAD_REQUEST, text)
             })?;
             Ok((session.news(), session))
         };
-        let (news, session) = self.compute_with_permit(played).await??;
+        let (news, session) = self.compute_with_permit(play).await??;
         let stored = Stored { seed, turn, played: session.played() };
         let (is_stored, news) = if session.is_over() {
             self.end((holder.id, &holder.first_hash), &session, &stored, news).await?
         } else {
-            // Not retried: a repetition would be refused, and the result of the first try is unknown.
+            // Not retried: if the first attempt was stored, a second one would be refused.
             (tricks_http::store_turn(&self.pool, holder.id, &stored).await?, news)
         };
-        if is_stored { Ok(news) } else { Err(conflict("another request played meanwhile")) }
+        if is_stored {
+            Ok(news)
+        } else {
+            Err(conflict(
+                "another request with this token changed the session first; use its response",
+            ))
+        }
     }
 
     /// Ends a session. Returns whether it was stored, and the text of the response.
@@ -341,35 +353,35 @@ impl TricksServer {
         compute: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Refusal> {
         let permit = Arc::clone(&self.bot_threads).acquire_owned().await;
-        let computing = tokio::task::spawn_blocking(move || {
-            let computed = compute();
+        let task = tokio::task::spawn_blocking(move || {
+            let output = compute();
             drop(permit);
-            computed
+            output
         });
-        computing.await.map_err(|error| Refusal::from(Error::Io(error.into())))
+        task.await.map_err(|error| Refusal::from(Error::Io(error.into())))
     }
 
     /// The key of victory tokens.
     async fn key(&self) -> Result<[u8; 32], Error> {
-        let drawn = access::draw().map_err(Error::Io)?;
-        let key = || retry(|| tricks_http::key(&self.pool, &drawn));
+        let new_key = access::draw().map_err(Error::Io)?;
+        let key = || retry(|| tricks_http::key(&self.pool, &new_key));
         self.key.get_or_try_init(key).await.copied()
     }
 
     /// The winner and the victory that a token proves, if it is genuine.
     async fn winner(&self, token: &str) -> Result<Option<(String, Victory)>, Error> {
-        let Some(victory) = Victory::claimed(token) else { return Ok(None) };
+        let Some(victory) = Victory::parse(token) else { return Ok(None) };
         let holder = retry(|| tricks_http::holder(&self.pool, victory.player)).await?;
         let Some((name, hash)) = holder else { return Ok(None) };
         let created_at: OffsetDateTime = victory.at;
-        let genuine =
+        let is_genuine =
             victory.token(&self.key().await?, &hash) == token && created_at <= self.clock.now();
-        Ok(genuine.then_some((name, victory)))
+        Ok(is_genuine.then_some((name, victory)))
     }
 }
 
 /// Takes the price of a request from the rate limit.
 fn pay(bucket: &mut TokenBucket, tables: usize) -> Result<(), Refusal> {
-    let taken = bucket.try_take(price(tables), Instant::now());
-    taken.map_err(|retry_after| Refusal::later("requests", retry_after))
+    let result = bucket.try_take(price(tables), Instant::now());
+    result.map_err(|retry_after| Refusal::later("requests", retry_after))
 }

@@ -541,7 +541,7 @@ async fn too_many_invalid_tokens_are_refused() {
     };
     let (status, response) = guess().await;
     assert_eq!(status, 429, "{response}");
-    assert!(response.starts_with("error: too many unknown tokens from this address"), "{response}");
+    assert!(response.starts_with("error: too many invalid tokens from this address"), "{response}");
     // Known sessions continue. New clients of the address are refused, too. On a slow machine the
     // server may allow some new clients before it refuses one.
     assert_eq!(begin(&ada).await, 200);

@@ -81,7 +81,7 @@ fn matches_are_declared_void_after_a_preview_that_equals_the_commands() {
     // A time without matches; invalid values.
     let page =
         browser.page("/t/cup/void?worker=&from=2001-09-09T01%3A46&to=2001-09-10T01%3A46&matches=");
-    assert!(page.contains("There is nothing to declare void."), "{page}");
+    assert!(page.contains("No match meets these conditions."), "{page}");
     for (query, why) in
         [("matches=seven", "seven"), ("from=noon", "noon"), ("worker=nobody", "nobody")]
     {

@@ -1,4 +1,4 @@
-//! Ends streams whose token was revoked, has expired, or got another secret.
+//! Ends streams whose token was revoked, has expired, or has a new secret.
 //!
 //! A call is authenticated once, but a stream may last for days. So each coordinator checks the
 //! tokens of its open streams twice a second, all in one query.
@@ -59,13 +59,13 @@ impl OpenTokens {
     }
 
     async fn check(&self, pool: &PgPool) -> Result<()> {
-        let open: Vec<_> = self.entries().keys().copied().collect();
-        if open.is_empty() {
+        let hashes: Vec<_> = self.entries().keys().copied().collect();
+        if hashes.is_empty() {
             return Ok(());
         }
-        let ended: HashSet<_> = tokens::ended(pool, &open).await?.into_iter().collect();
+        let ended: HashSet<_> = tokens::ended(pool, &hashes).await?.into_iter().collect();
         let mut entries = self.entries();
-        for hash in open {
+        for hash in hashes {
             let Some(entry) = entries.get_mut(&hash) else { continue };
             if !ended.contains(&hash) {
                 entry.was_valid = true;

@@ -24,14 +24,15 @@ use super::Secret;
 use crate::rate_limit::{Rate, TokenBucket};
 
 /// Invalid tokens from one address: 30 at once, then one every two seconds.
-const FROM_ONE: Rate = Rate { burst: 30, interval: Duration::from_secs(2) };
+const ADDRESS_RATE: Rate = Rate { burst: 30, interval: Duration::from_secs(2) };
 /// Invalid tokens from all addresses together.
-const FROM_ALL: Rate = Rate { burst: 600, interval: Duration::from_millis(50) };
+const TOTAL_RATE: Rate = Rate { burst: 600, interval: Duration::from_millis(50) };
 /// Maximum number of addresses with separate limits. All others share one.
 const MAX_ADDRESSES: usize = 4096;
-/// Maximum number of valid tokens that are remembered, and for how long after each use.
+/// Maximum number of valid tokens in memory.
 const MAX_VALID: usize = 16_384;
-const REMEMBERED: Duration = Duration::from_secs(3600);
+/// How long a valid token stays in memory after its last use.
+const VALID_LIFETIME: Duration = Duration::from_secs(3600);
 
 /// Limits how often invalid tokens are tried. Clones share their counts.
 #[derive(Clone, Debug, Default)]
@@ -58,12 +59,13 @@ type Key = Option<IpAddr>;
 impl Attempts {
     /// The limit of an address. An unknown address counts only in the total.
     fn key(&self, from: Option<IpAddr>) -> Option<Key> {
-        let known = self.by_address.len() < MAX_ADDRESSES || self.by_address.contains_key(&from);
-        from.map(|address| known.then_some(address))
+        let has_limit =
+            self.by_address.len() < MAX_ADDRESSES || self.by_address.contains_key(&from);
+        from.map(|address| has_limit.then_some(address))
     }
 }
 
-/// Where a call comes from.
+/// The network origin of a call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Origin {
     /// The other end of the connection, if known.
@@ -110,14 +112,14 @@ impl TokenThrottle {
     ) -> Result<(), Duration> {
         let from = self.address(origin);
         let mut attempts = self.attempts();
-        if attempts.valid.get(&secret.hash()).is_some_and(|used| now < *used + REMEMBERED) {
+        if attempts.valid.get(&secret.hash()).is_some_and(|used| now < *used + VALID_LIFETIME) {
             return Ok(());
         }
         let attempts = &mut *attempts;
-        let full = || TokenBucket::full(FROM_ALL, now);
+        let full = || TokenBucket::full(TOTAL_RATE, now);
         let total = attempts.total.get_or_insert_with(full).check(1, now);
-        let own = attempts.key(from).and_then(|key| attempts.by_address.get_mut(&key));
-        total.and(own.map_or(Ok(()), |bucket| bucket.check(1, now)))
+        let bucket = attempts.key(from).and_then(|key| attempts.by_address.get_mut(&key));
+        total.and(bucket.map_or(Ok(()), |bucket| bucket.check(1, now)))
     }
 
     /// Counts an invalid token.
@@ -126,19 +128,19 @@ impl TokenThrottle {
         let mut attempts = self.attempts();
         attempts.valid.remove(&secret.hash());
         // Concurrent attempts may find the bucket empty.
-        let total = attempts.total.get_or_insert_with(|| TokenBucket::full(FROM_ALL, now));
+        let total = attempts.total.get_or_insert_with(|| TokenBucket::full(TOTAL_RATE, now));
         total.try_take(1, now).ok();
         make_room(&mut attempts.by_address, MAX_ADDRESSES, |bucket| !bucket.is_full(now));
         if let Some(key) = attempts.key(from) {
-            let full = || TokenBucket::full(FROM_ONE, now);
+            let full = || TokenBucket::full(ADDRESS_RATE, now);
             attempts.by_address.entry(key).or_insert_with(full).try_take(1, now).ok();
         }
     }
 
-    /// Remembers a valid token.
+    /// Records the use of a valid token.
     pub(crate) fn record_valid(&self, secret: &Secret, now: Instant) {
         let mut attempts = self.attempts();
-        make_room(&mut attempts.valid, MAX_VALID, |used| now < *used + REMEMBERED);
+        make_room(&mut attempts.valid, MAX_VALID, |used| now < *used + VALID_LIFETIME);
         if attempts.valid.len() < MAX_VALID || attempts.valid.contains_key(&secret.hash()) {
             attempts.valid.insert(secret.hash(), now);
         }
@@ -146,16 +148,17 @@ impl TokenThrottle {
 
     /// The address that a call is counted for. The addresses of an IPv6 /64 network count as one.
     pub(crate) fn address(&self, origin: &Origin) -> Option<IpAddr> {
-        let trusted = |address: IpAddr| self.proxies.iter().any(|proxy| proxy.contains(&address));
+        let is_trusted =
+            |address: IpAddr| self.proxies.iter().any(|proxy| proxy.contains(&address));
         let mut address = origin.peer?.to_canonical();
         let forwarded = origin.forwarded.as_deref().unwrap_or_default();
-        for named in forwarded.rsplit(',').map(str::trim) {
-            if !trusted(address) {
+        for entry in forwarded.rsplit(',').map(str::trim) {
+            if !is_trusted(address) {
                 break;
             }
-            // An unreadable entry counts as the proxy's own call.
-            let Ok(named) = named.parse::<IpAddr>() else { break };
-            address = named.to_canonical();
+            // If an entry is unreadable, the call counts for the proxy.
+            let Ok(parsed) = entry.parse::<IpAddr>() else { break };
+            address = parsed.to_canonical();
         }
         Some(match address {
             IpAddr::V6(address) => Ipv6Net::new_assert(address, 64).network().into(),
@@ -215,14 +218,14 @@ mod tests {
         let eve = at("10.0.0.1");
         let ada = at("10.0.0.2");
         throttle.record_valid(&good, now);
-        for _ in 0..FROM_ONE.burst {
+        for _ in 0..ADDRESS_RATE.burst {
             assert_eq!(throttle.check(&bad, &eve, now), Ok(()));
             throttle.record_invalid(&bad, &eve, now);
         }
-        assert_eq!(throttle.check(&bad, &eve, now), Err(FROM_ONE.interval));
+        assert_eq!(throttle.check(&bad, &eve, now), Err(ADDRESS_RATE.interval));
         assert_eq!(throttle.check(&bad, &ada, now), Ok(()));
         assert_eq!(throttle.check(&good, &eve, now), Ok(()), "a valid token is exempt");
-        assert_eq!(throttle.check(&bad, &eve, now + FROM_ONE.interval), Ok(()));
+        assert_eq!(throttle.check(&bad, &eve, now + ADDRESS_RATE.interval), Ok(()));
         throttle.record_invalid(&good, &eve, now);
         assert!(throttle.check(&good, &eve, now).is_err(), "it was revoked");
     }
@@ -245,9 +248,9 @@ mod tests {
     }
 
     #[test]
-    fn only_trusted_proxies_are_believed() {
-        let known = ["10.0.0.0/8", "fd00::1"].map(|text| network(text).unwrap());
-        let throttle = TokenThrottle::new(known.to_vec());
+    fn forwarded_addresses_count_only_from_trusted_proxies() {
+        let proxies = ["10.0.0.0/8", "fd00::1"].map(|text| network(text).unwrap());
+        let throttle = TokenThrottle::new(proxies.to_vec());
         let origin = |origin: &Origin| throttle.address(origin).unwrap().to_string();
         assert_eq!(origin(&through("192.0.2.7", "198.51.100.1")), "192.0.2.7");
         assert_eq!(origin(&through("10.1.2.3", "198.51.100.1")), "198.51.100.1");

@@ -25,7 +25,7 @@ use crate::db::match_audits::{self, AuditKind, AuditState};
 use crate::db::stats::{self, Counted, Wrongs};
 use crate::db::{lots, suspensions, worker_stats, workers};
 
-/// The minimum age at which a reading is repeated.
+/// A reading younger than this is reused.
 const MIN_AGE: Duration = Duration::from_millis(500);
 /// A reading is reused for this many times the time that it took, so that counting millions of
 /// lots takes at most 1/20 of the database's time.
@@ -74,7 +74,7 @@ struct CachedMetrics {
 #[derive(Debug)]
 struct Reading {
     at: Instant,
-    took: Duration,
+    duration: Duration,
     text: String,
 }
 
@@ -84,7 +84,7 @@ impl DatabaseCollector {
         // Concurrent scrapes wait for one reading.
         let mut cached = self.0.lock().await;
         let is_stale =
-            |reading: &Reading| reading.at.elapsed() > MIN_AGE.max(reading.took * REUSE_FACTOR);
+            |reading: &Reading| reading.at.elapsed() > MIN_AGE.max(reading.duration * REUSE_FACTOR);
         let must_wait = cached.failed_at.is_some_and(|failed| failed.elapsed() < RETRY_DELAY);
         if !must_wait && cached.reading.as_ref().is_none_or(is_stale) {
             cached.refresh(sources).await?;
@@ -133,7 +133,7 @@ impl CachedMetrics {
                 let mut registry = Registry::with_prefix("arbiter");
                 metrics.register(&mut registry);
                 encode_registry(&mut text, &registry)?;
-                self.reading = Some(Reading { at, took: at.elapsed(), text });
+                self.reading = Some(Reading { at, duration: at.elapsed(), text });
                 self.failed_at = None;
             }
             Ok(Err(error)) => {
@@ -240,14 +240,14 @@ impl DatabaseMetrics {
     fn edition(&self, edition: &Counted, wrongs: Wrongs) {
         let state = edition.state.as_str().to_owned();
         self.editions.get_or_create(&StateLabels { state }).inc();
-        let of = GameLabels { game: edition.game.clone() };
-        self.counted_all.get_or_create(&of).inc_by(edition.counted.unsigned_abs());
-        self.bad_answers.get_or_create(&of).inc_by(wrongs.bad_answers.unsigned_abs());
+        let labels = GameLabels { game: edition.game.clone() };
+        self.counted_all.get_or_create(&labels).inc_by(edition.counted.unsigned_abs());
+        self.bad_answers.get_or_create(&labels).inc_by(wrongs.bad_answers.unsigned_abs());
         let Wrongs { clock, illegal, gone, flood, .. } = wrongs;
         let kinds = [("clock", clock), ("illegal", illegal), ("gone", gone), ("flood", flood)];
         for (kind, count) in kinds {
-            let of = ForfeitLabels { game: edition.game.clone(), kind };
-            self.forfeits.get_or_create(&of).inc_by(count.unsigned_abs());
+            let labels = ForfeitLabels { game: edition.game.clone(), kind };
+            self.forfeits.get_or_create(&labels).inc_by(count.unsigned_abs());
         }
     }
 
@@ -255,29 +255,29 @@ impl DatabaseMetrics {
     async fn audits(&self, db: &mut PgConnection) -> Result<(), Error> {
         let counts = match_audits::counts(&mut *db, None).await?;
         let residuals = worker_stats::residuals(&mut *db, None).await?;
-        for known in workers::list(&mut *db).await?.into_iter().take(MAX_WORKERS) {
-            let worker = known.name;
+        for row in workers::list(&mut *db).await?.into_iter().take(MAX_WORKERS) {
+            let worker = row.name;
             for kind in [AuditKind::Recount, AuditKind::Shadow] {
                 for state in [AuditState::Waiting, AuditState::Agreed, AuditState::Disagreed] {
-                    let of = AuditLabels {
+                    let labels = AuditLabels {
                         worker: worker.clone(),
                         kind: kind.as_str(),
                         state: state.as_str(),
                     };
-                    drop(self.audits.get_or_create(&of));
+                    drop(self.audits.get_or_create(&labels));
                 }
             }
-            let of_worker = WorkerLabels { worker: worker.clone() };
-            let false_time_losses = self.false_time_losses.get_or_create(&of_worker).clone();
-            for count in counts.iter().filter(|count| count.worker == known.id) {
+            let worker_labels = WorkerLabels { worker: worker.clone() };
+            let false_time_losses = self.false_time_losses.get_or_create(&worker_labels).clone();
+            for count in counts.iter().filter(|count| count.worker == row.id) {
                 let kind = count.kind.as_str();
                 let state = count.state.as_str();
-                let of = AuditLabels { worker: worker.clone(), kind, state };
-                self.audits.get_or_create(&of).set(count.matches);
+                let labels = AuditLabels { worker: worker.clone(), kind, state };
+                self.audits.get_or_create(&labels).set(count.matches);
                 false_time_losses.inc_by(count.false_time_losses);
             }
-            if let Some((_, p)) = residuals.iter().find(|(id, _)| *id == known.id) {
-                self.residuals.get_or_create(&of_worker).set(*p);
+            if let Some((_, p)) = residuals.iter().find(|(id, _)| *id == row.id) {
+                self.residuals.get_or_create(&worker_labels).set(*p);
             }
         }
         let suspended = suspensions::all(&mut *db).await?.len();
@@ -288,15 +288,15 @@ impl DatabaseMetrics {
     fn running(&self, edition: &Counted, census: &[lots::Census]) {
         let tournament = edition.tournament.clone();
         let number = i64::from(edition.number);
-        let of = EditionLabels { tournament: tournament.clone(), edition: number };
-        self.planned.get_or_create(&of).set(edition.matches);
-        self.counted.get_or_create(&of).set(edition.counted);
+        let labels = EditionLabels { tournament: tournament.clone(), edition: number };
+        self.planned.get_or_create(&labels).set(edition.matches);
+        self.counted.get_or_create(&labels).set(edition.counted);
         for lot in census {
             let tournament = tournament.clone();
             let state = lot.state.as_str();
-            let within = QueueLabels { tournament, edition: number, state };
-            self.matches.get_or_create(&within).set(lot.matches);
-            self.lots.get_or_create(&within).set(lot.lots);
+            let labels = QueueLabels { tournament, edition: number, state };
+            self.matches.get_or_create(&labels).set(lot.matches);
+            self.lots.get_or_create(&labels).set(lot.lots);
         }
     }
 }

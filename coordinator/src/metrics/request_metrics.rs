@@ -86,7 +86,7 @@ pub(crate) async fn count_call(
     request: Request,
     next: Next,
 ) -> Response {
-    let began = Instant::now();
+    let started_at = Instant::now();
     let method = request.uri().path().trim_start_matches('/').to_owned();
     // A client that leaves before the end has cancelled the call.
     let mut call = Call { metrics, method, code: Code::Cancelled };
@@ -94,7 +94,7 @@ pub(crate) async fn count_call(
     let has_ended = call.read_status(response.headers());
     let labels = MethodLabels { method: call.method() };
     let latencies = &call.metrics.requests.call_latencies;
-    latencies.get_or_create(&labels).observe(began.elapsed().as_secs_f64());
+    latencies.get_or_create(&labels).observe(started_at.elapsed().as_secs_f64());
     if has_ended {
         return response;
     }
@@ -114,12 +114,12 @@ pub(crate) async fn count_request(
     request: Request,
     next: Next,
 ) -> Response {
-    let began = Instant::now();
+    let started_at = Instant::now();
     let matched = request.extensions().get::<MatchedPath>();
     let route = matched.map_or(UNKNOWN, MatchedPath::as_str).to_owned();
     let method = method_name(request.method());
     let response = next.run(request).await;
-    let latency = began.elapsed().as_secs_f64();
+    let latency = started_at.elapsed().as_secs_f64();
     let labels = RouteLabels { route: route.clone() };
     metrics.requests.request_latencies.get_or_create(&labels).observe(latency);
     let status = response.status().as_u16();

@@ -47,12 +47,13 @@ pub(super) const MAX_REPORT: usize = 512 << 20;
 
 /// Bytes of messages in memory from callers without a token.
 const GUEST_BUDGET: usize = 16 << 20;
-/// The same from players, organisers and administrators.
+/// Bytes of messages in memory from players, organisers and administrators.
 const CLIENT_BUDGET: usize = 64 << 20;
-/// The same from workers, for messages of up to [`MAX_SMALL_REPORT`].
+/// Bytes of messages in memory from workers, for messages of up to [`MAX_SMALL_REPORT`].
 const SMALL_REPORT_BUDGET: usize = 64 << 20;
-/// The same from workers, for larger messages. These wait for each other; one that exceeds this
-/// budget waits until there is no other. A report is in memory three times while it is stored.
+/// Bytes of messages in memory from workers, for larger messages. They wait until the budget is free.
+/// A message larger than the budget waits for the whole budget. While a report is stored, memory
+/// holds three copies of it.
 const LARGE_REPORT_BUDGET: usize = 128 << 20;
 const MAX_SMALL_REPORT: usize = 1 << 20;
 
@@ -79,15 +80,15 @@ const MAX_CALLS_PER_TOKEN: usize = 4096;
 /// Calls that may be open at a time without a token, from all addresses.
 const MAX_GUEST_CALLS: usize = 8192;
 
-/// The prefix of the paths of our services; the others are health and reflection.
+/// The prefix of the paths of Arbiter's services. The other services are health and reflection.
 const ARBITER_SERVICES: &str = "/arbiter.v1.";
 
-/// The requirements and limits of a call.
+/// The required role and the limits of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Rule {
-    /// The role that it needs; none if no token is needed.
+    /// The required role; `None` if no token is needed.
     role: Option<Role>,
-    /// Its largest message, in bytes.
+    /// The maximum length of a message, in bytes.
     max_message: usize,
     /// Whether the caller may pause between messages.
     may_pause: bool,
@@ -95,8 +96,8 @@ struct Rule {
     is_long_stream: bool,
 }
 
-/// The rule of a method by its path. An unknown method needs no token and may send little: its
-/// caller gets an error that there is no such method.
+/// The rule of a method by its path. An unknown method gets the smallest limits and no role, so that
+/// its caller gets the error "unimplemented".
 fn rule(path: &str) -> Rule {
     let guest = Rule {
         role: None,
@@ -104,21 +105,21 @@ fn rule(path: &str) -> Rule {
         may_pause: false,
         is_long_stream: false,
     };
-    let needs = |role| Rule { role: Some(role), max_message: MAX_CLIENT_MESSAGE, ..guest };
+    let with_role = |role| Rule { role: Some(role), max_message: MAX_CLIENT_MESSAGE, ..guest };
     let Some((service, method)) = path.trim_start_matches('/').split_once('/') else {
         return guest;
     };
     match (service, method) {
         ("arbiter.v1.WorkerService", "Work") => {
-            Rule { max_message: MAX_REPORT, may_pause: true, ..needs(Role::Worker) }
+            Rule { max_message: MAX_REPORT, may_pause: true, ..with_role(Role::Worker) }
         }
-        ("arbiter.v1.WorkerService", _) => Rule { is_long_stream: true, ..needs(Role::Worker) },
-        ("arbiter.v1.TokenService", _) => needs(Role::Admin),
+        ("arbiter.v1.WorkerService", _) => Rule { is_long_stream: true, ..with_role(Role::Worker) },
+        ("arbiter.v1.TokenService", _) => with_role(Role::Admin),
         ("arbiter.v1.BotService", "SubmitVersion" | "GetTrial" | "GetBotLog" | "WithdrawBot") => {
-            needs(Role::Player)
+            with_role(Role::Player)
         }
         ("arbiter.v1.TournamentService", "GetRecord") => {
-            Rule { is_long_stream: true, ..needs(Role::Player) }
+            Rule { is_long_stream: true, ..with_role(Role::Player) }
         }
         ("arbiter.v1.RankingService", "WatchRanking")
         | ("arbiter.v1.TournamentService", "WatchEdition" | "ListMatches") => {
@@ -135,7 +136,7 @@ fn rule(path: &str) -> Rule {
         (
             "arbiter.v1.AuditService" | "arbiter.v1.BotService" | "arbiter.v1.TournamentService",
             _,
-        ) => needs(Role::Organiser),
+        ) => with_role(Role::Organiser),
         ("grpc.reflection.v1.ServerReflection", _) => Rule { may_pause: true, ..guest },
         _ => guest,
     }
@@ -151,7 +152,7 @@ struct Budgets {
     callers: Arc<Mutex<HashMap<Key, OpenCalls>>>,
 }
 
-/// Whose calls are counted together.
+/// The group of callers whose calls are counted together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Key {
     Guests,
@@ -178,12 +179,12 @@ struct KeyLimit {
 
 impl Default for Budgets {
     fn default() -> Self {
-        let of = |bytes: usize| Arc::new(Semaphore::new(bytes / UNIT));
+        let semaphore = |bytes: usize| Arc::new(Semaphore::new(bytes / UNIT));
         Self {
-            guests: of(GUEST_BUDGET),
-            clients: of(CLIENT_BUDGET),
-            small_reports: of(SMALL_REPORT_BUDGET),
-            large_reports: of(LARGE_REPORT_BUDGET),
+            guests: semaphore(GUEST_BUDGET),
+            clients: semaphore(CLIENT_BUDGET),
+            small_reports: semaphore(SMALL_REPORT_BUDGET),
+            large_reports: semaphore(LARGE_REPORT_BUDGET),
             callers: Arc::default(),
         }
     }
@@ -205,17 +206,17 @@ impl Budgets {
         let mut open = OpenCall { keys: Vec::new(), callers: Arc::clone(&self.callers) };
         for KeyLimit { key, calls: max_calls, bytes } in limits {
             let mut callers = self.callers.lock().unwrap_or_else(PoisonError::into_inner);
-            let of_key = callers.entry(*key).or_insert_with(|| OpenCalls {
+            let open_calls = callers.entry(*key).or_insert_with(|| OpenCalls {
                 calls: 0,
                 share: Arc::new(Semaphore::new(bytes / UNIT)),
             });
-            if of_key.calls >= *max_calls {
+            if open_calls.calls >= *max_calls {
                 return Err(Status::resource_exhausted(format!(
-                    "you have {} open calls, and at most {max_calls} are allowed; end some",
-                    of_key.calls
+                    "you have {} open calls, and at most {max_calls} are allowed; close some",
+                    open_calls.calls
                 )));
             }
-            of_key.calls += 1;
+            open_calls.calls += 1;
             open.keys.push(*key);
         }
         Ok(open)
@@ -314,12 +315,12 @@ pub(super) async fn admit_call(
     let connection = request.extensions().get::<ConnectionInfo>().cloned();
     let peer = connection.as_ref().map(|connection| connection.peer);
     let origin = Origin::new(peer, request.headers());
-    let found = if request.uri().path().starts_with(ARBITER_SERVICES) {
+    let identified = if request.uri().path().starts_with(ARBITER_SERVICES) {
         admission.service.caller(secret.as_ref(), &origin).await
     } else {
         Ok(Caller::Anonymous)
     };
-    let admitted = found.map_err(Status::from).and_then(|caller| {
+    let admitted = identified.map_err(Status::from).and_then(|caller| {
         let open = admission.begin(rule, &caller, &origin)?;
         Ok((caller, open))
     });
@@ -344,7 +345,7 @@ pub(super) async fn admit_call(
         .map(|secret| admission.open_tokens.register(&secret, rule.role.is_some()));
     next.run(request).await.map(|body| {
         let body = Body::new(body.map_frame(move |frame| {
-            // Both live as long as the response.
+            // `open` and `active` must live as long as the response.
             let _ = (&open, &active);
             frame
         }));
@@ -385,8 +386,8 @@ impl Memory {
         // Large reports wait for each other, also those of different workers.
         let shares = if length > MAX_SMALL_REPORT { &[] } else { &self.shares[..] };
         let all = shares.iter().chain([budget]).map(Arc::clone);
-        let at_once = all.clone().map(|one| one.try_acquire_many_owned(units));
-        match at_once.collect::<Result<Permits, _>>() {
+        let immediate = all.clone().map(|semaphore| semaphore.try_acquire_many_owned(units));
+        match immediate.collect::<Result<Permits, _>>() {
             Ok(permits) => {
                 self.reservation.set(permits);
                 Ok(None)
@@ -395,8 +396,8 @@ impl Memory {
                 let all: Vec<_> = all.collect();
                 Ok(Some(Box::pin(async move {
                     let mut permits = Vec::new();
-                    for one in all {
-                        permits.push(one.acquire_many_owned(units).await.ok()?);
+                    for semaphore in all {
+                        permits.push(semaphore.acquire_many_owned(units).await.ok()?);
                     }
                     Some(permits)
                 })))
@@ -413,15 +414,15 @@ struct LimitedBody {
     body: Body,
     rule: Rule,
     memory: Memory,
-    /// Bytes that arrived and were not passed on.
+    /// Bytes that have arrived and are not passed on yet.
     buffered: Bytes,
     /// Bytes of the message, with its head, that are still to be passed on.
     remaining: usize,
     /// The reservation that the message waits for.
     reserving: Option<Reserving>,
-    /// When the message began, or the call; none between the messages of a stream.
+    /// When the message or the call began; `None` between the messages of a stream.
     message_start: Option<Instant>,
-    /// Bytes of it that have arrived.
+    /// Bytes of the message that have arrived.
     arrived: u64,
     timer: Option<Pin<Box<Sleep>>>,
 }
@@ -459,7 +460,7 @@ impl LimitedBody {
             if is_whole { data } else { [&self.buffered[..], &data[..]].concat().into() };
     }
 
-    /// A message begins to be passed on.
+    /// Restarts the timer for a message that is now passed on.
     fn begin(&mut self) {
         (self.message_start, self.arrived, self.timer) = (Some(Instant::now()), 0, None);
     }

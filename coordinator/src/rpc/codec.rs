@@ -21,7 +21,7 @@ pub(super) fn delivery(
 ) -> Delivery {
     let trace = TraceParent::from_message(&report.trace);
     let contents = match report.trial.take() {
-        Some(tried) => trial::read(worker, lease, tried)
+        Some(trial_report) => trial::read(worker, lease, trial_report)
             .map(|(outcome, program)| DeliveryContents::Trial(Box::new(outcome), program)),
         None => report::read(worker, report, now).map(DeliveryContents::Report),
     };

@@ -46,7 +46,7 @@ const MAX_CALLS: u32 = 256;
 const MAX_HEADERS: u32 = 16 << 10;
 /// The flow-control window of a connection and of each call, in bytes.
 const WINDOW: u32 = 1 << 20;
-/// Calls reset by the client at once, or by us, before the connection is closed.
+/// Maximum number of reset calls before the connection is closed.
 const MAX_RESETS: usize = 32;
 
 /// The files for TLS.
@@ -60,7 +60,7 @@ pub struct Tls {
     pub clients: Option<PathBuf>,
 }
 
-/// Why the server does not run.
+/// The error of a server that cannot run.
 #[derive(Debug, Error)]
 pub enum ServeError {
     /// A TLS file cannot be read.
@@ -68,7 +68,7 @@ pub enum ServeError {
     File {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause of the failure.
         cause: io::Error,
     },
     /// The certificate and the key do not match.
@@ -78,7 +78,7 @@ pub enum ServeError {
         certificate: PathBuf,
         /// The file of the key.
         key: PathBuf,
-        /// What is wrong with them.
+        /// The error of the TLS library.
         cause: String,
     },
     /// The transport failed.
@@ -122,7 +122,7 @@ fn transport(error: &(dyn std::error::Error + 'static)) -> ServeError {
     ServeError::Transport(causes(error))
 }
 
-/// An error with all its causes: the outermost alone says little.
+/// An error with all its causes, because the outermost one is often vague.
 fn causes(error: &(dyn std::error::Error + 'static)) -> String {
     let causes = std::iter::successors(Some(error), |error| error.source());
     let causes: Vec<_> = causes.map(ToString::to_string).collect();
@@ -154,14 +154,14 @@ impl Server {
         }
         let changes = workers.service.changes.clone();
         let routes = server.add_routes(routes(workers, open_tokens).await?);
-        let stopped = async {
+        let shutdown = async {
             stop.await;
             changes.stop();
         };
-        let serving = routes.serve_with_incoming_shutdown(incoming(listener), stopped);
+        let serving = routes.serve_with_incoming_shutdown(incoming(listener), shutdown);
         tokio::select! {
-            served = serving => served.map_err(|error| transport(&error)),
-            () = overdue(&changes) => Ok(()),
+            result = serving => result.map_err(|error| transport(&error)),
+            () = shutdown_deadline(&changes) => Ok(()),
         }
     }
 }
@@ -206,9 +206,9 @@ async fn routes(workers: WorkerService, open_tokens: OpenTokens) -> Result<Route
         .add_service(BotServiceServer::new(clients.clone()))
         .add_service(TokenServiceServer::new(clients.clone()))
         .add_service(AuditServiceServer::new(clients));
-    let counted = from_fn_with_state(metrics, count_call);
-    let admitted = from_fn_with_state(admission, admit_call);
-    Ok(services.into_axum_router().layer(admitted).layer(counted).into())
+    let count_layer = from_fn_with_state(metrics, count_call);
+    let admission_layer = from_fn_with_state(admission, admit_call);
+    Ok(services.into_axum_router().layer(admission_layer).layer(count_layer).into())
 }
 
 /// A stream of accepted connections.
@@ -234,10 +234,10 @@ fn incoming(listener: TcpListener) -> ReceiverStream<io::Result<LimitedStream>> 
 /// Waits until a connection must be closed: to make room for others, or because it is idle.
 async fn close_reason(connection: Arc<Connection>, closed: oneshot::Receiver<()>) -> io::Error {
     let idle = async {
-        let mut left = FIRST_CALL;
-        while !left.is_zero() {
-            tokio::time::sleep(left).await;
-            left = match connection.idle() {
+        let mut remaining = FIRST_CALL;
+        while !remaining.is_zero() {
+            tokio::time::sleep(remaining).await;
+            remaining = match connection.idle() {
                 None => MAX_IDLE,
                 Some((idle, used)) => {
                     (if used { MAX_IDLE } else { FIRST_CALL }).saturating_sub(idle)
@@ -263,7 +263,7 @@ impl Connected for LimitedStream {
 }
 
 /// Completes when the grace period of open calls is over after the coordinator stopped.
-async fn overdue(changes: &ChangeNotifier) {
+async fn shutdown_deadline(changes: &ChangeNotifier) {
     changes.stopped().await;
     tokio::time::sleep(SHUTDOWN_GRACE).await;
 }

@@ -1,12 +1,12 @@
-//! The stream of a worker: lots go out, and reports come in.
+//! The stream of a worker: sends lots and receives reports.
 //!
 //! # Theory of operation
 //!
 //! A session is one stream. It asks the dispatcher once for each free slot of the worker, and sends
 //! the lots that it gets. It stores any number of reports at a time and responds to each, renews
-//! and returns leases, and records faults. It remembers nothing about a lease: a worker that
-//! reconnects, or connects to another coordinator, renews and reports as before. A lot that can no
-//! longer be sent is returned at once. A lot that was in transit when the stream broke expires and
+//! and returns leases, and records faults. It keeps no state about a lease. So a worker
+//! that reconnects, or connects to another coordinator, renews and reports as before. A lot that can
+//! no longer be sent is returned at once. A lot that was in transit when the stream broke expires and
 //! is leased again.
 //!
 //! The task of a session only reads and writes messages. Renewing, storing and all other work with
@@ -87,11 +87,11 @@ impl v1::worker_service_server::WorkerService for Workers {
         let origin = extensions.get::<Origin>().cloned().unwrap_or_default();
         let memory = extensions.get::<Reservation>().cloned().unwrap_or_default();
         let connection = extensions.get::<ConnectionInfo>();
-        let connection = connection.map(|known| Arc::clone(&known.connection));
+        let connection = connection.map(|info| Arc::clone(&info.connection));
         let (caller, mut inbound) = split_request(request);
-        let who = caller.require(Role::Worker)?;
+        let token = caller.require(Role::Worker)?;
         let hello = hello(&mut inbound).await?;
-        let admitted = self.workers.admit(who.id, &hello).await?;
+        let admitted = self.workers.admit(token.id, &hello).await?;
         let span = tracing::info_span!("worker", worker = %admitted.worker, called = hello.name);
         let (outbound, messages) = send_queue::channel(MAX_QUEUED);
         let session = Session {
@@ -163,8 +163,8 @@ struct Tasks {
     renew_next: Option<Vec<Lease>>,
     /// Returning leases and recording faults.
     updating: JoinSet<()>,
-    /// Waiting for the end of the session from outside. As a separate task it is not polled with
-    /// each message.
+    /// Waiting for an external reason to end the session. A separate task, so that it is not polled
+    /// with each message.
     ending: JoinSet<End>,
 }
 
@@ -193,7 +193,7 @@ impl Session {
         let _present = GaugeGuard::new(&self.workers.service.metrics().worker_streams);
         tracing::info!("connected");
         let end = self.serve(&mut inbound).await;
-        let held = self.workers.service.playing.of(self.stream());
+        let leases = self.workers.service.playing.of(self.stream());
         self.workers.service.playing.remove_stream(self.stream());
         self.workers.disconnect(self.admitted.worker, self.admitted.stream).await;
         match end {
@@ -201,10 +201,10 @@ impl Session {
             End::Refused(status) => {
                 tracing::warn!(reason = status.message(), "disconnected by the coordinator");
                 if matches!(status.code(), Code::Unauthenticated | Code::FailedPrecondition) {
-                    // It will not return. Its leases must not count as faults of their matches.
-                    tokio::spawn(self.update(LeaseUpdate::Return(held)).in_current_span());
+                    // The worker will not reconnect. Its leases must not count as faults.
+                    tokio::spawn(self.update(LeaseUpdate::Return(leases)).in_current_span());
                 }
-                // It may have disconnected since.
+                // Sending fails if the worker has disconnected.
                 drop(self.outbound.send(Err(status), None).await);
             }
         }
@@ -237,9 +237,9 @@ impl Session {
         }
     }
 
-    /// Remembers the report check of a lot. Their number is limited, so that a worker that never
-    /// reports fills no memory: a check that is not remembered is read again.
-    fn remember_check(&self, lease: Lease, check: LotCheck) {
+    /// Caches the report check of a lot. The number of checks is limited, because a worker may never
+    /// report. A check that is not cached is read again.
+    fn cache_check(&self, lease: Lease, check: LotCheck) {
         let mut checks = self.checks();
         if checks.len() < MAX_SLOTS as usize {
             checks.insert(lease, check);
@@ -252,10 +252,10 @@ impl Session {
         let worker = self.admitted.worker.0;
         let database = self.admitted.database.clone();
         let welcome = Welcome { worker, lease_ms: self.lease_ms(), database };
-        let mut done = self.send(Outgoing::Welcome(welcome)).await;
+        let mut result = self.send(Outgoing::Welcome(welcome)).await;
         tasks.ending.spawn(self.ended(lease / TOKEN_CHECKS_PER_LEASE).in_current_span());
-        while done.is_ok() {
-            done = tokio::select! {
+        while result.is_ok() {
+            result = tokio::select! {
                 message = inbound.message(), if tasks.updating.len() < MAX_UPDATES => match message {
                     Ok(Some(message)) => self.receive(message, &mut tasks),
                     Err(status) if is_refusal(&status) => Err(status.into()),
@@ -263,7 +263,7 @@ impl Session {
                 },
                 Some(work) = tasks.waiting.join_next() => match work {
                     Ok(Some(work)) => self.assign(work, &mut tasks).await,
-                    // The allocator is gone: the coordinator stops.
+                    // The dispatcher returns nothing when the coordinator stops.
                     _ => Err(ServiceError::stopping().into()),
                 },
                 Some(stored) = tasks.reporting.join_next() => match stored {
@@ -287,9 +287,9 @@ impl Session {
             };
         }
         self.return_unsent(tasks.waiting).await;
-        // The last updates of the worker still run to their end.
+        // Updates that have begun still run to completion.
         tasks.updating.detach_all();
-        done.err().unwrap_or(End::Disconnected)
+        result.err().unwrap_or(End::Disconnected)
     }
 
     /// Returns leases for this worker that can no longer be sent.
@@ -341,7 +341,7 @@ impl Session {
             Some(Payload::Hello(_)) => {
                 Err(Status::invalid_argument("a worker sends one hello only").into())
             }
-            None => Err(Status::invalid_argument("a message without a payload").into()),
+            None => Err(Status::invalid_argument("a message has no payload").into()),
         }
     }
 
@@ -351,22 +351,26 @@ impl Session {
         let wait = self.workers.lease_returns.record(worker, slots, leases, Instant::now());
         if let Some(wait) = wait {
             let wait_s = wait.as_secs();
-            tracing::warn!(leases, wait_s, "returned too many leases; gets no work for a while");
+            tracing::warn!(
+                leases,
+                wait_s,
+                "worker returned too many leases; it gets no work for this time"
+            );
         }
     }
 
     /// Begins to store a report.
     fn report(&self, report: v1::Report, tasks: &mut Tasks) -> Result<(), End> {
-        let arrived = Instant::now();
+        let arrived_at = Instant::now();
         let lease = lease(report.lease)?;
-        // Other reports may use it when this one is stored.
+        // The memory is freed for other reports when this one is stored.
         let memory = self.memory.take();
         let check = self.checks().remove(&lease);
         self.workers.service.playing.remove(self.stream(), &[lease]);
         let workers = self.workers.clone();
         let now = workers.service.now();
         let delivery = codec::delivery(self.admitted.worker, lease, report, now);
-        let storing = workers.store_delivery(delivery, check.as_ref(), arrived);
+        let storing = workers.store_delivery(delivery, check.as_ref(), arrived_at);
         let store = async move {
             let _memory = memory;
             storing.await
@@ -422,8 +426,8 @@ impl Session {
     }
 }
 
-/// Whether a message was refused while its sender still listens: it is too large, has too many
-/// parts or arrived too slowly.
+/// Whether a message was refused because it is too large, has too many parts or arrived too slowly.
+/// Then the worker is still connected and gets the error.
 fn is_refusal(status: &Status) -> bool {
     let codes = [Code::DeadlineExceeded, Code::InvalidArgument, Code::ResourceExhausted];
     codes.contains(&status.code())
@@ -431,12 +435,12 @@ fn is_refusal(status: &Status) -> bool {
 
 /// Decodes a lease, which must be present.
 fn lease(message: Option<v1::Lease>) -> Result<Lease, End> {
-    let read = convert::required("lease", message).and_then(Lease::try_from);
-    Ok(read.map_err(ServiceError::from)?)
+    let lease = convert::required("lease", message).and_then(Lease::try_from);
+    Ok(lease.map_err(ServiceError::from)?)
 }
 
 /// Decodes leases.
 fn leases(messages: Vec<v1::Lease>) -> Result<Vec<Lease>, End> {
-    let read: Result<Vec<_>, InvalidField> = messages.into_iter().map(Lease::try_from).collect();
-    Ok(read.map_err(ServiceError::from)?)
+    let leases: Result<Vec<_>, InvalidField> = messages.into_iter().map(Lease::try_from).collect();
+    Ok(leases.map_err(ServiceError::from)?)
 }

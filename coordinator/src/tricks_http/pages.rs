@@ -42,8 +42,13 @@ pub(super) async fn victory(
             page(StatusCode::OK, "Victory", &content)
         }
         Ok(None) => {
-            let content = html! { p { "This victory token is not valid on this server." } };
-            page(StatusCode::NOT_FOUND, "Unknown victory token", &content)
+            let content = html! {
+                p {
+                    "No victory on this server has this token. Check that the address contains the "
+                    "whole token, and that the victory was won on this server."
+                }
+            };
+            page(StatusCode::NOT_FOUND, "Victory token not found", &content)
         }
         Err(error) => failed(&error),
     }

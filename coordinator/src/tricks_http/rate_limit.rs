@@ -1,4 +1,4 @@
-//! Rate limits by token. The requests of one token are handled one by one, and too many are refused.
+//! Rate limits by token. The requests of one token are handled one at a time, and too many are refused.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex as ShortMutex, PoisonError};
@@ -8,15 +8,15 @@ use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use crate::rate_limit::{Rate, TokenBucket};
 
-/// Tables by token: at once three whole sessions of 200 tables with some 30 requests each, then a
-/// thousand tables a second.
+/// The limit of a token, in tables. The burst is enough for three sessions of 200 tables with about 30
+/// requests each. Then 1000 tables per second are allowed.
 const TABLES: Rate = Rate { burst: 20_000, interval: Duration::from_millis(1) };
-/// What a request costs besides its tables, in tables.
+/// The price of a request without tables, in tables.
 const REQUEST: u32 = 2;
 /// The number of buckets at which full ones are removed.
 const MAX_BUCKETS: usize = 4096;
 
-/// The price of a request for so many tables.
+/// The price of a request for this number of tables.
 pub(super) fn price(tables: usize) -> u32 {
     u32::try_from(tables).unwrap_or(u32::MAX).saturating_add(REQUEST)
 }
@@ -24,14 +24,14 @@ pub(super) fn price(tables: usize) -> u32 {
 /// The hash of a token.
 type Hash = [u8; 32];
 
-/// The buckets of recent tokens, unknown ones included, so that a token is not looked up before its
-/// turn.
+/// The buckets of recent tokens. Invalid tokens have buckets too, because the bucket is locked before
+/// the token is looked up.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Buckets(Arc<ShortMutex<HashMap<Hash, Arc<Mutex<TokenBucket>>>>>);
 
 impl Buckets {
     /// Waits until the token's earlier requests are done, and returns its bucket.
-    pub(super) async fn turn_of(&self, token: Hash, now: Instant) -> OwnedMutexGuard<TokenBucket> {
+    pub(super) async fn lock(&self, token: Hash, now: Instant) -> OwnedMutexGuard<TokenBucket> {
         let bucket = self.bucket(token, now);
         bucket.lock_owned().await
     }
@@ -74,17 +74,17 @@ mod tests {
     async fn full_buckets_are_removed() {
         let start = Instant::now();
         let buckets = Buckets::default();
-        let mut held = buckets.turn_of([1; 32], start).await;
+        let mut held = buckets.lock([1; 32], start).await;
         held.try_take(price(1000), start).unwrap();
         for token in 0..MAX_BUCKETS {
             let mut hash = [0; 32];
             hash[..8].copy_from_slice(&token.to_be_bytes());
-            drop(buckets.turn_of(hash, start).await);
+            drop(buckets.lock(hash, start).await);
         }
         let len = buckets.0.lock().unwrap().len();
         assert!(len < 10, "{len}");
         drop(held);
-        let mut held = buckets.turn_of([1; 32], start).await;
-        assert!(held.try_take(price(19_000), start).is_err(), "an emptied bucket is kept");
+        let mut held = buckets.lock([1; 32], start).await;
+        assert!(held.try_take(price(19_000), start).is_err(), "a used bucket is not removed");
     }
 }

@@ -37,15 +37,15 @@ pub(super) struct Session(Vec<Seated>);
 /// A request with the wrong number of cards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct WrongCount {
-    pub(super) due: usize,
-    pub(super) found: usize,
+    pub(super) expected: usize,
+    pub(super) actual: usize,
 }
 
 impl Seated {
     /// Plays a card by its number.
     fn play(&mut self, number: u8) {
         if self.table.turn() == Some(HOUSE) {
-            // The house learns only what is new since its last turn.
+            // `tell` returns the events since the last turn of the house.
             self.house.hear(&self.table.tell(HOUSE));
             self.house.lay(1 << number);
         }
@@ -108,11 +108,11 @@ impl Session {
     pub(super) fn play(&mut self, words: &str) -> Result<(), WrongCount> {
         let words: Vec<_> = words.split_ascii_whitespace().collect();
         if words.len() != self.0.len() {
-            return Err(WrongCount { due: self.0.len(), found: words.len() });
+            return Err(WrongCount { expected: self.0.len(), actual: words.len() });
         }
         for (seated, word) in self.0.iter_mut().zip(words) {
             // The last response contained the events up to here.
-            let _old = seated.table.tell(CALLER);
+            let _reported = seated.table.tell(CALLER);
             if seated.table.turn() == Some(CALLER) {
                 seated.play(number(word));
             }
@@ -166,18 +166,18 @@ mod tests {
     fn a_session_is_rebuilt_from_its_cards() {
         let seed = Seed::of_text("session");
         let mut session = Session::start(seed, 3);
-        let mut told = session.news();
-        assert!(told.starts_with("states: ") && told.ends_with("\nscores: 0:0 0:0 0:0"), "{told}");
+        let mut news = session.news();
+        assert!(news.starts_with("states: ") && news.ends_with("\nscores: 0:0 0:0 0:0"), "{news}");
         while !session.is_over() {
             let words = words(&session);
             let mut again = Session::rebuild(seed, &session.played());
             session.play(&words).unwrap();
             again.play(&words).unwrap();
-            told = session.news();
-            assert_eq!(again.news(), told);
+            news = session.news();
+            assert_eq!(again.news(), news);
             assert_eq!(again.played(), session.played());
         }
-        assert!(told.contains(&format!("\nresult: {}", session.result())), "{told}");
+        assert!(news.contains(&format!("\nresult: {}", session.result())), "{news}");
         assert!(session.played().iter().all(|played| played.len() == DECK));
     }
 
@@ -186,8 +186,8 @@ mod tests {
         let mut session = Session::start(Seed::of_text("mistakes"), 2);
         session.news();
         for words in ["", "W0", "W0 W0 W0"] {
-            let found = words.split(' ').filter(|word| !word.is_empty()).count();
-            assert_eq!(session.play(words), Err(WrongCount { due: 2, found }));
+            let actual = words.split(' ').filter(|word| !word.is_empty()).count();
+            assert_eq!(session.play(words), Err(WrongCount { expected: 2, actual }));
         }
         session.play("W9 x").unwrap();
         assert_eq!(session.news(), "states: . .\nscores: 18:0 18:0\nresult: -2");

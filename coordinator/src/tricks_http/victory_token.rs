@@ -19,11 +19,11 @@ const PROOF: usize = 32;
 /// A victory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Victory {
-    /// Who won.
+    /// The winner.
     pub(super) player: TokenId,
     /// Tables won minus tables lost, at most 200.
     pub(super) result: u8,
-    /// When, to the second.
+    /// The time of the victory, to the second.
     pub(super) at: OffsetDateTime,
 }
 
@@ -37,14 +37,14 @@ impl Victory {
     /// The token of the player whose first secret has this hash.
     pub(super) fn token(&self, key: &[u8; 32], hash: &[u8]) -> String {
         let Self { player, result, at } = self;
-        let claim = format!("{:08x}{result:02x}{:010x}", player.0, at.unix_timestamp());
+        let payload = format!("{:08x}{result:02x}{:010x}", player.0, at.unix_timestamp());
         let mut hasher = blake3::Hasher::new_keyed(key);
-        hasher.update(hash).update(claim.as_bytes());
-        format!("{claim}{}", &hasher.finalize().to_hex()[..PROOF])
+        hasher.update(hash).update(payload.as_bytes());
+        format!("{payload}{}", &hasher.finalize().to_hex()[..PROOF])
     }
 
     /// Parses a token without checking its proof; compare [`Victory::token`].
-    pub(super) fn claimed(token: &str) -> Option<Self> {
+    pub(super) fn parse(token: &str) -> Option<Self> {
         let digits = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
         if token.len() != PLAYER + RESULT + TIME + PROOF || !token.bytes().all(digits) {
             return None;
@@ -74,7 +74,7 @@ mod tests {
         let victory = Victory::of(TokenId(41), 200, at).unwrap();
         let token = victory.token(&key, &hash);
         assert!(token.len() == 52 && token.bytes().all(|byte| byte.is_ascii_alphanumeric()));
-        assert_eq!(Victory::claimed(&token), Some(victory));
+        assert_eq!(Victory::parse(&token), Some(victory));
         assert_ne!(victory.token(&[6; 32], &hash), token);
         assert_ne!(victory.token(&key, &[9; 32]), token);
         for other in [Victory { player: TokenId(42), ..victory }, Victory { result: 36, ..victory }]
@@ -83,7 +83,7 @@ mod tests {
         }
         assert_eq!(Victory::of(TokenId(1), 34, at), None);
         for wrong in ["", "x", &token[1..], &token.to_uppercase(), &"é".repeat(26)] {
-            assert_eq!(Victory::claimed(wrong), None, "{wrong}");
+            assert_eq!(Victory::parse(wrong), None, "{wrong}");
         }
     }
 }

@@ -19,7 +19,7 @@ use super::{actions, layout, leaderboard, version};
 
 /// Maximum number of forfeits shown to the owner, newest first.
 const MAX_FORFEITS: u32 = 50;
-/// Older versions than the newest `MAX_VERSIONS` are folded away.
+/// Versions older than the newest `MAX_VERSIONS` are in a collapsed section.
 const MAX_VERSIONS: usize = 20;
 
 /// The query string of the page.
@@ -45,8 +45,8 @@ pub(super) async fn show(
     Query(flash): Query<Flash>,
 ) -> Result<Markup, WebError> {
     let request = GetBotRequest { tournament: tournament.clone(), bot: name.clone() };
-    let found = session.service.get_bot(&session.caller, request).await?;
-    let bot = found.bot.unwrap_or_default();
+    let response = session.service.get_bot(&session.caller, request).await?;
+    let bot = response.bot.unwrap_or_default();
     let organiser = session.caller.is_organiser();
     let board = LeaderboardRef { tournament: tournament.clone(), edition };
     let stats = EditionStats::fetch(&session, &board, &name).await?;
@@ -65,11 +65,11 @@ pub(super) async fn show(
         (layout::tabs(&tournament, ""))
         (flash.message())
         (summary(&bot))
-        @if let Some(found) = &stats.standing { (standing(found)) }
+        @if let Some(response) = &stats.standing { (standing(response)) }
         @else { p { "This bot is not on the leaderboard yet." } }
         p { a href={ "/t/" (tournament) "/matches?bot=" (name) } { "Matches of this bot" } }
         (bot_actions(&session, &tournament, &bot, organiser))
-        (versions(&tournament, &found.versions))
+        (versions(&tournament, &response.versions))
         (history_table(&tournament, &history))
         @if let Some(times) = &stats.reply_times { (reply_times(times)) }
         (opponents(&tournament, &stats.head_to_head))
@@ -85,7 +85,7 @@ impl EditionStats {
         let bot = bot.to_owned();
         let request = GetStandingRequest { leaderboard: board.clone(), bot: bot.clone() };
         // A bot has no standing before its first edition or while leaderboards are frozen. The rest
-        // of the page is shown all the same.
+        // of the page is still shown.
         let hidden =
             [ErrorKind::NotFound, ErrorKind::FailedPrecondition, ErrorKind::PermissionDenied];
         let standing = none_if(&hidden, service.get_standing(caller, request).await)?;
@@ -94,13 +94,13 @@ impl EditionStats {
         }
         let request = GetHeadToHeadRequest { leaderboard: board.clone(), bot: bot.clone() };
         // The edition is too large, or too many requests are waiting.
-        let uncounted = [ErrorKind::FailedPrecondition, ErrorKind::ResourceExhausted];
-        let response = none_if(&uncounted, service.get_head_to_head(caller, request).await)?;
-        let head_to_head = response.map(|found| found.results).unwrap_or_default();
+        let not_computed = [ErrorKind::FailedPrecondition, ErrorKind::ResourceExhausted];
+        let response = none_if(&not_computed, service.get_head_to_head(caller, request).await)?;
+        let head_to_head = response.map(|response| response.results).unwrap_or_default();
         let request = GetReplyTimesRequest { leaderboard: board, bot };
         // A record is not reachable, or too many requests are waiting.
-        let unread = [ErrorKind::Unavailable, ErrorKind::ResourceExhausted];
-        let reply_times = none_if(&unread, service.get_reply_times(caller, request).await)?;
+        let not_readable = [ErrorKind::Unavailable, ErrorKind::ResourceExhausted];
+        let reply_times = none_if(&not_readable, service.get_reply_times(caller, request).await)?;
         Ok(Self { standing, head_to_head, reply_times })
     }
 }
@@ -155,17 +155,17 @@ pub(super) fn bot_actions(
 
 fn versions(tournament: &str, versions: &[Version]) -> Markup {
     let heads = ["Version", "Submitted", "State"];
-    let row = |found: &Version| {
+    let row = |version: &Version| {
         html! {
             td.number {
-                a href={ "/t/" (tournament) "/bots/" (found.bot) "/versions/" (found.number) } {
-                    (found.number)
+                a href={ "/t/" (tournament) "/bots/" (version.bot) "/versions/" (version.number) } {
+                    (version.number)
                 }
             }
-            td { (layout::timestamp(found.submitted_at_us)) }
+            td { (layout::timestamp(version.submitted_at_us)) }
             td {
-                (version::state_text(found))
-                @if !found.reason.is_empty() { ": " (found.reason) }
+                (version::state_text(version))
+                @if !version.reason.is_empty() { ": " (version.reason) }
             }
         }
     };
@@ -182,11 +182,11 @@ fn versions(tournament: &str, versions: &[Version]) -> Markup {
     }
 }
 
-fn standing(found: &GetStandingResponse) -> Markup {
-    let Some(place) = &found.standing else { return html! {} };
+fn standing(response: &GetStandingResponse) -> Markup {
+    let Some(place) = &response.standing else { return html! {} };
     html! {
         dl.standing {
-            dt { "Rank" } dd { @if place.tied { "=" } (place.rank) " in edition " (found.edition) }
+            dt { "Rank" } dd { @if place.tied { "=" } (place.rank) " in edition " (response.edition) }
             dt { "Version" } dd { (place.version) }
             dt { "Matches" } dd { (place.matches) }
             dt { "Score" } dd { (place.score.join(" ")) }
@@ -202,9 +202,9 @@ fn standing(found: &GetStandingResponse) -> Markup {
 
 /// `history` is newest first; the plot shows the newest edition last.
 fn history_table(tournament: &str, history: &[GetStandingResponse]) -> Markup {
-    let points = history.iter().rev().filter_map(|found| {
-        let place = found.standing.as_ref()?;
-        Some((found.edition, Interval { mean: place.mean, margin: place.margin }))
+    let points = history.iter().rev().filter_map(|response| {
+        let place = response.standing.as_ref()?;
+        Some((response.edition, Interval { mean: place.mean, margin: place.margin }))
     });
     let points: Vec<_> = points.collect();
     let heads = ["Edition", "Version", "Rank", "Mean", "Matches"];
@@ -228,9 +228,9 @@ fn history_table(tournament: &str, history: &[GetStandingResponse]) -> Markup {
 }
 
 /// A histogram and percentiles of the bot's reply times.
-fn reply_times(found: &GetReplyTimesResponse) -> Markup {
-    let GetReplyTimesResponse { replies, p50_us, p90_us, p99_us, max_us, .. } = *found;
-    let bins: Vec<_> = found.bins.iter().map(|bin| (bin.up_to_us, bin.count)).collect();
+fn reply_times(response: &GetReplyTimesResponse) -> Markup {
+    let GetReplyTimesResponse { replies, p50_us, p90_us, p99_us, max_us, .. } = *response;
+    let bins: Vec<_> = response.bins.iter().map(|bin| (bin.up_to_us, bin.count)).collect();
     html! {
         @if replies > 0 {
             h2 { "Reply times" }
@@ -238,8 +238,8 @@ fn reply_times(found: &GetReplyTimesResponse) -> Markup {
                 (chart::histogram(&bins))
                 figcaption {
                     "Wall-clock times of " (layout::count(replies, "reply", "replies")) " in the last "
-                    (layout::count(found.matches, "match", "matches")) " of edition "
-                    (found.edition) ". The first reply of each process is left out because it "
+                    (layout::count(response.matches, "match", "matches")) " of edition "
+                    (response.edition) ". The first reply of each process is left out because it "
                     "includes the start-up."
                 }
             }
@@ -248,33 +248,33 @@ fn reply_times(found: &GetReplyTimesResponse) -> Markup {
     }
 }
 
-fn opponents(tournament: &str, meetings: &[HeadToHead]) -> Markup {
-    let row = |met: &HeadToHead| {
+fn opponents(tournament: &str, results: &[HeadToHead]) -> Markup {
+    let row = |result: &HeadToHead| {
         html! {
-            td { (layout::bot_link(tournament, &met.opponent)) }
-            td.number { (met.matches) } td.number { (met.won) }
-            td.number { (met.drawn) } td.number { (met.lost) }
+            td { (layout::bot_link(tournament, &result.opponent)) }
+            td.number { (result.matches) } td.number { (result.won) }
+            td.number { (result.drawn) } td.number { (result.lost) }
         }
     };
     let heads = ["Opponent", "Matches", "Won", "Drawn", "Lost"];
-    let table = layout::table("Opponents", "", &heads, meetings.iter().map(row));
-    html! { @if !meetings.is_empty() { h2 { "Opponents" } (table) } }
+    let table = layout::table("Opponents", "", &heads, results.iter().map(row));
+    html! { @if !results.is_empty() { h2 { "Opponents" } (table) } }
 }
 
 /// The latest forfeited matches and the reasons, for the owner.
-fn forfeit_table(lines: &[LogEntry]) -> Markup {
-    let row = |line: &LogEntry| {
+fn forfeit_table(entries: &[LogEntry]) -> Markup {
+    let row = |entry: &LogEntry| {
         html! {
-            td { (layout::match_link(&line.r#match)) }
-            td.number { (line.seat) }
-            td.forfeit { (line.forfeit) }
-            @if let Some(why) = &line.evidence {
-                td { (why.detail) }
-                td.number { (layout::format_micros(u64::try_from(why.wall_us).unwrap_or(0))) }
+            td { (layout::match_link(&entry.r#match)) }
+            td.number { (entry.seat) }
+            td.forfeit { (entry.forfeit) }
+            @if let Some(evidence) = &entry.evidence {
+                td { (evidence.detail) }
+                td.number { (layout::format_micros(u64::try_from(evidence.wall_us).unwrap_or(0))) }
             } @else { td {} td {} }
         }
     };
     let heads = ["Match", "Seat", "Forfeit", "Reason", "Reply time"];
-    let table = layout::table("Forfeits", "forfeits", &heads, lines.iter().map(row));
-    html! { @if !lines.is_empty() { h2 { "Forfeits" } (table) } }
+    let table = layout::table("Forfeits", "forfeits", &heads, entries.iter().map(row));
+    html! { @if !entries.is_empty() { h2 { "Forfeits" } (table) } }
 }

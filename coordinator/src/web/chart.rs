@@ -35,18 +35,18 @@ fn position(value: f64, (least, most): (f64, f64)) -> f64 {
 }
 
 /// An interval as a bar with a dot, on the scale of a range.
-pub(super) fn interval(shown: Interval, range: (f64, f64)) -> Markup {
+pub(super) fn interval(interval: Interval, range: (f64, f64)) -> Markup {
     let at = |value| format!("{:.2}", 2.0 + 96.0 * position(value, range));
-    let (low, high) = shown.ends();
-    let label = match shown.margin {
-        Some(margin) => format!("{:.3} ± {margin:.3}", shown.mean),
-        None => format!("{:.3}", shown.mean),
+    let (low, high) = interval.ends();
+    let label = match interval.margin {
+        Some(margin) => format!("{:.3} ± {margin:.3}", interval.mean),
+        None => format!("{:.3}", interval.mean),
     };
     html! {
         svg.interval viewBox="0 0 100 10" preserveAspectRatio="none" role="img" aria-label=(label) {
             title { (label) }
             line x1=(at(low)) y1="5" x2=(at(high)) y2="5" {}
-            circle cx=(at(shown.mean)) cy="5" r="2" {}
+            circle cx=(at(interval.mean)) cy="5" r="2" {}
         }
     }
 }
@@ -72,11 +72,11 @@ pub(super) fn means_over_editions(points: &[(i32, Interval)]) -> Markup {
                 text.left x="34" y=(y(value)) { (format!("{value:.2}")) }
             }
             polyline points=(line.join(" ")) {}
-            @for (index, (edition, shown)) in points.iter().enumerate() {
-                @let (low, high) = shown.ends();
+            @for (index, (edition, interval)) in points.iter().enumerate() {
+                @let (low, high) = interval.ends();
                 line.error-bar x1=(x(index)) x2=(x(index)) y1=(y(low)) y2=(y(high)) {}
-                circle cx=(x(index)) cy=(y(shown.mean)) r="3.5" {
-                    title { "Edition " (edition) ": " (format!("{:.3}", shown.mean)) }
+                circle cx=(x(index)) cy=(y(interval.mean)) r="3.5" {
+                    title { "Edition " (edition) ": " (format!("{:.3}", interval.mean)) }
                 }
                 text x=(x(index)) y="150" { (edition) }
             }
@@ -84,7 +84,7 @@ pub(super) fn means_over_editions(points: &[(i32, Interval)]) -> Markup {
     }
 }
 
-/// A histogram of reply times: one bar a bin. Each bin is its upper bound in microseconds and a count.
+/// A histogram of reply times: one bar for each bin. A bin has an upper bound in microseconds and a count.
 pub(super) fn histogram(bins: &[(u64, u64)]) -> Markup {
     let most = bins.iter().map(|(_, count)| *count).max().unwrap_or(0).max(1);
     let share = |part: u64, whole: u64| {

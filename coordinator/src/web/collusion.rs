@@ -30,22 +30,22 @@ pub(super) async fn show(
     session.caller.require(Role::Organiser)?;
     let request =
         FindCollusionRequest { tournament: tournament.clone(), edition, limit: MAX_PAIRS };
-    let found = match session.service.find_collusion(&session.caller, request).await {
+    let result = match session.service.find_collusion(&session.caller, request).await {
         Err(error) if error.kind() != ErrorKind::FailedPrecondition => return Err(error.into()),
-        found => found,
+        result => result,
     };
     let title = format!("{tournament}: collusion");
     let body = html! {
-        @match &found {
-            Ok(found) => { (report(&tournament, found)) }
-            Err(status) => { p { (status.message()) } }
+        @match &result {
+            Ok(response) => { (report(&tournament, response)) }
+            Err(error) => { p { (error.message()) } }
         }
     };
     Ok(layout::tournament_page((&tournament, ""), &title, &session, &body))
 }
 
-fn report(tournament: &str, found: &FindCollusionResponse) -> Markup {
-    let FindCollusionResponse { edition, tables, tested, flagged, claim, pairs, .. } = found;
+fn report(tournament: &str, response: &FindCollusionResponse) -> Markup {
+    let FindCollusionResponse { edition, tables, tested, flagged, claim, pairs, .. } = response;
     html! {
         p {
             "Edition " (edition) ": " (layout::count(*tables, "table", "tables")) ", "

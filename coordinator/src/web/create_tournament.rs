@@ -49,11 +49,11 @@ pub(super) async fn create(
     let file = file.replace("\r\n", "\n");
     let request = CreateTournamentRequest { file: file.clone() };
     match session.service.create_tournament(&session.caller, request).await {
-        Ok(created) => {
-            Ok(flash::redirect(&format!("/t/{}", created.name), "created").into_response())
+        Ok(tournament) => {
+            Ok(flash::redirect(&format!("/t/{}", tournament.name), "created").into_response())
         }
-        Err(status) => {
-            let error = WebError::from(status);
+        Err(error) => {
+            let error = WebError::from(error);
             Ok((error.status(), render(&session, &file, Some(error.message()))).into_response())
         }
     }

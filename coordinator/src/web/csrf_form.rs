@@ -36,8 +36,8 @@ where
         let session = Session::from_request_parts(&mut parts, state).await;
         let session = session.map_err(IntoResponse::into_response)?;
         let headers = parts.headers.clone();
-        let read = Form::from_request(Request::from_parts(parts, body), state).await;
-        let Form(Fields { csrf, form }) = read.map_err(IntoResponse::into_response)?;
+        let result = Form::from_request(Request::from_parts(parts, body), state).await;
+        let Form(Fields { csrf, form }) = result.map_err(IntoResponse::into_response)?;
         session.check_csrf(&headers, &csrf).map_err(IntoResponse::into_response)?;
         Ok(Self { session, form })
     }

@@ -59,7 +59,7 @@ pub(super) async fn ranking(
     let rows = (0..count).step_by(ROWS_PER_CHUNK).map(move |first| {
         csv_text(|table| {
             let places = board.places[first..].iter().take(ROWS_PER_CHUNK);
-            places.for_each(|found| table.push(place_row(&place(&board, found), columns)));
+            places.for_each(|row| table.push(place_row(&place(&board, row), columns)));
         })
     });
     let chunks = tokio_stream::iter(std::iter::once(header).chain(rows).map(Ok::<_, ServiceError>));
@@ -74,15 +74,16 @@ pub(super) async fn matches(
     Query(ExportQuery { edition, bot }): Query<ExportQuery>,
 ) -> Result<Response, WebError> {
     let request = LeaderboardRef { tournament: tournament.clone(), edition };
-    let (found, board) = session.service.leaderboard(&session.caller, request).await?;
-    let edition = Some(found.number);
+    let (edition, board) = session.service.leaderboard(&session.caller, request).await?;
+    let number = edition.number;
+    let edition = Some(number);
     let request =
         ListMatchesRequest { tournament: tournament.clone(), edition, bot, after: None, limit: 0 };
     let matches = session.service.list_matches(&session.caller, request).await?;
     let (sender, chunks) = mpsc::channel(MAX_QUEUED_CHUNKS);
     let game = board.game.clone();
     tokio::spawn(write_matches(matches, game, sender));
-    let name = format!("{tournament}-{}-matches.csv", found.number);
+    let name = format!("{tournament}-{number}-matches.csv");
     Ok(download(&name, Body::from_stream(ReceiverStream::new(chunks))))
 }
 
@@ -98,9 +99,9 @@ async fn write_matches(
     header.extend(["forfeit", "bad_answers", "wall_ms", "level", "transcript", "reused_from"]);
     let mut table = CsvBuffer::new();
     table.push(header);
-    while let Some(found) = matches.next().await {
-        match found {
-            Ok(found) => match_rows(&mut table, &found, columns.len()),
+    while let Some(result) = matches.next().await {
+        match result {
+            Ok(status) => match_rows(&mut table, &status, columns.len()),
             // An error aborts the download, so that the client sees that the file is incomplete.
             Err(error) => return drop(sender.send(Err(error)).await),
         }
@@ -140,10 +141,10 @@ fn place_row(place: &Standing, columns: usize) -> Vec<String> {
     row
 }
 
-fn match_rows(table: &mut CsvBuffer, found: &MatchStatus, columns: usize) {
-    for (number, seat) in (1_usize..).zip(&found.seats) {
+fn match_rows(table: &mut CsvBuffer, status: &MatchStatus, columns: usize) {
+    for (number, seat) in (1_usize..).zip(&status.seats) {
         let mut row = vec![
-            found.r#match.clone(),
+            status.r#match.clone(),
             number.to_string(),
             escape_formula(&seat.bot),
             seat.version.to_string(),
@@ -153,10 +154,10 @@ fn match_rows(table: &mut CsvBuffer, found: &MatchStatus, columns: usize) {
         row.extend([
             seat.forfeit.clone(),
             seat.bad_answers.to_string(),
-            found.wall_ms.to_string(),
-            found.level.clone(),
-            layout::hex(&found.transcript),
-            found.reused_from.clone(),
+            status.wall_ms.to_string(),
+            status.level.clone(),
+            layout::hex(&status.transcript),
+            status.reused_from.clone(),
         ]);
         table.push(row);
     }
@@ -179,7 +180,7 @@ impl CsvBuffer {
 
     /// Adds a row.
     fn push<C: AsRef<[u8]>>(&mut self, row: impl IntoIterator<Item = C>) {
-        self.0.write_record(row).expect("memory takes every row, and all have the same length");
+        self.0.write_record(row).expect("writing to memory, with rows of one length");
     }
 
     /// The length in bytes, without the last few that the writer still buffers.
@@ -189,8 +190,8 @@ impl CsvBuffer {
 
     /// Takes all rows and leaves the buffer empty.
     fn take(&mut self) -> Bytes {
-        let filled = std::mem::replace(self, Self::new());
-        filled.0.into_inner().expect("memory takes every byte").into()
+        let full = std::mem::replace(self, Self::new());
+        full.0.into_inner().expect("writing to memory").into()
     }
 }
 

@@ -79,12 +79,12 @@ fn matrix(
 }
 
 /// Wins, draws and losses, coloured by the balance.
-fn cell(met: Option<HeadToHead>) -> Markup {
-    let Some(met) = met else { return html! { td.none {} } };
-    let class = match met.won.cmp(&met.lost) {
+fn cell(result: Option<HeadToHead>) -> Markup {
+    let Some(result) = result else { return html! { td.none {} } };
+    let class = match result.won.cmp(&result.lost) {
         std::cmp::Ordering::Greater => "better",
         std::cmp::Ordering::Equal => "even",
         std::cmp::Ordering::Less => "worse",
     };
-    html! { td class=(class) { (met.won) "–" (met.drawn) "–" (met.lost) } }
+    html! { td class=(class) { (result.won) "–" (result.drawn) "–" (result.lost) } }
 }

@@ -68,19 +68,19 @@ pub(super) async fn show(
     Query(page_query): Query<LeaderboardQuery>,
 ) -> Result<Markup, WebError> {
     let request = GetTournamentRequest { tournament: tournament.clone() };
-    let found = session.service.cached_tournament(&session.caller, request).await?;
+    let details = session.service.cached_tournament(&session.caller, request).await?;
     let board =
         session.service.get_ranking(&session.caller, page_query.request(&tournament)).await?;
     // Without an explicit edition, the page also follows changes of the official edition.
-    let changes = page_query.edition.is_none() && found.state == "open"
-        || found.editions.iter().any(|edition| {
+    let changes = page_query.edition.is_none() && details.state == "open"
+        || details.editions.iter().any(|edition| {
             edition.number == board.edition && ["running", "planning"].contains(&&edition.state[..])
         });
     let url_query = page_query.to_query(page_query.offset);
     let live = changes.then(|| format!("/t/{tournament}/ranking/live?{url_query}"));
     let title = format!("{tournament}: leaderboard");
     let body = html! {
-        (other_editions(&found, &board, session.service.now()))
+        (other_editions(&details, &board, session.service.now()))
         form.search method="get" role="search" {
             @if let Some(edition) = page_query.edition {
                 input type="hidden" name="edition" value=(edition);
@@ -113,9 +113,13 @@ pub(super) async fn live(
 }
 
 /// Links to the official leaderboard and to those of running editions, if another one is shown.
-fn other_editions(found: &Tournament, board: &GetRankingResponse, now: OffsetDateTime) -> Markup {
-    let others = found.editions.iter().filter(|edition| edition.number != board.edition);
-    let address = |number: i32| format!("/t/{}/ranking?edition={number}", found.name);
+fn other_editions(
+    tournament: &Tournament,
+    board: &GetRankingResponse,
+    now: OffsetDateTime,
+) -> Markup {
+    let others = tournament.editions.iter().filter(|edition| edition.number != board.edition);
+    let address = |number: i32| format!("/t/{}/ranking?edition={number}", tournament.name);
     html! {
         @for edition in others.clone().filter(|edition| edition.official) {
             p { a href=(address(edition.number)) { "Official leaderboard" } }

@@ -43,12 +43,12 @@ pub(super) async fn form(
     Query(query): Query<VoidQuery>,
 ) -> Result<Response, WebError> {
     session.caller.require(Role::Organiser)?;
-    let found = if query == VoidQuery::default() {
+    let result = if query == VoidQuery::default() {
         None
     } else {
         Some(send_request(&session, &tournament, &query, None).await)
     };
-    render(&session, &tournament, &query, found).await
+    render(&session, &tournament, &query, result).await
 }
 
 /// Declares matches void.
@@ -59,8 +59,8 @@ pub(super) async fn apply(
     actions::check_confirmed(sure.as_deref())?;
     session.caller.require(Role::Organiser)?;
     match send_request(&session, &tournament, &query, Some(reason)).await {
-        Ok(found) => {
-            let count = usize::try_from(found.matches).unwrap_or_default();
+        Ok(response) => {
+            let count = usize::try_from(response.matches).unwrap_or_default();
             Ok(flash::redirect_with_count(&format!("/t/{tournament}"), "void", count)
                 .into_response())
         }
@@ -95,8 +95,8 @@ fn parse_time(text: &str) -> Result<Option<i64>, WebError> {
     if text.is_empty() {
         return Ok(None);
     }
-    let forms = [text.to_owned(), format!("{text}Z"), format!("{text}:00Z")];
-    let time = forms.iter().find_map(|form| OffsetDateTime::parse(form, &Rfc3339).ok());
+    let candidates = [text.to_owned(), format!("{text}Z"), format!("{text}:00Z")];
+    let time = candidates.iter().find_map(|text| OffsetDateTime::parse(text, &Rfc3339).ok());
     let micros = time.and_then(|time| i64::try_from(time.unix_timestamp_nanos() / 1000).ok());
     micros.map(Some).ok_or_else(|| {
         let message =
@@ -109,11 +109,11 @@ async fn render(
     session: &Session,
     tournament: &str,
     query: &VoidQuery,
-    found: Option<Result<VoidMatchesResponse, WebError>>,
+    result: Option<Result<VoidMatchesResponse, WebError>>,
 ) -> Result<Response, WebError> {
-    let known = session.service.known_workers(&session.caller).await?;
-    let names: Vec<_> = known.into_iter().map(|worker| worker.name).collect();
-    let error = found.as_ref().and_then(|found| found.as_ref().err());
+    let workers = session.service.known_workers(&session.caller).await?;
+    let names: Vec<_> = workers.into_iter().map(|worker| worker.name).collect();
+    let error = result.as_ref().and_then(|result| result.as_ref().err());
     let title = format!("{tournament}: declare matches void");
     let body = html! {
         p {
@@ -123,7 +123,7 @@ async fn render(
         }
         (layout::error_message(error.map(WebError::message)))
         (fields(tournament, query, &names))
-        @if let Some(Ok(found)) = &found { (preview(session, tournament, query, found)) }
+        @if let Some(Ok(response)) = &result { (preview(session, tournament, query, response)) }
     };
     let page = layout::tournament_page((tournament, ""), &title, session, &body);
     Ok((error.map_or(StatusCode::OK, WebError::status), page).into_response())
@@ -165,10 +165,10 @@ fn preview(
     session: &Session,
     tournament: &str,
     query: &VoidQuery,
-    found: &VoidMatchesResponse,
+    response: &VoidMatchesResponse,
 ) -> Markup {
-    let VoidMatchesResponse { matches, examples, edition, missing, .. } = found;
-    let more = usize::try_from(*matches).is_ok_and(|count| count > examples.len());
+    let VoidMatchesResponse { matches, examples, edition, missing, .. } = response;
+    let has_more = usize::try_from(*matches).is_ok_and(|count| count > examples.len());
     html! {
         section.preview aria-labelledby="preview" {
             h2 #preview { "Preview" }
@@ -176,28 +176,28 @@ fn preview(
                 strong { (layout::count(*matches, "match", "matches")) }
                 " would be declared void"
                 @if !examples.is_empty() { ": " @for name in examples { (layout::match_link(name)) " " } }
-                @if more { "…" }
+                @if has_more { "…" }
             }
             p {
                 "Edition " (edition) " counts " (missing) " of them. Its leaderboard with and without them:"
             }
-            (comparison_table(tournament, found))
-            @if *matches == 0 { p { "There is nothing to declare void." } }
+            (comparison_table(tournament, response))
+            @if *matches == 0 { p { "No match meets these conditions." } }
             @else { (confirmation_form(session, tournament, query)) }
         }
     }
 }
 
-fn comparison_table(tournament: &str, found: &VoidMatchesResponse) -> Markup {
-    let score = found.columns.join(" ");
+fn comparison_table(tournament: &str, response: &VoidMatchesResponse) -> Markup {
+    let score = response.columns.join(" ");
     let without = format!("{score} without");
     let heads = ["Rank", "Rank without", "Change", "Bot", &score, &without];
     let row = |VoidStanding { bot, rank, rank_without, score, score_without }: &VoidStanding| {
-        let moved = i64::from(*rank) - i64::from(*rank_without);
+        let change = i64::from(*rank) - i64::from(*rank_without);
         html! {
             td.number { (rank) }
             td.number { (rank_without) }
-            td.number { @if moved != 0 { (format!("{moved:+}")) } }
+            td.number { @if change != 0 { (format!("{change:+}")) } }
             td { (layout::bot_link(tournament, bot)) }
             td.number { (score.join(" ")) }
             td.number { (score_without.join(" ")) }
@@ -207,7 +207,7 @@ fn comparison_table(tournament: &str, found: &VoidMatchesResponse) -> Markup {
         "Leaderboard with and without these matches",
         "void",
         &heads,
-        found.standings.iter().map(row),
+        response.standings.iter().map(row),
     )
 }
 

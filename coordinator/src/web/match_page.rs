@@ -82,8 +82,8 @@ pub(super) async fn steps(
     let count = count.clamp(1, MAX_STEPS);
     let games = session.service.games().clone();
     let render = move || replay_cache::render_steps(&games, &record, from, count);
-    let found = run_replay(&session, render).await?;
-    Ok(html! { @for step in &found.steps { (step) } })
+    let replay = run_replay(&session, render).await?;
+    Ok(html! { @for step in &replay.steps { (step) } })
 }
 
 /// The compressed record.
@@ -104,20 +104,20 @@ fn match_id(edition: i32, number: i64) -> String {
     MatchId { edition: EditionId(edition), number: MatchNumber(number) }.to_string()
 }
 
-/// Runs a replay on a blocking thread, after waiting for the caller's turn. This may take long.
+/// Runs a replay on a blocking thread, once the caller gets a permit. This may take long.
 pub(super) async fn run_replay<T: Send + 'static>(
     session: &Session,
     replay: impl FnOnce() -> Result<T, Difference> + Send + 'static,
 ) -> Result<T, WebError> {
-    let _turn = session.service.permit(&session.caller).await?;
-    let found = tokio::task::spawn_blocking(replay);
+    let _permit = session.service.permit(&session.caller).await?;
+    let task = tokio::task::spawn_blocking(replay);
     let failed = |reason: String| {
         tracing::error!(reason, "cannot replay a record");
         let message = format!("the record cannot be replayed: {reason}");
         WebError::new(StatusCode::INTERNAL_SERVER_ERROR, message)
     };
-    let found = found.await.map_err(|error| failed(error.to_string()))?;
-    found.map_err(|difference| failed(difference.to_string()))
+    let result = task.await.map_err(|error| failed(error.to_string()))?;
+    result.map_err(|difference| failed(difference.to_string()))
 }
 
 /// The state of a match and how it was played.
@@ -169,7 +169,7 @@ fn seats(status: &MatchStatus) -> Markup {
                         @if has_forfeits {
                             td {
                                 @if !seat.forfeit.is_empty() { em.forfeit { (seat.forfeit) } }
-                                @if let Some(why) = &seat.evidence { " " (why.detail) }
+                                @if let Some(evidence) = &seat.evidence { " " (evidence.detail) }
                             }
                         }
                         @if has_bad_answers { td.number { (seat.bad_answers) } }

@@ -55,8 +55,8 @@ pub(super) async fn list(
     let MatchesQuery { edition, bot, after } = query;
     let mut stream = session.service.list_matches(&session.caller, request).await?;
     let mut played: Vec<MatchStatus> = Vec::new();
-    while let Some(found) = stream.next().await {
-        played.push(found?);
+    while let Some(status) = stream.next().await {
+        played.push(status?);
     }
     let has_next = played.len() > MATCHES_PER_PAGE as usize;
     played.truncate(MATCHES_PER_PAGE as usize);
@@ -148,8 +148,8 @@ async fn certificate(
     let tournament = tournament.to_owned();
     let edition = Some(edition);
     let request = CertifyEditionRequest { tournament, edition, next: false, fresh: false };
-    let counted = session.service.certify_edition(&session.caller, request).await;
-    none_if(&[ErrorKind::FailedPrecondition], counted)
+    let certificate = session.service.certify_edition(&session.caller, request).await;
+    none_if(&[ErrorKind::FailedPrecondition], certificate)
 }
 
 fn certificate_section(certificate: &v1::Certificate) -> Markup {
@@ -169,7 +169,7 @@ fn certificate_section(certificate: &v1::Certificate) -> Markup {
             pre { (counted_certificate(certificate)) }
             p { (seed_origin(certificate.beacon.as_ref(), certificate.edition)) }
             @if certificate.broken_promise.is_empty() { p { strong { "Verified" } ": the schedule is as balanced as promised." } }
-            @else { p.error-message { "The schedule breaks its promise: " (certificate.broken_promise) } }
+            @else { p.error-message { "The schedule is not as balanced as promised: " (certificate.broken_promise) } }
         }
     }
 }
@@ -186,11 +186,11 @@ fn seat_count_table(tournament: &str, roster: &Roster, counts: &[(Entrant, Vec<i
                 }
             }
             tbody {
-                @for (entrant, times) in counts {
+                @for (entrant, seat_counts) in counts {
                     tr {
                         th scope="row" { (entrant_link(tournament, roster, *entrant)) }
-                        td.number { (times.iter().sum::<i64>()) }
-                        @for times in times { td.number { (times) } }
+                        td.number { (seat_counts.iter().sum::<i64>()) }
+                        @for count in seat_counts { td.number { (count) } }
                     }
                 }
             }

@@ -22,8 +22,8 @@ pub(super) async fn show(
     let session = Session::open(service, token, &origin).await?;
     session.caller.require(Role::Organiser)?;
     let mut text = String::new();
-    let written = observer.encode(&mut text).await;
-    written
+    let result = observer.encode(&mut text).await;
+    result
         .and_then(|()| encode_eof(&mut text))
         .map_err(|error| WebError::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))?;
     Ok(([(header::CONTENT_TYPE, OPEN_METRICS)], text))

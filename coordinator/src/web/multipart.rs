@@ -42,8 +42,8 @@ impl Upload {
     pub(super) async fn text(&mut self, name: &str, max: usize) -> Result<String, WebError> {
         let mut field = self.field(name).await?;
         let mut bytes = Vec::new();
-        while let Some(piece) = field.chunk().await.map_err(|error| read_error(&error))? {
-            bytes.extend_from_slice(&piece);
+        while let Some(chunk) = field.chunk().await.map_err(|error| read_error(&error))? {
+            bytes.extend_from_slice(&chunk);
             if bytes.len() > max {
                 let message = format!("`{name}` is longer than {max} bytes");
                 return Err(WebError::new(StatusCode::PAYLOAD_TOO_LARGE, message));

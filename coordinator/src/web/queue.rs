@@ -55,7 +55,7 @@ fn running_table(running: &[(String, Edition)], now: OffsetDateTime) -> Markup {
     layout::table("Running editions", "queue", &heads, running.iter().map(row))
 }
 
-fn worker_table(known: &[Worker], held: &[Held], now: OffsetDateTime) -> Markup {
+fn worker_table(workers: &[Worker], held: &[Held], now: OffsetDateTime) -> Markup {
     let heads = ["Worker", "Slots", "Sandbox", "Build", "Last seen", "Playing"];
     let row = |worker: &Worker| {
         html! {
@@ -66,22 +66,22 @@ fn worker_table(known: &[Worker], held: &[Held], now: OffsetDateTime) -> Markup 
             td { (layout::format_seconds((now - worker.seen_at).whole_seconds().max(0))) " ago" }
             td {
                 ul.plain {
-                    @for one in held.iter().filter(|held| held.worker == worker.id) {
-                        li { (lease_line(one)) }
+                    @for lease in held.iter().filter(|held| held.worker == worker.id) {
+                        li { (lease_line(lease)) }
                     }
                 }
             }
         }
     };
-    layout::table("Workers", "workers", &heads, known.iter().map(row))
+    layout::table("Workers", "workers", &heads, workers.iter().map(row))
 }
 
 /// The matches or the trial of a lease.
-fn lease_line(held: &Held) -> Markup {
-    let tournament = &held.tournament;
+fn lease_line(lease: &Held) -> Markup {
+    let tournament = &lease.tournament;
     html! {
         a href={ "/t/" (tournament) } { (tournament) } ": "
-        @match &held.what {
+        @match &lease.what {
             What::Matches(first, 1) => (layout::match_link(&first.to_string())),
             What::Matches(first, count) => {
                 (count) " matches from " (layout::match_link(&first.to_string()))

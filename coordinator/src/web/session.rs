@@ -54,8 +54,10 @@ where
 
 /// The token in the cookie, if any.
 pub(super) fn cookie_token(headers: &HeaderMap) -> Option<Secret> {
-    let cookies = headers.get_all(header::COOKIE).into_iter().filter_map(|all| all.to_str().ok());
-    let mut pairs = cookies.flat_map(|all| all.split(';')).filter_map(|one| one.split_once('='));
+    let cookies =
+        headers.get_all(header::COOKIE).into_iter().filter_map(|value| value.to_str().ok());
+    let mut pairs =
+        cookies.flat_map(|value| value.split(';')).filter_map(|pair| pair.split_once('='));
     let (_, token) = pairs.find(|(name, _)| name.trim() == COOKIE_NAME)?;
     let token = token.trim();
     (!token.is_empty() && token.len() <= MAX_TOKEN_BYTES).then(|| Secret::from(token.to_owned()))
@@ -143,19 +145,23 @@ pub(super) async fn login(
     Form(login): Form<Login>,
 ) -> Result<Response, WebError> {
     if !is_same_origin(&headers) {
-        return Err(WebError::new(StatusCode::FORBIDDEN, "log in on this server's login page"));
+        return Err(WebError::new(
+            StatusCode::FORBIDDEN,
+            "the login form comes from another site; open /login on this server and log in there",
+        ));
     }
     let token = Secret::from(login.token.trim().to_owned());
-    let found = match session.service.log_in(&token, &origin).await {
+    let is_valid = match session.service.log_in(&token, &origin).await {
         Err(error) if error.kind() == ErrorKind::ResourceExhausted => {
             return Ok(too_many_attempts(&session, &error));
         }
-        found => found?,
+        result => result?,
     };
     let is_well_formed =
         token.text().bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
-    if !found || !is_well_formed {
-        let error = "The token is invalid, expired or revoked.";
+    if !is_valid || !is_well_formed {
+        let error = "The token is invalid, expired or revoked. Check that it is complete, or ask your \
+            organiser for a new one.";
         let page = login_page(&session, Some(error));
         return Ok((StatusCode::UNAUTHORIZED, page).into_response());
     }

@@ -90,15 +90,15 @@ async fn render(
     error: Option<&str>,
 ) -> Result<Markup, WebError> {
     let request = GetTournamentRequest { tournament: tournament.to_owned() };
-    let found = session.service.get_tournament(&session.caller, request).await?;
+    let details = session.service.get_tournament(&session.caller, request).await?;
     let request = ListBotsRequest { tournament: tournament.to_owned() };
     let bots = session.service.list_bots(&session.caller, request).await?.bots;
-    let own_bots: Vec<_> = bots.into_iter().filter(|found| found.owned_by_caller).collect();
+    let own_bots: Vec<_> = bots.into_iter().filter(|bot| bot.owned_by_caller).collect();
     let title = format!("{tournament}: submit a version");
     let body = html! {
         (layout::error_message(error))
-        (instructions(&found))
-        @if found.state == "open" { (fields(session, tournament, bot, &own_bots)) }
+        (instructions(&details))
+        @if details.state == "open" { (fields(session, tournament, bot, &own_bots)) }
     };
     Ok(layout::tournament_page((tournament, "Submit"), &title, session, &body))
 }
@@ -135,8 +135,8 @@ fn fields(session: &Session, tournament: &str, bot: &str, own_bots: &[Bot]) -> M
 }
 
 /// What happens to a submission, and its limits.
-fn instructions(found: &Tournament) -> Markup {
-    let settings: Value = serde_json::from_str(&found.settings).unwrap_or_default();
+fn instructions(tournament: &Tournament) -> Markup {
+    let settings: Value = serde_json::from_str(&tournament.settings).unwrap_or_default();
     let submissions = &settings["submissions"];
     let has_trial = submissions["preflight"] != false;
     let mut limits = String::new();
@@ -148,7 +148,7 @@ fn instructions(found: &Tournament) -> Markup {
         write!(limits, " Entry closes at {closes}.").expect("writing to a string");
     }
     html! {
-        @if found.state == "open" {
+        @if tournament.state == "open" {
             p {
                 @if has_trial {
                     "Each version has a trial: a worker builds it and plays a few short matches in a "

@@ -21,13 +21,13 @@ pub(super) async fn list(session: Session) -> Result<Markup, WebError> {
     let tournaments = session.service.list_tournaments(&session.caller, request).await?.tournaments;
     let organiser = session.caller.is_organiser();
     let heads = ["Tournament", "Game", "State", "Running edition", "Created"];
-    let row = |found: &Tournament| {
+    let row = |tournament: &Tournament| {
         html! {
-            td { a href={ "/t/" (found.name) } { (found.name) } }
-            td { (found.game) }
-            td { (found.state) }
-            td { @for edition in &found.editions { (layout::edition_progress(edition)) } }
-            td { (layout::timestamp(found.created_at_us)) }
+            td { a href={ "/t/" (tournament.name) } { (tournament.name) } }
+            td { (tournament.game) }
+            td { (tournament.state) }
+            td { @for edition in &tournament.editions { (layout::edition_progress(edition)) } }
+            td { (layout::timestamp(tournament.created_at_us)) }
         }
     };
     let body = html! {
@@ -48,42 +48,42 @@ pub(super) async fn show(
     Query(flash): Query<Flash>,
 ) -> Result<Markup, WebError> {
     let request = GetTournamentRequest { tournament: tournament.clone() };
-    let found = session.service.get_tournament(&session.caller, request).await?;
+    let details = session.service.get_tournament(&session.caller, request).await?;
     let request = ListSetAsideRequest { tournament };
     let aside = session.service.list_set_aside(&session.caller, request).await?.matches;
     let organiser = session.caller.is_organiser();
     let body = html! {
         (flash.message())
-        p { (found.game) ", " (found.state) ", created " (layout::timestamp(found.created_at_us)) }
-        @if found.state == "open" {
-            p { a href={ "/t/" (found.name) "/submit" } { "Submit a version" } }
+        p { (details.game) ", " (details.state) ", created " (layout::timestamp(details.created_at_us)) }
+        @if details.state == "open" {
+            p { a href={ "/t/" (details.name) "/submit" } { "Submit a version" } }
         }
         h2 { "Editions" }
-        (next_edition(&found))
-        (editions(&found, session.service.now()))
-        (set_aside(&aside, organiser.then_some((&session, &found.name))))
-        @if organiser { (actions::buttons(&session, &found)) }
+        (next_edition(&details))
+        (editions(&details, session.service.now()))
+        (set_aside(&aside, organiser.then_some((&session, &details.name))))
+        @if organiser { (actions::buttons(&session, &details)) }
         h2 { "Randomness" }
         dl {
-            dt { "Seed hash" } dd { code.hash { (layout::hex(&found.seed_hash)) } }
+            dt { "Seed hash" } dd { code.hash { (layout::hex(&details.seed_hash)) } }
             dt { "Seed" }
             dd {
-                @if found.seed.is_empty() { "published when the tournament is closed" }
-                @else { code.hash { (layout::hex(&found.seed)) } }
+                @if details.seed.is_empty() { "published when the tournament is closed" }
+                @else { code.hash { (layout::hex(&details.seed)) } }
             }
-            (beacon(&found))
+            (beacon(&details))
         }
         h2 { "Settings" }
-        (settings(&found))
+        (settings(&details))
     };
-    Ok(layout::tournament_page((&found.name, "Tournament"), &found.name, &session, &body))
+    Ok(layout::tournament_page((&details.name, "Tournament"), &details.name, &session, &body))
 }
 
 /// The public beacon of a tournament and its value.
-fn beacon(found: &Tournament) -> Markup {
+fn beacon(tournament: &Tournament) -> Markup {
     html! {
         dt { "Public beacon" }
-        @match &found.beacon {
+        @match &tournament.beacon {
             None => dd { "none (the organiser chose the seed)" },
             Some(beacon) => {
                 dd { (beacon.name) }
@@ -114,27 +114,28 @@ pub(super) async fn live(
 }
 
 /// When the next edition starts, or why it could not start.
-fn next_edition(found: &Tournament) -> Markup {
+fn next_edition(tournament: &Tournament) -> Markup {
     html! {
-        @if !found.last_error.is_empty() {
-            p.error-message { "The next edition could not be opened: " (found.last_error) }
+        @if !tournament.last_error.is_empty() {
+            p.error-message { "The next edition could not be opened: " (tournament.last_error) }
         }
-        @if found.next_edition_at_us > 0 {
-            p { "There are changes. The next edition will open at about " (layout::timestamp(found.next_edition_at_us)) "." }
+        @if tournament.next_edition_at_us > 0 {
+            p { "There are changes. The next edition will open at about " (layout::timestamp(tournament.next_edition_at_us)) "." }
         }
     }
 }
 
-fn editions(found: &Tournament, now: OffsetDateTime) -> Markup {
-    let Some(newest) = found.editions.first() else {
+fn editions(tournament: &Tournament, now: OffsetDateTime) -> Markup {
+    let Some(newest) = tournament.editions.first() else {
         return html! {
-            p { "There are no editions yet. An organiser starts one with " code { "arbiter tournament start " (found.name) } }
+            p { "There are no editions yet. An organiser starts one with " code { "arbiter tournament start " (tournament.name) } }
         };
     };
     let runs = newest.state == "running" || newest.state == "planning";
-    let live = runs.then(|| format!("/t/{}/live", found.name));
-    let board = |edition: &Edition| format!("/t/{}/ranking?edition={}", found.name, edition.number);
-    let official = found.editions.iter().find(|edition| edition.official);
+    let live = runs.then(|| format!("/t/{}/live", tournament.name));
+    let board =
+        |edition: &Edition| format!("/t/{}/ranking?edition={}", tournament.name, edition.number);
+    let official = tournament.editions.iter().find(|edition| edition.official);
     let heads = ["Edition", "State", "Counted matches", "Planned matches"];
     let row = |edition: &Edition| {
         html! {
@@ -159,7 +160,7 @@ fn editions(found: &Tournament, now: OffsetDateTime) -> Markup {
                 (newest.number) " becomes official when all its matches are counted."
             }
         }
-        (layout::table("Editions", "editions", &heads, found.editions.iter().map(row)))
+        (layout::table("Editions", "editions", &heads, tournament.editions.iter().map(row)))
     }
 }
 
@@ -184,10 +185,10 @@ pub(super) fn set_aside(aside: &[SetAsideMatch], organiser: Option<(&Session, &s
             h2 { "Matches set aside" }
             p { "These matches had too many infrastructure faults and need an organiser's attention." }
             ul {
-                @for found in aside {
+                @for row in aside {
                     li {
-                        (layout::match_link(&found.r#match))
-                        @if let Some(reason) = found.reasons.first() { ": " (reason) }
+                        (layout::match_link(&row.r#match))
+                        @if let Some(reason) = row.reasons.first() { ": " (reason) }
                     }
                 }
             }
@@ -200,8 +201,8 @@ pub(super) fn set_aside(aside: &[SetAsideMatch], organiser: Option<(&Session, &s
 }
 
 /// The settings as a table of keys and values.
-fn settings(found: &Tournament) -> Markup {
-    let settings: Value = serde_json::from_str(&found.settings).unwrap_or_default();
+fn settings(tournament: &Tournament) -> Markup {
+    let settings: Value = serde_json::from_str(&tournament.settings).unwrap_or_default();
     let mut flat = Vec::new();
     flatten("", &settings, &mut flat);
     let table = html! {

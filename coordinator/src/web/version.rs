@@ -21,8 +21,8 @@ pub(super) async fn show(
     Query(flash): Query<Flash>,
 ) -> Result<Markup, WebError> {
     let request = GetBotRequest { tournament: tournament.clone(), bot: name.clone() };
-    let found = session.service.get_bot(&session.caller, request).await?;
-    let version = found.versions.iter().find(|version| version.number == number);
+    let response = session.service.get_bot(&session.caller, request).await?;
+    let version = response.versions.iter().find(|version| version.number == number);
     let version = version.cloned().ok_or_else(|| {
         let message = format!("{name} of {tournament} has no version {number}");
         WebError::new(StatusCode::NOT_FOUND, message)
@@ -51,7 +51,7 @@ pub(super) async fn show(
         section data-live=[live] aria-live="polite" { (trial(&status)) }
         @if is_live { noscript { p { a href=(path) { "Reload" } } } }
         @if can_retry { (actions::button(&session, &format!("{path}/retry"), "Retry trial", None)) }
-        @if let Some(bot) = &found.bot { (bot::bot_actions(&session, &tournament, bot, organiser)) }
+        @if let Some(bot) = &response.bot { (bot::bot_actions(&session, &tournament, bot, organiser)) }
     };
     Ok(layout::tournament_page((&tournament, ""), &title, &session, &body))
 }
@@ -96,7 +96,7 @@ fn trial(status: &TrialStatus) -> Markup {
             h2 { "Warnings" }
             ul { @for warning in &status.warnings { li { (warning) } } }
         }
-        @if let Ok(figures) = serde_json::from_str(&status.measurements) { (measured(&figures)) }
+        @if let Ok(measurements) = serde_json::from_str(&status.measurements) { (measurements_list(&measurements)) }
         @if !status.log.trim().is_empty() {
             details.log open[failed && status.evidence.is_empty()] {
                 summary { "Build log" }
@@ -107,8 +107,8 @@ fn trial(status: &TrialStatus) -> Markup {
 }
 
 /// The measurements of the trial.
-fn measured(figures: &Measurements) -> Markup {
-    let Measurements { build_ms, matches, start_us, replies, memory } = figures;
+fn measurements_list(measurements: &Measurements) -> Markup {
+    let Measurements { build_ms, matches, start_us, replies, memory } = measurements;
     html! {
         h2 { "Trial measurements" }
         dl {

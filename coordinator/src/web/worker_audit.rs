@@ -40,7 +40,7 @@ pub(super) async fn show(
     Query(flash): Query<Flash>,
 ) -> Result<Markup, WebError> {
     let request = ListWorkersRequest { tournament: query.t.clone() };
-    let found = session.service.list_workers(&session.caller, request).await?;
+    let response = session.service.list_workers(&session.caller, request).await?;
     let title = match query.t.as_str() {
         "" => "Audit of workers".to_owned(),
         name => format!("{name}: audit of workers"),
@@ -52,16 +52,16 @@ pub(super) async fn show(
             "plays a share of the matches again. A worker whose record contradicts its reported "
             "result is suspended at once. Its matches still count until they are declared void."
         }
-        @if found.workers.is_empty() { p { "No worker has connected yet." } }
-        @else { (table(&found.workers)) }
-        @for worker in found.workers.iter().filter(|worker| worker.suspended_at_us != 0) {
+        @if response.workers.is_empty() { p { "No worker has connected yet." } }
+        @else { (table(&response.workers)) }
+        @for worker in response.workers.iter().filter(|worker| worker.suspended_at_us != 0) {
             (suspension(&session, worker, &query.t))
         }
-        @if !found.differences.is_empty() {
+        @if !response.differences.is_empty() {
             h2 { "Differences" }
-            (differences(&found.differences))
+            (differences(&response.differences))
         }
-        @if !found.workers.is_empty() { (suspend_form(&session, &found.workers)) }
+        @if !response.workers.is_empty() { (suspend_form(&session, &response.workers)) }
     };
     Ok(layout::page(&title, &session, &body))
 }
@@ -145,12 +145,12 @@ fn suspension(session: &Session, worker: &AuditedWorker, tournament: &str) -> Ma
     }
 }
 
-fn differences(found: &[AuditDifference]) -> Markup {
+fn differences(differences: &[AuditDifference]) -> Markup {
     let heads = ["Match", "Worker", "Found by", "Difference"];
     let row = |AuditDifference { r#match, worker, kind, reason }: &AuditDifference| {
         html! { td { (layout::match_link(r#match)) } td { (worker) } td { (kind) } td { (reason) } }
     };
-    layout::table("Differences", "differences", &heads, found.iter().map(row))
+    layout::table("Differences", "differences", &heads, differences.iter().map(row))
 }
 
 /// The form that suspends a worker.

@@ -9,7 +9,7 @@ const FILES: [(&str, &str); 6] = [
     ("Worker", include_str!("../../../../proto/arbiter/v1/worker.proto")),
 ];
 
-/// What everybody may call.
+/// The methods that need no token.
 const OPEN: [&str; 17] = [
     "CertifyEdition",
     "CheckEdition",
@@ -31,7 +31,7 @@ const OPEN: [&str; 17] = [
 ];
 
 #[test]
-fn every_method_of_ours_has_its_rule() {
+fn every_method_has_a_rule() {
     let mut open = Vec::new();
     for (service, file) in FILES {
         for line in file.lines().filter_map(|line| line.trim().strip_prefix("rpc ")) {
@@ -61,7 +61,7 @@ fn memory(budgets: &Budgets, shares: &[Arc<Semaphore>]) -> (Memory, Reservation)
     (memory, reservation)
 }
 
-/// Messages that are announced and never come leave room for those of other addresses.
+/// Messages that are announced but never sent do not block other addresses.
 #[tokio::test]
 async fn one_address_takes_no_memory_from_another() {
     let budgets = Budgets::default();
@@ -88,7 +88,7 @@ async fn one_address_takes_no_memory_from_another() {
     assert_eq!(announce(&honest).await.0, Ok(()));
 }
 
-/// A body that reads what comes as it is announced, in pieces of so many bytes.
+/// Reads a limited body that arrives in pieces of `piece` bytes.
 async fn read(bytes: &[u8], piece: usize, rule: Rule) -> Result<Vec<u8>, Status> {
     let pieces: Vec<_> = bytes.chunks(piece).map(Bytes::copy_from_slice).collect();
     let pieces = tokio_stream::iter(pieces.into_iter().map(Ok::<_, std::io::Error>));
@@ -102,7 +102,7 @@ async fn read(bytes: &[u8], piece: usize, rule: Rule) -> Result<Vec<u8>, Status>
 }
 
 #[tokio::test]
-async fn messages_pass_unchanged_however_they_are_cut() {
+async fn messages_pass_unchanged_in_pieces_of_any_size() {
     let rule = rule("/arbiter.v1.RankingService/GetRanking");
     let mut bytes = Vec::new();
     for length in [0_u32, 1, 7, 300, 0, 5] {
@@ -142,8 +142,8 @@ async fn bytes_are_reserved_while_a_message_is_used() {
 #[test]
 fn open_calls_are_counted() {
     let budgets = Budgets::default();
-    let most = |key, calls| KeyLimit { key, calls, bytes: UNIT };
-    let keys = [most(Key::Guests, 3), most(Key::Address(None), 2)];
+    let limit = |key, calls| KeyLimit { key, calls, bytes: UNIT };
+    let keys = [limit(Key::Guests, 3), limit(Key::Address(None), 2)];
     let one = budgets.begin(&keys).unwrap();
     let _two = budgets.begin(&keys).unwrap();
     let refused = budgets.begin(&keys).unwrap_err();

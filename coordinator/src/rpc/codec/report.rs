@@ -16,7 +16,7 @@ const MAX_EVIDENCE: usize = 1000;
 /// Decodes a report that arrived at `now`. The queue checks whether it is about the leased lot.
 ///
 /// # Errors
-/// If no correct worker sends such a report.
+/// If the report is malformed.
 pub fn read(
     worker: WorkerId,
     message: v1::Report,
@@ -28,26 +28,26 @@ pub fn read(
     let mut records = Vec::new();
     let mut files = Vec::new();
     let mut evidence = Vec::new();
-    let read = results.into_iter().map(|result| {
+    let decoded = results.into_iter().map(|result| {
         let number = MatchNumber(result.number);
         let v1::MatchResult { mut seats, transcript, wall_ms, record, .. } = result;
         if !record.is_empty() {
             records.push((number, record));
         }
-        for (seat, left) in (1..).zip(&mut seats) {
-            if !left.files.is_empty() {
-                files.push((number, seat, std::mem::take(&mut left.files)));
+        for (seat, result) in (1..).zip(&mut seats) {
+            if !result.files.is_empty() {
+                files.push((number, seat, std::mem::take(&mut result.files)));
             }
         }
-        for (seat, reported) in (1..).zip(&mut seats) {
-            let found = reported.evidence.take();
-            evidence.extend(found.map(|found| read_evidence(number, seat, *found)));
+        for (seat, result) in (1..).zip(&mut seats) {
+            let message = result.evidence.take();
+            evidence.extend(message.map(|message| read_evidence(number, seat, *message)));
         }
         let wall_ms = non_negative("wall_ms", wall_ms)?;
         let transcript = bytes32("transcript", &transcript)?;
         read_result(number, wall_ms, transcript, &seats)
     });
-    let results = read.collect::<Result<_, _>>()?;
+    let results = decoded.collect::<Result<_, _>>()?;
     Ok(Report { lease, worker, at: now, results, records, level, files, evidence })
 }
 
@@ -70,8 +70,9 @@ fn read_result(
         return Err(out_of_range("seats", seats.len()));
     }
     let components = seats[0].score.len();
-    let odd = seats.iter().map(|seat| seat.score.len()).find(|length| *length != components);
-    if let Some(length) = odd.or((components == 0).then_some(0)) {
+    let other_length =
+        seats.iter().map(|seat| seat.score.len()).find(|length| *length != components);
+    if let Some(length) = other_length.or((components == 0).then_some(0)) {
         return Err(out_of_range("score", length));
     }
     let forfeits: Vec<_> =

@@ -9,16 +9,16 @@ use serde_json::json;
 use crate::db::trials::Outcome;
 
 /// The longest texts of a report that are stored, in characters.
-const MAX_VERDICT: usize = 1000;
+const MAX_REASON: usize = 1000;
 const MAX_EVIDENCE: usize = 10_000;
 const MAX_LOG: usize = 80_000;
-/// Warnings that are stored, at most.
+/// Maximum number of stored warnings.
 const MAX_WARNINGS: usize = 50;
 
 /// Decodes a report of a trial: its outcome, and the bundle that was built.
 ///
 /// # Errors
-/// If no correct worker sends such a report.
+/// If the report is malformed.
 pub fn read(
     worker: WorkerId,
     lease: Lease,
@@ -27,27 +27,27 @@ pub fn read(
     let v1::TrialReport { passed, reason, evidence, log, measurements, warnings, program } =
         message;
     required("lease", lease.version())?;
-    let figures: Measurements = serde_json::from_str(&measurements)
+    let decoded: Measurements = serde_json::from_str(&measurements)
         .map_err(|_| InvalidField::Text { field: "measurements", value: measurements })?;
-    let verdict = match (passed, truncate(&reason, MAX_VERDICT)) {
+    let failure_reason = match (passed, truncate(&reason, MAX_REASON)) {
         (true, _) => None,
-        (false, verdict) if verdict.is_empty() => return Err(InvalidField::Missing("reason")),
-        (false, verdict) => Some(verdict),
+        (false, reason) if reason.is_empty() => return Err(InvalidField::Missing("reason")),
+        (false, reason) => Some(reason),
     };
-    let built = passed && !program.is_empty();
+    let has_program = passed && !program.is_empty();
     let outcome = Outcome {
         lease,
         worker,
-        verdict,
+        verdict: failure_reason,
         evidence: truncate(&evidence, MAX_EVIDENCE),
         log: truncate(&log, MAX_LOG),
-        figures: json!(figures),
+        figures: json!(decoded),
         warnings: warnings
             .iter()
             .take(MAX_WARNINGS)
-            .map(|line| truncate(line, MAX_VERDICT))
+            .map(|line| truncate(line, MAX_REASON))
             .collect(),
-        program: built.then(|| blake3::hash(&program).into()),
+        program: has_program.then(|| blake3::hash(&program).into()),
     };
     Ok((outcome, program))
 }

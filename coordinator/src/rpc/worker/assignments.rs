@@ -49,15 +49,15 @@ enum Assignment {
 enum NotAssignable {
     /// The database cannot be read at present.
     Database(sqlx::Error),
-    /// The stored data are wrong.
-    Nonsense(String),
+    /// The stored data are invalid.
+    InvalidData(String),
 }
 
 impl From<AssignmentError> for NotAssignable {
     fn from(error: AssignmentError) -> Self {
         match error {
             AssignmentError::Database(_, cause) => Self::Database(cause),
-            error => Self::Nonsense(error.to_string()),
+            error => Self::InvalidData(error.to_string()),
         }
     }
 }
@@ -67,7 +67,7 @@ impl From<TrialError> for NotAssignable {
         match error {
             TrialError::Database(_, cause) => Self::Database(cause),
             error @ (TrialError::Settings { .. } | TrialError::Seat { .. }) => {
-                Self::Nonsense(error.to_string())
+                Self::InvalidData(error.to_string())
             }
         }
     }
@@ -117,7 +117,7 @@ impl Session {
                 return self.after_send(sent, lease, since, tasks);
             }
             Err(NotAssignable::Database(cause)) => self.postpone(lease, &cause, tasks),
-            Err(NotAssignable::Nonsense(error)) => self.fail(lease, &error, tasks),
+            Err(NotAssignable::InvalidData(error)) => self.fail(lease, &error, tasks),
         }
         Ok(())
     }
@@ -146,7 +146,7 @@ impl Session {
         });
     }
 
-    /// The same for a trial.
+    /// Builds the message of a trial in a separate task, since it has to read data.
     fn prepare_trial(&self, lease: Lease, since: Instant, tasks: &mut Tasks) {
         let Some(version) = lease.version() else { return };
         let workers = self.workers.clone();
@@ -166,12 +166,12 @@ impl Session {
         match assignment {
             Assignment::Lot(PreparedLot { lot, check, memory }) => {
                 tracing::debug!(%lease, "lot assigned");
-                self.remember_check(lease, check);
+                self.cache_check(lease, check);
                 self.send_large(Outgoing::Lot(lot.into()), memory).await
             }
             Assignment::Trial(trial) => {
-                let traced = TraceParent::from_message(&trial.trace);
-                let trace_id = traced.map(|parent| parent.trace_id());
+                let parent = TraceParent::from_message(&trial.trace);
+                let trace_id = parent.map(|parent| parent.trace_id());
                 tracing::info!(%lease, trace_id, "trial assigned");
                 let sent = self.send(Outgoing::Trial(trial.into())).await;
                 self.workers.service.changes.notify();
@@ -196,17 +196,17 @@ impl Session {
         sent
     }
 
-    /// Returns a lease whose data cannot be read now, which is no fault, and requests work again
-    /// after a delay.
+    /// Returns a lease whose data cannot be read now, and requests work again after a delay. This is
+    /// not a fault.
     fn postpone(&self, lease: Lease, error: &sqlx::Error, tasks: &mut Tasks) {
-        tracing::warn!(%lease, %error, "cannot assign; lease returned");
+        tracing::warn!(%lease, %error, "cannot assign work; lease returned");
         self.begin_update(LeaseUpdate::Return(vec![lease]), tasks);
         self.request_work_after(RETRY_DELAY, tasks);
     }
 
     /// Fails an attempt whose stored data are wrong, and requests other work.
     fn fail(&self, lease: Lease, error: &str, tasks: &mut Tasks) {
-        tracing::error!(%lease, error, "cannot assign");
+        tracing::error!(%lease, error, "cannot assign work: its stored data are invalid");
         let reason = format!("cannot be assigned: {error}");
         let failure = Failure { lease, by: None, kind: FaultKind::HandOut, reason };
         self.begin_update(LeaseUpdate::Fault(failure), tasks);
@@ -223,13 +223,13 @@ impl Session {
         let Some(memory) = memory else { return self.send(payload).await };
         let (memory, sent) = send_queue::hold(memory);
         let connection = self.connection.clone();
-        let in_time = async move {
+        let watch = async move {
             if tokio::time::timeout(SEND_TIMEOUT, sent).await.is_err() {
-                tracing::warn!("receives too slowly; connection closed");
+                tracing::warn!("the worker receives too slowly; connection closed");
                 connection.inspect(|connection| connection.close());
             }
         };
-        tokio::spawn(in_time.in_current_span());
+        tokio::spawn(watch.in_current_span());
         let message = CoordinatorMessage { payload: Some(payload) };
         self.outbound.send(Ok(message), Some(memory)).await.map_err(|_| End::Disconnected)
     }

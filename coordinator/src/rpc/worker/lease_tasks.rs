@@ -37,26 +37,26 @@ impl Session {
             let mut backoff = Backoff::new();
             let storing = async {
                 loop {
-                    let stored = match &update {
+                    let result = match &update {
                         LeaseUpdate::Return(leases) => {
                             workers.service.queue.return_leases(Some(worker), leases).await.map(
-                                |back| {
-                                    tracing::info!(lots = back.len(), "leases returned");
+                                |returned| {
+                                    tracing::info!(lots = returned.len(), "leases returned");
                                 },
                             )
                         }
                         LeaseUpdate::Fault(failure) => {
-                            let failed =
+                            let failures =
                                 workers.service.queue.fail(std::slice::from_ref(failure)).await;
-                            failed.map(|failed| {
-                                for failed in failed {
+                            failures.map(|failures| {
+                                for failed in failures {
                                     let state = failed.state.as_str();
                                     tracing::warn!(lease = %failed.lease, state, "rescheduled");
                                 }
                             })
                         }
                     };
-                    let Err(error) = stored else { break };
+                    let Err(error) = result else { break };
                     let delay = backoff.next();
                     let delay_ms = delay.as_millis();
                     tracing::warn!(%error, delay_ms, "cannot update leases; retrying");
@@ -69,8 +69,8 @@ impl Session {
     }
 
     /// Renews leases, and returns those that are lost. No lease is lost while the database cannot
-    /// renew. If this coordinator has lost its database the session ends, since another coordinator
-    /// may have it.
+    /// renew. If this coordinator cannot reach its database, the session ends, since
+    /// another coordinator may reach it.
     pub(super) fn renewal(
         &self,
         leases: Vec<Lease>,
@@ -79,21 +79,22 @@ impl Session {
         let worker = self.admitted.worker;
         let stream = self.stream();
         async move {
-            let held = match workers.service.queue.renew(Some(worker), &leases).await {
-                Ok(held) => held,
+            let renewed = match workers.service.queue.renew(Some(worker), &leases).await {
+                Ok(renewed) => renewed,
                 Err(error) if db::is_away(&error) => return Err(ServiceError::from(error).into()),
                 Err(error) => {
                     tracing::warn!(%error, lots = leases.len(), "cannot renew leases");
                     return Ok(Vec::new());
                 }
             };
-            workers.service.playing.add(stream, &held);
-            Ok(leases.into_iter().filter(|lease| !held.contains(lease)).collect())
+            workers.service.playing.add(stream, &renewed);
+            Ok(leases.into_iter().filter(|lease| !renewed.contains(lease)).collect())
         }
     }
 
     /// Waits until the session must end: the token was revoked, the worker was suspended or has
-    /// disconnected, or the coordinator stops. Each `interval` it records a sign of life.
+    /// disconnected, or the coordinator stops. Each `interval` it records that the
+    /// worker is connected.
     pub(super) fn ended(&self, interval: Duration) -> impl Future<Output = End> + Send + use<> {
         let workers = self.workers.clone();
         let worker = self.admitted.worker;

@@ -38,7 +38,7 @@ impl Handler for GetServer {
 
 resource! {
     /// A match that was set aside.
-    SetAsideMatch(found: v1::SetAsideMatch) {
+    SetAsideMatch(message: v1::SetAsideMatch) {
         /// The match, as EDITION/NUMBER.
         r#match: String;
         /// The causes of the faults, newest first. Only for organisers.
@@ -54,26 +54,26 @@ forward! {
 
 resource! {
     /// A running edition.
-    RunningEdition(found: (String, v1::Edition)) {
+    RunningEdition(running: (String, v1::Edition)) {
         /// The tournament's name.
-        tournament: String = found.0;
+        tournament: String = running.0;
         /// The edition.
-        edition: Edition = found.1.into();
+        edition: Edition = running.1.into();
     }
 }
 
 impl Handler for GetQueue {
     async fn handle(self, context: &RequestContext) -> Result<Page<RunningEdition>, Problem> {
-        let found = context.service.running_editions(context.caller()).await?;
-        Ok(context.page(found, self.offset, self.limit))
+        let items = context.service.running_editions(context.caller()).await?;
+        Ok(context.page(items, self.offset, self.limit))
     }
 }
 
 resource! {
     /// A worker.
-    Worker(found: workers::Worker) {
+    Worker(row: workers::Worker) {
         /// Its name.
-        worker: String = found.name;
+        worker: String = row.name;
         /// The isolation level of its sandbox.
         sandbox: String;
         /// The version of its program.
@@ -82,23 +82,23 @@ resource! {
         slots: i32;
         /// When it was last seen.
         #[schemars(extend("format" = "date-time"))]
-        seen_at: Option<String> = rfc3339(found.seen_at);
+        seen_at: Option<String> = rfc3339(row.seen_at);
     }
 }
 
 impl Handler for ListWorkers {
     async fn handle(self, context: &RequestContext) -> Result<Page<Worker>, Problem> {
-        let found = context.service.known_workers(context.caller()).await?;
-        Ok(context.page(found, self.offset, self.limit))
+        let items = context.service.known_workers(context.caller()).await?;
+        Ok(context.page(items, self.offset, self.limit))
     }
 }
 
 resource! {
     /// An entry of the audit log.
-    AuditEntry(found: audit_log::Change) {
+    AuditEntry(row: audit_log::Change) {
         /// The time of the change.
         #[schemars(extend("format" = "date-time"))]
-        at: Option<String> = rfc3339(found.at);
+        at: Option<String> = rfc3339(row.at);
         /// The id of the token used; null if the coordinator itself made the change.
         token: Option<i32>;
         /// The action.
@@ -112,14 +112,14 @@ resource! {
 
 impl Handler for ListAuditEntries {
     async fn handle(self, context: &RequestContext) -> Result<Page<AuditEntry>, Problem> {
-        let found = context.service.latest_changes(context.caller()).await?;
-        Ok(context.page(found, self.offset, self.limit))
+        let items = context.service.latest_changes(context.caller()).await?;
+        Ok(context.page(items, self.offset, self.limit))
     }
 }
 
 resource! {
     /// A token.
-    Token(found: v1::Token) {
+    Token(message: v1::Token) {
         /// Its id.
         id: i32;
         /// Its role: `admin`, `organiser`, `player` or `worker`.
@@ -133,13 +133,13 @@ resource! {
 
 resource! {
     /// The results of a player in tricks against the house.
-    TricksRecord(found: tricks_http::Record) {
+    TricksRecord(row: tricks_http::Record) {
         /// The player's name.
-        player: String = found.name;
+        player: String = row.name;
         /// The best result in a session.
-        best: i64 = found.best.into();
+        best: i64 = row.best.into();
         /// The number of tables in that session.
-        best_tables: i64 = found.best_tables.into();
+        best_tables: i64 = row.best_tables.into();
         /// The sum of the results of all sessions.
         total: i64;
         /// Finished sessions.
@@ -148,7 +148,7 @@ resource! {
         victories: i64;
         /// When the last session ended.
         #[schemars(extend("format" = "date-time"))]
-        last_at: Option<String> = rfc3339(found.last_at);
+        last_at: Option<String> = rfc3339(row.last_at);
     }
 }
 
@@ -168,7 +168,7 @@ impl Endpoint for ListTricksRecords {
 
 impl Handler for ListTricksRecords {
     async fn handle(self, context: &RequestContext) -> Result<Page<TricksRecord>, Problem> {
-        let found = context.service.tricks_records().await?;
-        Ok(context.page(found, self.offset, self.limit))
+        let items = context.service.tricks_records().await?;
+        Ok(context.page(items, self.offset, self.limit))
     }
 }

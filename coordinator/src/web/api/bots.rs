@@ -14,44 +14,44 @@ use super::resource::all;
 
 resource! {
     /// A bot.
-    Bot(found: v1::Bot) {
+    Bot(message: v1::Bot) {
         /// Its name.
-        bot: String = found.name;
+        bot: String = message.name;
         /// Its owner's name; null for a house bot.
-        owner: Option<String> = non_empty(found.owner.clone());
+        owner: Option<String> = non_empty(message.owner.clone());
         /// Whether it is a house bot.
-        house: bool = found.owner.is_empty();
+        house: bool = message.owner.is_empty();
         /// Whether the caller owns it.
         owned_by_caller: bool;
         /// Whether it was withdrawn.
         withdrawn: bool;
         /// Whether it is suspended because it forfeited too often or caused faults. Submit a new version
         /// to enter again.
-        suspended: bool = found.suspended;
+        suspended: bool = message.suspended;
         /// Why it is suspended. Only for its owner and organisers.
-        reason: Option<String> = non_empty(found.suspended_reason);
+        reason: Option<String> = non_empty(message.suspended_reason);
         /// Its newest version that entered the tournament.
-        newest: Option<Version> = found.newest.map(Version::from);
+        newest: Option<Version> = message.newest.map(Version::from);
         /// Its newest version, if that has not entered yet.
-        pending: Option<Version> = found.pending.map(Version::from);
+        pending: Option<Version> = message.pending.map(Version::from);
     }
 }
 
 resource! {
     /// A version.
-    Version(found: v1::Version) {
+    Version(message: v1::Version) {
         /// Its number, from 1.
-        version: i32 = found.number;
+        version: i32 = message.number;
         /// The BLAKE3 hash of its bundle.
-        digest: Option<String> = hex_hash(&found.digest);
+        digest: Option<String> = hex_hash(&message.digest);
         /// When it was submitted.
         #[schemars(extend("format" = "date-time"))]
-        submitted_at: Option<String> = rfc3339_from_micros(found.submitted_at_us);
+        submitted_at: Option<String> = rfc3339_from_micros(message.submitted_at_us);
         /// `waiting` (for its trial), `trying` (trial running), `entered`, `failed`, or `aside` (the
         /// trial had too many infrastructure faults).
         state: String;
         /// Why the trial failed or was set aside. Only for its owner and organisers.
-        reason: Option<String> = non_empty(found.reason);
+        reason: Option<String> = non_empty(message.reason);
     }
 }
 
@@ -63,73 +63,72 @@ forward! {
 impl Handler for GetBot {
     async fn handle(self, context: &RequestContext) -> Result<Bot, Problem> {
         let request = v1::ListBotsRequest { tournament: self.tournament };
-        let mut found =
-            context.service.list_bots(context.caller(), request).await?.bots.into_iter();
-        let found = found.find(|bot| bot.name == self.bot);
-        found.map(Bot::from).ok_or_else(|| Problem::not_found("bot", &self.bot))
+        let bots = context.service.list_bots(context.caller(), request).await?.bots;
+        let bot = bots.into_iter().find(|bot| bot.name == self.bot);
+        bot.map(Bot::from).ok_or_else(|| Problem::not_found("bot", &self.bot))
     }
 }
 
 impl Handler for ListVersions {
     async fn handle(self, context: &RequestContext) -> Result<Page<Version>, Problem> {
-        let found =
+        let versions =
             context.service.versions_of(context.caller(), &self.tournament, &self.bot).await?;
-        Ok(context.page(found, self.offset, self.limit))
+        Ok(context.page(versions, self.offset, self.limit))
     }
 }
 
 resource! {
     /// The trial of a version.
-    Trial(found: v1::TrialStatus) {
+    Trial(message: v1::TrialStatus) {
         /// The version.
-        version: Option<Version> = found.version.map(Version::from);
+        version: Option<Version> = message.version.map(Version::from);
         /// Whether the version has a trial. Versions of house bots, and versions in tournaments without
         /// trials, enter at once.
         tried: bool;
         /// The number of trials before this one in the queue.
         ahead: i64;
         /// The evidence of the failure, line by line.
-        evidence: Vec<String> = found.evidence.lines().map(str::to_owned).collect();
+        evidence: Vec<String> = message.evidence.lines().map(str::to_owned).collect();
         /// The end of the build log.
-        build_log: String = found.log;
+        build_log: String = message.log;
         /// Problems that are not errors.
         warnings: Vec<String>;
         /// The measurements by name.
-        measurements: Option<Value> = serde_json::from_str(&found.measurements).ok();
+        measurements: Option<Value> = serde_json::from_str(&message.measurements).ok();
     }
 }
 
 resource! {
     /// The log of a bot.
-    BotLog(found: v1::GetBotLogResponse) {
+    BotLog(message: v1::GetBotLogResponse) {
         /// Its matches, newest first.
-        items: Vec<LogEntry> = all(found.entries);
+        items: Vec<LogEntry> = all(message.entries);
         /// Why it is suspended; null if it is not.
-        suspended_reason: Option<String> = non_empty(found.suspended_reason);
+        suspended_reason: Option<String> = non_empty(message.suspended_reason);
     }
 }
 
 resource! {
     /// A match of a bot.
-    LogEntry(found: v1::LogEntry) {
+    LogEntry(message: v1::LogEntry) {
         /// The match, as EDITION/NUMBER.
         r#match: String;
         /// The bot's seat, from 1.
         seat: u32;
         /// The bots, seat 1 first.
-        seats: Vec<String> = found.bots;
+        seats: Vec<String> = message.bots;
         /// Its score, most significant component first; empty while leaderboards are frozen.
         score: Vec<i64>;
         /// The kind of forfeit: `clock`, `illegal`, `gone` or `flood`; null if there was none.
-        forfeit: Option<String> = non_empty(found.forfeit);
+        forfeit: Option<String> = non_empty(message.forfeit);
         /// Why it forfeited, or its first invalid reply.
-        evidence: Option<Evidence> = found.evidence.map(Evidence::from);
+        evidence: Option<Evidence> = message.evidence.map(Evidence::from);
     }
 }
 
 resource! {
     /// Why a seat forfeited, or its first invalid reply.
-    Evidence(found: v1::Evidence) {
+    Evidence(message: v1::Evidence) {
         /// A description.
         detail: String;
         /// The wall-clock time of the reply.

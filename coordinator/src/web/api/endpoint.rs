@@ -80,11 +80,11 @@ impl RequestContext {
     /// The page of a list that begins at `offset`.
     pub(super) fn page<T, J: From<T>>(
         &self,
-        found: impl IntoIterator<Item = T>,
+        items: impl IntoIterator<Item = T>,
         offset: u32,
         limit: Limit,
     ) -> Page<J> {
-        Page::slice(found.into_iter().map(J::from), &self.uri, offset, limit)
+        Page::slice(items.into_iter().map(J::from), &self.uri, offset, limit)
     }
 }
 

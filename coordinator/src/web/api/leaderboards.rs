@@ -12,13 +12,13 @@ use arbiter_proto::v1;
 
 resource! {
     /// A page of a leaderboard.
-    Leaderboard(found: v1::GetRankingResponse) {
+    Leaderboard(message: v1::GetRankingResponse) {
         /// The number of the edition.
         edition: i32;
         /// Whether it is the official leaderboard.
         official: bool;
         /// The number of matches planned so far.
-        planned: i64 = found.matches;
+        planned: i64 = message.matches;
         /// The number of matches in the standings.
         counted: i64;
         /// The names of the components of a score.
@@ -26,9 +26,9 @@ resource! {
         /// The number of bots that match the filter, on all pages.
         bots: u32;
         /// The running edition, if it is not this one.
-        provisional: Option<ProvisionalEdition> = found.running.map(ProvisionalEdition::from);
+        provisional: Option<ProvisionalEdition> = message.running.map(ProvisionalEdition::from);
         /// The standings on this page, best first.
-        items: Vec<Standing> = all(found.standings);
+        items: Vec<Standing> = all(message.standings);
         /// The URL of the next page; null on the last page.
         next: Option<String> = None;
     }
@@ -36,11 +36,11 @@ resource! {
 
 resource! {
     /// The progress of a running edition.
-    ProvisionalEdition(found: v1::EditionProgress) {
+    ProvisionalEdition(message: v1::EditionProgress) {
         /// Its number.
         edition: i32;
         /// The number of matches planned so far.
-        planned: i64 = found.matches;
+        planned: i64 = message.matches;
         /// The number of matches in its standings.
         counted: i64;
     }
@@ -48,7 +48,7 @@ resource! {
 
 resource! {
     /// A row of a leaderboard.
-    Standing(found: v1::Standing) {
+    Standing(message: v1::Standing) {
         /// The rank, from 1. Tied bots share it.
         rank: u32;
         /// Whether another bot has the same rank.
@@ -65,9 +65,9 @@ resource! {
         /// The mean of the first component per match.
         mean: f64;
         /// Half the width of the 95 % confidence interval of the mean; null after a single match.
-        interval95: Option<f64> = found.margin;
+        interval95: Option<f64> = message.margin;
         /// The number of forfeits by kind.
-        forfeits: ForfeitCounts = ForfeitCounts::new(&found.forfeits);
+        forfeits: ForfeitCounts = ForfeitCounts::new(&message.forfeits);
         /// The number of invalid replies that did not cause a forfeit.
         bad_answers: i64;
     }
@@ -83,10 +83,10 @@ impl RequestContext {
     ) -> Result<Option<String>, Problem> {
         let board = v1::LeaderboardRef { tournament: tournament.to_owned(), edition };
         // Errors are ignored here: the handler reports them, or answers about the next edition.
-        let found = self.service.edition_of(Some(board), default, self.caller()).await;
-        let Ok((found, _)) = found else { return Ok(None) };
-        let complete = found.state == EditionState::Complete;
-        Ok(complete.then(|| format!("{} {}", found.id, found.counted)))
+        let result = self.service.edition_of(Some(board), default, self.caller()).await;
+        let Ok((edition, _)) = result else { return Ok(None) };
+        let is_complete = edition.state == EditionState::Complete;
+        Ok(is_complete.then(|| format!("{} {}", edition.id, edition.counted)))
     }
 }
 
@@ -96,25 +96,25 @@ impl Handler for GetLeaderboard {
         let board = Some(v1::LeaderboardRef { tournament, edition });
         let request =
             v1::GetRankingRequest { leaderboard: board, offset, limit: limit.0, name_contains: q };
-        let found = context.service.get_ranking(context.caller(), request).await?;
-        let shown = u32::try_from(found.standings.len()).unwrap_or(u32::MAX);
-        let more = offset.saturating_add(shown) < found.bots && shown > 0;
+        let response = context.service.get_ranking(context.caller(), request).await?;
+        let shown = u32::try_from(response.standings.len()).unwrap_or(u32::MAX);
+        let has_more = offset.saturating_add(shown) < response.bots && shown > 0;
         let next = offset.saturating_add(shown);
         // All pages are of the same edition, even if another one becomes official meanwhile.
-        let pinned = with_parameter(&context.uri, "edition", found.edition);
+        let pinned = with_parameter(&context.uri, "edition", response.edition);
         let pinned = pinned.parse().unwrap_or_else(|_| context.uri.clone());
-        let next = more.then(|| with_parameter(&pinned, "offset", next));
-        Ok(Leaderboard { next, ..found.into() })
+        let next = has_more.then(|| with_parameter(&pinned, "offset", next));
+        Ok(Leaderboard { next, ..response.into() })
     }
 }
 
 resource! {
     /// The standing of a bot in an edition.
-    EditionStanding(found: v1::GetStandingResponse) {
+    EditionStanding(message: v1::GetStandingResponse) {
         /// The number of the edition.
         edition: i32;
         /// The standing.
-        standing: Standing = found.standing.unwrap_or_default().into();
+        standing: Standing = message.standing.unwrap_or_default().into();
     }
 }
 
@@ -133,9 +133,9 @@ forward! {
 
 resource! {
     /// The results of a bot against another bot.
-    HeadToHead(found: v1::HeadToHead) {
+    HeadToHead(message: v1::HeadToHead) {
         /// The opponent's name.
-        against: String = found.opponent;
+        against: String = message.opponent;
         /// The number of matches in which both played.
         matches: i64;
         /// Matches with the higher score.
@@ -156,7 +156,7 @@ impl Handler for GetHeadToHead {
         let Self { tournament, bot, edition, offset, limit } = self;
         let board = Some(v1::LeaderboardRef { tournament, edition });
         let request = v1::GetHeadToHeadRequest { leaderboard: board, bot };
-        let found = context.service.get_head_to_head(context.caller(), request).await?.results;
-        Ok(context.page(found, offset, limit))
+        let results = context.service.get_head_to_head(context.caller(), request).await?.results;
+        Ok(context.page(results, offset, limit))
     }
 }

@@ -28,7 +28,7 @@ const MAX_STEPS: usize = 50;
 
 resource! {
     /// A match, planned or played.
-    Match(found: v1::MatchStatus) {
+    Match(message: v1::MatchStatus) {
         /// The match, as EDITION/NUMBER.
         r#match: String;
         /// The tournament's name.
@@ -37,21 +37,21 @@ resource! {
         /// `cancelled`. In lists always `reported`.
         state: String;
         /// The seats, seat 1 first.
-        seats: Vec<MatchSeat> = all(found.seats);
+        seats: Vec<MatchSeat> = all(message.seats);
         /// The parameters that differ from the tournament's.
-        params: Option<Value> = serde_json::from_str(&found.params).ok();
+        params: Option<Value> = serde_json::from_str(&message.params).ok();
         /// The BLAKE3 hash of the transcript, once played.
-        transcript: Option<String> = hex_hash(&found.transcript);
+        transcript: Option<String> = hex_hash(&message.transcript);
         /// The wall-clock duration, once played.
-        wall_ms: Option<i32> = (!found.transcript.is_empty()).then_some(found.wall_ms);
+        wall_ms: Option<i32> = (!message.transcript.is_empty()).then_some(message.wall_ms);
         /// The sandbox level: A to D.
-        level: Option<String> = non_empty(found.level);
+        level: Option<String> = non_empty(message.level);
         /// The match of an earlier edition whose result is reused, as EDITION/NUMBER.
-        reused_from: Option<String> = non_empty(found.reused_from);
+        reused_from: Option<String> = non_empty(message.reused_from);
         /// The worker that played it. Only for organisers.
-        worker: Option<String> = non_empty(found.worker);
+        worker: Option<String> = non_empty(message.worker);
         /// The number of leases that ended without a result. Not in lists.
-        failed_leases: u32 = found.failed_leases;
+        failed_leases: u32 = message.failed_leases;
         /// The reasons, newest first. Only for organisers.
         faults: Vec<String>;
     }
@@ -59,7 +59,7 @@ resource! {
 
 resource! {
     /// A seat of a match.
-    MatchSeat(found: v1::MatchSeat) {
+    MatchSeat(message: v1::MatchSeat) {
         /// The bot's name.
         bot: String;
         /// The number of its version.
@@ -67,11 +67,11 @@ resource! {
         /// Its score, most significant component first; empty before the match is played.
         score: Vec<i64>;
         /// The kind of forfeit: `clock`, `illegal`, `gone` or `flood`; null if there was none.
-        forfeit: Option<String> = non_empty(found.forfeit);
+        forfeit: Option<String> = non_empty(message.forfeit);
         /// The number of invalid replies that did not cause a forfeit.
         bad_answers: i32;
         /// Why it forfeited, or its first invalid reply. Only for its owner and organisers.
-        evidence: Option<Evidence> = found.evidence.map(Evidence::from);
+        evidence: Option<Evidence> = message.evidence.map(Evidence::from);
     }
 }
 
@@ -84,21 +84,22 @@ impl Handler for ListMatches {
         let Self { tournament, edition, bot, after, limit } = self;
         // All pages are of the same edition, even if another one becomes official meanwhile.
         let board = v1::LeaderboardRef { tournament: tournament.clone(), edition };
-        let (found, _) =
+        let (edition, _) =
             context.service.edition_of(Some(board), Which::Official, context.caller()).await?;
-        let edition = Some(found.number);
+        let edition_number = edition.number;
+        let edition = Some(edition_number);
         let request =
             v1::ListMatchesRequest { tournament, edition, bot, after, limit: limit.0 + 1 };
-        let mut answers = context.service.list_matches(context.caller(), request).await?;
+        let mut matches = context.service.list_matches(context.caller(), request).await?;
         let mut items: Vec<Match> = Vec::new();
-        while let Some(answer) = answers.next().await {
-            items.push(answer?.into());
+        while let Some(status) = matches.next().await {
+            items.push(status?.into());
         }
         let more = items.len() > limit.entries();
         items.truncate(limit.entries());
         let last = items.last().filter(|_| more);
         let last = last.and_then(|last| last.r#match.parse::<MatchId>().ok());
-        let next = last.map(|last| next_page_url(&context.uri, found.number, last.number));
+        let next = last.map(|last| next_page_url(&context.uri, edition_number, last.number));
         Ok(Page { items, next })
     }
 }
@@ -129,15 +130,15 @@ impl Handler for GetRecord {
 
 resource! {
     /// Steps of a match.
-    MatchSteps(found: Steps) {
+    MatchSteps(steps: Steps) {
         /// The number of steps of the match.
         total: usize;
         /// The names of the bots, seat 1 first.
-        seats: Vec<String> = found.names().iter().map(ToString::to_string).collect();
+        seats: Vec<String> = steps.names().iter().map(ToString::to_string).collect();
         /// The chapters of the match, such as deals or rounds.
-        chapters: Vec<Chapter> = all(found.chapters);
+        chapters: Vec<Chapter> = all(steps.chapters);
         /// The requested steps.
-        items: Vec<ReplayStep> = all(found.drawn);
+        items: Vec<ReplayStep> = all(steps.drawn);
         /// The URL of the next steps; null after the last step.
         next: Option<String> = None;
     }
@@ -145,55 +146,55 @@ resource! {
 
 resource! {
     /// A chapter of a match.
-    Chapter(found: (String, usize)) {
+    Chapter(chapter: (String, usize)) {
         /// Its name.
-        name: String = found.0;
+        name: String = chapter.0;
         /// Its first step.
-        first: usize = found.1;
+        first: usize = chapter.1;
     }
 }
 
 resource! {
     /// A step of a match.
-    ReplayStep(found: Step) {
+    ReplayStep(drawn: Step) {
         /// Its number, from 0.
-        step: usize = found.index;
+        step: usize = drawn.index;
         /// The time since the start of the match.
-        time_us: i64 = found.time.0;
+        time_us: i64 = drawn.time.0;
         /// The seat that acted, from 1; null if none did.
-        seat: Option<usize> = found.seat.map(|seat| seat.index() + 1);
+        seat: Option<usize> = drawn.seat.map(|seat| seat.index() + 1);
         /// The reply, word for word.
         reply: Option<String>;
-        /// The kind of forfeit and the evidence.
+        /// The kind of forfeit and its evidence.
         forfeit: Option<String>;
         /// The position after the step, in words.
-        caption: String = found.picture.caption;
+        caption: String = drawn.picture.caption;
         /// The position after the step, as HTML, mostly SVG.
-        picture: String = found.picture.markup.into_string();
+        picture: String = drawn.picture.markup.into_string();
         /// The clocks, seat 1 first.
-        clocks: Vec<SeatClock> = all(found.clocks);
+        clocks: Vec<SeatClock> = all(drawn.clocks);
         /// The results of the seats, in the last step.
-        result: Option<Vec<SeatResult>> = found.standings.map(all);
+        result: Option<Vec<SeatResult>> = drawn.standings.map(all);
     }
 }
 
 resource! {
     /// A seat's clock.
-    SeatClock(found: Clock) {
+    SeatClock(clock: Clock) {
         /// The remaining time, in games with a time bank.
-        remaining_us: Option<i64> = found.left.map(|left| left.0);
+        remaining_us: Option<i64> = clock.left.map(|left| left.0);
         /// The time charged for its replies so far.
-        used_us: i64 = found.used.0;
+        used_us: i64 = clock.used.0;
     }
 }
 
 resource! {
     /// The result of a seat.
-    SeatResult(found: arbiter_games::SeatResult) {
+    SeatResult(result: arbiter_games::SeatResult) {
         /// Its score, most significant component first.
-        score: Vec<i64> = found.score.0;
+        score: Vec<i64> = result.score.0;
         /// The kind of forfeit: `clock`, `illegal`, `gone` or `flood`; null if there was none.
-        forfeit: Option<String> = found.forfeit.map(|forfeit| forfeit.as_str().to_owned());
+        forfeit: Option<String> = result.forfeit.map(|forfeit| forfeit.as_str().to_owned());
     }
 }
 
@@ -204,14 +205,14 @@ impl Handler for GetMatchSteps {
         let from = self.from as usize;
         let count = self.limit.entries().min(MAX_STEPS);
         let games = context.service.games().clone();
-        let steps = move || {
+        let replay = move || {
             let text = arbiter_replay::unpack(&record).map_err(Difference::Unreadable)?;
             arbiter_replay::steps(&games, text, from..from.saturating_add(count))
         };
-        let found: Steps = match_page::run_replay(&context.session, steps).await?;
+        let steps: Steps = match_page::run_replay(&context.session, replay).await?;
         let next = from.saturating_add(count);
-        let next = (next < found.total).then(|| with_parameter(&context.uri, "from", next));
-        Ok(MatchSteps { next, ..found.into() })
+        let next = (next < steps.total).then(|| with_parameter(&context.uri, "from", next));
+        Ok(MatchSteps { next, ..steps.into() })
     }
 }
 

@@ -175,7 +175,7 @@ fn parameters<E: Endpoint>(endpoint_schema: &Value) -> Vec<Value> {
         json!({
             "name": name,
             "in": if in_path { "path" } else { "query" },
-            "required": in_path || required.iter().any(|one| one == name),
+            "required": in_path || required.iter().any(|required| required == name),
             "description": paragraphs(description),
             "schema": schema,
         })
@@ -192,7 +192,7 @@ fn paragraphs(comment: &str) -> String {
 /// Adds the bounds of integers to a schema, and joins the lines of descriptions.
 fn add_bounds(schema: &mut Value) {
     match schema {
-        Value::Array(all) => all.iter_mut().for_each(add_bounds),
+        Value::Array(values) => values.iter_mut().for_each(add_bounds),
         Value::Object(keys) => {
             let bounds = match keys.get("format").and_then(Value::as_str) {
                 Some("int32") => Some((json!(i32::MIN), json!(i32::MAX))),

@@ -38,8 +38,8 @@ impl Problem {
     }
 
     /// A missing object (404).
-    pub(super) fn not_found(what: &str, name: impl std::fmt::Display) -> Self {
-        Self::new(StatusCode::NOT_FOUND, format!("{what} `{name}` not found"))
+    pub(super) fn not_found(kind: &str, name: impl std::fmt::Display) -> Self {
+        Self::new(StatusCode::NOT_FOUND, format!("{kind} `{name}` not found"))
     }
 }
 

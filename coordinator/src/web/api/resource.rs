@@ -5,7 +5,7 @@
 macro_rules! resource {
     (
         $(#[$meta:meta])*
-        $name:ident($found:ident: $message:ty) {
+        $name:ident($source:ident: $message:ty) {
             $($(#[$field_meta:meta])* $field:ident: $type:ty $(= $value:expr)?;)+
         }
     ) => {
@@ -16,18 +16,18 @@ macro_rules! resource {
         }
 
         impl From<$message> for $name {
-            fn from($found: $message) -> Self {
-                Self { $($field: resource!(@value $found $field $(, $value)?),)+ }
+            fn from($source: $message) -> Self {
+                Self { $($field: resource!(@value $source $field $(, $value)?),)+ }
             }
         }
     };
-    (@value $found:ident $field:ident) => { $found.$field };
-    (@value $found:ident $field:ident, $value:expr) => { $value };
+    (@value $source:ident $field:ident) => { $source.$field };
+    (@value $source:ident $field:ident, $value:expr) => { $value };
 }
 
 /// Converts a list.
-pub(super) fn all<T, J: From<T>>(found: impl IntoIterator<Item = T>) -> Vec<J> {
-    found.into_iter().map(J::from).collect()
+pub(super) fn all<T, J: From<T>>(items: impl IntoIterator<Item = T>) -> Vec<J> {
+    items.into_iter().map(J::from).collect()
 }
 
 /// Implements endpoints that only call a use case. After `pages`, the endpoints return a page of a
@@ -45,8 +45,8 @@ macro_rules! forward {
         impl Handler for $endpoint {
             async fn handle(self, context: &RequestContext) -> Result<Self::Response, Problem> {
                 let Self { $($field,)* offset, limit } = self;
-                let found = context.service.$call(context.caller(), $request).await?;
-                Ok(context.page(found.$list, offset, limit))
+                let response = context.service.$call(context.caller(), $request).await?;
+                Ok(context.page(response.$list, offset, limit))
             }
         }
     )+};

@@ -17,59 +17,59 @@ use crate::service::Which;
 
 resource! {
     /// A tournament.
-    Tournament(found: v1::Tournament) {
+    Tournament(message: v1::Tournament) {
         /// Its name.
-        tournament: String = found.name;
+        tournament: String = message.name;
         /// Its game.
         game: String;
         /// `open`, `closed` or `cancelled`.
         state: String;
         /// The BLAKE3 hash of its seed, published at its creation.
-        seed_hash: Option<String> = hex_hash(&found.seed_hash);
+        seed_hash: Option<String> = hex_hash(&message.seed_hash);
         /// Its seed; null until the tournament is over.
-        seed: Option<String> = hex_hash(&found.seed);
+        seed: Option<String> = hex_hash(&message.seed);
         /// Its public beacon; null if the organiser alone chose the seed.
-        beacon: Option<Beacon> = found.beacon.map(Beacon::from);
+        beacon: Option<Beacon> = message.beacon.map(Beacon::from);
         /// When it was created.
         #[schemars(extend("format" = "date-time"))]
-        created_at: Option<String> = rfc3339_from_micros(found.created_at_us);
+        created_at: Option<String> = rfc3339_from_micros(message.created_at_us);
         /// Why the last due edition could not be opened; null if it could.
-        last_error: Option<String> = non_empty(found.last_error);
+        last_error: Option<String> = non_empty(message.last_error);
         /// When the next edition will open because of a change; null if none is due.
         #[schemars(extend("format" = "date-time"))]
-        next_edition_at: Option<String> = (found.next_edition_at_us > 0).then(|| rfc3339_from_micros(found.next_edition_at_us)).flatten();
+        next_edition_at: Option<String> = (message.next_edition_at_us > 0).then(|| rfc3339_from_micros(message.next_edition_at_us)).flatten();
         /// The tournament file, without the seed.
-        settings: Map<String, Value> = serde_json::from_str(&found.settings).unwrap_or_default();
+        settings: Map<String, Value> = serde_json::from_str(&message.settings).unwrap_or_default();
         /// The newest edition. In lists: the running edition, if any.
-        newest: Option<Edition> = found.editions.first().cloned().map(Edition::from);
+        newest: Option<Edition> = message.editions.first().cloned().map(Edition::from);
         /// The number of the edition with the official leaderboard. Not in lists.
-        official: Option<i32> = found.editions.iter().find(|edition| edition.official).map(|edition| edition.number);
+        official: Option<i32> = message.editions.iter().find(|edition| edition.official).map(|edition| edition.number);
     }
 }
 
 resource! {
     /// A public beacon: a value that a third party publishes after entry has closed. The seed of the last
     /// editions depends on it.
-    Beacon(found: v1::Beacon) {
+    Beacon(message: v1::Beacon) {
         /// The source and time of publication.
         name: String;
         /// Its value; null until it is entered.
-        value: Option<String> = non_empty(found.value.clone());
+        value: Option<String> = non_empty(message.value.clone());
         /// When it was entered; null until then.
         #[schemars(extend("format" = "date-time"))]
-        set_at: Option<String> = non_empty(found.value.clone()).and_then(|_| rfc3339_from_micros(found.set_at_us));
+        set_at: Option<String> = non_empty(message.value.clone()).and_then(|_| rfc3339_from_micros(message.set_at_us));
         /// The number of the first edition that uses it; null until it is entered.
-        first_edition: Option<i32> = non_empty(found.value).map(|_| found.first_edition);
+        first_edition: Option<i32> = non_empty(message.value).map(|_| message.first_edition);
     }
 }
 
 resource! {
     /// An edition: one complete schedule over fixed versions.
-    Edition(found: v1::Edition) {
+    Edition(message: v1::Edition) {
         /// Its id, as used in the ids of matches.
         id: i32;
         /// Its number in the tournament, from 1.
-        edition: i32 = found.number;
+        edition: i32 = message.number;
         /// `planning`, `running`, `complete` or `cancelled`.
         state: String;
         /// Whether its leaderboard is the official one.
@@ -77,16 +77,16 @@ resource! {
         /// The number of matches planned so far.
         matches: i64;
         /// Whether results can add more matches.
-        open_ended: bool = found.open_ended;
+        open_ended: bool = message.open_ended;
         /// The number of matches in its standings.
         counted: i64;
         /// Its lots and matches by state. Only for the newest edition and running ones.
-        lots: Vec<LotCount> = all(found.lots);
+        lots: Vec<LotCount> = all(message.lots);
         /// How its plan was derived from earlier plans, for incremental schedules.
-        plan: Option<String> = non_empty(found.plan);
+        plan: Option<String> = non_empty(message.plan);
         /// The estimated end; null if it is not running or no worker is connected.
         #[schemars(extend("format" = "date-time"))]
-        eta: Option<String> = found.eta_us.and_then(rfc3339_from_micros);
+        eta: Option<String> = message.eta_us.and_then(rfc3339_from_micros);
         /// The recent speed, in matches per second.
         rate: Option<f64>;
         /// The number of slots of the connected workers, while it runs.
@@ -96,7 +96,7 @@ resource! {
 
 resource! {
     /// The number of lots in a state.
-    LotCount(found: v1::LotCount) {
+    LotCount(message: v1::LotCount) {
         /// The state.
         state: String;
         /// The number of lots.
@@ -126,26 +126,26 @@ impl Handler for GetTournament {
 
 impl Handler for ListEditions {
     async fn handle(self, context: &RequestContext) -> Result<Page<Edition>, Problem> {
-        let found = context.tournament(self.tournament).await?.editions;
-        Ok(context.page(found, self.offset, self.limit))
+        let editions = context.tournament(self.tournament).await?.editions;
+        Ok(context.page(editions, self.offset, self.limit))
     }
 }
 
 impl Handler for GetEdition {
     async fn handle(self, context: &RequestContext) -> Result<Edition, Problem> {
-        let mut found = context.tournament(self.tournament).await?.editions.into_iter();
-        let found = found.find(|edition| edition.number == self.edition);
-        found.map(Edition::from).ok_or_else(|| Problem::not_found("edition", self.edition))
+        let editions = context.tournament(self.tournament).await?.editions;
+        let edition = editions.into_iter().find(|edition| edition.number == self.edition);
+        edition.map(Edition::from).ok_or_else(|| Problem::not_found("edition", self.edition))
     }
 }
 
 resource! {
     /// The balance of a schedule, counted match by match.
-    Certificate(found: v1::Certificate) {
+    Certificate(message: v1::Certificate) {
         /// The edition's number; null for the next one.
-        edition: Option<i32> = (found.edition > 0).then_some(found.edition);
+        edition: Option<i32> = (message.edition > 0).then_some(message.edition);
         /// How its plan was derived from earlier plans, for incremental schedules.
-        plan: Option<String> = non_empty(found.plan);
+        plan: Option<String> = non_empty(message.plan);
         /// The number of bots.
         bots: u32;
         /// The number of seats in a match.
@@ -154,11 +154,11 @@ resource! {
         matches: u64;
         /// How often pairs of bots meet, ascending. Pairs of the same owner are left out if the schedule
         /// keeps them apart.
-        meetings: Vec<PairCount> = all(found.meetings);
+        meetings: Vec<PairCount> = all(message.meetings);
         /// The number of pairs of the same owner, if the schedule keeps them apart.
-        same_owner_pairs: Option<u64> = found.same_owner_pairs;
+        same_owner_pairs: Option<u64> = message.same_owner_pairs;
         /// The total number of meetings of these pairs.
-        same_owner_meetings: u64 = found.same_owner_meetings;
+        same_owner_meetings: u64 = message.same_owner_meetings;
         /// The fewest matches of a bot.
         fewest_matches: u32;
         /// The most matches of a bot.
@@ -172,19 +172,19 @@ resource! {
         /// The largest difference between how often each bot of a pair moves first, in matches of two.
         side_spread: Option<u32>;
         /// The public beacon of the tournament; null if the organiser alone chose the seed.
-        beacon: Option<Beacon> = found.beacon.map(Beacon::from);
+        beacon: Option<Beacon> = message.beacon.map(Beacon::from);
         /// Why meetings and seats were not counted. Then their numbers are 0 and nothing is verified.
-        not_counted: Option<String> = non_empty(found.not_counted.clone());
+        not_counted: Option<String> = non_empty(message.not_counted.clone());
         /// Whether the schedule keeps its promise.
-        verified: bool = found.broken_promise.is_empty() && found.not_counted.is_empty();
+        verified: bool = message.broken_promise.is_empty() && message.not_counted.is_empty();
         /// The first broken promise; null if there is none.
-        broken_promise: Option<String> = non_empty(found.broken_promise);
+        broken_promise: Option<String> = non_empty(message.broken_promise);
     }
 }
 
 resource! {
     /// The number of pairs that meet a certain number of times.
-    PairCount(found: v1::PairCount) {
+    PairCount(message: v1::PairCount) {
         /// How often each of these pairs meets.
         times: u32;
         /// The number of pairs.
@@ -214,7 +214,7 @@ impl Handler for GetCertificate {
 
 resource! {
     /// The estimated size and duration of the next edition.
-    Estimate(found: v1::EditionEstimate) {
+    Estimate(message: v1::EditionEstimate) {
         /// The number of entered bots.
         bots: u32;
         /// The number of matches; an upper bound if matches depend on results.
@@ -229,17 +229,17 @@ resource! {
         slots: u32;
         /// The estimated end; null if no worker is connected.
         #[schemars(extend("format" = "date-time"))]
-        eta: Option<String> = found.eta_us.and_then(rfc3339_from_micros);
+        eta: Option<String> = message.eta_us.and_then(rfc3339_from_micros);
         /// The growth of the database, in bytes.
         bytes: i64;
         /// How its plan is derived from earlier plans, for incremental schedules.
-        plan: Option<String> = non_empty(found.plan);
+        plan: Option<String> = non_empty(message.plan);
     }
 }
 
 resource! {
     /// The comparison of standings with reports.
-    EditionCheck(found: v1::CheckEditionResponse) {
+    EditionCheck(message: v1::CheckEditionResponse) {
         /// The number of the checked edition.
         edition: i32;
         /// The number of matches that were added up.
@@ -250,7 +250,7 @@ resource! {
         /// is over.
         derived: i64;
         /// Why no match was derived again.
-        not_derived: Option<String> = non_empty(found.not_derived);
+        not_derived: Option<String> = non_empty(message.not_derived);
         /// A line for each difference between the stored plan and the derived one; empty if there is
         /// none.
         seed_differences: Vec<String>;
