@@ -1,7 +1,7 @@
-//! Copies of bots' files, one for each bot, which its jails mount.
+//! The store of bots' files: one copy for each bot, which its jails mount.
 //!
-//! A copy is readable for bots even if the original is not, and belongs to the user who builds jails.
-//! Jails mount it read-only, with a bot's changes in a separate directory.
+//! Bots can read a copy even if they cannot read the original. It belongs to the user who builds
+//! jails. Jails mount it read-only, with a bot's changes in a separate directory.
 
 use std::collections::HashMap;
 use std::fs::{self, Permissions};
@@ -43,16 +43,16 @@ impl ProgramStore {
     pub(super) fn copy(&self, source: &BotSource) -> Result<String, Fault> {
         let fingerprint = fingerprint(source).fault("cannot read a bot's files")?;
         let mut copies = self.copies.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((known, name)) = copies.get(source.path())
-            && *known == fingerprint
+        if let Some((last_fingerprint, name)) = copies.get(source.path())
+            && *last_fingerprint == fingerprint
         {
             return Ok(name.clone());
         }
-        // The old copy stays: a jail may use it.
+        // Do not remove the old copy: a jail may use it.
         let name = fingerprint.to_hex()[..32].to_owned();
         let path = self.path().join(&name);
         if !path.exists() {
-            // Rename it only when complete: a partial copy would be taken for the bot.
+            // Rename the copy only when it is complete. A jail must never mount a partial copy.
             let unfinished = path.with_extension("new");
             let copy = || {
                 fs::create_dir(&unfinished)?;
@@ -60,12 +60,12 @@ impl ProgramStore {
                 self.chown_tree(&unfinished)?;
                 fs::rename(&unfinished, &path)
             };
-            let copied = copy();
-            if copied.is_err() {
-                // The first error is the one that matters.
+            let result = copy();
+            if result.is_err() {
+                // Report the first error, not one of the removal.
                 drop(remove_tree(&unfinished));
             }
-            copied.fault("cannot copy a bot's files")?;
+            result.fault("cannot copy a bot's files")?;
         }
         copies.insert(source.path().to_owned(), (fingerprint, name.clone()));
         Ok(name)
@@ -75,13 +75,13 @@ impl ProgramStore {
     pub(super) fn remove_copies(&self, source: &BotSource) {
         let mut copies = self.copies.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, name)) = copies.remove(source.path()) {
-            // If that fails, it is removed with the whole store.
+            // After a failure, the copy is removed with the whole store.
             drop(remove_tree(&self.path().join(name)));
         }
     }
 
-    /// Gives everything below `path` to the owner. Bots may add to directories, in their own overlay,
-    /// but not change files.
+    /// Gives all files below `path` to the owner. Bots may add files to directories, in their own
+    /// overlay, but not change existing files.
     fn chown_tree(&self, path: &Path) -> io::Result<()> {
         for entry in fs::read_dir(path)? {
             let entry = entry?;
@@ -103,7 +103,7 @@ impl ProgramStore {
     }
 }
 
-/// A fingerprint of a source that changes with it: names, sizes, modes and times of all its files.
+/// A fingerprint of the names, sizes, modes and times of all files of a source.
 fn fingerprint(source: &BotSource) -> io::Result<blake3::Hash> {
     let mut hasher = blake3::Hasher::new();
     hasher.update(source.path().as_os_str().as_encoded_bytes());

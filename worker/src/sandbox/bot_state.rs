@@ -1,9 +1,10 @@
-//! Saves the files that a bot leaves, and restores them in its next match.
+//! Saves the files that a bot writes in a match, and restores them in its next match.
 //!
-//! Files are copied between a directory of the worker and the jail's, through a descriptor of the
-//! latter: only regular files and directories, following no links. Only changes to the bot's original
-//! files are saved, so that they mean the same on every machine. With namespaces the changes are in a
-//! separate directory. Without, they are found by comparing.
+//! This module copies files between a directory of the worker and the jail's directory. It opens
+//! the latter through a descriptor, copies only regular files and directories, and follows no
+//! links. It saves only changes to the bot's original files, so that a saved state has the same
+//! meaning on every machine. With namespaces the changes are in a separate directory. Without
+//! namespaces, this module compares the files with the originals.
 
 use std::ffi::{CStr, OsStr};
 use std::fs::{self, File, Permissions};
@@ -23,17 +24,17 @@ use super::workdir::BotSource;
 use crate::bounded_read::open_regular;
 use crate::fault::{Context as _, Fault};
 
-/// Deeper directories are not saved.
+/// The maximum depth of saved directories.
 pub(crate) const MAX_STATE_DEPTH: usize = 16;
 
-/// Files with a longer path, in bytes, are not saved: with the path of the worker's own directory in
-/// front, it may exceed the system's limit.
+/// The maximum length of a saved path, in bytes. The path of the worker's own directory precedes
+/// it, and both together must not exceed the system's limit.
 const MAX_PATH_LENGTH: usize = 1024;
 
 /// The unit of disk space, in bytes.
 const PAGE: usize = 4096;
 
-/// How much of a file is in memory at a time, in bytes: whole pages.
+/// The size of one read from a file, in bytes: whole pages.
 const CHUNK: usize = 16 * PAGE;
 
 /// The maximum number of skipped files that are listed.
@@ -43,9 +44,9 @@ const MAX_LISTED: usize = 10;
 /// while they are read, are too deep, or exceed the limits.
 #[derive(Debug, Default)]
 pub struct SkippedFiles {
-    /// The first ones, sorted.
+    /// The first skipped files, sorted.
     pub paths: Vec<PathBuf>,
-    /// The number of further ones.
+    /// The number of further skipped files.
     pub omitted: usize,
 }
 
@@ -60,14 +61,15 @@ pub(super) fn restore(
     restore_dir(from, to, user, &mut quota).fault("cannot restore a bot's files")
 }
 
-/// What may still be restored.
+/// The space that restored files may still use.
 struct Quota {
     bytes: u64,
     files: u64,
 }
 
 impl Quota {
-    /// Takes the space of a file of this length, or of a directory. Returns whether there was enough.
+    /// Takes the space of a file of this length, or of a directory. Returns whether there was
+    /// enough.
     fn take(&mut self, length: u64) -> bool {
         let bytes = self.bytes.checked_sub(length.next_multiple_of(PAGE as u64));
         let (Some(bytes), Some(files)) = (bytes, self.files.checked_sub(1)) else { return false };
@@ -80,15 +82,15 @@ fn restore_dir(from: &Path, to: &OwnedFd, user: Option<u32>, quota: &mut Quota) 
     for entry in fs::read_dir(from)? {
         let entry = entry?;
         let name = entry.file_name();
-        let found = entry.metadata()?;
-        let length = if found.is_file() { found.len() } else { 0 };
-        // A bot never saves more than fits: the worker that reported the rest made it up. Skip it: a
-        // fault would count against the bot.
-        if !(found.is_dir() || found.is_file()) || !quota.take(length) {
+        let metadata = entry.metadata()?;
+        let length = if metadata.is_file() { metadata.len() } else { 0 };
+        // A worker never saves files over the limits. So a worker that reported such files invented
+        // them. Skip them: a fault would count against the bot.
+        if !(metadata.is_dir() || metadata.is_file()) || !quota.take(length) {
             continue;
         }
-        remove_conflict(to, &name, user, found.is_dir())?;
-        if found.is_dir() {
+        remove_conflict(to, &name, user, metadata.is_dir())?;
+        if metadata.is_dir() {
             let mode = Mode::from_raw_mode(0o755);
             match syscalls::with_fs_user(user, || rustix::fs::mkdirat(to, &name, mode)) {
                 Err(error) if error != Errno::EXIST => return Err(error.into()),
@@ -98,25 +100,26 @@ fn restore_dir(from: &Path, to: &OwnedFd, user: Option<u32>, quota: &mut Quota) 
             let inner = rustix::fs::openat(to, &name, flags, Mode::empty())?;
             restore_dir(&entry.path(), &inner, user, quota)?;
         } else {
-            let kept = open_regular(&entry.path())?;
+            let saved_file = open_regular(&entry.path())?;
             let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
-            let mode = Mode::from_raw_mode(found.permissions().mode() & 0o755);
+            let mode = Mode::from_raw_mode(metadata.permissions().mode() & 0o755);
             let open = || rustix::fs::openat(to, &name, flags, mode);
-            copy(&mut kept.take(found.len()), &File::from(syscalls::with_fs_user(user, open)?))?;
+            let jail_file = File::from(syscalls::with_fs_user(user, open)?);
+            copy(&mut saved_file.take(metadata.len()), &jail_file)?;
         }
     }
     Ok(())
 }
 
-/// Copies the rest of `from` into a new file, and returns its length. Pages of zeros become holes, so
-/// that the copy takes no more space than the original.
+/// Copies the rest of `from` into a new file, and returns its length. Pages of zeros become holes,
+/// so that the copy uses no more space than the original.
 fn copy(from: &mut impl Read, to: &File) -> io::Result<u64> {
     let mut length = 0;
     let mut chunk = Vec::with_capacity(CHUNK);
     while from.by_ref().take(CHUNK as u64).read_to_end(&mut chunk)? > 0 {
-        for (page, at) in chunk.chunks(PAGE).zip((length..).step_by(PAGE)) {
+        for (page, offset) in chunk.chunks(PAGE).zip((length..).step_by(PAGE)) {
             if page.iter().any(|byte| *byte != 0) {
-                to.write_all_at(page, at)?;
+                to.write_all_at(page, offset)?;
             }
         }
         length += chunk.len() as u64;
@@ -126,32 +129,32 @@ fn copy(from: &mut impl Read, to: &File) -> io::Result<u64> {
     Ok(length)
 }
 
-/// Removes what conflicts with a saved file: the bot replaced an original file by one of another kind
-/// or with other contents.
+/// Removes an original file that conflicts with a saved file: the bot replaced it by a file of
+/// another kind or with other contents.
 fn remove_conflict(
     to: &OwnedFd,
     name: &OsStr,
     user: Option<u32>,
-    directory: bool,
+    is_directory: bool,
 ) -> io::Result<()> {
-    let Ok(found) = rustix::fs::statat(to, name, AtFlags::SYMLINK_NOFOLLOW) else { return Ok(()) };
-    match FileType::from_raw_mode(found.st_mode) {
-        FileType::Directory if directory => Ok(()),
+    let Ok(stat) = rustix::fs::statat(to, name, AtFlags::SYMLINK_NOFOLLOW) else { return Ok(()) };
+    match FileType::from_raw_mode(stat.st_mode) {
+        FileType::Directory if is_directory => Ok(()),
         FileType::Directory => tree_removal::remove_at(to.as_fd(), name).map(drop),
         _ => Ok(syscalls::with_fs_user(user, || rustix::fs::unlinkat(to, name, AtFlags::empty()))?),
     }
 }
 
-/// Saves the jail directory `from` in `to`, replacing what was saved before. Returns what was skipped.
-/// If `from` also contains the original files, pass their source as `originals`; unchanged ones are not
-/// saved.
+/// Saves the jail directory `from` in `to`, and replaces the files saved before. Returns the
+/// skipped files. If `from` also contains the original files, pass their source as `originals`:
+/// unchanged originals are not saved.
 pub(super) fn capture(
     from: &OwnedFd,
     to: &Path,
     limits: &Limits,
     originals: Option<&BotSource>,
 ) -> Result<SkippedFiles, Fault> {
-    let take = || {
+    let save = || -> io::Result<_> {
         let fresh = to.with_extension("new");
         remove_tree(&fresh)?;
         fs::create_dir(&fresh)?;
@@ -159,18 +162,17 @@ pub(super) fn capture(
         let files = limits.files;
         let mut capture = Capture { originals, bytes, files, skipped: SkippedFiles::default() };
         capture.copy(from.as_fd(), Path::new(""), &fresh, MAX_STATE_DEPTH)?;
-        // Between these two steps nothing is saved. A worker that dies there loses a state, but never
-        // mixes two.
+        // Between these two steps there is no saved state. A worker that dies there loses a state,
+        // but never mixes two states.
         remove_tree(to)?;
         fs::rename(&fresh, to)?;
         capture.skipped.paths.sort();
         Ok(capture.skipped)
     };
-    let taken: io::Result<_> = take();
-    taken.fault("cannot save a bot's files")
+    save().fault("cannot save a bot's files")
 }
 
-/// A capture in progress, and what may still be saved.
+/// A capture in progress, and the space that it may still use.
 struct Capture<'a> {
     originals: Option<&'a BotSource>,
     bytes: u64,
@@ -207,7 +209,7 @@ impl Capture<'_> {
         Ok(())
     }
 
-    /// Copies the entry `name` of the directory `from`. Returns whether that was possible.
+    /// Copies the entry `name` of the directory `from`. Returns false if it must be skipped.
     fn entry(
         &mut self,
         from: &OwnedFd,
@@ -219,27 +221,27 @@ impl Capture<'_> {
         if self.files == 0 || path.as_os_str().len() > MAX_PATH_LENGTH {
             return Ok(false);
         }
-        let found = rustix::fs::statat(from, name, AtFlags::SYMLINK_NOFOLLOW);
-        let Ok(found) = found else { return Ok(false) };
+        let stat_result = rustix::fs::statat(from, name, AtFlags::SYMLINK_NOFOLLOW);
+        let Ok(stat) = stat_result else { return Ok(false) };
         let open = |flags: OFlags| {
             // Without NONBLOCK, opening a FIFO would wait for a writer.
             let flags = flags | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
             rustix::fs::openat(from, name, flags, Mode::empty())
         };
-        match FileType::from_raw_mode(found.st_mode) {
+        match FileType::from_raw_mode(stat.st_mode) {
             FileType::Directory if depth > 0 => match open(OFlags::PATH | OFlags::DIRECTORY) {
                 Ok(inner) => self.directory(&inner, path, target, depth - 1),
                 Err(_) => Ok(false),
             },
             FileType::RegularFile => match open(OFlags::RDONLY).map(File::from) {
                 // Another file may have replaced it meanwhile.
-                Ok(file) if file.metadata().is_ok_and(|it| it.is_file()) => {
-                    self.file(file, path, target, found.st_mode & 0o111 != 0)
+                Ok(file) if file.metadata().is_ok_and(|metadata| metadata.is_file()) => {
+                    self.file(file, path, target, stat.st_mode & 0o111 != 0)
                 }
                 _ => Ok(false),
             },
             // An overlay whiteout: it marks a deleted original file.
-            FileType::CharacterDevice => Ok(found.st_rdev == 0),
+            FileType::CharacterDevice => Ok(stat.st_rdev == 0),
             _ => Ok(false),
         }
     }
@@ -265,8 +267,8 @@ impl Capture<'_> {
         }
         self.files -= 1;
         self.copy(from, path, target, depth)?;
-        let original = self.original(path).is_some_and(|original| original.is_dir());
-        if original && fs::read_dir(target)?.next().is_none() {
+        let is_original = self.original(path).is_some_and(|original| original.is_dir());
+        if is_original && fs::read_dir(target)?.next().is_none() {
             fs::remove_dir(target)?;
             self.files += 1;
         }
@@ -289,20 +291,21 @@ impl Capture<'_> {
             return Ok(true);
         }
         file.rewind()?;
-        let Some(kept) = unless_exists(File::create_new(target))? else { return Ok(false) };
-        let length = copy(&mut (&file).take(self.bytes + 1), &kept)?;
-        // When restored, it takes whole pages.
-        let Some(left) = self.bytes.checked_sub(length.next_multiple_of(PAGE as u64)) else {
+        let Some(saved_file) = unless_exists(File::create_new(target))? else { return Ok(false) };
+        let length = copy(&mut (&file).take(self.bytes + 1), &saved_file)?;
+        // The restored file uses whole pages.
+        let Some(bytes) = self.bytes.checked_sub(length.next_multiple_of(PAGE as u64)) else {
             return fs::remove_file(target).map(|()| false);
         };
-        (self.bytes, self.files) = (left, self.files - 1);
+        self.bytes = bytes;
+        self.files -= 1;
         // At level C, linkers cannot set the mode of a program.
         let is_executable = is_executable || self.originals.is_some() && is_program(&file)?;
         let mode = if is_executable { 0o755 } else { 0o644 };
-        kept.set_permissions(Permissions::from_mode(mode)).map(|()| true)
+        saved_file.set_permissions(Permissions::from_mode(mode)).map(|()| true)
     }
 
-    /// The path of the bot's original file for this path.
+    /// The path of the bot's original file for the file at `path` of the jail.
     fn original(&self, path: &Path) -> Option<PathBuf> {
         match self.originals? {
             BotSource::Directory(original) => Some(original.join(path)),
@@ -313,12 +316,12 @@ impl Capture<'_> {
     }
 }
 
-/// The result, or none if the name exists already. A live process of the bot (possible at level C) may
-/// rename files while they are read, so that a name comes twice.
-fn unless_exists<T>(made: io::Result<T>) -> io::Result<Option<T>> {
-    match made {
+/// The result, or none if the name exists already. A live process of the bot (possible at level C)
+/// may rename files while they are read, so that one name is listed twice.
+fn unless_exists<T>(result: io::Result<T>) -> io::Result<Option<T>> {
+    match result {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(None),
-        made => made.map(Some),
+        other => other.map(Some),
     }
 }
 
@@ -331,25 +334,25 @@ fn is_program(file: &File) -> io::Result<bool> {
 
 /// Whether `path` is a regular file with the contents of `file` and the same executable bit.
 fn is_same_file(path: &Path, file: &File, is_executable: bool) -> bool {
-    let Ok(found) = fs::symlink_metadata(path) else { return false };
-    let executable = found.permissions().mode() & 0o111 != 0;
-    let same_length = file.metadata().is_ok_and(|other| other.len() == found.len());
-    found.is_file()
-        && executable == is_executable
+    let Ok(metadata) = fs::symlink_metadata(path) else { return false };
+    let original_is_executable = metadata.permissions().mode() & 0o111 != 0;
+    let same_length = file.metadata().is_ok_and(|other| other.len() == metadata.len());
+    metadata.is_file()
+        && original_is_executable == is_executable
         && same_length
         && has_same_contents(path, file).unwrap_or(false)
 }
 
-/// Whether the contents of `path` equal the rest of `file`. It keeps one chunk of each in memory.
+/// Whether the contents of `path` equal the rest of `file`. Only one chunk of each is in memory.
 fn has_same_contents(path: &Path, file: &File) -> io::Result<bool> {
     let mut original = BufReader::with_capacity(CHUNK, open_regular(path)?);
     let mut other = BufReader::with_capacity(CHUNK, file);
     loop {
-        let one = original.fill_buf()?;
-        let two = other.fill_buf()?;
-        let length = one.len().min(two.len());
-        if length == 0 || one[..length] != two[..length] {
-            return Ok(one.is_empty() && two.is_empty());
+        let original_bytes = original.fill_buf()?;
+        let other_bytes = other.fill_buf()?;
+        let length = original_bytes.len().min(other_bytes.len());
+        if length == 0 || original_bytes[..length] != other_bytes[..length] {
+            return Ok(original_bytes.is_empty() && other_bytes.is_empty());
         }
         original.consume(length);
         other.consume(length);
@@ -363,16 +366,16 @@ mod tests {
     use super::*;
 
     /// Renames, removes and creates files and directories until `stop`.
-    fn stir(directory: &Path, stop: &AtomicBool) {
+    fn change_files(directory: &Path, stop: &AtomicBool) {
         let name = |number: usize| directory.join(format!("{number}"));
         for round in (0..).take_while(|_| !stop.load(Ordering::Relaxed)) {
-            let one = name(round % 40);
-            let other = name((round * 7 + 3) % 60);
-            drop(fs::rename(&one, &other));
+            let from = name(round % 40);
+            let to = name((round * 7 + 3) % 60);
+            drop(fs::rename(&from, &to));
             drop(fs::remove_file(name(round * 11 % 60)));
             drop(fs::remove_dir(name(round * 13 % 60)));
             drop(fs::create_dir_all(name(round * 17 % 40).join("inner")));
-            drop(fs::write(name(round * 19 % 40), b"left"));
+            drop(fs::write(name(round * 19 % 40), b"contents"));
         }
     }
 
@@ -383,14 +386,14 @@ mod tests {
         let from = scratch.path().join("from");
         let to = scratch.path().join("to");
         fs::create_dir(&from).unwrap();
-        let opened = OwnedFd::from(File::open(&from).unwrap());
+        let directory = OwnedFd::from(File::open(&from).unwrap());
         let stop = AtomicBool::new(false);
         std::thread::scope(|scope| {
-            scope.spawn(|| stir(&from, &stop));
-            let taken =
-                (0..60).try_for_each(|_| capture(&opened, &to, &Limits::OFFICIAL, None).map(drop));
+            scope.spawn(|| change_files(&from, &stop));
+            let result = (0..60)
+                .try_for_each(|_| capture(&directory, &to, &Limits::OFFICIAL, None).map(drop));
             stop.store(true, Ordering::Relaxed);
-            taken.unwrap();
+            result.unwrap();
         });
     }
 }

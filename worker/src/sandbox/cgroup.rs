@@ -1,9 +1,9 @@
 //! Control groups: they limit, measure, freeze and kill a whole process tree.
 //!
-//! There are three kinds of machine. With controllers in the v2 hierarchy, v2 does everything. With
-//! controllers in v1 hierarchies, an empty v2 hierarchy beside them can still measure, freeze and
-//! kill: those are core files of v2. With v1 alone, `cpuacct` measures and the v1 freezer freezes,
-//! more slowly. This module reads and writes the files of the kernel directly.
+//! There are three kinds of machines. With controllers in the v2 hierarchy, v2 does everything.
+//! With controllers in v1 hierarchies, an empty v2 hierarchy beside them can still measure, freeze
+//! and kill: those are core files of v2. With v1 alone, `cpuacct` measures and the v1 freezer
+//! freezes, more slowly. This module reads and writes the files of the kernel directly.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -22,14 +22,14 @@ use super::polling::poll_until;
 use super::{ipc, syscalls};
 use crate::fault::{Context as _, Fault};
 
-/// How long to wait for processes that dead workers left.
+/// How long to wait for processes of workers that have died.
 const STALE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long to repeat a kill for processes that were forked meanwhile.
+/// How long to repeat a kill: processes may have forked during the last one.
 const KILL_TIMEOUT: Duration = Duration::from_millis(100);
 
-/// A memory peak counts as at its limit if at most this fraction (1/n) is missing: the kernel charges
-/// memory to each processor in batches.
+/// A memory peak counts as at the limit if it is at most this fraction (1/n) below it: the kernel
+/// charges memory to each processor in batches.
 const BATCH_FRACTION: u64 = 16;
 
 /// The prefix of every group's name, before the pid of the process that created it.
@@ -50,7 +50,7 @@ pub(super) enum CgroupVersion {
     V2,
 }
 
-/// The controllers that we need, by their v1 names.
+/// The controllers that a jail needs, by their v1 names.
 const CONTROLLERS: [&str; 4] = ["memory", "pids", "cpuacct", "freezer"];
 
 /// Which hierarchies may be used.
@@ -65,7 +65,7 @@ pub enum CgroupHierarchies {
     None,
 }
 
-/// Where we can create groups, by purpose. Several may be the same.
+/// The parents of new groups, by purpose. Several may be the same.
 #[derive(Clone, Debug)]
 pub(super) struct CgroupParents {
     pub(super) memory: Option<CgroupRoot>,
@@ -88,8 +88,8 @@ impl CgroupParents {
         }
         let usable = |root: &CgroupRoot| is_usable(&root.path).then(|| root.clone());
         let v2 = roots.v2.as_ref().and_then(usable);
-        let choose = |controller: &str, core: bool| {
-            let in_v2 = v2.as_ref().filter(|v2| core || v2.has(controller)).cloned();
+        let choose = |controller: &str, is_core: bool| {
+            let in_v2 = v2.as_ref().filter(|v2| is_core || v2.has(controller)).cloned();
             in_v2.or_else(|| roots.v1_with(controller).as_ref().and_then(usable))
         };
         let [memory, processes, cpu, freezer] = CONTROLLERS;
@@ -116,7 +116,7 @@ impl CgroupParents {
         let name = format!("{PREFIX}{}-{number}", std::process::id());
         let mut cgroup = Cgroup::default();
         if let Err(error) = self.create_named(&name, limits, &mut cgroup) {
-            // The first error is the one that matters. The group is still empty.
+            // Report the first error. The group is still empty, so its removal should work.
             drop(cgroup.remove());
             return Err(Fault::new("cannot create a control group", error));
         }
@@ -155,21 +155,21 @@ impl CgroupParents {
     }
 }
 
-/// Removes groups of processes that were killed before they could remove them.
+/// Removes the groups of workers that were killed before they could remove them.
 fn remove_stale(roots: &CgroupRoots) {
     let v1_roots = CONTROLLERS.into_iter().filter_map(|controller| roots.v1_with(controller));
     let mut stale = Vec::new();
     for root in v1_roots.chain(roots.v2.clone()) {
         let entries = fs::read_dir(root.path).into_iter().flatten().flatten();
-        let named = entries.filter(|entry| entry.file_name().to_str().is_some_and(is_stale));
-        stale.extend(named.map(|entry| entry.path()).filter(|path| !has_foreign_processes(path)));
+        let groups = entries.filter(|entry| entry.file_name().to_str().is_some_and(is_stale));
+        stale.extend(groups.map(|entry| entry.path()).filter(|path| !has_foreign_processes(path)));
     }
     for path in &stale {
         kill_all_in(path);
         // In the v1 freezer even killed processes cannot exit.
         drop(write(&path.join("freezer.state"), ipc::THAWED));
     }
-    // All together, so that the waits do not add up.
+    // Wait for all groups together, so that the waits do not add up.
     let mut clear = || {
         stale.retain(|path| {
             kill_all_in(path);
@@ -191,19 +191,20 @@ fn is_stale(name: &str) -> bool {
     owner.is_some_and(|owner| !Path::new("/proc").join(owner.to_string()).exists())
 }
 
-/// Whether the group has processes of another PID namespace, whose workers we cannot see.
+/// Whether the group has processes of another PID namespace. This process cannot see their workers.
 fn has_foreign_processes(path: &Path) -> bool {
     let processes = fs::read_to_string(path.join("cgroup.procs")).unwrap_or_default();
     processes.lines().any(|pid| pid == "0")
 }
 
-/// Whether groups can be created at `path`, and processes moved into them.
+/// Whether this process can create groups at `path` and move processes into them.
 fn is_usable(path: &Path) -> bool {
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     let probe = path.join(format!("{PREFIX}{}-{number}", std::process::id()));
-    let created = fs::create_dir(&probe).is_ok();
-    let writable = created && File::options().write(true).open(probe.join("cgroup.procs")).is_ok();
-    created && fs::remove_dir(&probe).is_ok() && writable
+    let can_create = fs::create_dir(&probe).is_ok();
+    let can_add =
+        can_create && File::options().write(true).open(probe.join("cgroup.procs")).is_ok();
+    can_create && fs::remove_dir(&probe).is_ok() && can_add
 }
 
 fn limit_memory(path: &Path, version: CgroupVersion, limit: Bytes) -> io::Result<()> {
@@ -213,7 +214,7 @@ fn limit_memory(path: &Path, version: CgroupVersion, limit: Bytes) -> io::Result
         CgroupVersion::V2 => ("memory.max", "memory.swap.max", "0"),
     };
     fs::write(path.join(memory_file), &limit)?;
-    // Missing if the kernel does not count swap. Then swapped memory is not counted.
+    // A kernel that does not count swap has no such file. Then swapped memory is not counted.
     if path.join(swap_file).exists() {
         fs::write(path.join(swap_file), swap_limit)?;
     }
@@ -229,7 +230,7 @@ fn limit_memory(path: &Path, version: CgroupVersion, limit: Bytes) -> io::Result
 #[derive(Debug)]
 struct Freezer {
     version: CgroupVersion,
-    /// The file to write the wanted state to.
+    /// The file to write the requested state to.
     control: File,
     /// The file to read the actual state from.
     state: File,
@@ -277,11 +278,11 @@ pub(super) struct Cgroup {
     freezer: Option<Freezer>,
 }
 
-/// Where memory is counted.
+/// The files that count the memory of a group.
 ///
-/// When memory runs out, the kernel kills the largest process, not the whole group: v1 cannot do the
-/// latter. So the jail's init survives in both versions, and a bot that is executed once per decision
-/// can be executed again. The worker kills the rest.
+/// When memory runs out, the kernel kills only the largest process, because v1 cannot kill a whole
+/// group. So the jail's init survives in both versions, and a bot that is executed once per
+/// decision can be executed again. The worker kills the remaining processes.
 #[derive(Debug)]
 struct Memory {
     version: CgroupVersion,
@@ -344,18 +345,19 @@ impl Cgroup {
         self.freezer.as_ref().map_or(Ok(()), Freezer::thaw).fault("cannot thaw a bot")
     }
 
-    /// The peak of memory, without the page cache of system files; none if it is not measured. The
-    /// page cache is subtracted as it is now.
+    /// The peak of memory, without the page cache of system files; none if it is not measured. It
+    /// subtracts the current size of the page cache.
     pub(super) fn peak_memory(&self) -> Option<Bytes> {
         let Memory { version, path, .. } = self.memory.as_ref()?;
-        let (peak, files, shared) = match version {
+        let (peak_file, cache_key, shared_key) = match version {
             CgroupVersion::V1 => ("memory.max_usage_in_bytes", "total_cache", "total_shmem"),
             CgroupVersion::V2 => ("memory.peak", "file", "shmem"),
         };
-        let peak: u64 = fs::read_to_string(path.join(peak)).ok()?.trim().parse().ok()?;
+        let peak: u64 = fs::read_to_string(path.join(peak_file)).ok()?.trim().parse().ok()?;
         let stat = fs::read_to_string(path.join("memory.stat")).ok()?;
-        let cached = lookup(&stat, files)?.saturating_sub(lookup(&stat, shared).unwrap_or(0));
-        Some(Bytes(peak.saturating_sub(cached)))
+        let cache =
+            lookup(&stat, cache_key)?.saturating_sub(lookup(&stat, shared_key).unwrap_or(0));
+        Some(Bytes(peak.saturating_sub(cache)))
     }
 
     /// Whether memory is limited and counted.
@@ -378,14 +380,14 @@ impl Cgroup {
         let read = |file: &str| fs::read_to_string(path.join(file)).unwrap_or_default();
         let number = |file: &str| -> Option<u64> { read(file).trim().parse().ok() };
         match version {
-            // Newer kernels no longer count failures here, so compare the peak.
+            // Newer kernels no longer count failures, so compare the peak with the limit.
             CgroupVersion::V1 => {
                 let peak = number("memory.max_usage_in_bytes");
                 let limit = number("memory.limit_in_bytes");
                 peak.zip(limit).is_none_or(|(peak, limit)| peak >= limit - limit / BATCH_FRACTION)
             }
             CgroupVersion::V2 => {
-                lookup(&read("memory.events"), "oom").is_none_or(|times| times > 0)
+                lookup(&read("memory.events"), "oom").is_none_or(|count| count > 0)
             }
         }
     }
@@ -419,15 +421,15 @@ impl Cgroup {
         }
     }
 
-    /// Lets killed processes exit: in the v1 freezer even they stay frozen.
+    /// Lets killed processes exit: the v1 freezer keeps even killed processes frozen.
     pub(super) fn thaw_killed(&self) {
         if self.freezer.as_ref().is_some_and(|freezer| freezer.version == CgroupVersion::V1) {
             drop(self.thaw());
         }
     }
 
-    /// The file to write [`ipc::THAWED`] to so that killed processes can exit; none if they can exit
-    /// while frozen.
+    /// The file to write [`ipc::THAWED`] to so that killed processes can exit; none if they can
+    /// exit while frozen.
     pub(super) fn thaw_file(&self) -> io::Result<Option<File>> {
         match &self.freezer {
             Some(Freezer { version: CgroupVersion::V1, control, .. }) => {
@@ -448,7 +450,7 @@ impl Cgroup {
         Ok(())
     }
 
-    /// Lets the dying processes of the group run on any processor, with the lowest priority. Returns
+    /// Moves the dying processes of the group to the lowest priority, on any processor. Returns
     /// whether that worked for all of them; false without a group.
     pub(super) fn deprioritize(&self) -> bool {
         let mut is_idle = false;
@@ -457,11 +459,12 @@ impl Cgroup {
             is_idle |= write(&path.join("cpu.idle"), b"1").is_ok();
         }
         let Some(path) = self.paths.first() else { return false };
-        let threads = ["cgroup.threads", "tasks"].map(|file| fs::read_to_string(path.join(file)));
-        let threads = threads.iter().flatten().flat_map(|text| text.lines());
-        let threads = threads.filter_map(|thread| thread.parse().ok());
-        let all = threads.map(syscalls::deprioritize).fold(true, |all, one| all & one);
-        is_idle || all
+        let files = ["cgroup.threads", "tasks"].map(|file| fs::read_to_string(path.join(file)));
+        let lines = files.iter().flatten().flat_map(|text| text.lines());
+        let ids = lines.filter_map(|thread| thread.parse().ok());
+        // Do not stop at the first failure.
+        let all_lowered = ids.map(syscalls::deprioritize).fold(true, |all, lowered| all & lowered);
+        is_idle || all_lowered
     }
 }
 
@@ -470,27 +473,27 @@ fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     File::options().write(true).open(path)?.write_all(bytes)
 }
 
-/// The number after `name` in a text with one name and number a line.
+/// The number after `name` in a text that has one name and number on each line.
 fn lookup(text: &str, name: &str) -> Option<u64> {
     let mut lines = text.lines().filter_map(|line| line.split_once(' '));
     lines.find(|(key, _)| *key == name).and_then(|(_, number)| number.trim().parse().ok())
 }
 
-/// Kills every process in the group at `path`: all at once if the kernel can, else one by one. Returns
-/// whether there were any that may have forked meanwhile.
+/// Kills every process in the group at `path`: all at once if the kernel can, else one by one.
+/// Returns whether it killed any one by one. Those may have forked meanwhile.
 fn kill_all_in(path: &Path) -> bool {
     if fs::write(path.join("cgroup.kill"), "1").is_ok() {
         return false;
     }
     let processes = fs::read_to_string(path.join("cgroup.procs")).unwrap_or_default();
-    let pids = processes.lines().filter_map(|line| line.parse().ok());
-    let pids = pids.filter_map(rustix::process::Pid::from_raw);
+    let numbers = processes.lines().filter_map(|line| line.parse().ok());
+    let pids = numbers.filter_map(rustix::process::Pid::from_raw);
     // Some may have ended in the meantime.
-    let killed = pids.filter(|pid| rustix::process::kill_process(*pid, Signal::KILL).is_ok());
-    killed.count() > 0
+    let kills = pids.filter(|pid| rustix::process::kill_process(*pid, Signal::KILL).is_ok());
+    kills.count() > 0
 }
 
-/// Kills everything in the group at `path` until it is empty or the time is up.
+/// Kills all processes in the group at `path` until it is empty, for at most `limit`.
 fn kill_until_empty(path: &Path, limit: Duration) {
     drop(poll_until(limit, || Ok(!kill_all_in(path))));
 }

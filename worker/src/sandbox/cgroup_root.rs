@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::cgroup::CgroupVersion;
 
-/// The child group that a worker moves into if its own group must be free of processes.
+/// The child group that a worker moves into if its own group must not have processes.
 const WORKER_GROUP: &str = "arbiter-worker";
 
 /// A group in which groups can be created.
@@ -46,14 +46,14 @@ pub(super) fn find() -> CgroupRoots {
     if let Some(v2) = &mut roots.v2 {
         v2.controllers = delegate_controllers(&v2.path);
         let top = roots.top.take().filter(|_| rustix::process::geteuid().is_root());
-        // If a shell shares our group, root can still start at the top.
+        // If another process, such as a shell, shares our group, root can still use the top group.
         if let Some(top) = top
             && !(v2.has("memory") && v2.has("pids"))
         {
             let controllers = delegate_controllers(&top);
-            let at_top = CgroupRoot { version: CgroupVersion::V2, path: top, controllers };
-            if at_top.has("memory") && at_top.has("pids") {
-                *v2 = at_top;
+            let top_root = CgroupRoot { version: CgroupVersion::V2, path: top, controllers };
+            if top_root.has("memory") && top_root.has("pids") {
+                *v2 = top_root;
             }
         }
     }
@@ -81,8 +81,8 @@ fn parse_hierarchies(mounts: &str, cgroups: &str) -> CgroupRoots {
                     let mut fields = line.splitn(3, ':').skip(1);
                     let names = fields.next()?;
                     let path = fields.next()?;
-                    let is_here = |name: &str| controllers.iter().any(|here| here == name);
-                    (!names.is_empty() && names.split(',').all(is_here)).then_some(path)
+                    let is_mounted = |name: &str| controllers.iter().any(|mounted| mounted == name);
+                    (!names.is_empty() && names.split(',').all(is_mounted)).then_some(path)
                 });
                 let path = below(Path::new(mount), group.unwrap_or("/"));
                 roots.v1.push(CgroupRoot { version: CgroupVersion::V1, path, controllers });
@@ -99,26 +99,26 @@ fn below(mount: &Path, group: &str) -> PathBuf {
     if path.exists() { path } else { mount.to_owned() }
 }
 
-/// Enables the controllers of the group at `path` for its children, and returns which they have.
+/// Enables the controllers of the group at `path` for its children, and returns the enabled ones.
 ///
-/// The kernel refuses that for a group with processes. If this process is alone in the group, it
-/// moves into a child group first. It does not move processes of others.
+/// The kernel refuses to enable them for a group with processes. If this process is alone in the
+/// group, it moves into a child group first. It does not move other processes.
 fn delegate_controllers(path: &Path) -> Vec<String> {
     let words = |file: &str| -> Vec<String> {
         let text = fs::read_to_string(path.join(file)).unwrap_or_default();
         text.split_whitespace().map(str::to_owned).collect()
     };
-    let wanted = |name: &String| matches!(&**name, "memory" | "pids");
+    let is_required = |name: &String| matches!(&**name, "memory" | "pids");
     let enabled = words("cgroup.subtree_control");
-    let missing = words("cgroup.controllers").into_iter().filter(wanted);
-    let missing = missing.filter(|name| !enabled.contains(name));
+    let required = words("cgroup.controllers").into_iter().filter(is_required);
+    let missing = required.filter(|name| !enabled.contains(name));
     let changes: Vec<_> = missing.map(|name| format!("+{name}")).collect();
     if !changes.is_empty() {
         let enable = || fs::write(path.join("cgroup.subtree_control"), changes.join(" "));
-        let alone = words("cgroup.procs") == [std::process::id().to_string()];
-        if enable().is_err() && alone {
+        let is_alone = words("cgroup.procs") == [std::process::id().to_string()];
+        if enable().is_err() && is_alone {
             let child = path.join(WORKER_GROUP);
-            // If this fails, the result below shows it: no controllers are enabled.
+            // After a failure no controllers are enabled, which the result below shows.
             drop(fs::create_dir(&child));
             drop(fs::write(child.join("cgroup.procs"), "0"));
             drop(enable());

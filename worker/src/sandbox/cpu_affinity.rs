@@ -4,10 +4,11 @@ use rustix::thread::CpuSet;
 
 use super::syscalls;
 
-/// The processors of slot number `slot` (from 0) of `slots`. All slots get the same number, and no two
-/// share one. If there are fewer processors than slots, the list is empty: every slot may use any.
+/// The processors of slot number `slot` (from 0) of `slots`. All slots get the same number of
+/// processors, and no two slots share one. If there are fewer processors than slots, the list is
+/// empty and every slot may use any processor.
 ///
-/// Remaining processors are left to the referees. Even if none remain, a referee runs as soon as its
+/// The referees use the remaining processors. Even if none remain, a referee runs as soon as its
 /// bot replies: see [`RefereePriority`].
 pub fn slot_cores(slot: usize, slots: usize) -> Vec<usize> {
     share(&allowed(), slot, slots)
@@ -24,25 +25,27 @@ fn share(cores: &[usize], slot: usize, slots: usize) -> Vec<usize> {
     if each == 0 { Vec::new() } else { cores.chunks(each).nth(slot).unwrap_or_default().to_vec() }
 }
 
-/// While it exists, its thread stays on the processors of its slot and runs before every bot there. So
-/// the referee sees a reply at once, not after a spinning bot's time slice of up to three milliseconds.
+/// While this value exists, its thread stays on the processors of its slot and runs before every
+/// bot there. So the referee gets a reply at once, not after a spinning bot's time slice of up to
+/// three milliseconds.
 ///
-/// A slot without its own processors does not get this: a bot that keeps its referee busy would slow
-/// down its neighbours. The priority needs a privilege that root has and containers may lack. Without
-/// it, the kernel still prefers a thread that slept to a spinning one most of the time.
+/// A slot without its own processors gets no priority: a bot that keeps its referee busy would slow
+/// down the bots of other slots. The priority needs a privilege that root has and containers may
+/// lack. Without it, the kernel usually still prefers a thread that slept to a spinning one.
 #[derive(Debug)]
 pub struct RefereePriority {
-    before: CpuSet,
+    previous_cores: CpuSet,
 }
 
 impl RefereePriority {
     /// Gives the calling thread priority on `cores`, as far as that is allowed.
     pub fn take(cores: &[usize]) -> Option<Self> {
-        let before = rustix::thread::sched_getaffinity(None).ok().filter(|_| !cores.is_empty())?;
+        let previous_cores =
+            rustix::thread::sched_getaffinity(None).ok().filter(|_| !cores.is_empty())?;
         rustix::thread::sched_setaffinity(None, &syscalls::cpu_set(cores)).ok()?;
-        // Without the privilege, go on without the priority.
+        // Without the privilege, continue without the priority.
         drop(syscalls::set_realtime(true));
-        Some(Self { before })
+        Some(Self { previous_cores })
     }
 
     /// Whether this process may raise the priority of its threads.
@@ -55,7 +58,7 @@ impl Drop for RefereePriority {
     fn drop(&mut self) {
         // Lowering the priority and moving back are always allowed.
         drop(syscalls::set_realtime(false));
-        let _moved_back = rustix::thread::sched_setaffinity(None, &self.before);
+        let _moved_back = rustix::thread::sched_setaffinity(None, &self.previous_cores);
     }
 }
 
@@ -64,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn priority_is_given_back() {
+    fn dropping_the_priority_restores_the_processors() {
         let before = allowed();
         let first = RefereePriority::take(&before[..1]).unwrap();
         assert_eq!(allowed(), before[..1]);

@@ -15,20 +15,20 @@ use super::{Policy, landlock};
 /// One row of the report.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct DoctorRow {
-    /// What was checked.
+    /// The feature that was checked.
     pub what: String,
     /// The result.
     pub state: String,
-    /// What is lost by that, if anything.
+    /// The consequence if the feature is missing.
     pub lost: Option<String>,
-    /// What to do about it, if anything.
+    /// How an operator can provide a missing feature.
     pub remedy: Option<String>,
 }
 
 /// All results on this machine.
 #[derive(Clone, Debug)]
 pub struct DoctorReport {
-    /// The guarantees, or why there are none.
+    /// The guarantees, or why the sandbox gives none.
     pub report: Result<SandboxReport, SandboxError>,
     /// Everything that was checked.
     pub rows: Vec<DoctorRow>,
@@ -76,12 +76,12 @@ impl DoctorReport {
     }
 }
 
-/// What namespaces require.
+/// How an operator can enable namespaces.
 const NAMESPACES_REMEDY: &str = "allow user namespaces (see below); if a bot's directory cannot be \
     mounted over its program, use a kernel with overlayfs, and a TMPDIR on a volume or in memory, \
     not on a container's overlay";
 
-/// Why bots have Landlock instead of namespaces, if so.
+/// Why bots have Landlock instead of namespaces, if they do.
 fn why_no_namespaces(report: &SandboxReport) -> Option<DoctorRow> {
     (report.level == Level::C).then(|| DoctorRow {
         what: "namespaces".to_owned(),
@@ -93,17 +93,17 @@ fn why_no_namespaces(report: &SandboxReport) -> Option<DoctorRow> {
 
 fn guarantees(report: &SandboxReport) -> impl Iterator<Item = DoctorRow> {
     report.findings.iter().map(|finding| {
-        let lost = finding.state != Enforcement::Enforced;
+        let is_lost = finding.state != Enforcement::Enforced;
         DoctorRow {
             what: finding.guarantee.to_string(),
             state: format!("{}, by {}", finding.state, finding.by),
-            lost: lost.then(|| format!("{} ({})", finding.guarantee.loss(), finding.evidence)),
-            remedy: lost.then(|| finding.guarantee.remedy().to_owned()),
+            lost: is_lost.then(|| format!("{} ({})", finding.guarantee.loss(), finding.evidence)),
+            remedy: is_lost.then(|| finding.guarantee.remedy().to_owned()),
         }
     })
 }
 
-/// What the guarantees depend on.
+/// Features of the machine on which the guarantees depend.
 fn machine() -> Vec<DoctorRow> {
     let mut rows = vec![
         fact("kernel", guarantees::kernel()),
@@ -139,8 +139,8 @@ fn fact(what: &str, state: String) -> DoctorRow {
 }
 
 /// A row about something that is present or missing.
-fn present_or_missing(what: &str, found: Option<String>, lost: &str, remedy: &str) -> DoctorRow {
-    match found {
+fn present_or_missing(what: &str, state: Option<String>, lost: &str, remedy: &str) -> DoctorRow {
+    match state {
         Some(state) => fact(what, state),
         None => DoctorRow {
             what: what.to_owned(),
@@ -158,9 +158,9 @@ fn read(path: &str) -> Option<String> {
 fn clock() -> DoctorRow {
     let resolution = rustix::time::clock_getres(ClockId::Monotonic);
     let nanos = resolution.tv_sec * 1_000_000_000 + resolution.tv_nsec;
-    let found = (nanos <= 1000).then(|| format!("{nanos} ns"));
+    let state = (nanos <= 1000).then(|| format!("{nanos} ns"));
     let lost = "times are coarser than the microseconds that bots are charged";
-    present_or_missing("clock resolution", found, lost, "use a kernel with high-resolution timers")
+    present_or_missing("clock resolution", state, lost, "use a kernel with high-resolution timers")
 }
 
 /// Settings that forbid user namespaces to ordinary users: path, forbidding value and remedy.
@@ -211,9 +211,9 @@ fn groups() -> Vec<DoctorRow> {
     };
     let mut rows = Vec::new();
     let v2 = roots.v2.clone();
-    let complete = v2.as_ref().is_some_and(|v2| v2.has("memory") && v2.has("pids"));
+    let is_complete = v2.as_ref().is_some_and(|v2| v2.has("memory") && v2.has("pids"));
     rows.push(row("control groups v2", v2));
-    if !complete {
+    if !is_complete {
         for controller in ["memory", "pids"] {
             rows.push(row(&format!("control group v1 {controller}"), roots.v1_with(controller)));
         }

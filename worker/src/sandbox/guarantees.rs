@@ -40,23 +40,23 @@ impl Guarantee {
         !matches!(self, Self::Memory | Self::Cpu | Self::Freeze)
     }
 
-    /// What is lost without it.
+    /// What a bot can do without this guarantee.
     pub fn loss(self) -> &'static str {
         match self {
-            Self::Files => "a bot can read or change files that are not its own",
-            Self::Network => "a bot can talk to the network or to other programs",
+            Self::Files => "a bot can read or change files of other programs",
+            Self::Network => "a bot can connect to the network or to other programs",
             Self::Others => "a bot can see or disturb other programs",
             Self::Kernel => "a bot can reach dangerous parts of the kernel",
-            Self::Processes => "a bot can start processes without end",
-            Self::Memory => "a bot can use more memory than it may",
+            Self::Processes => "a bot can start any number of processes",
+            Self::Memory => "a bot can use more memory than its limit",
             Self::Disk => "a bot can fill the disk",
-            Self::Cpu => "a bot can hide processor time, so the wall clock is charged",
-            Self::Freeze => "a bot may think on its opponent's time",
+            Self::Cpu => "a bot can hide processor time, so its wall-clock time is charged",
+            Self::Freeze => "a bot may think during its opponent's time",
             Self::Kill => "a bot's processes may outlive its match",
         }
     }
 
-    /// What to do about it.
+    /// How an operator can enable this guarantee.
     pub fn remedy(self) -> &'static str {
         match self {
             Self::Files | Self::Network | Self::Others | Self::Kernel | Self::Disk => {
@@ -80,7 +80,7 @@ string_enum! {
     pub enum Enforcement {
         /// Attacks on it failed.
         Enforced = "enforced",
-        /// It is enforced in part, and can be evaded.
+        /// It is enforced in part. A bot can evade it.
         BestEffort = "best effort",
         /// It is not enforced.
         None = "none",
@@ -103,7 +103,7 @@ pub struct Finding {
 /// The guarantees of this machine, stored with every match.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SandboxReport {
-    /// The level that the findings amount to.
+    /// The sandbox level that the findings allow.
     pub level: Level,
     /// The kernel's release.
     pub kernel: String,
@@ -121,14 +121,14 @@ impl SandboxReport {
 
     /// How well `guarantee` holds.
     pub fn state(&self, guarantee: Guarantee) -> Enforcement {
-        let found = self.findings.iter().find(|finding| finding.guarantee == guarantee);
-        found.map_or(Enforcement::None, |finding| finding.state)
+        let finding = self.findings.iter().find(|finding| finding.guarantee == guarantee);
+        finding.map_or(Enforcement::None, |finding| finding.state)
     }
 
-    /// What is lost, as texts.
+    /// For each guarantee that is not fully enforced, what a bot can do.
     pub fn losses(&self) -> Vec<&'static str> {
-        let lost = |finding: &&Finding| finding.state != Enforcement::Enforced;
-        self.findings.iter().filter(lost).map(|finding| finding.guarantee.loss()).collect()
+        let is_lost = |finding: &&Finding| finding.state != Enforcement::Enforced;
+        self.findings.iter().filter(is_lost).map(|finding| finding.guarantee.loss()).collect()
     }
 }
 

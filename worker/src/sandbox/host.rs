@@ -1,4 +1,4 @@
-//! What this machine can isolate and measure. Only attacks decide that.
+//! What this machine can isolate and measure, as tested by attacks.
 
 use std::fs;
 use std::io::{self, Read as _};
@@ -25,9 +25,9 @@ use super::self_test::{AttackPlan, AttackResult};
 use super::{BotSource, Jail, Policy, Stdin, Workdir, self_test};
 use crate::fault::{Context as _, Fault};
 
-/// Limits of the self-test: small, so that it exceeds them quickly. Its memory is several times that
-/// of this program: the kernel kills the largest process of a group, which must be the child that
-/// allocates memory and not the process that reports the results.
+/// Limits of the self-test: small, so that it exceeds them quickly. Its memory is several times
+/// that of this program: the kernel kills the largest process of a group, which must be the child
+/// that allocates memory and not the process that reports the results.
 const TEST_LIMITS: Limits = Limits {
     memory: Bytes(48 << 20),
     processes: 12,
@@ -39,7 +39,7 @@ const TEST_LIMITS: Limits = Limits {
 /// The time limit of all attacks together.
 const ATTACK_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// The time limit of one poll for their results.
+/// The time limit of one poll for the results of the attacks.
 const POLL_TIMEOUT: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 
 /// How long a frozen process is observed.
@@ -48,7 +48,7 @@ const FREEZE_TIME: Duration = Duration::from_millis(20);
 /// The processor time that a frozen process may seem to use: process clocks lag by a tick.
 const CPU_TOLERANCE: Micros = Micros(5000);
 
-/// How long the process spins before it is frozen, so that there is processor time to measure.
+/// How long the process spins before it is frozen, so that it uses measurable processor time.
 const SPIN_TIME: Duration = Duration::from_millis(10);
 
 /// The machine gives less isolation than the policy requires.
@@ -62,7 +62,7 @@ pub enum SandboxError {
     NotStrict {
         /// The level that it gives.
         level: Level,
-        /// What is lost, separated by semicolons.
+        /// The missing guarantees, separated by semicolons.
         lost: String,
     },
     /// Less than level B.
@@ -74,7 +74,7 @@ pub enum SandboxError {
     NoNamespaces {
         /// The level that it gives.
         level: Level,
-        /// Why it gives no more.
+        /// Why the level is not better.
         why: String,
     },
     /// Less than level C.
@@ -99,7 +99,7 @@ pub struct Host {
 }
 
 impl Host {
-    /// Finds out what the machine gives: opens a jail and attacks it from within.
+    /// Tests what this machine can isolate: opens a jail and attacks it from within.
     pub fn prepare(policy: Policy) -> Result<Self, SandboxError> {
         Self::prepare_with_hierarchies(policy, CgroupHierarchies::All)
     }
@@ -109,8 +109,8 @@ impl Host {
         policy: Policy,
         hierarchies: CgroupHierarchies,
     ) -> Result<Self, SandboxError> {
-        // First kill what dead workers left in control groups: it could still write into the
-        // directories that are removed next.
+        // First kill processes that dead workers left in control groups. They could still write
+        // into the directories that are removed next.
         let groups = CgroupParents::find(hierarchies);
         ScratchDir::sweep();
         if policy == Policy::Off {
@@ -209,12 +209,13 @@ impl Host {
             if separate_users && !root {
                 continue;
             }
-            let tested = JailFactory::start(separate_users).map(Arc::new).and_then(|factory| {
-                let report =
-                    test_namespaces(&factory, groups).map_err(|fault| fault.to_string())?;
-                Ok((factory, report))
-            });
-            match tested {
+            let test_result =
+                JailFactory::start(separate_users).map(Arc::new).and_then(|factory| {
+                    let report =
+                        test_namespaces(&factory, groups).map_err(|fault| fault.to_string())?;
+                    Ok((factory, report))
+                });
+            match test_result {
                 Ok((factory, mut report)) if report.level <= Level::B => {
                     report.warnings.append(warnings);
                     let isolation = Isolation::Namespaces(factory);
@@ -244,15 +245,16 @@ impl Host {
     }
 }
 
-/// Raises the limit of descriptors as far as allowed: each seat takes a dozen. If it fails, opening
-/// descriptors fails later and reports it.
+/// Raises the limit of descriptors as far as allowed: each seat needs a dozen. After a failure
+/// here, a later attempt to open too many descriptors reports an error.
 fn raise_descriptor_limit() {
     let Rlimit { maximum, .. } = rustix::process::getrlimit(Resource::Nofile);
     let all = Rlimit { current: maximum, maximum };
     let _best_effort = rustix::process::setrlimit(Resource::Nofile, all);
 }
 
-/// Adds warnings that are new: both attempts, with and without users for bots, often fail alike.
+/// Adds warnings that are new. The attempts with and without users for bots often fail in the same
+/// way.
 fn warn(warnings: &mut Vec<String>, new: Vec<String>) {
     for warning in new {
         if !warnings.contains(&warning) {
@@ -264,23 +266,22 @@ fn warn(warnings: &mut Vec<String>, new: Vec<String>) {
 /// The isolation guarantees that failed, for a warning.
 fn failed_guarantees(report: &SandboxReport) -> Vec<String> {
     let isolation = report.findings.iter().filter(|finding| finding.guarantee.is_isolation());
-    let broken = isolation.filter(|finding| finding.state != Enforcement::Enforced);
-    broken.map(|finding| format!("{}: {}", finding.guarantee, finding.evidence)).collect()
+    let failed = isolation.filter(|finding| finding.state != Enforcement::Enforced);
+    failed.map(|finding| format!("{}: {}", finding.guarantee, finding.evidence)).collect()
 }
 
 /// Calls `act` with targets to attack. They exist until it returns.
 fn with_plan<T>(act: impl FnOnce(AttackPlan) -> Result<T, Fault>) -> Result<T, Fault> {
-    let scratch = ScratchDir::new().fault("cannot make a secret")?;
+    let scratch = ScratchDir::new().fault("cannot create a directory for the self-test")?;
     let secret = scratch.path().join("secret");
-    fs::write(&secret, "secret").fault("cannot make a secret")?;
+    fs::write(&secret, "secret").fault("cannot write a file for the self-test")?;
     let stream = scratch.path().join("stream");
     let datagrams = scratch.path().join("datagrams");
-    let _sockets = (
-        UnixListener::bind(&stream).fault("cannot listen")?,
-        UnixDatagram::bind(&datagrams).fault("cannot listen")?,
-    );
-    let listener = TcpListener::bind(("127.0.0.1", 0)).fault("cannot listen")?;
-    let port = listener.local_addr().fault("cannot listen")?.port();
+    let what = "cannot open a socket for the self-test";
+    let _sockets =
+        (UnixListener::bind(&stream).fault(what)?, UnixDatagram::bind(&datagrams).fault(what)?);
+    let listener = TcpListener::bind(("127.0.0.1", 0)).fault(what)?;
+    let port = listener.local_addr().fault(what)?.port();
     act(AttackPlan {
         secret,
         stream,
@@ -296,8 +297,9 @@ fn with_plan<T>(act: impl FnOnce(AttackPlan) -> Result<T, Fault>) -> Result<T, F
 }
 
 /// Runs the self-test in a jail with namespaces: every attack, then freezing and killing a spinning
-/// process. The jail is built like a bot's, with an empty program. If the kernel, or the file system
-/// of temporary files, cannot mount an overlay over that, no bot could be seated.
+/// process. The jail is built like a bot's, with an empty program. This also tests whether the
+/// kernel and the file system of temporary files support overlays. Without overlays no bot can be
+/// seated.
 fn test_namespaces(
     factory: &Arc<JailFactory>,
     groups: &CgroupParents,
@@ -346,12 +348,13 @@ fn test_landlock(groups: &CgroupParents) -> Result<Vec<Finding>, Fault> {
     findings.push(test_kill(jail, &mut attacker, kill, "control group or process group"));
     match landlock_breach(&findings, &results) {
         None => Ok(findings),
-        Some(evidence) => Err(Fault::new("Landlock does not hold", evidence)),
+        Some(evidence) => Err(Fault::new("Landlock does not isolate bots", evidence)),
     }
 }
 
-/// Why Landlock does not isolate enough, if so. Bots always see other processes with Landlock. But a
-/// worker that bots can end, trace or slow down would fault whenever they like.
+/// Why Landlock does not isolate enough, if it does not. With Landlock, bots always see other
+/// processes. But if they could end, trace or slow down the worker, they could cause a fault at any
+/// time.
 fn landlock_breach(findings: &[Finding], results: &[AttackResult]) -> Option<String> {
     let required = [Guarantee::Files, Guarantee::Network, Guarantee::Kernel];
     let broken = findings.iter().find(|finding| {
@@ -360,16 +363,16 @@ fn landlock_breach(findings: &[Finding], results: &[AttackResult]) -> Option<Str
     if let Some(finding) = broken {
         return Some(finding.evidence.clone());
     }
-    let on_worker = [self_test::SIGNAL, self_test::TRACE, self_test::RENICE];
-    let missing = on_worker.iter().find_map(|attack| {
+    let worker_attacks = [self_test::SIGNAL, self_test::TRACE, self_test::RENICE];
+    let breach = worker_attacks.iter().find_map(|attack| {
         match results.iter().find(|result| result.attack == *attack) {
-            Some(result) if result.held => None,
+            Some(result) if result.was_blocked => None,
             Some(result) => Some(format!("a bot can {attack} ({})", result.detail)),
-            None => Some(format!("unknown whether a bot can {attack}")),
+            None => Some(format!("the self-test did not try to {attack}")),
         }
     });
-    missing.map(|cause| {
-        let remedy = "Landlock blocks signals since Linux 6.12; use such a kernel, allow user \
+    breach.map(|cause| {
+        let remedy = "Landlock blocks signals since Linux 6.12; use a newer kernel, allow user \
                       namespaces, or run the worker as root, which gives bots their own users";
         format!("{cause}: {remedy}")
     })
@@ -387,14 +390,20 @@ fn read_results(attacker: &mut Process) -> Result<Vec<AttackResult>, Fault> {
             Ok(0) => {
                 let _reaped = attacker.wait();
                 let exit = attacker.exit().map_or_else(String::new, |exit| exit.to_string());
-                return Err(Fault::new("cannot read the self-test", format!("it {exit}")));
+                return Err(Fault::new(
+                    "cannot read the self-test",
+                    format!("the self-test {exit}"),
+                ));
             }
             Ok(count) => line.extend_from_slice(&buffer[..count]),
             Err(error) if error.kind() != io::ErrorKind::WouldBlock => {
                 return Err(Fault::new("cannot read the self-test", error));
             }
             Err(_) if started.elapsed() > ATTACK_TIMEOUT => {
-                return Err(Fault::new("cannot read the self-test", "it takes too long"));
+                return Err(Fault::new(
+                    "cannot read the self-test",
+                    "the self-test takes too long",
+                ));
             }
             Err(_) => {}
         }
@@ -408,15 +417,15 @@ fn findings_of(results: &[AttackResult], by: impl Fn(Guarantee) -> String) -> Ve
         .into_iter()
         .filter(|guarantee| results.iter().any(|result| result.guarantee == *guarantee));
     let finding = |guarantee| {
-        let made = results.iter().filter(|result| result.guarantee == guarantee);
-        let broken: Vec<_> = made.clone().filter(|result| !result.held).collect();
-        let shown = |result: &AttackResult| format!("{}: {}", result.attack, result.detail);
-        let (state, evidence) = match broken.first() {
-            None => (Enforcement::Enforced, made.map(shown).collect::<Vec<_>>().join("; ")),
-            Some(first) if guarantee == Guarantee::Memory => {
-                (Enforcement::BestEffort, shown(first))
+        let attacks = results.iter().filter(|result| result.guarantee == guarantee);
+        let success = attacks.clone().find(|result| !result.was_blocked);
+        let describe = |result: &AttackResult| format!("{}: {}", result.attack, result.detail);
+        let (state, evidence) = match success {
+            None => (Enforcement::Enforced, attacks.map(describe).collect::<Vec<_>>().join("; ")),
+            Some(attack) if guarantee == Guarantee::Memory => {
+                (Enforcement::BestEffort, describe(attack))
             }
-            Some(first) => (Enforcement::None, shown(first)),
+            Some(attack) => (Enforcement::None, describe(attack)),
         };
         Finding { guarantee, state, by: by(guarantee), evidence }
     };
@@ -425,7 +434,7 @@ fn findings_of(results: &[AttackResult], by: impl Fn(Guarantee) -> String) -> Ve
 
 /// What provides a guarantee in a jail with namespaces.
 fn mechanism(guarantee: Guarantee, groups: &CgroupParents) -> String {
-    let group = |place: &Option<CgroupRoot>, otherwise: &str| match place {
+    let group = |root: &Option<CgroupRoot>, otherwise: &str| match root {
         Some(CgroupRoot { version: CgroupVersion::V2, .. }) => "control group v2".to_owned(),
         Some(CgroupRoot { version: CgroupVersion::V1, .. }) => "control group v1".to_owned(),
         None => otherwise.to_owned(),
@@ -446,28 +455,29 @@ fn mechanism(guarantee: Guarantee, groups: &CgroupParents) -> String {
 /// Freezes a spinning process, and checks that it uses no more processor time.
 fn test_freeze(jail: &mut Jail, groups: &CgroupParents) -> Result<[Finding; 2], Fault> {
     thread::sleep(SPIN_TIME);
-    let _measured_below = jail.freeze()?;
-    let stopped = jail.cpu_time();
+    // The processor time below shows whether the freeze worked.
+    let _is_frozen = jail.freeze()?;
+    let cpu_before = jail.cpu_time();
     thread::sleep(FREEZE_TIME);
-    let later = jail.cpu_time();
+    let cpu_after = jail.cpu_time();
     jail.thaw()?;
-    let used = later - stopped;
-    let best = |place: &Option<CgroupRoot>, held: bool| match (held, place) {
+    let frozen_cpu = cpu_after - cpu_before;
+    let enforcement = |root: &Option<CgroupRoot>, passed: bool| match (passed, root) {
         (true, Some(_)) => Enforcement::Enforced,
         (true, None) => Enforcement::BestEffort,
         (false, _) => Enforcement::None,
     };
     let cpu = Finding {
         guarantee: Guarantee::Cpu,
-        state: best(&groups.cpu, stopped > Micros::ZERO),
+        state: enforcement(&groups.cpu, cpu_before > Micros::ZERO),
         by: mechanism(Guarantee::Cpu, groups),
-        evidence: format!("{stopped} counted of a spinning process"),
+        evidence: format!("{cpu_before} counted of a spinning process"),
     };
     let freeze = Finding {
         guarantee: Guarantee::Freeze,
-        state: best(&groups.freezer, used <= CPU_TOLERANCE),
+        state: enforcement(&groups.freezer, frozen_cpu <= CPU_TOLERANCE),
         by: mechanism(Guarantee::Freeze, groups),
-        evidence: format!("{used} used while frozen for {} ms", FREEZE_TIME.as_millis()),
+        evidence: format!("{frozen_cpu} used while frozen for {} ms", FREEZE_TIME.as_millis()),
     };
     Ok([cpu, freeze])
 }
@@ -487,14 +497,14 @@ fn test_kill(jail: Jail, attacker: &mut Process, best: Enforcement, by: &str) ->
     Finding { guarantee: Guarantee::Kill, state, by: by.to_owned(), evidence }
 }
 
-/// The level that these findings amount to.
+/// The sandbox level that these findings allow.
 fn level_from(findings: &[Finding], groups: &CgroupParents) -> Level {
     let is_lost = |isolation: bool| {
         let of_kind =
             findings.iter().filter(|finding| finding.guarantee.is_isolation() == isolation);
         of_kind.clone().any(|finding| finding.state != Enforcement::Enforced)
     };
-    let version = |place: &Option<CgroupRoot>| place.as_ref().map(|place| place.version);
+    let version = |root: &Option<CgroupRoot>| root.as_ref().map(|root| root.version);
     if is_lost(true) {
         Level::C
     } else if is_lost(false) {
@@ -512,8 +522,8 @@ fn level_from(findings: &[Finding], groups: &CgroupParents) -> Level {
 mod tests {
     use super::*;
 
-    /// The breach found if other processes are visible and the attacks `broken` succeed.
-    fn breach(broken: &[&str]) -> Option<String> {
+    /// The breach if other processes are visible and the attacks in `successes` succeed.
+    fn breach(successes: &[&str]) -> Option<String> {
         let attacks = [
             (Guarantee::Files, "read a file of the worker"),
             (Guarantee::Network, "connect to a path"),
@@ -524,9 +534,9 @@ mod tests {
             (Guarantee::Kernel, "use io_uring"),
         ];
         let results = attacks.map(|(guarantee, attack)| {
-            let held = attack != "see other processes" && !broken.contains(&attack);
-            let detail = if held { "refused" } else { "it succeeded" }.to_owned();
-            AttackResult { guarantee, attack: attack.to_owned(), held, detail }
+            let was_blocked = attack != "see other processes" && !successes.contains(&attack);
+            let detail = if was_blocked { "refused" } else { "it succeeded" }.to_owned();
+            AttackResult { guarantee, attack: attack.to_owned(), was_blocked, detail }
         });
         let findings = findings_of(&results, |_| "Landlock".to_owned());
         landlock_breach(&findings, &results)
@@ -545,7 +555,7 @@ mod tests {
             assert!(why.contains("Linux 6.12"), "{why}");
         }
         let unknown = landlock_breach(&[], &[]).unwrap();
-        assert!(unknown.starts_with("unknown whether a bot can signal"), "{unknown}");
+        assert!(unknown.starts_with("the self-test did not try to signal"), "{unknown}");
     }
 
     #[test]

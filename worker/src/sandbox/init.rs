@@ -1,6 +1,6 @@
-//! Init, the first process of a jail: it builds the jail from within, starts the bot's programs, and
-//! reaps ended processes. It only does what the worker requests. When the worker is gone, init exits,
-//! and with it everything in the jail.
+//! Init, the first process of a jail: it builds the jail from within, starts the bot's programs,
+//! and reaps ended processes. It only serves requests of the worker. When the worker is gone, init
+//! exits, and with it everything in the jail.
 
 use std::ffi::CString;
 use std::fs::File;
@@ -36,8 +36,8 @@ const MAX_STACK: u64 = 256 << 20;
 /// The soft limit of a program's stack, in bytes.
 const DEFAULT_STACK: u64 = 8 << 20;
 
-/// Limits of what the kernel stores for each user: locked memory and message queues, in bytes, and the
-/// number of pending signals.
+/// Limits on resources that the kernel counts per user: locked memory and message queues, in bytes,
+/// and the number of pending signals.
 const MAX_LOCKED_MEMORY: u64 = 64 << 10;
 const MAX_MESSAGE_QUEUES: u64 = 64 << 10;
 const MAX_PENDING_SIGNALS: u64 = 256;
@@ -48,9 +48,9 @@ const EXIT_FAILED: i32 = 1;
 /// A program that was started and is not yet reaped.
 struct RunningProgram {
     pid: libc::pid_t,
-    /// The pipe to write its exit to.
+    /// The pipe to which init writes the program's exit.
     notice: File,
-    /// Whether it is a bot's. The self-test runs without the memory guard.
+    /// Whether this is a bot's program. The self-test runs without the memory guard.
     is_bot: bool,
 }
 
@@ -74,10 +74,10 @@ impl MemoryGuard {
             return false;
         }
         self.last_check = Some(Instant::now());
-        let (too_much, used) = monitor.memory(self.limit);
-        self.peak = self.peak.max(used);
-        self.kills += u64::from(too_much);
-        too_much
+        let (exceeds, memory) = monitor.memory(self.limit);
+        self.peak = self.peak.max(memory);
+        self.kills += u64::from(exceeds);
+        exceeds
     }
 }
 
@@ -87,10 +87,10 @@ struct Init {
     children: OwnedFd,
     null: File,
     environment: Vec<CString>,
-    /// The user of programs, if not the same as init's.
+    /// The user of programs, if different from the user of init.
     user: Option<u32>,
     running: Vec<RunningProgram>,
-    /// Measures the jail's processes, if that is needed and possible.
+    /// Measures the jail's processes, if control groups do not and `/proc` can be mounted.
     monitor: Option<ProcMonitor>,
     guard: Option<MemoryGuard>,
     /// Whether all processes were stopped by signals.
@@ -99,14 +99,14 @@ struct Init {
     prepared: Option<io::Result<Backlog>>,
 }
 
-/// The setting that bounds how many connections wait for a server in the jail's network; none if the
-/// kernel has none. Only jails with a listener need it.
+/// The setting that limits how many connections wait for a server in the jail's network. It is
+/// `None` if the kernel has no such setting. Only jails with a listener need it.
 type Backlog = io::Result<Option<File>>;
 
 /// Runs init of a jail, which receives requests of the worker from `socket`.
 pub(super) fn run(socket: OwnedFd) -> ! {
-    let served = Init::begin(socket).and_then(|mut init| init.serve());
-    syscalls::exit(if served.is_ok() { 0 } else { EXIT_FAILED })
+    let result = Init::begin(socket).and_then(|mut init| init.serve());
+    syscalls::exit(if result.is_ok() { 0 } else { EXIT_FAILED })
 }
 
 impl Init {
@@ -136,16 +136,16 @@ impl Init {
                 PollFd::new(&self.socket, PollFlags::IN),
                 PollFd::new(&self.children, PollFlags::IN),
             ];
-            let soon = Timespec::try_from(proc_monitor::INTERVAL).expect("a short time");
-            match rustix::event::poll(&mut fds, self.is_guarding().then_some(&soon)) {
+            let check_interval = Timespec::try_from(proc_monitor::INTERVAL).expect("a short time");
+            match rustix::event::poll(&mut fds, self.is_guarding().then_some(&check_interval)) {
                 Err(rustix::io::Errno::INTR) => continue,
                 other => other?,
             };
-            let [asked, ended] = fds.map(|fd| !fd.revents().is_empty());
-            if ended {
+            let [has_request, has_exit] = fds.map(|fd| !fd.revents().is_empty());
+            if has_exit {
                 self.reap();
             }
-            if asked {
+            if has_request {
                 let Some((request, descriptors)) = ipc::receive(&self.socket)? else {
                     return Ok(());
                 };
@@ -185,7 +185,7 @@ impl Init {
         ipc::send(&self.socket, &response, &[])
     }
 
-    /// Builds the jail. Afterwards init is isolated, too.
+    /// Builds the jail. Afterwards init itself is isolated, too.
     fn build_and_respond(
         &mut self,
         setup: &JailSetup,
@@ -198,8 +198,8 @@ impl Init {
         let descriptors: Vec<_> = fds.iter().map(AsFd::as_fd).collect();
         ipc::send(&self.socket, &response, &descriptors)?;
         // The kernel compares the number of descriptors in flight in sockets of this user, in every
-        // jail, with the sender's limit of open files. With a bot's limit, another bot could prevent
-        // this message from being sent. So the limit is lowered only now.
+        // jail, with the sender's limit of open files. With a bot's limit, another bot could make
+        // the send above fail. So lower the limit only after it.
         lower_limit(Resource::Nofile, setup.limits.descriptors)
     }
 
@@ -237,18 +237,17 @@ impl Init {
         Ok(upper_dir.into_iter().chain(listener).collect())
     }
 
-    /// Starts a program with these descriptors: standard input (if it has one), output and error, and
-    /// the pipe for its exit.
+    /// Starts a program with these descriptors: standard input (if it has one), output and error,
+    /// and the pipe for its exit.
     fn start(&mut self, argv: &[String], mut descriptors: Vec<OwnedFd>) -> InitResponse {
         let notice = descriptors.pop();
-        let (Some(notice), [rest @ .., stdout, stderr]) = (notice, &descriptors[..]) else {
-            return InitResponse::Failed("a start request without descriptors".to_owned());
+        let (Some(notice), [stdin @ .., stdout, stderr]) = (notice, &descriptors[..]) else {
+            return InitResponse::Failed("the start request has no descriptors".to_owned());
         };
-        let Ok(argv) = argv.iter().map(|word| CString::new(word.as_bytes())).collect() else {
-            return InitResponse::NotStarted(libc::EINVAL);
-        };
-        let argv: Vec<CString> = argv;
-        let stdin = rest.first().map_or(self.null.as_fd(), AsFd::as_fd);
+        let c_strings: Result<Vec<_>, _> =
+            argv.iter().map(|argument| CString::new(argument.as_bytes())).collect();
+        let Ok(argv) = c_strings else { return InitResponse::NotStarted(libc::EINVAL) };
+        let stdin = stdin.first().map_or(self.null.as_fd(), AsFd::as_fd);
         let streams = [stdin, stdout.as_fd(), stderr.as_fd()];
         let environment = &self.environment;
         match (syscalls::Command { argv: &argv, environment, streams, user: self.user }).start() {
@@ -268,7 +267,7 @@ impl Init {
     ) -> InitResponse {
         let (Some(notice), Some(output)) = (descriptors.pop(), descriptors.into_iter().next())
         else {
-            return InitResponse::Failed("a self-test request without descriptors".to_owned());
+            return InitResponse::Failed("the self-test request has no descriptors".to_owned());
         };
         match syscalls::fork() {
             Ok(0) => {
@@ -287,7 +286,8 @@ impl Init {
         }
     }
 
-    /// The processor time of ended and running processes, as far as it is known.
+    /// The processor time of ended and running processes. Without a monitor it misses
+    /// grandchildren.
     fn cpu_time(&self) -> Micros {
         let ended = syscalls::cpu_time_of_ended_children();
         match &self.monitor {
@@ -299,13 +299,13 @@ impl Init {
         }
     }
 
-    /// The memory that was used, as far as it is known.
+    /// The memory that the bot used, or zeros without a memory guard.
     fn memory_use(&self) -> InitResponse {
-        let known = self.guard.as_ref().map_or((0, 0), |guard| (guard.kills, guard.peak.0));
-        InitResponse::MemoryUse { kills: known.0, peak: known.1 }
+        let (kills, peak) = self.guard.as_ref().map_or((0, 0), |guard| (guard.kills, guard.peak.0));
+        InitResponse::MemoryUse { kills, peak }
     }
 
-    /// Whether a bot runs whose memory init must limit.
+    /// Whether init must limit the memory of a running bot.
     fn is_guarding(&self) -> bool {
         let can_measure = self.guard.is_some() && self.monitor.is_some();
         can_measure && !self.stopped && self.running.iter().any(|running| running.is_bot)
@@ -321,7 +321,7 @@ impl Init {
         }
     }
 
-    /// Whether all processes are stopped; assumed if they cannot be observed.
+    /// Whether all processes are stopped; true if they cannot be observed.
     fn is_stopped(&self) -> bool {
         let all_stopped = self.monitor.as_ref().is_none_or(ProcMonitor::all_stopped);
         if !all_stopped {
@@ -330,7 +330,7 @@ impl Init {
         all_stopped
     }
 
-    /// Kills all processes except init, and waits until they are gone, at most [`GRACE`]. Returns
+    /// Kills all processes except init, and waits at most [`GRACE`] until they are gone. Returns
     /// whether they are.
     fn kill_all(&mut self) -> bool {
         syscalls::signal_all(libc::SIGKILL);
@@ -341,28 +341,28 @@ impl Init {
             if rustix::process::waitid(WaitId::All, any).is_err() {
                 return true;
             }
-            let left = GRACE.saturating_sub(started.elapsed());
-            if left.is_zero() {
+            let remaining = GRACE.saturating_sub(started.elapsed());
+            if remaining.is_zero() {
                 return false;
             }
-            let mut ended = [PollFd::new(&self.children, PollFlags::IN)];
-            let left = Timespec::try_from(left).expect("a short time");
+            let mut fds = [PollFd::new(&self.children, PollFlags::IN)];
+            let timeout = Timespec::try_from(remaining).expect("a short time");
             // The next round checks the result.
-            let _ready = rustix::event::poll(&mut ended, Some(&left));
+            let _ready = rustix::event::poll(&mut fds, Some(&timeout));
         }
     }
 
     /// Reaps ended processes, and reports the exits of programs that the worker started.
     fn reap(&mut self) {
-        // The signals only say that some process ended. `reap_any` says which.
+        // The signals only show that some process ended. `reap_any` finds out which.
         let mut signals = [0; 1024];
         let _read = rustix::io::read(&self.children, &mut signals);
         while let Some(ended) = syscalls::reap_any() {
-            let found = self.running.iter().position(|running| running.pid == ended.pid);
-            if let Some(index) = found {
+            let index = self.running.iter().position(|running| running.pid == ended.pid);
+            if let Some(index) = index {
                 let mut running = self.running.swap_remove(index);
                 // The worker may have closed the pipe.
-                drop(running.notice.write_all(&encode_notice(ended.exit, ended.used)));
+                drop(running.notice.write_all(&encode_notice(ended.exit, ended.cpu_time)));
             }
         }
     }
@@ -379,7 +379,7 @@ fn set_limits(limits: &Limits, separate_users: bool, missing: MissingFeatures) -
         (Resource::Sigpending, MAX_PENDING_SIGNALS),
         (Resource::Nice, 0),
         (Resource::Rtprio, 0),
-        // Init counts if it is the same user.
+        // Init counts towards the limit if it has the same user.
         (Resource::Nproc, u64::from(limits.processes) + u64::from(!separate_users)),
     ];
     if missing.memory {
@@ -393,7 +393,7 @@ fn set_limits(limits: &Limits, separate_users: bool, missing: MissingFeatures) -
     Ok(())
 }
 
-/// Does what is the same for every jail, in advance.
+/// Does the steps that are the same for every jail, in advance.
 fn prepare(separate_users: bool) -> io::Result<Backlog> {
     syscalls::set_user(if separate_users { BUILDER_UID } else { BOT_UID })?;
     let backlog = loopback::limit_network_buffers();
@@ -417,14 +417,14 @@ fn drop_privileges(separate_users: bool, missing: MissingFeatures) -> io::Result
             break;
         }
     }
-    let mut kept_caps = CapabilitySet::empty();
+    let mut capabilities = CapabilitySet::empty();
     if separate_users {
-        kept_caps |= CapabilitySet::SETUID | CapabilitySet::SETGID | CapabilitySet::KILL;
-        kept_caps.set(CapabilitySet::SYS_PTRACE, missing.memory);
+        capabilities |= CapabilitySet::SETUID | CapabilitySet::SETGID | CapabilitySet::KILL;
+        capabilities.set(CapabilitySet::SYS_PTRACE, missing.memory);
     }
     let sets = CapabilitySets {
-        effective: kept_caps,
-        permitted: kept_caps,
+        effective: capabilities,
+        permitted: capabilities,
         inheritable: CapabilitySet::empty(),
     };
     rustix::thread::set_capabilities(None, sets)?;

@@ -1,7 +1,8 @@
 //! Messages between the worker, its launcher and the init of each jail.
 //!
 //! Every message is one JSON text in one packet of a `SOCK_SEQPACKET` socket, optionally with
-//! descriptors. Such a socket keeps message boundaries, and each side sees when the other closes it.
+//! descriptors. Such a socket keeps message boundaries, and each side sees when the other closes
+//! it.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -37,33 +38,34 @@ pub(super) enum LauncherRequest {
         /// The number of users for bots; 0 if bots run as the worker's own user.
         users: u32,
     },
-    /// Hand over a jail. It may come with the control file of the jail's v1 freezer. When the worker
-    /// is gone, the launcher must write [`THAWED`] there, or killed processes cannot exit.
+    /// Hand over a jail. It may come with the control file of the jail's v1 freezer. When the
+    /// worker is gone, the launcher must write [`THAWED`] there, or killed processes cannot exit.
     Open,
 }
 
 /// A response of the launcher.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum LauncherResponse {
-    /// It has left the worker's namespaces and waits until its users are mapped.
+    /// The launcher has left the worker's namespaces and waits until its users are mapped.
     Unshared,
-    /// It is ready to open jails.
+    /// The launcher is ready to open jails.
     Ready,
-    /// A jail, with the pidfd and the socket of its init.
+    /// The launcher opened a jail. The message has the pidfd and the socket of the jail's init.
     Opened {
         /// The pid of its init.
         pid: i32,
         /// The user of the bot, by the launcher's numbers.
         user: u32,
     },
-    /// What failed, and why.
+    /// An operation failed. The text contains the operation and the cause.
     Failed(String),
 }
 
 /// A request of the worker to a jail's init.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum InitRequest {
-    /// Do what is the same for every jail. The launcher sends this first, once, and gets no response.
+    /// Do the steps that are the same for every jail. The launcher sends this first, once, and gets
+    /// no response.
     Prepare {
         /// Whether the bot and init have different users.
         separate_users: bool,
@@ -77,18 +79,18 @@ pub(super) enum InitRequest {
     },
     /// Run the self-test as a bot.
     SelfTest(Box<super::self_test::AttackPlan>),
-    /// Return the processor time that was used, as far as it is known.
+    /// Return the processor time that the jail used. Without a monitor it misses some processes.
     CpuTime,
-    /// Return how much memory was used, and how often it was too much.
+    /// Return the peak of memory, and the number of kills for memory.
     MemoryUse,
-    /// Kill everything except init, and return whether all of it is gone.
+    /// Kill all processes except init, and return whether they are gone.
     KillAll,
-    /// Stop everything except init, by signals.
+    /// Stop all processes except init, by signals.
     Stop,
-    /// Return whether everything is stopped. If not, stop it again: a process that exits can wake
-    /// others.
+    /// Return whether all processes are stopped. If not, stop them again: a process that exits can
+    /// continue others.
     CheckStopped,
-    /// Continue everything.
+    /// Continue all processes.
     Continue,
 }
 
@@ -103,7 +105,7 @@ pub(super) struct JailSetup {
     pub(super) cores: Vec<usize>,
     /// Whether the bot and init have different users.
     pub(super) separate_users: bool,
-    /// What the machine lacks, and the jail compensates for.
+    /// The features that the machine lacks. The jail compensates for them.
     pub(super) missing: MissingFeatures,
     /// Whether the response must include the directory with the bot's changes.
     pub(super) saves_state: bool,
@@ -114,7 +116,7 @@ pub(super) struct JailSetup {
 /// A response of a jail's init.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum InitResponse {
-    /// It is done.
+    /// The request is done.
     Done,
     /// The answer to a yes/no request.
     Is(bool),
@@ -131,7 +133,7 @@ pub(super) enum InitResponse {
     Started(i32),
     /// The program did not start: the `errno`.
     NotStarted(i32),
-    /// An operation of ours failed: what, and why.
+    /// An operation of init failed. The text contains the operation and the cause.
     Failed(String),
 }
 
@@ -147,7 +149,8 @@ pub(super) fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(pair)
 }
 
-/// Sends a message. It fails if the other side is gone (`EPIPE`) or the message is too long (`E2BIG`).
+/// Sends a message. It fails if the other side is gone (`EPIPE`) or the message is too long
+/// (`E2BIG`).
 pub(super) fn send(
     socket: impl AsFd,
     message: &impl Serialize,
@@ -160,7 +163,8 @@ pub(super) fn send(
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_DESCRIPTORS))];
     let mut control = SendAncillaryBuffer::new(&mut space);
     if !descriptors.is_empty() {
-        assert!(control.push(SendAncillaryMessage::ScmRights(descriptors)), "space for four");
+        let fits = control.push(SendAncillaryMessage::ScmRights(descriptors));
+        assert!(fits, "a message has at most {MAX_DESCRIPTORS} descriptors");
     }
     // Without the flag, SIGPIPE would kill this process if the other side is gone.
     let flags = SendFlags::NOSIGNAL;
@@ -176,8 +180,8 @@ pub(super) fn receive<T: DeserializeOwned>(
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_DESCRIPTORS))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
     retry(|| {
-        let into = &mut [IoSliceMut::new(&mut bytes)];
-        rustix::net::recvmsg(&socket, into, &mut control, RecvFlags::CMSG_CLOEXEC)
+        let buffers = &mut [IoSliceMut::new(&mut bytes)];
+        rustix::net::recvmsg(&socket, buffers, &mut control, RecvFlags::CMSG_CLOEXEC)
     })?;
     let mut descriptors = Vec::new();
     for message in control.drain() {
@@ -188,12 +192,13 @@ pub(super) fn receive<T: DeserializeOwned>(
     Ok(Some((serde_json::from_slice(&bytes)?, descriptors)))
 }
 
-/// Waits for a message and returns its length without taking it; none if the other side is gone.
-/// Most messages are short, and a buffer for the longest would have to be zeroed for each.
+/// Waits for a message and returns its length, but does not receive it; none if the other side is
+/// gone. Most messages are short. A buffer for the longest message would have to be zeroed for
+/// each.
 fn next_length(socket: impl AsFd) -> io::Result<Option<usize>> {
     let flags = RecvFlags::PEEK | RecvFlags::TRUNC;
-    let peeked = retry(|| rustix::net::recv(&socket, &mut [0_u8; 0], flags));
-    match peeked {
+    let result = retry(|| rustix::net::recv(&socket, &mut [0_u8; 0], flags));
+    match result {
         Ok((_, 0)) => Ok(None),
         Ok((_, length)) => Ok(Some(length.min(MAX_LENGTH))),
         Err(error) if error.raw_os_error() == Some(libc::ECONNRESET) => Ok(None),

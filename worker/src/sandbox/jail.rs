@@ -29,7 +29,7 @@ use freezing::{MAX_SLOWNESS, RunState};
 /// The unit of reported memory peaks, in bytes.
 const MEGABYTE: u64 = 1_000_000;
 
-/// How long to wait for a killed jail. Most need a thousandth of it.
+/// How long to wait for a killed jail. Most are gone after a thousandth of this time.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// After this time dying processes may use every processor.
@@ -67,24 +67,24 @@ pub struct Jail {
     /// How many kills for memory were reported.
     reported_kills: u64,
     run_state: RunState,
-    /// How long stops may still be slow in this match, in all.
+    /// The total time by which stops may still be slow in this match.
     slow_stop_budget: Duration,
-    /// Whether it was killed because it did not stop, its processes did not end, or its init did not
-    /// respond in time.
+    /// Whether the jail was killed because it did not stop, its processes did not end, or its init
+    /// did not respond in time.
     is_stuck: bool,
-    /// Whether a program of the bot was started here. From then on, failures may be the bot's doing.
+    /// Whether a program of the bot was started here. After that, the bot may cause failures.
     was_used: bool,
     closed: bool,
 }
 
 impl Jail {
-    /// Opens a jail. If that fails, it removes what it created.
+    /// Opens a jail. After an error it removes the parts that it created.
     pub fn open(host: &Host, workdir: Workdir, config: &JailConfig) -> Result<Self, Fault> {
         Self::open_with(host, workdir, config, NetworkAccess::None)
     }
 
-    /// Opens a jail for a bot that connects to us. It is a fault if this machine has no network
-    /// namespaces.
+    /// Opens a jail for a bot that connects to the worker. It is a fault if this machine has no
+    /// network namespaces.
     pub fn open_with_listener(
         host: &Host,
         workdir: Workdir,
@@ -144,9 +144,9 @@ impl Jail {
         cgroup: Cgroup,
         prepare: impl FnOnce(&Path) -> Result<Option<PreExecSetup>, Fault>,
     ) -> Result<Self, Fault> {
-        let copied = workdir.create_copy(&config.limits);
-        let prepared = copied.and_then(|path| prepare(&path).map(|setup| (path, setup)));
-        match prepared {
+        let copy = workdir.create_copy(&config.limits);
+        let path_and_setup = copy.and_then(|path| prepare(&path).map(|setup| (path, setup)));
+        match path_and_setup {
             Ok((path, setup)) => {
                 let backend = Backend::Children(Children::default(), path, setup);
                 Ok(Self::assemble(backend, Some(workdir), config, cgroup))
@@ -162,7 +162,7 @@ impl Jail {
         }
     }
 
-    /// Opens a jail in namespaces; without `workdir` its directory is empty.
+    /// Opens a jail in namespaces. Without `workdir` its directory is empty.
     pub(super) fn open_in_namespaces(
         factory: &Arc<JailFactory>,
         workdir: Option<Workdir>,
@@ -202,7 +202,7 @@ impl Jail {
                 freezer: !cgroup.can_freeze(),
                 memory: !cgroup.limits_memory(),
                 network: network == NetworkAccess::None,
-                // Init finds out about the backlog.
+                // Init checks for the backlog setting itself.
                 ..MissingFeatures::default()
             },
             saves_state: state_dir.is_some(),
@@ -238,15 +238,16 @@ impl Jail {
         }
     }
 
-    /// Starts a program in the working directory. The inner error is the bot's fault, as a text for its
-    /// author: the program cannot be run, or an earlier program of the bot prevents it.
+    /// Starts a program in the working directory. The bot caused an inner error, which is a text
+    /// for its author: the program cannot be executed, or an earlier program of the bot prevents
+    /// the start.
     pub fn start(
         &mut self,
         argv: &[String],
         stdin: Stdin,
     ) -> Result<Result<Process, String>, Fault> {
         self.resume()?;
-        let started = match &mut self.backend {
+        let result = match &mut self.backend {
             Backend::Namespaces(jail) => jail.start(argv, stdin),
             Backend::Children(children, path, setup) => {
                 let procs_files =
@@ -254,7 +255,7 @@ impl Jail {
                 children.start(argv, path, stdin, &procs_files, setup.as_ref())
             }
         };
-        match started {
+        match result {
             Ok(process) => {
                 self.was_used = true;
                 Ok(Ok(process))
@@ -279,15 +280,15 @@ impl Jail {
     /// The processor time used in this jail so far.
     pub fn cpu_time(&self) -> Micros {
         let group = self.cgroup.as_ref().and_then(Cgroup::cpu_time);
-        let used = group.unwrap_or_else(|| match &self.backend {
+        let total = group.unwrap_or_else(|| match &self.backend {
             Backend::Children(children, ..) => children.cpu_time(),
             Backend::Namespaces(jail) => match jail.request(&InitRequest::CpuTime) {
                 Ok(Some(InitResponse::CpuTime(micros))) => Micros(micros),
-                // It was killed. What it used until then is lost.
+                // Init was killed. The processor time used until then is lost.
                 _ => self.cpu_at_start,
             },
         });
-        used - self.cpu_at_start
+        total - self.cpu_at_start
     }
 
     /// The processor time of the live processes started here, without their children; none in
@@ -299,18 +300,18 @@ impl Jail {
         }
     }
 
-    /// The peak of memory; none if it is neither counted nor polled.
+    /// The peak of memory; none if no control group counts it and init does not poll it.
     pub fn peak_memory(&self) -> Option<Bytes> {
         self.cgroup.as_ref().and_then(Cgroup::peak_memory).or_else(|| {
-            // Zero means that it ended before the first poll.
-            self.memory_seen_by_init().map(|(_, peak)| peak).filter(|peak| *peak > Bytes(0))
+            // Zero means that the bot ended before the first poll.
+            self.memory_polled_by_init().map(|(_, peak)| peak).filter(|peak| *peak > Bytes(0))
         })
     }
 
-    /// Whether a process ran out of memory and was killed since the last call, as a text for the bot's
-    /// author. It reads one file of the control group, and misses kills by init. Those kill the whole
-    /// tree, and [`Jail::kill_cause`] reports them.
-    /// It is a fault if the machine ran out of memory.
+    /// A text for the bot's author if a process was killed for its memory use since the last call.
+    /// This reads one file of the control group, and misses kills by init. Those kill all processes
+    /// of the jail, and [`Jail::kill_cause`] reports them. It is a fault if the machine ran out of
+    /// memory.
     pub fn check_oom_kill(&mut self) -> Result<Option<String>, Fault> {
         match self.cgroup.as_ref().and_then(Cgroup::oom_kills) {
             Some(kills) => self.count_kills(kills),
@@ -318,12 +319,11 @@ impl Jail {
         }
     }
 
-    /// Why the sandbox killed processes of the bot since the last call, if it did, as a text for the
-    /// bot's author.
-    /// It is a fault if the machine ran out of memory.
+    /// A text for the bot's author if the sandbox killed processes of the bot since the last call:
+    /// why. It is a fault if the machine ran out of memory.
     pub fn kill_cause(&mut self) -> Result<Option<String>, Fault> {
-        let counted = self.cgroup.as_ref().and_then(Cgroup::oom_kills);
-        match counted.or_else(|| Some(self.memory_seen_by_init()?.0)) {
+        let cgroup_kills = self.cgroup.as_ref().and_then(Cgroup::oom_kills);
+        match cgroup_kills.or_else(|| Some(self.memory_polled_by_init()?.0)) {
             Some(kills) => self.count_kills(kills),
             None => Ok(None),
         }
@@ -344,9 +344,9 @@ impl Jail {
         Ok(Some(format!("killed for using more than its {limit} of memory (peak {peak} MB)")))
     }
 
-    /// What init saw of the memory of the tree, if no control group counts it: the number of kills for
-    /// memory, and the peak.
-    fn memory_seen_by_init(&self) -> Option<(u64, Bytes)> {
+    /// The number of kills for memory, and the memory peak, as polled by init. None if a control
+    /// group counts memory or if init is gone.
+    fn memory_polled_by_init(&self) -> Option<(u64, Bytes)> {
         let Backend::Namespaces(jail) = &self.backend else { return None };
         match jail.request(&InitRequest::MemoryUse) {
             Ok(Some(InitResponse::MemoryUse { kills, peak })) => Some((kills, Bytes(peak))),
@@ -357,8 +357,8 @@ impl Jail {
 
     /// Takes the exit of a process if it has ended.
     pub fn reap(&mut self, process: &mut Process) -> Option<Exit> {
-        let (exit, used) = process.reap()?;
-        self.record_exit(process, used);
+        let (exit, cpu_time) = process.reap()?;
+        self.record_exit(process, cpu_time);
         Some(exit)
     }
 
@@ -369,31 +369,33 @@ impl Jail {
         }
     }
 
-    /// Ends one execution: kills everything that still runs here, and waits for the program. Returns
-    /// its exit if it ended before the kill. The jail can be used again.
+    /// Ends one execution: kills all processes of the jail, and waits for the program. Returns the
+    /// program's exit if it ended before the kill. The jail can be used again.
     pub fn end_process(&mut self, process: &mut Process) -> Option<Exit> {
         let exit = process.exit().or_else(|| self.reap(process));
-        let resumed = self.resume();
-        let cleared = match &self.backend {
-            Backend::Namespaces(jail) => resumed.and_then(|()| jail.request(&InitRequest::KillAll)),
+        let resume_result = self.resume();
+        let response = match &self.backend {
+            Backend::Namespaces(jail) => {
+                resume_result.and_then(|()| jail.request(&InitRequest::KillAll))
+            }
             Backend::Children(..) => Ok(None),
         };
         // A jail that does not respond cannot be used again. Its next use fails.
-        if !matches!(cleared, Ok(Some(InitResponse::Is(true)))) {
+        if !matches!(response, Ok(Some(InitResponse::Is(true)))) {
             self.is_stuck |=
-                matches!(cleared, Ok(Some(InitResponse::Is(false)))) || self.is_unresponsive();
+                matches!(response, Ok(Some(InitResponse::Is(false)))) || self.is_unresponsive();
             self.kill();
         }
         if process.exit().is_none() {
             match process.wait() {
-                Some(used) => self.record_exit(process, used),
+                Some(cpu_time) => self.record_exit(process, cpu_time),
                 None => self.is_stuck = true,
             }
         }
         exit
     }
 
-    /// Kills everything that runs here. A jail with namespaces cannot start programs afterwards.
+    /// Kills all processes of the jail. A jail with namespaces cannot start programs afterwards.
     pub fn kill(&mut self) {
         match &self.backend {
             // The kernel kills everything in a PID namespace with its init.
@@ -423,15 +425,15 @@ impl Jail {
             return Ok(ClosedJail::default());
         }
         self.kill();
-        let mut gone = self.is_gone_after(QUICK_EXIT);
-        if !gone {
+        let mut is_gone = self.is_gone_after(QUICK_EXIT);
+        if !is_gone {
             self.deprioritize();
-            gone = self.is_gone_after(CLOSE_TIMEOUT);
+            is_gone = self.is_gone_after(CLOSE_TIMEOUT);
         }
-        // Only when all are dead do the files no longer change.
-        let saved = if gone { self.save_state() } else { Ok(SkippedFiles::default()) };
-        let nothing = Backend::Children(Children::default(), PathBuf::new(), None);
-        let (jail, children) = match std::mem::replace(&mut self.backend, nothing) {
+        // A live process could still change the files. So save them only when all are dead.
+        let skipped = if is_gone { self.save_state() } else { Ok(SkippedFiles::default()) };
+        let empty_backend = Backend::Children(Children::default(), PathBuf::new(), None);
+        let (jail, children) = match std::mem::replace(&mut self.backend, empty_backend) {
             Backend::Namespaces(jail) => (Some(jail), Children::default()),
             Backend::Children(children, ..) => (None, children),
         };
@@ -443,14 +445,14 @@ impl Jail {
             directory: None,
         };
         // A control group is empty a moment after its processes have ended.
-        let removed = poll_until(GRACE, || Ok(!gone || leftovers.remove().is_ok()))?;
-        if !gone || !removed {
+        let removed = poll_until(GRACE, || Ok(!is_gone || leftovers.remove().is_ok()))?;
+        if !is_gone || !removed {
             reaper::hand_over(leftovers);
         }
-        Ok(ClosedJail { skipped: saved?, lingers: !gone })
+        Ok(ClosedJail { skipped: skipped?, lingers: !is_gone })
     }
 
-    /// Saves the files for the bot's next match, if they are to be saved. Returns what was skipped.
+    /// Saves the files for the bot's next match, if the bot has a state. Returns the skipped files.
     fn save_state(&self) -> Result<SkippedFiles, Fault> {
         let Some(workdir) = &self.workdir else { return Ok(SkippedFiles::default()) };
         match &self.backend {
@@ -467,7 +469,7 @@ impl Jail {
 
 impl Drop for Jail {
     fn drop(&mut self) {
-        // A jail that was not closed belongs to a match that failed. That failure is reported.
+        // A jail that was not closed belongs to a failed match, which reports its own error.
         drop(self.close_once());
     }
 }

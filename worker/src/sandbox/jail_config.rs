@@ -4,33 +4,34 @@ use std::time::Duration;
 
 pub use arbiter_proto::limits::{Bytes, BytesError, Limits, Ponder};
 
-/// How long a bot's processes may take to stop or to die before that is the bot's fault: then they
-/// were in the kernel all the time. Sixty threads on one processor that all must be scheduled once
-/// more need a tenth of it.
+/// How long a bot's processes may take to stop or to die before the bot forfeits. Processes that
+/// take longer were in the kernel all the time: sixty threads on one processor, each scheduled once
+/// more, need a tenth of this time.
 pub(super) const GRACE: Duration = Duration::from_secs(2);
 
-/// The limit of a process's address space, in bytes: room for two WebAssembly memories, which reserve
-/// ten gigabytes each, and more than any other runtime needs.
+/// The limit of a process's address space, in bytes: room for two WebAssembly memories, which
+/// reserve ten gigabytes each, and more than any other runtime needs.
 ///
-/// Some system calls walk through all mappings and cannot be interrupted, not even by a kill:
-/// `/proc/self/smaps` takes 75 ns a page. The memory limit does not bound that, because one page can
-/// be mapped a million times.
+/// Some system calls visit all mappings and cannot be interrupted, not even by a kill:
+/// `/proc/self/smaps` takes 75 ns a page. The memory limit does not bound that, because one page
+/// can be mapped a million times.
 pub(super) const MAX_ADDRESS_SPACE: u64 = 24 << 30;
 
 /// The configuration of a jail.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct JailConfig {
-    /// What the bot may use.
+    /// The resources that the bot may use.
     pub limits: Limits,
     /// Whether the bot may think on its opponents' time.
     pub ponder: Ponder,
-    /// The numbers of the processors it runs on; empty for any.
+    /// The numbers of the processors that it runs on; empty for any.
     pub cores: Vec<usize>,
 }
 
 impl JailConfig {
-    /// The configuration for seat number `seat` (from 0) of a match whose slot has these processors. A
-    /// bot gets as many of them as its limit allows, and neighbours get others if there are enough.
+    /// The configuration for seat number `seat` (from 0) of a match whose slot has these
+    /// processors. A bot gets as many processors as its limit allows. Other seats get different
+    /// processors if the slot has enough.
     pub(crate) fn for_seat(&self, seat: usize) -> Self {
         let count = self.limits.cpus.max(1);
         let first = self.cores.iter().cycle().skip(seat * count);

@@ -1,5 +1,5 @@
-//! Isolation without namespaces: Landlock for files, signals and sockets, seccomp for the rest. Both
-//! restrict the calling process and everything that it starts.
+//! Isolation without namespaces: Landlock for files, signals and sockets, seccomp for other calls.
+//! Both restrict the calling process and all processes that it starts.
 
 #![expect(unsafe_code, reason = "both are applied by bare system calls between fork and exec")]
 
@@ -29,8 +29,8 @@ const SUPPORTED: ABI = ABI::V6;
 const SYSTEM: [&str; 8] =
     ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/nix/store", "/gnu/store"];
 
-/// Further paths that every program may read. Nothing of `/proc`: rules open paths in this process,
-/// so a rule for `/proc/self` would show the worker to its bots.
+/// Further paths that every program may read. They include nothing in `/proc`: rules open paths in
+/// this process, so a rule for `/proc/self` would let bots read the worker's files there.
 const SETTINGS: [&str; 6] = [
     "/etc/alternatives",
     "/etc/ld.so.cache",
@@ -45,13 +45,13 @@ const DEVICES: [&str; 5] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random"
 
 /// The kernel's version of Landlock; none if it has no Landlock.
 pub(super) fn version() -> Option<i64> {
-    let nothing = std::ptr::null::<u8>();
+    let no_attributes = std::ptr::null::<u8>();
     // SAFETY: with this flag (`LANDLOCK_CREATE_RULESET_VERSION`) the call reads no memory.
-    let version = unsafe { libc::syscall(libc::SYS_landlock_create_ruleset, nothing, 0, 1) };
+    let version = unsafe { libc::syscall(libc::SYS_landlock_create_ruleset, no_attributes, 0, 1) };
     syscalls::check(version).ok()
 }
 
-/// The rules for a bot in one directory, prepared and not yet enforced.
+/// The rules for a bot in one directory, before they are enforced.
 #[derive(Debug)]
 pub(super) struct LandlockSetup {
     /// The user of the bot, if not the worker's own.
@@ -68,8 +68,9 @@ impl LandlockSetup {
             chown_tree(workdir, user).fault("cannot change the owner of a bot's directory")?;
         }
         let what = "cannot create Landlock rules";
-        let rules = rules(workdir).fault(what)?;
-        let rules = rules.ok_or_else(|| Fault::new(what, "the kernel has no Landlock"))?;
+        let rules = rules(workdir)
+            .fault(what)?
+            .ok_or_else(|| Fault::new(what, "the kernel has no Landlock"))?;
         let missing = MissingFeatures {
             freezer: true,
             memory: true,
@@ -82,7 +83,8 @@ impl LandlockSetup {
         Ok(Self { user, rules, filter })
     }
 
-    /// Applies the rules to the calling process, which is about to run a program. Allocates nothing.
+    /// Applies the rules to the calling process, which is about to run a program. Allocates
+    /// nothing.
     pub(super) fn enforce(&self) -> io::Result<()> {
         if let Some(user) = self.user {
             syscalls::become_user(user)?;
@@ -99,14 +101,15 @@ impl LandlockSetup {
     }
 }
 
-/// Debian's settings of Java.
+/// The directories with Debian's settings for Java.
 fn java_settings() -> Vec<PathBuf> {
     let entries = fs::read_dir("/etc").into_iter().flatten().flatten();
-    let named = entries.filter(|entry| entry.file_name().as_encoded_bytes().starts_with(b"java"));
-    named.map(|entry| entry.path()).collect()
+    let java_entries =
+        entries.filter(|entry| entry.file_name().as_encoded_bytes().starts_with(b"java"));
+    java_entries.map(|entry| entry.path()).collect()
 }
 
-/// The next user for a bot. Numbers repeat only after all of them were used.
+/// The number of the next user for a bot. A number repeats only after all others were used.
 fn next_uid() -> u32 {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     FIRST_UID + 1 + NEXT.fetch_add(1, Ordering::Relaxed) % UID_COUNT

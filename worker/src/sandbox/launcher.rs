@@ -1,13 +1,13 @@
 //! The launcher: a process of ours with a single thread, which forks every jail.
 //!
 //! A process with threads may only fork to execute another program, and the parent-death signal
-//! follows the thread that forked, not the process. The launcher is small, so forking it is cheap. It
-//! has no descriptors of the worker that could leak. It lives in the root that jails start with, in
-//! which only what bots may see of the machine exists.
+//! follows the thread that forked, not the process. The launcher is small, so forking it is cheap.
+//! It has no descriptors of the worker that could leak. It runs in the root with which jails start.
+//! That root contains only the files that bots may read.
 //!
-//! Creating namespaces takes longer than everything else about a jail. So the launcher prepares some
-//! in advance: init processes with namespaces and `/proc`, which wait for the rest. It replaces each as
-//! soon as it is handed over.
+//! Most of the time to open a jail is spent on namespaces. So the launcher prepares some jails in
+//! advance: init processes with namespaces and `/proc`, which wait for a build request. When it
+//! hands over a jail, it prepares another.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -26,7 +26,7 @@ use super::{init, root_fs};
 /// The `argv[0]` of this program as the launcher.
 pub(super) const NAME: &str = "arbiter-launcher";
 
-/// How many jails are prepared: the seats of a match.
+/// The number of prepared jails: one for each seat of a match.
 const PREPARED_JAILS: usize = 4;
 
 /// Whether this process was started as the launcher.
@@ -36,35 +36,35 @@ pub(super) fn is_requested() -> bool {
 
 /// Runs the launcher, which receives requests of the worker from its standard input.
 pub(super) fn run() -> ! {
-    let served = serve(&io::stdin());
-    // The worker sees the end of the socket. The reason was sent before.
-    syscalls::exit(i32::from(served.is_err()))
+    let result = serve(&io::stdin());
+    // The reason was sent already. The worker reads the end of the socket.
+    syscalls::exit(i32::from(result.is_err()))
 }
 
 fn serve(worker: &io::Stdin) -> io::Result<()> {
     let worker = worker.as_fd();
     // The kernel reaps jails.
     syscalls::reset_signals(libc::SIG_IGN);
-    let unshared = syscalls::unshare_user_and_mount();
-    let report = unshared
+    let unshare_result = syscalls::unshare_user_and_mount();
+    let response = unshare_result
         .as_ref()
         .map_or_else(failed("cannot leave the namespaces"), |()| LauncherResponse::Unshared);
-    ipc::send(worker, &report, &[])?;
-    unshared?;
+    ipc::send(worker, &response, &[])?;
+    unshare_result?;
     let Some((LauncherRequest::Build { store, users }, _)) = ipc::receive(worker)? else {
         return Ok(());
     };
-    let built = build(&store).and_then(|()| PreparedJails::fill(users));
-    let report =
-        built.as_ref().map_or_else(failed("cannot build a root"), |_| LauncherResponse::Ready);
-    ipc::send(worker, &report, &[])?;
-    let mut ready = built?;
+    let jails = build(&store).and_then(|()| PreparedJails::fill(users));
+    let response =
+        jails.as_ref().map_or_else(failed("cannot build a root"), |_| LauncherResponse::Ready);
+    ipc::send(worker, &response, &[])?;
+    let mut prepared = jails?;
     let mut frozen = FrozenJails::default();
     let result = loop {
         frozen.wait_for(worker)?;
         match ipc::receive(worker) {
             Ok(Some((LauncherRequest::Open, descriptors))) => {
-                hand_over(worker, &mut ready, &mut frozen, descriptors)?;
+                hand_over(worker, &mut prepared, &mut frozen, descriptors)?;
             }
             Ok(_) => break Ok(()),
             Err(error) => break Err(error),
@@ -77,21 +77,21 @@ fn serve(worker: &io::Stdin) -> io::Result<()> {
 /// Hands over a jail, and prepares another.
 fn hand_over(
     worker: BorrowedFd<'_>,
-    ready: &mut PreparedJails,
+    prepared: &mut PreparedJails,
     frozen: &mut FrozenJails,
     descriptors: Vec<OwnedFd>,
 ) -> io::Result<()> {
-    match ready.take() {
+    match prepared.take() {
         Ok(Jail { pid, user, pidfd, socket }) => {
-            let report = LauncherResponse::Opened { pid, user };
-            ipc::send(worker, &report, &[pidfd.as_fd(), socket.as_fd()])?;
+            let response = LauncherResponse::Opened { pid, user };
+            ipc::send(worker, &response, &[pidfd.as_fd(), socket.as_fd()])?;
             if let Some(state) = descriptors.into_iter().next() {
                 frozen.0.push((pidfd, state.into()));
             }
         }
         Err(error) => ipc::send(worker, &failed("cannot fork a jail")(&error), &[])?,
     }
-    ready.replace();
+    prepared.replace();
     Ok(())
 }
 
@@ -106,16 +106,16 @@ impl FrozenJails {
         loop {
             let jails = self.0.iter().map(|(pidfd, _)| PollFd::new(pidfd, PollFlags::IN));
             let worker = PollFd::from_borrowed_fd(worker, PollFlags::IN);
-            let mut waited: Vec<_> = jails.chain([worker]).collect();
-            match rustix::event::poll(&mut waited, None) {
+            let mut fds: Vec<_> = jails.chain([worker]).collect();
+            match rustix::event::poll(&mut fds, None) {
                 Err(rustix::io::Errno::INTR) => continue,
                 other => other?,
             };
-            let mut ready: Vec<_> = waited.iter().map(|fd| !fd.revents().is_empty()).collect();
-            let result = ready.pop();
-            let mut gone = ready.into_iter();
-            self.0.retain(|_| gone.next() == Some(false));
-            if result == Some(true) {
+            let mut ready: Vec<_> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
+            let has_request = ready.pop();
+            let mut jails_ended = ready.into_iter();
+            self.0.retain(|_| jails_ended.next() == Some(false));
+            if has_request == Some(true) {
                 return Ok(());
             }
         }
@@ -134,12 +134,12 @@ fn failed(what: &str) -> impl Fn(&io::Error) -> LauncherResponse {
     move |error| LauncherResponse::Failed(format!("{what}: {error}"))
 }
 
-/// Becomes the owner of the root, and builds it.
+/// Becomes the user who owns the root, and builds the root.
 fn build(store: &Path) -> io::Result<()> {
     let store = root_fs::open_store(store)?;
     syscalls::set_user(0)?;
-    // A process that changes its user is no longer dumpable, and its files in `/proc` belong to root.
-    // But the launcher must write the user maps of its jails there.
+    // A process that changes its user is no longer dumpable, and its files in `/proc` belong to
+    // root. But the launcher must write the user maps of its jails there.
     rustix::process::set_dumpable_behavior(DumpableBehavior::Dumpable)?;
     // If the kernel cannot do this, bots see the machine's uptime, which is harmless.
     drop(start_new_time());
@@ -148,8 +148,8 @@ fn build(store: &Path) -> io::Result<()> {
 
 /// Starts the clocks that count from boot at zero for all jails.
 ///
-/// One time namespace for all jails costs them nothing. One for each would take 15 µs of every start
-/// without a benefit: the clocks are set once, and no process in a jail may set them.
+/// All jails share one time namespace. A separate one would cost 15 µs for each start without a
+/// benefit: the clocks are set once, and no process in a jail may set them.
 fn start_new_time() -> io::Result<()> {
     syscalls::unshare_time()?;
     let offset = |clock| -rustix::time::clock_gettime(clock).tv_sec;
@@ -179,19 +179,19 @@ struct PreparedJails {
 
 impl PreparedJails {
     fn fill(users: u32) -> io::Result<Self> {
-        let mut ready = Self { jails: VecDeque::new(), users, created: 0 };
+        let mut prepared = Self { jails: VecDeque::new(), users, created: 0 };
         for _ in 0..PREPARED_JAILS {
-            let jail = ready.create()?;
-            ready.jails.push_back(jail);
+            let jail = prepared.create()?;
+            prepared.jails.push_back(jail);
         }
-        Ok(ready)
+        Ok(prepared)
     }
 
     fn take(&mut self) -> io::Result<Jail> {
         self.jails.pop_front().map_or_else(|| self.create(), Ok)
     }
 
-    /// Replaces one that was taken. If that fails, [`Self::take`] tries again and reports the error.
+    /// Prepares another jail. If that fails, [`Self::take`] tries again and reports the error.
     fn replace(&mut self) {
         let jail = self.create();
         self.jails.extend(jail);
@@ -206,11 +206,11 @@ impl PreparedJails {
 
 /// Forks a jail whose bot has this user.
 fn fork(user: u32) -> io::Result<Jail> {
-    let (socket, theirs) = ipc::pair()?;
+    let (socket, child_socket) = ipc::pair()?;
     match syscalls::fork_into_namespaces()? {
         Fork::Child => {
-            if init::close_all_but(&theirs).is_ok() {
-                init::run(theirs);
+            if init::close_all_but(&child_socket).is_ok() {
+                init::run(child_socket);
             }
             syscalls::exit(1)
         }

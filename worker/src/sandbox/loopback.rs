@@ -1,13 +1,13 @@
 //! The loopback listener for bots that speak HTTP: the only address in their network.
 //!
-//! A jail with namespaces has its own network namespace, in which there is only a loopback interface
-//! that is down. For an HTTP bot, init brings it up and listens there before it drops its privileges.
-//! It passes the listening socket to the worker: a socket belongs to the namespace that created it,
-//! whichever process has it. So the worker reaches the bot without a bridge, and the bot reaches the
-//! worker's seat and nothing else.
+//! A jail with namespaces has its own network namespace, in which there is only a loopback
+//! interface that is down. For an HTTP bot, init brings it up and listens there before it drops its
+//! privileges. It passes the listening socket to the worker. A socket belongs to the namespace that
+//! created it, even if another process owns it. So the worker reaches the bot without a bridge, and
+//! the bot reaches nothing except the worker's seat.
 //!
-//! With the sandbox off the listener is on a port of the machine's loopback. Landlock gives no
-//! network, so there is no listener with it.
+//! With the sandbox off the listener is on a port of the machine's loopback. With Landlock there is
+//! no listener, because bots have no network.
 
 use std::fs::File;
 use std::io::{self, Write as _};
@@ -24,7 +24,7 @@ const PORT: u16 = 8080;
 /// The maximum number of connections that wait to be accepted.
 const BACKLOG: i32 = 16;
 
-/// The receive buffer of a connection, in bytes: a request, and little more.
+/// The receive buffer of a connection, in bytes: slightly more than one request.
 const RECEIVE_BUFFER: usize = 64 * 1024;
 
 /// Settings that bound the TCP buffers in a jail's network, for each connection and direction: the
@@ -33,9 +33,9 @@ const RECEIVE_BUFFER: usize = 64 * 1024;
 const BUFFER_SETTINGS: [(&str, &str); 2] =
     [("ipv4/tcp_rmem", "4096 8192 8192"), ("ipv4/tcp_wmem", "4096 16384 16384")];
 
-/// The setting that bounds how many connections, besides one, wait for a server that the bot starts:
-/// they have no descriptor. Older kernels, such as Linux 6.1, have it in the machine's own network
-/// namespace only.
+/// The setting that limits how many connections, besides one, wait for a server that the bot
+/// starts. They have no descriptor, so the limit of descriptors does not count them. Older kernels,
+/// such as Linux 6.1, have this setting in the machine's own network namespace only.
 const BACKLOG_SETTING: (&str, &str) = ("core/somaxconn", "0");
 
 /// The network of a jail.
@@ -47,7 +47,7 @@ pub(super) enum NetworkAccess {
     Loopback,
 }
 
-/// Where the worker accepts connections of a bot that speaks HTTP.
+/// The listener on which the worker accepts connections of a bot that speaks HTTP.
 #[derive(Debug)]
 pub struct LoopbackListener {
     /// The non-blocking listener.
@@ -69,14 +69,14 @@ impl LoopbackListener {
     }
 }
 
-/// Bounds the TCP buffers of a new network namespace. It needs all privileges over the namespace and
-/// the machine's own `/proc`. Returns the open backlog setting for [`open`]; if the kernel has none, a
-/// bot with a listener must not run servers.
+/// Bounds the TCP buffers of a new network namespace. It needs all privileges over the namespace
+/// and the machine's own `/proc`. Returns the open backlog setting for [`open`]; if the kernel has
+/// none, a bot with a listener must not run servers.
 pub(super) fn limit_network_buffers() -> io::Result<Option<File>> {
     let setting = |name: &str| File::options().write(true).open(format!("/proc/sys/net/{name}"));
     for (name, sizes) in BUFFER_SETTINGS {
-        let set = setting(name).and_then(|mut file| file.write_all(sizes.as_bytes()));
-        set.map_err(|error| cannot_set(name, &error))?;
+        let result = setting(name).and_then(|mut file| file.write_all(sizes.as_bytes()));
+        result.map_err(|error| cannot_set(name, &error))?;
     }
     match setting(BACKLOG_SETTING.0) {
         Ok(file) => Ok(Some(file)),
@@ -89,14 +89,14 @@ fn cannot_set(name: &str, error: &io::Error) -> io::Error {
     io::Error::other(format!("cannot set net/{name}: {error}"))
 }
 
-/// Opens the listener from within the network namespace, and then sets `backlog`, which would limit
-/// the listener as well.
+/// Opens the listener from within the network namespace, and then sets `backlog`. In the other
+/// order the setting would limit this listener as well.
 pub(super) fn open(backlog: Option<File>) -> io::Result<TcpListener> {
     syscalls::bring_up_loopback()?;
     let listener = listen(PORT)?;
     if let Some(mut backlog) = backlog {
-        let set = backlog.write_all(BACKLOG_SETTING.1.as_bytes());
-        set.map_err(|error| cannot_set(BACKLOG_SETTING.0, &error))?;
+        let result = backlog.write_all(BACKLOG_SETTING.1.as_bytes());
+        result.map_err(|error| cannot_set(BACKLOG_SETTING.0, &error))?;
     }
     Ok(listener)
 }

@@ -3,9 +3,9 @@
 //! # Theory of operation
 //!
 //! A [`Host`] is what this machine can isolate and measure. A self-test finds that out once, by
-//! attacking a jail from within. A [`Jail`] is one seat of one match: a bot's files, its limits, and
-//! every process it starts. A jail outlives its processes: a bot that is executed once per decision
-//! runs many times in one jail. A [`Process`] is one running program with its three pipes.
+//! attacking a jail from within. A [`Jail`] is one seat of one match: a bot's files, its limits,
+//! and every process it starts. A jail outlives its processes: a bot that is executed once per
+//! decision runs many times in one jail. A [`Process`] is one running program with its three pipes.
 //!
 //! Where the machine allows it, a jail is made of Linux namespaces. Four processes take part:
 //!
@@ -15,18 +15,18 @@
 //!
 //! The launcher is this same program with one thread, in its own user and mount namespace. It forks
 //! the init of each jail into new namespaces of every kind. Init mounts its `/proc` and waits until
-//! it is needed. Then the worker moves it into its control groups. Init mounts the bot's part of the
-//! root, drops its privileges, installs the seccomp filter, and from then on starts programs and
-//! reaps ended ones. The worker sends it requests through a socket. When the socket closes, init
-//! exits, and with it everything in its PID namespace. So a jail cannot outlive its worker, however
-//! the worker dies.
+//! a match needs it. Then the worker moves it into its control groups. Init mounts the bot's part
+//! of the root, drops its privileges, installs the seccomp filter, and from then on starts programs
+//! and reaps ended ones. The worker sends it requests through a socket. When the socket closes,
+//! init exits, and with it everything in its PID namespace. So a jail cannot outlive its worker,
+//! however the worker dies.
 //!
 //! Without namespaces, bots are child processes of the worker, confined by Landlock rules and the
 //! seccomp filter. With the sandbox off there is neither.
 //!
 //! [`Jail::close`] kills everything in the jail, waits for it and removes what was created for it.
-//! Dropping a jail does the same and ignores failures. Processes that die slowly are left to the
-//! [reaper], which has minutes.
+//! Dropping a jail does the same and ignores failures. The [reaper] waits for processes that die
+//! slowly, for minutes if necessary.
 //!
 //! Without namespaces the parent-death signal ties a bot's life to ours. It follows the *thread*
 //! that forked, so one thread must open, use and close a jail: the one that plays the match.
@@ -105,15 +105,15 @@ fn can_reexec() -> bool {
     REEXEC_HANDLED.load(Ordering::Relaxed)
 }
 
-/// Keeps writing programs and forking processes apart.
+/// Prevents forks while a program is being written.
 ///
 /// If one thread forks while another writes a program, the child inherits the writing descriptor
-/// and has it until its own `exec`. Meanwhile the kernel refuses to execute the program that was
+/// and holds it until its own `exec`. Until then the kernel refuses to execute the program that was
 /// written ("text file busy"). Writers of programs take this lock for reading, forks for writing.
 static PROGRAM_WRITES: RwLock<()> = RwLock::new(());
 
-/// The `PATH` of bots. The system's directories come first: they hold interpreters themselves, not
-/// the shims of version managers. Without namespaces, our own `PATH` follows.
+/// The `PATH` of bots. The system's directories come first: they contain interpreters themselves,
+/// not the shims of version managers. Without namespaces, our own `PATH` follows.
 pub(crate) fn search_path() -> OsString {
     let mut path = OsString::from(init::PATH);
     if let Some(inherited) = std::env::var_os("PATH") {
@@ -142,7 +142,7 @@ string_enum! {
     FromStr, Err = UnknownPolicy
 }
 
-/// A word that is no policy.
+/// A string that is not a sandbox policy.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("`{0}` is not a sandbox policy: use auto, strict, namespaces, landlock or off")]
 pub struct UnknownPolicy(String);

@@ -1,5 +1,5 @@
 //! Jails with namespaces, from the worker's side: the worker gets each jail from its launcher, and
-//! sends requests to the jail's init. It outlives both.
+//! sends requests to the jail's init. The worker outlives both.
 
 use std::fs::{self, File};
 use std::io;
@@ -25,14 +25,14 @@ use crate::fault::{Context as _, Fault};
 /// The time limit for a response of the launcher or init.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The first of the users for bots, if the worker may choose: no system assigns these numbers. This
-/// one builds jails.
+/// The first of the users for bots, if the worker may choose them. No system assigns these numbers.
+/// This first user builds jails; the bots get the others.
 pub(super) const FIRST_UID: u32 = 0x7000_0000;
 
-/// The number of users for bots. Each jail gets the next one; after the last comes the first.
+/// The number of users for bots. Each jail gets the next user; after the last one the first.
 pub(super) const UID_COUNT: u32 = 60_000;
 
-/// The launcher, and what all jails share.
+/// The launcher, and the data that all jails share.
 #[derive(Debug)]
 pub(super) struct JailFactory {
     launcher: Mutex<LauncherProcess>,
@@ -49,7 +49,7 @@ struct LauncherProcess {
 }
 
 impl JailFactory {
-    /// Starts the launcher; bots have their own users if `separate_users`.
+    /// Starts the launcher. If `separate_users`, bots have their own users.
     pub(super) fn start(separate_users: bool) -> Result<Self, String> {
         let explain = |what: &str| {
             let what = what.to_owned();
@@ -57,9 +57,9 @@ impl JailFactory {
         };
         let store = ProgramStore::new(separate_users.then_some(FIRST_UID))
             .map_err(explain("cannot create the program store"))?;
-        let (socket, theirs) = ipc::pair().map_err(explain("cannot create a socket"))?;
+        let (socket, child_ends) = ipc::pair().map_err(explain("cannot create a socket"))?;
         set_timeouts(&socket).map_err(explain("cannot create a socket"))?;
-        let process = spawn(theirs).map_err(explain("cannot start the launcher"))?;
+        let process = spawn(child_ends).map_err(explain("cannot start the launcher"))?;
         let launcher = LauncherProcess { process, socket };
         launcher.expect(&LauncherResponse::Unshared)?;
         launcher.map_users(separate_users).map_err(explain("cannot map users"))?;
@@ -78,9 +78,9 @@ impl JailFactory {
     ) -> Result<NamespaceJail, Fault> {
         let freezer = group.thaw_file().fault("cannot open a control group")?;
         let launcher = self.launcher.lock().unwrap_or_else(PoisonError::into_inner);
-        let opened = launcher.open(self, freezer.as_ref());
+        let result = launcher.open(self, freezer.as_ref());
         drop(launcher);
-        let mut jail = opened?;
+        let mut jail = result?;
         set_timeouts(&jail.socket).fault("cannot set up a socket")?;
         group.add_process(jail.pid)?;
         jail.build(setup)?;
@@ -88,7 +88,7 @@ impl JailFactory {
     }
 }
 
-/// Limits how long we wait for the other side.
+/// Limits how long the worker waits for the other side.
 fn set_timeouts(socket: &OwnedFd) -> io::Result<()> {
     sockopt::set_socket_timeout(socket, Timeout::Recv, Some(RESPONSE_TIMEOUT))?;
     Ok(sockopt::set_socket_timeout(socket, Timeout::Send, Some(RESPONSE_TIMEOUT))?)
@@ -107,14 +107,14 @@ fn spawn(socket: OwnedFd) -> io::Result<Child> {
 }
 
 impl LauncherProcess {
-    /// Waits for this response.
+    /// Waits for a response, which must be `expected`.
     fn expect(&self, expected: &LauncherResponse) -> Result<(), String> {
         let what = "cannot receive from the launcher";
         match ipc::receive(&self.socket).map_err(|error| format!("{what}: {error}"))? {
             Some((response, _)) if response == *expected => Ok(()),
             Some((LauncherResponse::Failed(why), _)) => Err(why),
             Some((other, _)) => Err(format!("unexpected response of the launcher: {other:?}")),
-            None => Err(format!("{what}: it is gone")),
+            None => Err(format!("{what}: the launcher has ended")),
         }
     }
 
@@ -141,7 +141,7 @@ impl LauncherProcess {
         let what = "cannot open a jail";
         let descriptors: Vec<_> = freezer.map(File::as_fd).into_iter().collect();
         ipc::send(&self.socket, &LauncherRequest::Open, &descriptors)
-            .fault("the launcher is gone")?;
+            .fault("cannot send to the launcher")?;
         match ipc::receive(&self.socket).fault(what)? {
             Some((LauncherResponse::Opened { pid, user }, descriptors)) => {
                 let descriptors = <[OwnedFd; 2]>::try_from(descriptors);
@@ -192,8 +192,8 @@ pub(super) struct NamespaceJail {
     user: Option<u32>,
     /// Whether a program of the bot was started here.
     was_used: AtomicBool,
-    /// Whether init did not respond in time since then. Then it gets no more requests: a late response
-    /// would be taken for that of another request.
+    /// Whether init did not respond in time after that. Then it gets no more requests: the worker
+    /// would confuse a late response with the response to the next request.
     is_unresponsive: AtomicBool,
     /// The launcher outlives its jails.
     _factory: Arc<JailFactory>,
@@ -229,9 +229,9 @@ impl NamespaceJail {
         self.is_unresponsive.load(Ordering::Relaxed)
     }
 
-    /// Sends a request and waits for the response. It is none if the jail was killed, or if it was used
-    /// by a bot and does not respond in time; the latter is killed. If no bot has used the jail, a late
-    /// response is a fault.
+    /// Sends a request and waits for the response. Returns none if the jail was killed. If a bot
+    /// has used the jail and init does not respond in time, it kills the jail and returns none. If
+    /// no bot has used the jail, a late response is a fault.
     pub(super) fn request(&self, request: &InitRequest) -> Result<Option<InitResponse>, Fault> {
         self.request_with(request, &[])
     }
@@ -249,8 +249,8 @@ impl NamespaceJail {
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(None),
             Err(error) => return self.no_response("cannot send to a jail", error),
         }
-        // After a stall of the machine both sides continue at once. So wait once more: the response
-        // comes then.
+        // After a stall of the machine both sides continue at the same time. So wait once more:
+        // init then has time to respond.
         let response = ipc::receive(&self.socket).or_else(|error| match error.kind() {
             io::ErrorKind::WouldBlock => ipc::receive(&self.socket),
             _ => Err(error),
@@ -261,8 +261,8 @@ impl NamespaceJail {
         }
     }
 
-    /// Handles a missing response. Once a bot has used its jail, that is the bot's doing: otherwise a
-    /// bot could turn its match into a fault whenever it likes.
+    /// Handles a missing response. Once a bot has used its jail, the bot is responsible. Otherwise
+    /// a bot could cause a fault at any time.
     fn no_response(&self, what: &str, error: io::Error) -> Result<Option<InitResponse>, Fault> {
         let is_late = error.kind() == io::ErrorKind::WouldBlock;
         if !is_late || !self.was_used.load(Ordering::Relaxed) {
@@ -275,10 +275,11 @@ impl NamespaceJail {
 
     /// Starts a program.
     pub(super) fn start(&self, argv: &[String], stdin: Stdin) -> Result<Process, StartError> {
-        let system = |error| StartError::Fault(Fault::new("cannot create a pipe for a bot", error));
-        let (pipes, notice, theirs) = pipes(stdin).map_err(system)?;
+        let pipe_error =
+            |error| StartError::Fault(Fault::new("cannot create a pipe for a bot", error));
+        let (pipes, notice, child_ends) = pipes(stdin).map_err(pipe_error)?;
         let request = InitRequest::Start { argv: argv.to_vec() };
-        let descriptors: Vec<_> = theirs.iter().map(OwnedFd::as_fd).collect();
+        let descriptors: Vec<_> = child_ends.iter().map(OwnedFd::as_fd).collect();
         match self.request_with(&request, &descriptors) {
             Err(Fault::System { cause, .. }) if cause.contains("os error 7") => {
                 Err(StartError::refused(&argv[0], io::Error::from_raw_os_error(libc::E2BIG)))
@@ -286,7 +287,7 @@ impl NamespaceJail {
             Err(fault) => Err(StartError::Fault(fault)),
             Ok(Some(InitResponse::Started(_))) => {
                 self.was_used.store(true, Ordering::Relaxed);
-                Process::with_notice(notice, pipes).map_err(system)
+                Process::with_notice(notice, pipes).map_err(pipe_error)
             }
             Ok(Some(InitResponse::NotStarted(number))) => {
                 Err(StartError::refused(&argv[0], io::Error::from_raw_os_error(number)))
@@ -301,9 +302,8 @@ impl NamespaceJail {
 
     /// Starts the self-test in the jail. Its results are the process's output.
     pub(super) fn run_self_test(&self, plan: self_test::AttackPlan) -> Result<Process, Fault> {
-        let made = pipes(Stdin::Null).fault("cannot create a pipe")?;
-        let (pipes, notice, theirs) = made;
-        let descriptors: Vec<_> = theirs.iter().map(OwnedFd::as_fd).collect();
+        let (pipes, notice, child_ends) = pipes(Stdin::Null).fault("cannot create a pipe")?;
+        let descriptors: Vec<_> = child_ends.iter().map(OwnedFd::as_fd).collect();
         match self.request_with(&InitRequest::SelfTest(Box::new(plan)), &descriptors)? {
             Some(InitResponse::Started(_)) => {
                 Process::with_notice(notice, pipes).fault("cannot observe the self-test")
@@ -322,12 +322,12 @@ impl NamespaceJail {
 
     /// Waits for init, which ends last. Returns whether it is gone.
     pub(super) fn is_gone_after(&self, limit: Duration) -> bool {
-        let began = Instant::now();
+        let start_time = Instant::now();
         loop {
-            let mut gone = [PollFd::new(&self.pidfd, PollFlags::IN)];
-            let left = limit.saturating_sub(began.elapsed());
-            let left = Timespec::try_from(left).expect("a short time");
-            match rustix::event::poll(&mut gone, Some(&left)) {
+            let mut fds = [PollFd::new(&self.pidfd, PollFlags::IN)];
+            let remaining = limit.saturating_sub(start_time.elapsed());
+            let timeout = Timespec::try_from(remaining).expect("a short time");
+            match rustix::event::poll(&mut fds, Some(&timeout)) {
                 Err(rustix::io::Errno::INTR) => {}
                 other => return other.is_ok_and(|ready| ready > 0),
             }
@@ -338,7 +338,7 @@ impl NamespaceJail {
     pub(super) fn query(&self, request: &InitRequest) -> Result<bool, Fault> {
         match self.request(request)? {
             None => Ok(true),
-            Some(InitResponse::Is(so)) => Ok(so),
+            Some(InitResponse::Is(value)) => Ok(value),
             other => Err(Fault::new(
                 "cannot receive from a jail",
                 format!("unexpected response: {other:?}"),
@@ -354,23 +354,23 @@ impl Drop for NamespaceJail {
     }
 }
 
-/// Creates the pipes for a program: our ends, the exit pipe, and its ends in the order of a start
-/// request.
+/// Creates the pipes for a program. Returns the worker's ends of the standard streams, the read end
+/// of the exit pipe, and the program's ends in the order of a start request.
 fn pipes(stdin: Stdin) -> io::Result<(Pipes, OwnedFd, Vec<OwnedFd>)> {
     let pipe = || rustix::pipe::pipe_with(PipeFlags::CLOEXEC);
-    let mut theirs = Vec::with_capacity(4);
+    let mut child_ends = Vec::with_capacity(4);
     let stdin = if stdin == Stdin::Pipe {
         let (read, write) = pipe()?;
-        theirs.push(read);
+        child_ends.push(read);
         Some(write)
     } else {
         None
     };
     let (stdout, write) = pipe()?;
-    theirs.push(write);
+    child_ends.push(write);
     let (stderr, write) = pipe()?;
-    theirs.push(write);
+    child_ends.push(write);
     let (notice, write) = pipe()?;
-    theirs.push(write);
-    Ok((Pipes { stdin, stdout, stderr }, notice, theirs))
+    child_ends.push(write);
+    Ok((Pipes { stdin, stdout, stderr }, notice, child_ends))
 }

@@ -5,36 +5,36 @@ use std::time::{Duration, Instant};
 
 use crate::fault::Fault;
 
-/// The first pause between two polls. It doubles with each poll, ...
+/// The first pause between two polls. Each poll doubles it.
 const FIRST_PAUSE: Duration = Duration::from_micros(5);
 
-/// ... up to this.
+/// The maximum pause between two polls.
 const MAX_PAUSE: Duration = Duration::from_micros(200);
 
 /// The maximum time that one poll and its pause count for.
 const MAX_COUNTED: Duration = Duration::from_millis(50);
 
-/// Polls until `is_so` returns true or `limit` has passed. Returns whether it became true.
+/// Polls until `is_done` returns true or `limit` has passed. Returns whether it returned true.
 ///
 /// The time that a poll takes counts, because a bot can make it slow. But a single poll counts for
-/// [`MAX_COUNTED`] at most: a stalled machine, or a worker that is not scheduled, must not count against
-/// a bot.
+/// [`MAX_COUNTED`] at most: a stalled machine, or a worker that is not scheduled, must not count
+/// against a bot.
 pub(super) fn poll_until(
     limit: Duration,
-    mut is_so: impl FnMut() -> Result<bool, Fault>,
+    mut is_done: impl FnMut() -> Result<bool, Fault>,
 ) -> Result<bool, Fault> {
     let mut pause = FIRST_PAUSE;
     let mut waited = Duration::ZERO;
     loop {
-        let began = Instant::now();
-        if is_so()? {
+        let poll_start = Instant::now();
+        if is_done()? {
             return Ok(true);
         }
         if waited >= limit {
             return Ok(false);
         }
         thread::sleep(pause);
-        waited += began.elapsed().min(MAX_COUNTED);
+        waited += poll_start.elapsed().min(MAX_COUNTED);
         pause = (pause * 2).min(MAX_PAUSE);
     }
 }

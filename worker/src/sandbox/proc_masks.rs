@@ -2,8 +2,9 @@
 //!
 //! A jail's `/proc` shows its own processes, but also the machine's counters: memory, open files,
 //! requests, interrupts. One bot could change a counter to signal another that reads it. So masks
-//! hide all of them: empty files, or copies from the start of the worker where language runtimes read
-//! sizes. The launcher creates the masks, and each jail mounts them.
+//! hide all of these files. Most masks are empty files. Where language runtimes read sizes, a mask
+//! is a copy from the start of the worker. The launcher creates the masks, and each jail mounts
+//! them.
 
 use std::fs::{self, File};
 use std::io;
@@ -90,7 +91,7 @@ pub(super) fn create(stage: &Path) -> io::Result<()> {
 }
 
 /// The contents of `/proc/stat` for a machine with these processors that has just started.
-#[expect(clippy::disallowed_methods, reason = "programs read it; nothing is decided by it")]
+#[expect(clippy::disallowed_methods, reason = "bots read this time; the worker does not use it")]
 fn idle_stat(stat: &str) -> String {
     let processors = stat.lines().filter(|line| line.starts_with("cpu"));
     let names = processors.filter_map(|line| line.split(' ').next());

@@ -1,11 +1,12 @@
-//! Measures what the processes of a jail use together, from `/proc`, for machines without control
-//! groups. Init of the jail runs it.
+//! Measures the total memory and processor time of a jail from `/proc`, for machines without
+//! control groups. The jail's init runs it.
 //!
 //! It opens its own, unmounted instance of `/proc`, in which no process can hide. It counts mapped
-//! memory and page tables. First it sums the resident memory of every process: that is quick, and
-//! counts shared pages twice. Only if the sum exceeds the limit it sums the proportional set sizes,
-//! which walks through all pages. It misses memory in files, the kernel's records of maps, and changes
-//! between two checks. So this is best effort, and reported as such.
+//! memory and page tables. First it sums the resident memory of every process, which is quick and
+//! counts shared pages twice. Only if the sum exceeds the limit, it sums the proportional set
+//! sizes. For those the kernel visits all pages. It misses memory in files, the kernel's records of
+//! maps, and changes between two checks. So the sandbox report lists this memory limit as best
+//! effort.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -20,11 +21,11 @@ use super::jail_config::Bytes;
 use super::process_tree::is_stopped;
 use super::syscalls;
 
-/// The interval between two checks. In this time a program can touch some hundred megabytes.
+/// The interval between two checks. In this time a program can use some hundred megabytes.
 pub(super) const INTERVAL: Duration = Duration::from_millis(10);
 
-/// The time limit for walking through the pages of all processes.
-const MAX_WALK_TIME: Duration = Duration::from_secs(1);
+/// The time limit for measuring the proportional set sizes of all processes.
+const MAX_MEASURE_TIME: Duration = Duration::from_secs(1);
 
 /// The pid of init in its namespace.
 const INIT_PID: libc::pid_t = 1;
@@ -36,7 +37,8 @@ pub(super) struct ProcMonitor {
 }
 
 impl ProcMonitor {
-    /// Opens `/proc` for the caller's namespace. It fails where a new `/proc` may not be mounted.
+    /// Opens `/proc` for the caller's namespace. It fails if the caller may not mount a new
+    /// `/proc`.
     pub(super) fn open() -> io::Result<Self> {
         let files = rustix::mount::fsopen("proc", FsOpenFlags::FSOPEN_CLOEXEC)?;
         rustix::mount::fsconfig_create(&files)?;
@@ -58,12 +60,15 @@ impl ProcMonitor {
         if resident <= limit.0 {
             return (false, Bytes(resident));
         }
-        let began = Instant::now();
+        let start_time = Instant::now();
         let share = |pid| {
-            // A bot that maps its memory over and over must not keep us busy for ever.
-            let share =
-                if began.elapsed() < MAX_WALK_TIME { self.proportional_memory(pid) } else { None };
-            // Page tables are private. If one page is mapped very often, they take far more memory
+            // A bot that maps its memory many times must not keep init busy for long.
+            let share = if start_time.elapsed() < MAX_MEASURE_TIME {
+                self.proportional_memory(pid)
+            } else {
+                None
+            };
+            // Page tables are private. If one page is mapped very often, they use far more memory
             // than the page.
             self.resident_memory(pid).map_or(0, |(memory, tables)| share.unwrap_or(memory) + tables)
         };
@@ -73,10 +78,10 @@ impl ProcMonitor {
 
     /// The processor time of all live processes and of the children that they reaped.
     pub(super) fn cpu_time(&self) -> Micros {
-        let used = |pid| {
+        let total_time = |pid| {
             syscalls::cpu_time(pid) + self.reaped_children_cpu_time(pid).unwrap_or(Micros::ZERO)
         };
-        self.pids().into_iter().fold(Micros::ZERO, |sum, pid| sum + used(pid))
+        self.pids().into_iter().fold(Micros::ZERO, |sum, pid| sum + total_time(pid))
     }
 
     /// Whether no thread of any process runs or is runnable: each has stopped or ended, or is in an
@@ -99,15 +104,15 @@ impl ProcMonitor {
 
     /// The entries of a directory that are numbers.
     fn numbers(&self, directory: &str) -> Vec<libc::pid_t> {
-        let here = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let opened = rustix::fs::openat(&self.processes, directory, here, Mode::empty());
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let opened = rustix::fs::openat(&self.processes, directory, flags, Mode::empty());
         let Ok(entries) = opened.and_then(Dir::read_from) else { return Vec::new() };
         let parse = |entry: rustix::fs::DirEntry| entry.file_name().to_str().ok()?.parse().ok();
         entries.flatten().filter_map(parse).collect()
     }
 
-    fn sum_over_processes(&self, of: impl Fn(libc::pid_t) -> u64) -> u64 {
-        self.pids().into_iter().map(of).sum()
+    fn sum_over_processes(&self, measure: impl Fn(libc::pid_t) -> u64) -> u64 {
+        self.pids().into_iter().map(measure).sum()
     }
 
     fn read(&self, pid: libc::pid_t, file: &str) -> Option<String> {
@@ -118,7 +123,7 @@ impl ProcMonitor {
         let flags = OFlags::RDONLY | OFlags::CLOEXEC;
         let file = rustix::fs::openat(&self.processes, path, flags, Mode::empty()).ok()?;
         let mut bytes = Vec::new();
-        // It may contain a name that is not UTF-8.
+        // The file may contain a process name that is not UTF-8.
         File::from(file).read_to_end(&mut bytes).ok()?;
         Some(String::from_utf8_lossy(&bytes).into_owned())
     }
@@ -137,12 +142,13 @@ impl ProcMonitor {
     /// The processor time of the children that a process reaped.
     fn reaped_children_cpu_time(&self, pid: libc::pid_t) -> Option<Micros> {
         let text = self.read(pid, "stat")?;
-        // The name may contain anything. After it comes field 3 of the file.
+        // The name may contain any characters. After it comes field 3 of the file.
         let (_, fields) = text.rsplit_once(") ")?;
-        let ticks = fields.split(' ').skip(13).take(2).map(str::parse::<i64>);
-        let ticks: i64 = ticks.sum::<Result<_, _>>().ok()?;
-        let each = 1_000_000 / i64::try_from(rustix::param::clock_ticks_per_second()).ok()?;
-        Some(Micros(ticks * each))
+        let times = fields.split(' ').skip(13).take(2).map(str::parse::<i64>);
+        let ticks: i64 = times.sum::<Result<_, _>>().ok()?;
+        let micros_per_tick =
+            1_000_000 / i64::try_from(rustix::param::clock_ticks_per_second()).ok()?;
+        Some(Micros(ticks * micros_per_tick))
     }
 }
 

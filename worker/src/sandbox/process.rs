@@ -11,10 +11,10 @@ use rustix::process::{Pid, PidfdFlags};
 
 use super::jail_config::GRACE;
 use super::polling::poll_until;
-use super::syscalls::{self, Ended};
+use super::syscalls::{self, EndedChild};
 use crate::fault::Fault;
 
-/// Pipes of a bot must never block the referee.
+/// The referee must never block on a pipe of a bot.
 const NON_BLOCKING: rustix::fs::OFlags = rustix::fs::OFlags::NONBLOCK;
 
 /// Where a program's standard input comes from.
@@ -26,7 +26,7 @@ pub enum Stdin {
     Null,
 }
 
-/// Why a program did not start, before it is known who caused that.
+/// Why a program did not start, before the worker decides whether the bot caused it.
 #[derive(Debug)]
 pub(super) enum StartError {
     /// The system refused to start it.
@@ -38,7 +38,7 @@ pub(super) enum StartError {
     },
     /// The jail's init is gone.
     JailGone,
-    /// An operation of ours failed.
+    /// An operation of the worker failed.
     Fault(Fault),
 }
 
@@ -52,14 +52,15 @@ impl StartError {
 /// How a program ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
-    /// By itself, with this code.
+    /// The program exited with this code.
     Code(i32),
-    /// By a signal.
+    /// A signal killed the program.
     Signal(i32),
 }
 
 impl Exit {
-    /// Describes the end of a program, if it ended, after processes of it were killed for `cause`.
+    /// Describes a program after some of its processes were killed for `cause`. `exit` is the end
+    /// of the program itself, if it has ended.
     pub(crate) fn by(cause: &str, exit: Option<Self>) -> String {
         match exit {
             Some(Self::Signal(libc::SIGKILL)) => cause.to_owned(),
@@ -103,12 +104,12 @@ impl fmt::Display for Exit {
     }
 }
 
-/// How we learn of the end of a program.
+/// Where the worker gets the exit of a program from.
 #[derive(Debug)]
 enum ExitSource {
-    /// It is our child: its pidfd and pid.
+    /// The program is our child, with this pidfd and pid.
     Child(OwnedFd, libc::pid_t),
-    /// The jail's init writes a notice to this pipe, or closes it when it ends.
+    /// The jail's init writes a notice to this pipe. If init ends, it closes the pipe.
     Notice(File),
 }
 
@@ -117,11 +118,11 @@ enum ExitSource {
 pub struct Process {
     exit_source: ExitSource,
     exit: Option<Exit>,
-    /// Its standard input, while we hold it open.
+    /// Its standard input, until the worker closes it.
     pub stdin: Option<File>,
     /// Its standard output.
     pub stdout: File,
-    /// Its standard error, until it closes it.
+    /// Its standard error, until the program closes it.
     pub stderr: Option<File>,
 }
 
@@ -157,7 +158,7 @@ impl Process {
         Ok(Self { exit_source, exit: None, stdin, stdout: stdout.into(), stderr })
     }
 
-    /// The pid of our child, if it is one.
+    /// The pid of the program if it is our child.
     pub(super) fn pid(&self) -> Option<libc::pid_t> {
         match self.exit_source {
             ExitSource::Child(_, pid) => Some(pid),
@@ -178,68 +179,70 @@ impl Process {
         self.exit
     }
 
-    /// Waits for the killed program and reaps it. Returns the processor time of it and of the children
-    /// that it waited for; none if it does not end.
+    /// Waits for the killed program and reaps it. Returns the processor time of the program and of
+    /// the children that it waited for; none if it does not end.
     pub(super) fn wait(&mut self) -> Option<Micros> {
-        let ended = poll_until(GRACE, || Ok(self.has_ended())).is_ok_and(|ended| ended);
-        ended.then(|| self.reap().map_or(Micros::ZERO, |(_, used)| used))
+        let has_ended = poll_until(GRACE, || Ok(self.has_ended())).is_ok_and(|ended| ended);
+        has_ended.then(|| self.reap().map_or(Micros::ZERO, |(_, cpu_time)| cpu_time))
     }
 
     fn has_ended(&self) -> bool {
-        let mut ended = [PollFd::from_borrowed_fd(self.exit_fd(), PollFlags::IN)];
-        rustix::event::poll(&mut ended, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
+        let mut fds = [PollFd::from_borrowed_fd(self.exit_fd(), PollFlags::IN)];
+        rustix::event::poll(&mut fds, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
     }
 
-    /// Reaps the program if it has ended and was not reaped. Returns how it ended, and the processor time
-    /// of it and of the children that it waited for.
+    /// Reaps the program if it has ended and was not reaped. Returns how it ended, and the
+    /// processor time of the program and of the children that it waited for.
     pub(super) fn reap(&mut self) -> Option<(Exit, Micros)> {
         if self.exit.is_some() || !self.has_ended() {
             return None;
         }
-        let found = match &mut self.exit_source {
+        let exit_and_time = match &mut self.exit_source {
             ExitSource::Child(_, pid) => {
-                // Kill its process group before the pid is free again.
+                // Kill its process group before another process can get the pid.
                 syscalls::signal_group(*pid, libc::SIGKILL);
-                let Ended { exit, used, .. } = syscalls::reap(*pid)?;
-                (exit, used)
+                let EndedChild { exit, cpu_time, .. } = syscalls::reap(*pid)?;
+                (exit, cpu_time)
             }
             ExitSource::Notice(notice) => {
                 let mut bytes = [0; NOTICE_LENGTH];
                 match notice.read_exact(&mut bytes) {
                     Ok(()) => parse_notice(bytes),
-                    // The jail was killed as a whole.
+                    // The whole jail was killed, including its init.
                     Err(_) => (Exit::Signal(libc::SIGKILL), Micros::ZERO),
                 }
             }
         };
-        self.exit = Some(found.0);
-        Some(found)
+        self.exit = Some(exit_and_time.0);
+        Some(exit_and_time)
     }
 }
 
 /// The length of a notice, in bytes.
 const NOTICE_LENGTH: usize = 16;
 
-/// The end of a program as init writes it, in native byte order: four bytes (1 for a signal, else 0),
-/// four bytes exit code or signal, eight bytes processor time in microseconds.
-pub(super) fn encode_notice(exit: Exit, used: Micros) -> [u8; NOTICE_LENGTH] {
+/// The end of a program as init writes it, in native byte order: four bytes (1 for a signal, else
+/// 0), four bytes exit code or signal, eight bytes processor time in microseconds.
+pub(super) fn encode_notice(exit: Exit, cpu_time: Micros) -> [u8; NOTICE_LENGTH] {
     let (kind, number) = match exit {
         Exit::Code(code) => (0_i32, code),
         Exit::Signal(signal) => (1, signal),
     };
-    let parts = [&kind.to_ne_bytes()[..], &number.to_ne_bytes(), &used.0.to_ne_bytes()].concat();
+    let parts =
+        [&kind.to_ne_bytes()[..], &number.to_ne_bytes(), &cpu_time.0.to_ne_bytes()].concat();
     parts.try_into().expect("four, four and eight are sixteen")
 }
 
 /// Parses a notice: how a program ended, and its processor time.
 fn parse_notice(bytes: [u8; NOTICE_LENGTH]) -> (Exit, Micros) {
-    let word = |at: usize| {
-        let word = bytes[at..at + 4].first_chunk().expect("four of sixteen bytes");
-        i32::from_ne_bytes(*word)
+    let number_at = |offset: usize| {
+        let number = bytes[offset..offset + 4].first_chunk().expect("four of sixteen bytes");
+        i32::from_ne_bytes(*number)
     };
-    let used = bytes.last_chunk().expect("eight of sixteen bytes");
-    let exit = if word(0) == 1 { Exit::Signal(word(4)) } else { Exit::Code(word(4)) };
-    (exit, Micros(i64::from_ne_bytes(*used)))
+    let cpu_time = bytes.last_chunk().expect("eight of sixteen bytes");
+    let is_signal = number_at(0) == 1;
+    let exit = if is_signal { Exit::Signal(number_at(4)) } else { Exit::Code(number_at(4)) };
+    (exit, Micros(i64::from_ne_bytes(*cpu_time)))
 }
 
 #[cfg(test)]
@@ -249,8 +252,8 @@ mod tests {
     #[test]
     fn a_notice_is_parsed_as_it_was_encoded() {
         for exit in [Exit::Code(3), Exit::Signal(9), Exit::Code(255)] {
-            let used = Micros(0x1234_5678_9ABC);
-            assert_eq!(parse_notice(encode_notice(exit, used)), (exit, used));
+            let cpu_time = Micros(0x1234_5678_9ABC);
+            assert_eq!(parse_notice(encode_notice(exit, cpu_time)), (exit, cpu_time));
         }
     }
 }

@@ -1,10 +1,11 @@
 //! The reaper: a thread that waits for processes that die slowly, and then removes their jails.
 //!
-//! Most jails are empty a moment after they are killed. But a process inside a long system call that
-//! no signal interrupts dies only when that call ends. The reaper waits for it while other slots play.
+//! Most jails are empty a moment after they are killed. But a process inside a long system call
+//! that no signal interrupts dies only when that call ends. The reaper waits for it while other
+//! slots play.
 //!
-//! Dying processes may use every processor, with the lowest priority. Their slot does not play
-//! meanwhile. Slots are known by their thread: one thread opens, uses and closes a jail.
+//! Dying processes may use every processor, with the lowest priority. Meanwhile their slot plays no
+//! match. The reaper identifies a slot by its thread: one thread opens, uses and closes a jail.
 
 use std::io;
 use std::path::PathBuf;
@@ -23,10 +24,10 @@ use super::workdir::Workdir;
 /// The interval between two checks.
 const INTERVAL: Duration = Duration::from_millis(20);
 
-/// After this time something is wrong with the machine.
+/// How long processes may take to die. Longer times mean that the machine has a problem.
 pub(super) const WARN_AFTER: Duration = Duration::from_secs(300);
 
-/// What is left of a jail.
+/// The parts of a closed jail that still must be removed.
 #[derive(Debug, Default)]
 pub(super) struct Leftovers {
     pub(super) jail: Option<NamespaceJail>,
@@ -69,7 +70,7 @@ impl Leftovers {
     }
 }
 
-/// What a slot left, and since when.
+/// The leftovers of one jail of a slot.
 struct PendingRemoval {
     slot: ThreadId,
     since: Instant,
@@ -83,7 +84,7 @@ type Callback = Box<dyn FnOnce() + Send>;
 
 /// The state of the reaper.
 struct ReaperState {
-    /// Entries that the reaper thread has not taken yet.
+    /// Entries that the reaper thread has not processed yet.
     new: Vec<PendingRemoval>,
     /// The slots of all entries, once for each entry.
     slots: Vec<ThreadId>,
@@ -103,7 +104,7 @@ fn reaper() -> MutexGuard<'static, ReaperState> {
     REAPER.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Hands what this thread's slot left to the reaper.
+/// Passes the leftovers of a jail of this thread's slot to the reaper.
 pub(super) fn hand_over(leftovers: Leftovers) {
     let entry = PendingRemoval {
         slot: thread::current().id(),
@@ -127,12 +128,12 @@ pub fn remove_later(directory: PathBuf) {
     hand_over(Leftovers { directory: Some(directory), ..Leftovers::default() });
 }
 
-/// Whether nothing is left of what this thread's slot ran.
+/// Whether this thread's slot has no leftovers.
 pub fn is_clear() -> bool {
     reaper().is_clear(thread::current().id())
 }
 
-/// Calls `callback` once nothing is left of what this thread's slot ran, possibly from another thread.
+/// Calls `callback` once this thread's slot has no leftovers, possibly from another thread.
 pub fn when_clear(callback: impl FnOnce() + Send + 'static) {
     let slot = thread::current().id();
     let mut state = reaper();
@@ -182,21 +183,21 @@ fn reap() {
 }
 
 impl PendingRemoval {
-    /// Tries to remove it, and returns whether something is left.
+    /// Tries to remove the leftovers. Returns whether some remain.
     fn is_pending(&mut self) -> bool {
         self.leftovers.kill();
-        let removed = self.leftovers.remove();
+        let result = self.leftovers.remove();
         let seconds = self.since.elapsed().as_secs();
-        match &removed {
+        match &result {
             Ok(()) => info!(seconds, "slow processes have ended and their jail is removed"),
             Err(error) if !self.warned && self.since.elapsed() > WARN_AFTER => {
                 self.warned = true;
-                warn!(%error, seconds, "cannot remove what is left of a match; its slot waits");
+                warn!(%error, seconds, "cannot remove the jail of a match; its slot stays blocked");
             }
             Err(_) => {
                 let _all = self.leftovers.cgroup.as_ref().is_some_and(Cgroup::deprioritize);
             }
         }
-        removed.is_err()
+        result.is_err()
     }
 }

@@ -1,12 +1,12 @@
 //! The root file system of a bot.
 //!
-//! The launcher builds the part that all bots share once, and lives in it. Each jail's init starts with
-//! a copy of those mounts, which it can add to but not remove from. It adds the bot's own working
-//! directory, `/tmp`, `/dev/shm` and `/proc`.
+//! The launcher builds the part that all bots share once, and lives in it. Each jail's init starts
+//! with a copy of those mounts, which it can add to but not remove from. It adds the bot's own
+//! working directory, `/tmp`, `/dev/shm` and `/proc`.
 //!
-//! Everything that a bot can write is in one file system in memory, so that one limit holds for all of
-//! it. Its working directory is an overlay over the bot's files in the store: changes go to a separate
-//! directory.
+//! Everything that a bot can write is in one file system in memory, so that one limit holds for all
+//! of it. Its working directory is an overlay over the bot's files in the store: changes go to a
+//! separate directory.
 
 use std::ffi::CString;
 use std::fs::{self, DirBuilder, File};
@@ -30,11 +30,12 @@ const STORE: &str = "/store";
 /// The jail's own file system in memory; hidden in a jail.
 const BOX: &str = "/box";
 
-/// The directory to hide others with.
+/// An empty directory, mounted over other directories to hide them.
 const EMPTY: &str = "/empty";
 
-/// Directories with the system's programs; links are copied as links. Of Nix and Guix only the stores:
-/// beside them are sockets of build daemons, and sockets on a read-only mount can be connected to.
+/// Directories with the system's programs; links are copied as links. Nix and Guix share only their
+/// stores: their build daemons have sockets beside them, and a bot could connect to a socket even
+/// on a read-only mount.
 const SYSTEM: [&str; 9] =
     ["usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32", "nix/store", "gnu/store"];
 
@@ -42,8 +43,8 @@ const SYSTEM: [&str; 9] =
 const SETTINGS: [&str; 7] =
     ["alternatives", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "localtime", "mono", "ssl/certs"];
 
-/// Inodes of a jail's file system that are not the bot's: its root, the three mounted directories, and
-/// three of the overlay.
+/// Inodes of a jail's file system that are not the bot's: its root, the three mounted directories,
+/// and three of the overlay.
 const SYSTEM_INODES: u64 = 7;
 
 /// Harmless devices.
@@ -65,7 +66,7 @@ const FILES: [(&str, &str); 4] = [
     ("etc/hosts", "127.0.0.1 localhost\n"),
 ];
 
-/// Adds the failed step to an error.
+/// Adds the name of the failed step to an error.
 trait Step<T> {
     fn step(self, what: &str) -> io::Result<T>;
 }
@@ -145,11 +146,11 @@ fn bind_java_settings(etc: &Path) -> io::Result<()> {
 fn bind_read_only(from: &Path, to: &Path, name: &str) -> io::Result<()> {
     let source = from.join(name);
     let target = to.join(name);
-    let Ok(found) = fs::symlink_metadata(&source) else { return Ok(()) };
-    if found.is_symlink() {
+    let Ok(metadata) = fs::symlink_metadata(&source) else { return Ok(()) };
+    if metadata.is_symlink() {
         return symlink(fs::read_link(source)?, target).step(name);
     }
-    if found.is_dir() {
+    if metadata.is_dir() {
         fs::create_dir_all(&target).step(name)?;
     } else {
         File::create(&target).step(name)?;
@@ -163,8 +164,8 @@ fn make_read_only(path: &Path, all: bool) -> io::Result<()> {
     syscalls::make_read_only(&text, all).step("cannot make a mount read-only")
 }
 
-/// Mounts the bot's part of a jail: its program from the store, and what it may write as the user
-/// `owner`. Returns the directory with the bot's changes if `saves_state`.
+/// Mounts the bot's part of a jail: its program from the store, and the directories that the user
+/// `owner` may write. Returns the directory with the bot's changes if `saves_state`.
 pub(super) fn mount_jail(
     program: Option<&str>,
     limits: &Limits,
@@ -177,15 +178,15 @@ pub(super) fn mount_jail(
     let options = CString::new(options).expect("no zero byte");
     rustix::mount::mount("box", BOX, "tmpfs", flags, options.as_c_str())
         .step("cannot mount a file system for the bot")?;
-    let own = |name: &str, mode: u32| -> io::Result<()> {
+    let create_owned = |name: &str, mode: u32| -> io::Result<()> {
         let path = Path::new(BOX).join(name);
         DirBuilder::new().mode(0o755).create(&path).step(name)?;
         chown(&path, Some(owner), Some(owner)).step(name)?;
         fs::set_permissions(&path, fs::Permissions::from_mode(mode)).step(name)
     };
-    own("work", 0o755)?;
-    own("tmp", 0o1777)?;
-    own("shm", 0o1777)?;
+    create_owned("work", 0o755)?;
+    create_owned("tmp", 0o1777)?;
+    create_owned("shm", 0o1777)?;
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let work = rustix::fs::open("/box/work", flags, Mode::empty()).step("/box/work")?;
     if let Some(program) = program {

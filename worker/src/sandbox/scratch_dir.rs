@@ -1,9 +1,9 @@
 //! Temporary directories that are removed even if the process that created them is killed.
 //!
 //! A process removes its directories when it no longer needs them. While it lives, it has a lock on
-//! each of them. If it is killed, the kernel releases the locks. So a directory that can be locked has
-//! no owner any more, and the next process that starts removes it. Locks protect unfinished files in
-//! the same way.
+//! each of them. If it is killed, the kernel releases the locks. So a directory without a lock has
+//! no owner, and the next process that starts removes it. Locks protect unfinished files in the
+//! same way.
 
 use std::ffi::{CString, OsStr};
 use std::fs::{self, File};
@@ -21,14 +21,14 @@ use super::tree_removal;
 /// The prefix of every directory's name; letters and digits follow.
 const PREFIX: &str = "arbiter-scratch-";
 
-/// How often to create another directory if a different process removes the new one as stale.
+/// How often to try again if another process removes the new directory as stale.
 const ATTEMPTS: usize = 16;
 
 /// A temporary directory, removed on drop or after its process has ended.
 #[derive(Debug)]
 pub struct ScratchDir {
     path: PathBuf,
-    /// Whether it is removed already.
+    /// Whether the directory was removed already.
     removed: bool,
     /// The directory itself, locked.
     lock: File,
@@ -46,12 +46,12 @@ impl ScratchDir {
         Err(io::Error::other("every new directory was removed by another process"))
     }
 
-    /// Its path.
+    /// The path of the directory.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Removes it with its contents.
+    /// Removes the directory with its contents.
     pub fn remove(&mut self) -> io::Result<()> {
         if !self.removed {
             remove_locked(&self.lock, &self.path)?;
@@ -62,14 +62,14 @@ impl ScratchDir {
 
     /// Removes the directories that killed processes of this user left, as far as possible.
     pub fn sweep() {
-        let place = tempfile::env::temp_dir();
+        let temp_dir = tempfile::env::temp_dir();
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let Ok(directory) = rustix::fs::open(&place, flags, Mode::empty()) else { return };
-        let Ok(entries) = fs::read_dir(&place) else { return };
+        let Ok(directory) = rustix::fs::open(&temp_dir, flags, Mode::empty()) else { return };
+        let Ok(entries) = fs::read_dir(&temp_dir) else { return };
         for entry in entries.flatten() {
             let name = entry.file_name();
-            let rest = name.to_str().and_then(|name| name.strip_prefix(PREFIX));
-            if rest.is_some_and(|rest| rest.bytes().all(|c| c.is_ascii_alphanumeric())) {
+            let suffix = name.to_str().and_then(|name| name.strip_prefix(PREFIX));
+            if suffix.is_some_and(|suffix| suffix.bytes().all(|c| c.is_ascii_alphanumeric())) {
                 drop(remove_if_stale(directory.as_fd(), &name, &entry.path()));
             }
         }
@@ -87,33 +87,34 @@ impl Drop for ScratchDir {
 /// Whether `user` is this process's user or one of its bots'. Directories of other users are never
 /// removed, especially not by root.
 fn is_ours(user: u32) -> bool {
-    let own = rustix::process::geteuid();
-    user == own.as_raw() || own.is_root() && (FIRST_UID..=FIRST_UID + UID_COUNT).contains(&user)
+    let worker_user = rustix::process::geteuid();
+    user == worker_user.as_raw()
+        || worker_user.is_root() && (FIRST_UID..=FIRST_UID + UID_COUNT).contains(&user)
 }
 
 /// Removes a directory that no process has locked.
 fn remove_if_stale(parent: BorrowedFd<'_>, name: &OsStr, path: &Path) -> io::Result<()> {
-    // Do not open another user's directory with this user's privileges: that changes its mode.
-    let found = rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW)?;
-    if !is_ours(found.st_uid) {
+    // Opening a directory changes its mode. So never open another user's directory.
+    let stat = rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW)?;
+    if !is_ours(stat.st_uid) {
         return Ok(());
     }
     // A bot may have removed the permissions for itself and for us.
     let directory = tree_removal::open_directory(parent, &CString::new(name.as_bytes())?)?;
     match lock(directory.into(), path)? {
-        Some(locked) if is_ours(locked.metadata()?.uid()) => remove_locked(&locked, path),
+        Some(lock) if is_ours(lock.metadata()?.uid()) => remove_locked(&lock, path),
         _ => Ok(()),
     }
 }
 
 /// Removes a locked directory through its descriptor. Bots cannot change its parent.
-fn remove_locked(locked: &File, path: &Path) -> io::Result<()> {
-    tree_removal::empty_dir(locked.as_fd())?;
+fn remove_locked(lock: &File, path: &Path) -> io::Result<()> {
+    tree_removal::empty_dir(lock.as_fd())?;
     fs::remove_dir(path)
 }
 
-/// Locks the file or directory at `path` for the lifetime of the result; none if another process has
-/// locked or removed it.
+/// Locks the file or directory at `path` for the lifetime of the returned file. Returns `None` if
+/// another process has locked or removed it.
 pub(crate) fn try_lock_path(path: &Path) -> io::Result<Option<File>> {
     // Do not wait for the other end of a FIFO, and do not follow links.
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -130,10 +131,12 @@ fn lock(file: File, path: &Path) -> io::Result<Option<File>> {
         other => other?,
     }
     // The process that had the lock before may have removed it.
-    let locked = file.metadata()?;
-    let there = fs::symlink_metadata(path);
-    let same = there.is_ok_and(|there| (there.dev(), there.ino()) == (locked.dev(), locked.ino()));
-    Ok(same.then_some(file))
+    let locked_file = file.metadata()?;
+    let at_path = fs::symlink_metadata(path);
+    let is_same = at_path.is_ok_and(|at_path| {
+        (at_path.dev(), at_path.ino()) == (locked_file.dev(), locked_file.ino())
+    });
+    Ok(is_same.then_some(file))
 }
 
 #[cfg(test)]
@@ -142,22 +145,22 @@ mod tests {
 
     #[test]
     fn locked_directories_are_not_swept() {
-        let mut locked = ScratchDir::new().unwrap();
-        fs::write(locked.path().join("file"), "x").unwrap();
+        let mut scratch = ScratchDir::new().unwrap();
+        fs::write(scratch.path().join("file"), "x").unwrap();
         ScratchDir::sweep();
-        assert!(locked.path().join("file").exists());
-        let path = locked.path().to_owned();
-        locked.remove().unwrap();
+        assert!(scratch.path().join("file").exists());
+        let path = scratch.path().to_owned();
+        scratch.remove().unwrap();
         assert!(!path.exists());
     }
 
     #[test]
     fn unlocked_directories_are_swept() {
-        let left = tempfile::Builder::new().prefix(PREFIX).tempdir().unwrap().keep();
+        let unlocked = tempfile::Builder::new().prefix(PREFIX).tempdir().unwrap().keep();
         let other = tempfile::Builder::new().prefix("arbiter-scratch-my.").tempdir().unwrap();
-        fs::write(left.join("file"), "x").unwrap();
+        fs::write(unlocked.join("file"), "x").unwrap();
         ScratchDir::sweep();
-        assert!(!left.exists());
-        assert!(other.path().exists(), "this name is not ours");
+        assert!(!unlocked.exists());
+        assert!(other.path().exists(), "no scratch directory has a dot in its name");
     }
 }

@@ -2,16 +2,16 @@
 //!
 //! # Theory of operation
 //!
-//! It is a deny-list with a ceiling. An allow-list would be tighter on paper. But five language
-//! runtimes with their threads, timers and allocators need some 250 calls, and a missing one shows
-//! as a bot that forfeits for a reason its author cannot find. Namespaces, credentials and control
-//! groups contain a bot. The filter denies what those do not cover (`vsock`, `io_uring`, keyrings,
-//! locks on shared files), and the parts of the kernel with the vulnerabilities of the last years
-//! (`bpf`, `userfaultfd`, mounts, user namespaces). Calls newer than this list return `ENOSYS`, as on
-//! an older kernel, and programs fall back.
+//! The filter is a deny-list. An allow-list would be stricter. But five language runtimes need some
+//! 250 calls. If one were missing, a bot would forfeit and its author could not find out why.
+//! Namespaces, credentials and control groups isolate a bot. The filter denies calls that those do
+//! not cover (`vsock`, `io_uring`, keyrings, locks on shared files), and the parts of the kernel
+//! with the vulnerabilities of the last years (`bpf`, `userfaultfd`, mounts, user namespaces).
+//! Calls newer than this list return `ENOSYS`, as on an older kernel. Programs then use older
+//! calls.
 //!
-//! The filter is a binary search over the call's number. On installation the kernel runs it for every
-//! number, to cache which it always allows: 0.45 ms for a linear list, a tenth of it for the search.
+//! The filter is a binary search over the call's number. On installation the kernel runs it for
+//! every number, to cache the allowed calls. A list would take 0.45 ms, a search takes a tenth.
 
 mod bpf;
 mod madvise;
@@ -40,11 +40,11 @@ enum Action {
     Allow,
     /// It fails with this error.
     Errno(i32),
-    /// It returns 0 and does nothing: harmless programs need it, but it would affect other bots.
+    /// It returns 0 and does nothing. Programs need the call, but it would affect other bots.
     FakeSuccess,
-    /// It depends on an argument.
+    /// The action depends on an argument.
     CheckArg(&'static ArgCheck),
-    /// It depends on the upper half of an argument: pointers have one.
+    /// The action depends on the upper half of an argument, which pointers have.
     CheckArgUpper(&'static ArgCheck),
 }
 
@@ -72,7 +72,7 @@ const DENY: Action = Action::Errno(libc::EPERM);
 const NOT_IMPLEMENTED: Action = Action::Errno(libc::ENOSYS);
 const INVALID: Action = Action::Errno(libc::EINVAL);
 
-/// The first call that was not reviewed: the one after `mseal`, on all architectures.
+/// The number of the first call that was not reviewed: the one after `mseal`, on all architectures.
 const CEILING: u32 = 463;
 
 /// Calls that always fail.
@@ -138,7 +138,7 @@ const DENIED_CALLS: &[c_long] = &[
     libc::SYS_clock_settime,
     libc::SYS_clock_adjtime,
     libc::SYS_adjtimex,
-    // Scheduling, which the slot decides.
+    // Scheduling, which the worker controls.
     libc::SYS_sched_setaffinity,
     libc::SYS_sched_setscheduler,
     libc::SYS_sched_setparam,
@@ -197,12 +197,12 @@ const SHARED_IPC_CALLS: &[c_long] = &[
 /// Timers send signals, which would wake a bot that is stopped by signals.
 const TIMER_CALLS: &[c_long] = &[libc::SYS_timer_create];
 
-/// Calls that use memory which no process needs to map.
+/// Calls that allocate memory that no process needs to map.
 const UNMAPPED_MEMORY_CALLS: &[c_long] = &[libc::SYS_memfd_create, libc::SYS_shmget];
 
-/// The lowest byte of the flags is the signal that the parent gets when the child ends: `SIGCHLD`, or
-/// none for a thread. Others would wake a parent that is stopped by signals. The two that this mask
-/// does not catch (1 and 16) do not wake it.
+/// The lowest byte of the flags is the signal that the parent gets when the child ends: `SIGCHLD`,
+/// or none for a thread. Others would wake a parent that is stopped by signals. The two that this
+/// mask does not catch (1 and 16) do not wake it.
 const OTHER_EXIT_SIGNALS: u32 = 0xFF & !libc::SIGCHLD.cast_unsigned();
 
 const CLONE: ArgCheck = ArgCheck {
@@ -237,7 +237,7 @@ const SOCKET: ArgCheck = ArgCheck {
     otherwise: Action::Errno(libc::EAFNOSUPPORT),
 };
 
-/// For the machine's own network, or an empty one.
+/// For a bot in the machine's own network, or in an empty network.
 const UNIX_SOCKET: ArgCheck = ArgCheck {
     argument: 0,
     cases: &[(Arg::Equals(libc::AF_UNIX.cast_unsigned()), Action::Allow)],
@@ -245,8 +245,8 @@ const UNIX_SOCKET: ArgCheck = ArgCheck {
 };
 
 /// Without namespaces, path and abstract sockets are the machine's. Only socket pairs of types that
-/// stay connected are allowed: a datagram socket can be connected to any path afterwards (the numbers
-/// of all such types have bit 1 or 3).
+/// stay connected are allowed: a datagram socket can be connected to any path afterwards (the
+/// numbers of all such types have bit 1 or 3).
 const CONNECTED_PAIR: ArgCheck = ArgCheck {
     argument: 1,
     cases: &[(Arg::HasAny(0b1010), DENY)],
@@ -257,11 +257,11 @@ const CONNECTED_PAIR: ArgCheck = ArgCheck {
     }),
 };
 
-/// Only its own limits: a bot with the same user as init could change init's.
+/// Allows changes to the caller's own limits only, not to those of an init with the same user.
 const PRLIMIT: ArgCheck =
     ArgCheck { argument: 0, cases: &[(Arg::Equals(0), Action::Allow)], otherwise: DENY };
 
-/// Queries are allowed, and setting the default.
+/// Allows a query, and a change to the default.
 const PERSONALITY: ArgCheck = ArgCheck {
     argument: 0,
     cases: &[(Arg::Equals(0), Action::Allow), (Arg::Equals(u32::MAX), Action::Allow)],
@@ -285,7 +285,7 @@ const PRCTL_WITHOUT_FREEZER: ArgCheck = ArgCheck {
 const PR_SCHED_CORE: u32 = 62;
 const PR_SET_MEMORY_MERGE: u32 = 67;
 
-/// What the machine lacks. The filter compensates for some of it.
+/// Features that the machine lacks. The filter compensates for some of them.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 #[expect(clippy::struct_excessive_bools, reason = "each may be missing independently")]
 pub(super) struct MissingFeatures {
@@ -374,12 +374,12 @@ fn rules(missing: MissingFeatures) -> BTreeMap<u32, Action> {
 /// Assembles the filter.
 pub(super) fn program(missing: MissingFeatures) -> Vec<sock_filter> {
     let mut spans = vec![(0, Action::Allow)];
-    let mut begin = |at: u32, action: Action| {
+    let mut begin = |number: u32, action: Action| {
         if spans.last().is_some_and(|(_, last)| *last != action) {
-            if spans.last().is_some_and(|(start, _)| *start == at) {
+            if spans.last().is_some_and(|(start, _)| *start == number) {
                 spans.pop();
             }
-            spans.push((at, action));
+            spans.push((number, action));
         }
     };
     for (number, action) in rules(missing) {
@@ -397,7 +397,7 @@ pub(super) fn program(missing: MissingFeatures) -> Vec<sock_filter> {
     program
 }
 
-/// Installs the filter for the caller and everything that it starts. The caller must have set
+/// Installs the filter for the caller and all programs that it starts. The caller must have set
 /// `no_new_privs`.
 pub(super) fn install(missing: MissingFeatures) -> io::Result<()> {
     syscalls::install_filter(&program(missing))
@@ -408,14 +408,14 @@ mod tests {
     use super::bpf::{ARGUMENTS, JUMP, JUMP_IF_AT_LEAST, JUMP_IF_SET, RETURN};
     use super::*;
 
-    /// Interprets the filter for a call like the kernel.
+    /// Runs the filter for a call, in the same way as the kernel.
     fn run(program: &[sock_filter], machine: u32, number: u32, arguments: [u64; 6]) -> u32 {
-        let mut at = 0;
+        let mut position = 0;
         let mut accumulator = 0;
         loop {
-            let sock_filter { code, jt, jf, k } = program[at];
-            at += 1;
-            let skip = |yes: bool| usize::from(if yes { jt } else { jf });
+            let sock_filter { code, jt, jf, k } = program[position];
+            position += 1;
+            let skip = |condition: bool| usize::from(if condition { jt } else { jf });
             match code {
                 LOAD => {
                     accumulator = match k {
@@ -428,10 +428,10 @@ mod tests {
                         }
                     };
                 }
-                JUMP => at += usize::try_from(k).unwrap(),
-                JUMP_IF_EQUAL => at += skip(accumulator == k),
-                JUMP_IF_AT_LEAST => at += skip(accumulator >= k),
-                JUMP_IF_SET => at += skip(accumulator & k != 0),
+                JUMP => position += usize::try_from(k).unwrap(),
+                JUMP_IF_EQUAL => position += skip(accumulator == k),
+                JUMP_IF_AT_LEAST => position += skip(accumulator >= k),
+                JUMP_IF_SET => position += skip(accumulator & k != 0),
                 RETURN => return k,
                 other => panic!("{other}"),
             }
@@ -459,13 +459,13 @@ mod tests {
     #[test]
     fn every_rule_is_applied() {
         for (number, rule) in rules(ALL) {
-            let found = run(&program(ALL), MACHINE, number, [77; 6]);
+            let result = run(&program(ALL), MACHINE, number, [77; 6]);
             match rule {
-                Action::Allow => assert_eq!(found, ALLOW),
+                Action::Allow => assert_eq!(result, ALLOW),
                 Action::Errno(error) => {
-                    assert_eq!(found, libc::SECCOMP_RET_ERRNO | error.cast_unsigned());
+                    assert_eq!(result, libc::SECCOMP_RET_ERRNO | error.cast_unsigned());
                 }
-                Action::FakeSuccess => assert_eq!(found, libc::SECCOMP_RET_ERRNO),
+                Action::FakeSuccess => assert_eq!(result, libc::SECCOMP_RET_ERRNO),
                 Action::CheckArg(_) | Action::CheckArgUpper(_) => {}
             }
         }
@@ -502,8 +502,8 @@ mod tests {
         assert_eq!([protocol(0), protocol(6)], [ALLOW; 2]);
         assert!([17, 132, 136, 262].iter().all(|number| protocol(*number) != ALLOW));
         let option = |level, option| action(libc::SYS_setsockopt, [0, level, option, 0, 0, 0]);
-        let pretended = libc::SECCOMP_RET_ERRNO;
-        assert_eq!([option(1, 7), option(1, 26), option(6, 31)], [pretended, EPERM, EPERM]);
+        let faked = libc::SECCOMP_RET_ERRNO;
+        assert_eq!([option(1, 7), option(1, 26), option(6, 31)], [faked, EPERM, EPERM]);
         // `IPV6_V6ONLY` is allowed.
         assert_eq!([option(41, 26), option(0, 1), option(6, 7), option(1, 2)], [ALLOW; 4]);
         // Multicast groups, source filters, firewall tables, keys, and protocols without options.
@@ -511,9 +511,9 @@ mod tests {
         assert!(refused.iter().all(|(level, name)| option(*level, *name) != ALLOW));
         let clone = |flags: u64| action(libc::SYS_clone, [flags, 0, 0, 0, 0, 0]);
         assert_eq!((clone(0x3D_0F00), clone(0x1000_0011)), (ALLOW, EPERM));
-        let told_by = |signal: libc::c_int| clone(u64::try_from(signal).unwrap());
-        assert_eq!([0, libc::SIGCHLD].map(told_by), [ALLOW; 2]);
-        assert_eq!([libc::SIGCONT, libc::SIGUSR1, libc::SIGKILL, 64].map(told_by), [EPERM; 4]);
+        let exit_signal = |signal: libc::c_int| clone(u64::try_from(signal).unwrap());
+        assert_eq!([0, libc::SIGCHLD].map(exit_signal), [ALLOW; 2]);
+        assert_eq!([libc::SIGCONT, libc::SIGUSR1, libc::SIGKILL, 64].map(exit_signal), [EPERM; 4]);
         let advice = |number: u64| action(libc::SYS_madvise, [0, 0, number, 0, 0, 0]);
         assert_eq!([advice(4), advice(8), advice(14), advice(24)], [ALLOW; 4]);
         assert!([22, 23, 25, 26, 102, 103, 1 << 31].iter().all(|number| advice(*number) != ALLOW));
@@ -522,10 +522,10 @@ mod tests {
         let priority = |kind: u64, of: u64| action(libc::SYS_setpriority, [kind, of, 19, 0, 0, 0]);
         assert_eq!([priority(0, 0), priority(0, 1), priority(0, 77)], [ALLOW, EPERM, EPERM]);
         assert_eq!([priority(1, 0), priority(2, 0), priority(2, 1000)], [EPERM; 3]);
-        let asked = |level, option| action(libc::SYS_getsockopt, [0, level, option, 0, 0, 0]);
+        let get_option = |level, option| action(libc::SYS_getsockopt, [0, level, option, 0, 0, 0]);
         // Cookies of a socket and of its namespace; then the kind, and an option of TCP.
-        assert_eq!([asked(1, 57), asked(1, 71)], [ENOPROTOOPT; 2]);
-        assert_eq!([asked(1, 3), asked(6, 57)], [ALLOW; 2]);
+        assert_eq!([get_option(1, 57), get_option(1, 71)], [ENOPROTOOPT; 2]);
+        assert_eq!([get_option(1, 3), get_option(6, 57)], [ALLOW; 2]);
         assert_eq!(action(libc::SYS_openat2, [0; 6]), ENOSYS);
     }
 
@@ -541,8 +541,8 @@ mod tests {
         // `TIOCSTI` types into a terminal. The kernel ignores the upper half of the number.
         assert_eq!([ioctl(0x5412), ioctl(0xF_0000_5412), ioctl(0x541C)], [ENOTTY; 3]);
         // Extents of a file and which of them are cached; pages and ranges of a process.
-        let looks = [0xC020_660B, 0xC020_662A, 0x4004_6629, 0x6612, 0xC060_6610, 0xC068_6611];
-        assert!(looks.iter().all(|request| ioctl(*request) == ENOTTY));
+        let denied = [0xC020_660B, 0xC020_662A, 0x4004_6629, 0x6612, 0xC060_6610, 0xC068_6611];
+        assert!(denied.iter().all(|request| ioctl(*request) == ENOTTY));
         // Interfaces of a bot's own network can be read, but not changed.
         assert_eq!([ioctl(0x8912), ioctl(0x8914)], [ALLOW, ENOTTY]);
         assert_eq!(with(ALL, 0x8912), ENOTTY);

@@ -1,5 +1,5 @@
-//! The self-test: attacks on a jail from within when a worker starts. Their results are what the
-//! worker guarantees.
+//! The self-test: attacks on a jail from within when a worker starts. Their results decide which
+//! guarantees the worker reports.
 
 #![expect(unsafe_code, reason = "attacks use system calls that no library offers")]
 
@@ -24,13 +24,13 @@ use super::syscalls;
 /// How long to wait for a connection that must fail.
 const CONNECT_TIMEOUT: Duration = Duration::from_millis(200);
 
-/// No more processes are started, whatever the limit.
+/// The maximum number of processes that the self-test starts, whatever the limit.
 const MAX_PROCESSES: u32 = 64;
 
 /// The size of a page, in bytes.
 const PAGE: usize = 4096;
 
-/// How much one write to fill the disk writes, in bytes.
+/// The size of one write when the self-test fills the disk, in bytes.
 const BLOCK: usize = 256 << 10;
 
 /// Attacks by which a bot could end or slow down its worker, and so every match.
@@ -68,11 +68,11 @@ pub(super) struct AttackPlan {
 pub(super) struct AttackResult {
     /// The guarantee that it tests.
     pub(super) guarantee: Guarantee,
-    /// What it tries to do.
+    /// The action that the attack tries.
     pub(super) attack: String,
-    /// Whether the attack failed, as it should.
-    pub(super) held: bool,
-    /// The error that it got, or how it succeeded.
+    /// Whether the sandbox stopped the attack.
+    pub(super) was_blocked: bool,
+    /// The error of the attack, or how it succeeded.
     pub(super) detail: String,
 }
 
@@ -98,11 +98,11 @@ pub(super) fn run_if_requested() {
     }
 }
 
-/// Makes every attack, writes the results to `output` as one line, and spins until it is killed.
+/// Runs every attack, writes the results to `output` as one line, and spins until it is killed.
 pub(super) fn run(plan: &AttackPlan, mut output: impl io::Write) -> ! {
     let results = serde_json::to_string(&run_attacks(plan)).map_err(io::Error::from);
-    let written = results.and_then(|text| writeln!(output, "{text}"));
-    if written.is_err() {
+    let write_result = results.and_then(|text| writeln!(output, "{text}"));
+    if write_result.is_err() {
         syscalls::exit(1);
     }
     loop {
@@ -113,9 +113,9 @@ pub(super) fn run(plan: &AttackPlan, mut output: impl io::Write) -> ! {
 fn run_attacks(plan: &AttackPlan) -> Vec<AttackResult> {
     let mut results = Vec::new();
     let mut record = |guarantee, attack: &str, result: Result<String, String>| {
-        let held = result.is_err();
+        let was_blocked = result.is_err();
         let detail = result.unwrap_or_else(|error| error);
-        results.push(AttackResult { guarantee, attack: attack.to_owned(), held, detail });
+        results.push(AttackResult { guarantee, attack: attack.to_owned(), was_blocked, detail });
     };
     record(Guarantee::Files, "read a file of the worker", open(&plan.secret));
     record(Guarantee::Files, "read the system's passwords", open(Path::new("/etc/shadow")));
@@ -164,8 +164,8 @@ fn read_cached() -> Result<String, String> {
     }
 }
 
-/// Looks up a name that every bot sees, but only in the dentry cache. Older kernels do not have the
-/// call.
+/// Looks up a name that every bot sees, but only in the dentry cache. Older kernels do not have
+/// this system call.
 fn look_up_cached_name() -> Result<String, String> {
     // `struct open_how`: flags, mode, and `RESOLVE_CACHED`.
     let how = [u64::from(libc::O_PATH.cast_unsigned()), 0, 0x20];
@@ -206,7 +206,7 @@ const DENIED_CALLS: &[DeniedCall] = &[
     ("open a socket of the internet", libc::SYS_socket, [2, 1, 0]),
 ];
 
-/// Takes ownership of a file. A request for no change would not do: that succeeds for all users.
+/// Takes ownership of a file. A request that changes nothing is no test: it succeeds for all users.
 fn change_owner(path: &Path) -> io::Result<()> {
     lchown(path, Some(rustix::process::geteuid().as_raw()), None)
 }
@@ -232,7 +232,7 @@ fn connect_to_port(port: u16) -> Result<String, String> {
 }
 
 fn send_to_internet() -> Result<String, String> {
-    // A documentation address: no host has it, but a network would take the packet.
+    // A documentation address: no host has it, but a network would accept the packet.
     to_result(UdpSocket::bind("0.0.0.0:0").and_then(|socket| socket.send_to(b"?", "192.0.2.1:9")))
 }
 
@@ -263,11 +263,12 @@ pub(super) fn pid_namespace() -> Option<PathBuf> {
     fs::read_link("/proc/self/ns/pid").ok()
 }
 
-/// The worker's pid, if it is the worker's in this PID namespace. In a new namespace another process
-/// may have that pid: a worker in a container has a small one, and so do self-test processes.
+/// The worker's pid, if this process is in the worker's PID namespace. In a new namespace another
+/// process may have that pid: a worker in a container has a small one, and so do self-test
+/// processes.
 fn worker_pid(plan: &AttackPlan) -> Result<libc::pid_t, String> {
-    if let (Some(own), Some(theirs)) = (pid_namespace(), &plan.namespace)
-        && own != *theirs
+    if let (Some(own_namespace), Some(worker_namespace)) = (pid_namespace(), &plan.namespace)
+        && own_namespace != *worker_namespace
     {
         return Err("another process has its pid here".to_owned());
     }
@@ -301,10 +302,10 @@ fn trace(worker: i32) -> Result<String, String> {
 
 fn list_processes() -> Result<String, String> {
     let Ok(entries) = fs::read_dir("/proc") else { return Err("/proc is hidden".to_owned()) };
-    let own = [process::id().to_string(), "1".to_owned()];
+    let jail_pids = [process::id().to_string(), "1".to_owned()];
     let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
     let others: Vec<_> =
-        names.filter(|name| name.parse::<u32>().is_ok() && !own.contains(name)).collect();
+        names.filter(|name| name.parse::<u32>().is_ok() && !jail_pids.contains(name)).collect();
     if others.is_empty() { Err("none".to_owned()) } else { Ok(others.join(" ")) }
 }
 
@@ -343,19 +344,19 @@ fn create_files(files: u32) -> Result<String, String> {
 
 /// Starts waiting processes until a fork fails, then kills them.
 fn start_processes(limit: u32) -> Result<String, String> {
-    let mut started = Vec::new();
+    let mut pids = Vec::new();
     let mut result = Ok(());
-    while result.is_ok() && started.len() < limit.min(MAX_PROCESSES) as usize {
+    while result.is_ok() && pids.len() < limit.min(MAX_PROCESSES) as usize {
         match syscalls::fork() {
             Ok(0) => loop {
                 std::thread::sleep(Duration::from_secs(1));
             },
-            Ok(pid) => started.push(pid),
+            Ok(pid) => pids.push(pid),
             Err(error) => result = Err(error),
         }
     }
-    let count = started.len();
-    for pid in started {
+    let count = pids.len();
+    for pid in pids {
         // SAFETY: a child that was not reaped.
         unsafe { libc::kill(pid, libc::SIGKILL) };
         syscalls::wait_for(pid);

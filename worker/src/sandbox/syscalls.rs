@@ -28,8 +28,8 @@ const NAMESPACES: c_int = libc::CLONE_NEWUSER
     | libc::CLONE_NEWUTS
     | libc::CLONE_NEWCGROUP;
 
-/// The stack of a child between clone and exec, in units of 16 bytes, without its arguments: the search
-/// along `PATH` builds each name on it.
+/// The stack of a child between clone and exec, in units of 16 bytes, without its arguments: the
+/// search along `PATH` builds each name on it.
 const CHILD_STACK: usize = 64 * 1024 / 16;
 
 /// The side of a fork.
@@ -101,7 +101,7 @@ pub(super) fn set_user(user: u32) -> io::Result<()> {
     Ok(rustix::thread::set_thread_res_uid(uid, uid, uid)?)
 }
 
-/// Calls `act`, which accesses files, as `user` if given. Other threads are not affected.
+/// Calls `act`, which accesses files, with the rights of `user`. Other threads are not affected.
 pub(super) fn with_fs_user<T>(user: Option<u32>, act: impl FnOnce() -> T) -> T {
     let Some(user) = user else { return act() };
     // SAFETY: no pointers, and both affect the calling thread only. They cannot fail for root, and
@@ -116,17 +116,17 @@ pub(super) fn with_fs_user<T>(user: Option<u32>, act: impl FnOnce() -> T) -> T {
     result
 }
 
-/// Sets both limits of the calling process. Allocates nothing.
-pub(super) fn set_limit(resource: Resource, most: u64) -> io::Result<()> {
-    let both = Rlimit { current: Some(most), maximum: Some(most) };
+/// Sets the soft and the hard limit of the calling process. Allocates nothing.
+pub(super) fn set_limit(resource: Resource, limit: u64) -> io::Result<()> {
+    let both = Rlimit { current: Some(limit), maximum: Some(limit) };
     Ok(rustix::process::setrlimit(resource, both)?)
 }
 
 /// `fchmodat2`. The number is the same on all architectures.
 const FCHMODAT2: libc::c_long = 452;
 
-/// Changes the mode of a file that is open as a path (`O_PATH`), without a name. The call exists since
-/// Linux 6.6.
+/// Changes the mode of a file that is open as a path (`O_PATH`), without a name. The call exists
+/// since Linux 6.6.
 pub(super) fn chmod_path_fd(path_fd: BorrowedFd<'_>, mode: u32) -> io::Result<()> {
     let path_fd = path_fd.as_raw_fd();
     let flags = libc::AT_EMPTY_PATH;
@@ -190,8 +190,8 @@ impl Command<'_> {
         };
         let mut stack = vec![0_u128; CHILD_STACK + self.argv.len()];
         let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
-        // SAFETY: the child shares our memory while we are suspended, until it executes the program or
-        // exits. It has its own stack, allocates nothing and changes only `error`.
+        // SAFETY: the child shares our memory while we are suspended, until it executes the program
+        // or exits. It has its own stack, allocates nothing and changes only `error`.
         let pid = unsafe {
             libc::clone(
                 child_main,
@@ -204,7 +204,7 @@ impl Command<'_> {
         if arguments.error == 0 {
             return Ok(pid);
         }
-        // It has exited. Reap it here, so that nothing else does.
+        // The child has exited. Reap it here, so that no other code does.
         wait_for(pid);
         Err(io::Error::from_raw_os_error(arguments.error))
     }
@@ -223,19 +223,19 @@ extern "C" fn child_main(arguments: *mut c_void) -> c_int {
     unsafe { libc::_exit(127) }
 }
 
-/// Takes all steps to the program. Returns only after an error, with its `errno`.
+/// Prepares the process and executes the program. Returns only after an error, with its `errno`.
 ///
 /// # Safety
 /// Only for a child that shares its parent's memory while the parent is suspended.
 unsafe fn exec(arguments: &ExecArguments) -> Result<Infallible, c_int> {
     let code = |error: io::Error| error.raw_os_error().unwrap_or(libc::EINVAL);
     let step = |result: i64| check(result).map_err(code);
-    let none = 0_u64;
+    let no_signals = 0_u64;
     // SAFETY: required by this function.
     unsafe {
         libc::signal(libc::SIGPIPE, libc::SIG_DFL);
         libc::signal(libc::SIGCHLD, libc::SIG_DFL);
-        let set = &raw const none;
+        let set = &raw const no_signals;
         step(libc::syscall(libc::SYS_rt_sigprocmask, libc::SIG_SETMASK, set, 0, 8))?;
         step(libc::setsid().into())?;
         for (stream, number) in arguments.streams.into_iter().zip(0..) {
@@ -245,8 +245,8 @@ unsafe fn exec(arguments: &ExecArguments) -> Result<Infallible, c_int> {
             become_user(user).map_err(code)?;
         }
         let header = [0x2008_0522_u32, 0];
-        let nothing = [0_u32; 6];
-        step(libc::syscall(libc::SYS_capset, header.as_ptr(), nothing.as_ptr()))?;
+        let no_capabilities = [0_u32; 6];
+        step(libc::syscall(libc::SYS_capset, header.as_ptr(), no_capabilities.as_ptr()))?;
         step(libc::syscall(libc::SYS_close_range, 3, u32::MAX, 0))?;
         let argv = arguments.argv.as_ptr();
         libc::execvpe(*argv, argv, arguments.environment.as_ptr());
@@ -254,17 +254,17 @@ unsafe fn exec(arguments: &ExecArguments) -> Result<Infallible, c_int> {
     Err(code(io::Error::last_os_error()))
 }
 
-/// Sets signal dispositions for a new program. Otherwise it would inherit what the caller ignores or
-/// blocks.
-pub(super) fn reset_signals(child_ended: libc::sighandler_t) {
+/// Sets signal dispositions for a new program. Otherwise it would inherit the signals that the
+/// caller ignores or blocks.
+pub(super) fn reset_signals(sigchld_action: libc::sighandler_t) {
     // SAFETY: sets dispositions without handlers.
     unsafe {
         libc::signal(libc::SIGPIPE, libc::SIG_IGN);
-        libc::signal(libc::SIGCHLD, child_ended);
+        libc::signal(libc::SIGCHLD, sigchld_action);
     }
 }
 
-/// A descriptor that becomes readable when a child has ended; `SIGCHLD` is blocked.
+/// Blocks `SIGCHLD`, and returns a descriptor that becomes readable when a child has ended.
 pub(super) fn child_exit_fd() -> io::Result<OwnedFd> {
     // SAFETY: both calls use a set in this frame; the descriptor is new.
     unsafe {
@@ -281,44 +281,44 @@ pub(super) fn child_exit_fd() -> io::Result<OwnedFd> {
 
 /// A child that ended.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Ended {
+pub(super) struct EndedChild {
     pub(super) pid: libc::pid_t,
     pub(super) exit: Exit,
-    /// The processor time of it and of the children that it waited for.
-    pub(super) used: Micros,
+    /// The processor time of the child and of the children that it waited for.
+    pub(super) cpu_time: Micros,
 }
 
 /// Reaps a child that has ended, if there is one.
-pub(super) fn reap_any() -> Option<Ended> {
+pub(super) fn reap_any() -> Option<EndedChild> {
     wait4(-1, libc::WNOHANG)
 }
 
 /// Waits for the child `pid` to end.
-pub(super) fn wait_for(pid: libc::pid_t) -> Option<Ended> {
+pub(super) fn wait_for(pid: libc::pid_t) -> Option<EndedChild> {
     wait4(pid, 0)
 }
 
 /// Whether the child `pid` has ended. Does not reap it.
 pub(super) fn has_ended(pid: libc::pid_t) -> bool {
-    let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
     let child = Pid::from_raw(pid).map(WaitId::Pid);
-    child.is_none_or(|child| !matches!(rustix::process::waitid(child, look), Ok(None)))
+    child.is_none_or(|child| !matches!(rustix::process::waitid(child, options), Ok(None)))
 }
 
 /// Reaps the child `pid` if it has ended.
-pub(super) fn reap(pid: libc::pid_t) -> Option<Ended> {
+pub(super) fn reap(pid: libc::pid_t) -> Option<EndedChild> {
     wait4(pid, libc::WNOHANG)
 }
 
-fn wait4(which: libc::pid_t, options: c_int) -> Option<Ended> {
+fn wait4(which: libc::pid_t, options: c_int) -> Option<EndedChild> {
     let mut status = 0;
     // SAFETY: an all-zero value is valid for this plain structure.
     let mut usage: libc::rusage = unsafe { mem::zeroed() };
     let pid = loop {
         // SAFETY: both pointers are to live values of this frame.
-        let found = unsafe { libc::wait4(which, &raw mut status, options, &raw mut usage) };
-        if found >= 0 || io::Error::last_os_error().kind() != io::ErrorKind::Interrupted {
-            break found;
+        let result = unsafe { libc::wait4(which, &raw mut status, options, &raw mut usage) };
+        if result >= 0 || io::Error::last_os_error().kind() != io::ErrorKind::Interrupted {
+            break result;
         }
     };
     if pid <= 0 {
@@ -329,11 +329,11 @@ fn wait4(which: libc::pid_t, options: c_int) -> Option<Ended> {
     } else {
         Exit::Code(libc::WEXITSTATUS(status))
     };
-    Some(Ended { pid, exit, used: cpu_time_of(&usage) })
+    Some(EndedChild { pid, exit, cpu_time: cpu_time_of(&usage) })
 }
 
-/// Sends a signal to every process that the caller may signal, except itself: from init of a PID
-/// namespace, to all in that namespace.
+/// Sends a signal to every process that the caller may signal, except itself. If the caller is the
+/// init of a PID namespace, these are all processes of that namespace.
 pub(super) fn signal_all(signal: c_int) {
     // SAFETY: no pointers.
     unsafe { libc::kill(-1, signal) };
@@ -382,15 +382,15 @@ pub(super) fn install_filter(program: &[libc::sock_filter]) -> io::Result<()> {
     .map(drop)
 }
 
-/// Closes every descriptor except the standard ones and `kept`, which is not one of those.
-pub(super) fn close_all_but(kept: RawFd) -> io::Result<()> {
-    let kept = u32::try_from(kept).expect("an open descriptor is not negative");
+/// Closes every descriptor except the standard ones and `fd`, which is not one of those.
+pub(super) fn close_all_but(fd: RawFd) -> io::Result<()> {
+    let number = u32::try_from(fd).expect("an open descriptor is not negative");
     // SAFETY: the caller is a fresh fork and uses none of the other descriptors.
     unsafe {
-        if kept > 3 {
-            check(libc::syscall(libc::SYS_close_range, 3, kept - 1, 0))?;
+        if number > 3 {
+            check(libc::syscall(libc::SYS_close_range, 3, number - 1, 0))?;
         }
-        check(libc::syscall(libc::SYS_close_range, kept + 1, u32::MAX, 0)).map(drop)
+        check(libc::syscall(libc::SYS_close_range, number + 1, u32::MAX, 0)).map(drop)
     }
 }
 
@@ -400,30 +400,31 @@ pub(super) fn unshare_user_and_mount() -> io::Result<()> {
     check(unsafe { libc::unshare(libc::CLONE_NEWUSER | libc::CLONE_NEWNS) }).map(drop)
 }
 
-/// Gives the calling thread real-time priority, or takes it away. Processes that it starts do not
+/// Switches real-time priority of the calling thread on or off. Processes that it starts do not
 /// inherit the priority.
-pub(super) fn set_realtime(yes: bool) -> io::Result<()> {
-    let (policy, priority) = if yes { (libc::SCHED_RR, 1) } else { (libc::SCHED_OTHER, 0) };
+pub(super) fn set_realtime(enabled: bool) -> io::Result<()> {
+    let (policy, priority) = if enabled { (libc::SCHED_RR, 1) } else { (libc::SCHED_OTHER, 0) };
     // SAFETY: an all-zero value is valid for this plain structure, and outlives the call.
     unsafe {
-        let mut how: libc::sched_param = mem::zeroed();
-        how.sched_priority = priority;
+        let mut parameters: libc::sched_param = mem::zeroed();
+        parameters.sched_priority = priority;
         let policy = policy | libc::SCHED_RESET_ON_FORK;
-        check(libc::syscall(libc::SYS_sched_setscheduler, 0, policy, &raw const how)).map(drop)
+        check(libc::syscall(libc::SYS_sched_setscheduler, 0, policy, &raw const parameters))
+            .map(drop)
     }
 }
 
-/// Lets a thread run on any processor, with the lowest priority. Returns whether that worked or the
+/// Moves a thread to the lowest priority, on any processor. Returns whether that worked or the
 /// thread is gone.
 pub(super) fn deprioritize(thread: libc::pid_t) -> bool {
     // SAFETY: an all-zero value is valid for this plain structure, and outlives the call.
-    let put = check(unsafe {
-        let how: libc::sched_param = mem::zeroed();
+    let result = check(unsafe {
+        let parameters: libc::sched_param = mem::zeroed();
         let policy = libc::SCHED_IDLE;
-        libc::syscall(libc::SYS_sched_setscheduler, thread, policy, &raw const how)
+        libc::syscall(libc::SYS_sched_setscheduler, thread, policy, &raw const parameters)
     });
     let _unless_gone = rustix::thread::sched_setaffinity(Pid::from_raw(thread), &cpu_set(&[]));
-    put.map_or_else(|error| error.raw_os_error() == Some(libc::ESRCH), |_| true)
+    result.map_or_else(|error| error.raw_os_error() == Some(libc::ESRCH), |_| true)
 }
 
 /// Creates a new time namespace, which the caller's children enter.
@@ -434,7 +435,7 @@ pub(super) fn unshare_time() -> io::Result<()> {
 
 /// Brings up the loopback of the caller's network namespace.
 pub(super) fn bring_up_loopback() -> io::Result<()> {
-    // SAFETY: the socket is opened here and closed on every way out; the request is a live value
+    // SAFETY: the socket is opened here and closed on every return; the request is a live value
     // of this frame, all-zero except for the name and the flags.
     unsafe {
         let flags = libc::SOCK_DGRAM | libc::SOCK_CLOEXEC;
@@ -463,19 +464,20 @@ pub(super) fn cpu_time(pid: libc::pid_t) -> Micros {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: both calls write to live values of this frame, and report an error if the process is
     // gone.
-    let known = unsafe {
+    let is_live = unsafe {
         libc::clock_getcpuclockid(pid, &raw mut clock) == 0
             && libc::clock_gettime(clock, &raw mut time) == 0
     };
-    if known { Micros(time.tv_sec * 1_000_000 + time.tv_nsec / 1000) } else { Micros::ZERO }
+    if is_live { Micros(time.tv_sec * 1_000_000 + time.tv_nsec / 1000) } else { Micros::ZERO }
 }
 
-/// Lets freed memory return to the system. By default the C library keeps more and more of it, up to
-/// 64 MB, once a large block was freed: a worker would never return what one loud bot cost.
+/// Makes the C library return freed memory to the system. By default, once a large block was freed,
+/// it keeps up to 64 MB of freed memory. A worker would never return the memory that one bot with
+/// much output needed.
 pub(super) fn limit_retained_memory() {
     #[cfg(target_env = "gnu")]
-    // SAFETY: it sets a number of the allocator before other threads run. The number is the default;
-    // setting it only disables its dynamic growth.
+    // SAFETY: this sets a parameter of the allocator before other threads run. The value is the
+    // default; setting it only disables its dynamic growth.
     unsafe {
         libc::mallopt(libc::M_MMAP_THRESHOLD, 128 << 10);
     }

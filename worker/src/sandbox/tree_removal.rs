@@ -1,8 +1,8 @@
 //! Removes directories that a bot wrote, even while a process of the bot is alive.
 //!
 //! Between two accesses to a path, a live process may redirect it: it may replace a directory by a
-//! symbolic link. So this module names everything by an open directory and one name in it, and follows
-//! no links. An open directory stays the same, wherever it is moved.
+//! symbolic link. So this module refers to each file by an open directory and a name in it, and
+//! follows no links. An open directory stays the same even if it is moved.
 
 use std::ffi::{CStr, CString, OsStr};
 use std::io;
@@ -54,25 +54,26 @@ pub(super) fn remove_at(parent: BorrowedFd<'_>, name: &OsStr) -> io::Result<bool
     Ok(true)
 }
 
-/// Removes everything in the directory `top`, of any depth and with any modes. It moves directories to
-/// `top` before it empties them, so that neither stack nor descriptors nor path length can run out.
+/// Removes everything in the directory `top`, of any depth and with any modes. It moves directories
+/// to `top` before it empties them, so that neither stack nor descriptors nor path length can run
+/// out.
 pub(super) fn empty_dir(top: BorrowedFd<'_>) -> io::Result<()> {
     make_accessible(top)?;
     let mut numbers = 0_u64..;
     let deadline = Instant::now() + TIME_LIMIT;
     loop {
-        let mut found = false;
+        let mut is_empty = true;
         for name in entries(top)? {
             let name = name?;
-            found = true;
+            is_empty = false;
             if unlink_file(top, &name)? {
                 continue;
             }
             let Some(inner) = if_unchanged(open_directory(top, &name))? else { continue };
-            for below in entries(inner.as_fd())? {
-                let below = below?;
-                if !unlink_file(inner.as_fd(), &below)? {
-                    move_to_top(inner.as_fd(), &below, top, &mut numbers)?;
+            for child in entries(inner.as_fd())? {
+                let child = child?;
+                if !unlink_file(inner.as_fd(), &child)? {
+                    move_to_top(inner.as_fd(), &child, top, &mut numbers)?;
                 }
             }
             match rustix::fs::unlinkat(top, &name, AtFlags::REMOVEDIR) {
@@ -81,11 +82,12 @@ pub(super) fn empty_dir(top: BorrowedFd<'_>) -> io::Result<()> {
                 Err(error) => return Err(error.into()),
             }
             if Instant::now() > deadline {
-                let cause = "it grows while it is removed: a live process of a bot writes to it";
+                let cause =
+                    "the directory grows while it is removed: a live process of a bot writes to it";
                 return Err(io::Error::new(io::ErrorKind::TimedOut, cause));
             }
         }
-        if !found {
+        if is_empty {
             return Ok(());
         }
     }
@@ -129,8 +131,9 @@ fn open_beneath(parent: BorrowedFd<'_>, name: &CStr, flags: OFlags) -> Result<Ow
         // Containers may refuse the call. Then a mount of the same file system is not detected.
         Err(Errno::NOSYS | Errno::PERM) => {
             let opened = rustix::fs::openat(parent, name, flags, Mode::empty())?;
-            let here = rustix::fs::fstat(&opened)?.st_dev == rustix::fs::fstat(parent)?.st_dev;
-            if here { Ok(opened) } else { Err(Errno::XDEV) }
+            let device = rustix::fs::fstat(&opened)?.st_dev;
+            let is_same_device = device == rustix::fs::fstat(parent)?.st_dev;
+            if is_same_device { Ok(opened) } else { Err(Errno::XDEV) }
         }
         other => other,
     }
@@ -167,23 +170,23 @@ fn move_to_top(
     }
     for number in numbers {
         match rustix::fs::renameat(parent, name, top, number.to_string()) {
-            // It was removed meanwhile, or moved over something that is removed as well.
+            // It was removed meanwhile, or moved over a file that is removed as well.
             Ok(()) | Err(Errno::NOENT) => return Ok(()),
             Err(Errno::EXIST | Errno::NOTEMPTY | Errno::NOTDIR | Errno::ISDIR) => {}
             Err(error) => return Err(error.into()),
         }
     }
-    unreachable!("there are more numbers than files")
+    unreachable!("a directory has fewer files than there are numbers")
 }
 
 /// The entries of a directory.
 fn entries(directory: BorrowedFd<'_>) -> io::Result<impl Iterator<Item = io::Result<CString>>> {
     let entries = Dir::read_from(directory)?;
     let names = entries.map(|entry| Ok(entry?.file_name().to_owned()));
-    let inner = |name: &io::Result<CString>| {
+    let is_child = |name: &io::Result<CString>| {
         !name.as_ref().is_ok_and(|name| matches!(name.to_bytes(), b"." | b".."))
     };
-    Ok(names.filter(inner))
+    Ok(names.filter(is_child))
 }
 
 #[cfg(test)]
@@ -249,15 +252,15 @@ mod tests {
         for name in ["a", "inner/b"] {
             fs::write(victim.join(name), "not the bot's").unwrap();
         }
-        let over = AtomicBool::new(false);
+        let is_over = AtomicBool::new(false);
         let swaps = AtomicU64::new(0);
         let swap = || {
-            while !over.load(Ordering::Relaxed) {
+            while !is_over.load(Ordering::Relaxed) {
                 let link = home.join("link");
                 let directory = home.join("d");
-                let done =
+                let result =
                     rustix::fs::renameat_with(CWD, &link, CWD, directory, RenameFlags::EXCHANGE);
-                swaps.fetch_add(done.is_ok().into(), Ordering::Relaxed);
+                swaps.fetch_add(result.is_ok().into(), Ordering::Relaxed);
             }
         };
         thread::scope(|scope| {
@@ -274,7 +277,7 @@ mod tests {
                 remove_tree(&home).unwrap();
                 removed += 1;
             }
-            over.store(true, Ordering::Relaxed);
+            is_over.store(true, Ordering::Relaxed);
         });
         for name in ["a", "inner/b"] {
             assert_eq!(fs::read(victim.join(name)).unwrap(), b"not the bot's");

@@ -20,7 +20,8 @@ use super::process::{Pipes, Process, StartError, Stdin};
 use super::{PROGRAM_WRITES, search_path, syscalls};
 use crate::fault::Fault;
 
-/// What is applied to a program between fork and exec: Landlock, and limits of each process.
+/// The restrictions of a program, applied between fork and exec: Landlock, and limits of each
+/// process.
 #[derive(Clone, Debug)]
 pub(super) struct PreExecSetup {
     landlock: Arc<LandlockSetup>,
@@ -43,7 +44,7 @@ impl PreExecSetup {
         Self { landlock: Arc::new(landlock), limits: resources, cores: syscalls::cpu_set(cores) }
     }
 
-    /// Applies all of it to the calling process. Allocates nothing.
+    /// Applies the restrictions to the calling process. Allocates nothing.
     fn apply(&self) -> io::Result<()> {
         for (resource, limit) in &self.limits {
             syscalls::set_limit(*resource, *limit)?;
@@ -53,16 +54,16 @@ impl PreExecSetup {
     }
 }
 
-/// The processes of one jail that are our children, and the processor time they used.
+/// The processes of one jail that are our children, and the processor time that they used.
 ///
-/// Counted are the clock of each live child with all its threads, and what ended children and their
-/// waited-for children used. Live grandchildren, and ended ones that were not waited for, are missed:
-/// only a control group counts those.
+/// The processor time includes each live child with all its threads, each ended child, and the
+/// grandchildren that an ended child waited for. It misses all other grandchildren: only a control
+/// group counts those.
 #[derive(Debug, Default)]
 pub(super) struct Children {
-    /// Started here and not yet reaped.
+    /// The pids of children that were started here and not yet reaped.
     pub(super) live: Vec<libc::pid_t>,
-    /// The processor time of ended ones.
+    /// The processor time of ended children.
     ended_cpu: Micros,
 }
 
@@ -87,32 +88,32 @@ impl Children {
         self.ended_cpu += cpu_time;
     }
 
-    /// The processor time of all of them so far.
+    /// The processor time of all children so far.
     pub(super) fn cpu_time(&self) -> Micros {
         self.ended_cpu + self.live_cpu_time()
     }
 
-    /// The processor time of the live ones, without their children.
+    /// The processor time of the live children, without their own children.
     pub(super) fn live_cpu_time(&self) -> Micros {
         self.live.iter().fold(Micros::ZERO, |sum, pid| sum + syscalls::cpu_time(*pid))
     }
 
-    /// Kills the process group of each.
+    /// Kills the process group of each live child.
     pub(super) fn kill(&self) {
         self.signal(libc::SIGKILL);
     }
 
-    /// Sends a signal to the process group of each.
+    /// Sends a signal to the process group of each live child.
     pub(super) fn signal(&self, signal: libc::c_int) {
         self.live.iter().for_each(|pid| syscalls::signal_group(*pid, signal));
     }
 
-    /// Whether all have ended. It does not reap them, so their pids stay taken.
+    /// Whether all children have ended. It does not reap them, so their pids stay reserved.
     pub(super) fn have_ended(&self) -> bool {
         self.live.iter().all(|pid| syscalls::has_ended(*pid))
     }
 
-    /// Reaps those that have ended, which frees their pids.
+    /// Reaps the children that have ended, which frees their pids.
     pub(super) fn reap_ended(&mut self) {
         self.live.retain(|pid| syscalls::reap(*pid).is_none());
     }
@@ -140,11 +141,11 @@ fn start(
     // child forked from a process with threads must. The descriptors stay open: the caller holds
     // the files, and fork inherits them although exec closes them.
     unsafe { command.pre_exec(move || before_exec(&procs_fds, setup.as_ref())) };
-    let spawned = {
+    let spawn_result = {
         let _lock = PROGRAM_WRITES.write().unwrap_or_else(PoisonError::into_inner);
         command.spawn()
     };
-    let mut child = spawned.map_err(|error| StartError::refused(program, error))?;
+    let mut child = spawn_result.map_err(|error| StartError::refused(program, error))?;
     let pid = libc::pid_t::try_from(child.id()).expect("a process number is a pid_t");
     let pipes = Pipes {
         stdin: child.stdin.take().map(OwnedFd::from),
@@ -170,7 +171,7 @@ fn before_exec(procs_fds: &[RawFd], setup: Option<&PreExecSetup>) -> io::Result<
     rustix::process::setsid()?;
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
     syscalls::set_limit(Resource::Core, 0)?;
-    // Descriptors that we inherited ourselves are not for the bot; our own close at exec anyway.
+    // The bot must not get descriptors that the worker inherited. The worker's own close at exec.
     let at_exec = libc::CLOSE_RANGE_CLOEXEC;
     // SAFETY: no pointers, and nothing is closed here.
     syscalls::check(unsafe { libc::syscall(libc::SYS_close_range, 3, u32::MAX, at_exec) })?;

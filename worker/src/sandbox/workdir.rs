@@ -69,7 +69,8 @@ fn copy_tree(from: &Path, to: &Path) -> io::Result<()> {
 #[derive(Debug)]
 pub struct Workdir {
     pub(super) source: BotSource,
-    /// The directory in which the bot's changes are saved for later matches, if they are.
+    /// The directory in which the bot's changes are saved for later matches; none if they are not
+    /// saved.
     pub(super) state_dir: Option<PathBuf>,
     /// The copy that a bot without namespaces works in.
     copy: Option<ScratchDir>,
@@ -102,7 +103,8 @@ impl Workdir {
         Ok(path)
     }
 
-    /// Saves the bot's changes to the copy, if they are to be saved. Returns what was skipped.
+    /// Saves the bot's changes to the copy, if the bot has a state directory. Returns the skipped
+    /// files.
     pub(super) fn save_state(&self, limits: &Limits) -> Result<SkippedFiles, Fault> {
         match (&self.state_dir, &self.copy) {
             (Some(state_dir), Some(copy)) => {
@@ -112,7 +114,7 @@ impl Workdir {
         }
     }
 
-    /// Removes the copy. After an error it may be called again.
+    /// Removes the copy. The caller may repeat the call after an error.
     pub(super) fn remove(&mut self) -> io::Result<()> {
         self.copy.as_mut().map_or(Ok(()), ScratchDir::remove)?;
         self.copy = None;
@@ -133,20 +135,20 @@ mod tests {
     #[test]
     fn changes_to_a_bots_files_are_saved_and_restored() {
         let root = tempfile::tempdir().unwrap();
-        let own = root.path().join("own");
-        let kept = root.path().join("kept");
-        fs::create_dir_all(own.join("data")).unwrap();
+        let originals = root.path().join("originals");
+        let state = root.path().join("state");
+        fs::create_dir_all(originals.join("data")).unwrap();
         for name in ["program", "data/model", "data/same", "becomes-directory"] {
-            fs::write(own.join(name), "as submitted").unwrap();
+            fs::write(originals.join(name), "as submitted").unwrap();
         }
-        std::os::unix::fs::symlink("program", own.join("link")).unwrap();
-        let source = BotSource::Directory(own.clone());
-        let enter = || {
-            let mut workdir = Workdir::with_state(&source, kept.clone()).unwrap();
+        std::os::unix::fs::symlink("program", originals.join("link")).unwrap();
+        let source = BotSource::Directory(originals.clone());
+        let create_workdir = || {
+            let mut workdir = Workdir::with_state(&source, state.clone()).unwrap();
             let work = workdir.create_copy(&Limits::OFFICIAL).unwrap();
             (workdir, work)
         };
-        let (mut workdir, work) = enter();
+        let (mut workdir, work) = create_workdir();
         fs::write(work.join("data/model"), "trained").unwrap();
         fs::write(work.join("new"), "new").unwrap();
         fs::remove_file(work.join("link")).unwrap();
@@ -156,16 +158,16 @@ mod tests {
         fs::remove_file(work.join("program")).unwrap();
         workdir.save_state(&Limits::OFFICIAL).unwrap();
         workdir.remove().unwrap();
-        assert!(!work.exists() && !kept.join("program").exists());
-        assert!(!kept.join("data/same").exists(), "unchanged files are not saved");
+        assert!(!work.exists() && !state.join("program").exists());
+        assert!(!state.join("data/same").exists(), "unchanged files are not saved");
 
-        let (mut workdir, work) = enter();
+        let (mut workdir, work) = create_workdir();
         let read = |name: &str| fs::read_to_string(work.join(name)).unwrap();
         assert_eq!((read("data/model"), read("new")), ("trained".to_owned(), "new".to_owned()));
         assert_eq!(read("link"), "no link any more");
         assert_eq!(read("program"), "as submitted", "deleted files come back");
         assert!(work.join("becomes-directory").is_dir());
-        assert_eq!(fs::read_to_string(own.join("data/model")).unwrap(), "as submitted");
+        assert_eq!(fs::read_to_string(originals.join("data/model")).unwrap(), "as submitted");
         workdir.remove().unwrap();
     }
 }

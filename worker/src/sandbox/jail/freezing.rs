@@ -1,4 +1,4 @@
-//! Stops and resumes bots, and waits for their end.
+//! Stops and resumes bots, and waits until they have ended.
 
 use std::time::{Duration, Instant};
 
@@ -16,7 +16,7 @@ use crate::fault::Fault;
 /// After this time a stop counts as slow. Sixty threads on one processor need less.
 const SLOW: Duration = Duration::from_millis(500);
 
-/// How long stops may be slow in one match, in all. Afterwards no stop may be slow.
+/// The total time by which stops may be slow in one match. After that no stop may be slow.
 pub(super) const MAX_SLOWNESS: Duration = Duration::from_secs(30);
 
 /// Whether the processes of a jail run.
@@ -27,15 +27,15 @@ pub(super) enum RunState {
     Stopping,
     /// All are stopped.
     Stopped,
-    /// They were killed, and may still be exiting.
+    /// All were killed, and some may still be exiting.
     Killed,
-    /// They are gone, or exit with the lowest priority.
+    /// All are gone, or are exiting with the lowest priority.
     Gone,
 }
 
 impl Jail {
-    /// Stops the bot while it owes no reply, unless it may ponder. It does not wait: only after
-    /// [`Jail::wait_until_idle`] is the bot stopped and its processor time exact.
+    /// Stops the bot while it owes no reply, unless it may ponder. This call does not wait. The bot
+    /// is stopped, and its processor time exact, after [`Jail::wait_until_idle`].
     pub fn pause(&mut self) -> Result<(), Fault> {
         if self.ponder == Ponder::Allow || self.run_state != RunState::Running {
             return Ok(());
@@ -52,7 +52,7 @@ impl Jail {
         }
     }
 
-    /// Stops everything that runs here, and waits until it is stopped. Returns whether it is.
+    /// Stops all processes of the jail and waits for that. Returns whether all are stopped.
     pub fn freeze(&mut self) -> Result<bool, Fault> {
         self.stop()?;
         self.wait_until_idle()
@@ -69,7 +69,7 @@ impl Jail {
         Ok(())
     }
 
-    /// Continues everything.
+    /// Continues all processes of the jail.
     pub fn thaw(&mut self) -> Result<(), Fault> {
         self.run_state = RunState::Running;
         match (&self.cgroup, &self.backend) {
@@ -81,9 +81,9 @@ impl Jail {
         Ok(())
     }
 
-    /// Waits until a stopped bot no longer runs, and a killed one is gone or has the lowest priority.
-    /// Then the bot takes no processor time from others. A bot that does not stop in time is killed;
-    /// then this returns false.
+    /// Waits until a stopped bot no longer runs, and a killed one is gone or has the lowest
+    /// priority. After that the bot takes no processor time from other bots. A bot that does not
+    /// stop in time is killed, and this returns false.
     pub fn wait_until_idle(&mut self) -> Result<bool, Fault> {
         self.kill_if_unresponsive();
         match self.run_state {
@@ -104,17 +104,17 @@ impl Jail {
         Ok(!self.is_stuck())
     }
 
-    /// Waits until everything is stopped. Returns whether that happened in time. The time limit shrinks
-    /// with every slow stop, so that a bot cannot delay its match much.
+    /// Waits until all processes are stopped. Returns whether they stopped in time. The time limit
+    /// shrinks with every slow stop, so that a bot cannot delay its match much.
     fn stops_in_time(&mut self) -> Result<bool, Fault> {
-        let began = Instant::now();
+        let start_time = Instant::now();
         let stopped = poll_until(GRACE.min(SLOW + self.slow_stop_budget), || self.is_stopped())?;
-        let slowness = began.elapsed().saturating_sub(SLOW).min(GRACE);
+        let slowness = start_time.elapsed().saturating_sub(SLOW).min(GRACE);
         self.slow_stop_budget = self.slow_stop_budget.saturating_sub(slowness);
         Ok(stopped)
     }
 
-    /// Whether everything is stopped, as far as that is known.
+    /// Whether all observable processes are stopped.
     fn is_stopped(&self) -> Result<bool, Fault> {
         match (&self.cgroup, &self.backend) {
             (Some(cgroup), _) if cgroup.can_freeze() => Ok(cgroup.is_frozen()),
@@ -122,7 +122,7 @@ impl Jail {
             (_, Backend::Children(children, ..)) => {
                 let is_stopped = process_tree::groups_are_stopped(&children.live);
                 if !is_stopped {
-                    // A process that exited may have woken others.
+                    // A process that exited may have continued others.
                     children.signal(libc::SIGSTOP);
                 }
                 Ok(is_stopped)
@@ -130,25 +130,27 @@ impl Jail {
         }
     }
 
-    /// Waits until killed processes are gone, or have the lowest priority and had their time. If their
-    /// priority cannot be lowered, as without the privilege, they must be gone: processes that die in
-    /// the kernel would share the processor with the bot that is asked next.
+    /// Waits until killed processes are gone, or have run with the lowest priority for [`GRACE`].
+    /// Without the privilege to lower their priority, it waits until they are gone: processes that
+    /// die in the kernel would share the processor with the bot that plays next.
     fn wait_for_exit(&self) {
-        let began = Instant::now();
+        let start_time = Instant::now();
         let mut is_deprioritized = false;
         while !self.is_gone_after(if is_deprioritized { GRACE } else { QUICK_EXIT }) {
             if is_deprioritized {
                 return;
             }
-            if began.elapsed() > WARN_AFTER {
-                warn!("killed processes neither end nor can be deprioritized; the match continues");
+            if start_time.elapsed() > WARN_AFTER {
+                warn!(
+                    "killed processes do not end and cannot be deprioritized; the match continues"
+                );
                 return;
             }
             is_deprioritized = self.deprioritize();
         }
     }
 
-    /// Lets dying processes run on any processor, with the lowest priority. Returns whether that worked
+    /// Moves dying processes to the lowest priority, on any processor. Returns whether that worked
     /// for all.
     pub(super) fn deprioritize(&self) -> bool {
         if self.cgroup.as_ref().is_some_and(Cgroup::deprioritize) {
@@ -165,8 +167,8 @@ impl Jail {
         matches!(&self.backend, Backend::Namespaces(jail) if jail.is_unresponsive())
     }
 
-    /// Kills everything if init did not respond in time. That is the bot's doing: the bot forfeits, and
-    /// its match is no fault.
+    /// Kills everything if init did not respond in time. The bot caused that, so the bot forfeits
+    /// and the match is not a fault.
     fn kill_if_unresponsive(&mut self) {
         if self.is_unresponsive() && !matches!(self.run_state, RunState::Killed | RunState::Gone) {
             self.is_stuck = true;
@@ -174,8 +176,8 @@ impl Jail {
         }
     }
 
-    /// Whether it was killed because it did not stop, its processes did not end, or its init did not
-    /// respond.
+    /// Whether the jail was killed because it did not stop, its processes did not end, or its init
+    /// did not respond.
     pub fn is_stuck(&self) -> bool {
         self.is_stuck || self.is_unresponsive()
     }
@@ -185,7 +187,7 @@ impl Jail {
         match &self.backend {
             Backend::Namespaces(jail) => jail.is_gone_after(limit),
             Backend::Children(children, ..) => {
-                // Without a namespace, only the control group knows grandchildren.
+                // Without a namespace, only the control group lists grandchildren.
                 let is_empty = || self.cgroup.as_ref().is_none_or(Cgroup::is_empty);
                 let is_gone = || children.have_ended() && is_empty();
                 poll_until(limit, || Ok(is_gone())).is_ok_and(|gone| gone)

@@ -1,5 +1,5 @@
-//! Decides who caused that a program did not start: the bot, which forfeits, or the machine, which is
-//! a fault. A bot that is executed once per decision can leave its jail in any state.
+//! Decides why a program did not start. If the bot caused the failure, it forfeits. If the machine
+//! did, it is a fault. A bot that is executed once per decision can leave its jail in any state.
 
 use std::io;
 
@@ -9,12 +9,14 @@ use super::Jail;
 use crate::fault::Fault;
 
 impl Jail {
-    /// Why a program did not start, for its author; a fault if the bot did not cause that.
+    /// Why a program did not start, as a text for its author; a fault if the bot did not cause the
+    /// failure.
     pub(super) fn start_failure(&mut self, error: StartError) -> Result<String, Fault> {
         if let StartError::Fault(fault) = error {
             return Err(fault);
         }
-        // A kill for memory is the more precise cause, and also says whose memory ran out.
+        // A kill for memory is the more precise cause: it shows whether the bot or the machine ran
+        // out.
         if let Some(cause) = self.kill_cause()? {
             return Ok(format!("could not be started: a process of it was {cause}"));
         }
@@ -34,13 +36,14 @@ impl Jail {
         }
     }
 
-    /// Whether the machine caused an error at the start of a program. Before a bot has used the jail:
-    /// everything that is not the program's own error. Afterwards: what a bot within its limits cannot
-    /// cause.
+    /// Whether the machine caused an error at the start of a program. Before a bot has used the
+    /// jail, that is every error except the program's own. Afterwards, it is every error that a bot
+    /// within its limits cannot cause.
     fn is_machine_failure(&self, error: &io::Error) -> bool {
         let group = self.cgroup.as_ref();
         match error.raw_os_error() {
-            // Our descriptors, the machine's file table, and joining the control groups.
+            // Too few descriptors for the worker, a full file table, or a failure to join the
+            // control groups.
             Some(libc::EBUSY | libc::EMFILE | libc::ENFILE) => true,
             Some(libc::ENOMEM) => match group.filter(|group| group.limits_memory()) {
                 Some(group) => !group.reached_memory_limit(),

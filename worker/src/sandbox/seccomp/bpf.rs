@@ -49,11 +49,11 @@ impl Action {
                         Arg::Equals(value) => (JUMP_IF_EQUAL, *value),
                         Arg::HasAny(bits) => (JUMP_IF_SET, *bits),
                     };
-                    let mut decided = Vec::new();
-                    action.assemble(&mut decided);
-                    let over = u8::try_from(decided.len()).expect("a check has few instructions");
-                    program.push(instruction(code, 0, over, value));
-                    program.append(&mut decided);
+                    let mut branch = Vec::new();
+                    action.assemble(&mut branch);
+                    let jump = u8::try_from(branch.len()).expect("a check has few instructions");
+                    program.push(instruction(code, 0, jump, value));
+                    program.append(&mut branch);
                 }
                 otherwise.assemble(program);
             }

@@ -2,9 +2,10 @@
 
 use super::{Action, Arg, ArgCheck, INVALID};
 
-/// Allows what runtimes and allocators use. With other advice the kernel processes a whole range
-/// before it checks for a signal, or it affects pages that bots share, or it is newer than this list.
-/// That fails as on a kernel that does not know it, which runtimes expect.
+/// Allows the advice that runtimes and allocators use. Other advice affects pages that bots share,
+/// is newer than this list, or makes the kernel process a whole range before it checks for a
+/// signal. Such a call returns `EINVAL`, as on a kernel that does not support the advice. Runtimes
+/// expect that.
 pub(super) const MADVISE: ArgCheck = ArgCheck {
     argument: 2,
     cases: &[

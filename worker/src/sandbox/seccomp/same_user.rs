@@ -8,8 +8,8 @@ use super::{Action, Arg, ArgCheck, DENY};
 /// `fchmodat2`. The number is the same on all architectures.
 const FCHMODAT2: c_long = 452;
 
-/// Calls that change a file by path and that Landlock does not control. Through a descriptor a bot can
-/// change only files that it could open: its own.
+/// Calls that change a file by path and that Landlock does not control. Through a descriptor a bot
+/// can change only files that it could open: its own.
 pub(super) const PATH_CALLS: &[c_long] = &[
     libc::SYS_fchmodat,
     FCHMODAT2,
@@ -35,7 +35,8 @@ pub(super) const PATH_CALLS_HERE: &[c_long] = &[
 #[cfg(not(target_arch = "x86_64"))]
 pub(super) const PATH_CALLS_HERE: &[c_long] = &[];
 
-/// Only the times of an open file: both halves of the path pointer must be zero.
+/// Allows a bot to change the times of an open file only: both halves of the path pointer must be
+/// zero.
 pub(super) const UTIMENSAT: ArgCheck = ArgCheck {
     argument: 1,
     cases: &[(Arg::HasAny(u32::MAX), DENY)],
@@ -46,11 +47,11 @@ pub(super) const UTIMENSAT: ArgCheck = ArgCheck {
     }),
 };
 
-/// One process, or the caller; `libc` declares it with different types.
+/// Selects one process, or the caller. The type of this constant in `libc` depends on the platform.
 const PRIO_PROCESS: u32 = 0;
 
-/// Only the calling thread, by the number 0. A bot with the same user as init could slow init down,
-/// which stops bots and watches their memory.
+/// Allows a bot to change the priority of the calling thread only, by the number 0. A bot with the
+/// same user as init could slow down init, which stops bots and limits their memory.
 pub(super) const SETPRIORITY: ArgCheck = ArgCheck {
     argument: 0,
     cases: &[(

@@ -1,6 +1,6 @@
 //! Rules for resources that all bots share: the page cache of system files, disks, locks, network
-//! buffers. They stop bots from signalling each other through these, and from using resources that
-//! no limit counts.
+//! buffers. The rules stop bots from signalling each other through them, and from using resources
+//! that no limit counts.
 
 use libc::c_long;
 
@@ -19,8 +19,8 @@ pub(super) const HIDDEN_CALLS: &[c_long] = &[
     CACHESTAT,
     STATMOUNT,
     LISTMOUNT,
-    // Their flags are in memory, which a filter cannot read. C libraries fall back to `clone`. A
-    // cached-only look-up reveals which names others have looked up; programs fall back to `openat`.
+    // Their flags are in memory, which a filter cannot read. C libraries then use `clone` instead.
+    // A cached-only look-up reveals which names others have looked up. Programs then use `openat`.
     libc::SYS_clone3,
     libc::SYS_openat2,
 ];
@@ -35,8 +35,9 @@ const IO_PGETEVENTS: c_long = 333;
 #[cfg(target_arch = "aarch64")]
 const IO_PGETEVENTS: c_long = 292;
 
-/// Calls that seem to succeed. A bot's files are in memory as long as the bot runs, so nothing is
-/// lost. Executed, these calls would affect disks, memory and locks that bots share.
+/// Calls that return 0 and do nothing. A bot's files are in memory as long as the bot runs, so no
+/// data is lost. If the kernel executed these calls, they would affect disks, memory and locks that
+/// bots share.
 pub(super) const FAKED_CALLS: &[c_long] = &[
     libc::SYS_flock,
     libc::SYS_sync,
@@ -48,8 +49,8 @@ pub(super) const FAKED_CALLS: &[c_long] = &[
     libc::SYS_readahead,
 ];
 
-/// A cached-only read reveals what others have read. A synchronous write keeps the disk busy. Without
-/// flags these calls are `preadv` and `pwritev`.
+/// A cached-only read reveals what others have read. A synchronous write keeps the disk busy.
+/// Without flags these calls are `preadv` and `pwritev`.
 pub(super) const VECTOR_FLAGS: ArgCheck = ArgCheck {
     argument: 5,
     cases: &[(Arg::Equals(0), Action::Allow)],
@@ -81,9 +82,9 @@ const PLAIN_TCP: ArgCheck = ArgCheck {
     otherwise: Action::Errno(libc::EPROTONOSUPPORT),
 };
 
-/// Socket buffers keep their size, and sockets get no BPF programs or upper-layer protocols. Of the IP
-/// and TCP options, common ones that store nothing are allowed: keys, groups and filters take kernel
-/// memory that no limit counts.
+/// Denies changes to the size of socket buffers, BPF programs and upper-layer protocols. Allows
+/// common IP and TCP options that need no memory: keys, groups and filters use kernel memory that
+/// no limit counts.
 pub(super) const SETSOCKOPT: ArgCheck = ArgCheck {
     argument: 1,
     cases: &[
@@ -174,8 +175,8 @@ const SOCKET_COOKIE: ArgCheck = ArgCheck {
 
 const SO_NETNS_COOKIE: u32 = 71;
 
-/// Locks on system files would be a channel between bots, and could block other programs. They seem
-/// to succeed, because databases in the bot's own directory need them.
+/// Locks on system files would be a channel between bots, and could block other programs. Lock
+/// calls return 0 and do nothing, because databases in the bot's own directory need them.
 pub(super) const FCNTL: ArgCheck = ArgCheck {
     argument: 1,
     cases: &[
@@ -186,7 +187,7 @@ pub(super) const FCNTL: ArgCheck = ArgCheck {
         (Arg::Equals(10), DENY), // F_SETSIG: wakes a bot that is stopped by signals
         (Arg::Equals(libc::F_SETLEASE.cast_unsigned()), DENY),
         (Arg::Equals(libc::F_NOTIFY.cast_unsigned()), DENY),
-        // Values that are stored with the file, for everyone who opens it.
+        // The kernel stores these values with the file, for all programs that open it.
         (Arg::Equals(1036), DENY), // F_SET_RW_HINT
         (Arg::Equals(1038), DENY), // F_SET_FILE_RW_HINT
         (Arg::Equals(1040), DENY), // F_SETDELEG
@@ -196,10 +197,10 @@ pub(super) const FCNTL: ArgCheck = ArgCheck {
     otherwise: Action::Allow,
 };
 
-/// Requests that runtimes make: whether a descriptor is a terminal, and modes of pipes and sockets.
-/// File systems have hundreds of others for any readable file: ext4 reports which extents of a file
-/// are cached, and loads them. All of those fail as on a file that does not support them, which
-/// programs expect.
+/// Allows the requests that runtimes use: whether a descriptor is a terminal, and modes of pipes
+/// and sockets. File systems support hundreds of others for any readable file: ext4 reports which
+/// extents of a file are cached, and loads them. Those return `ENOTTY`, as on a file that does not
+/// support them. Programs expect that.
 pub(super) const IOCTL: ArgCheck = ArgCheck {
     argument: 1,
     cases: &[
@@ -216,7 +217,7 @@ pub(super) const IOCTL: ArgCheck = ArgCheck {
     otherwise: Action::Errno(libc::ENOTTY),
 };
 
-/// The same for a bot with its own network: Java lists interfaces with these.
+/// The same for a bot with its own network. Java lists network interfaces with these requests.
 pub(super) const IOCTL_NETWORK: ArgCheck = ArgCheck {
     argument: 1,
     cases: &[
