@@ -10,22 +10,22 @@ use crate::sandbox::Jail;
 /// A seat without a running program.
 #[derive(Debug)]
 pub(crate) struct AbsentSeat {
-    /// Why it is absent, for the bot's author.
-    why: String,
+    /// Why the bot cannot play, for its author.
+    reason: String,
     /// The opened jail, if only the start of the program failed.
     jail: Option<Jail>,
 }
 
 impl AbsentSeat {
-    /// A driver with the reason for the absence, for the bot's author.
-    pub(crate) fn boxed(why: impl Into<String>, jail: Option<Jail>) -> Box<dyn SeatDriver> {
-        Box::new(Self { why: why.into(), jail })
+    /// A driver for a bot that cannot play, with the reason for its author.
+    pub(crate) fn boxed(reason: impl Into<String>, jail: Option<Jail>) -> Box<dyn SeatDriver> {
+        Box::new(Self { reason: reason.into(), jail })
     }
 }
 
 impl SeatDriver for AbsentSeat {
     fn ask(&mut self, _text: &str, _limit: Micros) -> Result<TimedReply, Fault> {
-        Ok(TimedReply::failed(Forfeit::Gone, self.why.clone()))
+        Ok(TimedReply::failed(Forfeit::Gone, self.reason.clone()))
     }
 
     fn dismiss(&mut self) {}

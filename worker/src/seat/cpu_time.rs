@@ -1,8 +1,8 @@
 //! Processor time between replies, from two clocks.
 //!
-//! The clock of a bot's leading processes is cheap to read; that of its whole process tree is slow.
-//! They differ by rounding. A bot is charged the difference between successive readings, so the sum
-//! must never decrease, whichever clock it comes from.
+//! The clock of a bot's leading processes is fast to read. The clock of its whole process tree is
+//! slow. They differ by rounding. The worker charges a bot the difference between successive
+//! readings. So the sum must never decrease, even if the readings come from different clocks.
 
 use arbiter_games::Micros;
 
@@ -10,7 +10,7 @@ use arbiter_games::Micros;
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct CpuCounter {
     total: Micros,
-    /// Last known part used by the tree beyond its leading processes.
+    /// Processor time of all other processes in the tree, at the last reading of the tree.
     children: Micros,
 }
 
@@ -22,9 +22,9 @@ impl CpuCounter {
             self.children = (tree - leaders).max(Micros::ZERO);
         }
         let total = tree.unwrap_or(leaders + self.children).max(self.total);
-        let since = total - self.total;
+        let difference = total - self.total;
         self.total = total;
-        since
+        difference
     }
 }
 
@@ -38,10 +38,10 @@ mod tests {
         let mut advance =
             |leaders, tree: Option<i64>| counter.advance(Micros(leaders), tree.map(Micros)).0;
         assert_eq!(advance(100, None), 100);
-        assert_eq!(advance(150, Some(400)), 300, "children are found");
-        assert_eq!(advance(160, None), 10, "and stay counted");
-        assert_eq!(advance(170, Some(409)), 0, "a tree's clock that lags behind");
-        assert_eq!(advance(175, Some(420)), 10, "is caught up with");
-        assert_eq!(advance(0, Some(425)), 5, "also when the leader is gone");
+        assert_eq!(advance(150, Some(400)), 300, "a reading of the tree includes children");
+        assert_eq!(advance(160, None), 10, "later readings still include them");
+        assert_eq!(advance(170, Some(409)), 0, "the clock of the tree may be behind");
+        assert_eq!(advance(175, Some(420)), 10, "the clock of the tree is ahead again");
+        assert_eq!(advance(0, Some(425)), 5, "the leading process has ended");
     }
 }

@@ -7,7 +7,7 @@ use std::time::Instant;
 use arbiter_games::{Forfeit, Micros, TimeSpent};
 
 use super::framing::{MAX_OUTPUT_LEN, MAX_REPLY_LEN};
-use super::pipes::{self, Buffer, Drained, ENDING, For, StopSignal, Tail};
+use super::pipes::{self, Buffer, EXIT_TIMEOUT, ReadResult, StopSignal, Tail, WaitFor};
 use super::{
     ProtocolWarnings, SeatDriver, SeatFailure, SeatUsage, TimedReply, seat_usage, would_not_stop,
 };
@@ -27,7 +27,7 @@ pub struct ExecSeat {
 }
 
 impl ExecSeat {
-    /// A bot that is run as `argv` followed by the words of each request.
+    /// A driver that runs the bot as `argv`, followed by the words of each request.
     pub fn new(jail: Jail, argv: Vec<String>, stop: Arc<StopSignal>) -> Self {
         let stderr = Tail::default();
         Self { jail, argv, total: 0, stderr, buffer: Buffer::new(), stop }
@@ -42,13 +42,13 @@ impl ExecSeat {
     ) -> Result<(Micros, Result<Vec<u8>, SeatFailure>), Fault> {
         let mut output = Vec::new();
         loop {
-            let ready = pipes::wait(process, For::Output, &self.stop, start, limit)?;
+            let ready = pipes::wait(process, WaitFor::Output, &self.stop, start, limit)?;
             if ready.stderr {
                 self.stderr.drain(process, &mut self.buffer)?;
             }
-            let drained =
-                if ready.stdout { self.buffer.read(&process.stdout)? } else { Drained::Nothing };
-            if let Drained::Bytes(count) = drained {
+            let read =
+                if ready.stdout { self.buffer.read(&process.stdout)? } else { ReadResult::Nothing };
+            if let ReadResult::Bytes(count) = read {
                 output.extend_from_slice(self.buffer.front(count));
                 self.total += count;
             }
@@ -60,9 +60,9 @@ impl ExecSeat {
                 );
                 return Ok((ready.waited, Err(SeatFailure { forfeit: Forfeit::Flood, detail })));
             }
-            // A child of an exited program may hold the pipe open: the reply is what the pipe has
-            // by then.
-            if drained == Drained::End || (ready.ended && drained == Drained::Nothing) {
+            // A child of an exited program may hold the pipe open. Then the reply is the output
+            // until the program's exit.
+            if read == ReadResult::End || (ready.ended && read == ReadResult::Nothing) {
                 return Ok((ready.waited, Ok(output.trim_ascii().to_vec())));
             }
             if ready.waited > limit {
@@ -76,8 +76,8 @@ impl ExecSeat {
     }
 }
 
-/// The reply of an exited program. A failure if it crashed without output, or was killed for a
-/// `cause`.
+/// The reply of an exited program. It is a failure if the program crashed without output, or if a
+/// process of it was killed for `cause`.
 fn reply_of_exited(
     reply: Result<Vec<u8>, SeatFailure>,
     exit: Option<Exit>,
@@ -101,7 +101,7 @@ impl SeatDriver for ExecSeat {
         if self.jail.is_stuck() {
             return Ok(would_not_stop().into());
         }
-        let before = self.jail.cpu_time();
+        let cpu_before = self.jail.cpu_time();
         let mut argv = self.argv.clone();
         argv.extend(text.split(' ').map(str::to_owned));
         let start = Instant::now();
@@ -109,20 +109,21 @@ impl SeatDriver for ExecSeat {
             Ok(process) => process,
             Err(reason) => return Ok(TimedReply::failed(Forfeit::Gone, reason)),
         };
-        let read = self.read_output(&mut process, start, limit);
-        if matches!(&read, Ok((_, Ok(output))) if output.is_empty()) {
-            // A dying program's pipe closes a moment before it can be reaped. Whether it crashed
-            // must not depend on which is noticed first. The bot is not charged for this wait.
-            let closed = Instant::now();
-            while pipes::wait(&process, For::End, &self.stop, closed, ENDING)?.stderr {
+        let time_and_output = self.read_output(&mut process, start, limit);
+        if matches!(&time_and_output, Ok((_, Ok(output))) if output.is_empty()) {
+            // A dying program's pipe closes a moment before the program can be reaped. So wait for
+            // the exit to find out whether it crashed. This wait does not count as the bot's time.
+            let wait_start = Instant::now();
+            while pipes::wait(&process, WaitFor::Exit, &self.stop, wait_start, EXIT_TIMEOUT)?.stderr
+            {
                 self.stderr.drain(&mut process, &mut self.buffer)?;
             }
         }
         self.stderr.drain(&mut process, &mut self.buffer)?;
         let exit = self.jail.end_process(&mut process);
-        let (wall, reply) = read?;
+        let (wall, reply) = time_and_output?;
         if self.jail.is_stuck() {
-            let spent = TimeSpent { wall, cpu: self.jail.cpu_time() - before };
+            let spent = TimeSpent { wall, cpu: self.jail.cpu_time() - cpu_before };
             return Ok(TimedReply { reply: Err(would_not_stop()), spent });
         }
         let cause = if exit == Some(Exit::Code(0)) {
@@ -131,7 +132,7 @@ impl SeatDriver for ExecSeat {
             self.jail.kill_cause()?
         };
         let reply = reply_of_exited(reply, exit, cause);
-        Ok(TimedReply { reply, spent: TimeSpent { wall, cpu: self.jail.cpu_time() - before } })
+        Ok(TimedReply { reply, spent: TimeSpent { wall, cpu: self.jail.cpu_time() - cpu_before } })
     }
 
     fn wait_until_stopped(&mut self) -> Result<(), Fault> {

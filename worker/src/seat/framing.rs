@@ -40,7 +40,7 @@ pub struct ReplyFramer {
     framing: Framing,
     /// Bytes after the last reply. They never start with white space.
     pending: Vec<u8>,
-    /// Start of the last unfinished line.
+    /// Offset of the last unfinished line.
     line: usize,
     /// Number of leading bytes without an end of that line.
     searched: usize,

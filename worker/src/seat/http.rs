@@ -3,27 +3,28 @@
 //! # Theory of operation
 //!
 //! The bot reads an address and a token from one line on its standard input, which is then closed.
-//! The address is in the bot's own network, where nothing else is. The bot sends the requests that
-//! the house server accepts: one with the token, which begins the match, and then one per move. The
-//! referee's request is the response to the bot's last request, and the cards of the bot's next
-//! request are its reply. So while others play, the bot waits for exactly one response, and while
-//! it is asked, it owes exactly one request.
+//! The address is the only one in the bot's own network. The bot sends the requests that the house
+//! server accepts: one with the token, which begins the match, and then one per move. The referee's
+//! request is the response to the bot's last request, and the cards of the bot's next request are
+//! its reply. So while other bots play, the bot waits for exactly one response. While the referee
+//! waits for the bot, the bot owes exactly one request.
 //!
-//! The game decides when the bot is asked, and so when it gets a response: against a line bot
-//! when every table that is not over waits for the client, as at the house server
-//! ([`TurnPolicy::AllTables`](arbiter_games::TurnPolicy)). Between two clients it is as soon as
-//! *some* table waits, and tables that do not show `_`. In a match every deal is played twice with
-//! the first attack exchanged: at the start half the tables wait for each client, so that both
-//! would otherwise wait for each other forever. The driver needs to know neither the rules nor the
-//! opponent.
+//! The game decides when the bot gets a response. Against a line bot, that is when every table that
+//! is not over waits for the client, as at the house server
+//! ([`TurnPolicy::AllTables`](arbiter_games::TurnPolicy)). Between two clients, it is when at least
+//! one table waits; the other tables show `_`. In a match every deal is played twice, with the
+//! first attack exchanged. So at the start half of the tables wait for each client, and under the
+//! first rule both clients would wait for each other forever. The driver depends neither on the
+//! rules nor on the opponent.
 //!
-//! An invalid request gets a response with a line `error: …` and costs only time. The same holds
-//! for a request on another connection while one is pending. The time of a reply runs from the
-//! moment when the last response was written to the moment when a wait finds the last byte of the
-//! request readable. The first one includes the start.
+//! An invalid request gets a response with a line `error: …` and costs only time. So does a request
+//! on another connection while one is pending. The time of a reply starts when the last response
+//! was written, and ends when a wait reports the last byte of the request as readable. The time of
+//! the first reply includes the start of the program.
 //!
-//! The stream ends after the last response of a connection, for clients that read to the end: when
-//! the client asks for that, when it will send nothing more, and at the end of the match.
+//! Some clients read to the end of the stream. So the stream ends after the last response of a
+//! connection: when the client asks for that, when it has closed its side, and at the end of the
+//! match.
 
 mod connection;
 mod request;
@@ -37,7 +38,7 @@ use arbiter_proto::tricks_http::{Format, PATH, Request as TricksRequest};
 use rustix::event::{PollFd, PollFlags};
 
 use super::framing::MAX_OUTPUT_LEN;
-use super::pipes::{self, Drained, StopSignal, since};
+use super::pipes::{self, ReadResult, StopSignal, since};
 use super::program::Program;
 use super::{ProtocolWarnings, SeatDriver, SeatFailure, SeatUsage, TimedReply};
 use crate::fault::{Context as _, Fault};
@@ -45,11 +46,11 @@ use crate::sandbox::{Exit, Jail, LoopbackListener};
 use connection::Connection;
 use request::{Refusal, Request};
 
-/// The bot's token. It need not be secret: only the bot can reach the address.
+/// The bot's token. It is not secret, because only the bot can reach the address.
 const TOKEN: &str = "player";
 
-/// Maximum number of connections of a bot at a time. As many more may have had their last response
-/// and wait for the bot to close them.
+/// Maximum number of connections of a bot at a time. Connections after their last response, which
+/// wait for the bot to close them, have a separate limit of the same number.
 const MAX_CONNECTIONS: usize = 16;
 
 /// Size of a read from a connection, in bytes.
@@ -60,7 +61,7 @@ const CHUNK: usize = 16 * 1024;
 pub struct HttpSeat {
     program: Program,
     /// The listener for connections, until the end of the match.
-    door: Option<LoopbackListener>,
+    listener: Option<LoopbackListener>,
     connections: Vec<Connection>,
     /// Number of all connections so far.
     accepted: u64,
@@ -94,14 +95,14 @@ struct PendingRequest {
     keeps_alive: bool,
 }
 
-/// Waited time, and success or the bot's failure.
+/// How long the driver waited, and success or the bot's failure.
 type WaitResult = Result<(Micros, Result<(), SeatFailure>), Fault>;
 
 /// The result of one poll.
 #[derive(Clone, Copy, Debug)]
 struct PollResult {
     waited: Micros,
-    /// The program has exited, and nothing else happened.
+    /// The program has exited, and no other event occurred.
     ended: bool,
 }
 
@@ -110,7 +111,7 @@ impl HttpSeat {
     /// at its first request.
     pub fn start(
         jail: Jail,
-        door: LoopbackListener,
+        listener: LoopbackListener,
         argv: &[String],
         clock: ClockKind,
         stop: Arc<StopSignal>,
@@ -121,11 +122,11 @@ impl HttpSeat {
         };
         if let Some(mut stdin) = program.process.stdin.take() {
             // A pipe has room for one line. A bot that does not read it never connects.
-            drop(writeln!(stdin, "http://{}{PATH} {TOKEN}", door.address));
+            drop(writeln!(stdin, "http://{}{PATH} {TOKEN}", listener.address));
         }
         Ok(Box::new(Self {
             program,
-            door: Some(door),
+            listener: Some(listener),
             connections: Vec::new(),
             accepted: 0,
             dialogue: Dialogue::NotStarted,
@@ -139,20 +140,20 @@ impl HttpSeat {
 
     /// Responds to the pending request, and waits for the next one.
     fn exchange(&mut self, text: &str, limit: Micros) -> WaitResult {
-        let begun = Instant::now();
-        let (wall, ready) =
-            self.poll_until(begun, limit, |seat| seat.dialogue != Dialogue::NotStarted)?;
-        if ready.is_err() {
-            return Ok((wall, ready));
+        let start_time = Instant::now();
+        let (wall, result) =
+            self.poll_until(start_time, limit, |seat| seat.dialogue != Dialogue::NotStarted)?;
+        if result.is_err() {
+            return Ok((wall, result));
         }
-        // Waits only for this response to be written. Other unread data costs the bot's own time.
-        let responded = self.respond(text, true);
-        let is_writing = |seat: &Self| responded.is_some_and(|number| seat.is_writing(number));
-        let (wall, ready) = self.poll_until(begun, limit, |seat| !is_writing(seat))?;
-        if ready.is_err() {
-            return Ok((wall, ready));
+        // Wait only until this response is written. Writing other data counts as the bot's time.
+        let number = self.respond(text, true);
+        let is_writing = |seat: &Self| number.is_some_and(|number| seat.is_writing(number));
+        let (wall, result) = self.poll_until(start_time, limit, |seat| !is_writing(seat))?;
+        if result.is_err() {
+            return Ok((wall, result));
         }
-        let start = if self.has_replied { Instant::now() } else { begun };
+        let start = if self.has_replied { Instant::now() } else { start_time };
         self.poll_until(start, limit, |seat| seat.reply.is_some())
     }
 
@@ -186,16 +187,16 @@ impl HttpSeat {
 
     /// Polls once and handles the events.
     fn poll_once(&mut self, start: Instant, limit: Micros) -> Result<PollResult, Fault> {
-        let nothing = || PollFd::new(&self.program.stop.0, PollFlags::empty());
+        let unused = || PollFd::new(&self.program.stop.0, PollFlags::empty());
         let process = &self.program.process;
         let stderr = process.stderr.as_ref();
-        let door = self.door.as_ref().map(|door| &door.listener);
+        let listener = self.listener.as_ref().map(|loopback| &loopback.listener);
         let mut fds = vec![
             PollFd::new(&self.program.stop.0, PollFlags::IN),
             PollFd::from_borrowed_fd(process.exit_fd(), PollFlags::IN),
-            stderr.map_or_else(nothing, |pipe| PollFd::new(pipe, PollFlags::IN)),
-            if self.stdout_open { PollFd::new(&process.stdout, PollFlags::IN) } else { nothing() },
-            door.map_or_else(nothing, |door| PollFd::new(door, PollFlags::IN)),
+            stderr.map_or_else(unused, |pipe| PollFd::new(pipe, PollFlags::IN)),
+            if self.stdout_open { PollFd::new(&process.stdout, PollFlags::IN) } else { unused() },
+            listener.map_or_else(unused, |socket| PollFd::new(socket, PollFlags::IN)),
         ];
         for connection in &self.connections {
             // Data after a pending request is read only after its response.
@@ -204,7 +205,7 @@ impl HttpSeat {
             flags.set(PollFlags::IN, reads);
             flags.set(PollFlags::OUT, connection.is_writing());
             fds.push(if flags.is_empty() {
-                nothing()
+                unused()
             } else {
                 PollFd::new(&connection.stream, flags)
             });
@@ -214,17 +215,17 @@ impl HttpSeat {
         };
         let mut ready = fds.into_iter().map(|fd| !fd.revents().is_empty());
         let mut next = || ready.next() == Some(true);
-        let [stopped, ended, stderr, stdout, door] = std::array::from_fn(|_| next());
+        let [is_stopped, ended, stderr, stdout, listener] = std::array::from_fn(|_| next());
         let connections: Vec<_> = ready.collect();
-        if stopped {
+        if is_stopped {
             return Err(Fault::Abandoned);
         }
         self.handle_ready(stderr, stdout, &connections)?;
-        if door {
+        if listener {
             self.accept_connections()?;
         }
-        let more = stdout || door || connections.contains(&true);
-        Ok(PollResult { waited, ended: ended && !more })
+        let has_other_events = stdout || listener || connections.contains(&true);
+        Ok(PollResult { waited, ended: ended && !has_other_events })
     }
 
     /// Reads and writes the ready pipes and connections.
@@ -234,9 +235,9 @@ impl HttpSeat {
         }
         if stdout {
             match self.program.buffer.read(&self.program.process.stdout)? {
-                Drained::Bytes(count) => self.total += count,
-                Drained::Nothing => {}
-                Drained::End => self.stdout_open = false,
+                ReadResult::Bytes(count) => self.total += count,
+                ReadResult::Nothing => {}
+                ReadResult::End => self.stdout_open = false,
             }
         }
         for (index, _) in ready.iter().enumerate().filter(|(_, ready)| **ready) {
@@ -252,13 +253,13 @@ impl HttpSeat {
         Ok(())
     }
 
-    /// Closes finished connections, and all but the newest of those that wait for the client to
-    /// close.
+    /// Closes finished connections. Of the connections that wait for the client to close, it keeps
+    /// only the newest.
     fn drop_finished(&mut self) {
         let dialogue = self.dialogue;
         let is_owed =
-            |number| matches!(dialogue, Dialogue::Waiting(owed) if owed.connection == number);
-        self.connections.retain(|one| !one.is_done() || is_owed(one.number));
+            |number| matches!(dialogue, Dialogue::Waiting(pending) if pending.connection == number);
+        self.connections.retain(|connection| !connection.is_done() || is_owed(connection.number));
         let lingering = self.connections.len() - self.in_use();
         let mut surplus = lingering.saturating_sub(MAX_CONNECTIONS);
         self.connections.retain(|connection| {
@@ -268,7 +269,7 @@ impl HttpSeat {
         });
     }
 
-    /// Number of connections that have not had their last response.
+    /// Number of connections whose last response is not fully written.
     fn in_use(&self) -> usize {
         self.connections.iter().filter(|connection| !connection.is_lingering()).count()
     }
@@ -276,10 +277,10 @@ impl HttpSeat {
     /// Accepts connections.
     fn accept_connections(&mut self) -> Result<(), Fault> {
         while self.in_use() <= MAX_CONNECTIONS {
-            let Some(door) = &self.door else { break };
-            match door.listener.accept() {
+            let Some(loopback) = &self.listener else { break };
+            match loopback.listener.accept() {
                 Ok((stream, _)) => {
-                    // A connection that is broken already is ignored.
+                    // Ignore a connection that is already broken.
                     self.connections.extend(Connection::new(self.accepted, stream));
                     self.accepted += 1;
                 }
@@ -294,7 +295,7 @@ impl HttpSeat {
         Ok(())
     }
 
-    /// Handles the complete requests of a connection, up to one that has to wait.
+    /// Handles the complete requests of a connection, until one must wait for a response.
     fn handle_requests(&mut self, number: u64) {
         while !self.is_owed(number) {
             let Some(connection) = self.connection(number) else { return };
@@ -304,33 +305,37 @@ impl HttpSeat {
             let request = match connection.take() {
                 Ok(Some(request)) => request,
                 Ok(None) => return,
-                Err((status, words)) => {
+                Err((status, message)) => {
                     // The start of the next request is unknown.
-                    return connection.respond(status, Format::Lines, &error_body(words), false);
+                    return connection.respond(status, Format::Lines, &error_body(message), false);
                 }
             };
             let format = Format::of(&request.body);
-            let owed =
+            let pending =
                 PendingRequest { connection: number, format, keeps_alive: request.keeps_alive };
-            if let Err((status, words)) = self.handle_request(&request, owed)
+            if let Err((status, message)) = self.handle_request(&request, pending)
                 && let Some(connection) = self.connection(number)
             {
-                connection.respond(status, format, &error_body(words), request.keeps_alive);
+                connection.respond(status, format, &error_body(message), request.keeps_alive);
             }
         }
     }
 
     /// Validates a request and handles it as the beginning or as a move.
-    fn handle_request(&mut self, request: &Request, owed: PendingRequest) -> Result<(), Refusal> {
+    fn handle_request(
+        &mut self,
+        request: &Request,
+        pending: PendingRequest,
+    ) -> Result<(), Refusal> {
         if request.path != PATH {
             return Err((404, "nothing at this path"));
         }
         if request.method != "POST" {
             return Err((405, "tricks is played with POST requests"));
         }
-        let unread = (400, "invalid request; send token=… and move=… as a form");
+        let invalid = (400, "invalid request; send token=… and move=… as a form");
         let TricksRequest { token, games: _, cards } =
-            TricksRequest::read(&request.body).map_err(|_| unread)?;
+            TricksRequest::read(&request.body).map_err(|_| invalid)?;
         if token.as_deref() != Some(TOKEN) {
             return Err((401, "unknown token; it is the second word of standard input"));
         }
@@ -339,11 +344,11 @@ impl HttpSeat {
             (Dialogue::NotStarted, Some(_)) => Err((409, "no session has begun; send token alone")),
             (Dialogue::Responded, None) => Err((409, "the match has begun; send move")),
             (Dialogue::NotStarted, None) => {
-                self.dialogue = Dialogue::Waiting(owed);
+                self.dialogue = Dialogue::Waiting(pending);
                 Ok(())
             }
             (Dialogue::Responded, Some(cards)) => {
-                self.dialogue = Dialogue::Waiting(owed);
+                self.dialogue = Dialogue::Waiting(pending);
                 self.reply = Some(format!("move={cards}").into_bytes());
                 Ok(())
             }
@@ -364,7 +369,7 @@ impl HttpSeat {
         }
         // Data after the request was not handled until now.
         self.handle_requests(number);
-        // A client that sends nothing more waits for the end of the stream.
+        // A client that has closed its side waits for the end of the stream.
         self.drop_finished();
         Some(number)
     }
@@ -375,15 +380,17 @@ impl HttpSeat {
 
     /// Whether this connection waits for a response.
     fn is_owed(&self, number: u64) -> bool {
-        matches!(self.dialogue, Dialogue::Waiting(owed) if owed.connection == number)
+        matches!(self.dialogue, Dialogue::Waiting(pending) if pending.connection == number)
     }
 
     /// Whether this connection has unwritten data.
     fn is_writing(&self, number: u64) -> bool {
-        self.connections.iter().any(|one| one.number == number && one.is_writing())
+        self.connections
+            .iter()
+            .any(|connection| connection.number == number && connection.is_writing())
     }
 
-    /// Why the bot's traffic is a flood, if it is.
+    /// Why the bot exceeds a limit of its traffic, if it does.
     fn flood(&self) -> Option<String> {
         if self.in_use() > MAX_CONNECTIONS {
             return Some(format!("has more than {MAX_CONNECTIONS} connections at a time"));
@@ -393,7 +400,7 @@ impl HttpSeat {
             .then(|| format!("sent {total} bytes in one match; the maximum is {MAX_OUTPUT_LEN}"))
     }
 
-    /// How far a late request is.
+    /// The evidence for a late request: which part of it has arrived.
     fn progress(&self) -> String {
         let unfinished: usize = self.connections.iter().map(Connection::unfinished).sum();
         if self.accepted == 0 {
@@ -416,8 +423,8 @@ fn is_system_error(error: &io::Error) -> bool {
 }
 
 /// The body of an error response.
-fn error_body(words: &str) -> String {
-    format!("error: {words}")
+fn error_body(message: &str) -> String {
+    format!("error: {message}")
 }
 
 impl SeatDriver for HttpSeat {
@@ -460,7 +467,7 @@ impl SeatDriver for HttpSeat {
     fn close_input(&mut self) {
         // The client may not have read its last response yet: see [`Connection`].
         self.connections.retain(Connection::is_lingering);
-        self.door = None;
+        self.listener = None;
     }
 
     fn wait_for_exit(&mut self, deadline: Instant) -> Result<(), Fault> {

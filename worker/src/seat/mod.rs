@@ -1,6 +1,6 @@
 //! Seat drivers: they send a bot its requests and read its replies.
 //!
-//! A driver handles bytes, pipes and time, and knows no rules. An error of the bot is a
+//! A driver handles bytes, pipes and time, but no rules. An error of the bot is a
 //! [`SeatFailure`] inside the reply; an error of the system is a [`Fault`].
 
 mod absent;
@@ -45,12 +45,12 @@ impl TimedReply {
         SeatFailure { forfeit, detail }.into()
     }
 
-    /// Whether both replies are the same, or both are the same forfeit. Times and the words of the
+    /// Whether both replies are the same, or both are the same forfeit. Times and the text of the
     /// evidence may differ.
     pub fn agrees(&self, other: &Self) -> bool {
         match (&self.reply, &other.reply) {
             (Ok(one), Ok(other)) => one == other,
-            (Err(one), Err(other)) => one.forfeit == other.forfeit,
+            (Err(own), Err(other)) => own.forfeit == other.forfeit,
             _ => false,
         }
     }
@@ -81,7 +81,7 @@ pub struct SeatFailure {
 pub struct SeatUsage {
     /// The last 64 KiB of its standard error.
     pub stderr: Vec<u8>,
-    /// Bytes of standard error dropped before those.
+    /// Number of earlier bytes of standard error, which were dropped.
     pub stderr_dropped: usize,
     /// Processor time of the whole process tree.
     pub cpu: Micros,
@@ -98,9 +98,9 @@ pub trait SeatDriver {
     /// Sends a request and waits for the reply, at most `limit` of wall-clock time.
     fn ask(&mut self, text: &str, limit: Micros) -> Result<TimedReply, Fault>;
 
-    /// Waits until all processes of the bot are stopped, unless it may ponder. Called before
-    /// another bot is asked, so that this one takes no processor time from it. A bot that does not
-    /// stop is killed and forfeits its next request. No bot is charged for the wait.
+    /// Waits until all processes of the bot are stopped, unless it may ponder. The referee calls
+    /// this before it asks another bot, so that this bot uses none of the other's processor time. A
+    /// bot that does not stop is killed and forfeits its next request. The wait counts for no bot.
     fn wait_until_stopped(&mut self) -> Result<(), Fault> {
         Ok(())
     }
@@ -108,17 +108,17 @@ pub trait SeatDriver {
     /// Sends a message that needs no reply. Ignores whether the bot reads it.
     fn notify(&mut self, _text: &str) {}
 
-    /// Whether the next reply is the first of a process, which has a start-up allowance.
+    /// Whether the next reply is the first of a process. A first reply has a start-up allowance.
     fn is_starting_up(&self) -> bool {
         false
     }
 
-    /// The end of the bot's standard error so far. Output since the last reply may be missing.
+    /// The last bytes of the bot's standard error. Output since the last reply may be missing.
     fn stderr(&self) -> &[u8] {
         &[]
     }
 
-    /// How the bot's process ended, if it runs for the whole match and has ended.
+    /// How the process of a bot that runs for the whole match ended, if it has ended.
     fn exit(&mut self) -> Option<Exit> {
         None
     }

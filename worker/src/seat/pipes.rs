@@ -12,17 +12,17 @@ use rustix::pipe::PipeFlags;
 use crate::fault::{Context as _, Fault};
 use crate::sandbox::Process;
 
-/// Kept part of a bot's standard error, in bytes.
+/// Number of stored bytes of a bot's standard error.
 const TAIL: usize = 64 * 1024;
 
 /// How long to wait for the exit status of a bot that closed its output.
-pub(crate) const ENDING: Micros = Micros::from_millis(50);
+pub(crate) const EXIT_TIMEOUT: Micros = Micros::from_millis(50);
 
 /// Size of a read, in bytes: the capacity of a pipe.
 const CHUNK: usize = 64 * 1024;
 
-/// Stops matches early. Once [`StopHandle`] is used or dropped, every wait of every seat returns
-/// [`Fault::Abandoned`].
+/// A request to stop matches early. Once [`StopHandle`] is used or dropped, every wait of every
+/// seat returns [`Fault::Abandoned`].
 #[derive(Debug)]
 pub struct StopSignal(pub(super) OwnedFd);
 
@@ -54,10 +54,11 @@ impl StopSignal {
 pub struct StopHandle(OwnedFd);
 
 impl StopHandle {
-    /// Triggers the signal. It writes a byte, because a child that is just being forked may keep
-    /// a copy of the write end open for a moment.
+    /// Triggers the signal. It writes a byte, because a newly forked child may still have a copy of
+    /// the write end, so that closing it is not enough.
     pub fn stop(self) {
-        let _over_already = rustix::io::write(&self.0, &[1]);
+        // It fails if the match has ended already.
+        let _result = rustix::io::write(&self.0, &[1]);
     }
 }
 
@@ -75,7 +76,7 @@ pub(crate) fn micros(span: Duration) -> Micros {
 #[expect(clippy::struct_excessive_bools, reason = "one for each polled descriptor")]
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Ready {
-    /// Waited time, read right after readiness.
+    /// Time since the start of the wait, measured when a descriptor became ready.
     pub(crate) waited: Micros,
     pub(crate) stdin: bool,
     pub(crate) stdout: bool,
@@ -84,46 +85,51 @@ pub(crate) struct Ready {
     pub(crate) ended: bool,
 }
 
-/// What to wait for, besides the program's exit and its standard error.
+/// The events to wait for, besides the program's exit and its standard error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum For {
+pub(crate) enum WaitFor {
     /// Standard output.
     Output,
-    /// Standard output, or room in standard input.
-    Room,
-    /// The program's exit alone.
-    End,
+    /// Standard output, or free space in standard input.
+    InputSpace,
+    /// No further event.
+    Exit,
 }
 
 /// Waits for an event on the pipes of `process`, at most until `limit` after `start`.
 pub(crate) fn wait(
     process: &Process,
-    what: For,
+    events: WaitFor,
     stop: &StopSignal,
     start: Instant,
     limit: Micros,
 ) -> Result<Ready, Fault> {
-    let room = process.stdin.as_ref().filter(|_| what == For::Room);
-    let stdout = (what != For::End).then_some(&process.stdout);
-    // An unused slot polls the stop signal for no events.
-    let nothing = || PollFd::new(&stop.0, PollFlags::empty());
+    let stdin = process.stdin.as_ref().filter(|_| events == WaitFor::InputSpace);
+    let stdout = (events != WaitFor::Exit).then_some(&process.stdout);
+    // An unused entry polls the stop signal for no events.
+    let unused = || PollFd::new(&stop.0, PollFlags::empty());
     let mut fds = [
         PollFd::new(&stop.0, PollFlags::IN),
-        stdout.map_or_else(nothing, |pipe| PollFd::new(pipe, PollFlags::IN)),
-        process.stderr.as_ref().map_or_else(nothing, |pipe| PollFd::new(pipe, PollFlags::IN)),
+        stdout.map_or_else(unused, |pipe| PollFd::new(pipe, PollFlags::IN)),
+        process.stderr.as_ref().map_or_else(unused, |pipe| PollFd::new(pipe, PollFlags::IN)),
         PollFd::from_borrowed_fd(process.exit_fd(), PollFlags::IN),
-        room.map_or_else(nothing, |pipe| PollFd::new(pipe, PollFlags::OUT)),
+        stdin.map_or_else(unused, |pipe| PollFd::new(pipe, PollFlags::OUT)),
     ];
     let Some(waited) = poll(&mut fds, start, limit)? else {
         return Ok(Ready { waited: since(start), ..Ready::default() });
     };
-    let [stopped, stdout, stderr, ended, stdin] = fds.map(|fd| !fd.revents().is_empty());
-    if stopped {
+    let [is_stopped, stdout_ready, stderr_ready, ended, stdin_ready] =
+        fds.map(|fd| !fd.revents().is_empty());
+    if is_stopped {
         return Err(Fault::Abandoned);
     }
-    let stdout = stdout && what != For::End;
-    let stderr = stderr && process.stderr.is_some();
-    Ok(Ready { waited, stdin: stdin && room.is_some(), stdout, stderr, ended })
+    Ok(Ready {
+        waited,
+        stdin: stdin_ready && stdin.is_some(),
+        stdout: stdout_ready && stdout.is_some(),
+        stderr: stderr_ready && process.stderr.is_some(),
+        ended,
+    })
 }
 
 /// Waits until a descriptor is ready. Returns the time since `start`, or `None` after `limit`.
@@ -134,12 +140,13 @@ pub(super) fn poll(
 ) -> Result<Option<Micros>, Fault> {
     loop {
         // One microsecond more, so that a timed-out wait has exceeded its limit.
-        let left = limit - since(start) + Micros(1);
-        if left <= Micros::ZERO {
+        let Micros(remaining) = limit - since(start) + Micros(1);
+        if remaining <= 0 {
             return Ok(None);
         }
-        let left = Timespec { tv_sec: left.0 / 1_000_000, tv_nsec: left.0 % 1_000_000 * 1000 };
-        match rustix::event::poll(fds, Some(&left)) {
+        let timeout =
+            Timespec { tv_sec: remaining / 1_000_000, tv_nsec: remaining % 1_000_000 * 1000 };
+        match rustix::event::poll(fds, Some(&timeout)) {
             Ok(0) | Err(rustix::io::Errno::INTR) => {}
             Ok(_) => return Ok(Some(since(start))),
             Err(error) => return Err(Fault::new("cannot poll a bot", error)),
@@ -149,10 +156,10 @@ pub(super) fn poll(
 
 /// The result of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Drained {
+pub(crate) enum ReadResult {
     /// Number of bytes at the front of the buffer.
     Bytes(usize),
-    /// No data for now.
+    /// No data at the moment.
     Nothing,
     /// End of file.
     End,
@@ -168,16 +175,16 @@ impl Buffer {
     }
 
     /// Reads the available data of a pipe.
-    pub(crate) fn read(&mut self, mut pipe: &File) -> Result<Drained, Fault> {
+    pub(crate) fn read(&mut self, mut pipe: &File) -> Result<ReadResult, Fault> {
         loop {
             match pipe.read(&mut self.0[..]) {
-                Ok(0) => return Ok(Drained::End),
-                Ok(count) => return Ok(Drained::Bytes(count)),
+                Ok(0) => return Ok(ReadResult::End),
+                Ok(count) => return Ok(ReadResult::Bytes(count)),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    return Ok(Drained::Nothing);
+                    return Ok(ReadResult::Nothing);
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                error @ Err(_) => return error.map(Drained::Bytes).fault("cannot read a pipe"),
+                error @ Err(_) => return error.map(ReadResult::Bytes).fault("cannot read a pipe"),
             }
         }
     }
@@ -188,7 +195,7 @@ impl Buffer {
     }
 }
 
-/// The tail of a bot's standard error.
+/// The last bytes of a bot's standard error.
 #[derive(Debug, Default)]
 pub(crate) struct Tail {
     bytes: Vec<u8>,
@@ -201,7 +208,8 @@ impl Tail {
         self.dropped + self.bytes.len()
     }
 
-    /// Adds bytes. Drops the older half at twice the tail's size, so that a flood stays cheap.
+    /// Adds bytes. Drops the older half only at twice the tail's size, so that much output costs
+    /// little time.
     pub(crate) fn push(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
         if self.bytes.len() > 2 * TAIL {
@@ -223,14 +231,14 @@ impl Tail {
     ) -> Result<(), Fault> {
         let Some(stderr) = &process.stderr else { return Ok(()) };
         match buffer.read(stderr)? {
-            Drained::Bytes(count) => self.push(buffer.front(count)),
-            Drained::Nothing => {}
-            Drained::End => process.stderr = None,
+            ReadResult::Bytes(count) => self.push(buffer.front(count)),
+            ReadResult::Nothing => {}
+            ReadResult::End => process.stderr = None,
         }
         Ok(())
     }
 
-    /// The last bytes so far.
+    /// The last bytes.
     pub(crate) fn last(&self) -> &[u8] {
         &self.bytes[self.bytes.len().saturating_sub(TAIL)..]
     }

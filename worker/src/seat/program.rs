@@ -7,7 +7,7 @@ use std::time::Instant;
 use arbiter_games::{ClockKind, Forfeit, Micros, TimeSpent};
 
 use super::cpu_time::CpuCounter;
-use super::pipes::{self, Buffer, Drained, ENDING, For, StopSignal, Tail, micros};
+use super::pipes::{self, Buffer, EXIT_TIMEOUT, ReadResult, StopSignal, Tail, WaitFor, micros};
 use super::{
     AbsentSeat, ProtocolWarnings, SeatDriver, SeatFailure, SeatUsage, TimedReply, seat_usage,
     would_not_stop,
@@ -15,10 +15,10 @@ use super::{
 use crate::fault::Fault;
 use crate::sandbox::{Exit, Jail, Process, Stdin};
 
-/// Replies from this duration on have the whole process tree measured.
+/// Duration of a reply from which the driver measures the whole process tree.
 const MEASURE_TREE_FROM: Micros = Micros::from_millis(1);
 
-/// The result of a step towards a reply, or why the bot forfeits.
+/// The result of a step of an exchange, or why the bot forfeits.
 pub(super) type StepResult<T> = Result<Result<T, SeatFailure>, Fault>;
 
 /// A running process of a bot.
@@ -34,7 +34,7 @@ pub(super) struct Program {
 }
 
 impl Program {
-    /// Starts `argv` in `jail`. If that is impossible, returns a seat driver that forfeits.
+    /// Starts `argv` in `jail`. If the program cannot start, returns a seat driver that forfeits.
     pub(super) fn start(
         mut jail: Jail,
         argv: &[String],
@@ -51,12 +51,12 @@ impl Program {
         Ok(Ok(Self { jail, process, stderr, buffer, stop, clock, cpu }))
     }
 
-    /// Processor time since the last measurement, of the whole tree if `whole`. Measuring the tree
-    /// is slow. For a quick reply that is not charged by processor time, a later measurement
-    /// includes the children.
-    fn measure(&mut self, whole: bool) -> Micros {
+    /// Processor time since the last measurement, of the whole process tree if `whole_tree`.
+    /// Measuring the tree is slow. If a quick reply is not charged by processor time, a later
+    /// measurement includes the children.
+    fn measure(&mut self, whole_tree: bool) -> Micros {
         match self.jail.leader_cpu_time() {
-            Some(leaders) => self.cpu.advance(leaders, whole.then(|| self.jail.cpu_time())),
+            Some(leaders) => self.cpu.advance(leaders, whole_tree.then(|| self.jail.cpu_time())),
             None => self.cpu.advance(Micros::ZERO, Some(self.jail.cpu_time())),
         }
     }
@@ -64,7 +64,7 @@ impl Program {
     /// Resumes the bot for a request.
     pub(super) fn resume(&mut self) -> Result<(), Fault> {
         if self.clock == ClockKind::Cpu {
-            // This reply must not pay for processor time used since the last one.
+            // Processor time between two replies must not count for the next reply.
             self.measure(true);
         }
         self.jail.resume()
@@ -82,16 +82,17 @@ impl Program {
             // The measurement is exact only while the bot is stopped.
             self.jail.wait_until_idle()?;
         }
-        let whole = self.clock == ClockKind::Cpu || reply.is_err() || wall >= MEASURE_TREE_FROM;
-        let cpu = self.measure(whole);
+        let whole_tree =
+            self.clock == ClockKind::Cpu || reply.is_err() || wall >= MEASURE_TREE_FROM;
+        let cpu = self.measure(whole_tree);
         let reply = match self.stop_failure() {
-            None => self.check_whole(reply)?,
+            None => self.check_oom_kill(reply)?,
             Some(failure) => Err(failure),
         };
         Ok(TimedReply { reply, spent: TimeSpent { wall, cpu } })
     }
 
-    /// Waits until the bot is stopped, before another bot is asked.
+    /// Waits until the bot is stopped, before the referee asks another bot.
     pub(super) fn wait_until_stopped(&mut self) -> Result<(), Fault> {
         self.jail.pause()?;
         self.jail.wait_until_idle().map(drop)
@@ -115,11 +116,11 @@ impl Program {
             if let Some(exit) = self.exit() {
                 break Some(exit);
             }
-            let ready = pipes::wait(&self.process, For::End, &self.stop, start, ENDING)?;
+            let ready = pipes::wait(&self.process, WaitFor::Exit, &self.stop, start, EXIT_TIMEOUT)?;
             if ready.stderr {
                 self.drain_stderr()?;
             }
-            if ready.waited > ENDING {
+            if ready.waited > EXIT_TIMEOUT {
                 break None;
             }
         };
@@ -131,9 +132,9 @@ impl Program {
         Ok(SeatFailure { forfeit: Forfeit::Gone, detail })
     }
 
-    /// Turns the reply into a failure if a process of the bot was killed for lack of memory: the bot
-    /// is then no longer the program that its author wrote.
-    fn check_whole(&mut self, reply: Result<Vec<u8>, SeatFailure>) -> StepResult<Vec<u8>> {
+    /// Turns the reply into a failure if a process of the bot was killed for its memory use.
+    /// Without that process the bot may not work as its author intended.
+    fn check_oom_kill(&mut self, reply: Result<Vec<u8>, SeatFailure>) -> StepResult<Vec<u8>> {
         let Some(cause) = self.jail.check_oom_kill()? else { return Ok(reply) };
         self.jail.end_process(&mut self.process);
         let detail = Exit::by(&cause, None);
@@ -146,14 +147,14 @@ impl Program {
         let limit = micros(deadline.saturating_duration_since(Instant::now()));
         self.jail.resume()?;
         let start = Instant::now();
-        let mut what = For::Output;
+        let mut events = WaitFor::Output;
         while self.exit().is_none() {
-            let ready = pipes::wait(&self.process, what, &self.stop, start, limit)?;
+            let ready = pipes::wait(&self.process, events, &self.stop, start, limit)?;
             if ready.waited > limit {
                 break;
             }
-            if ready.stdout && self.buffer.read(&self.process.stdout)? == Drained::End {
-                what = For::End;
+            if ready.stdout && self.buffer.read(&self.process.stdout)? == ReadResult::End {
+                events = WaitFor::Exit;
             }
             if ready.stderr {
                 self.drain_stderr()?;
@@ -162,7 +163,7 @@ impl Program {
         self.drain_stderr()
     }
 
-    /// The exit status, if it has exited.
+    /// The exit status, if the process has exited.
     pub(super) fn exit(&mut self) -> Option<Exit> {
         self.process.exit().or_else(|| self.jail.reap(&mut self.process))
     }

@@ -3,17 +3,17 @@
 //! # Theory of operation
 //!
 //! One request is pending at a time. Before it is written, unrequested output of the bot is
-//! checked: white space is dropped, anything else is a forfeit. The time of a
-//! reply runs from the moment the request is fully written to the moment a wait finds its last
-//! byte readable; the clock is read right after that wait, before the byte itself.
+//! checked: white space is dropped, other output is a forfeit. The time of a
+//! reply starts when the request is fully written, and ends when a wait reports the reply's last
+//! byte as readable. The clock is read directly after that wait, before the byte itself.
 //!
 //! A program may reply before it exits. The driver first reads its pipe to the end, and a complete
 //! reply counts. It detects the exit through a process descriptor, because a child process may hold
 //! the pipe open.
 //!
-//! Between its replies a bot is stopped, unless it may ponder. The stop is requested right after
-//! the reply, and awaited before another bot is asked. The bot is resumed before its next request
-//! is written. It is not charged for any of this.
+//! Between its replies a bot is stopped, unless it may ponder. The driver requests the stop
+//! directly after the reply, and waits for it before the referee asks another bot. It resumes the
+//! bot before it writes the next request. None of this counts as the bot's time.
 
 use std::io::{self, Write as _};
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use std::time::Instant;
 use arbiter_games::{ClockKind, Forfeit, Framing, Micros};
 
 use super::framing::{MAX_OUTPUT_LEN, MAX_REPLY_LEN, ReplyFramer};
-use super::pipes::{self, Drained, For, StopSignal, since};
+use super::pipes::{self, ReadResult, StopSignal, WaitFor, since};
 use super::program::{Program, StepResult};
 use super::{SeatDriver, SeatFailure, SeatUsage, TimedReply};
 use crate::fault::Fault;
@@ -41,7 +41,7 @@ pub struct StdioSeat {
     line: Vec<u8>,
 }
 
-/// A reply or failure, and the time waited for it.
+/// A reply or failure, and how long the driver waited for it.
 type ReplyWithTime = Result<(Micros, Result<Vec<u8>, SeatFailure>), Fault>;
 
 impl StdioSeat {
@@ -63,13 +63,13 @@ impl StdioSeat {
 
     /// Reads unrequested output, which must be white space.
     fn check_unrequested_output(&mut self) -> StepResult<()> {
-        let mut closed = false;
+        let mut is_closed = false;
         while !self.framer.flooded() {
             match self.program.buffer.read(&self.program.process.stdout)? {
-                Drained::Bytes(count) => self.framer.push(self.program.buffer.front(count)),
-                Drained::Nothing => break,
-                Drained::End => {
-                    closed = true;
+                ReadResult::Bytes(count) => self.framer.push(self.program.buffer.front(count)),
+                ReadResult::Nothing => break,
+                ReadResult::End => {
+                    is_closed = true;
                     break;
                 }
             }
@@ -83,15 +83,15 @@ impl StdioSeat {
             self.framer.drop_surplus();
             return Ok(Err(SeatFailure { forfeit: Forfeit::Illegal, detail }));
         }
-        if closed {
+        if is_closed {
             self.program.exit_failure("closed its standard output").map(Err)
         } else {
             Ok(Ok(()))
         }
     }
 
-    /// Writes a request. The time of the reply starts afterwards, but a bot that does not read
-    /// loses on time as well.
+    /// Writes a request. The time of the reply starts afterwards. But a bot that does not read the
+    /// request forfeits on time as well.
     fn write_request(&mut self, text: &str, limit: Micros) -> StepResult<()> {
         self.line.clear();
         self.line.extend_from_slice(text.as_bytes());
@@ -108,7 +108,7 @@ impl StdioSeat {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     let ready = pipes::wait(
                         &self.program.process,
-                        For::Room,
+                        WaitFor::InputSpace,
                         &self.program.stop,
                         start,
                         limit,
@@ -126,7 +126,8 @@ impl StdioSeat {
                         return Ok(Err(SeatFailure { forfeit: Forfeit::Clock, detail }));
                     }
                     if ready.stdout && !ready.stdin {
-                        // Output before it has read the request. It may read the rest later.
+                        // The bot wrote output before it read the whole request. It may read the
+                        // remaining part later.
                         if let Err(failure) = self.check_unrequested_output()? {
                             return Ok(Err(failure));
                         }
@@ -140,20 +141,25 @@ impl StdioSeat {
         }
     }
 
-    /// Waits for the reply. Returns the time when its last byte arrived.
+    /// Waits for the reply. Returns the time until its last byte arrived.
     fn read_reply(&mut self, start: Instant, limit: Micros) -> ReplyWithTime {
         loop {
-            let ready =
-                pipes::wait(&self.program.process, For::Output, &self.program.stop, start, limit)?;
+            let ready = pipes::wait(
+                &self.program.process,
+                WaitFor::Output,
+                &self.program.stop,
+                start,
+                limit,
+            )?;
             if ready.stderr {
                 self.program.drain_stderr()?;
             }
-            let mut closed = false;
+            let mut is_closed = false;
             if ready.stdout {
                 match self.program.buffer.read(&self.program.process.stdout)? {
-                    Drained::Bytes(count) => self.framer.push(self.program.buffer.front(count)),
-                    Drained::Nothing => {}
-                    Drained::End => closed = true,
+                    ReadResult::Bytes(count) => self.framer.push(self.program.buffer.front(count)),
+                    ReadResult::Nothing => {}
+                    ReadResult::End => is_closed = true,
                 }
             }
             if let Some(reply) = self.framer.take() {
@@ -162,13 +168,13 @@ impl StdioSeat {
             if self.framer.flooded() {
                 return Ok((ready.waited, Err(self.flood())));
             }
-            if closed {
+            if is_closed {
                 return Ok((
                     ready.waited,
                     Err(self.program.exit_failure("closed its standard output")?),
                 ));
             }
-            // The exit is checked last, after all of its output was read.
+            // Check the exit last, after all of the program's output was read.
             if ready.ended && !ready.stdout {
                 return Ok((ready.waited, Err(self.program.exit_failure("ended")?)));
             }
@@ -218,10 +224,10 @@ impl SeatDriver for StdioSeat {
             return Ok(failure.into());
         }
         self.program.resume()?;
-        let begun = Instant::now();
+        let write_start = Instant::now();
         let (wall, reply) = match self.write_request(text, limit)? {
             Ok(()) => self.read_reply(Instant::now(), limit)?,
-            Err(failure) => (since(begun), Err(failure)),
+            Err(failure) => (since(write_start), Err(failure)),
         };
         self.program.finish_reply(wall, reply)
     }
@@ -268,7 +274,7 @@ impl SeatDriver for StdioSeat {
 
 /// Quotes bytes for a message: escaped and truncated.
 fn quote(bytes: &[u8]) -> String {
-    let shown = &bytes[..bytes.len().min(MAX_QUOTED)];
-    let more = if shown.len() < bytes.len() { "…" } else { "" };
-    format!("{:?}{more}", String::from_utf8_lossy(shown))
+    let start = &bytes[..bytes.len().min(MAX_QUOTED)];
+    let ellipsis = if start.len() < bytes.len() { "…" } else { "" };
+    format!("{:?}{ellipsis}", String::from_utf8_lossy(start))
 }

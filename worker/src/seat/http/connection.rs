@@ -1,4 +1,4 @@
-//! A connection of a bot: received bytes that are not a request yet, and unsent bytes.
+//! A connection of a bot: received bytes of an incomplete request, and unsent bytes.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{Shutdown, TcpStream};
@@ -12,9 +12,9 @@ const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
 /// A non-blocking connection.
 ///
-/// After the last response the stream is shut down for writing, but the socket stays open until the
-/// client closes it, and further data is dropped. If the socket were closed with unread bytes, the
-/// kernel would reset the connection and the client could lose the response.
+/// After the last response the driver shuts down the stream for writing and drops further data. The
+/// socket stays open until the client closes it. If the driver closed the socket with unread bytes,
+/// the kernel would reset the connection and the client could lose the response.
 #[derive(Debug)]
 pub(super) struct Connection {
     /// Unique number.
@@ -27,7 +27,7 @@ pub(super) struct Connection {
     /// The last response was queued. Further data is dropped, and the stream ends when everything
     /// is written.
     closing: bool,
-    /// The client sends nothing more, or is gone.
+    /// The client has closed its side, or the connection is broken.
     ended: bool,
 }
 
@@ -50,28 +50,29 @@ impl Connection {
         !self.outbox.is_empty()
     }
 
-    /// Whether to read from it. Not while responses are unwritten, because they would pile up.
+    /// Whether to read from the connection. While a response is unwritten, more requests would need
+    /// an unlimited number of stored responses.
     pub(super) fn is_listening(&self) -> bool {
         !self.ended && !self.is_writing()
     }
 
-    /// Whether the last response was written and the client has still to close.
+    /// Whether the last response was written and the client has not closed the connection yet.
     pub(super) fn is_lingering(&self) -> bool {
         self.closing && !self.is_writing()
     }
 
-    /// Whether it can be closed, unless a response is pending.
+    /// Whether the connection can be closed, if no response is pending.
     pub(super) fn is_done(&self) -> bool {
         self.ended && !self.is_writing()
     }
 
-    /// Number of received bytes that are not a complete request yet.
+    /// Number of received bytes of an incomplete request.
     pub(super) fn unfinished(&self) -> usize {
         self.inbox.len()
     }
 
     /// Reads available data through `buffer`. Returns the number of bytes. After the last response
-    /// they are dropped.
+    /// it drops the data.
     pub(super) fn read(&mut self, buffer: &mut [u8]) -> usize {
         loop {
             match self.stream.read(buffer) {
@@ -84,7 +85,7 @@ impl Connection {
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                Err(_) => self.give_up(),
+                Err(_) => self.mark_broken(),
             }
             return 0;
         }
@@ -142,16 +143,16 @@ impl Connection {
                 Ok(count) => drop(self.outbox.drain(..count)),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                Err(_) => return self.give_up(),
+                Err(_) => return self.mark_broken(),
             }
         }
         if self.closing && self.stream.shutdown(Shutdown::Write).is_err() {
-            self.give_up();
+            self.mark_broken();
         }
     }
 
-    /// Gives up a broken connection.
-    fn give_up(&mut self) {
+    /// Marks a broken connection as ended.
+    fn mark_broken(&mut self) {
         self.ended = true;
         self.outbox.clear();
     }

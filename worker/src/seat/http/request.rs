@@ -36,7 +36,7 @@ pub(super) type Refusal = (u16, &'static str);
 const MALFORMED: Refusal = (400, "not an HTTP request");
 const TOO_LONG: Refusal = (413, "the request is too long");
 
-/// Parses the first request in `bytes`. Refuses bytes that no continuation can complete.
+/// Parses the first request in `bytes`. Refuses bytes that cannot be the start of a valid request.
 pub(super) fn parse(bytes: &[u8]) -> Result<Parsed, Refusal> {
     let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
     let mut head = httparse::Request::new(&mut headers);
@@ -49,7 +49,7 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Parsed, Refusal> {
         Err(_) => return Err(MALFORMED),
     };
     let body_length = BodyLength::of(head.headers)?;
-    let Some((body, used)) = body_length.body(&bytes[length..])? else {
+    let Some((body, body_len)) = body_length.body(&bytes[length..])? else {
         let waits = has(head.headers, "expect", "100-continue");
         return Ok(Parsed::Incomplete { waits });
     };
@@ -60,14 +60,14 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Parsed, Refusal> {
     };
     let method = head.method.unwrap_or_default().to_owned();
     let path = path(head.path.unwrap_or_default()).to_owned();
-    Ok(Parsed::Complete(Request { method, path, body, keeps_alive }, length + used))
+    Ok(Parsed::Complete(Request { method, path, body, keeps_alive }, length + body_len))
 }
 
 /// The path of a request target.
 fn path(target: &str) -> &str {
-    let behind_host =
-        target.strip_prefix("http://").map(|rest| rest.find('/').map(|at| &rest[at..]));
-    let path = behind_host.unwrap_or(Some(target)).unwrap_or("/");
+    let after_host =
+        target.strip_prefix("http://").map(|rest| rest.find('/').map(|slash| &rest[slash..]));
+    let path = after_host.unwrap_or(Some(target)).unwrap_or("/");
     path.split(['?', '#']).next().unwrap_or_default()
 }
 
@@ -78,9 +78,9 @@ fn values<'a>(headers: &'a [httparse::Header<'a>], name: &'a str) -> impl Iterat
 }
 
 /// Whether a header has this value in its list.
-fn has(headers: &[httparse::Header<'_>], name: &str, word: &str) -> bool {
-    let words = values(headers, name).flat_map(|value| value.split(','));
-    words.into_iter().any(|other| other.trim_ascii().eq_ignore_ascii_case(word))
+fn has(headers: &[httparse::Header<'_>], name: &str, expected: &str) -> bool {
+    let items = values(headers, name).flat_map(|value| value.split(','));
+    items.into_iter().any(|item| item.trim_ascii().eq_ignore_ascii_case(expected))
 }
 
 /// How the end of a body is determined.
@@ -99,8 +99,8 @@ impl BodyLength {
         }
         let mut lengths = values(headers, "content-length");
         let Some(length) = lengths.next() else { return Ok(Self::Fixed(0)) };
-        let digits = !length.is_empty() && length.bytes().all(|byte| byte.is_ascii_digit());
-        if !digits || lengths.any(|other| other != length) {
+        let is_number = !length.is_empty() && length.bytes().all(|byte| byte.is_ascii_digit());
+        if !is_number || lengths.any(|other| other != length) {
             return Err(MALFORMED);
         }
         let length = length.parse().ok().filter(|length| *length <= MAX_BODY);
@@ -119,25 +119,25 @@ impl BodyLength {
 /// A chunked body. Trailers are not supported: no client sends them.
 fn chunks(bytes: &[u8]) -> Result<Option<(Vec<u8>, usize)>, Refusal> {
     let mut body = Vec::new();
-    let mut at = 0;
+    let mut offset = 0;
     loop {
-        let size = httparse::parse_chunk_size(&bytes[at..]).map_err(|_| MALFORMED)?;
-        let Status::Complete((skipped, size)) = size else {
+        let size = httparse::parse_chunk_size(&bytes[offset..]).map_err(|_| MALFORMED)?;
+        let Status::Complete((header_len, size)) = size else {
             return if bytes.len() > MAX_CHUNKED_LEN { Err(TOO_LONG) } else { Ok(None) };
         };
         let size = usize::try_from(size).unwrap_or(usize::MAX);
-        if size > MAX_BODY - body.len() || at > MAX_CHUNKED_LEN {
+        if size > MAX_BODY - body.len() || offset > MAX_CHUNKED_LEN {
             return Err(TOO_LONG);
         }
-        let chunk = at + skipped;
+        let chunk = offset + header_len;
         let Some(end) = bytes.get(chunk + size..chunk + size + 2) else { return Ok(None) };
         if end != b"\r\n" {
             return Err(MALFORMED);
         }
         body.extend_from_slice(&bytes[chunk..chunk + size]);
-        at = chunk + size + 2;
+        offset = chunk + size + 2;
         if size == 0 {
-            return Ok(Some((body, at)));
+            return Ok(Some((body, offset)));
         }
     }
 }
@@ -187,7 +187,7 @@ mod tests {
     #[test]
     fn invalid_requests_are_refused() {
         let head = |headers: &str| format!("POST / HTTP/1.1\r\n{headers}\r\n\r\n").into_bytes();
-        for (bytes, refused) in [
+        for (bytes, refusal) in [
             (b"garbage\r\n\r\n".to_vec(), MALFORMED),
             (head("Content-Length: -1"), MALFORMED),
             (head("Content-Length: +1"), MALFORMED),
@@ -201,7 +201,7 @@ mod tests {
             (head(&"X: y\r\n".repeat(100)), TOO_LONG),
             (vec![b'A'; MAX_HEAD_LEN + 1], TOO_LONG),
         ] {
-            assert_eq!(parse(&bytes), Err(refused), "{}", String::from_utf8_lossy(&bytes));
+            assert_eq!(parse(&bytes), Err(refusal), "{}", String::from_utf8_lossy(&bytes));
         }
     }
 
