@@ -1,9 +1,9 @@
-//! What a bot that spins takes from others: how long a bot's replies take, there and back, on a
-//! quiet machine and beside a bot that never rests, all in turns within one run:
+//! Measures how much a spinning bot slows down other bots: the round-trip time of a bot's replies
+//! on a quiet machine and beside a spinning bot. One run alternates between all setups:
 //! `cargo bench -p arbiter-worker --bench neighbours`.
 //!
-//! The bot echoes its request at once and rests in between, as in official matches. It shares its
-//! processor with its referee: the narrowest slot there is.
+//! The bot echoes its request at once and is stopped between replies, as in official matches. It
+//! shares one processor with its referee, as in the smallest possible slot.
 
 #![expect(clippy::unwrap_used, reason = "a measurement fails by panicking")]
 
@@ -20,29 +20,29 @@ use arbiter_worker::sandbox::{
 use arbiter_worker::seat::{Framing, SeatDriver, StdioSeat, StopSignal};
 use rustix::thread::CpuSet;
 
-/// Replies of one measurement.
+/// Number of replies in one measurement.
 const REPLIES: usize = 400;
 
-/// How often everything is measured.
+/// Number of measurements of each setup.
 const ROUNDS: usize = 9;
 
-/// Longer than any reply takes.
+/// Time limit of a reply. Every reply is faster.
 const LIMIT: Micros = Micros::from_millis(5000);
 
-/// How long a bot takes to start, and longer.
+/// Wait after the start of a bot. Every bot starts faster.
 const START: Duration = Duration::from_millis(20);
 
-/// One way of measuring.
-struct Way {
+/// One setup of the measurement.
+struct Setup {
     name: &'static str,
-    /// Where another bot spins, if one does.
+    /// The processor on which another bot spins, if one does.
     spinner: Option<usize>,
-    /// Whether the referee goes first.
-    first: bool,
-    /// The median of each measurement, in nanoseconds.
+    /// Whether the referee has priority over bots.
+    has_priority: bool,
+    /// The median time of each measurement, in nanoseconds.
     medians: Vec<u128>,
-    /// Every reply, in nanoseconds.
-    all: Vec<u128>,
+    /// The time of every reply, in nanoseconds.
+    times: Vec<u128>,
 }
 
 fn main() {
@@ -50,53 +50,56 @@ fn main() {
     let host = Host::prepare(Policy::Auto).unwrap();
     println!("{}, kernel {}", host.report(), host.report().kernel);
     let cores = slot_cores(0, 1);
-    let own = cores[0];
-    let other = cores[cores.len() - 1];
+    let bot_core = cores[0];
+    let other_core = cores[cores.len() - 1];
     let mut set = CpuSet::new();
-    set.set(own);
+    set.set(bot_core);
     rustix::thread::sched_setaffinity(None, &set).unwrap();
-    let places =
-        [("quiet", None), ("another slot spins", Some(other)), ("a rival ponders", Some(own))];
-    let both = places.into_iter().flat_map(|place| [(place, false), (place, true)]);
-    let mut ways: Vec<_> = both
-        .map(|((name, spinner), first)| Way {
+    let spinners = [
+        ("quiet", None),
+        ("another slot spins", Some(other_core)),
+        ("an opponent ponders", Some(bot_core)),
+    ];
+    let combinations = spinners.into_iter().flat_map(|spinner| [(spinner, false), (spinner, true)]);
+    let mut setups: Vec<_> = combinations
+        .map(|((name, spinner), has_priority)| Setup {
             name,
             spinner,
-            first,
+            has_priority,
             medians: Vec::new(),
-            all: Vec::new(),
+            times: Vec::new(),
         })
         .collect();
     for _ in 0..ROUNDS {
-        for way in &mut ways {
-            let found = measure(&host, own, way);
-            way.medians.push(part_of(found.clone(), 50));
-            way.all.extend(found);
+        for setup in &mut setups {
+            let times = measure(&host, bot_core, setup);
+            setup.medians.push(percentile(times.clone(), 50));
+            setup.times.extend(times);
         }
     }
-    show(ways);
+    print_results(setups);
 }
 
-fn show(ways: Vec<Way>) {
-    let tenths = |nanos: u128| format!("{}.{}", nanos / 1000, nanos % 1000 / 100);
-    println!("{:36} {:>8} {:>8} {:>8} {:>6}", "µs", "median", "p99", "worst", "ratio");
-    let mut quiet = None;
-    for Way { name, first, medians, all, .. } in ways {
-        let median = part_of(medians, 50);
-        let p99 = part_of(all.clone(), 99);
-        let worst = part_of(all, 100);
-        let hundredths = median * 100 / *quiet.get_or_insert(median);
+fn print_results(setups: Vec<Setup>) {
+    let micros = |nanos: u128| format!("{}.{}", nanos / 1000, nanos % 1000 / 100);
+    println!("{:36} {:>8} {:>8} {:>8} {:>6}", "µs", "median", "p99", "max", "ratio");
+    let mut quiet_median = None;
+    for Setup { name, has_priority, medians, times, .. } in setups {
+        let median = percentile(medians, 50);
+        let p99 = percentile(times.clone(), 99);
+        let max = percentile(times, 100);
+        let hundredths = median * 100 / *quiet_median.get_or_insert(median);
         let ratio = format!("{}.{:02}", hundredths / 100, hundredths % 100);
-        let name = format!("{name}{}", if first { ", referee first" } else { "" });
-        let [median, p99, worst] = [median, p99, worst].map(tenths);
-        println!("{name:36} {median:>8} {p99:>8} {worst:>8} {ratio:>6}");
+        let label = format!("{name}{}", if has_priority { ", referee priority" } else { "" });
+        let [median, p99, max] = [median, p99, max].map(micros);
+        println!("{label:36} {median:>8} {p99:>8} {max:>8} {ratio:>6}");
     }
 }
 
-/// The value that so many of a hundred are not above.
-fn part_of(mut times: Vec<u128>, part: usize) -> u128 {
+/// The percentile `percent` of `times`.
+fn percentile(mut times: Vec<u128>, percent: usize) -> u128 {
     times.sort_unstable();
-    times[(times.len() - 1) * part / 100]
+    times[(times.len() - 1) * percent / 100]
 }
 
 fn seat(
@@ -106,19 +109,19 @@ fn seat(
     core: usize,
     stop: &Arc<StopSignal>,
 ) -> Box<dyn SeatDriver> {
-    let home = Workdir::new(&BotSource::File(PathBuf::from("/usr/bin/true"))).unwrap();
-    let terms = JailConfig { ponder, cores: vec![core], ..JailConfig::default() };
-    let jail = Jail::open(host, home, &terms).unwrap();
-    let argv: Vec<_> = argv.iter().map(|word| (*word).to_owned()).collect();
+    let workdir = Workdir::new(&BotSource::File(PathBuf::from("/usr/bin/true"))).unwrap();
+    let config = JailConfig { ponder, cores: vec![core], ..JailConfig::default() };
+    let jail = Jail::open(host, workdir, &config).unwrap();
+    let argv: Vec<_> = argv.iter().map(|argument| (*argument).to_owned()).collect();
     StdioSeat::start(jail, &argv, Framing::Line, ClockKind::Wall, Arc::clone(stop)).unwrap()
 }
 
-fn measure(host: &Host, own: usize, way: &Way) -> Vec<u128> {
+fn measure(host: &Host, bot_core: usize, setup: &Setup) -> Vec<u128> {
     let (reader, _writer) = UnixStream::pair().unwrap();
     let stop = Arc::new(StopSignal::new(OwnedFd::from(reader)));
-    let mut bot = seat(host, &["cat"], Ponder::Freeze, own, &stop);
-    let spinner = way.spinner.map(|core| {
-        // It answers once, and thinks on.
+    let mut bot = seat(host, &["cat"], Ponder::Freeze, bot_core, &stop);
+    let spinner = setup.spinner.map(|core| {
+        // It replies once, and then spins.
         let argv = ["sh", "-c", "read line; echo $line; while :; do :; done"];
         let mut spinner = seat(host, &argv, Ponder::Allow, core, &stop);
         spinner.ask("?", LIMIT).unwrap().reply.unwrap();
@@ -126,14 +129,14 @@ fn measure(host: &Host, own: usize, way: &Way) -> Vec<u128> {
     });
     std::thread::sleep(START);
     let mut ask = || {
-        let began = Instant::now();
+        let start_time = Instant::now();
         bot.ask("a request", LIMIT).unwrap().reply.unwrap();
-        began.elapsed().as_nanos()
+        start_time.elapsed().as_nanos()
     };
     ask();
-    let first = way.first.then(|| RefereePriority::take(&[own]));
+    let priority = setup.has_priority.then(|| RefereePriority::take(&[bot_core]));
     let times = (0..REPLIES).map(|_| ask()).collect();
-    drop(first);
+    drop(priority);
     for seat in spinner.into_iter().chain([bot]) {
         seat.close().unwrap();
     }

@@ -1,9 +1,9 @@
-//! What the referee adds to a reply, against a raw ping-pong of the same bytes with the same
-//! programs on the same pipes, both measured in one run: `cargo bench -p arbiter-worker`.
+//! Measures how much time the referee adds to a reply. One run compares matches under the referee
+//! with a baseline of the same bytes and programs: `cargo bench -p arbiter-worker`.
 //!
-//! Two trivial C bots play gomoku until the board has no square left for one of them. The raw
-//! ping-pong writes the same requests and reads each answer's line with blocking calls, and does
-//! nothing else: no clock, no rules, no watch over the process, no hash.
+//! Two trivial C bots play gomoku until one of them has no free square. The baseline only writes
+//! the same requests and reads each reply with blocking calls. It has no clock, rules, process
+//! monitoring or hash.
 
 #[path = "../tests/support/memory_seat.rs"]
 mod memory_seat;
@@ -26,34 +26,35 @@ use arbiter_worker::sandbox::{BotSource, Host, Jail, JailConfig, Policy, Ponder,
 use arbiter_worker::seat::{Framing, SeatDriver, StdioSeat, StopSignal};
 use memory_seat::MemorySeat;
 
-/// How often both are measured; the median of the ratios counts.
+/// Number of measurements of each method. The result is the median of the ratios.
 const ROUNDS: usize = 31;
 
-/// Replies after which both processes are known to run: one of each seat.
+/// Number of replies before the measurement starts: one of each seat, so that both bots are
+/// running.
 const WARM_UP: usize = 2;
 
-/// Hashes what is said, as every match does, and keeps what was asked for the ping-pong.
+/// Hashes the transcript, as in every match, and records the requests and replies for the baseline.
 #[derive(Default)]
-struct Script {
+struct Recording {
     transcript: Transcript,
     /// Seat and request of each reply.
-    asked: Vec<(usize, String)>,
+    requests: Vec<(usize, String)>,
     /// The replies, in order.
     replies: Vec<String>,
-    last: Option<(usize, String)>,
-    keep: bool,
+    last_request: Option<(usize, String)>,
+    is_recording: bool,
 }
 
-impl EventSink for Script {
+impl EventSink for Recording {
     fn on_event(&mut self, time: Micros, event: MatchEvent<'_>) -> Result<(), Fault> {
         self.transcript.on_event(time, event)?;
-        if self.keep {
+        if self.is_recording {
             match event {
                 MatchEvent::Sent { seat, text, .. } => {
-                    self.last = Some((seat.index(), text.to_owned()));
+                    self.last_request = Some((seat.index(), text.to_owned()));
                 }
                 MatchEvent::Replied { reply, .. } => {
-                    self.asked.extend(self.last.take());
+                    self.requests.extend(self.last_request.take());
                     self.replies.push(String::from_utf8_lossy(reply).into_owned());
                 }
                 MatchEvent::Forfeited { .. } | MatchEvent::Noted(_) => {}
@@ -66,25 +67,27 @@ impl EventSink for Script {
 fn main() {
     let directory = tempfile::tempdir().expect("a directory for the bot");
     let program = compile(directory.path());
-    let host = Host::prepare(Policy::Off).expect("no isolation is asked for");
-    let mut script = Script { keep: true, ..Script::default() };
-    refereed(&program, &host, &mut script);
-    script.keep = false;
+    let host = Host::prepare(Policy::Off).expect("no isolation is required");
+    let mut recording = Recording { is_recording: true, ..Recording::default() };
+    measure_referee(&program, &host, &mut recording);
+    recording.is_recording = false;
     let mut ratios = Vec::new();
-    let mut raw_best = Duration::MAX;
-    let mut ours_best = Duration::MAX;
+    let mut min_baseline = Duration::MAX;
+    let mut min_referee = Duration::MAX;
     for _ in 0..ROUNDS {
-        let raw = raw(&program, &script.asked);
-        let ours = refereed(&program, &host, &mut script);
-        ratios.push(ours.as_secs_f64() / raw.as_secs_f64());
-        (raw_best, ours_best) = (raw_best.min(raw), ours_best.min(ours));
+        let baseline = measure_baseline(&program, &recording.requests);
+        let referee = measure_referee(&program, &host, &mut recording);
+        ratios.push(referee.as_secs_f64() / baseline.as_secs_f64());
+        min_baseline = min_baseline.min(baseline);
+        min_referee = min_referee.min(referee);
     }
     ratios.sort_by(f64::total_cmp);
-    let replies = u32::try_from(script.asked.len() - WARM_UP).expect("a match has few replies");
-    println!("{replies} replies a match, {ROUNDS} matches each way");
-    println!("raw ping-pong: {:?} a reply at best", raw_best / replies);
-    println!("referee:       {:?} a reply at best", ours_best / replies);
-    println!("  of it rules: {:?} a reply", unrefereed(&mut script) / replies);
+    let replies =
+        u32::try_from(recording.requests.len() - WARM_UP).expect("a match has few replies");
+    println!("{replies} replies per match, {ROUNDS} matches per method");
+    println!("baseline:      {:?} per reply (minimum)", min_baseline / replies);
+    println!("referee:       {:?} per reply (minimum)", min_referee / replies);
+    println!("  rules only:  {:?} per reply", measure_rules(&mut recording) / replies);
     println!(
         "ratio:         {:.2} (median; quartiles {:.2} and {:.2}; target 1.3)",
         ratios[ROUNDS / 2],
@@ -93,18 +96,18 @@ fn main() {
     );
 }
 
-/// Compiles the bot that both sides are measured with.
-#[expect(clippy::disallowed_methods, reason = "a compiler is run, not a bot")]
+/// Compiles the bot for both methods.
+#[expect(clippy::disallowed_methods, reason = "this runs a compiler, not a bot")]
 fn compile(directory: &Path) -> PathBuf {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/trivial.c");
     let program = directory.join("trivial");
-    let compiled = Command::new("cc").arg("-O2").arg("-o").arg(&program).arg(source).status();
-    assert!(compiled.expect("there is a C compiler").success(), "the bot compiles");
+    let status = Command::new("cc").arg("-O2").arg("-o").arg(&program).arg(source).status();
+    assert!(status.expect("a C compiler is installed").success(), "the bot does not compile");
     program
 }
 
-/// Plays a match under the referee; the time from the first request to the last reply.
-fn refereed(program: &Path, host: &Host, script: &mut Script) -> Duration {
+/// Plays a match under the referee. Returns the time from the last warm-up reply to the last reply.
+fn measure_referee(program: &Path, host: &Host, recording: &mut Recording) -> Duration {
     let (reader, _writer) = UnixStream::pair().expect("a pair of sockets");
     let stop = Arc::new(StopSignal::new(OwnedFd::from(reader)));
     let names: [BotName; 2] = ["one", "two"].map(|name| name.parse().expect("a good name"));
@@ -112,30 +115,32 @@ fn refereed(program: &Path, host: &Host, script: &mut Script) -> Duration {
     let mut game = params.start(&names, Seed([1; 32])).expect("two bots play gomoku");
     let mut seats: Vec<Box<dyn SeatDriver>> = (0..2)
         .map(|_| {
-            let home = Workdir::new(&BotSource::File(program.to_owned())).expect("a home");
-            // Freezing is the sandbox's price, and measured with it.
-            let terms = JailConfig { ponder: Ponder::Allow, ..JailConfig::default() };
-            let jail = Jail::open(host, home, &terms).expect("a jail");
+            let source = BotSource::File(program.to_owned());
+            let workdir = Workdir::new(&source).expect("the program exists");
+            // The benchmark of the sandbox measures freezing.
+            let config = JailConfig { ponder: Ponder::Allow, ..JailConfig::default() };
+            let jail = Jail::open(host, workdir, &config).expect("a jail");
             let argv = ["./trivial".to_owned()];
             let stop = Arc::clone(&stop);
             StdioSeat::start(jail, &argv, Framing::Line, ClockKind::Wall, stop).expect("a bot")
         })
         .collect();
-    let mut timed = TimedReply { script, replies: 0, first: None, last: None };
-    Referee::new(ClockRules::OFFICIAL, &mut timed)
+    let mut timer = ReplyTimer { recording, replies: 0, start: None, end: None };
+    Referee::new(ClockRules::OFFICIAL, &mut timer)
         .play(game.as_mut(), &mut seats)
         .expect("no fault");
-    let first = timed.first.expect("a reply");
-    let last = timed.last.expect("a reply");
+    let start = timer.start.expect("a reply");
+    let end = timer.end.expect("a reply");
     for seat in seats {
-        seat.close().expect("no survivor");
+        seat.close().expect("the bot exits");
     }
-    last - first
+    end - start
 }
 
-/// Plays the same match between functions: what the rules and the transcript's hash take.
-fn unrefereed(script: &mut Script) -> Duration {
-    let replies: Rc<RefCell<_>> = Rc::new(RefCell::new(script.replies.clone().into_iter()));
+/// Plays the same match with functions instead of programs. Returns the time of the rules and the
+/// transcript's hash.
+fn measure_rules(recording: &mut Recording) -> Duration {
+    let replies: Rc<RefCell<_>> = Rc::new(RefCell::new(recording.replies.clone().into_iter()));
     let names: [BotName; 2] = ["one", "two"].map(|name| name.parse().expect("a good name"));
     let params = Params::official(&gomoku::game());
     let mut game = params.start(&names, Seed([1; 32])).expect("two bots play gomoku");
@@ -149,35 +154,36 @@ fn unrefereed(script: &mut Script) -> Duration {
             Box::new(MemorySeat::new(bot)) as Box<dyn SeatDriver>
         })
         .collect();
-    let began = Instant::now();
-    Referee::new(ClockRules::OFFICIAL, script).play(game.as_mut(), &mut seats).expect("no fault");
-    began.elapsed()
+    let start_time = Instant::now();
+    let mut referee = Referee::new(ClockRules::OFFICIAL, recording);
+    referee.play(game.as_mut(), &mut seats).expect("no fault");
+    start_time.elapsed()
 }
 
-/// Takes the times of the replies between which both ways are measured.
-struct TimedReply<'a> {
-    script: &'a mut Script,
+/// Stores the times of the last warm-up reply and of the last reply.
+struct ReplyTimer<'a> {
+    recording: &'a mut Recording,
     replies: usize,
-    first: Option<Instant>,
-    last: Option<Instant>,
+    start: Option<Instant>,
+    end: Option<Instant>,
 }
 
-impl EventSink for TimedReply<'_> {
+impl EventSink for ReplyTimer<'_> {
     fn on_event(&mut self, time: Micros, event: MatchEvent<'_>) -> Result<(), Fault> {
-        let done = self.script.on_event(time, event);
+        let result = self.recording.on_event(time, event);
         if let MatchEvent::Replied { .. } = event {
             let now = Instant::now();
             self.replies += 1;
-            self.first = if self.replies <= WARM_UP { Some(now) } else { self.first };
-            self.last = Some(now);
+            self.start = if self.replies <= WARM_UP { Some(now) } else { self.start };
+            self.end = Some(now);
         }
-        done
+        result
     }
 }
 
-/// Plays the same requests over blocking pipes.
-#[expect(clippy::disallowed_methods, reason = "this is the measure, not a match")]
-fn raw(program: &Path, asked: &[(usize, String)]) -> Duration {
+/// Sends the same requests over blocking pipes.
+#[expect(clippy::disallowed_methods, reason = "this is the baseline, not a match")]
+fn measure_baseline(program: &Path, requests: &[(usize, String)]) -> Duration {
     let start = || {
         Command::new(program)
             .stdin(Stdio::piped())
@@ -187,22 +193,22 @@ fn raw(program: &Path, asked: &[(usize, String)]) -> Duration {
     };
     let mut bots: [Child; 2] = [start(), start()];
     let mut buffer = [0; 4096];
-    let mut began = None;
-    for (index, (seat, request)) in asked.iter().enumerate() {
+    let mut start_time = None;
+    for (index, (seat, request)) in requests.iter().enumerate() {
         let line = format!("{request}\n");
         let bot = &mut bots[*seat];
-        bot.stdin.as_mut().expect("a pipe").write_all(line.as_bytes()).expect("it reads");
+        bot.stdin.as_mut().expect("a pipe").write_all(line.as_bytes()).expect("the bot reads");
         let mut read = 0;
         while read == 0 || buffer[read - 1] != b'\n' {
             let pipe = bot.stdout.as_mut().expect("a pipe");
-            read += pipe.read(&mut buffer[read..]).expect("it answers");
+            read += pipe.read(&mut buffer[read..]).expect("the bot replies");
         }
-        began = if index < WARM_UP { Some(Instant::now()) } else { began };
+        start_time = if index < WARM_UP { Some(Instant::now()) } else { start_time };
     }
-    let took = began.expect("there was a reply").elapsed();
+    let elapsed = start_time.expect("the bots replied").elapsed();
     for mut bot in bots {
         drop(bot.stdin.take());
-        bot.wait().expect("it ends");
+        bot.wait().expect("the bot exits");
     }
-    took
+    elapsed
 }

@@ -1,5 +1,5 @@
-/* Plays gomoku without a thought: the other half of a ping-pong. A colour's stones stand where
- * x + 2y leaves its remainder by 4, so that no two of them ever touch in a row. */
+/* Plays gomoku without a strategy, for the benchmark of the referee. A bot plays the squares where
+ * x + 2y modulo 4 is its colour's number, so that two of its stones are never adjacent. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -8,13 +8,13 @@ enum { SIDE = 15 };
 
 static int next, colour;
 
-/* The next square of our colour that the opening has left free. */
+/* The next square of our colour that the opening has not used. */
 static int square(char *text)
 {
     for (; next < SIDE * SIDE; next++) {
         int x = next / SIDE, y = next % SIDE;
-        int taken = (x == 7 && y == 7) || (x == 7 && y == 8) || (x == 8 && y == 8);
-        if ((x + 2 * y) % 4 == colour && !taken) {
+        int used = (x == 7 && y == 7) || (x == 7 && y == 8) || (x == 8 && y == 8);
+        if ((x + 2 * y) % 4 == colour && !used) {
             next++;
             return sprintf(text, "(%d,%d)\n", x, y);
         }
@@ -26,9 +26,9 @@ int main(void)
 {
     static char line[1 << 16];
     char text[32];
-    ssize_t length = 0, got;
-    while ((got = read(0, line + length, sizeof line - (size_t)length)) > 0) {
-        length += got;
+    ssize_t length = 0, count;
+    while ((count = read(0, line + length, sizeof line - (size_t)length)) > 0) {
+        length += count;
         if (line[length - 1] != '\n')
             continue;
         length = 0;
