@@ -278,7 +278,7 @@ fn servers_with_invalid_certificates_are_not_trusted() {
     site.turns_away(HERE, &strange, &unknown);
     // The system's authorities do not know it either.
     site.turns_away(HERE, &[], &unknown);
-    let wrong = ["not valid for name", "127.0.0.1", "call it by a name"];
+    let wrong = ["not valid for name", "127.0.0.1", "use a name that is in"];
     site.turns_away("https://127.0.0.1", &trusting, &wrong);
     site.turns_away("http://localhost", &[], &["write https:// if it has a certificate"]);
     site.stop();
@@ -320,7 +320,7 @@ fn https_to_a_server_without_tls_is_explained() {
     plain.wait_for_log("serving");
     let mut command = arbiter();
     command.args(["tournament", "list", "--server", &format!("https://{address}")]);
-    fails(command.args(papers.trusting("ours")), 3, &["it does not encrypt: write http://"]);
+    fails(command.args(papers.trusting("ours")), 3, &["it does not use TLS: write http://"]);
     assert_eq!(plain.stop(), Some(0));
 }
 

@@ -21,7 +21,7 @@ pub(crate) struct Backoff {
 }
 
 impl Backoff {
-    /// Different names give different sequences of waits.
+    /// A sequence of waits. It differs for different names.
     pub(crate) fn new(name: &str, min: Duration, max: Duration) -> Self {
         Self { dice: Seed::of_text(name).dice(0), min, max, failures: 0 }
     }
@@ -34,7 +34,7 @@ impl Backoff {
         Duration::from_micros(u64::from(half) + u64::from(self.dice.below(half + 1)))
     }
 
-    /// Starts again with the shortest wait.
+    /// Continues with the shortest wait.
     pub(crate) fn reset(&mut self) {
         self.failures = 0;
     }

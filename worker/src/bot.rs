@@ -1,4 +1,4 @@
-//! Bots on disk: command, protocol and digest.
+//! Loads bots from disk: command, protocol and digest.
 //!
 //! A bot is a directory with a `bot.toml`, a directory with a KotH `meta` file, or an executable
 //! file.
@@ -25,17 +25,17 @@ pub(crate) use manifest::BOT_TOML;
 /// A bot that can be run.
 #[derive(Clone, Debug)]
 pub struct Bot {
-    /// Its name.
+    /// The bot's name.
     pub name: BotName,
-    /// Its files.
+    /// The bot's files.
     pub source: BotSource,
     /// The program and its arguments; never empty.
     pub run: Vec<String>,
-    /// Its protocol, if the manifest names one.
+    /// The protocol, if the manifest names one.
     pub protocol: Option<Protocol>,
     /// Whether records include its standard error.
     pub stderr: bool,
-    /// The digest of its files, which identifies it.
+    /// The digest of the files, which identifies the bot.
     pub digest: String,
 }
 
@@ -55,7 +55,7 @@ pub enum Contestant {
     Person,
 }
 
-/// What records have in place of a person's digest.
+/// The text in records in place of a person's digest.
 const PERSON: &str = "person";
 
 impl Contestant {
@@ -68,14 +68,15 @@ impl Contestant {
         }
     }
 
-    /// Its protocol in `game`. The game's default if it names none, or one that the game lacks.
+    /// The contestant's protocol in `game`. It is the game's default if the manifest names none, or
+    /// one that the game lacks.
     pub fn protocol(&self, game: &Game) -> Protocol {
         let named = match self {
             Self::Bot(bot) => bot.protocol,
             Self::Unplayable { .. } | Self::Person => None,
         };
-        let spoken = named.filter(|protocol| game.speaks(*protocol));
-        spoken.unwrap_or(game.bots.protocol)
+        let supported = named.filter(|protocol| game.speaks(*protocol));
+        supported.unwrap_or(game.bots.protocol)
     }
 
     /// The same with the digest of the submission, if the program was built from it.
@@ -185,8 +186,8 @@ impl Bot {
         let name = stem.parse().map_err(|error| BotError::new(&path, format!("{error}")))?;
         let run = vec![format!("./{file}")];
         let mut hasher = blake3::Hasher::new();
-        let hashed = open_regular(&path).and_then(|file| io::copy(&mut &file, &mut hasher));
-        hashed.map_err(|error| BotError::new(&path, error.to_string()))?;
+        let result = open_regular(&path).and_then(|file| io::copy(&mut &file, &mut hasher));
+        result.map_err(|error| BotError::new(&path, error.to_string()))?;
         let digest = hasher.finalize().to_string();
         let source = BotSource::File(path);
         Ok(Self { name, source, run, protocol: None, stderr: false, digest })
@@ -197,8 +198,8 @@ impl Bot {
     /// Copies the bot's files to the new directory `to`, so that all matches of a run use the files
     /// of this digest.
     pub fn snapshot(mut self, to: &Path) -> Result<Self, BotError> {
-        let failed = |error: io::Error| BotError::new(to, error.to_string());
-        fs::create_dir(to).and_then(|()| self.source.copy_into(to)).map_err(failed)?;
+        let to_error = |error: io::Error| BotError::new(to, error.to_string());
+        fs::create_dir(to).and_then(|()| self.source.copy_into(to)).map_err(to_error)?;
         self.source = match &self.source {
             BotSource::Directory(_) => BotSource::Directory(to.to_owned()),
             BotSource::File(path) => BotSource::File(to.join(path.file_name().unwrap_or_default())),
@@ -213,18 +214,18 @@ fn absolute(path: &Path) -> Result<PathBuf, BotError> {
 
 /// Checks that a program can be found and executed.
 fn check_program(directory: &Path, program: &str) -> Result<(), BotError> {
-    let executable = |path: &Path| {
+    let is_executable = |path: &Path| {
         let metadata = fs::metadata(path).ok()?;
         Some(metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
     };
-    let outside = Path::new(program).components().any(|part| part == Component::ParentDir);
-    if outside {
+    let is_outside = Path::new(program).components().any(|part| part == Component::ParentDir);
+    if is_outside {
         let cause = format!("its program {program} lies outside; put it in the bot's directory");
         return Err(BotError::new(directory, cause));
     }
     if program.contains('/') {
         let path = directory.join(program);
-        return match executable(&path) {
+        return match is_executable(&path) {
             Some(true) => Ok(()),
             Some(false) => {
                 let cause = format!("its program is not executable; chmod +x {program}");
@@ -237,7 +238,7 @@ fn check_program(directory: &Path, program: &str) -> Result<(), BotError> {
         };
     }
     if std::env::split_paths(&search_path())
-        .any(|folder| executable(&folder.join(program)) == Some(true))
+        .any(|folder| is_executable(&folder.join(program)) == Some(true))
     {
         return Ok(());
     }
@@ -248,20 +249,21 @@ fn check_program(directory: &Path, program: &str) -> Result<(), BotError> {
     Err(BotError::new(directory, cause))
 }
 
-/// Builds a bot whose program is missing or out of date. A lock lets one process build at a time;
-/// the others wait and find it built.
+/// Builds a bot whose program is missing or out of date. A lock lets one process build at a time.
+/// The others wait for the lock and then use the result.
 fn build_if_stale(directory: &Path, program: &str, build: &[String]) -> Result<(), BotError> {
-    let failed = |error: io::Error| BotError::new(directory, format!("cannot lock it: {error}"));
-    let lock = fs::File::open(directory).map_err(failed)?;
-    lock.lock().map_err(failed)?;
+    let to_error =
+        |error: io::Error| BotError::new(directory, format!("cannot lock the directory: {error}"));
+    let lock = fs::File::open(directory).map_err(to_error)?;
+    lock.lock().map_err(to_error)?;
     if is_stale(directory, program) { run_build(directory, build) } else { Ok(()) }
 }
 
-/// Checks that no link leads out of the bot's directory, because its target is not submitted.
+/// Checks that no link points out of the bot's directory, because its target is not submitted.
 fn check_links(directory: &Path) -> Result<(), BotError> {
-    let failed = |error: io::Error| BotError::new(directory, error.to_string());
+    let to_error = |error: io::Error| BotError::new(directory, error.to_string());
     let mut files = Vec::new();
-    list(directory, &mut files).map_err(failed)?;
+    list(directory, &mut files).map_err(to_error)?;
     for link in files.iter().filter(|file| file.is_symlink()) {
         if !fs::canonicalize(link).is_ok_and(|target| target.starts_with(directory)) {
             let cause =
@@ -274,11 +276,12 @@ fn check_links(directory: &Path) -> Result<(), BotError> {
 
 /// Whether the program is missing or older than a file beside it.
 fn is_stale(directory: &Path, program: &str) -> bool {
-    let Ok(built) = fs::metadata(directory.join(program)).and_then(|metadata| metadata.modified())
+    let Ok(build_time) =
+        fs::metadata(directory.join(program)).and_then(|metadata| metadata.modified())
     else {
         return true;
     };
-    newest(directory).is_ok_and(|newest| newest > built)
+    newest(directory).is_ok_and(|newest| newest > build_time)
 }
 
 /// The latest modification time of the files in `directory`.
@@ -287,14 +290,14 @@ fn newest(directory: &Path) -> io::Result<SystemTime> {
     for entry in fs::read_dir(directory)? {
         let entry = entry?;
         let metadata = entry.metadata()?;
-        let changed =
+        let modified =
             if metadata.is_dir() { self::newest(&entry.path())? } else { metadata.modified()? };
-        newest = newest.max(changed);
+        newest = newest.max(modified);
     }
     Ok(newest)
 }
 
-/// Number of shown lines from the end of a failed build's output.
+/// Number of lines from the end of a failed build's output in the error message.
 const BUILD_LINES: usize = 12;
 
 /// Runs a manifest's `build` in the bot's directory.
@@ -303,25 +306,26 @@ const BUILD_LINES: usize = 12;
     reason = "a local run builds the user's own bot with the user's tools"
 )]
 fn run_build(directory: &Path, build: &[String]) -> Result<(), BotError> {
-    let shown = build.join(" ");
+    let command = build.join(" ");
     let output = Command::new(&build[0])
         .args(&build[1..])
         .current_dir(directory)
         .stdin(Stdio::null())
         .output()
-        .map_err(|error| BotError::new(directory, format!("cannot build: {shown}: {error}")))?;
+        .map_err(|error| BotError::new(directory, format!("cannot build: {command}: {error}")))?;
     if output.status.success() {
         return Ok(());
     }
-    let words = [output.stdout, output.stderr].concat();
-    let words = String::from_utf8_lossy(&words);
-    let lines: Vec<_> = words.lines().collect();
+    let bytes = [output.stdout, output.stderr].concat();
+    let text = String::from_utf8_lossy(&bytes);
+    let lines: Vec<_> = text.lines().collect();
     let end = lines[lines.len().saturating_sub(BUILD_LINES)..].join("\n");
-    Err(BotError::new(directory, format!("cannot build: {shown}: {}\n{end}", output.status)))
+    Err(BotError::new(directory, format!("cannot build: {command}: {}\n{end}", output.status)))
 }
 
 /// The digest of a directory: BLAKE3 over its files sorted by path. For each file: path and
-/// contents, each after its length (eight bytes, little endian), and one byte for executable.
+/// contents, each after its length (eight bytes, little endian), and one byte: 0 for a file, 1 for
+/// an executable file, 2 for a link.
 fn digest(directory: &Path) -> io::Result<String> {
     let mut files = Vec::new();
     list(directory, &mut files)?;
@@ -334,7 +338,7 @@ fn digest(directory: &Path) -> io::Result<String> {
     for path in files {
         let name = path.strip_prefix(directory).unwrap_or(&path);
         part(&mut hasher, name.as_os_str().as_encoded_bytes());
-        let executable = if path.is_symlink() {
+        let kind = if path.is_symlink() {
             part(&mut hasher, fs::read_link(&path)?.as_os_str().as_encoded_bytes());
             2
         } else {
@@ -344,7 +348,7 @@ fn digest(directory: &Path) -> io::Result<String> {
             io::copy(&mut file.take(metadata.len()), &mut hasher)?;
             u8::from(metadata.permissions().mode() & 0o111 != 0)
         };
-        part(&mut hasher, &[executable]);
+        part(&mut hasher, &[kind]);
     }
     Ok(hasher.finalize().to_string())
 }

@@ -1,9 +1,9 @@
 //! Cache of the bots that a worker plays. Each bundle is fetched once.
 //!
-//! A bundle is requested by its digest, verified, and unpacked into its own directory. Concurrent
-//! requests for a bundle share one download. A bundle that cannot be unpacked or run is cached as a
-//! contestant that forfeits, because that is its author's fault on every worker. A failed download
-//! is a fault.
+//! The worker requests a bundle by its digest, verifies it, and unpacks it into a separate
+//! directory. Concurrent requests for a bundle share one download. A bundle that cannot be unpacked
+//! or run is cached as a contestant that forfeits, because it would fail on every worker. A failed
+//! download is a fault.
 //!
 //! The directory belongs to this process and starts empty, so files on disk are not verified again.
 //! Above a size limit, the cache evicts the least recently used bots that no match is using.
@@ -31,7 +31,7 @@ use crate::sandbox::{BotSource, Host, recreate_dir};
 use crate::seat::StopSignal;
 use crate::spool::{self, SpoolError};
 
-/// Size limit of all bots on disk, in bytes. A sandbox with namespaces keeps copies besides.
+/// Size limit of all bots on disk, in bytes. A sandbox with namespaces stores additional copies.
 const MAX_SIZE: u64 = 4 << 30;
 
 /// Number of download attempts before the job fails.
@@ -66,7 +66,7 @@ struct CacheEntry {
 #[derive(Debug)]
 struct CachedBot {
     contestant: Contestant,
-    /// Its files, deleted on drop.
+    /// The bot's files, deleted on drop.
     files: TempDir,
     /// Size of the files, in bytes.
     size: u64,
@@ -76,14 +76,15 @@ impl BotCache {
     /// Locks `directory` and creates an empty cache in its subdirectory `bots`.
     pub(crate) fn open(directory: &Path, host: Arc<Host>) -> Result<Self, SpoolError> {
         let lock = spool::lock_directory(directory)?;
-        let directory = directory.join("bots");
-        let made = recreate_dir(&directory).and_then(|()| fs::canonicalize(&directory));
-        let directory = made.map_err(|error| spool::unusable(&directory, error))?;
+        let path = directory.join("bots");
+        let directory = recreate_dir(&path)
+            .and_then(|()| fs::canonicalize(&path))
+            .map_err(|error| spool::unusable(&path, error))?;
         Ok(Self { directory, host, state: Mutex::default(), max_size: MAX_SIZE, _lock: lock })
     }
 
-    /// Returns the contestant of a bundle, and fetches it if necessary. The error tells the
-    /// organiser why that failed.
+    /// Returns the contestant of a bundle, and fetches it if necessary. The error is the reason of
+    /// the failure, for the organiser.
     pub(crate) async fn get_or_fetch(
         &self,
         clients: &CoordinatorClients,
@@ -93,24 +94,25 @@ impl BotCache {
             let mut state = self.state();
             state.clock += 1;
             let now = state.clock;
-            let entry = state.entries.entry(digest);
-            let entry =
-                entry.or_insert_with(|| CacheEntry { cell: Arc::default(), last_used: now });
+            let entry = state
+                .entries
+                .entry(digest)
+                .or_insert_with(|| CacheEntry { cell: Arc::default(), last_used: now });
             entry.last_used = now;
             Arc::clone(&entry.cell)
         };
-        let fetched = cell.initialized();
+        let was_cached = cell.initialized();
         let bot = cell.get_or_try_init(|| self.fetch(clients, digest)).await?;
         let contestant = bot.contestant.clone();
         drop(cell);
-        if !fetched {
+        if !was_cached {
             self.evict_in_background();
         }
         Ok(contestant)
     }
 
-    /// Fetches the inputs of a job: the contestants of `programs`, and the bundle `subject` as it
-    /// is. The error tells the organiser why that failed.
+    /// Fetches the inputs of a job: the contestants of `programs`, and the packed bundle `subject`.
+    /// The error is the reason of the failure, for the organiser.
     pub(crate) async fn fetch_inputs(
         &self,
         clients: &CoordinatorClients,
@@ -135,27 +137,26 @@ impl BotCache {
         let bytes = download(clients, digest).await?;
         let directory = self.directory.clone();
         let host = Arc::clone(&self.host);
-        let unpacked =
-            tokio::task::spawn_blocking(move || unpack(&bytes, digest, &directory, &host));
-        let bot = unpacked.await.map_err(|error| error.to_string())??;
+        let task = tokio::task::spawn_blocking(move || unpack(&bytes, digest, &directory, &host));
+        let bot = task.await.map_err(|error| error.to_string())??;
         if let Contestant::Unplayable { reason: why, .. } = &bot.contestant {
             info!(%digest, why, "unplayable bundle: the bot forfeits");
         }
         Ok(bot)
     }
 
-    /// Removes the least recently used idle bots until the rest fits the size limit.
+    /// Removes the least recently used idle bots until the remaining ones fit the size limit.
     fn evict(&self) -> Vec<CacheEntry> {
         let mut state = self.state();
         let mut evicted = Vec::new();
         loop {
-            let here = state.entries.iter();
-            let sizes = here.map(|(digest, entry)| (digest, entry, entry.cell.get()));
-            let total: u64 = sizes.clone().filter_map(|(.., bot)| bot).map(|bot| bot.size).sum();
+            let entries = state.entries.iter();
+            let bots = entries.map(|(digest, entry)| (digest, entry, entry.cell.get()));
+            let total: u64 = bots.clone().filter_map(|(.., bot)| bot).map(|bot| bot.size).sum();
             if total <= self.max_size {
                 return evicted;
             }
-            let idle = sizes.filter(|(_, entry, bot)| {
+            let idle = bots.filter(|(_, entry, bot)| {
                 Arc::strong_count(&entry.cell) == 1 && bot.is_some_and(CachedBot::is_idle)
             });
             let oldest =
@@ -170,7 +171,7 @@ impl BotCache {
         let evicted = self.evict();
         let host = Arc::clone(&self.host);
         if !evicted.is_empty() {
-            // In the background: the evicted bots are no longer reachable.
+            // No lookup finds the evicted bots any more, so removal may run in the background.
             tokio::task::spawn_blocking(move || {
                 for bot in evicted.iter().filter_map(|entry| entry.cell.get()) {
                     host.remove_copies(&BotSource::Directory(bot.files.path().to_owned()));
@@ -274,8 +275,8 @@ fn unpack(
     directory: &Path,
     host: &Host,
 ) -> Result<CachedBot, String> {
-    let failed = |error: io::Error| format!("{}: {error}", directory.display());
-    let files = tempfile::tempdir_in(directory).map_err(failed)?;
+    let to_error = |error: io::Error| format!("{}: {error}", directory.display());
+    let files = tempfile::tempdir_in(directory).map_err(to_error)?;
     let unplayable = |why| Contestant::Unplayable { digest: digest.to_string(), reason: why };
     let contestant = match bundle::unpack(bytes, files.path()) {
         Ok(()) => match load_or_build(files.path(), digest, host)? {
@@ -283,27 +284,27 @@ fn unpack(
             Err(why) => unplayable(why),
         },
         Err(BundleError::Invalid(why)) => {
-            recreate_dir(files.path()).map_err(failed)?;
+            recreate_dir(files.path()).map_err(to_error)?;
             unplayable(format!("its bundle cannot be unpacked: {why}"))
         }
         Err(error @ BundleError::System { .. }) => return Err(error.to_string()),
     };
-    let size = size_of_tree(files.path()).map_err(failed)?;
+    let size = size_of_tree(files.path()).map_err(to_error)?;
     Ok(CachedBot { contestant, files, size })
 }
 
-/// Loads the bot in `tree`, and builds it if no trial has. The inner error tells its author what is
-/// wrong.
+/// Loads the bot in `tree`, and builds it if no trial has built it. The inner error is a text for
+/// the bot's author.
 fn load_or_build(
     tree: &Path,
     digest: blake3::Hash,
     host: &Host,
 ) -> Result<Result<Bot, String>, String> {
-    // Only the build's time limit ends it.
-    let (stop, _cord) =
-        StopSignal::new_pair().map_err(|error| format!("cannot make a pipe: {error}"))?;
-    let built = build::build(host, &stop, tree, &BuildOptions::default());
-    Ok(match built.map_err(|fault| fault.to_string())? {
+    // Nothing stops this build early. It ends at its time limit at the latest.
+    let (stop, _stop_handle) =
+        StopSignal::new_pair().map_err(|error| format!("cannot create a pipe: {error}"))?;
+    let result = build::build(host, &stop, tree, &BuildOptions::default());
+    Ok(match result.map_err(|fault| fault.to_string())? {
         Ok(Some(BuildOutcome { failure: Some(why), .. })) => Err(why),
         Ok(_) => Bot::unpacked(tree, digest).map_err(|error| error.within(tree)),
         Err(error) => Err(error.within(tree)),
@@ -342,26 +343,26 @@ mod tests {
         let host = Arc::new(Host::prepare(Policy::Off).unwrap());
         let mut cache = BotCache::open(directory.path(), host).unwrap();
         cache.max_size = 10_000;
-        let mut played = Vec::new();
-        let mut places = Vec::new();
+        let mut bots_in_use = Vec::new();
+        let mut paths = Vec::new();
         for (last_used, name) in (0..).zip(["one", "two", "three", "four"]) {
             let bundle = bundle(name);
             let bot =
                 unpack(bundle.bytes(), bundle.digest(), &cache.directory, &cache.host).unwrap();
             if name == "one" {
-                played.push(bot.contestant.clone());
+                bots_in_use.push(bot.contestant.clone());
             }
-            places.push(bot.files.path().to_owned());
+            paths.push(bot.files.path().to_owned());
             let entry = CacheEntry { cell: Arc::new(OnceCell::from(bot)), last_used };
             cache.state().entries.insert(bundle.digest(), entry);
         }
         assert_eq!(cache.evict().len(), 2);
-        let there: Vec<_> = places.iter().map(|place| place.exists()).collect();
-        assert_eq!(there, [true, false, false, true]);
+        let exist: Vec<_> = paths.iter().map(|path| path.exists()).collect();
+        assert_eq!(exist, [true, false, false, true]);
         cache.max_size = 0;
-        assert_eq!(cache.evict().len(), 1, "one is being played");
-        played.clear();
+        assert_eq!(cache.evict().len(), 1, "the other bot is in use");
+        bots_in_use.clear();
         assert_eq!(cache.evict().len(), 1);
-        assert!(places.iter().all(|place| !place.exists()));
+        assert!(paths.iter().all(|path| !path.exists()));
     }
 }

@@ -24,46 +24,46 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
     if !fs::metadata(path)?.is_file() {
         return Err(irregular());
     }
-    // If a FIFO has replaced it meanwhile, opening does not block.
+    // A FIFO may have replaced the file meanwhile. With this flag, opening a FIFO does not block.
     let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();
     let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
     if file.metadata()?.is_file() { Ok(file) } else { Err(irregular()) }
 }
 
-/// Reads a regular file of at most `most` bytes.
+/// Reads a regular file of at most `max` bytes.
 ///
 /// # Errors
-/// [`io::ErrorKind::FileTooLarge`] if it is larger, even if its reported size is smaller; and the
-/// errors of [`open_regular`].
-pub fn read_at_most(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+/// [`io::ErrorKind::FileTooLarge`] if the file is larger, even if its reported size is smaller; and
+/// the errors of [`open_regular`].
+pub fn read_at_most(path: &Path, max: u64) -> io::Result<Vec<u8>> {
     let file = open_regular(path)?;
     let too_large = || {
-        let error = format!("larger than the limit of {}", Bytes(most));
+        let error = format!("larger than the limit of {}", Bytes(max));
         io::Error::new(io::ErrorKind::FileTooLarge, error)
     };
     let length = file.metadata()?.len();
-    if length > most {
+    if length > max {
         return Err(too_large());
     }
     let mut bytes = Vec::with_capacity(usize::try_from(length).unwrap_or_default());
-    file.take(most + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > most { Err(too_large()) } else { Ok(bytes) }
+    file.take(max + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > max { Err(too_large()) } else { Ok(bytes) }
 }
 
-/// Reads a text file of at most `most` bytes.
+/// Reads a text file of at most `max` bytes.
 ///
 /// # Errors
-/// [`io::ErrorKind::InvalidData`] if it is not UTF-8; and the errors of [`read_at_most`].
-pub fn read_text_at_most(path: &Path, most: u64) -> io::Result<String> {
-    String::from_utf8(read_at_most(path, most)?)
+/// [`io::ErrorKind::InvalidData`] if the file is not UTF-8; and the errors of [`read_at_most`].
+pub fn read_text_at_most(path: &Path, max: u64) -> io::Result<String> {
+    String::from_utf8(read_at_most(path, max)?)
         .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.utf8_error()))
 }
 
 /// The real path of `name` in `directory`. Links must not lead outside.
 ///
 /// # Errors
-/// [`io::ErrorKind::NotFound`] if it does not exist, [`io::ErrorKind::InvalidInput`] if it leads
-/// outside.
+/// [`io::ErrorKind::NotFound`] if the file does not exist, [`io::ErrorKind::InvalidInput`] if a
+/// link leads outside.
 pub fn within(directory: &Path, name: &str) -> io::Result<PathBuf> {
     // A dangling link exists, but is not a file.
     let metadata = fs::symlink_metadata(directory.join(name))?;
@@ -89,8 +89,8 @@ mod tests {
 
     #[test]
     fn files_are_read_up_to_the_limit() {
-        let place = tempfile::tempdir().unwrap();
-        let path = place.path().join("file");
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("file");
         fs::write(&path, [b'x'; 100]).unwrap();
         assert_eq!(read_text_at_most(&path, 100).unwrap().len(), 100);
         let error = read_at_most(&path, 64).unwrap_err();
@@ -103,10 +103,10 @@ mod tests {
 
     #[test]
     fn devices_and_fifos_are_not_opened() {
-        let place = tempfile::tempdir().unwrap();
-        let fifo = place.path().join("fifo");
+        let directory = tempfile::tempdir().unwrap();
+        let fifo = directory.path().join("fifo");
         mknodat(CWD, &fifo, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
-        for path in [&fifo, Path::new("/dev/zero"), Path::new("/dev/tty"), place.path()] {
+        for path in [&fifo, Path::new("/dev/zero"), Path::new("/dev/tty"), directory.path()] {
             let error = read_at_most(path, 64).unwrap_err();
             assert_eq!(error.kind(), io::ErrorKind::InvalidInput, "{}: {error}", path.display());
         }
@@ -116,11 +116,11 @@ mod tests {
 
     #[test]
     fn links_must_stay_inside() {
-        let place = tempfile::tempdir().unwrap();
-        let inside = place.path().join("inside");
+        let directory = tempfile::tempdir().unwrap();
+        let inside = directory.path().join("inside");
         fs::create_dir(&inside).unwrap();
         fs::write(inside.join("file"), "").unwrap();
-        fs::write(place.path().join("outside"), "").unwrap();
+        fs::write(directory.path().join("outside"), "").unwrap();
         symlink("file", inside.join("link")).unwrap();
         assert!(within(&inside, "link").unwrap().ends_with("inside/file"));
         assert_eq!(within(&inside, "gone").unwrap_err().kind(), io::ErrorKind::NotFound);

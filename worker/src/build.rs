@@ -19,7 +19,7 @@ use crate::sandbox::{
     SkippedFiles, Stdin, Workdir, remove_tree,
 };
 use crate::seat::StopSignal;
-use crate::seat::pipes::{self, Buffer, Drained, For, Tail, micros};
+use crate::seat::pipes::{self, Buffer, ReadResult, Tail, WaitFor, micros};
 
 /// Time limit of a build.
 pub const MAX_TIME: Duration = Duration::from_secs(300);
@@ -47,7 +47,7 @@ impl Default for BuildOptions {
 /// The outcome of a build.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BuildOutcome {
-    /// The end of its standard output and error.
+    /// The last bytes of its standard output and error.
     pub log: String,
     /// Its duration.
     pub time: Duration,
@@ -60,7 +60,7 @@ pub fn build(
     host: &Host,
     stop: &StopSignal,
     tree: &Path,
-    rules: &BuildOptions,
+    options: &BuildOptions,
 ) -> Result<Result<Option<BuildOutcome>, BotError>, Fault> {
     let argv = match Bot::build_of(tree) {
         Ok(Some(argv)) => argv,
@@ -69,47 +69,47 @@ pub fn build(
     };
     let parent = tree.parent().unwrap_or(tree);
     let scratch = tempfile::tempdir_in(parent).fault("cannot create a directory for a build")?;
-    let written = scratch.path().join("written");
+    let output_dir = scratch.path().join("written");
     let source = BotSource::Directory(tree.to_owned());
-    let built = in_jail(host, stop, &source, &written, &argv, rules);
+    let result = run_in_jail(host, stop, &source, &output_dir, &argv, options);
     host.remove_copies(&source);
-    let built = built?;
-    if built.failure.is_none() {
-        merge(&written, tree).fault("cannot move the output of a build")?;
+    let outcome = result?;
+    if outcome.failure.is_none() {
+        merge(&output_dir, tree).fault("cannot move the output of a build")?;
     }
     scratch.close().fault("cannot remove the directory of a build")?;
-    Ok(Ok(Some(built)))
+    Ok(Ok(Some(outcome)))
 }
 
-/// Runs the build. Its output files are in the directory `written` afterwards.
-fn in_jail(
+/// Runs the build. Afterwards its output files are in `output_dir`.
+fn run_in_jail(
     host: &Host,
     stop: &StopSignal,
     source: &BotSource,
-    written: &Path,
+    output_dir: &Path,
     argv: &[String],
-    rules: &BuildOptions,
+    options: &BuildOptions,
 ) -> Result<BuildOutcome, Fault> {
-    let home = Workdir::with_state(source, written.to_owned())?;
-    let BuildOptions { limits, time, cores } = rules.clone();
-    let terms = JailConfig { limits, ponder: Ponder::Allow, cores };
-    let mut jail = Jail::open(host, home, &terms)?;
-    let begun = Instant::now();
+    let workdir = Workdir::with_state(source, output_dir.to_owned())?;
+    let BuildOptions { limits, time, cores } = options.clone();
+    let config = JailConfig { limits, ponder: Ponder::Allow, cores };
+    let mut jail = Jail::open(host, workdir, &config)?;
+    let start_time = Instant::now();
     let mut log = Tail::default();
     let failure = run(&mut jail, stop, argv, micros(time), &mut log)?;
-    let time = begun.elapsed();
+    let elapsed = start_time.elapsed();
     let ClosedJail { skipped, lingers } = jail.close()?;
-    let failure = failure.or_else(|| {
+    let final_failure = failure.or_else(|| {
         lingers.then(|| format!("its build `{}` would not end when it was killed", argv.join(" ")))
     });
     let (bytes, dropped) = log.finish();
     let text = String::from_utf8_lossy(&bytes);
     let before = if dropped > 0 { format!("… {dropped} bytes before\n") } else { String::new() };
-    let after = if failure.is_none() { note_on_skipped(&skipped) } else { String::new() };
-    Ok(BuildOutcome { log: before + &text + &after, time, failure })
+    let after = if final_failure.is_none() { note_on_skipped(&skipped) } else { String::new() };
+    Ok(BuildOutcome { log: before + &text + &after, time: elapsed, failure: final_failure })
 }
 
-/// A note at the end of the log about output files that were left out.
+/// The note about skipped output files at the end of the log.
 fn note_on_skipped(SkippedFiles { paths, omitted }: &SkippedFiles) -> String {
     if paths.is_empty() {
         return String::new();
@@ -120,8 +120,8 @@ fn note_on_skipped(SkippedFiles { paths, omitted }: &SkippedFiles) -> String {
     }
     let names = names.join(", ");
     format!(
-        "\narbiter: left out of what was built: {names}; links are, what cannot be read, and what is \
-         too deep ({MAX_STATE_DEPTH} directories) or too large\n"
+        "\narbiter: skipped output files: {names}; an output file must be readable, not too large, \
+         not a link, and at most {MAX_STATE_DEPTH} directories deep\n"
     )
 }
 
@@ -133,26 +133,26 @@ fn run(
     limit: Micros,
     log: &mut Tail,
 ) -> Result<Option<String>, Fault> {
-    let shown = argv.join(" ");
+    let command = argv.join(" ");
     let mut process = match jail.start(argv, Stdin::Null)? {
         Ok(process) => process,
         Err(why) => return Ok(Some(format!("its build cannot run: {why}"))),
     };
-    let cut_short = listen(&mut process, stop, limit, log)?;
+    let kill_reason = read_output(&mut process, stop, limit, log)?;
     let exit = jail.end_process(&mut process);
-    if let Some(why) = cut_short {
-        return Ok(Some(format!("its build `{shown}` {why}")));
+    if let Some(why) = kill_reason {
+        return Ok(Some(format!("its build `{command}` {why}")));
     }
     Ok(match (jail.kill_cause()?, exit) {
         (_, Some(Exit::Code(0))) => None,
-        (Some(cause), exit) => Some(format!("its build `{shown}` {}", Exit::by(&cause, exit))),
-        (None, Some(exit)) => Some(format!("its build `{shown}` {exit}")),
-        (None, None) => Some(format!("its build `{shown}` was ended")),
+        (Some(cause), exit) => Some(format!("its build `{command}` {}", Exit::by(&cause, exit))),
+        (None, Some(exit)) => Some(format!("its build `{command}` {exit}")),
+        (None, None) => Some(format!("its build `{command}` was ended")),
     })
 }
 
-/// Reads the output until the build exits. Returns why it has to be killed, if it has.
-fn listen(
+/// Reads the output until the build exits. If the build exceeds a limit, returns which one.
+fn read_output(
     process: &mut Process,
     stop: &StopSignal,
     limit: Micros,
@@ -160,25 +160,25 @@ fn listen(
 ) -> Result<Option<String>, Fault> {
     let start = Instant::now();
     let mut buffer = Buffer::new();
-    let mut what = For::Output;
+    let mut events = WaitFor::Output;
     loop {
-        let ready = pipes::wait(process, what, stop, start, limit)?;
+        let ready = pipes::wait(process, events, stop, start, limit)?;
         if ready.stderr {
             log.drain(process, &mut buffer)?;
         }
-        let mut drained = Drained::Nothing;
+        let mut read = ReadResult::Nothing;
         if ready.stdout {
-            drained = buffer.read(&process.stdout)?;
-            match drained {
-                Drained::Bytes(count) => log.push(buffer.front(count)),
-                Drained::Nothing => {}
-                Drained::End => what = For::End,
+            read = buffer.read(&process.stdout)?;
+            match read {
+                ReadResult::Bytes(count) => log.push(buffer.front(count)),
+                ReadResult::Nothing => {}
+                ReadResult::End => events = WaitFor::Exit,
             }
         }
         if log.total() > MAX_OUTPUT_LEN {
             return Ok(Some(format!("wrote more than {} MiB", MAX_OUTPUT_LEN >> 20)));
         }
-        if ready.ended && !matches!(drained, Drained::Bytes(_)) && !ready.stderr {
+        if ready.ended && !matches!(read, ReadResult::Bytes(_)) && !ready.stderr {
             return Ok(None);
         }
         if ready.waited > limit {
@@ -187,15 +187,16 @@ fn listen(
     }
 }
 
-/// Moves everything below `from` to the same path below `to`. Replaces links and never follows them.
+/// Moves all files below `from` to the same path below `to`. Replaces links and never follows
+/// them.
 fn merge(from: &Path, to: &Path) -> io::Result<()> {
     for entry in fs::read_dir(from)? {
         let entry = entry?;
         let source = entry.path();
         let target = to.join(entry.file_name());
-        let there = fs::symlink_metadata(&target).ok();
+        let existing = fs::symlink_metadata(&target).ok();
         if entry.file_type()?.is_dir() {
-            if !there.is_some_and(|there| there.is_dir()) {
+            if !existing.is_some_and(|existing| existing.is_dir()) {
                 remove_tree(&target)?;
                 fs::create_dir(&target)?;
             }

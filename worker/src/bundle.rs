@@ -1,8 +1,8 @@
-//! Bundles: a bot's files as they are submitted, stored, fetched and unpacked again.
+//! Bundles: the packed files of a version, from its submission to a match.
 //!
-//! A bundle is a tar archive compressed with Zstandard. It is canonical: entries are sorted by name,
-//! without times or owners, files have mode 644 or 755, and links stay inside. So the same files
-//! give the same bytes, and the BLAKE3 digest of the bytes identifies a version.
+//! A bundle is a tar archive compressed with Zstandard. It is canonical: entries are sorted by
+//! name and have no times or owners, files have mode 644 or 755, and links stay inside. So the same
+//! files give the same bytes, and the BLAKE3 digest of the bytes identifies a version.
 //!
 //! Bundles are untrusted. [`unpack`] reads no more than the limits allow, writes only below the
 //! given directory, and creates only directories, files and links that stay inside.
@@ -38,14 +38,14 @@ pub const MAX_ENTRIES: usize = 10_000;
 /// Zstandard level of bundles: each is packed once and fetched by every worker.
 const ZSTD_LEVEL: i32 = 9;
 
-/// Names that are left out of a submission in every directory.
+/// Names that a submission does not include, in any directory.
 const IGNORED_NAMES: [&str; 6] = [".git", ".hg", ".jj", ".svn", "__pycache__", ".DS_Store"];
 
 /// Limits of a bundle.
 const LIMITS: ArchiveLimits =
     ArchiveLimits { packed: MAX_BUNDLE, unpacked: MAX_UNPACKED, entries: MAX_ENTRIES, links: true };
 
-/// A bot as it is submitted.
+/// The packed files of a version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bundle {
     bytes: Vec<u8>,
@@ -55,7 +55,7 @@ pub struct Bundle {
 /// Why a bundle cannot be packed or unpacked.
 #[derive(Debug, Error)]
 pub enum BundleError {
-    /// The files or bytes are invalid on every worker. Their author has to fix them.
+    /// The files or bytes are invalid on every worker. Their author must fix them.
     #[error("{0}")]
     Invalid(String),
     /// An operation of this machine failed.
@@ -94,8 +94,8 @@ impl Bundle {
             if let Content::File { data, .. } = content
                 && path == Path::new(BOT_TOML)
             {
-                let read = data.read_at_most(manifest::MAX_MANIFEST);
-                let text = read.map_err(BundleError::system(path))?;
+                let result = data.read_at_most(manifest::MAX_MANIFEST);
+                let text = result.map_err(BundleError::system(path))?;
                 *data = Data::Bytes(manifest::once_built(&text).map_or(text, Into::into));
             }
         }
@@ -137,27 +137,32 @@ fn single(bot: &Bot, path: &Path) -> Result<Vec<ArchiveEntry>, BundleError> {
             path.display()
         )));
     }
-    let name_of_it = bot.name.clone();
-    let run = bot.run.clone();
-    let manifest =
-        Manifest { name: name_of_it, run, build: None, protocol: None, stderr: bot.stderr };
-    let manifest = manifest.to_toml();
+    let manifest = Manifest {
+        name: bot.name.clone(),
+        run: bot.run.clone(),
+        build: None,
+        protocol: None,
+        stderr: bot.stderr,
+    };
     let size = fs::metadata(path).map_err(BundleError::system(path))?.len();
     let program = Data::At(path.to_owned(), size);
     let mut entries = vec![
         ArchiveEntry {
             path: BOT_TOML.into(),
-            content: Content::File { data: Data::Bytes(manifest.into()), runs: false },
+            content: Content::File {
+                data: Data::Bytes(manifest.to_toml().into()),
+                is_executable: false,
+            },
         },
-        ArchiveEntry { path: name, content: Content::File { data: program, runs: true } },
+        ArchiveEntry { path: name, content: Content::File { data: program, is_executable: true } },
     ];
     entries.sort_by(|a, b| a.path.cmp(&b.path));
     Ok(entries)
 }
 
 /// Unpacks a bundle into the empty directory `to`. After an error files may remain there. A browser
-/// submits archives unchanged: `bytes` may be any archive that [`Submission::read`] accepts, with
-/// the same result as if it had packed it.
+/// submits archives unchanged: `bytes` may be any archive that [`Submission::read`] accepts. The
+/// result is the same as for the bundle of that archive.
 ///
 /// # Errors
 /// [`BundleError::Invalid`] if the bytes are not a valid bundle.
@@ -170,6 +175,6 @@ pub fn unpack(bytes: &[u8], to: &Path) -> Result<(), BundleError> {
         }
         recreate_dir(to).map_err(BundleError::system(to))?;
     }
-    let packed = submission::repack(bytes, format, to)?;
-    extract::extract(packed.bytes(), to, &LIMITS)
+    let bundle = submission::repack(bytes, format, to)?;
+    extract::extract(bundle.bytes(), to, &LIMITS)
 }

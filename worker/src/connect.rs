@@ -37,8 +37,8 @@ const AGENT: &str = concat!("arbiter/", env!("CARGO_PKG_VERSION"));
 /// Address and credentials of a coordinator.
 #[derive(Clone, Default)]
 pub struct ConnectOptions {
-    /// `http://HOST:PORT`, or `https://…` for TLS. Several coordinators of one database are separated
-    /// by commas.
+    /// `http://HOST:PORT`, or `https://…` for TLS. Several coordinators of one database are
+    /// separated by commas.
     pub server: String,
     /// The token, if there is one.
     pub token: Option<String>,
@@ -116,30 +116,30 @@ impl ConnectOptions {
     /// Connects to the first reachable coordinator. The channel reconnects by itself: calls fail
     /// while it is broken, and later calls succeed again.
     pub async fn channel(&self) -> Result<Channel, ConnectError> {
-        let mut failed = None;
-        for one in self.each() {
-            match one.channel_to_one().await {
+        let mut best_error = None;
+        for single in self.each() {
+            match single.channel_to_one().await {
                 Ok(channel) => return Ok(channel),
                 // An incompatible server is a better explanation than an unreachable one.
-                Err(ConnectError::Unreachable { .. }) if failed.is_some() => {}
-                Err(error) => failed = Some(error),
+                Err(ConnectError::Unreachable { .. }) if best_error.is_some() => {}
+                Err(error) => best_error = Some(error),
             }
         }
-        Err(failed.unwrap_or_else(|| ConnectError::invalid_option(&self.server, "no address")))
+        Err(best_error.unwrap_or_else(|| ConnectError::invalid_option(&self.server, "no address")))
     }
 
     async fn channel_to_one(&self) -> Result<Channel, ConnectError> {
         let channel = self.connect_lazy()?;
         let server = || self.server.clone();
         let mut cause = String::new();
-        // A connection proves little: a server checks client certificates afterwards, and one of
-        // another protocol closes the connection after the first data. Its error message may get
+        // An open connection is not enough: a server checks client certificates afterwards, and one
+        // of another protocol closes the connection after the first data. Its error message may be
         // lost with the connection.
         for _ in 0..MAX_ATTEMPTS {
-            let question = HealthCheckRequest::default();
-            let status = match HealthClient::new(channel.clone()).check(question).await {
+            let request = HealthCheckRequest::default();
+            let status = match HealthClient::new(channel.clone()).check(request).await {
                 Err(status) if status.source().is_some() => status,
-                // Any response proves that the coordinator is there.
+                // Any response proves that the coordinator is running.
                 _ => return Ok(channel),
             };
             cause = root_cause(&status);
@@ -180,7 +180,7 @@ impl ConnectOptions {
     /// # Errors
     /// Only [`ConnectError::InvalidOption`].
     pub fn check(&self) -> Result<(), ConnectError> {
-        self.each().try_for_each(|one| one.endpoint().map(drop))?;
+        self.each().try_for_each(|single| single.endpoint().map(drop))?;
         self.bearer().map(drop)
     }
 
@@ -261,11 +261,11 @@ fn read(path: &Path, kind: &str) -> Result<String, ConnectError> {
     Err(invalid(format!("no {kind} found; expected a PEM file")))
 }
 
-/// The innermost source of an error. The outer ones only say that there was an error.
+/// The innermost source of an error. The outer errors only add that there was an error.
 pub fn root_cause(error: &(dyn std::error::Error + 'static)) -> String {
     let mut cause = error;
-    while let Some(deeper) = cause.source() {
-        cause = deeper;
+    while let Some(source) = cause.source() {
+        cause = source;
     }
     cause.to_string()
 }
@@ -283,19 +283,19 @@ const OTHER_CERTIFICATE: &str = "it does not accept the certificate given with -
 
 /// Fragments of error messages with their remedies. The first match counts.
 const REMEDIES: [(&str, &str); 7] = [
-    ("certificate not valid for name", "call it by a name that is in its certificate"),
-    ("certificate expired", "its operator has to renew its certificate"),
-    ("invalid peer certificate", "name the authority that signed its certificate with --ca"),
+    ("certificate not valid for name", "use a name that is in its certificate"),
+    ("certificate expired", "its operator must renew its certificate"),
+    ("invalid peer certificate", "set --ca to the authority that signed its certificate"),
     ("alert: CertificateRequired", NO_CERTIFICATE),
     ("received fatal alert", OTHER_CERTIFICATE),
-    ("InvalidContentType", "it does not encrypt: write http://"),
+    ("InvalidContentType", "it does not use TLS: write http://"),
     // TLS or HTTP/1, read as HTTP/2.
     ("frame with invalid size", OTHER_PROTOCOL),
 ];
 
 /// The remedy for a cause that a retry does not fix.
 pub(crate) fn remedy(cause: &str) -> Option<&'static str> {
-    let entry = REMEDIES.iter().find(|(words, _)| cause.contains(words));
+    let entry = REMEDIES.iter().find(|(text, _)| cause.contains(text));
     entry.map(|(_, remedy)| *remedy)
 }
 
@@ -346,7 +346,7 @@ mod tests {
             token: Some("secret".to_owned()),
             ..ConnectOptions::new("http://localhost")
         };
-        let shown = format!("{access:?} {:?}", access.bearer().unwrap());
-        assert!(!shown.contains("secret"), "{shown}");
+        let output = format!("{access:?} {:?}", access.bearer().unwrap());
+        assert!(!output.contains("secret"), "{output}");
     }
 }

@@ -1,5 +1,5 @@
-//! gRPC clients for all coordinators of one database. A worker uses one until its connection fails,
-//! and then the next.
+//! gRPC clients for all coordinators of one database. A worker uses one client until its connection
+//! fails, and then the next.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -26,9 +26,9 @@ pub(crate) struct CoordinatorClients {
 
 impl CoordinatorClients {
     pub(crate) fn new(options: &ConnectOptions) -> Result<Self, ConnectError> {
-        let client = |one: ConnectOptions| {
-            let channel = one.connect_lazy()?;
-            let client = WorkerServiceClient::with_interceptor(channel, one.bearer()?);
+        let client = |options: ConnectOptions| {
+            let channel = options.connect_lazy()?;
+            let client = WorkerServiceClient::with_interceptor(channel, options.bearer()?);
             Ok(client
                 .max_decoding_message_size(MAX_MESSAGE_LEN)
                 .max_encoding_message_size(MAX_MESSAGE_LEN))

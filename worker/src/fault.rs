@@ -1,8 +1,8 @@
 //! Faults: errors of the system. A fault is never scored; the match is played again. Processes that
-//! die slowly after a match are no fault: the match counts, and its slot waits.
+//! die slowly after a match are no fault: the match counts, and its slot waits for their end.
 //!
-//! An error of a bot is an [`arbiter_games::Forfeit`]. A function that can meet both returns the
-//! forfeit inside its value and the fault as its error, so that they cannot be confused.
+//! An error of a bot is an [`arbiter_games::Forfeit`]. A function that can return both returns the
+//! forfeit inside its value and the fault as its error, so that callers cannot confuse them.
 
 use std::fmt;
 

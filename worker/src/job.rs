@@ -33,7 +33,7 @@ pub(crate) enum JobKind {
     Trial(Box<TrialJob>),
 }
 
-/// A version to build and try.
+/// The version of a trial, and the opponents.
 #[derive(Clone, Debug)]
 pub(crate) struct TrialJob {
     pub(crate) params: Params,
@@ -47,11 +47,12 @@ impl Job {
     pub(crate) fn lot(games: &Games, lease: Lease, message: v1::Lot) -> Result<Self, InvalidJob> {
         let game = games.find(&message.game)?;
         let settings = settings(&message.settings)?;
-        let matches = message.matches.into_iter().map(|played| {
-            let number = played.number;
-            assignment(&game, &settings, played).map_err(|why| format!("match {number}: {why}"))
+        let results = message.matches.into_iter().map(|match_message| {
+            let number = match_message.number;
+            assignment(&game, &settings, match_message)
+                .map_err(|error| format!("match {number}: {error}"))
         });
-        let matches = matches.collect::<Result<Vec<_>, _>>()?;
+        let matches = results.collect::<Result<Vec<_>, _>>()?;
         if matches.is_empty() {
             return Err("the lot has no matches".into());
         }
@@ -71,8 +72,8 @@ impl Job {
             .map_err(|error| format!("params: {error}"))?;
         let seed = convert::seed("seed", &message.seed)?;
         let subject = convert::required("subject", message.subject)?.try_into()?;
-        let opponents = message.opponents.into_iter().map(TryInto::try_into);
-        let opponents = opponents.collect::<Result<_, _>>()?;
+        let results = message.opponents.into_iter().map(TryInto::try_into);
+        let opponents = results.collect::<Result<_, _>>()?;
         let trace = TraceParent::from_message(&message.trace);
         let task = JobKind::Trial(Box::new(TrialJob { params, seed, subject, opponents }));
         Ok(Self { lease, settings, task, trace })
@@ -86,7 +87,7 @@ impl Job {
     pub(crate) fn programs(&self) -> Vec<blake3::Hash> {
         let mut programs: Vec<_> = match &self.task {
             JobKind::Lot(matches) => {
-                let seats = matches.iter().flat_map(|played| &played.seats);
+                let seats = matches.iter().flat_map(|assignment| &assignment.seats);
                 seats.map(|seat| seat.program).collect()
             }
             JobKind::Trial(trial_job) => {

@@ -1,8 +1,9 @@
 //! Plays matches between programs, locally or as a worker of a coordinator: referee, seats, clocks,
 //! sandbox, records.
 //!
-//! The rules are in `arbiter_games`. This crate sends their requests to programs and returns the
-//! replies. It knows no game by name, except where a protocol's framing depends on it.
+//! The rules of the games are in `arbiter_games`. This crate sends their requests to programs and
+//! returns the replies. Its code depends on no specific game, except where a protocol's framing
+//! does.
 
 mod backoff;
 pub mod bot;

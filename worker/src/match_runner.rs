@@ -1,4 +1,4 @@
-//! Runs one match: starts the bots, lets the referee play, cleans up and returns the outcome.
+//! Runs one match: starts the bots, runs the referee, cleans up and returns the outcome.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -23,9 +23,9 @@ use crate::seat::{
 /// What happens to a bot's files after the match.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BotState {
-    /// They are deleted.
+    /// The files are deleted.
     Fresh,
-    /// They stay in this directory for the bot's next match.
+    /// The files stay in this directory for the bot's next match.
     Persistent(PathBuf),
 }
 
@@ -36,7 +36,7 @@ pub struct Entrant {
     pub bot: Contestant,
     /// Its name in the match, unique among the entrants.
     pub name: BotName,
-    /// What happens to its files.
+    /// What happens to its files after the match.
     pub state: BotState,
 }
 
@@ -60,7 +60,7 @@ pub struct Match {
     pub jail: JailConfig,
     /// The bots, seat 1 first.
     pub entrants: Vec<Entrant>,
-    /// Path of the record, if one is wanted. Its directory exists.
+    /// Path of the record, or `None` for no record. Its directory must exist.
     pub record: Option<PathBuf>,
 }
 
@@ -162,12 +162,12 @@ impl Match {
             .start_by(rules, &names, &turns, self.seed)
             .map_err(|error| Fault::new("cannot start a match", error))?;
         let mut game = hooks.wrap_game(game);
-        let record = self.record.clone();
         let header = self.header(host.level());
-        let record = record.map(|path| Recorder::create(path, &header)).transpose()?;
+        let path = self.record.clone();
+        let record = path.map(|path| Recorder::create(path, &header)).transpose()?;
         let mut drivers = Vec::new();
         let mut margin_used = Micros::ZERO;
-        let started = self.start_drivers(game.as_ref(), hooks, host, stop, &mut drivers);
+        let start_result = self.start_drivers(game.as_ref(), hooks, host, stop, &mut drivers);
         let mut log = MatchLog {
             record,
             transcript: Transcript::default(),
@@ -175,20 +175,20 @@ impl Match {
             time: Micros::ZERO,
             hooks,
         };
-        let played = started.and_then(|startup_times| {
+        let play_result = start_result.and_then(|startup_times| {
             let _priority = RefereePriority::take(&self.jail.cores);
             let mut referee = Referee::new(self.clock, &mut log);
             let results = referee.play(game.as_mut(), &mut drivers)?;
             margin_used = referee.margin_used();
             Ok((results, startup_times))
         });
-        let closed = log.close_seats(drivers);
-        let (results, startup_times) = played?;
-        closed?;
+        let close_result = log.close_seats(drivers);
+        let (results, startup_times) = play_result?;
+        close_result?;
         log.finish(self, results, startup_times, margin_used, host.level())
     }
 
-    /// When the game asks each bot, seat 1 first.
+    /// The turn policy of each bot, seat 1 first.
     fn turn_policies(&self) -> Vec<TurnPolicy> {
         let game = self.params.game();
         self.entrants.iter().map(|entrant| entrant.protocol(game).turn_policy()).collect()
@@ -225,7 +225,7 @@ impl Match {
         let mut startup_times = Vec::with_capacity(self.entrants.len());
         for (seat, entrant) in Seat::all(self.entrants.len()).zip(&self.entrants) {
             let arguments = game.launch_arguments(seat);
-            let began = Instant::now();
+            let start_time = Instant::now();
             drivers.push(match &entrant.bot {
                 Contestant::Unplayable { reason, .. } => AbsentSeat::boxed(reason, None),
                 Contestant::Bot(bot) => {
@@ -236,12 +236,12 @@ impl Match {
                 }
                 Contestant::Person => hooks.person_driver(seat),
             });
-            startup_times.push(since(began));
+            startup_times.push(since(start_time));
         }
         Ok(startup_times)
     }
 
-    /// Starts one bot. `arguments` follow its own arguments.
+    /// Starts one bot, with `arguments` after the arguments of its manifest.
     pub fn start_driver(
         &self,
         bot: &Bot,
@@ -254,8 +254,8 @@ impl Match {
         let game = self.params.game();
         let protocol = bot.protocol.unwrap_or(game.bots.protocol);
         if !game.speaks(protocol) {
-            let why = format!("{HTTP_ONLY_FOR_TRICKS}; use protocol = \"stdio\"");
-            return Ok(AbsentSeat::boxed(why, None));
+            let reason = format!("{HTTP_ONLY_FOR_TRICKS}; use protocol = \"stdio\"");
+            return Ok(AbsentSeat::boxed(reason, None));
         }
         let workdir = match state {
             BotState::Fresh => Workdir::new(&bot.source)?,
@@ -265,8 +265,8 @@ impl Match {
         argv.extend(arguments);
         let stop = Arc::clone(stop);
         if protocol == Protocol::Http {
-            let (jail, door) = Jail::open_with_listener(host, workdir, config)?;
-            return HttpSeat::start(jail, door, &argv, self.clock.kind, stop);
+            let (jail, listener) = Jail::open_with_listener(host, workdir, config)?;
+            return HttpSeat::start(jail, listener, &argv, self.clock.kind, stop);
         }
         let jail = Jail::open(host, workdir, config)?;
         if protocol == Protocol::Exec {
@@ -318,20 +318,20 @@ fn evidence(forfeit: Forfeit, detail: &str) -> String {
 impl MatchLog<'_> {
     /// Closes all seats, even after a fault. Returns the first fault.
     fn close_seats(&mut self, drivers: Vec<Box<dyn SeatDriver>>) -> Result<(), Fault> {
-        let mut closed = Ok(());
+        let mut result = Ok(());
         for (summary, driver) in self.seats.iter_mut().zip(drivers) {
             match driver.close() {
                 Ok(usage) => summary.record_usage(usage),
-                Err(fault) => closed = closed.and(Err(fault)),
+                Err(fault) => result = result.and(Err(fault)),
             }
         }
-        closed
+        result
     }
 
     /// Completes the record and returns the outcome.
     fn finish(
         self,
-        played: &Match,
+        planned_match: &Match,
         results: Vec<SeatResult>,
         startup_times: Vec<Micros>,
         margin_used: Micros,
@@ -341,7 +341,7 @@ impl MatchLog<'_> {
         if let Some(mut record) = self.record {
             for (index, summary) in self.seats.iter().enumerate() {
                 let SeatUsage { stderr, stderr_dropped, .. } = &summary.usage;
-                if played.entrants[index].bot.shows_stderr() && !stderr.is_empty() {
+                if planned_match.entrants[index].bot.shows_stderr() && !stderr.is_empty() {
                     record.stderr(Seat::from_index(index), stderr, *stderr_dropped)?;
                 }
             }

@@ -1,6 +1,6 @@
 //! Metrics of a worker in the `OpenMetrics` text format.
 //!
-//! All counters start at 0 with the worker. A match costs a few atomic operations.
+//! All counters are 0 when the worker starts. A match costs a few atomic operations.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -31,7 +31,8 @@ const START_BUCKETS: [f64; 11] = [0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0
 /// Histogram buckets of the used clock margin, in seconds. The official margin is 20 ms.
 const MARGIN_BUCKETS: [f64; 9] = [0.0, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.015, 0.02, 0.05];
 
-/// The processor counts as idle if a bot that lost on time used less than 1/2 of the wall-clock time.
+/// If a bot loses on time, its processor counts as idle if the bot used less than one half (1/2) of
+/// the wall-clock time.
 const BUSY_DIVISOR: i64 = 2;
 
 labels! {
@@ -45,7 +46,7 @@ labels! {
 }
 
 string_enum! {
-    /// What a slot does, as a metrics label.
+    /// The state of a slot, as a metrics label.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
     pub(crate) enum SlotActivity {
         Idle = "idle",
@@ -121,7 +122,7 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// `prepare_seconds`: duration of the self-test that gave `host`.
+    /// `prepare_seconds`: duration of the self-test of `host`.
     pub(crate) fn new(spool: Arc<Spool>, host: &Host, prepare_seconds: f64) -> Self {
         let level = host.level();
         let gauges = Gauges::default();
@@ -173,8 +174,9 @@ impl Metrics {
             let game = labels.game.clone();
             self.counters.forfeits.get_or_create(&ForfeitLabels { game, kind }).inc();
             if forfeit == Forfeit::Clock {
-                let idle = summary.spent.cpu.0.saturating_mul(BUSY_DIVISOR) < summary.spent.wall.0;
-                let processor = if idle { "idle" } else { "busy" };
+                let was_idle =
+                    summary.spent.cpu.0.saturating_mul(BUSY_DIVISOR) < summary.spent.wall.0;
+                let processor = if was_idle { "idle" } else { "busy" };
                 self.counters.time_losses.get_or_create(&TimeLossLabels { processor }).inc();
             }
         }
@@ -237,7 +239,7 @@ impl Metrics {
         self.gauges.connected.set(connected.into());
     }
 
-    /// Whether the worker is connected, and so can receive jobs.
+    /// Whether the worker is connected, so that it can receive jobs.
     pub fn is_connected(&self) -> bool {
         self.gauges.connected.get() == 1
     }

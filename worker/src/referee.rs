@@ -1,7 +1,7 @@
 //! The referee: sends a game's requests to the seats, measures the replies, and reports events.
 //!
-//! The loop knows no game and no protocol. It only decides whether a reply came in time. The game
-//! decides what a late, illegal or missing reply means.
+//! The loop depends on no game and no protocol. It only decides whether a reply came in time. The
+//! game decides the consequence of a late, illegal or missing reply.
 
 use std::time::Instant;
 
@@ -23,7 +23,7 @@ pub enum MatchEvent<'a> {
         seat: Seat,
         /// One protocol unit.
         text: &'a str,
-        /// Whether it tells the time, so that the transcript's hash leaves it out.
+        /// Whether the text contains the time. Then the transcript's hash does not include it.
         tells_time: bool,
     },
     /// A seat replied in time.
@@ -34,7 +34,7 @@ pub enum MatchEvent<'a> {
         reply: &'a [u8],
         /// Time of the reply.
         spent: TimeSpent,
-        /// Whether the request tells the time.
+        /// Whether the request contains the time.
         tells_time: bool,
     },
     /// A seat forfeited.
@@ -62,7 +62,7 @@ pub trait EventSink {
 #[derive(Debug)]
 pub struct Referee<'a, W> {
     clock: ClockRules,
-    began: Instant,
+    start_time: Instant,
     events: &'a mut W,
     margin_used: Micros,
 }
@@ -70,7 +70,7 @@ pub struct Referee<'a, W> {
 impl<'a, W: EventSink> Referee<'a, W> {
     /// A referee that measures time by `clock` and reports to `events`. The match begins now.
     pub fn new(clock: ClockRules, events: &'a mut W) -> Self {
-        Self { clock, began: Instant::now(), events, margin_used: Micros::ZERO }
+        Self { clock, start_time: Instant::now(), events, margin_used: Micros::ZERO }
     }
 
     /// The largest part of the clock's margin used by a reply in time, so far.
@@ -85,24 +85,24 @@ impl<'a, W: EventSink> Referee<'a, W> {
         game: &mut dyn MatchState,
         drivers: &mut [Box<dyn SeatDriver>],
     ) -> Result<Vec<SeatResult>, Fault> {
-        let mut dismissed = vec![false; drivers.len()];
+        let mut is_dismissed = vec![false; drivers.len()];
         loop {
             match game.step() {
                 Step::Say(say) => self.say(game, drivers, &say)?,
                 Step::Dismiss(seat) => {
-                    dismissed[seat.index()] = true;
+                    is_dismissed[seat.index()] = true;
                     drivers[seat.index()].dismiss();
                 }
                 Step::Note(note) => self.report(MatchEvent::Noted(&note))?,
                 Step::Over(standings) => {
-                    wait_for_exits(drivers.iter_mut().zip(dismissed))?;
+                    wait_for_exits(drivers.iter_mut().zip(is_dismissed))?;
                     return Ok(standings);
                 }
             }
         }
     }
 
-    /// Sends a text and gives the game the reply.
+    /// Sends a text to a seat and passes the reply to the game.
     fn say(
         &mut self,
         game: &mut dyn MatchState,
@@ -119,14 +119,14 @@ impl<'a, W: EventSink> Referee<'a, W> {
             driver.notify(text);
             return Ok(());
         }
-        let first = driver.is_starting_up();
+        let is_first = driver.is_starting_up();
         let TimedReply { reply, spent } =
-            driver.ask(text, self.clock.wall_limit(allowance, first))?;
-        let charge = self.clock.charge(spent, allowance, first);
+            driver.ask(text, self.clock.wall_limit(allowance, is_first))?;
+        let charge = self.clock.charge(spent, allowance, is_first);
         if charge.late.is_none() {
             self.margin_used = self.margin_used.max(charge.cost - allowance.time());
         }
-        let accepted = match in_time(reply, charge.late) {
+        let result = match in_time(reply, charge.late) {
             Ok(reply) => {
                 self.report(MatchEvent::Replied { seat, reply: &reply, spent, tells_time })?;
                 game.receive_reply(Ok(&String::from_utf8_lossy(&reply)), charge.cost)
@@ -137,19 +137,19 @@ impl<'a, W: EventSink> Referee<'a, W> {
                 game.receive_reply(Err(forfeit), charge.cost)
             }
         };
-        let Err(illegal) = accepted else { return Ok(()) };
+        let Err(illegal) = result else { return Ok(()) };
         let detail = illegal.to_string();
         let forfeit = Forfeit::Illegal;
         self.report(MatchEvent::Forfeited { seat, forfeit, spent: None, detail: &detail })
     }
 
     fn report(&mut self, event: MatchEvent<'_>) -> Result<(), Fault> {
-        self.events.on_event(since(self.began), event)
+        self.events.on_event(since(self.start_time), event)
     }
 }
 
-/// Waits until all other bots are stopped, before the bot at `seat` is asked. This includes bots
-/// that start up: with sixty processes one could delay another's start-up.
+/// Waits until all other bots are stopped, before the referee asks the bot at `seat`. This includes
+/// bots that start up: a bot with sixty processes could delay the start-up of another bot.
 fn wait_for_others(drivers: &mut [Box<dyn SeatDriver>], seat: Seat) -> Result<(), Fault> {
     let mut others = drivers.iter_mut().enumerate().filter(|(index, _)| *index != seat.index());
     others.try_for_each(|(_, other)| other.wait_until_stopped())
@@ -159,7 +159,7 @@ fn wait_for_others(drivers: &mut [Box<dyn SeatDriver>], seat: Seat) -> Result<()
 fn wait_for_exits<'a>(
     drivers: impl Iterator<Item = (&'a mut Box<dyn SeatDriver>, bool)>,
 ) -> Result<(), Fault> {
-    let mut running: Vec<_> = drivers.filter(|(_, dismissed)| !dismissed).collect();
+    let mut running: Vec<_> = drivers.filter(|(_, is_dismissed)| !is_dismissed).collect();
     for (driver, _) in &mut running {
         driver.close_input();
     }
@@ -167,7 +167,7 @@ fn wait_for_exits<'a>(
     running.into_iter().try_for_each(|(driver, _)| driver.wait_for_exit(deadline))
 }
 
-/// Returns the reply if it came in time, and otherwise a forfeit that says how late it was.
+/// Returns the reply if it came in time. Otherwise returns a forfeit with the delay as evidence.
 pub(crate) fn in_time(
     reply: Result<Vec<u8>, SeatFailure>,
     late: Option<String>,

@@ -1,8 +1,8 @@
 //! Replays one seat of a recorded match with a real bot, and compares its replies with the record.
 //!
-//! The rules replay the record. So the bot gets exactly the requests, allowances and banks that the
-//! seat had, whatever it replies now; its replies do not influence the match. Limits, clock and
-//! sandbox are those of any match, but files from earlier matches are missing.
+//! The rules replay the record. So the bot gets exactly the recorded requests, allowances and banks
+//! of the seat. Its new replies do not influence the match. Limits, clock and sandbox are the same
+//! as in a match, but files from earlier matches are missing.
 
 use std::io::BufRead;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ pub struct SeatReplay {
     pub jail: JailConfig,
 }
 
-/// A recorded reply and the one to the same request now.
+/// A recorded reply, and the bot's new reply to the same request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReplyComparison {
     /// Number of the seat's reply, from 1.
@@ -39,7 +39,7 @@ pub struct ReplyComparison {
     pub request: String,
     /// The recorded reply.
     pub recorded: TimedReply,
-    /// The reply now.
+    /// The new reply.
     pub replayed: TimedReply,
 }
 
@@ -70,24 +70,24 @@ impl SeatReplay {
     ) -> Result<SeatUsage, SeatReplayError> {
         let mut replay =
             Replay { config: self, host, stop, on_reply, state: BotPhase::NotStarted, replies: 0 };
-        let replayed = replay_with(games, record, &mut replay);
-        let closed = match replay.state {
+        let replay_result = replay_with(games, record, &mut replay);
+        let close_result = match replay.state {
             BotPhase::NotStarted => Ok(SeatUsage::default()),
             BotPhase::Playing { mut driver, .. } => {
                 driver.close_input();
-                let exited = driver.wait_for_exit(Instant::now() + GRACE);
-                let closed = driver.close();
-                exited.and(closed)
+                let wait_result = driver.wait_for_exit(Instant::now() + GRACE);
+                let close_result = driver.close();
+                wait_result.and(close_result)
             }
             BotPhase::Dismissed(driver) => driver.close(),
             BotPhase::Failed(fault) => Err(fault),
         };
-        let verified = replayed?;
+        let verified = replay_result?;
         let seats = verified.header.seats.len();
         if self.seat.index() >= seats {
             return Err(SeatReplayError::NoSeat(seats));
         }
-        Ok(closed?)
+        Ok(close_result?)
     }
 }
 
@@ -96,9 +96,9 @@ enum BotPhase {
     NotStarted,
     Playing {
         driver: Box<dyn SeatDriver>,
-        planned: Box<Match>,
+        match_config: Box<Match>,
     },
-    /// It forfeited or was dismissed.
+    /// The bot forfeited or was dismissed.
     Dismissed(Box<dyn SeatDriver>),
     /// A fault ended the replay.
     Failed(Fault),
@@ -122,13 +122,13 @@ impl<F: FnMut(ReplyComparison)> ReplayObserver for Replay<'_, F> {
         let Header { params, seed, clock, .. } = header.clone();
         let entrants = Vec::new();
         let jail = jail.clone();
-        let planned = Box::new(Match { params, seed, clock, jail, entrants, record: None });
+        let match_config = Box::new(Match { params, seed, clock, jail, entrants, record: None });
         let arguments = game.launch_arguments(*seat);
         let state = &BotState::Fresh;
-        let config = &planned.jail;
-        let started = planned.start_driver(bot, state, config, arguments, self.host, self.stop);
-        self.state = match started {
-            Ok(driver) => BotPhase::Playing { driver, planned },
+        let config = &match_config.jail;
+        let result = match_config.start_driver(bot, state, config, arguments, self.host, self.stop);
+        self.state = match result {
+            Ok(driver) => BotPhase::Playing { driver, match_config },
             Err(fault) => BotPhase::Failed(fault),
         };
     }
@@ -158,20 +158,20 @@ impl<F: FnMut(ReplyComparison)> Replay<'_, F> {
         if say.seat != self.config.seat {
             return;
         }
-        let BotPhase::Playing { driver, planned } = &mut self.state else { return };
+        let BotPhase::Playing { driver, match_config } = &mut self.state else { return };
         self.replies += 1;
-        let replayed = match timed_reply(driver.as_mut(), planned, say) {
+        let replayed = match timed_reply(driver.as_mut(), match_config, say) {
             Ok(replayed) => replayed,
             Err(fault) => {
                 self.fail(fault);
                 return;
             }
         };
-        let forfeited = replayed.reply.is_err();
+        let has_forfeited = replayed.reply.is_err();
         let recorded = TimedReply { reply, spent };
         let request = say.text.clone();
         (self.on_reply)(ReplyComparison { number: self.replies, request, recorded, replayed });
-        if forfeited {
+        if has_forfeited {
             self.dismiss();
         }
     }
@@ -203,12 +203,12 @@ impl<F> Replay<'_, F> {
 /// Asks the bot and applies the clock as in a match.
 fn timed_reply(
     driver: &mut dyn SeatDriver,
-    planned: &Match,
+    match_config: &Match,
     say: &Say,
 ) -> Result<TimedReply, Fault> {
-    let first = driver.is_starting_up();
-    let limit = planned.clock.wall_limit(say.allowance, first);
+    let is_first = driver.is_starting_up();
+    let limit = match_config.clock.wall_limit(say.allowance, is_first);
     let TimedReply { reply, spent } = driver.ask(&say.text, limit)?;
-    let late = planned.clock.charge(spent, say.allowance, first).late;
+    let late = match_config.clock.charge(spent, say.allowance, is_first).late;
     Ok(TimedReply { reply: in_time(reply, late), spent })
 }

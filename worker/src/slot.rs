@@ -1,9 +1,10 @@
 //! Slots: threads that play lots, one match at a time each.
 //!
-//! A slot does not talk to the coordinator. It receives a job with all its inputs, plays the
-//! matches in order, writes the report to the spool and announces the outcome. A fault ends the
-//! whole attempt: its matches do not count and are played again. Processes of a bot that are still
-//! dying would disturb the next matches, so the slot also announces when they are gone.
+//! A slot has no connection to the coordinator. It receives a job with all its inputs, plays the
+//! matches in order, writes the report to the spool and sends an event with the outcome. A fault
+//! ends the whole attempt: its matches do not count and are played again. Processes of a bot that
+//! are still dying would slow down the next matches, so the slot sends another event when they are
+//! gone.
 
 use std::fs::{self, File};
 use std::io;
@@ -35,7 +36,7 @@ use crate::spool::Spool;
 use crate::trial::{Player, Trial, TrialFailure, TrialOutcome, TrialProgress};
 
 /// Maximum size of all records in one report, in bytes, because a report is one message held in
-/// memory. Further records are left out; only flooding bots reach this limit.
+/// memory. Further records are left out. Only bots with very much output reach this limit.
 const MAX_RECORDS: usize = 128 << 20;
 
 /// Zstandard level of records.
@@ -74,7 +75,7 @@ impl JobOutcome {
     }
 }
 
-/// What a slot announces.
+/// An event that a slot sends to the supervisor.
 #[derive(Clone, Debug)]
 pub(crate) enum SlotEvent {
     /// The job under this lease ended.
@@ -118,8 +119,8 @@ impl Slots {
             let (sender, jobs) = mpsc::channel();
             let events = events.clone();
             let slot = Slot { number, cores: slot_cores(number, count), context: context.clone() };
-            let named = thread::Builder::new().name(format!("slot {number}"));
-            slots.threads.push(named.spawn(move || slot.run(&jobs, &events))?);
+            let builder = thread::Builder::new().name(format!("slot {number}"));
+            slots.threads.push(builder.spawn(move || slot.run(&jobs, &events))?);
             slots.jobs.push(sender);
         }
         Ok(slots)
@@ -158,8 +159,8 @@ impl Slot {
             let Lease { lot, attempt } = lease;
             let slot = self.number;
             let edition = lot.edition;
-            let what = if run.job.is_trial() { "trial played" } else { "lot played" };
-            let mut trace = Span::follow(what, run.job.trace.as_ref());
+            let span_name = if run.job.is_trial() { "trial played" } else { "lot played" };
+            let mut trace = Span::follow(span_name, run.job.trace.as_ref());
             trace.set("lease", lease.to_string());
             let trace_id = trace.trace_id();
             let span = info_span!("lot", slot, %edition, lot = %lot.number, %attempt, trace_id);
@@ -175,7 +176,7 @@ impl Slot {
             }
             if !is_clear {
                 let events = events.clone();
-                // Without a receiver the worker is ending.
+                // The send fails only when the worker is ending.
                 reaper::when_clear(move || drop(events.send(SlotEvent::Cleared(slot))));
             }
         }
@@ -184,11 +185,11 @@ impl Slot {
     /// Writes a report to the spool. A full disk must not lose results, so it retries until the
     /// job is stopped.
     fn store_report(&self, run: &JobRun, report: &v1::Report) -> Result<(), Fault> {
-        let mut logged = false;
+        let mut is_logged = false;
         while let Err(error) = self.context.spool.insert(run.job.lease, report) {
-            if !logged {
+            if !is_logged {
                 error!(%error, "cannot write a report to the spool; retrying");
-                logged = true;
+                is_logged = true;
             }
             run.stop.check()?;
             thread::sleep(SPOOL_RETRY);
@@ -216,15 +217,15 @@ impl Slot {
         }));
         match result {
             Ok(Ok(report)) => {
-                if let Some(tried) = report.trial {
-                    info!(passed = tried.passed, reason = tried.reason, "trial finished");
+                if let Some(trial) = report.trial {
+                    info!(passed = trial.passed, reason = trial.reason, "trial finished");
                 } else {
                     info!(matches = report.results.len(), "lot finished");
                 }
                 JobOutcome::Reported
             }
             Ok(Err(Fault::Abandoned)) => {
-                info!("stopped");
+                info!("job stopped");
                 JobOutcome::Stopped
             }
             Ok(Err(fault @ Fault::System { .. })) => {
@@ -236,7 +237,7 @@ impl Slot {
                 let message = message.or_else(|| panic.downcast_ref::<&str>().copied());
                 let reason = format!("panic: {}", message.unwrap_or("no message"));
                 error!(reason, "attempt failed");
-                // Its files may still be there. Its jails are closed already.
+                // Its jails are closed already, but its files may still exist.
                 reaper::remove_later(self.scratch());
                 JobOutcome::Failed(v1::FaultKind::Panic, reason)
             }
@@ -248,7 +249,7 @@ impl Slot {
         self.context.scratch.join(self.number.to_string())
     }
 
-    /// Creates a new directory there.
+    /// Creates a new directory in the slot's scratch directory.
     fn create_scratch_dir(&self) -> io::Result<TempDir> {
         let scratch = self.scratch();
         fs::create_dir_all(&scratch)?;
@@ -265,10 +266,10 @@ impl Slot {
         run: &JobRun,
         matches: &[MatchAssignment<Params>],
     ) -> Result<Vec<v1::MatchResult>, Fault> {
-        let mut room = MAX_RECORDS;
-        let results = matches.iter().map(|planned| {
-            let span = info_span!("match", number = %planned.number);
-            span.in_scope(|| self.play_match(run, planned, &mut room))
+        let mut free_bytes = MAX_RECORDS;
+        let results = matches.iter().map(|assignment| {
+            let span = info_span!("match", number = %assignment.number);
+            span.in_scope(|| self.play_match(run, assignment, &mut free_bytes))
         });
         results.collect()
     }
@@ -281,9 +282,9 @@ impl Slot {
         trace: &Span,
     ) -> Result<v1::TrialReport, Fault> {
         let scratch = self.create_scratch_dir().fault("cannot create a directory for a trial")?;
-        let opponents = trial_job.opponents.iter().map(|assigned| {
-            let bot = run.inputs.contestant(assigned)?;
-            Ok(Player { name: assigned.bot.clone(), bot })
+        let opponents = trial_job.opponents.iter().map(|seat| {
+            let bot = run.inputs.contestant(seat)?;
+            Ok(Player { name: seat.bot.clone(), bot })
         });
         let trial = Trial {
             params: trial_job.params.clone(),
@@ -297,55 +298,56 @@ impl Slot {
         let bytes = &run.inputs.subject;
         let mut spans = TrialSpans::of(trace);
         let on_progress = &mut |stage| spans.begin(stage);
-        let tried = trial.run(host, &run.stop, bytes, scratch.path(), on_progress)?;
+        let outcome = trial.run(host, &run.stop, bytes, scratch.path(), on_progress)?;
         drop(spans);
         remove_dir(scratch);
-        Ok(trial_report(tried))
+        Ok(trial_report(outcome))
     }
 
-    /// Plays one match. Leaves out the record if it is larger than `room` bytes.
+    /// Plays one match. Leaves out the record if it is larger than `free_bytes`.
     fn play_match(
         &self,
         run: &JobRun,
-        planned: &MatchAssignment<Params>,
-        room: &mut usize,
+        assignment: &MatchAssignment<Params>,
+        free_bytes: &mut usize,
     ) -> Result<v1::MatchResult, Fault> {
         run.stop.check()?;
         let scratch = self.create_scratch_dir().fault("cannot create a directory for a match")?;
         let settings = &run.job.settings;
         let keeps_state = settings.state.keeps_files();
         let state_dir = |seat: usize| scratch.path().join(format!("seat{seat}"));
-        let entrants = planned.seats.iter().enumerate().map(|(index, assigned)| {
-            let bot = run.inputs.contestant(assigned)?;
+        let entrants = assignment.seats.iter().enumerate().map(|(index, seat)| {
+            let bot = run.inputs.contestant(seat)?;
             let state = if keeps_state {
-                unpack_bot_state(assigned, &state_dir(index))?;
+                unpack_bot_state(seat, &state_dir(index))?;
                 BotState::Persistent(state_dir(index))
             } else {
                 BotState::Fresh
             };
-            Ok(Entrant { bot, name: assigned.bot.clone(), state })
+            Ok(Entrant { bot, name: seat.bot.clone(), state })
         });
-        let record = scratch.path().join("record.jsonl");
-        let played = Match {
-            params: planned.params.clone(),
-            seed: planned.seed,
+        let record_path = scratch.path().join("record.jsonl");
+        let planned_match = Match {
+            params: assignment.params.clone(),
+            seed: assignment.seed,
             clock: settings.clock,
             jail: self.jail_config(settings),
             entrants: entrants.collect::<Result<_, Fault>>()?,
-            record: Some(record.clone()),
+            record: Some(record_path.clone()),
         };
-        let outcome = played.play(&self.context.host, &run.stop)?;
-        self.context.metrics.record_match(planned.params.game(), &outcome);
-        let mut result = match_result(planned, &outcome);
+        let outcome = planned_match.play(&self.context.host, &run.stop)?;
+        self.context.metrics.record_match(assignment.params.game(), &outcome);
+        let mut result = match_result(assignment, &outcome);
         if keeps_state {
             for (index, seat) in result.seats.iter_mut().enumerate() {
-                seat.files = pack_bot_state(&planned.seats[index], &state_dir(index))?;
+                seat.files = pack_bot_state(&assignment.seats[index], &state_dir(index))?;
             }
         }
-        let file = File::open(&record).fault("cannot read a record")?;
+        let file = File::open(&record_path).fault("cannot read a record")?;
         let record = zstd::encode_all(file, ZSTD_LEVEL).fault("cannot compress a record")?;
-        if let Some(left) = room.checked_sub(record.len()) {
-            (*room, result.record) = (left, record);
+        if let Some(remaining) = free_bytes.checked_sub(record.len()) {
+            *free_bytes = remaining;
+            result.record = record;
         } else {
             warn!(bytes = record.len(), "record left out: the report would be too large");
         }
@@ -363,15 +365,15 @@ fn remove_dir(directory: TempDir) {
     }
 }
 
-/// Trace spans of a trial's stages, one after the other.
+/// Trace spans of a trial's stages. They do not overlap.
 struct TrialSpans<'a> {
     trial: &'a Span,
-    now: Span,
+    current: Span,
 }
 
 impl<'a> TrialSpans<'a> {
     fn of(trial: &'a Span) -> Self {
-        Self { trial, now: Span::NONE }
+        Self { trial, current: Span::NONE }
     }
 
     /// Begins the span of the next stage.
@@ -382,41 +384,41 @@ impl<'a> TrialSpans<'a> {
             TrialProgress::Played(..) => return,
         };
         // Drop the previous span first, so that spans do not overlap.
-        self.now = Span::NONE;
-        self.now = Span::follow(name, self.trial.context().as_ref());
+        self.current = Span::NONE;
+        self.current = Span::follow(name, self.trial.context().as_ref());
     }
 }
 
 /// Unpacks the files of a bot's last match into the new directory `directory`.
-fn unpack_bot_state(assigned: &SeatAssignment, directory: &Path) -> Result<(), Fault> {
-    let make = || fs::create_dir(directory).fault("cannot create a directory for a bot's files");
-    make()?;
-    match unpack_state(&assigned.files, directory) {
-        // No honest worker packed this. Every worker treats it as empty: a fault would follow the
-        // bot from worker to worker, and suspend it for another worker's lie.
+fn unpack_bot_state(seat: &SeatAssignment, directory: &Path) -> Result<(), Fault> {
+    let create = || fs::create_dir(directory).fault("cannot create a directory for a bot's files");
+    create()?;
+    match unpack_state(&seat.files, directory) {
+        // Only a dishonest worker packs invalid files. Every worker treats them as no files. A
+        // fault would occur on every worker, and so suspend a bot that did nothing wrong.
         Err(BundleError::Invalid(why)) => {
-            warn!(bot = %assigned.bot, why, "invalid bot state: the bot starts without files");
-            fs::remove_dir_all(directory).fault("cannot remove forged files")?;
-            make()
+            warn!(bot = %seat.bot, why, "invalid bot state: the bot starts without files");
+            fs::remove_dir_all(directory).fault("cannot remove invalid files of a bot")?;
+            create()
         }
-        unpacked => unpacked.fault("cannot unpack a bot's files"),
+        result => result.fault("cannot unpack a bot's files"),
     }
 }
 
-/// Packs the files that a bot left. Empty if they exceed the limits.
-fn pack_bot_state(assigned: &SeatAssignment, directory: &Path) -> Result<Vec<u8>, Fault> {
+/// Packs the files that a bot wrote. The result is empty if they exceed the limits.
+fn pack_bot_state(seat: &SeatAssignment, directory: &Path) -> Result<Vec<u8>, Fault> {
     match pack_state(directory) {
         Err(BundleError::Invalid(why)) => {
-            info!(bot = %assigned.bot, why, "bot state discarded");
+            info!(bot = %seat.bot, why, "bot state discarded");
             Ok(Vec::new())
         }
-        packed => packed.fault("cannot pack a bot's files"),
+        result => result.fault("cannot pack a bot's files"),
     }
 }
 
 /// A trial's outcome as a message.
-fn trial_report(tried: TrialOutcome) -> v1::TrialReport {
-    let TrialOutcome { failure, measurements, warnings, log, program } = tried;
+fn trial_report(outcome: TrialOutcome) -> v1::TrialReport {
+    let TrialOutcome { failure, measurements, warnings, log, program } = outcome;
     let passed = failure.is_none();
     let TrialFailure { reason, evidence } = failure.unwrap_or_default();
     let measurements =
@@ -425,9 +427,9 @@ fn trial_report(tried: TrialOutcome) -> v1::TrialReport {
     v1::TrialReport { passed, reason, evidence, log, measurements, warnings, program }
 }
 
-/// A match's outcome as a message, still without bot state and record.
-fn match_result(planned: &MatchAssignment<Params>, outcome: &MatchOutcome) -> v1::MatchResult {
-    for (seat, summary) in planned.seats.iter().zip(&outcome.seats) {
+/// A match's outcome as a message, without bot state and record.
+fn match_result(assignment: &MatchAssignment<Params>, outcome: &MatchOutcome) -> v1::MatchResult {
+    for (seat, summary) in assignment.seats.iter().zip(&outcome.seats) {
         if let Some(detail) = &summary.detail {
             debug!(bot = %seat.bot, detail, "forfeit");
         }
@@ -448,7 +450,7 @@ fn match_result(planned: &MatchAssignment<Params>, outcome: &MatchOutcome) -> v1
         }
     });
     v1::MatchResult {
-        number: planned.number.0,
+        number: assignment.number.0,
         seats: seats.collect(),
         transcript: outcome.transcript.as_bytes().to_vec(),
         wall_ms: i32::try_from(outcome.wall_time.0 / 1000).unwrap_or(i32::MAX),

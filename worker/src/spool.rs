@@ -1,9 +1,9 @@
 //! The spool: reports on disk until the coordinator acknowledges them.
 //!
-//! A report holds the results of seconds or minutes of play, so it survives a crash of the worker.
-//! The worker writes it to disk before it sends it, and deletes it when the coordinator has stored
-//! it or no longer needs it. Files are written atomically. Refused reports are kept with the
-//! reason. Damaged and foreign files are set aside for the operator.
+//! A report contains the results of seconds or minutes of play, so it must survive a crash of the
+//! worker. The worker writes it to disk before it sends it, and deletes it when the coordinator has
+//! stored it or no longer needs it. Files are written atomically. Refused reports stay on disk with
+//! the reason. Damaged and foreign files are moved to `aside` for the operator.
 //!
 //! ```text
 //! SPOOL/name                  the worker's generated name
@@ -29,7 +29,7 @@ use tracing::warn;
 /// First bytes of a report file. The hash of the message follows, then the message.
 const MAGIC: &[u8; 8] = b"ARBREP1\n";
 
-/// Length of that hash, in bytes.
+/// Length of the hash, in bytes.
 const HASH_LEN: usize = blake3::OUT_LEN;
 
 /// File extension of the reason for a refusal.
@@ -94,21 +94,24 @@ impl Spool {
         load_or_create().map_err(|error| unusable(&path, error))
     }
 
-    /// Binds the spool to a database, and sets aside reports for another one: leases are only
-    /// numbers, and may mean something else in this database.
+    /// Binds the spool to a database, and sets aside reports for another database. Leases are only
+    /// numbers, and another database may use the same numbers for other lots.
     pub fn bind_to_database(&self, database: &str) {
         let path = self.directory.join("database");
-        let before = fs::read_to_string(&path).ok();
-        if before.as_deref() == Some(database) {
+        let previous = fs::read_to_string(&path).ok();
+        if previous.as_deref() == Some(database) {
             return;
         }
-        if before.is_some() {
+        if previous.is_some() {
             for lease in std::mem::take(&mut *self.pending()) {
-                self.set_aside(&self.path(lease), "it belongs to another coordinator's database");
+                self.set_aside(
+                    &self.path(lease),
+                    "the report is for another coordinator's database",
+                );
             }
         }
         if let Err(error) = write_file(&self.directory, &path, &[database.as_bytes()]) {
-            warn!(file = %path.display(), %error, "cannot write");
+            warn!(file = %path.display(), %error, "cannot write the id of the database");
         }
     }
 
@@ -144,7 +147,7 @@ impl Spool {
         match load(lease, &path) {
             Ok(report) => Some(report),
             Err(why) => {
-                // An acknowledgement may have removed it meanwhile: then nothing is wrong.
+                // An acknowledgement may have removed the report meanwhile. That is no error.
                 if self.pending().remove(&lease) {
                     self.set_aside(&path, &why);
                 }
@@ -155,19 +158,19 @@ impl Spool {
 
     /// Deletes an acknowledged report. Returns whether the spool had it.
     pub fn remove(&self, lease: Lease) -> bool {
-        let known = self.pending().remove(&lease);
-        if known && let Err(error) = fs::remove_file(self.path(lease)) {
+        let was_pending = self.pending().remove(&lease);
+        if was_pending && let Err(error) = fs::remove_file(self.path(lease)) {
             // The next worker on this spool sends it again.
             warn!(%lease, %error, "cannot delete a report");
         }
-        known
+        was_pending
     }
 
     /// Moves a report that the coordinator will never store to `refused`, with the reason. Returns
     /// its new path.
     ///
     /// # Errors
-    /// If the move fails. The report then stays, is sent again and refused again.
+    /// If the move fails. Then the report stays in the spool, and is sent and refused again.
     pub fn move_to_refused(&self, lease: Lease, reason: &str) -> io::Result<PathBuf> {
         let refused = self.refused();
         fs::create_dir_all(&refused)?;
@@ -203,7 +206,7 @@ impl Spool {
                 continue;
             }
             let Some(lease) = parse_file_name(name) else {
-                self.set_aside(&path, "its name is not that of a report");
+                self.set_aside(&path, "the file name is not one of a report");
                 continue;
             };
             match load(lease, &path) {
@@ -216,13 +219,12 @@ impl Spool {
 
     fn set_aside(&self, path: &Path, why: &str) {
         let aside = self.directory.join("aside");
-        let moved = || {
+        let move_file = || -> io::Result<()> {
             fs::create_dir_all(&aside)?;
             fs::rename(path, aside.join(path.file_name().unwrap_or_default()))
         };
-        let moved: io::Result<()> = moved();
         let to = aside.display();
-        match moved {
+        match move_file() {
             Ok(()) => warn!(file = %path.display(), why, "file set aside in {to}"),
             Err(error) => warn!(file = %path.display(), why, %error, "cannot move a file to {to}"),
         }
@@ -282,15 +284,18 @@ fn parse_file_name(name: &str) -> Option<Lease> {
     Some(Lease { lot, attempt: Attempt(attempt.parse().ok()?) })
 }
 
-/// Reads a report, or says what is wrong with the file.
+/// Reads a report, or returns why the file is invalid.
 fn load(lease: Lease, path: &Path) -> Result<v1::Report, String> {
     let bytes = fs::read(path).map_err(|error| error.to_string())?;
-    let whole = || {
-        let (hash, rest) = bytes.strip_prefix(MAGIC)?.split_first_chunk::<HASH_LEN>()?;
-        (blake3::hash(rest) == *hash).then_some(rest)
+    let verify = || {
+        let (hash, message) = bytes.strip_prefix(MAGIC)?.split_first_chunk::<HASH_LEN>()?;
+        (blake3::hash(message) == *hash).then_some(message)
     };
-    let rest = whole().ok_or("it is damaged or not a report")?;
-    let report = v1::Report::decode(rest).map_err(|error| error.to_string())?;
-    let matches = report.lease.and_then(|message| Lease::try_from(message).ok()) == Some(lease);
-    if matches { Ok(report) } else { Err("its lease differs from its file name".to_owned()) }
+    let message = verify().ok_or("the file is damaged or not a report")?;
+    let report = v1::Report::decode(message).map_err(|error| error.to_string())?;
+    let own_lease = report.lease.and_then(|message| Lease::try_from(message).ok());
+    if own_lease != Some(lease) {
+        return Err("the lease of the report differs from the file name".to_owned());
+    }
+    Ok(report)
 }

@@ -1,4 +1,4 @@
-//! Trials: unpack, build and play a version before it enters, on a worker or on its author's
+//! Trials: unpack, build and test a version before it enters, on a worker or on its author's
 //! machine.
 //!
 //! A trial is a few short matches with the bot in every seat, against house bots or itself. It
@@ -27,7 +27,7 @@ use crate::seat::StopSignal;
 /// Maximum number of opponents in games for two.
 const MAX_OPPONENTS: usize = 2;
 
-/// Number of matches against itself, without opponents.
+/// Number of matches against itself if there are no opponents.
 const SELF_MATCHES: usize = 2;
 
 /// A bot in a trial.
@@ -65,7 +65,7 @@ pub struct TrialOutcome {
     pub measurements: Measurements,
     /// Tolerated deviations, one line each.
     pub warnings: Vec<String>,
-    /// The end of the build log.
+    /// The last bytes of the build log.
     pub log: String,
     /// The built bundle, if there was a build and the trial passed.
     pub program: Option<Bundle>,
@@ -85,7 +85,7 @@ pub struct TrialFailure {
 pub enum TrialProgress {
     /// The build is running.
     Building,
-    /// Finished matches, and the number of all.
+    /// Number of finished matches, and of all matches.
     Played(usize, usize),
 }
 
@@ -98,7 +98,7 @@ impl TrialOutcome {
 
 impl Trial {
     /// Runs the trial of a submitted bundle. `scratch` is an empty directory; files remain in it.
-    /// A fault says nothing about the version.
+    /// A fault is no failure of the version.
     pub fn run(
         &self,
         host: &Host,
@@ -119,9 +119,9 @@ impl Trial {
             }
         }
         let digest = blake3::hash(bytes);
-        let played = self.build_and_play(host, stop, &tree, digest, scratch, on_progress);
+        let result = self.build_and_play(host, stop, &tree, digest, scratch, on_progress);
         host.remove_copies(&BotSource::Directory(tree));
-        played
+        result
     }
 
     fn build_and_play(
@@ -135,12 +135,12 @@ impl Trial {
     ) -> Result<TrialOutcome, Fault> {
         on_progress(TrialProgress::Building);
         let options = BuildOptions { cores: self.jail.cores.clone(), ..BuildOptions::default() };
-        let built = match build::build(host, stop, tree, &options)? {
-            Ok(built) => built,
+        let build_outcome = match build::build(host, stop, tree, &options)? {
+            Ok(outcome) => outcome,
             Err(error) => return Ok(TrialOutcome::failed(error.within(tree))),
         };
-        let log = built.as_ref().map(|built| built.log.clone()).unwrap_or_default();
-        if let Some(why) = built.as_ref().and_then(|built| built.failure.clone()) {
+        let log = build_outcome.as_ref().map(|build| build.log.clone()).unwrap_or_default();
+        if let Some(why) = build_outcome.as_ref().and_then(|build| build.failure.clone()) {
             return Ok(TrialOutcome { log, ..TrialOutcome::failed(why) });
         }
         let bot = match Bot::unpacked(tree, digest) {
@@ -154,8 +154,8 @@ impl Trial {
             let why = format!("{HTTP_ONLY_FOR_TRICKS}; use stdio or exec");
             return Ok(TrialOutcome { log, ..TrialOutcome::failed(why) });
         }
-        let program = match built.as_ref().map(|_| Bundle::of(&bot)).transpose() {
-            Ok(program) => program,
+        let built_bundle = match build_outcome.as_ref().map(|_| Bundle::of(&bot)).transpose() {
+            Ok(bundle) => bundle,
             Err(BundleError::Invalid(why)) => {
                 let why = format!("the build output cannot be packed: {why}");
                 return Ok(TrialOutcome { log, ..TrialOutcome::failed(why) });
@@ -165,8 +165,8 @@ impl Trial {
         let bot = Contestant::Bot(Arc::new(bot));
         let mut outcome = self.play(host, stop, &bot, scratch, on_progress)?;
         outcome.measurements.build_ms =
-            built.map(|built| u64::try_from(built.time.as_millis()).unwrap_or(u64::MAX));
-        let program = program.filter(|_| outcome.failure.is_none());
+            build_outcome.map(|build| u64::try_from(build.time.as_millis()).unwrap_or(u64::MAX));
+        let program = built_bundle.filter(|_| outcome.failure.is_none());
         Ok(TrialOutcome { log, program, ..outcome })
     }
 
@@ -180,11 +180,11 @@ impl Trial {
         on_progress: &mut dyn FnMut(TrialProgress),
     ) -> Result<TrialOutcome, Fault> {
         let tables = self.tables(bot);
-        let mut observed = Observations::default();
+        let mut observations = Observations::default();
         for (number, table) in tables.iter().enumerate() {
             on_progress(TrialProgress::Played(number, tables.len()));
             let record = scratch.join(format!("trial{number}.jsonl"));
-            let played = Match {
+            let trial_match = Match {
                 params: shorten(&self.params),
                 seed: self.seed.derive(&format!("match {number}")),
                 clock: self.clock,
@@ -192,16 +192,16 @@ impl Trial {
                 entrants: table.iter().map(TrialSeat::entrant).collect(),
                 record: Some(record.clone()),
             };
-            let outcome = played.play(host, stop)?;
+            let outcome = trial_match.play(host, stop)?;
             if let Some(failure) =
-                self.observe(bot, number, table, &outcome, &record, &mut observed)
+                self.observe(bot, number, table, &outcome, &record, &mut observations)
             {
                 let failure = Some(failure);
                 return Ok(TrialOutcome { failure, ..observed.into_outcome(&self.jail.limits) });
             }
         }
         on_progress(TrialProgress::Played(tables.len(), tables.len()));
-        Ok(observed.into_outcome(&self.jail.limits))
+        Ok(observations.into_outcome(&self.jail.limits))
     }
 
     /// Records the observations of a match. Returns the failure if the bot forfeited.
@@ -212,11 +212,11 @@ impl Trial {
         table: &[TrialSeat],
         outcome: &MatchOutcome,
         record: &Path,
-        observed: &mut Observations,
+        observations: &mut Observations,
     ) -> Option<TrialFailure> {
-        observed.measurements.matches += 1;
+        observations.measurements.matches += 1;
         let game = self.params.game();
-        let standing = bot.protocol(game) != Protocol::Exec;
+        let runs_whole_match = bot.protocol(game) != Protocol::Exec;
         let seats = outcome.results.iter().zip(&outcome.seats).zip(table);
         let mut failure = None;
         for (seat, ((result, summary), trial_seat)) in (1..).zip(seats) {
@@ -225,24 +225,24 @@ impl Trial {
             }
             let times = summary.replies.iter().map(|time| u64::try_from(time.0).unwrap_or(0));
             let mut times = times.peekable();
-            if standing && let Some(first) = times.next() {
-                observed.starts.push(first);
+            if runs_whole_match && let Some(first) = times.next() {
+                observations.starts.push(first);
             }
-            observed.times.extend(times);
-            observed.memory = observed.memory.max(summary.usage.memory.map(|peak| peak.0));
-            observed.warn(warnings::from_match(game, result.bad_answers, summary));
-            let late = summary.usage.late_failure.as_ref().map(|failure| failure.forfeit);
-            if let Some(forfeit) = result.forfeit.or(late) {
+            observations.times.extend(times);
+            observations.memory = observations.memory.max(summary.usage.memory.map(|peak| peak.0));
+            observations.warn(warnings::from_match(game, result.bad_answers, summary));
+            let late_forfeit = summary.usage.late_failure.as_ref().map(|failure| failure.forfeit);
+            if let Some(forfeit) = result.forfeit.or(late_forfeit) {
                 let others: Vec<_> =
                     table.iter().filter(|other| !other.is_subject).map(TrialSeat::name).collect();
-                let against =
+                let opponents =
                     if others.is_empty() { "itself".to_owned() } else { others.join(", ") };
-                let place = format!("match {}, seat {seat}, against {against}", number + 1);
+                let match_name = format!("match {}, seat {seat}, against {opponents}", number + 1);
                 failure.get_or_insert_with(|| {
-                    evidence::describe(game, forfeit, &place, seat, summary, record)
+                    evidence::describe(game, forfeit, &match_name, seat, summary, record)
                 });
             } else if let Some(detail) = &summary.detail {
-                observed.warn(vec![format!("bad reply: {detail}")]);
+                observations.warn(vec![format!("bad reply: {detail}")]);
             }
         }
         failure
@@ -258,9 +258,8 @@ impl Trial {
         if self.opponents.is_empty() {
             let mut table: Vec<TrialSeat> = Vec::new();
             for _ in 0..seats {
-                let taken: Vec<_> =
-                    table.iter().map(|trial_seat| &trial_seat.player.name).collect();
-                let name = distinct(&self.name, &taken);
+                let used: Vec<_> = table.iter().map(|trial_seat| &trial_seat.player.name).collect();
+                let name = distinct(&self.name, &used);
                 table.push(subject(name));
             }
             return vec![table; SELF_MATCHES];
@@ -273,7 +272,7 @@ impl Trial {
         };
         let mut tables = Vec::new();
         for group in groups {
-            for place in 0..seats {
+            for subject_seat in 0..seats {
                 let mut table: Vec<TrialSeat> = Vec::new();
                 let mut names = vec![self.name.clone()];
                 for player in &group {
@@ -282,7 +281,7 @@ impl Trial {
                     let player = Player { name, bot: player.bot.clone() };
                     table.push(TrialSeat { player, is_subject: false });
                 }
-                table.insert(place, subject(self.name.clone()));
+                table.insert(subject_seat, subject(self.name.clone()));
                 tables.push(table);
             }
         }
@@ -309,13 +308,13 @@ impl TrialSeat {
     }
 }
 
-/// A name not in `taken`: this one, or this one with a number.
-fn distinct(name: &BotName, taken: &[&BotName]) -> BotName {
-    // The longest names have no room for a number.
+/// A name that is not in `used`: `name` itself, or `name` with a number.
+fn distinct(name: &BotName, used: &[&BotName]) -> BotName {
+    // A long name must be cut to make space for a number.
     let stem: String = name.as_str().chars().take(56).collect();
     let variants = (2..).filter_map(|number| format!("{stem}-{number}").parse().ok());
     let mut names = std::iter::once(name.clone()).chain(variants);
-    names.find(|name| !taken.contains(&name)).expect("there are more numbers than names")
+    names.find(|name| !used.contains(&name)).expect("there are more numbers than names")
 }
 
 /// Observations from the matches so far.
@@ -332,7 +331,7 @@ struct Observations {
 }
 
 impl Observations {
-    /// Adds warnings, each once.
+    /// Adds warnings that are new.
     fn warn(&mut self, warnings: Vec<String>) {
         for warning in warnings {
             if !self.warnings.contains(&warning) {
@@ -354,11 +353,13 @@ impl Observations {
 /// Parameters for shorter matches, where the game has them.
 fn shorten(params: &Params) -> Params {
     let mut short = params.clone();
-    for (key, most) in &params.game().trial {
-        let now = params.values().get(key).and_then(Value::as_integer);
-        let most = now.and_then(|now| u32::try_from(now).ok()).map_or(*most, |now| now.min(*most));
+    for (key, max) in &params.game().trial {
+        let current = params.values().get(key).and_then(Value::as_integer);
+        let value = current
+            .and_then(|current| u32::try_from(current).ok())
+            .map_or(*max, |current| current.min(*max));
         // Values below the minimum of a parameter are not applied.
-        short = short.with(key, most).unwrap_or(short);
+        short = short.with(key, value).unwrap_or(short);
     }
     short
 }
@@ -371,7 +372,7 @@ mod tests {
 
     #[test]
     fn trials_are_shorter_than_matches() {
-        for (game, due) in [
+        for (game, expected) in [
             (wojna::game(), Some(("deals", 2))),
             (bitwa::game(), Some(("rounds", 40))),
             (tricks::game(), Some(("tables", 2))),
@@ -380,10 +381,10 @@ mod tests {
         ] {
             let official = Params::official(&game);
             let short = shorten(&official);
-            match due {
-                Some((key, most)) => {
+            match expected {
+                Some((key, max)) => {
                     let value = short.values().get(key).and_then(Value::as_integer);
-                    assert_eq!(value, Some(most), "{game}");
+                    assert_eq!(value, Some(max), "{game}");
                 }
                 None => assert_eq!(short, official),
             }
@@ -393,7 +394,7 @@ mod tests {
     #[test]
     fn the_bot_plays_in_every_seat() {
         let name = |name: &str| -> BotName { name.parse().unwrap() };
-        let unfit = Contestant::Unplayable { digest: "d".to_owned(), reason: "w".to_owned() };
+        let unplayable = Contestant::Unplayable { digest: "d".to_owned(), reason: "w".to_owned() };
         let trial = |game: Game, opponents: &[&str]| Trial {
             params: Params::official(&game),
             seed: Seed([1; 32]),
@@ -402,11 +403,11 @@ mod tests {
             name: name("a"),
             opponents: opponents
                 .iter()
-                .map(|other| Player { name: name(other), bot: unfit.clone() })
+                .map(|other| Player { name: name(other), bot: unplayable.clone() })
                 .collect(),
         };
         let seats = |trial: &Trial| -> Vec<String> {
-            let tables = trial.tables(&unfit);
+            let tables = trial.tables(&unplayable);
             let names = |table: &Vec<TrialSeat>| {
                 table.iter().map(TrialSeat::name).collect::<Vec<_>>().join(" ")
             };

@@ -2,8 +2,8 @@
 //!
 //! # Theory of operation
 //!
-//! One task, the supervisor, owns all state: the connection to the coordinator, what each slot
-//! does, and the leases. It handles one event at a time: a message, the end of a job, a timer, a
+//! One task, the supervisor, owns all state: the connection to the coordinator, the state of each
+//! slot, and the leases. It handles one event at a time: a message, the end of a job, a timer, a
 //! shutdown request. Matches run on the threads of `slot.rs`; separate tasks fetch bundles.
 //!
 //! ```text
@@ -16,7 +16,7 @@
 //!             └──────────────── after a delay ◄──────── postponed ◄────────┘
 //! ```
 //!
-//! *Capacity.* The worker announces each slot that becomes idle. The coordinator forgets the
+//! *Capacity.* The worker announces each slot that becomes idle. The coordinator drops the
 //! capacity of a broken connection, so the worker announces all idle slots again on the next one.
 //!
 //! *Leases* outlive connections. Matches continue while the connection is down. The worker renews
@@ -24,16 +24,16 @@
 //! times per lease period. It stops a match whose lease is lost.
 //!
 //! *Reports* are on disk before they are sent, until the coordinator acknowledges them. The worker
-//! deletes "accepted" and "late" reports alike: only the coordinator knows whether a lease still
+//! deletes both "accepted" and "late" reports: only the coordinator decides whether a lease still
 //! counts. It sends a report again later if the coordinator cannot store it now, and moves a
 //! refused one to the spool's folder `refused`.
 //!
-//! *Slow death* of a bot's processes blocks the slot until they are gone, for minutes if necessary.
-//! It is no fault: the match counts. A worker without a usable slot logs that, stays connected, and
-//! announces capacity again as slots recover.
+//! *Dying processes.* If a bot's processes die slowly, their slot is blocked until they are gone,
+//! for minutes if necessary. That is no fault: the match counts. If all slots are blocked, the
+//! worker logs an error, stays connected, and announces capacity again as slots recover.
 //!
-//! *Faults* are reported, and then the slot pauses, longer after each fault: a broken machine must
-//! not use up the attempts of a whole tournament.
+//! *Faults* are reported, and then the slot pauses, longer after each fault. Otherwise a broken
+//! machine would use up the attempts of a whole tournament.
 //!
 //! *Shutdown* has two steps. First the worker takes no new jobs, and running ones may finish within
 //! the drain time. After that, or at the second request, it stops them and gives their leases back.
@@ -85,10 +85,10 @@ pub struct WorkerConfig {
     pub drain: Duration,
 }
 
-/// Whether and how a worker should stop. It only escalates.
+/// Whether and how a worker should stop. The value never decreases.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Shutdown {
-    /// Keep working.
+    /// Continue to work.
     #[default]
     None,
     /// Take no new jobs; let running ones finish.
@@ -154,9 +154,9 @@ impl Worker {
         config.coordinator.check()?;
         let spool = Arc::new(Spool::open(&config.spool)?);
         let name = config.name.clone().map_or_else(|| spool.name(), Ok)?;
-        let began = Instant::now();
+        let start_time = Instant::now();
         let host = Arc::new(Host::prepare(config.policy)?);
-        let prepare_seconds = began.elapsed().as_secs_f64();
+        let prepare_seconds = start_time.elapsed().as_secs_f64();
         let metrics = Arc::new(Metrics::new(Arc::clone(&spool), &host, prepare_seconds));
         let bot_cache = Arc::new(BotCache::open(&config.cache, Arc::clone(&host))?);
         let scratch = config.cache.join("matches");
@@ -175,11 +175,11 @@ impl Worker {
         Arc::clone(&self.metrics)
     }
 
-    /// Runs until shutdown. Retries an unreachable coordinator without end. Unacknowledged reports
-    /// stay in the spool.
+    /// Runs until shutdown. Retries an unreachable coordinator without a limit. Unacknowledged
+    /// reports stay in the spool.
     pub async fn run(self, shutdown: watch::Receiver<Shutdown>) -> Result<(), WorkerError> {
         let Self { config, name, host, spool, bot_cache, scratch, metrics } = self;
-        // Incompatibility is final; an unreachable coordinator may come up later.
+        // Do not retry an incompatible coordinator. An unreachable one may start later.
         match config.coordinator.channel().await {
             Ok(_) | Err(ConnectError::Unreachable { .. }) => {}
             Err(error) => return Err(error.into()),

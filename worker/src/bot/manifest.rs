@@ -11,7 +11,7 @@ use arbiter_games::Protocol;
 use super::BotError;
 use crate::bounded_read::{read_text_at_most, within};
 
-/// Arbiter's format.
+/// The file name of Arbiter's format.
 pub(crate) const BOT_TOML: &str = "bot.toml";
 
 /// The format of KotH challenges: four lines with name, command, arguments, and `0` or `1` for
@@ -36,13 +36,13 @@ pub(crate) struct Manifest {
 }
 
 impl Manifest {
-    /// Formats it as a `bot.toml`.
+    /// Formats the manifest as a `bot.toml`.
     pub(crate) fn to_toml(&self) -> String {
         toml::to_string(self).expect("names and lists of texts can be written as TOML")
     }
 }
 
-/// The `bot.toml` of a built bot: this text without `build`. `None` if it has no `build`.
+/// The `bot.toml` of a built bot: `text` without `build`. `None` if it has no `build`.
 pub(crate) fn once_built(text: &[u8]) -> Option<String> {
     let mut manifest = parse_toml(str::from_utf8(text).ok()?).ok()?;
     manifest.build.take()?;
@@ -52,8 +52,9 @@ pub(crate) fn once_built(text: &[u8]) -> Option<String> {
 /// Reads the manifest of the bot in `directory`, and checks that its commands are not empty.
 pub(crate) fn read(directory: &Path) -> Result<Manifest, BotError> {
     let text = |name: &str| {
-        let read = within(directory, name).and_then(|path| read_text_at_most(&path, MAX_MANIFEST));
-        match read {
+        let result =
+            within(directory, name).and_then(|path| read_text_at_most(&path, MAX_MANIFEST));
+        match result {
             Ok(text) => Ok(Some(text)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
@@ -63,7 +64,7 @@ pub(crate) fn read(directory: &Path) -> Result<Manifest, BotError> {
             Err(error) => Err(BotError::new(&directory.join(name), error.to_string())),
         }
     };
-    let (name, parsed) = if let Some(text) = text(BOT_TOML)? {
+    let (name, result) = if let Some(text) = text(BOT_TOML)? {
         (BOT_TOML, parse_toml(&text))
     } else if let Some(text) = text(META)? {
         (META, parse_meta(&text))
@@ -71,9 +72,9 @@ pub(crate) fn read(directory: &Path) -> Result<Manifest, BotError> {
         let cause = format!("not a bot: it has neither a {BOT_TOML} nor a {META} file");
         return Err(BotError::new(directory, cause));
     };
-    let manifest = parsed.map_err(|cause| BotError::new(&directory.join(name), cause))?;
-    let empty = |command: &[String]| command.first().is_none_or(String::is_empty);
-    if empty(&manifest.run) || manifest.build.as_deref().is_some_and(empty) {
+    let manifest = result.map_err(|cause| BotError::new(&directory.join(name), cause))?;
+    let is_empty = |command: &[String]| command.first().is_none_or(String::is_empty);
+    if is_empty(&manifest.run) || manifest.build.as_deref().is_some_and(is_empty) {
         let cause = "a command is empty; name a program, as in run = [\"./bot\"]";
         return Err(BotError::new(&directory.join(name), cause));
     }
@@ -92,17 +93,17 @@ fn parse_meta(text: &str) -> Result<Manifest, String> {
     let lines: Vec<_> = text.lines().map(str::trim).collect();
     let (&[name, command, arguments, stderr], rest) =
         lines.split_first_chunk().ok_or_else(|| {
-            let found = lines.len();
-            format!("expected four lines (name, command, arguments, 0 or 1), found {found}")
+            let count = lines.len();
+            format!("expected four lines (name, command, arguments, 0 or 1), found {count}")
         })?;
     if rest.iter().any(|line| !line.is_empty()) {
         return Err("unexpected text after the fourth line; remove it".to_owned());
     }
-    let words = |line: &str, which: &str| {
-        shlex::split(line).ok_or_else(|| format!("the {which} have an unclosed quote"))
+    let split = |line: &str, what: &str| {
+        shlex::split(line).ok_or_else(|| format!("the {what} have an unclosed quote"))
     };
-    let mut run = words(command, "command's words")?;
-    run.extend(words(arguments, "arguments")?);
+    let mut run = split(command, "command's words")?;
+    run.extend(split(arguments, "arguments")?);
     let stderr = match stderr {
         "0" => false,
         "1" => true,
@@ -118,21 +119,21 @@ mod tests {
 
     #[test]
     fn koth_meta() {
-        let found = parse_meta("five\npython3\nmain.py --name 'a b'\n1\n").unwrap();
-        assert_eq!(found.run, ["python3", "main.py", "--name", "a b"]);
-        assert!(found.stderr && found.name.as_str() == "five");
+        let manifest = parse_meta("five\npython3\nmain.py --name 'a b'\n1\n").unwrap();
+        assert_eq!(manifest.run, ["python3", "main.py", "--name", "a b"]);
+        assert!(manifest.stderr && manifest.name.as_str() == "five");
         assert_eq!(parse_meta("five\n./five\n\n0").unwrap().run, ["./five"]);
-        for wrong in
+        for invalid in
             ["", "a\n./b\n\n", "a\n./b\n\nyes", "a b\n./b\n\n0", "a\n./b\n'\n0", "a\nb\n\n0\nc"]
         {
-            assert!(parse_meta(wrong).is_err(), "{wrong:?}");
+            assert!(parse_meta(invalid).is_err(), "{invalid:?}");
         }
     }
 
     #[test]
     fn bot_toml() {
-        let found = parse_toml("name = \"x\"\nrun = [\"./x\"]\nprotocol = \"exec\"\n").unwrap();
-        assert_eq!((found.protocol, found.stderr), (Some(Protocol::Exec), false));
+        let manifest = parse_toml("name = \"x\"\nrun = [\"./x\"]\nprotocol = \"exec\"\n").unwrap();
+        assert_eq!((manifest.protocol, manifest.stderr), (Some(Protocol::Exec), false));
         let error = parse_toml("name = \"x\"\nrun = [\"./x\"]\nprotocol = \"smtp\"\n").unwrap_err();
         assert!(error.starts_with("line 3: ") && error.contains("smtp"), "{error}");
         assert!(parse_toml("name = \"x\"\nruns = []\n").unwrap_err().contains("runs"));

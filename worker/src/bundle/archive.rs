@@ -17,7 +17,8 @@ pub(super) const MAX_PATH_LEN: usize = 1024;
 /// Maximum length of a file name, in bytes: the limit of file systems.
 pub(super) const MAX_NAME_LEN: usize = 255;
 
-/// Maximum ratio of unpacked to packed size, against archive bombs. Programs stay far below it.
+/// Maximum ratio of unpacked to packed size, against archive bombs. The ratio of programs is much
+/// lower.
 const MAX_RATIO: u64 = 1000;
 
 /// The ratio does not apply up to this unpacked size, in bytes.
@@ -38,20 +39,20 @@ pub(super) struct ArchiveLimits {
 
 impl ArchiveLimits {
     pub(super) fn too_large(&self) -> BundleError {
-        let most = self.unpacked >> 20;
+        let max = self.unpacked >> 20;
         BundleError::invalid(format!(
-            "its files exceed {most} MiB in total; remove files that it does not need to run"
+            "its files exceed {max} MiB in total; remove files that it does not need to run"
         ))
     }
 
     /// Maximum unpacked size of an archive of `packed` bytes.
-    pub(super) fn room(&self, packed: usize) -> u64 {
+    pub(super) fn max_unpacked(&self, packed: usize) -> u64 {
         self.unpacked.min(RATIO_FREE_SIZE.max((packed as u64).saturating_mul(MAX_RATIO)))
     }
 
     /// The error for an archive of `packed` bytes that unpacks to more.
     pub(super) fn too_large_for(&self, packed: usize) -> BundleError {
-        if self.room(packed) == self.unpacked {
+        if self.max_unpacked(packed) == self.unpacked {
             return self.too_large();
         }
         BundleError::invalid(format!(
@@ -60,16 +61,16 @@ impl ArchiveLimits {
     }
 
     pub(super) fn too_many(&self) -> BundleError {
-        let most = self.entries;
+        let max = self.entries;
         BundleError::invalid(format!(
-            "it has more than {most} files and directories; remove those that it does not need to run"
+            "it has more than {max} files and directories; remove those that it does not need to run"
         ))
     }
 
     pub(super) fn too_large_packed(&self) -> BundleError {
-        let most = self.packed >> 20;
+        let max = self.packed >> 20;
         BundleError::invalid(format!(
-            "it is larger than {most} MiB compressed; remove files that it does not need to run"
+            "it is larger than {max} MiB compressed; remove files that it does not need to run"
         ))
     }
 }
@@ -87,7 +88,7 @@ pub(super) struct ArchiveEntry {
 #[derive(Debug)]
 pub(super) enum Content {
     Directory,
-    File { data: Data, runs: bool },
+    File { data: Data, is_executable: bool },
     Link(PathBuf),
 }
 
@@ -114,24 +115,24 @@ impl Data {
         })
     }
 
-    /// Reads all of it, at most `most` bytes.
-    pub(super) fn read_at_most(&self, most: u64) -> io::Result<Vec<u8>> {
+    /// Reads all contents, at most `max` bytes.
+    pub(super) fn read_at_most(&self, max: u64) -> io::Result<Vec<u8>> {
         match self {
             Self::Bytes(bytes) => Ok(bytes.clone()),
-            Self::At(path, _) => read_at_most(path, most),
+            Self::At(path, _) => read_at_most(path, max),
         }
     }
 }
 
-/// Lists everything below `root` sorted by name, a directory before its contents. Skips the names in
-/// `without` in every directory, and sockets, devices and FIFOs.
+/// Lists all entries below `root` sorted by name, a directory before its contents. Skips the names
+/// in `ignored` in every directory, and sockets, devices and FIFOs.
 pub(super) fn list_entries(
     root: &Path,
     limits: &ArchiveLimits,
-    without: &[&str],
+    ignored: &[&str],
 ) -> Result<Vec<ArchiveEntry>, BundleError> {
     let root = fs::canonicalize(root).map_err(BundleError::system(root))?;
-    let mut lister = EntryLister { root: &root, limits, without, entries: Vec::new(), bytes: 0 };
+    let mut lister = EntryLister { root: &root, limits, ignored, entries: Vec::new(), bytes: 0 };
     lister.enter(&root)?;
     Ok(lister.entries)
 }
@@ -139,7 +140,7 @@ pub(super) fn list_entries(
 struct EntryLister<'a> {
     root: &'a Path,
     limits: &'a ArchiveLimits,
-    without: &'a [&'a str],
+    ignored: &'a [&'a str],
     entries: Vec<ArchiveEntry>,
     bytes: u64,
 }
@@ -150,43 +151,44 @@ impl EntryLister<'_> {
         let mut entries = list().map_err(BundleError::system(directory))?;
         entries.sort_by_key(fs::DirEntry::file_name);
         for entry in entries {
-            let place = entry.path();
-            if self.without.iter().any(|name| entry.file_name() == *name) {
+            let full_path = entry.path();
+            if self.ignored.iter().any(|name| entry.file_name() == *name) {
                 continue;
             }
-            let failed = || BundleError::system(&place);
-            let kind = entry.file_type().map_err(failed())?;
+            let to_error = || BundleError::system(&full_path);
+            let kind = entry.file_type().map_err(to_error())?;
             if kind.is_dir() {
-                self.push(&place, Content::Directory)?;
-                self.enter(&place)?;
+                self.push(&full_path, Content::Directory)?;
+                self.enter(&full_path)?;
             } else if kind.is_file() {
-                let found = entry.metadata().map_err(failed())?;
-                self.bytes += found.len();
+                let metadata = entry.metadata().map_err(to_error())?;
+                self.bytes += metadata.len();
                 if self.bytes > self.limits.unpacked {
                     return Err(self.limits.too_large());
                 }
-                let runs = found.permissions().mode() & 0o111 != 0;
-                let data = Data::At(place.clone(), found.len());
-                self.push(&place, Content::File { data, runs })?;
+                let is_executable = metadata.permissions().mode() & 0o111 != 0;
+                let data = Data::At(full_path.clone(), metadata.len());
+                self.push(&full_path, Content::File { data, is_executable })?;
             } else if kind.is_symlink() && self.limits.links {
-                let target = fs::read_link(&place).map_err(failed())?;
-                self.push(&place, Content::Link(target))?;
+                let target = fs::read_link(&full_path).map_err(to_error())?;
+                self.push(&full_path, Content::Link(target))?;
             }
         }
         Ok(())
     }
 
-    fn push(&mut self, place: &Path, content: Content) -> Result<(), BundleError> {
+    fn push(&mut self, full_path: &Path, content: Content) -> Result<(), BundleError> {
         if self.entries.len() == self.limits.entries {
             return Err(self.limits.too_many());
         }
-        let path = place.strip_prefix(self.root).unwrap_or(place).to_owned();
+        let path = full_path.strip_prefix(self.root).unwrap_or(full_path).to_owned();
         if path.as_os_str().len() > MAX_PATH_LEN {
             return Err(BundleError::invalid(format!("{}: the path is too long", path.display())));
         }
         if let Content::Link(target) = &content {
-            let real = fs::canonicalize(place).is_ok_and(|real| real.starts_with(self.root));
-            if !real || !stays_within(&path, target) {
+            let is_inside =
+                fs::canonicalize(full_path).is_ok_and(|real| real.starts_with(self.root));
+            if !is_inside || !stays_within(&path, target) {
                 return Err(leads_outside(&path));
             }
         }
@@ -195,8 +197,8 @@ impl EntryLister<'_> {
     }
 }
 
-/// Whether the text of a link at `path` to `target` stays below the top. Other links on its path may
-/// still lead outside.
+/// Whether the text of a link at `path` to `target` stays below the top directory. Other links on
+/// its path may still lead outside.
 pub(super) fn stays_within(path: &Path, target: &Path) -> bool {
     let mut depth = path.components().count() - 1;
     for part in target.components() {
@@ -218,17 +220,17 @@ pub(super) fn leads_outside(path: &Path) -> BundleError {
     ))
 }
 
-/// A writer with a size limit. `room` becomes `None` once the limit is exceeded.
+/// A writer with a size limit. `remaining` becomes `None` once the limit is exceeded.
 struct Capped<'a, W> {
     inner: W,
-    room: &'a Cell<Option<u64>>,
+    remaining: &'a Cell<Option<u64>>,
 }
 
 impl<W: Write> Write for Capped<'_, W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let left = self.room.get().and_then(|room| room.checked_sub(bytes.len() as u64));
-        self.room.set(left);
-        left.ok_or(io::ErrorKind::FileTooLarge)?;
+        let remaining = self.remaining.get().and_then(|old| old.checked_sub(bytes.len() as u64));
+        self.remaining.set(remaining);
+        remaining.ok_or(io::ErrorKind::FileTooLarge)?;
         self.inner.write_all(bytes)?;
         Ok(bytes.len())
     }
@@ -246,15 +248,15 @@ pub(super) fn write(
 ) -> Result<Vec<u8>, BundleError> {
     let packed = Cell::new(Some(limits.packed as u64));
     let unpacked = Cell::new(Some(limits.unpacked));
-    let written = compress(entries, level, &packed, &unpacked);
+    let result = compress(entries, level, &packed, &unpacked);
     if unpacked.get().is_none() {
         return Err(limits.too_large());
     }
     if packed.get().is_none() {
         return Err(limits.too_large_packed());
     }
-    let bytes = written?;
-    if limits.unpacked - unpacked.get().unwrap_or_default() > limits.room(bytes.len()) {
+    let bytes = result?;
+    if limits.unpacked - unpacked.get().unwrap_or_default() > limits.max_unpacked(bytes.len()) {
         return Err(limits.too_large_for(bytes.len()));
     }
     Ok(bytes)
@@ -266,15 +268,15 @@ fn compress(
     packed: &Cell<Option<u64>>,
     unpacked: &Cell<Option<u64>>,
 ) -> Result<Vec<u8>, BundleError> {
-    let failed = || BundleError::system(Path::new("cannot make an archive"));
-    let bytes = Capped { inner: Vec::new(), room: packed };
-    let encoder = zstd::Encoder::new(bytes, level).map_err(failed())?;
-    let mut builder = Builder::new(Capped { inner: encoder, room: unpacked });
+    let to_error = || BundleError::system(Path::new("cannot create an archive"));
+    let bytes = Capped { inner: Vec::new(), remaining: packed };
+    let encoder = zstd::Encoder::new(bytes, level).map_err(to_error())?;
+    let mut builder = Builder::new(Capped { inner: encoder, remaining: unpacked });
     for entry in entries {
         append(&mut builder, entry).map_err(BundleError::system(&entry.path))?;
     }
-    let encoder = builder.into_inner().map_err(failed())?.inner;
-    Ok(encoder.finish().map_err(failed())?.inner)
+    let encoder = builder.into_inner().map_err(to_error())?.inner;
+    Ok(encoder.finish().map_err(to_error())?.inner)
 }
 
 fn append(
@@ -292,9 +294,9 @@ fn append(
             header.set_size(0);
             builder.append_data(&mut header, path, io::empty())
         }
-        Content::File { data, runs } => {
+        Content::File { data, is_executable } => {
             header.set_entry_type(EntryType::Regular);
-            header.set_mode(if *runs { 0o755 } else { 0o644 });
+            header.set_mode(if *is_executable { 0o755 } else { 0o644 });
             header.set_size(data.size());
             let mut contents = data.reader()?.take(data.size());
             builder.append_data(&mut header, path, &mut contents)?;
@@ -318,28 +320,28 @@ mod tests {
 
     #[test]
     fn compressing_in_pieces_and_at_once_gives_the_same_bytes() {
-        let place = tempfile::tempdir().unwrap();
-        let noise = arbiter_games::Seed::of_text("noise");
-        let noise: Vec<_> = (0..200).map(|part| noise.derive(&format!("{part}"))).collect();
-        let noise = format!("{noise:?}").repeat(40).into_bytes();
-        let mut whole = Builder::new(Vec::new());
+        let directory = tempfile::tempdir().unwrap();
+        let seed = arbiter_games::Seed::of_text("noise");
+        let seeds: Vec<_> = (0..200).map(|part| seed.derive(&format!("{part}"))).collect();
+        let noise = format!("{seeds:?}").repeat(40).into_bytes();
+        let mut builder = Builder::new(Vec::new());
         let mut entries = Vec::new();
         for (name, bytes) in
             [("a", &noise[..]), ("b", &vec![0; 700_000]), ("c", &noise[9..]), ("d", b"")]
         {
-            fs::write(place.path().join(name), bytes).unwrap();
-            let data = Data::At(place.path().join(name), bytes.len() as u64);
-            let entry =
-                ArchiveEntry { path: name.into(), content: Content::File { data, runs: false } };
-            append(&mut whole, &entry).unwrap();
+            fs::write(directory.path().join(name), bytes).unwrap();
+            let data = Data::At(directory.path().join(name), bytes.len() as u64);
+            let content = Content::File { data, is_executable: false };
+            let entry = ArchiveEntry { path: name.into(), content };
+            append(&mut builder, &entry).unwrap();
             entries.push(entry);
         }
-        let whole = whole.into_inner().unwrap();
+        let tar = builder.into_inner().unwrap();
         let limits =
             ArchiveLimits { packed: 64 << 20, unpacked: 64 << 20, entries: 9, links: false };
         for level in [3, 9] {
             let mut encoder = zstd::Encoder::new(Vec::new(), level).unwrap();
-            encoder.write_all(&whole).unwrap();
+            encoder.write_all(&tar).unwrap();
             assert_eq!(write(&entries, level, &limits).unwrap(), encoder.finish().unwrap());
         }
         let small = ArchiveLimits { unpacked: 1 << 20, ..limits };

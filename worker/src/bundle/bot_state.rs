@@ -1,7 +1,7 @@
-//! Bot state: the files that a bot leaves for its next match.
+//! Bot state: the files that a bot saves for its next match.
 //!
-//! State is packed like a bundle, but smaller and without links. State is never truncated: a bot
-//! whose files exceed a limit starts its next match without files, on every machine alike.
+//! State is packed like a bundle, but with smaller limits and without links. It is never truncated:
+//! a bot whose files exceed a limit starts its next match without files, on every machine.
 
 use std::path::Path;
 

@@ -1,9 +1,9 @@
 //! Unpacks untrusted archives.
 //!
-//! It reads only what [`super::archive`] writes: regular files, directories, symbolic links and long
-//! names in the GNU format. It tracks what it has created and never trusts the disk. It creates
-//! links last, so that no entry is written through one, and then follows them to verify that they
-//! stay inside.
+//! It reads only entries that [`super::archive`] writes: regular files, directories, symbolic links
+//! and long names in the GNU format. It stores which paths it created and never trusts the disk. It
+//! creates links last, so that no entry is written through a link, and then follows them to verify
+//! that they stay inside.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -43,14 +43,20 @@ pub(super) fn unpack(
     limits: &ArchiveLimits,
     read: impl FnOnce(&mut Unpacker<'_>) -> Result<(), BundleError>,
 ) -> Result<(), BundleError> {
-    let room = Cell::new(Some(limits.room(packed)));
-    let made = BTreeMap::new();
-    let mut unpacker = Unpacker { to, limits, packed, room: &room, made, links: Vec::new() };
-    let done = read(&mut unpacker);
-    if room.get().is_none() {
+    let remaining = Cell::new(Some(limits.max_unpacked(packed)));
+    let mut unpacker = Unpacker {
+        to,
+        limits,
+        packed,
+        remaining: &remaining,
+        created: BTreeMap::new(),
+        links: Vec::new(),
+    };
+    let result = read(&mut unpacker);
+    if remaining.get().is_none() {
         return Err(limits.too_large_for(packed));
     }
-    done?;
+    result?;
     unpacker.link()
 }
 
@@ -67,17 +73,18 @@ pub(super) fn invalid_archive(error: io::Error) -> BundleError {
     BundleError::invalid(format!("not a tar archive compressed with Zstandard: {error}"))
 }
 
-/// A reader with a size limit. `room` becomes `None` once the limit is exceeded.
+/// A reader with a size limit. `remaining` becomes `None` once the limit is exceeded.
 pub(super) struct Capped<'a, R> {
     pub(super) inner: R,
-    pub(super) room: &'a Cell<Option<u64>>,
+    pub(super) remaining: &'a Cell<Option<u64>>,
 }
 
 impl<R: Read> Read for Capped<'_, R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.inner.read(buffer)?;
-        self.room.set(self.room.get().and_then(|room| room.checked_sub(count as u64)));
-        self.room.get().map(|_| count).ok_or_else(|| io::ErrorKind::FileTooLarge.into())
+        self.remaining
+            .set(self.remaining.get().and_then(|remaining| remaining.checked_sub(count as u64)));
+        self.remaining.get().map(|_| count).ok_or_else(|| io::ErrorKind::FileTooLarge.into())
     }
 }
 
@@ -95,11 +102,11 @@ pub(super) enum Kind {
     /// A file of `size` bytes, executable or not.
     File {
         size: u64,
-        runs: bool,
+        is_executable: bool,
     },
     /// A link with its target.
     Link(Vec<u8>),
-    /// Anything else, which a bundle must not contain.
+    /// Another kind, which a bundle must not contain.
     Other,
 }
 
@@ -109,7 +116,7 @@ struct Extended {
     path: Option<Vec<u8>>,
     /// The link's target.
     target: Option<Vec<u8>>,
-    /// Its size in bytes.
+    /// The entry's size in bytes.
     size: Option<u64>,
 }
 
@@ -117,9 +124,9 @@ impl Extended {
     /// Reads a PAX header.
     fn pax(&mut self, entry: &mut Entry<'_, impl Read>) -> Result<(), BundleError> {
         if entry.size() > MAX_PAX_LEN {
-            let most = MAX_PAX_LEN >> 10;
+            let max = MAX_PAX_LEN >> 10;
             return Err(BundleError::invalid(format!(
-                "one of its headers is larger than {most} KiB; pack it without extended attributes"
+                "one of its headers is larger than {max} KiB; pack it without extended attributes"
             )));
         }
         let mut header = Vec::new();
@@ -147,16 +154,16 @@ pub(super) struct Unpacker<'a> {
     limits: &'a ArchiveLimits,
     /// Size of the packed archive, in bytes.
     packed: usize,
-    pub(super) room: &'a Cell<Option<u64>>,
-    made: BTreeMap<PathBuf, CreatedKind>,
+    pub(super) remaining: &'a Cell<Option<u64>>,
+    created: BTreeMap<PathBuf, CreatedKind>,
     links: Vec<(PathBuf, PathBuf)>,
 }
 
 impl Unpacker<'_> {
     /// Checks that `size` more bytes are within the limit.
     fn check_room(&self, size: u64) -> Result<(), BundleError> {
-        match self.room.get() {
-            Some(room) if size <= room => Ok(()),
+        match self.remaining.get() {
+            Some(remaining) if size <= remaining => Ok(()),
             _ if size > self.limits.unpacked => Err(self.limits.too_large()),
             _ => Err(self.limits.too_large_for(self.packed)),
         }
@@ -166,7 +173,7 @@ impl Unpacker<'_> {
     ///
     /// Extension headers are read here, because the library reads them without a size limit.
     pub(super) fn tar(&mut self, inner: impl Read, pax: bool) -> Result<(), BundleError> {
-        let mut archive = Archive::new(Capped { inner, room: self.room });
+        let mut archive = Archive::new(Capped { inner, remaining: self.remaining });
         let mut extended = Extended::default();
         for entry in archive.entries().map_err(invalid_archive)?.raw(true) {
             let mut entry = entry.map_err(invalid_archive)?;
@@ -195,12 +202,12 @@ impl Unpacker<'_> {
         let kind = match entry.header().entry_type() {
             EntryType::Directory => Kind::Directory,
             EntryType::Regular => {
-                let runs = entry.header().mode().map_err(invalid_archive)? & 0o111 != 0;
-                Kind::File { size: entry.size(), runs }
+                let is_executable = entry.header().mode().map_err(invalid_archive)? & 0o111 != 0;
+                Kind::File { size: entry.size(), is_executable }
             }
             EntryType::Symlink => {
-                let own = || entry.link_name_bytes().map(std::borrow::Cow::into_owned);
-                Kind::Link(extended.target.or_else(own).unwrap_or_default())
+                let short_target = || entry.link_name_bytes().map(std::borrow::Cow::into_owned);
+                Kind::Link(extended.target.or_else(short_target).unwrap_or_default())
             }
             _ => Kind::Other,
         };
@@ -218,7 +225,7 @@ impl Unpacker<'_> {
         kind: Kind,
         contents: &mut impl Read,
     ) -> Result<(), BundleError> {
-        let path = place(path)?;
+        let path = plain_path(path)?;
         if path.as_os_str().is_empty() {
             return Ok(());
         }
@@ -227,9 +234,9 @@ impl Unpacker<'_> {
         }
         match kind {
             Kind::Directory => self.directory(&path),
-            Kind::File { size, runs } => {
+            Kind::File { size, is_executable } => {
                 self.claim(&path)?;
-                self.file(contents, &path, size, runs)
+                self.file(contents, &path, size, is_executable)
             }
             Kind::Link(target) if self.limits.links => {
                 self.claim(&path)?;
@@ -251,8 +258,8 @@ impl Unpacker<'_> {
     fn long<R: Read>(&self, entry: &mut Entry<'_, R>) -> Result<Vec<u8>, BundleError> {
         self.check_room(entry.size())?;
         let mut name = Vec::new();
-        let most = MAX_PATH_LEN as u64 + 1;
-        entry.by_ref().take(most).read_to_end(&mut name).map_err(invalid_archive)?;
+        let max = MAX_PATH_LEN as u64 + 1;
+        entry.by_ref().take(max).read_to_end(&mut name).map_err(invalid_archive)?;
         if name.last() == Some(&0) {
             name.pop();
         }
@@ -261,7 +268,7 @@ impl Unpacker<'_> {
 
     /// Creates a directory and its parents if necessary.
     fn directory(&mut self, path: &Path) -> Result<(), BundleError> {
-        match self.made.get(path) {
+        match self.created.get(path) {
             _ if path.as_os_str().is_empty() => return Ok(()),
             Some(CreatedKind::Directory) => return Ok(()),
             Some(CreatedKind::Other) => return Err(duplicate_entry(path)),
@@ -271,23 +278,23 @@ impl Unpacker<'_> {
             self.directory(parent)?;
         }
         self.count(path, CreatedKind::Directory)?;
-        let place = self.to.join(path);
-        fs::create_dir(&place).map_err(create_error(&place, path))
+        let full_path = self.to.join(path);
+        fs::create_dir(&full_path).map_err(create_error(&full_path, path))
     }
 
-    /// Reserves a path that no entry has yet.
+    /// Reserves a path, which no other entry may have.
     fn claim(&mut self, path: &Path) -> Result<(), BundleError> {
-        if self.made.contains_key(path) {
+        if self.created.contains_key(path) {
             return Err(duplicate_entry(path));
         }
         self.count(path, CreatedKind::Other)
     }
 
-    fn count(&mut self, path: &Path, made: CreatedKind) -> Result<(), BundleError> {
-        if self.made.len() == self.limits.entries {
+    fn count(&mut self, path: &Path, created: CreatedKind) -> Result<(), BundleError> {
+        if self.created.len() == self.limits.entries {
             return Err(self.limits.too_many());
         }
-        self.made.insert(path.to_owned(), made);
+        self.created.insert(path.to_owned(), created);
         Ok(())
     }
 
@@ -296,32 +303,32 @@ impl Unpacker<'_> {
         contents: &mut impl Read,
         path: &Path,
         size: u64,
-        runs: bool,
+        is_executable: bool,
     ) -> Result<(), BundleError> {
-        let place = self.to.join(path);
-        let failed = || create_error(&place, path);
+        let full_path = self.to.join(path);
+        let to_error = || create_error(&full_path, path);
         let mut options = OpenOptions::new();
-        options.write(true).create_new(true).mode(if runs { 0o755 } else { 0o644 });
-        let mut file = options.open(&place).map_err(failed())?;
+        options.write(true).create_new(true).mode(if is_executable { 0o755 } else { 0o644 });
+        let mut file = options.open(&full_path).map_err(to_error())?;
         let mut buffer = vec![0; CHUNK];
-        let mut left = size;
-        while left > 0 {
-            let most = usize::try_from(left).map_or(CHUNK, |left| left.min(CHUNK));
+        let mut unread = size;
+        while unread > 0 {
+            let max = usize::try_from(unread).map_or(CHUNK, |unread| unread.min(CHUNK));
             let count = contents.read(&mut buffer[..most]).map_err(invalid_archive)?;
             if count == 0 {
                 return Err(invalid_archive(io::ErrorKind::UnexpectedEof.into()));
             }
-            file.write_all(&buffer[..count]).map_err(failed())?;
-            left = left.saturating_sub(count as u64);
+            file.write_all(&buffer[..count]).map_err(to_error())?;
+            unread = unread.saturating_sub(count as u64);
         }
         Ok(())
     }
 
-    /// Creates the links, and verifies where each leads.
+    /// Creates the links, and verifies that their targets are inside.
     fn link(&self) -> Result<(), BundleError> {
         for (path, target) in &self.links {
-            let place = self.to.join(path);
-            symlink(target, &place).map_err(create_error(&place, path))?;
+            let full_path = self.to.join(path);
+            symlink(target, &full_path).map_err(create_error(&full_path, path))?;
         }
         let top = fs::canonicalize(self.to).map_err(BundleError::system(self.to))?;
         for (path, _) in &self.links {
@@ -335,7 +342,7 @@ impl Unpacker<'_> {
 }
 
 /// A path relative to the top, of plain names only. Empty for the top itself.
-fn place(bytes: Vec<u8>) -> Result<PathBuf, BundleError> {
+fn plain_path(bytes: Vec<u8>) -> Result<PathBuf, BundleError> {
     let path = PathBuf::from(OsString::from_vec(bytes));
     let mut plain = PathBuf::new();
     for part in path.components() {
@@ -369,10 +376,10 @@ fn is_no_path(target: &Path) -> bool {
     target.as_os_str().is_empty() || target.as_os_str().as_bytes().contains(&0)
 }
 
-/// The error when `place` cannot be created: a name that file systems reject is the archive's
-/// fault, anything else the machine's.
-fn create_error(place: &Path, path: &Path) -> impl Fn(io::Error) -> BundleError {
-    let place = place.to_owned();
+/// The error when `full_path` cannot be created. A name that file systems reject is an error of the
+/// archive. Every other error is one of the machine.
+fn create_error(full_path: &Path, path: &Path) -> impl Fn(io::Error) -> BundleError {
+    let full_path = full_path.to_owned();
     let path = path.to_owned();
     move |error| match error.kind() {
         io::ErrorKind::NotFound
@@ -381,6 +388,6 @@ fn create_error(place: &Path, path: &Path) -> impl Fn(io::Error) -> BundleError 
         | io::ErrorKind::NotADirectory => {
             BundleError::invalid(format!("{}: {error}", path.display()))
         }
-        _ => BundleError::system(&place)(error),
+        _ => BundleError::system(&full_path)(error),
     }
 }

@@ -1,8 +1,8 @@
 //! Submissions: packs an author's sources into a bundle.
 //!
-//! A directory, a tar archive (plain, or compressed with gzip or Zstandard) and a zip archive of the
-//! same files give the same bundle. Archives are unpacked into a temporary directory, as untrusted
-//! as any bundle, and packed again from there.
+//! A directory, a tar archive (plain, or compressed with gzip or Zstandard) and a zip archive of
+//! the same files give the same bundle. Archives are unpacked into a temporary directory, with the
+//! same checks as a bundle, and packed again from there.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -20,7 +20,7 @@ use super::{Bundle, BundleError, LIMITS, MAX_UNPACKED};
 use crate::bot::{Bot, BotError, manifest};
 use crate::bounded_read::read_at_most;
 
-/// The file type in a Unix mode, and that of a symbolic link.
+/// The mask of the file type in a Unix mode, and the type of a symbolic link.
 const TYPE: u32 = 0o170_000;
 const LINK: u32 = 0o120_000;
 
@@ -54,9 +54,9 @@ const TAR_MARK: (usize, &[u8]) = (257, b"ustar");
 /// A packed submission.
 #[derive(Clone, Debug)]
 pub struct Submission {
-    /// The name in its manifest.
+    /// The name in the manifest.
     pub name: BotName,
-    /// Its files.
+    /// The packed files.
     pub bundle: Bundle,
 }
 
@@ -88,14 +88,14 @@ impl ArchiveFormat {
     /// The format by a file's name.
     fn of(path: &Path) -> Option<Self> {
         let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default().to_lowercase();
-        let forms = [
+        let formats = [
             (".tar", Self::Tar),
             (".tar.gz", Self::TarGz),
             (".tgz", Self::TarGz),
             (".tar.zst", Self::TarZst),
             (".zip", Self::Zip),
         ];
-        forms.into_iter().find(|(end, _)| name.ends_with(end)).map(|(_, format)| format)
+        formats.into_iter().find(|(end, _)| name.ends_with(end)).map(|(_, format)| format)
     }
 
     /// The format by the first bytes. Defaults to that of a bundle.
@@ -104,8 +104,8 @@ impl ArchiveFormat {
             return Self::Tar;
         }
         let marks = [(&b"\x1f\x8b"[..], Self::TarGz), (b"PK\x03\x04", Self::Zip)];
-        let found = marks.into_iter().find(|(mark, _)| bytes.starts_with(mark));
-        found.map_or(Self::TarZst, |(_, format)| format)
+        let matching = marks.into_iter().find(|(mark, _)| bytes.starts_with(mark));
+        matching.map_or(Self::TarZst, |(_, format)| format)
     }
 }
 
@@ -138,21 +138,21 @@ impl Submission {
         let to = tempfile::tempdir()
             .map_err(|error| to_error(format!("cannot create a temporary directory: {error}")))?;
         let bytes = read_at_most(path, MAX_ARCHIVE).map_err(BundleError::system(path));
-        let unpacked = bytes.and_then(|bytes| unpack(&bytes, format, to.path()));
-        unpacked.map_err(|error| to_error(error.to_string()))?;
+        let result = bytes.and_then(|bytes| unpack(&bytes, format, to.path()));
+        result.map_err(|error| to_error(error.to_string()))?;
         let top = top(to.path()).map_err(|error| to_error(error.to_string()))?;
         Self::directory(&top, |error| error.within(&top), to_error)
     }
 
     fn directory(
         path: &Path,
-        shown: impl Fn(&BotError) -> String,
+        format_error: impl Fn(&BotError) -> String,
         to_error: impl Fn(String) -> SubmissionError,
     ) -> Result<Self, SubmissionError> {
-        let read = manifest::read(path);
-        let manifest = read.map_err(|error| SubmissionError {
-            path: to_error(String::new()).path.filter(|own| own != path),
-            cause: shown(&error),
+        let result = manifest::read(path);
+        let manifest = result.map_err(|error| SubmissionError {
+            path: to_error(String::new()).path.filter(|submitted| submitted != path),
+            cause: format_error(&error),
         })?;
         let bundle = Bundle::of_source(path).map_err(|error| to_error(error.to_string()))?;
         Ok(Self { name: manifest.name, bundle })
@@ -181,46 +181,47 @@ fn unpack(bytes: &[u8], format: ArchiveFormat, to: &Path) -> Result<(), BundleEr
 /// Unpacks a zip archive.
 fn zip(bytes: &[u8], unpacker: &mut Unpacker<'_>) -> Result<(), BundleError> {
     check_directory(bytes)?;
-    let promised = entries_of_zip(bytes);
-    let broken = |error: zip::result::ZipError| invalid_archive(error.into());
-    let mut archive = ZipArchive::new(Cursor::new(bytes)).map_err(broken)?;
-    if promised.is_some_and(|promised| promised != archive.len()) {
+    let announced = entries_of_zip(bytes);
+    let to_error = |error: zip::result::ZipError| invalid_archive(error.into());
+    let mut archive = ZipArchive::new(Cursor::new(bytes)).map_err(to_error)?;
+    if announced.is_some_and(|announced| announced != archive.len()) {
         return Err(BundleError::invalid("it has duplicate entries; pack it again"));
     }
     for index in 0..archive.len() {
-        let entry = archive.by_index(index).map_err(broken)?;
+        let entry = archive.by_index(index).map_err(to_error)?;
         let path = entry.name_raw().to_vec();
         let size = entry.size();
         let mode = entry.unix_mode().unwrap_or(0);
-        let directory = entry.is_dir();
-        let mut contents = Capped { inner: entry, room: unpacker.room };
-        let kind = if directory {
+        let is_directory = entry.is_dir();
+        let mut contents = Capped { inner: entry, remaining: unpacker.remaining };
+        let kind = if is_directory {
             Kind::Directory
         } else if mode & TYPE == LINK {
             let mut target = Vec::new();
-            let most = MAX_PATH_LEN as u64 + 1;
-            contents.by_ref().take(most).read_to_end(&mut target).map_err(invalid_archive)?;
+            let max = MAX_PATH_LEN as u64 + 1;
+            contents.by_ref().take(max).read_to_end(&mut target).map_err(invalid_archive)?;
             Kind::Link(target)
         } else {
-            Kind::File { size, runs: mode & 0o111 != 0 }
+            Kind::File { size, is_executable: mode & 0o111 != 0 }
         };
         unpacker.one(path, kind, &mut contents)?;
     }
     Ok(())
 }
 
-/// Refuses a zip archive whose directory would need much memory or time. Checked before the library
-/// opens it, because that reads the whole directory and allocates for the announced entries.
+/// Refuses a zip archive whose directory would need much memory or time. It runs before the library
+/// opens the archive, because the library reads the whole directory and allocates memory for all
+/// announced entries.
 fn check_directory(bytes: &[u8]) -> Result<(), BundleError> {
     let mut entries = 0;
     let mut ends = 0;
-    for at in (0..bytes.len()).filter(|at| bytes[*at] == ENTRY_MARK[0]) {
-        let rest = &bytes[at..];
+    for offset in (0..bytes.len()).filter(|offset| bytes[*offset] == ENTRY_MARK[0]) {
+        let rest = &bytes[offset..];
         if rest.starts_with(ENTRY_MARK) {
             entries += 1;
-            let lengths = rest.get(ENTRY_LENGTHS..ENTRY_LENGTHS + 6).unwrap_or_default();
+            let fields = rest.get(ENTRY_LENGTHS..ENTRY_LENGTHS + 6).unwrap_or_default();
             let lengths =
-                lengths.chunks_exact(2).map(|pair| u32::from(pair[0]) | u32::from(pair[1]) << 8);
+                fields.chunks_exact(2).map(|pair| u32::from(pair[0]) | u32::from(pair[1]) << 8);
             if lengths.sum::<u32>() > MAX_ENTRY_FIELDS_LEN {
                 return Err(BundleError::invalid(
                     "one of its files has too long a name or comment; shorten it",
@@ -228,7 +229,7 @@ fn check_directory(bytes: &[u8]) -> Result<(), BundleError> {
             }
         } else if rest.starts_with(END_MARK) {
             ends += 1;
-            let locator = at.checked_sub(LOCATOR_LENGTH).map(|before| &bytes[before..]);
+            let locator = offset.checked_sub(LOCATOR_LENGTH).map(|before| &bytes[before..]);
             if locator.is_some_and(|before| before.starts_with(LOCATOR_MARK)) {
                 return Err(BundleError::invalid(
                     "zip64 archives are larger than a bundle can be; pack it without zip64",
@@ -246,7 +247,7 @@ fn check_directory(bytes: &[u8]) -> Result<(), BundleError> {
 /// several entries with the same name.
 fn entries_of_zip(bytes: &[u8]) -> Option<usize> {
     let end = &bytes[bytes.len().saturating_sub(MAX_END_LEN)..];
-    let begins = end.windows(END_LENGTH).rposition(|window| window.starts_with(END_MARK))?;
-    let count = u16::from_le_bytes([end[begins + 10], end[begins + 11]]);
+    let record = end.windows(END_LENGTH).rposition(|window| window.starts_with(END_MARK))?;
+    let count = u16::from_le_bytes([end[record + 10], end[record + 11]]);
     (count != u16::MAX).then_some(count.into())
 }

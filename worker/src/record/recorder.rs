@@ -12,18 +12,18 @@ use crate::fault::{Context as _, Fault};
 use crate::referee::{EventSink, MatchEvent};
 use crate::sandbox;
 
-/// The fault of a failed write.
+/// The operation in the fault of a failed write.
 const FAILED: &str = "cannot write a record";
 
 /// File name prefix of incomplete records.
 const PREFIX: &str = ".record-";
 
-/// An incomplete record. It gets its final name when it is complete.
+/// An incomplete record. A complete record gets its final name.
 #[derive(Debug)]
 pub struct Recorder {
     path: PathBuf,
     writer: Writer<BufWriter<NamedTempFile>>,
-    /// Marks the file as in use.
+    /// The lock that marks the file as in use.
     _lock: File,
 }
 
@@ -36,8 +36,10 @@ impl Recorder {
             .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644))
             .tempfile_in(directory)
             .fault(FAILED)?;
-        let lock = sandbox::try_lock_path(file.path()).fault(FAILED)?;
-        let lock = lock.ok_or_else(|| Fault::new(FAILED, "another run removed it as it began"))?;
+        let lock = sandbox::try_lock_path(file.path())
+            .fault(FAILED)?
+            .ok_or_else(|| Fault::new(FAILED, "another run removed the new file"))?;
+
         let writer = Writer::new(BufWriter::new(file), header).fault(FAILED)?;
         Ok(Self { path, writer, _lock: lock })
     }
@@ -46,15 +48,15 @@ impl Recorder {
     pub fn sweep(directory: &Path) {
         for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
             let name = entry.file_name();
-            let begun = name.to_str().is_some_and(|name| name.starts_with(PREFIX));
-            if begun && let Ok(Some(_lock)) = sandbox::try_lock_path(&entry.path()) {
-                // A file that cannot be removed does no harm: its name is not that of a record.
+            let is_incomplete = name.to_str().is_some_and(|name| name.starts_with(PREFIX));
+            if is_incomplete && let Ok(Some(_lock)) = sandbox::try_lock_path(&entry.path()) {
+                // If this fails, the file has no effect: its name is not the name of a record.
                 drop(fs::remove_file(entry.path()));
             }
         }
     }
 
-    /// Adds the end of a bot's standard error.
+    /// Adds the last bytes of a bot's standard error.
     pub fn stderr(&mut self, seat: Seat, bytes: &[u8], dropped: usize) -> Result<(), Fault> {
         let text = String::from_utf8_lossy(bytes).into_owned();
         self.event(&Line::Stderr { seat, text, dropped })
@@ -62,8 +64,8 @@ impl Recorder {
 
     /// Completes the record with the results, and gives it its final name.
     pub fn finish(self, standings: &[SeatResult], transcript: TranscriptHash) -> Result<(), Fault> {
-        let file = self.writer.finish(standings, transcript).fault(FAILED)?;
-        let file = file.into_inner().fault(FAILED)?;
+        let buffer = self.writer.finish(standings, transcript).fault(FAILED)?;
+        let file = buffer.into_inner().fault(FAILED)?;
         file.persist(&self.path).fault(FAILED).map(drop::<File>)
     }
 

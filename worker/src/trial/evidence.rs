@@ -12,16 +12,16 @@ use super::TrialFailure;
 use crate::bounded_read::open_regular;
 use crate::match_runner::SeatSummary;
 
-/// Number of shown lines from the end of the dialogue.
+/// Maximum number of lines from the end of the dialogue.
 const DIALOGUE_LINES: usize = 8;
 
-/// Number of shown lines from the end of standard error.
+/// Maximum number of lines from the end of standard error.
 const STDERR_LINES: usize = 12;
 
-/// Maximum length of a shown line, in characters.
+/// Maximum length of a line in the evidence, in characters.
 const MAX_LINE_LEN: usize = 300;
 
-/// The fields read from a line of a record.
+/// The fields of a record's line that the evidence uses.
 #[derive(Debug, Deserialize)]
 struct Line {
     seat: Option<usize>,
@@ -29,19 +29,19 @@ struct Line {
     reply: Option<String>,
 }
 
-/// Describes the forfeit of the bot at `seat`, from 1. `place` names the match.
+/// Describes the forfeit of the bot at `seat`, from 1. `match_name` names the match.
 pub(super) fn describe(
     game: &Game,
     forfeit: Forfeit,
-    place: &str,
+    match_name: &str,
     seat: usize,
     summary: &SeatSummary,
     record: &Path,
 ) -> TrialFailure {
     let detail = summary.detail.clone().unwrap_or_else(|| forfeit.to_string());
     let Dialogue { lines: dialogue, replies } = read_dialogue(record, seat);
-    let reason = format!("{place}: forfeit, {detail}");
-    let mut evidence = vec![format!("{place}, after {replies} replies: {detail}")];
+    let reason = format!("{match_name}: forfeit, {detail}");
+    let mut evidence = vec![format!("{match_name}, after {replies} replies: {detail}")];
     evidence.extend(dialogue.iter().map(|line| format!("  {line}")));
     evidence.extend(hint(game, forfeit, &detail, replies).map(str::to_owned));
     let stderr = String::from_utf8_lossy(&summary.usage.stderr);
@@ -89,18 +89,18 @@ fn read_dialogue(record: &Path, seat: usize) -> Dialogue {
 
 /// Truncates a text and joins its lines.
 fn truncate(text: &str) -> String {
-    let mut shown: String = text.chars().take(MAX_LINE_LEN).collect();
-    if shown.len() < text.len() {
-        shown.push('…');
+    let mut truncated: String = text.chars().take(MAX_LINE_LEN).collect();
+    if truncated.len() < text.len() {
+        truncated.push('…');
     }
-    shown.replace('\n', "⏎")
+    truncated.replace('\n', "⏎")
 }
 
-/// A hint for the author, where one helps.
+/// A hint for the author, if there is a likely cause.
 fn hint(game: &Game, forfeit: Forfeit, detail: &str, replies: usize) -> Option<&'static str> {
-    let gtp = game.bots.framing == Framing::Gtp;
+    let is_gtp = game.bots.framing == Framing::Gtp;
     match forfeit {
-        Forfeit::Clock if detail.contains("without the end of a reply") && gtp => {
+        Forfeit::Clock if detail.contains("without the end of a reply") && is_gtp => {
             Some("expected: a reply that begins with `=` and ends with an empty line")
         }
         Forfeit::Clock if detail.contains("without the end of a reply") => {

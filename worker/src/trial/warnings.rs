@@ -1,4 +1,5 @@
-//! Warnings of a trial: deviations that this referee tolerates and others may not.
+//! Warnings of a trial: deviations from the protocol that this referee tolerates, but other
+//! referees may not.
 
 use arbiter_games::Game;
 use arbiter_proto::limits::Bytes;
@@ -9,7 +10,7 @@ use crate::sandbox::Limits;
 /// A first reply slower than this, in microseconds, gives a warning.
 const SLOW_START: u64 = 2_000_000;
 
-/// Peak memory from this share of the limit on, in percent, gives a warning.
+/// Peak memory of this share of the limit or more, in percent, gives a warning.
 const HIGH_MEMORY_PERCENT: u64 = 80;
 
 /// Warnings from one match.
@@ -30,9 +31,9 @@ pub(super) fn from_match(game: &Game, bad_answers: u32, summary: &SeatSummary) -
             .push(format!("{game} tolerated replies that broke its rules: see its documentation"));
     }
     let stderr = String::from_utf8_lossy(&summary.usage.stderr);
-    if let Some(first) = stderr.lines().find(|line| !line.trim().is_empty()) {
-        let first: String = first.chars().take(80).collect();
-        warnings.push(format!("it writes to standard error: {first}"));
+    if let Some(line) = stderr.lines().find(|line| !line.trim().is_empty()) {
+        let start: String = line.chars().take(80).collect();
+        warnings.push(format!("it writes to standard error: {start}"));
     }
     warnings
 }

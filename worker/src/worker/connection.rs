@@ -1,7 +1,7 @@
 //! The connection to the coordinator, with automatic reconnection.
 //!
-//! A writer task sends one message at a time. It reads each report from the spool only when its
-//! turn comes, so that few of them are in memory however many wait.
+//! A writer task sends one message at a time. It reads each report from the spool directly before
+//! it sends the report, so that only few reports are in memory.
 
 use std::future::{self, Future};
 use std::pin::Pin;
@@ -29,7 +29,7 @@ const HELLO_TIMEOUT: Duration = Duration::from_secs(30);
 /// Number of messages buffered in memory before the network.
 const SEND_BUFFER: usize = 2;
 
-/// What happened to the connection.
+/// An event of the connection.
 #[derive(Debug)]
 pub(super) enum ConnectionEvent {
     /// The connection is open.
@@ -38,7 +38,7 @@ pub(super) enum ConnectionEvent {
     Received(Box<Received>),
     /// The connection broke or failed, with the cause and the wait before the next attempt.
     Lost(String, Duration),
-    /// The coordinator refused the worker for good.
+    /// The coordinator refused the worker. A retry would not help.
     Refused(String),
     /// Both sides closed the connection.
     Closed,
@@ -57,7 +57,7 @@ pub(super) struct Connection {
     spool: Arc<Spool>,
     backoff: Backoff,
     state: ConnectionState,
-    /// Whether it has ever been open.
+    /// Whether the connection was open at least once.
     was_open: bool,
 }
 
@@ -110,13 +110,13 @@ impl Connection {
                 },
                 ConnectionState::Open(open) => match open.incoming.message().await {
                     Ok(Some(CoordinatorMessage { payload: Some(message) })) => {
-                        // A coordinator sends Lost even while its database is down.
+                        // A coordinator sends `LeasesLost` even while its database is down.
                         if !matches!(message, Received::LeasesLost(_)) {
                             self.backoff.reset();
                         }
                         return ConnectionEvent::Received(Box::new(message));
                     }
-                    // A message of a newer version.
+                    // A message type of a newer coordinator.
                     Ok(Some(CoordinatorMessage { payload: None })) => {}
                     Ok(None) | Err(_) if open.outgoing.is_none() => {
                         self.state = ConnectionState::Closed;
@@ -140,15 +140,15 @@ impl Connection {
             return ConnectionEvent::Refused(format!("{}{remedy}", status.message()));
         }
         let cause = cause(status);
-        // Before the first connection, a misfit means wrong options. Later it means that the
-        // coordinator's certificate expired, and its operator will renew it.
+        // Before the first connection, such an error means wrong options. Later it means that the
+        // coordinator's certificate expired. Then retry until its operator has renewed it.
         if let Some(remedy) = connect::remedy(&cause).filter(|_| !self.was_open) {
             self.state = ConnectionState::Closed;
             return ConnectionEvent::Refused(format!("{cause}; {remedy}"));
         }
         self.clients.fail_over();
-        // A welcome alone does not reset the backoff: a coordinator with a full database welcomes
-        // the worker and breaks the connection at the first report, again and again.
+        // A Welcome alone does not reset the backoff. A coordinator with a full database sends a
+        // Welcome to each connection, and then breaks it at the first report.
         if matches!(&self.state, ConnectionState::Open(open) if open.since.elapsed() >= backoff::MAX_RECONNECT)
         {
             self.backoff.reset();
@@ -177,7 +177,8 @@ impl Connection {
         if let ConnectionState::Open(open) = &self.state
             && let Some(outgoing) = &open.outgoing
         {
-            // The writer ends with the stream. `next` reports that, and the caller sends again.
+            // The send fails if the stream has ended. `next` reports that, and the caller sends
+            // again.
             drop(outgoing.send(message));
         }
     }
@@ -187,7 +188,7 @@ impl Connection {
         self.state = ConnectionState::Waiting(Box::pin(sleep(Duration::ZERO)));
     }
 
-    /// Closes the connection after all queued messages. Returns whether it was open: then
+    /// Closes the connection after all queued messages. Returns whether it was open. If so,
     /// [`ConnectionEvent::Closed`] follows when the coordinator has read all of them.
     pub(super) fn close(&mut self) -> bool {
         if let ConnectionState::Open(open) = &mut self.state {
@@ -218,12 +219,12 @@ async fn open_stream(
                 let open = Open { since, outgoing: Some(outgoing), incoming, _writer: writer };
                 Ok((Box::new(open), welcome))
             }
-            Some(_) => Err(Status::internal("its first message was not a welcome")),
-            None => Err(Status::unavailable("the stream ended before a welcome")),
+            Some(_) => Err(Status::internal("the coordinator's first message was not a Welcome")),
+            None => Err(Status::unavailable("the stream ended before a Welcome")),
         }
     };
-    let timed_out = |_| Status::deadline_exceeded("the coordinator does not respond");
-    timeout(HELLO_TIMEOUT, handshake).await.map_err(timed_out)?
+    let to_timeout = |_| Status::deadline_exceeded("the coordinator does not respond");
+    timeout(HELLO_TIMEOUT, handshake).await.map_err(to_timeout)?
 }
 
 /// Sends queued messages in order.
@@ -248,7 +249,7 @@ async fn write_messages(
     }
 }
 
-/// Whether the coordinator would respond the same to another attempt.
+/// Whether the coordinator would refuse another attempt as well.
 fn is_refusal(status: &Status) -> bool {
     matches!(
         status.code(),

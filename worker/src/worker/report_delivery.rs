@@ -1,5 +1,5 @@
-//! Delivery of reports: handles the coordinator's acknowledgements, and schedules the reports that
-//! it could not store for another attempt.
+//! Delivery of reports: handles the coordinator's acknowledgements, and sends postponed reports
+//! again later.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::spool::Spool;
 /// First wait before a postponed report is sent again.
 const MIN_RETRY: Duration = Duration::from_millis(500);
 
-/// Longest wait, while the coordinator cannot store anything.
+/// Longest wait before a postponed report is sent again.
 const MAX_RETRY: Duration = Duration::from_secs(10);
 
 /// Tracks the reports of a worker until they are acknowledged.
@@ -27,7 +27,7 @@ pub(super) struct ReportDelivery {
     metrics: Arc<Metrics>,
     /// Reports to send again.
     postponed: BTreeSet<Lease>,
-    /// Time to send them, if there are any.
+    /// Time at which to send them. `None` if there are no postponed reports.
     pub(super) due: Option<Instant>,
     backoff: Backoff,
 }
@@ -60,13 +60,13 @@ impl ReportDelivery {
             }
             ReportStatus::Late => {
                 self.spool.remove(lease);
-                warn!(%lease, "report was late: it does not count");
+                warn!(%lease, "the report was late and does not count");
             }
             ReportStatus::Refused => match self.spool.move_to_refused(lease, &reason) {
                 Ok(path) => error!(%lease, reason, path = %path.display(), "report refused"),
                 Err(error) => error!(%lease, reason, %error, "cannot move a refused report"),
             },
-            // An unknown status of a newer version must not delete a report.
+            // A newer coordinator may send an unknown status. Do not delete the report then.
             ReportStatus::Postponed | ReportStatus::Unspecified => self.postpone(lease, &reason),
         }
     }

@@ -1,4 +1,4 @@
-//! What each slot of a worker does, as its supervisor knows it.
+//! The state of each slot, for the supervisor.
 
 use arbiter_proto::ids::Lease;
 use tokio::task::AbortHandle;
@@ -8,7 +8,7 @@ use crate::job::Job;
 use crate::metrics::SlotActivity;
 use crate::seat::StopHandle;
 
-/// What a slot does.
+/// The state of a slot.
 #[derive(Debug)]
 pub(super) enum SlotState {
     Idle,
@@ -19,7 +19,8 @@ pub(super) enum SlotState {
         job: Box<Job>,
         task: AbortHandle,
     },
-    /// Playing. `stop_handle` is `None` once the job was stopped. A lost lease is not given back.
+    /// Playing. `stop_handle` is `None` once the job was stopped. `lost`: the lease was lost, so
+    /// the worker does not give it back.
     Playing {
         lease: Lease,
         stop_handle: Option<StopHandle>,

@@ -1,4 +1,4 @@
-//! The supervisor: the task that owns a worker's state. The parent module explains it.
+//! The supervisor: the task that owns a worker's state. See the parent module.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,16 +26,16 @@ use crate::seat::{StopHandle, StopSignal};
 use crate::slot::{JobOutcome, JobRun, SlotContext, SlotEvent, Slots};
 use crate::spool::Spool;
 
-/// Renewals per lease period, so that two of them may get lost.
+/// Renewals per lease period. A lease survives two lost renewals.
 const RENEWALS_PER_LEASE: u32 = 3;
 
-/// Shortest lease that the worker honours. It would spend all its time renewing shorter ones.
+/// Shortest lease duration that the worker uses. Shorter leases would need too many renewals.
 const MIN_LEASE: Duration = Duration::from_millis(300);
 
 /// Pause of a slot after its first fault.
 const MIN_PAUSE: Duration = Duration::from_secs(1);
 
-/// Longest pause after repeated faults. They may concern one tournament while others wait.
+/// Longest pause after repeated faults. It is short, because other tournaments may have no faults.
 const MAX_PAUSE: Duration = Duration::from_secs(15);
 
 /// How long an orderly disconnect may take.
@@ -62,7 +62,7 @@ pub(super) struct Supervisor {
     /// Messages that wait for a connection.
     outbox: Vec<Payload>,
     delivery: ReportDelivery,
-    /// Id of the coordinator's database, known after the first welcome.
+    /// Id of the coordinator's database. `None` before the first Welcome.
     database: Option<String>,
     /// How long a lease lasts without renewal.
     lease_duration: Duration,
@@ -116,7 +116,7 @@ impl Supervisor {
         mut self,
         mut shutdown: watch::Receiver<Shutdown>,
     ) -> Result<(), WorkerError> {
-        let mut asked = true;
+        let mut has_sender = true;
         self.request_shutdown(*shutdown.borrow_and_update());
         while !self.is_done() {
             self.metrics.set_slots(self.slot_states.iter().map(SlotState::activity));
@@ -124,11 +124,11 @@ impl Supervisor {
             tokio::select! {
                 event = self.connection.next() => self.handle_connection_event(event),
                 Some(event) = self.slot_events.recv() => self.handle_slot_event(event),
-                Some(fetched) = self.fetching.join_next() => self.start_job(fetched),
+                Some(result) = self.fetching.join_next() => self.start_job(result),
                 () = sleep_until(next_timer) => self.handle_timers(),
-                changed = shutdown.changed(), if asked => {
-                    // No sender is left: only another event can end the worker.
-                    asked = changed.is_ok();
+                changed = shutdown.changed(), if has_sender => {
+                    // After the sender is dropped, only other events can end the worker.
+                    has_sender = changed.is_ok();
                     self.request_shutdown(*shutdown.borrow_and_update());
                 }
             }
@@ -141,10 +141,10 @@ impl Supervisor {
     /// Whether a shutdown is complete: no job holds a lease, and all reports are acknowledged or
     /// the deadline has passed.
     fn is_done(&self) -> bool {
-        let Some(until) = self.shutdown_deadline else { return false };
-        let busy = self.slot_states.iter().any(|state| state.lease().is_some());
-        let late = until <= Instant::now();
-        !busy && (late || self.spool.leases().is_empty())
+        let Some(deadline) = self.shutdown_deadline else { return false };
+        let is_busy = self.slot_states.iter().any(|state| state.lease().is_some());
+        let is_late = deadline <= Instant::now();
+        !is_busy && (is_late || self.spool.leases().is_empty())
     }
 
     /// Closes the connection and handles the coordinator's last messages.
@@ -157,8 +157,10 @@ impl Supervisor {
             }
         }
         match self.spool.leases().len() {
-            0 => info!("stopped; all reports are delivered"),
-            waiting => warn!(waiting, "stopped; reports wait in the spool for the next start"),
+            0 => info!("worker stopped; all reports are delivered"),
+            waiting => {
+                warn!(waiting, "worker stopped; the next start sends the reports in the spool");
+            }
         }
     }
 
@@ -181,9 +183,9 @@ impl Supervisor {
         }
     }
 
-    /// Gives back jobs that came during the disconnect, over a new connection.
+    /// Gives back jobs that arrived during the disconnect, over a new connection.
     async fn give_back_late_jobs(&mut self, leases: Vec<v1::Lease>, deadline: Instant) {
-        info!(jobs = leases.len(), "giving back jobs that came during shutdown");
+        info!(jobs = leases.len(), "giving back jobs that arrived during shutdown");
         self.connection.reconnect();
         while let Ok(event) = timeout_at(deadline, self.connection.next()).await {
             match event {
@@ -205,9 +207,9 @@ impl Supervisor {
             _ => None,
         });
         let renewal = self.connection.is_open().then_some(self.renew_at);
-        let far = Instant::now() + MAX_PAUSE;
-        let until = self.shutdown_deadline.filter(|until| *until > Instant::now());
-        pauses.chain(renewal).chain(until).chain(self.delivery.due).fold(far, Instant::min)
+        let latest = Instant::now() + MAX_PAUSE;
+        let deadline = self.shutdown_deadline.filter(|deadline| *deadline > Instant::now());
+        pauses.chain(renewal).chain(deadline).chain(self.delivery.due).fold(latest, Instant::min)
     }
 
     fn handle_timers(&mut self) {
@@ -221,7 +223,7 @@ impl Supervisor {
             self.renew();
         }
         self.delivery.take_due().into_iter().for_each(|lease| self.connection.send_report(lease));
-        if self.shutdown_deadline.is_some_and(|until| until <= now) {
+        if self.shutdown_deadline.is_some_and(|deadline| deadline <= now) {
             self.stop_all();
         }
     }
@@ -275,12 +277,12 @@ impl Supervisor {
         }
     }
 
-    /// Drops all leases and messages of another database. Leases are only numbers, and may mean
-    /// something else in this one.
+    /// Drops all leases and messages of another database. Leases are only numbers, and another
+    /// database may use the same numbers for other lots.
     fn bind_to_database(&mut self, database: String) {
         self.spool.bind_to_database(&database);
-        let before = self.database.replace(database);
-        if before.is_some() && before != self.database {
+        let previous = self.database.replace(database);
+        if previous.is_some() && previous != self.database {
             warn!("the coordinator has a different database; running jobs are abandoned");
             self.outbox.clear();
             let playing: Vec<_> = self.slot_states.iter().filter_map(SlotState::lease).collect();
@@ -290,7 +292,7 @@ impl Supervisor {
         }
     }
 
-    /// Sends everything that a new connection needs: renewals, queued messages, capacity, reports.
+    /// Sends the first messages of a new connection: renewals, queued messages, capacity, reports.
     fn resume(&mut self) {
         self.renew();
         for payload in std::mem::take(&mut self.outbox) {
@@ -344,7 +346,7 @@ impl Supervisor {
         self.send_or_queue(Payload::Fault(v1::Fault { lease, reason, kind }));
         let pause = self.pauses[slot].next();
         let pause_ms = u64::try_from(pause.as_millis()).unwrap_or(u64::MAX);
-        warn!(slot, pause_ms, "slot pauses after a fault");
+        warn!(slot, pause_ms, "the slot pauses after a fault");
         self.slot_states[slot] = SlotState::Pausing(Instant::now() + pause);
     }
 
@@ -387,20 +389,20 @@ impl Supervisor {
         }
     }
 
-    /// Starts a job whose inputs were fetched, or reports why they were not.
-    fn start_job(&mut self, fetched: Result<FetchResult, JoinError>) {
-        let (slot, lease, inputs) = match fetched {
-            Ok(fetched) => fetched,
+    /// Starts a job whose inputs were fetched, or reports why the fetch failed.
+    fn start_job(&mut self, result: Result<FetchResult, JoinError>) {
+        let (slot, lease, inputs) = match result {
+            Ok(fetch_result) => fetch_result,
             Err(error) => {
-                let its = |state: &SlotState| match state {
+                let lease_of_task = |state: &SlotState| match state {
                     SlotState::Fetching { job, task } if task.id() == error.id() => Some(job.lease),
                     _ => None,
                 };
-                let its = self.slot_states.iter().enumerate().find_map(|(slot, slot_state)| {
-                    its(slot_state).map(|lease| (slot, lease, Err(error.to_string())))
+                let failure = self.slot_states.iter().enumerate().find_map(|(slot, slot_state)| {
+                    lease_of_task(slot_state).map(|lease| (slot, lease, Err(error.to_string())))
                 });
-                let Some(failed) = its else { return };
-                failed
+                let Some(failure) = failure else { return };
+                failure
             }
         };
         // A job that was given back while it was being fetched no longer has a slot.
@@ -411,8 +413,9 @@ impl Supervisor {
                 return;
             }
         };
-        let stop = StopSignal::new_pair().map_err(|error| format!("cannot make a pipe: {error}"));
-        match inputs.and_then(|inputs| Ok((inputs, stop?))) {
+        let signal =
+            StopSignal::new_pair().map_err(|error| format!("cannot create a pipe: {error}"));
+        match inputs.and_then(|inputs| Ok((inputs, signal?))) {
             Ok((inputs, (stop, stop_handle))) => {
                 self.metrics.record_prepared_job();
                 self.slots.start_job(slot, JobRun { job: *job, inputs, stop: Arc::new(stop) });
@@ -442,19 +445,19 @@ impl Supervisor {
 
     /// Handles a finished job and leaves its slot idle or pausing.
     fn finish_job(&mut self, slot: usize, lease: Lease, outcome: JobOutcome) {
-        let before = std::mem::replace(&mut self.slot_states[slot], SlotState::Idle);
-        let lost = matches!(before, SlotState::Playing { lost: true, .. });
+        let old_state = std::mem::replace(&mut self.slot_states[slot], SlotState::Idle);
+        let is_lost = matches!(old_state, SlotState::Playing { lost: true, .. });
         match outcome {
             JobOutcome::Reported => {
-                if lost {
-                    // The coordinator no longer expects it.
+                if is_lost {
+                    // The coordinator no longer expects this report.
                     self.spool.remove(lease);
                 } else {
                     self.connection.send_report(lease);
                 }
                 self.pauses[slot].reset();
             }
-            JobOutcome::Stopped if lost => {}
+            JobOutcome::Stopped if is_lost => {}
             JobOutcome::Stopped => self.give_back(lease),
             JobOutcome::Failed(kind, reason) => self.report_fault(slot, lease, kind, reason),
         }
@@ -469,7 +472,7 @@ impl Supervisor {
         self.slot_states[slot] = SlotState::Recovering(until);
         let is_recovering = |state: &SlotState| matches!(state, SlotState::Recovering(_));
         let recovering = self.slot_states.iter().filter(|state| is_recovering(state)).count();
-        warn!(slot, recovering, "slot waits for dying processes of its last job");
+        warn!(slot, recovering, "the slot waits for dying processes of its last job");
         if recovering == self.slot_states.len() {
             error!("no slot can play until the dying processes are gone");
         }
@@ -478,7 +481,7 @@ impl Supervisor {
     /// Frees a slot whose dying processes are gone.
     fn finish_recovery(&mut self, slot: usize) {
         let SlotState::Recovering(until) = self.slot_states[slot] else { return };
-        info!(slot, "slot recovered");
+        info!(slot, "the slot is free again");
         match until.filter(|until| *until > Instant::now()) {
             Some(until) => self.slot_states[slot] = SlotState::Pausing(until),
             None => self.set_idle(slot),
@@ -527,9 +530,9 @@ impl Supervisor {
     }
 
     fn shut_down_within(&mut self, time: Duration) {
-        let until = Instant::now() + time;
+        let deadline = Instant::now() + time;
         self.shutdown_deadline =
-            Some(self.shutdown_deadline.map_or(until, |before| before.min(until)));
+            Some(self.shutdown_deadline.map_or(deadline, |old| old.min(deadline)));
         self.give_back_fetching();
         if time.is_zero() {
             self.stop_all();
@@ -563,7 +566,7 @@ fn lease_duration(milliseconds: i64) -> Duration {
     Duration::from_millis(u64::try_from(milliseconds).unwrap_or(0)).max(MIN_LEASE)
 }
 
-/// A valid lease. The worker never got one that is invalid.
+/// The lease of a message. `None` if it is invalid: the worker never got such a lease.
 fn parse_lease(message: v1::Lease) -> Option<Lease> {
     Lease::try_from(message).ok()
 }
