@@ -71,11 +71,11 @@ impl Contestant {
     /// The contestant's protocol in `game`. It is the game's default if the manifest names none, or
     /// one that the game lacks.
     pub fn protocol(&self, game: &Game) -> Protocol {
-        let named = match self {
+        let protocol = match self {
             Self::Bot(bot) => bot.protocol,
             Self::Unplayable { .. } | Self::Person => None,
         };
-        let supported = named.filter(|protocol| game.speaks(*protocol));
+        let supported = protocol.filter(|protocol| game.speaks(*protocol));
         supported.unwrap_or(game.bots.protocol)
     }
 

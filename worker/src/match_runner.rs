@@ -134,7 +134,7 @@ pub trait MatchHooks {
     fn on_event(&mut self, _time: Micros, _event: MatchEvent<'_>) {}
 }
 
-/// Hooks that do nothing, for a match of bots alone.
+/// Hooks that do nothing, for a match without people and spectators.
 #[derive(Debug)]
 struct NoHooks;
 

@@ -175,8 +175,8 @@ pub(crate) fn in_time(
     match (reply, late) {
         (Ok(_), Some(late)) => Err(SeatFailure { forfeit: Forfeit::Clock, detail: late }),
         (Err(SeatFailure { forfeit: Forfeit::Clock, detail }), late) => {
-            let late = late.unwrap_or_else(|| "no reply in time".to_owned());
-            let detail = if detail.is_empty() { late } else { format!("{late}; {detail}") };
+            let delay = late.unwrap_or_else(|| "no reply in time".to_owned());
+            let detail = if detail.is_empty() { delay } else { format!("{delay}; {detail}") };
             Err(SeatFailure { forfeit: Forfeit::Clock, detail })
         }
         (reply, _) => reply,

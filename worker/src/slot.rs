@@ -44,7 +44,7 @@ const ZSTD_LEVEL: i32 = 3;
 /// Pause between attempts to write a report to the spool.
 const SPOOL_RETRY: Duration = Duration::from_millis(500);
 
-/// A job with everything needed to run it.
+/// A job with its inputs and stop signal.
 #[derive(Debug)]
 pub(crate) struct JobRun {
     pub(crate) job: Job,

@@ -11,7 +11,7 @@
 //! SPOOL/reports/3_-8_2        the report of lease 3/-8#2
 //! SPOOL/refused/3_-8_2        a report that the coordinator refused
 //! SPOOL/refused/3_-8_2.txt    the reason
-//! SPOOL/aside/                damaged and foreign files
+//! SPOOL/aside/                damaged files and files that are not reports
 //! ```
 
 use std::collections::BTreeSet;

@@ -21,8 +21,11 @@ fn allowed() -> Vec<usize> {
 }
 
 fn share(cores: &[usize], slot: usize, slots: usize) -> Vec<usize> {
-    let each = cores.len() / slots.max(1);
-    if each == 0 { Vec::new() } else { cores.chunks(each).nth(slot).unwrap_or_default().to_vec() }
+    let per_slot = cores.len() / slots.max(1);
+    if per_slot == 0 {
+        return Vec::new();
+    }
+    cores.chunks(per_slot).nth(slot).unwrap_or_default().to_vec()
 }
 
 /// While this value exists, its thread stays on the processors of its slot and runs before every

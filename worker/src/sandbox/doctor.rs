@@ -37,9 +37,9 @@ pub struct DoctorReport {
 impl DoctorReport {
     /// Checks the machine, and runs the self-test.
     pub fn collect() -> Self {
-        let prepared = Host::prepare(Policy::Auto);
-        let seats_http_bots = prepared.as_ref().is_ok_and(Host::supports_http_bots);
-        let report = prepared.map(|host| host.report().clone());
+        let host_result = Host::prepare(Policy::Auto);
+        let seats_http_bots = host_result.as_ref().is_ok_and(Host::supports_http_bots);
+        let report = host_result.map(|host| host.report().clone());
         let mut rows = Vec::new();
         match &report {
             Ok(report) => {
@@ -138,7 +138,7 @@ fn fact(what: &str, state: String) -> DoctorRow {
     DoctorRow { what: what.to_owned(), state, lost: None, remedy: None }
 }
 
-/// A row about something that is present or missing.
+/// A row about a feature that is present or missing.
 fn present_or_missing(what: &str, state: Option<String>, lost: &str, remedy: &str) -> DoctorRow {
     match state {
         Some(state) => fact(what, state),

@@ -381,7 +381,7 @@ fn landlock_breach(findings: &[Finding], results: &[AttackResult]) -> Option<Str
 /// Waits for the results of the attacks: one line.
 fn read_results(attacker: &mut Process) -> Result<Vec<AttackResult>, Fault> {
     let mut line = Vec::new();
-    let started = Instant::now();
+    let start_time = Instant::now();
     while !line.ends_with(b"\n") {
         let mut ready = [PollFd::new(&attacker.stdout, PollFlags::IN)];
         rustix::event::poll(&mut ready, Some(&POLL_TIMEOUT)).fault("cannot read the self-test")?;
@@ -399,7 +399,7 @@ fn read_results(attacker: &mut Process) -> Result<Vec<AttackResult>, Fault> {
             Err(error) if error.kind() != io::ErrorKind::WouldBlock => {
                 return Err(Fault::new("cannot read the self-test", error));
             }
-            Err(_) if started.elapsed() > ATTACK_TIMEOUT => {
+            Err(_) if start_time.elapsed() > ATTACK_TIMEOUT => {
                 return Err(Fault::new(
                     "cannot read the self-test",
                     "the self-test takes too long",
@@ -484,14 +484,14 @@ fn test_freeze(jail: &mut Jail, groups: &CgroupParents) -> Result<[Finding; 2], 
 
 /// Closes a jail while a process in it spins.
 fn test_kill(jail: Jail, attacker: &mut Process, best: Enforcement, by: &str) -> Finding {
-    let started = Instant::now();
-    let closed = jail.close();
+    let start_time = Instant::now();
+    let result = jail.close();
     let _reaped = attacker.wait();
-    let (state, evidence) = match closed {
+    let (state, evidence) = match result {
         Ok(closed) if closed.lingers => {
             (Enforcement::None, "its processes are still alive".to_owned())
         }
-        Ok(_) => (best, format!("gone in {} µs", started.elapsed().as_micros())),
+        Ok(_) => (best, format!("gone in {} µs", start_time.elapsed().as_micros())),
         Err(fault) => (Enforcement::None, fault.to_string()),
     };
     Finding { guarantee: Guarantee::Kill, state, by: by.to_owned(), evidence }

@@ -162,7 +162,7 @@ impl Init {
                 return Ok(());
             }
             InitRequest::Build(setup) => match self.prepared.take() {
-                Some(prepared) => return self.build_and_respond(&setup, prepared),
+                Some(result) => return self.build_and_respond(&setup, result),
                 None => InitResponse::Failed("the jail is built already".to_owned()),
             },
             InitRequest::Start { argv } => self.start(&argv, descriptors),
@@ -334,14 +334,14 @@ impl Init {
     /// whether they are.
     fn kill_all(&mut self) -> bool {
         syscalls::signal_all(libc::SIGKILL);
-        let started = Instant::now();
+        let start_time = Instant::now();
         loop {
             self.reap();
             let any = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
             if rustix::process::waitid(WaitId::All, any).is_err() {
                 return true;
             }
-            let remaining = GRACE.saturating_sub(started.elapsed());
+            let remaining = GRACE.saturating_sub(start_time.elapsed());
             if remaining.is_zero() {
                 return false;
             }
@@ -453,7 +453,7 @@ fn environment(limits: &Limits) -> Vec<CString> {
     variables.map(|line| CString::new(line).expect("no zero byte")).to_vec()
 }
 
-/// Closes everything that a freshly forked init inherited, except for its socket.
+/// Closes all descriptors that a newly forked init inherited, except for its socket.
 pub(super) fn close_all_but(socket: &OwnedFd) -> io::Result<()> {
     let null = File::options().read(true).write(true).open("/dev/null")?;
     rustix::stdio::dup2_stdin(&null)?;

@@ -398,7 +398,7 @@ impl Jail {
     /// Kills all processes of the jail. A jail with namespaces cannot start programs afterwards.
     pub fn kill(&mut self) {
         match &self.backend {
-            // The kernel kills everything in a PID namespace with its init.
+            // The kernel kills all processes of a PID namespace with its init.
             Backend::Namespaces(jail) => {
                 jail.kill();
                 self.cgroup.iter().for_each(Cgroup::thaw_killed);

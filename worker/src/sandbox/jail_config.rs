@@ -13,7 +13,7 @@ pub(super) const GRACE: Duration = Duration::from_secs(2);
 /// reserve ten gigabytes each, and more than any other runtime needs.
 ///
 /// Some system calls visit all mappings and cannot be interrupted, not even by a kill:
-/// `/proc/self/smaps` takes 75 ns a page. The memory limit does not bound that, because one page
+/// `/proc/self/smaps` takes 75 ns per page. The memory limit does not limit that, because one page
 /// can be mapped a million times.
 pub(super) const MAX_ADDRESS_SPACE: u64 = 24 << 30;
 

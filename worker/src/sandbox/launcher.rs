@@ -58,13 +58,13 @@ fn serve(worker: &io::Stdin) -> io::Result<()> {
     let response =
         jails.as_ref().map_or_else(failed("cannot build a root"), |_| LauncherResponse::Ready);
     ipc::send(worker, &response, &[])?;
-    let mut prepared = jails?;
+    let mut prepared_jails = jails?;
     let mut frozen = FrozenJails::default();
     let result = loop {
         frozen.wait_for(worker)?;
         match ipc::receive(worker) {
             Ok(Some((LauncherRequest::Open, descriptors))) => {
-                hand_over(worker, &mut prepared, &mut frozen, descriptors)?;
+                hand_over(worker, &mut prepared_jails, &mut frozen, descriptors)?;
             }
             Ok(_) => break Ok(()),
             Err(error) => break Err(error),
@@ -77,11 +77,11 @@ fn serve(worker: &io::Stdin) -> io::Result<()> {
 /// Hands over a jail, and prepares another.
 fn hand_over(
     worker: BorrowedFd<'_>,
-    prepared: &mut PreparedJails,
+    prepared_jails: &mut PreparedJails,
     frozen: &mut FrozenJails,
     descriptors: Vec<OwnedFd>,
 ) -> io::Result<()> {
-    match prepared.take() {
+    match prepared_jails.take() {
         Ok(Jail { pid, user, pidfd, socket }) => {
             let response = LauncherResponse::Opened { pid, user };
             ipc::send(worker, &response, &[pidfd.as_fd(), socket.as_fd()])?;
@@ -91,7 +91,7 @@ fn hand_over(
         }
         Err(error) => ipc::send(worker, &failed("cannot fork a jail")(&error), &[])?,
     }
-    prepared.replace();
+    prepared_jails.replace();
     Ok(())
 }
 
@@ -179,12 +179,12 @@ struct PreparedJails {
 
 impl PreparedJails {
     fn fill(users: u32) -> io::Result<Self> {
-        let mut prepared = Self { jails: VecDeque::new(), users, created: 0 };
+        let mut prepared_jails = Self { jails: VecDeque::new(), users, created: 0 };
         for _ in 0..PREPARED_JAILS {
-            let jail = prepared.create()?;
-            prepared.jails.push_back(jail);
+            let jail = prepared_jails.create()?;
+            prepared_jails.jails.push_back(jail);
         }
-        Ok(prepared)
+        Ok(prepared_jails)
     }
 
     fn take(&mut self) -> io::Result<Jail> {

@@ -2,7 +2,7 @@
 //!
 //! # Theory of operation
 //!
-//! A [`Host`] is what this machine can isolate and measure. A self-test finds that out once, by
+//! A [`Host`] describes what this machine can isolate and measure. A self-test finds out once, by
 //! attacking a jail from within. A [`Jail`] is one seat of one match: a bot's files, its limits,
 //! and every process it starts. A jail outlives its processes: a bot that is executed once per
 //! decision runs many times in one jail. A [`Process`] is one running program with its three pipes.
@@ -24,7 +24,7 @@
 //! Without namespaces, bots are child processes of the worker, confined by Landlock rules and the
 //! seccomp filter. With the sandbox off there is neither.
 //!
-//! [`Jail::close`] kills everything in the jail, waits for it and removes what was created for it.
+//! [`Jail::close`] kills all processes in the jail, waits for them and removes the jail's files.
 //! Dropping a jail does the same and ignores failures. The [reaper] waits for processes that die
 //! slowly, for minutes if necessary.
 //!

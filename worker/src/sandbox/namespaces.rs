@@ -315,7 +315,7 @@ impl NamespaceJail {
         }
     }
 
-    /// Kills init, and with it everything in its PID namespace.
+    /// Kills init, and with it all processes in its PID namespace.
     pub(super) fn kill(&self) {
         let _dead_already = rustix::process::pidfd_send_signal(&self.pidfd, Signal::KILL);
     }

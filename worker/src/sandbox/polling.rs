@@ -45,18 +45,18 @@ mod tests {
 
     #[test]
     fn slow_polls_count_but_a_stall_does_not() {
-        let slow = |each: u64| {
+        let polls_with_delay = |millis: u64| {
             let mut polls = 0;
             let poll = || {
                 polls += 1;
-                thread::sleep(Duration::from_millis(each));
+                thread::sleep(Duration::from_millis(millis));
                 Ok(false)
             };
             assert!(!poll_until(Duration::from_millis(100), poll).unwrap());
             polls
         };
         // With pauses of 200 µs only, there would be 500 polls.
-        assert!((3..=6).contains(&slow(20)));
-        assert_eq!(slow(200), 3);
+        assert!((3..=6).contains(&polls_with_delay(20)));
+        assert_eq!(polls_with_delay(200), 3);
     }
 }

@@ -536,8 +536,8 @@ mod tests {
             run(&program(missing), MACHINE, number, [3, request, 0, 0, 0, 0])
         };
         let ioctl = |request: u64| with(MissingFeatures::default(), request);
-        let known = [0x5401, 0x802C_542A, 0x5413, 0x540F, 0x5411, 0x541B, 0x5421, 0x5450, 0x5451];
-        assert!(known.iter().all(|request| ioctl(*request) == ALLOW));
+        let allowed = [0x5401, 0x802C_542A, 0x5413, 0x540F, 0x5411, 0x541B, 0x5421, 0x5450, 0x5451];
+        assert!(allowed.iter().all(|request| ioctl(*request) == ALLOW));
         // `TIOCSTI` types into a terminal. The kernel ignores the upper half of the number.
         assert_eq!([ioctl(0x5412), ioctl(0xF_0000_5412), ioctl(0x541C)], [ENOTTY; 3]);
         // Extents of a file and which of them are cached; pages and ranges of a process.

@@ -118,8 +118,8 @@ pub(super) fn with_fs_user<T>(user: Option<u32>, act: impl FnOnce() -> T) -> T {
 
 /// Sets the soft and the hard limit of the calling process. Allocates nothing.
 pub(super) fn set_limit(resource: Resource, limit: u64) -> io::Result<()> {
-    let both = Rlimit { current: Some(limit), maximum: Some(limit) };
-    Ok(rustix::process::setrlimit(resource, both)?)
+    let limits = Rlimit { current: Some(limit), maximum: Some(limit) };
+    Ok(rustix::process::setrlimit(resource, limits)?)
 }
 
 /// `fchmodat2`. The number is the same on all architectures.
@@ -369,7 +369,7 @@ pub(super) fn make_read_only(path: &CStr, all: bool) -> io::Result<()> {
     .map(drop)
 }
 
-/// Installs a seccomp filter for the caller and everything that it starts.
+/// Installs a seccomp filter for the caller and all programs that it starts.
 pub(super) fn install_filter(program: &[libc::sock_filter]) -> io::Result<()> {
     let program = libc::sock_fprog {
         len: u16::try_from(program.len()).expect("a filter is short"),

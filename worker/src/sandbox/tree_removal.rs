@@ -19,7 +19,7 @@ use super::syscalls;
 /// The time limit for one directory. If it still grows after that, a live process writes to it.
 const TIME_LIMIT: Duration = Duration::from_secs(120);
 
-/// Creates an empty directory, and removes what was there before.
+/// Creates an empty directory, and removes an old one with its contents.
 pub(crate) fn recreate_dir(directory: &Path) -> io::Result<()> {
     remove_tree(directory)?;
     std::fs::create_dir_all(directory)
@@ -203,40 +203,40 @@ mod tests {
     #[test]
     fn deep_and_unreadable_directories_are_removed() {
         let root = tempfile::tempdir().unwrap();
-        let home = root.path().join("home");
-        fs::create_dir(&home).unwrap();
+        let tree = root.path().join("home");
+        fs::create_dir(&tree).unwrap();
         // Longer than the maximum length of a path: built bottom-up, by moving.
         for level in 0..3000 {
             let next = root.path().join("next");
             fs::create_dir(&next).unwrap();
             fs::write(next.join(format!("file{level}")), "x").unwrap();
-            fs::rename(&home, next.join("d")).unwrap();
-            fs::rename(&next, &home).unwrap();
+            fs::rename(&tree, next.join("d")).unwrap();
+            fs::rename(&next, &tree).unwrap();
         }
-        fs::write(home.join("0"), "in the way").unwrap();
+        fs::write(tree.join("0"), "in the way").unwrap();
         for mode in [0o000, 0o200, 0o400, 0o600] {
-            let locked = home.join(format!("locked{mode}"));
+            let locked = tree.join(format!("locked{mode}"));
             fs::create_dir_all(locked.join("inner")).unwrap();
             fs::write(locked.join("inner/file"), "x").unwrap();
             fs::set_permissions(locked.join("inner"), Permissions::from_mode(mode)).unwrap();
             fs::set_permissions(locked, Permissions::from_mode(mode)).unwrap();
         }
-        fs::set_permissions(&home, Permissions::from_mode(0o000)).unwrap();
-        assert!(remove_tree(&home).unwrap());
+        fs::set_permissions(&tree, Permissions::from_mode(0o000)).unwrap();
+        assert!(remove_tree(&tree).unwrap());
         assert_eq!(fs::read_dir(root.path()).unwrap().count(), 0);
-        assert!(!remove_tree(&home).unwrap());
+        assert!(!remove_tree(&tree).unwrap());
     }
 
     #[test]
     fn links_are_removed_and_not_followed() {
         let root = tempfile::tempdir().unwrap();
         let victim = root.path().join("victim");
-        let home = root.path().join("home");
+        let tree = root.path().join("home");
         fs::create_dir_all(victim.join("directory")).unwrap();
-        fs::create_dir(&home).unwrap();
-        symlink(&victim, home.join("link")).unwrap();
+        fs::create_dir(&tree).unwrap();
+        symlink(&victim, tree.join("link")).unwrap();
         symlink(&victim, root.path().join("entrance")).unwrap();
-        assert!(remove_tree(&home).unwrap());
+        assert!(remove_tree(&tree).unwrap());
         assert!(remove_tree(&root.path().join("entrance")).unwrap());
         assert!(victim.join("directory").exists());
     }
@@ -246,7 +246,7 @@ mod tests {
     fn swapping_directories_for_links_redirects_nothing() {
         let root = tempfile::tempdir().unwrap();
         let victim = root.path().join("victim");
-        let home = root.path().join("home");
+        let tree = root.path().join("home");
         fs::create_dir_all(victim.join("inner")).unwrap();
         fs::set_permissions(&victim, Permissions::from_mode(0o755)).unwrap();
         for name in ["a", "inner/b"] {
@@ -256,8 +256,8 @@ mod tests {
         let swaps = AtomicU64::new(0);
         let swap = || {
             while !is_over.load(Ordering::Relaxed) {
-                let link = home.join("link");
-                let directory = home.join("d");
+                let link = tree.join("link");
+                let directory = tree.join("d");
                 let result =
                     rustix::fs::renameat_with(CWD, &link, CWD, directory, RenameFlags::EXCHANGE);
                 swaps.fetch_add(result.is_ok().into(), Ordering::Relaxed);
@@ -273,8 +273,8 @@ mod tests {
                 for file in 0..20 {
                     fs::write(fresh.join(format!("d/file{file}")), "x").unwrap();
                 }
-                fs::rename(&fresh, &home).unwrap();
-                remove_tree(&home).unwrap();
+                fs::rename(&fresh, &tree).unwrap();
+                remove_tree(&tree).unwrap();
                 removed += 1;
             }
             is_over.store(true, Ordering::Relaxed);

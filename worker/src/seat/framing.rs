@@ -65,10 +65,10 @@ impl ReplyFramer {
     /// Adds output.
     pub fn push(&mut self, bytes: &[u8]) {
         self.total += bytes.len();
-        let first = self.pending.is_empty();
-        let words = if first { bytes.trim_ascii_start() } else { bytes };
-        self.warnings.check_before(&bytes[..bytes.len() - words.len()]);
-        self.pending.extend_from_slice(words);
+        let is_first = self.pending.is_empty();
+        let text = if is_first { bytes.trim_ascii_start() } else { bytes };
+        self.warnings.check_before(&bytes[..bytes.len() - text.len()]);
+        self.pending.extend_from_slice(text);
     }
 
     /// Takes the next complete reply without its frame: a line without its newline, or the lines of
@@ -76,12 +76,12 @@ impl ReplyFramer {
     pub fn take(&mut self) -> Option<Vec<u8>> {
         let end = self.end().filter(|end| *end <= MAX_REPLY_LEN)?;
         let after = &self.pending[end..];
-        let rest = after.trim_ascii_start().to_vec();
-        self.warnings.check_before(&after[..after.len() - rest.len()]);
-        let mut reply = std::mem::replace(&mut self.pending, rest);
-        let words = reply[..end].trim_ascii_end().len();
-        self.warnings.check_after(&reply[words..end]);
-        reply.truncate(words);
+        let pending = after.trim_ascii_start().to_vec();
+        self.warnings.check_before(&after[..after.len() - pending.len()]);
+        let mut reply = std::mem::replace(&mut self.pending, pending);
+        let text_len = reply[..end].trim_ascii_end().len();
+        self.warnings.check_after(&reply[text_len..end]);
+        reply.truncate(text_len);
         self.line = 0;
         self.searched = 0;
         Some(reply)
@@ -143,19 +143,19 @@ impl ReplyFramer {
 mod tests {
     use super::*;
 
-    /// The replies in `bytes`, which must be the same pushed at once and byte by byte.
+    /// The replies in `bytes`. They must be the same if `bytes` are pushed at once or byte by byte.
     fn replies(framing: Framing, bytes: &[u8]) -> Vec<String> {
-        let mut whole = ReplyFramer::new(framing);
-        whole.push(bytes);
-        let all: Vec<_> = std::iter::from_fn(|| whole.take()).collect();
-        let mut dribbled = ReplyFramer::new(framing);
+        let mut framer = ReplyFramer::new(framing);
+        framer.push(bytes);
+        let at_once: Vec<_> = std::iter::from_fn(|| framer.take()).collect();
+        let mut byte_framer = ReplyFramer::new(framing);
         let mut one_by_one = Vec::new();
         for byte in bytes {
-            dribbled.push(&[*byte]);
-            one_by_one.extend(dribbled.take());
+            byte_framer.push(&[*byte]);
+            one_by_one.extend(byte_framer.take());
         }
-        assert_eq!(all, one_by_one);
-        all.into_iter().map(|reply| String::from_utf8_lossy(&reply).into_owned()).collect()
+        assert_eq!(at_once, one_by_one);
+        at_once.into_iter().map(|reply| String::from_utf8_lossy(&reply).into_owned()).collect()
     }
 
     #[test]

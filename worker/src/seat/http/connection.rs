@@ -24,8 +24,8 @@ pub(super) struct Connection {
     outbox: Vec<u8>,
     /// Whether `100 Continue` was sent for this request.
     sent_continue: bool,
-    /// The last response was queued. Further data is dropped, and the stream ends when everything
-    /// is written.
+    /// The last response was queued. Further data is dropped, and the stream ends when all
+    /// responses are written.
     closing: bool,
     /// The client has closed its side, or the connection is broken.
     ended: bool,
