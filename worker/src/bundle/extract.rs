@@ -314,7 +314,7 @@ impl Unpacker<'_> {
         let mut unread = size;
         while unread > 0 {
             let max = usize::try_from(unread).map_or(CHUNK, |unread| unread.min(CHUNK));
-            let count = contents.read(&mut buffer[..most]).map_err(invalid_archive)?;
+            let count = contents.read(&mut buffer[..max]).map_err(invalid_archive)?;
             if count == 0 {
                 return Err(invalid_archive(io::ErrorKind::UnexpectedEof.into()));
             }
