@@ -197,7 +197,10 @@ impl Trial {
                 self.observe(bot, number, table, &outcome, &record, &mut observations)
             {
                 let failure = Some(failure);
-                return Ok(TrialOutcome { failure, ..observations.into_outcome(&self.jail.limits) });
+                return Ok(TrialOutcome {
+                    failure,
+                    ..observations.into_outcome(&self.jail.limits)
+                });
             }
         }
         on_progress(TrialProgress::Played(tables.len(), tables.len()));
