@@ -1,8 +1,8 @@
-//! How fast schedules are made, and in how much memory: `cargo bench -p arbiter-schedule`.
+//! The speed and the memory of planning: `cargo bench -p arbiter-schedule`.
 //!
-//! Every table is looked at, so that none can be left out, and nothing is kept. Time is processor
-//! time, so that other programs' work on the machine does not count. Memory is the process's
-//! high-water mark, taken after the largest plan with nothing else having run before.
+//! The benchmark consumes every table, so that the compiler cannot remove any, and stores none.
+//! Time is processor time, so that other programs on the machine do not count. Memory is the
+//! high-water mark of the process after the largest plan, which runs first.
 
 use std::fs;
 use std::hint::black_box;
@@ -10,13 +10,13 @@ use std::hint::black_box;
 use arbiter_games::Seed;
 use arbiter_schedule::FoursomesConfig;
 
-/// Plans are made again until there are so many tables: the kernel counts processor time in steps
-/// of a few milliseconds.
+/// The minimum number of tables of a measurement. The kernel counts processor time in steps of a
+/// few milliseconds, so short plans are repeated.
 const TABLES: u64 = 50_000_000;
-/// Millions of tables a second that plans are to be made at.
+/// The target speed, in millions of tables a second.
 const TARGET: u32 = 20;
-/// Groups with λ = 1, a progression, groups with λ = 3, and two small plans. The largest comes
-/// first, for its memory.
+/// The numbers of bots: groups with λ = 1, a progression, groups with λ = 3, and two small plans.
+/// The largest comes first, for the measurement of memory.
 const BOTS: [usize; 5] = [10_000, 9_998, 9_996, 1_000, 1_001];
 
 fn main() {
@@ -40,21 +40,21 @@ fn main() {
     }
 }
 
-/// Makes a plan; how many tables it has.
+/// Makes a plan and returns its number of tables.
 fn stream(bots: usize) -> u64 {
     let plan =
         FoursomesConfig::Least.plan(bots, Seed::of_text("bench")).expect("there is such a plan");
-    let promised = plan.matches();
+    let expected = plan.matches();
     let mut tables = 0;
     for table in plan {
         black_box(table);
         tables += 1;
     }
-    assert_eq!(tables, promised, "the plan is complete");
+    assert_eq!(tables, expected, "the plan is complete");
     tables
 }
 
-/// The most memory this process has had, in kB.
+/// The maximum memory of this process so far, in kB.
 fn high_water() -> u64 {
     let status = fs::read_to_string("/proc/self/status").expect("Linux");
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
@@ -62,7 +62,7 @@ fn high_water() -> u64 {
     words.and_then(|kilobytes| kilobytes.parse().ok()).expect("a number of kB")
 }
 
-/// How long this process has run so far, in nanoseconds.
+/// The processor time of this process so far, in nanoseconds.
 fn processor_time() -> u64 {
     let status = fs::read_to_string("/proc/self/schedstat").expect("Linux");
     let nanoseconds = status.split_whitespace().next().and_then(|word| word.parse().ok());

@@ -1,8 +1,8 @@
-//! Certificates: facts about a list of matches, found by counting.
+//! Certificates: counts of a list of matches.
 //!
-//! A certificate does not depend on how the matches were planned: it counts the seats match by match.
-//! It takes one byte for each pair of bots or, for matches of two, for each pair and side (four bytes
-//! once a count exceeds 255): 50 or 100 MB for 10 000 bots.
+//! A certificate is independent of the planner: it counts the seats match by match. It needs one
+//! byte for each pair of bots, or for each pair and side in matches of two (four bytes after a
+//! count exceeds 255). This is 50 or 100 MB for 10 000 bots.
 
 mod counts;
 
@@ -24,18 +24,20 @@ pub struct Certificate {
     pub seats: usize,
     /// The number of matches.
     pub matches: u64,
-    /// A number of meetings and how many pairs meet that often, rising. Pairs that should not meet
-    /// are left out.
+    /// Pairs of a number of meetings and the number of bot pairs that meet this often, in ascending
+    /// order. Bot pairs that should not meet are excluded.
     pub meetings: Vec<(u32, u64)>,
-    /// Pairs of one owner, where they are kept apart.
+    /// The pairs of bots of one owner, if owners are kept apart.
     pub same_owner: Option<SameOwnerPairs>,
-    /// The fewest and the most matches of a bot.
+    /// The minimum and maximum number of matches of a bot.
     pub matches_of_bot: RangeInclusive<u32>,
-    /// The fewest and the most times that a bot has a given seat.
+    /// The minimum and maximum number of times that a bot has a seat.
     pub times_in_seat: RangeInclusive<u32>,
-    /// The greatest difference between the numbers of times that a bot has each seat.
+    /// The maximum difference, over all bots, between the numbers of times that a bot has each
+    /// seat.
     pub seat_spread: u32,
-    /// In matches of two: the greatest difference between how often each bot of a pair is first.
+    /// In matches of two: the maximum difference, over all pairs, between the numbers of times that
+    /// each bot of the pair has seat 1.
     pub side_spread: Option<u32>,
 }
 
@@ -53,16 +55,16 @@ pub struct SameOwnerPairs {
 pub struct Claim {
     /// The number of matches.
     pub matches: u64,
-    /// How often a pair meets, unless it is kept apart.
+    /// The number of meetings of a pair that is not kept apart.
     pub meetings: RangeInclusive<u32>,
-    /// The maximum sum of the meetings of pairs of one owner, where they are kept apart.
+    /// The maximum sum of the meetings of pairs of one owner, if owners are kept apart.
     pub same_owner_meetings: Option<u64>,
-    /// The maximum difference between two bots' numbers of matches; `None` claims nothing.
+    /// The maximum difference between two bots' numbers of matches; `None` for no claim.
     pub match_spread: Option<u32>,
-    /// The maximum difference between the numbers of times that a bot has each seat; `None` where
-    /// chance decides.
+    /// The maximum difference between the numbers of times that a bot has each seat; `None` if
+    /// seats are random.
     pub seat_spread: Option<u32>,
-    /// The maximum difference between how often each bot of a pair is first.
+    /// The maximum difference between the numbers of times that each bot of a pair has seat 1.
     pub side_spread: Option<u32>,
 }
 
@@ -70,40 +72,40 @@ pub struct Claim {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum CertificateError {
     /// A match has the wrong number of seats.
-    #[error("match {number} has {found} seats, not {due}")]
+    #[error("match {number} has {actual} seats, not {expected}")]
     SeatCount {
-        /// The match, from 1.
+        /// The number of the match, from 1.
         number: u64,
-        /// Its number of seats.
-        found: usize,
+        /// The number of seats of the match.
+        actual: usize,
         /// The expected number of seats.
-        due: usize,
+        expected: usize,
     },
     /// A match has a bot that is not in the tournament.
     #[error("match {number}: there is no bot {bot}")]
     UnknownBot {
-        /// The match, from 1.
+        /// The number of the match, from 1.
         number: u64,
-        /// The bot, from 1.
+        /// The number of the bot, from 1.
         bot: usize,
     },
     /// A bot has two seats of one match.
     #[error("match {number}: bot {bot} meets itself")]
     DuplicateBot {
-        /// The match, from 1.
+        /// The number of the match, from 1.
         number: u64,
-        /// The bot, from 1.
+        /// The number of the bot, from 1.
         bot: usize,
     },
-    /// A number is not as promised.
-    #[error("{what}: {found}, not {due} as promised")]
+    /// A count does not meet the claim.
+    #[error("{quantity}: {actual}, not {expected} as promised")]
     Claim {
-        /// What was counted.
-        what: &'static str,
-        /// The counted number.
-        found: String,
-        /// The promised number.
-        due: String,
+        /// The counted quantity.
+        quantity: &'static str,
+        /// The actual number.
+        actual: String,
+        /// The claimed number.
+        expected: String,
     },
 }
 
@@ -120,11 +122,11 @@ impl Certificate {
         matches: impl IntoIterator<Item = M>,
     ) -> Result<Self, CertificateError> {
         let mut counter = CertificateBuilder::new(bots, seats, owners);
-        matches.into_iter().try_for_each(|planned| counter.add(planned.as_ref()))?;
+        matches.into_iter().try_for_each(|table| counter.add(table.as_ref()))?;
         Ok(counter.finish())
     }
 
-    /// How often every pair meets, if all meet equally often.
+    /// The number of meetings of every pair; `None` if pairs differ.
     pub fn exact_meetings(&self) -> Option<u32> {
         match self.meetings[..] {
             [(times, _)] => Some(times),
@@ -135,49 +137,50 @@ impl Certificate {
     /// The number of pairs that do not meet ⌊x⌋ or ⌈x⌉ times; x is the mean number of meetings.
     pub fn uneven_pairs(&self) -> u64 {
         let pairs: u64 = self.meetings.iter().map(|(_, pairs)| pairs).sum();
-        let met: u64 = self.meetings.iter().map(|(times, pairs)| u64::from(*times) * pairs).sum();
+        let total: u64 = self.meetings.iter().map(|(times, pairs)| u64::from(*times) * pairs).sum();
         if pairs == 0 {
             return 0;
         }
-        let near = met / pairs..=met.div_ceil(pairs);
-        let uneven = self.meetings.iter().filter(|(times, _)| !near.contains(&(*times).into()));
+        let even = total / pairs..=total.div_ceil(pairs);
+        let uneven = self.meetings.iter().filter(|(times, _)| !even.contains(&(*times).into()));
         uneven.map(|(_, pairs)| pairs).sum()
     }
 
     /// Compares the counts with a claim.
     pub fn prove(&self, claim: &Claim) -> Result<(), CertificateError> {
-        let broken =
-            |what, found: String, due: String| Err(CertificateError::Claim { what, found, due });
+        let error = |quantity, actual: String, expected: String| {
+            Err(CertificateError::Claim { quantity, actual, expected })
+        };
         if self.matches != claim.matches {
-            return broken("matches", self.matches.to_string(), claim.matches.to_string());
+            return error("matches", self.matches.to_string(), claim.matches.to_string());
         }
         let mut meetings = self.meetings.iter();
         if let Some((times, _)) = meetings.find(|(times, _)| !claim.meetings.contains(times)) {
-            return broken("meetings of a pair", times.to_string(), range(&claim.meetings));
+            return error("meetings of a pair", times.to_string(), range(&claim.meetings));
         }
         let match_spread = self.matches_of_bot.end() - self.matches_of_bot.start();
         let same_owner_meetings = self.same_owner.map(|same_owner| same_owner.meetings);
-        let at_most = |what, found: Option<u64>, most: Option<u64>| match (found, most) {
-            (Some(found), Some(most)) if found > most => {
-                broken(what, found.to_string(), format!("at most {most}"))
+        let check_max = |quantity, actual: Option<u64>, max: Option<u64>| match (actual, max) {
+            (Some(actual), Some(max)) if actual > max => {
+                error(quantity, actual.to_string(), format!("at most {max}"))
             }
             _ => Ok(()),
         };
-        let differ = |what, found: Option<u32>, most: Option<u32>| {
-            at_most(what, found.map(u64::from), most.map(u64::from))
+        let check_spread = |quantity, actual: Option<u32>, max: Option<u32>| {
+            check_max(quantity, actual.map(u64::from), max.map(u64::from))
         };
-        at_most("meetings of bots of one owner", same_owner_meetings, claim.same_owner_meetings)?;
-        differ("difference of two bots' matches", Some(match_spread), claim.match_spread)?;
-        differ("difference of a bot's seats", Some(self.seat_spread), claim.seat_spread)?;
-        differ("difference of a pair's sides", self.side_spread, claim.side_spread)
+        check_max("meetings of bots of one owner", same_owner_meetings, claim.same_owner_meetings)?;
+        check_spread("difference of two bots' matches", Some(match_spread), claim.match_spread)?;
+        check_spread("difference of a bot's seats", Some(self.seat_spread), claim.seat_spread)?;
+        check_spread("difference of a pair's sides", self.side_spread, claim.side_spread)
     }
 }
 
 /// A range as text: one number if its ends are equal.
 fn range(numbers: &RangeInclusive<u32>) -> String {
-    let least = numbers.start();
-    let most = numbers.end();
-    if least == most { least.to_string() } else { format!("{least} to {most}") }
+    let min = numbers.start();
+    let max = numbers.end();
+    if min == max { min.to_string() } else { format!("{min} to {max}") }
 }
 
 impl fmt::Display for Certificate {
@@ -210,11 +213,11 @@ pub struct CertificateBuilder {
     bots: usize,
     seats: usize,
     matches: u64,
-    /// How often each pair meets; in matches of two, how often with each bot first. `None` if
-    /// meetings are not counted.
-    met: Option<Counts>,
-    /// How often bot b has seat s, at `b · seats + s`.
-    seated: Vec<u32>,
+    /// The number of meetings of each pair; in matches of two, for each bot of the pair in seat 1.
+    /// `None` if meetings are not counted.
+    meetings: Option<Counts>,
+    /// The number of times that bot b has seat s, at `b · seats + s`.
+    seat_counts: Vec<u32>,
     /// The owners of the bots; empty if owners do not matter.
     owners: Vec<Option<Owner>>,
 }
@@ -223,41 +226,43 @@ impl CertificateBuilder {
     /// Starts to count matches of `seats` seats between `bots` bots. Bots of one owner are counted
     /// apart; `owners` is empty if owners do not matter.
     pub fn new(bots: usize, seats: usize, owners: &[Option<Owner>]) -> Self {
-        let met = Some(Counts::new(numbers(bots, seats)));
-        Self { met, owners: owners.to_vec(), ..Self::without_meetings(bots, seats) }
+        let meetings = Some(Counts::new(counters(bots, seats)));
+        Self { meetings, owners: owners.to_vec(), ..Self::without_meetings(bots, seats) }
     }
 
     /// Like [`Self::new`] without counting meetings: O(n) memory. The certificate then has no
     /// meetings, owners or sides of pairs, and proves no claim about them.
     pub fn without_meetings(bots: usize, seats: usize) -> Self {
-        let seated = vec![0; bots * seats];
-        Self { bots, seats, matches: 0, met: None, seated, owners: Vec::new() }
+        let seat_counts = vec![0; bots * seats];
+        Self { bots, seats, matches: 0, meetings: None, seat_counts, owners: Vec::new() }
     }
 
-    /// The bytes of memory that [`Self::new`] takes for meetings if a pair meets at most `most` times.
-    pub fn bytes(bots: usize, seats: usize, most: u32) -> usize {
-        let each = if most > u8::MAX.into() { size_of::<u32>() } else { size_of::<u8>() };
-        numbers(bots, seats).saturating_mul(each)
+    /// The memory of [`Self::new`] for meetings, in bytes, if a pair meets at most `max_meetings`
+    /// times.
+    pub fn bytes(bots: usize, seats: usize, max_meetings: u32) -> usize {
+        let counter_size =
+            if max_meetings > u8::MAX.into() { size_of::<u32>() } else { size_of::<u8>() };
+        counters(bots, seats).saturating_mul(counter_size)
     }
 
     /// Counts a match.
-    pub fn add(&mut self, planned: &[Bot]) -> Result<(), CertificateError> {
+    pub fn add(&mut self, bots: &[Bot]) -> Result<(), CertificateError> {
         self.matches += 1;
         let number = self.matches;
-        if planned.len() != self.seats {
+        if bots.len() != self.seats {
             return Err(CertificateError::SeatCount {
                 number,
-                found: planned.len(),
-                due: self.seats,
+                actual: bots.len(),
+                expected: self.seats,
             });
         }
-        for (seat, bot) in planned.iter().enumerate() {
+        for (seat, bot) in bots.iter().enumerate() {
             let bot = usize::from(*bot);
             if bot >= self.bots {
                 return Err(CertificateError::UnknownBot { number, bot: bot + 1 });
             }
-            self.seated[bot * self.seats + seat] += 1;
-            for other in planned[..seat].iter().map(|other| usize::from(*other)) {
+            self.seat_counts[bot * self.seats + seat] += 1;
+            for other in bots[..seat].iter().map(|other| usize::from(*other)) {
                 let pair = match (self.seats, bot.max(other), bot.min(other)) {
                     (_, high, low) if high == low => {
                         return Err(CertificateError::DuplicateBot { number, bot: bot + 1 });
@@ -265,8 +270,8 @@ impl CertificateBuilder {
                     (2, ..) => other * self.bots + bot,
                     (_, high, low) => high * (high - 1) / 2 + low,
                 };
-                if let Some(met) = &mut self.met {
-                    met.raise(pair);
+                if let Some(meetings) = &mut self.meetings {
+                    meetings.increment(pair);
                 }
             }
         }
@@ -275,46 +280,46 @@ impl CertificateBuilder {
 
     /// The certificate of all counted matches.
     pub fn finish(self) -> Certificate {
-        let (meetings, side_spread) = match (&self.met, self.seats) {
+        let (meetings, side_spread) = match (&self.meetings, self.seats) {
             (None, _) => (Vec::new(), None),
-            (Some(met), 2) => {
-                let (meetings, spread) = met.sides(self.bots);
+            (Some(counts), 2) => {
+                let (meetings, spread) = counts.sides(self.bots);
                 (meetings, Some(spread))
             }
-            (Some(met), _) => {
-                (met.histogram(|high, low| !have_same_owner(&self.owners, high, low)), None)
+            (Some(counts), _) => {
+                (counts.histogram(|high, low| !have_same_owner(&self.owners, high, low)), None)
             }
         };
-        let owned = self.met.as_ref().filter(|_| !self.owners.is_empty());
-        let same_owner = owned.map(|met| {
-            let met = met.histogram(|high, low| have_same_owner(&self.owners, high, low));
-            let meetings = met.iter().map(|(times, pairs)| u64::from(*times) * pairs).sum();
-            SameOwnerPairs { pairs: met.iter().map(|(_, pairs)| pairs).sum(), meetings }
+        let counts = self.meetings.as_ref().filter(|_| !self.owners.is_empty());
+        let same_owner = counts.map(|counts| {
+            let histogram = counts.histogram(|high, low| have_same_owner(&self.owners, high, low));
+            let meetings = histogram.iter().map(|(times, pairs)| u64::from(*times) * pairs).sum();
+            SameOwnerPairs { pairs: histogram.iter().map(|(_, pairs)| pairs).sum(), meetings }
         });
-        let seats = || self.seated.chunks_exact(self.seats);
+        let seats = || self.seat_counts.chunks_exact(self.seats);
         let spread = |bot: &[u32]| ends(bot.iter().copied()).map_or(0, |(low, high)| high - low);
-        let whole = |ends: Option<(u32, u32)>| ends.map_or(0..=0, |(low, high)| low..=high);
+        let range = |ends: Option<(u32, u32)>| ends.map_or(0..=0, |(low, high)| low..=high);
         Certificate {
             bots: self.bots,
             seats: self.seats,
             matches: self.matches,
             meetings,
             same_owner,
-            matches_of_bot: whole(ends(seats().map(|bot| bot.iter().sum()))),
-            times_in_seat: whole(ends(self.seated.iter().copied())),
+            matches_of_bot: range(ends(seats().map(|bot| bot.iter().sum()))),
+            times_in_seat: range(ends(self.seat_counts.iter().copied())),
             seat_spread: seats().map(spread).max().unwrap_or(0),
             side_spread,
         }
     }
 }
 
-/// How many numbers count the meetings: one for each pair or, in matches of two, one for each pair
-/// and side.
-fn numbers(bots: usize, seats: usize) -> usize {
+/// The number of counters for meetings: one for each pair, or one for each pair and side in matches
+/// of two.
+fn counters(bots: usize, seats: usize) -> usize {
     if seats == 2 { bots * bots } else { bots * bots.saturating_sub(1) / 2 }
 }
 
-/// The smallest and the greatest number.
+/// The minimum and maximum of the numbers.
 fn ends(mut numbers: impl Iterator<Item = u32>) -> Option<(u32, u32)> {
     let first = numbers.next()?;
     Some(numbers.fold((first, first), |(low, high), number| (low.min(number), high.max(number))))

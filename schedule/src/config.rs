@@ -8,20 +8,20 @@ use super::{
     ScheduleError,
 };
 
-/// The `[schedule]` of a tournament: who plays whom, and how often.
+/// The `[schedule]` of a tournament: the pairings and the number of matches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Schedule {
-    /// Matches of two: every bot against every other.
+    /// Matches of two: every bot against every other bot.
     RoundRobin(RoundRobin),
     /// Tables of four.
     Foursomes(FoursomesConfig),
-    /// Episodes, in which each round depends on the results of the one before.
+    /// Episodes. Each round depends on the results of the previous round.
     Episodes(Episodes),
 }
 
 impl Schedule {
-    /// The plan for a number of bots. All random choices depend only on `seed`, the tournament's.
+    /// The plan for a number of bots. All random choices depend only on the tournament's seed.
     ///
     /// # Errors
     /// If there are too few or too many bots, or no such plan exists for them.
@@ -38,7 +38,7 @@ impl Schedule {
         })
     }
 
-    /// The plan for participants; `seed` must be the seed that they were made with.
+    /// The plan for participants; `seed` must be the seed that created the participants.
     pub fn plan_for(self, participants: &Participants, seed: Seed) -> Result<Plan, ScheduleError> {
         match participants.tables() {
             Some(tables) => Ok(Plan::Matches(Matches::Incremental(Box::new(tables)))),
@@ -46,22 +46,22 @@ impl Schedule {
         }
     }
 
-    /// The participants after a history of changes, with a member for each position. Only plans of
-    /// foursomes are incremental: in other schedules a new bot changes no match of the others, so
-    /// the list of bots is enough.
+    /// The participants after a history of changes, with a member for each place. Only plans of
+    /// foursomes are incremental. In other schedules a new bot changes no match of the other bots,
+    /// so the list of bots is enough.
     ///
     /// # Errors
-    /// If there are too few bots, or too many to count their meetings pair by pair, or if no such
-    /// plan exists for the bots of the base.
+    /// If there are too few bots, or too many for a counter for each pair, or if no such plan
+    /// exists for the bots of the base.
     pub fn participants(
         self,
         history: &RosterHistory,
         members: &[Member],
         seed: Seed,
     ) -> Result<Participants, ScheduleError> {
-        let numbered = (0..=Bot::MAX).map(Some);
+        let all_bots = (0..=Bot::MAX).map(Some);
         let is_unchanged = history.steps.is_empty()
-            && members.iter().map(|member| member.bot).eq(numbered.take(members.len()));
+            && members.iter().map(|member| member.bot).eq(all_bots.take(members.len()));
         match self {
             Self::Foursomes(config)
                 if !is_unchanged || members.iter().any(|member| member.owner.is_some()) =>
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn every_false_claim_is_found() {
+    fn a_false_claim_is_an_error() {
         for schedule in [
             Schedule::Foursomes(FoursomesConfig::Least),
             Schedule::RoundRobin(RoundRobin { sides: Sides::Balanced, ..RoundRobin::default() }),
@@ -103,32 +103,32 @@ mod tests {
                 Claim { matches: claim.matches + 1, ..claim.clone() },
                 Claim { meetings: 2..=2, ..claim.clone() },
             ] {
-                let found = matches(schedule, 13).prove_claim(&participants, &claim);
-                assert!(matches!(found, Err(CertificateError::Claim { .. })), "{found:?}");
+                let outcome = matches(schedule, 13).prove_claim(&participants, &claim);
+                assert!(matches!(outcome, Err(CertificateError::Claim { .. })), "{outcome:?}");
             }
             // Too few bots for the matches.
-            let found = matches(schedule, 13).prove(&Participants::from(12));
-            assert!(matches!(found, Err(CertificateError::UnknownBot { .. })), "{found:?}");
+            let outcome = matches(schedule, 13).prove(&Participants::from(12));
+            assert!(matches!(outcome, Err(CertificateError::UnknownBot { .. })), "{outcome:?}");
         }
     }
 
-    /// Without counting meetings, seats and numbers of matches are still compared.
+    /// A proof that does not count meetings still compares seats and numbers of matches.
     #[test]
     fn memory_of_a_proof_is_bounded() {
         assert_eq!(CertificateBuilder::bytes(10_000, 2, 2), MAX_PROOF_BYTES);
         assert!(CertificateBuilder::bytes(14_142, 4, 6) < MAX_PROOF_BYTES);
         assert!(CertificateBuilder::bytes(MAX_BOTS, 4, 6) > MAX_PROOF_BYTES);
         assert!(CertificateBuilder::bytes(5001, 2, 256) > MAX_PROOF_BYTES);
-        let mut certificate = CertificateBuilder::without_meetings(5, 4);
-        certificate.add(&[0, 1, 2, 3]).unwrap();
-        certificate.add(&[0, 1, 2, 4]).unwrap();
+        let mut builder = CertificateBuilder::without_meetings(5, 4);
+        builder.add(&[0, 1, 2, 3]).unwrap();
+        builder.add(&[0, 1, 2, 4]).unwrap();
         assert_eq!(
-            certificate.add(&[0, 1, 2, 0]),
+            builder.add(&[0, 1, 2, 0]),
             Err(CertificateError::DuplicateBot { number: 3, bot: 1 })
         );
-        let counted = certificate.finish();
+        let certificate = builder.finish();
         assert_eq!(
-            (counted.meetings.as_slice(), counted.same_owner, counted.side_spread),
+            (certificate.meetings.as_slice(), certificate.same_owner, certificate.side_spread),
             (&[][..], None, None)
         );
         let claim = Claim {
@@ -136,7 +136,7 @@ mod tests {
             seat_spread: Some(1),
             ..matches(Schedule::Foursomes(FoursomesConfig::Least), 13).claim()
         };
-        let found = counted.prove(&claim).unwrap_err().to_string();
-        assert!(found.contains("bots' matches"), "{found}");
+        let error = certificate.prove(&claim).unwrap_err().to_string();
+        assert!(error.contains("bots' matches"), "{error}");
     }
 }

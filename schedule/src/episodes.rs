@@ -1,9 +1,9 @@
-//! Episodes: in each round every remaining bot plays once, and the tables are drawn anew.
+//! Episodes: in each round every remaining bot plays once, at newly drawn tables.
 //!
-//! The seats of a round depend on the results of the round before, so the matches cannot be listed
-//! in advance; [`arbiter_games::Episode`] is an episode in progress. Only the dependencies are known:
-//! episodes are independent of each other, and so are the tables of a round; a round waits for all
-//! tables of the round before.
+//! The seats of a round depend on the results of the previous round, so the matches cannot be
+//! listed in advance. [`arbiter_games::Episode`] is an episode in progress. The dependencies are
+//! known: a round begins after all tables of the previous round. Episodes are independent of each
+//! other, and so are the tables of a round.
 
 use serde::{Deserialize, Serialize};
 
@@ -17,7 +17,7 @@ const SEATS: usize = 4;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Episodes {
-    /// How many episodes to play (25 in the official tournament).
+    /// The number of episodes (25 in the official tournament).
     pub episodes: Repetitions,
 }
 
@@ -35,7 +35,7 @@ impl Episodes {
     }
 }
 
-/// The facts about episodes that are known before they are played.
+/// The plan of episodes: the numbers that are known in advance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EpisodePlan {
     /// The number of episodes.
@@ -45,18 +45,19 @@ pub struct EpisodePlan {
 }
 
 impl EpisodePlan {
-    /// The keys of the episodes, in order. The tournament's seed and the key give an episode's seed.
+    /// The keys of the episodes, in order. The tournament's seed and the key give an episode's
+    /// seed.
     pub fn keys(self) -> impl Iterator<Item = String> {
         (1..=self.episodes).map(|number| format!("episode {number}"))
     }
 
-    /// The number of tables in the first round of an episode. Later rounds have as many, or fewer
-    /// once bots are broke.
+    /// The number of tables in the first round of an episode. Later rounds have
+    /// the same number, or fewer after bots dropped out.
     pub fn tables(self) -> usize {
         self.bots.div_ceil(SEATS)
     }
 
-    /// The maximum number of matches, for episodes of this many rounds.
+    /// The maximum number of matches of all episodes with this number of rounds.
     pub fn max_matches(self, rounds: u32) -> u64 {
         u64::from(self.episodes) * u64::from(rounds) * self.tables() as u64
     }

@@ -2,14 +2,10 @@
 
 use thiserror::Error;
 
-/// Checks that a plan that needs `fewest` bots is possible for `bots` of them.
-pub(crate) fn check_bots(
-    bots: usize,
-    fewest: usize,
-    plan: &'static str,
-) -> Result<(), ScheduleError> {
-    if bots < fewest {
-        Err(ScheduleError::TooFew { bots, fewest, plan })
+/// Checks the number of bots. `min` is the minimum for this kind of plan.
+pub(crate) fn check_bots(bots: usize, min: usize, plan: &'static str) -> Result<(), ScheduleError> {
+    if bots < min {
+        Err(ScheduleError::TooFew { bots, min, plan })
     } else if bots > super::MAX_BOTS {
         Err(ScheduleError::TooMany { bots })
     } else {
@@ -17,16 +13,16 @@ pub(crate) fn check_bots(
     }
 }
 
-/// Why there is no plan.
+/// Why a plan is impossible.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ScheduleError {
     /// There are too few bots for one match.
-    #[error("too few bots for {plan}: {bots}; enter at least {fewest}")]
+    #[error("too few bots for {plan}: {bots}; enter at least {min}")]
     TooFew {
         /// The number of bots.
         bots: usize,
-        /// The minimum.
-        fewest: usize,
+        /// The minimum number of bots.
+        min: usize,
         /// The kind of plan.
         plan: &'static str,
     },
@@ -36,7 +32,7 @@ pub enum ScheduleError {
         /// The number of bots.
         bots: usize,
     },
-    /// There are too many bots to count meetings pair by pair.
+    /// There are too many bots for a counter for each pair.
     #[error(
         "too many bots to keep owners apart, or to change their plan: {bots}; at most {} can be",
         super::bot::MAX_COUNTED_BOTS
@@ -53,15 +49,15 @@ pub enum ScheduleError {
     Meetings {
         /// The number of bots.
         bots: usize,
-        /// The smallest possible number of meetings. All others are its multiples.
+        /// The smallest possible number of meetings. All other possible numbers are its multiples.
         least: u32,
         /// The requested number.
         meetings: u32,
     },
     /// The plan would have too many matches.
-    #[error("every pair would meet more than {most} times; ask for less")]
+    #[error("every pair would meet more than {max} times; choose a smaller number")]
     TooMuch {
         /// The maximum number of meetings of a pair.
-        most: u32,
+        max: u32,
     },
 }

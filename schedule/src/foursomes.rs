@@ -1,16 +1,17 @@
 //! Tables of four at which every pair of bots meets equally often.
 //!
-//! For every number of bots from 4 on there is a smallest number λ (1, 2, 3 or 6) such that all
-//! pairs can meet exactly λ times. [`Foursomes`] yields the tables of such a plan one by one in O(n)
-//! memory. Multiples of λ are possible too. With any other number of matches pairs meet x times on
-//! average; they meet ⌊x⌋ or ⌈x⌉ times as nearly as the search finds. A
-//! [`Certificate`](super::Certificate) tells how nearly.
+//! For 4 or more bots there is a smallest number λ (1, 2, 3 or 6) such that all pairs can meet
+//! exactly λ times. [`Foursomes`] yields the tables of such a plan one by one in O(n) memory.
+//! Multiples of λ are possible too. With any other number of matches, pairs meet x times on
+//! average. A search then looks for a plan in which most pairs meet ⌊x⌋ or ⌈x⌉ times. A
+//! [`Certificate`](super::Certificate) counts the exceptions.
 //!
-//! A `design` is built from smaller designs by a `construction`, down to the written
-//! `small_designs`; the blocks of a `transversal` design join groups of bots. Most tables come in
-//! batches that give every bot each seat equally often. The others are collected and get their seats
-//! at the end (`seat_balance`). Matches beyond whole designs are the `remainder`. Where bots join and
-//! leave between editions, or owners are kept apart, `incremental_planner` changes a design.
+//! A `construction` builds a `design` from smaller designs, and finally from the tables of
+//! `small_designs`. The blocks of a `transversal` design join groups of bots. Most batches of
+//! tables give every bot each seat equally often. The planner collects all other tables and assigns
+//! their seats at the end (`seat_balance`). Matches beyond whole designs are the `remainder`. If
+//! bots join or leave between editions, or owners are kept apart, `incremental_planner` changes a
+//! design.
 
 mod annealing;
 mod config;
@@ -38,9 +39,9 @@ pub use super::bot::MAX_COUNTED_BOTS;
 use super::error::check_bots;
 use super::{Bot, Claim, ScheduleError};
 
-/// Seats at a table.
+/// The number of seats of a table.
 pub const SEATS: usize = 4;
-/// Pairs at a table.
+/// The number of pairs at a table.
 const PAIRS: u64 = 6;
 /// The maximum number of meetings of a pair.
 pub const MAX_MEETINGS: u32 = 10_000;
@@ -71,7 +72,7 @@ fn tables_of(bots: usize, meetings: u32) -> u64 {
 #[derive(Debug)]
 pub struct Foursomes {
     bots: usize,
-    /// How often each pair meets in whole designs.
+    /// The number of meetings of each pair in whole designs.
     meetings: u32,
     /// The number of tables beyond whole designs.
     remainder: u64,
@@ -82,12 +83,12 @@ pub struct Foursomes {
     loose: Vec<Table>,
 }
 
-/// The source of batches; one follows the other.
+/// The source of batches, in the order of use.
 #[derive(Debug)]
 enum Source {
     Design(Box<Design>),
     Remainder(Remainder),
-    /// Only the loose tables are left.
+    /// Only the loose tables remain.
     Exhausted,
 }
 
@@ -102,7 +103,7 @@ impl FoursomesConfig {
         Ok(Foursomes::new(bots, meetings, remainder, seed))
     }
 
-    /// How often each pair meets in whole designs, and the number of tables beyond them.
+    /// The number of meetings of each pair in whole designs, and the number of tables beyond them.
     fn parts(self, bots: usize) -> Result<(u32, u64), ScheduleError> {
         let least = least_meetings(bots)?;
         let (meetings, remainder) = match self {
@@ -118,7 +119,7 @@ impl FoursomesConfig {
             }
         };
         if meetings > MAX_MEETINGS {
-            return Err(ScheduleError::TooMuch { most: MAX_MEETINGS });
+            return Err(ScheduleError::TooMuch { max: MAX_MEETINGS });
         }
         Ok((meetings, remainder))
     }
@@ -144,21 +145,21 @@ impl Foursomes {
         tables_of(self.bots, self.meetings) + self.remainder
     }
 
-    /// How often each pair meets, where all meet equally often.
+    /// The number of meetings of each pair; `None` if pairs differ.
     pub fn meetings(&self) -> Option<u32> {
         (self.remainder == 0).then_some(self.meetings)
     }
 
-    /// The claim of the plan. Where pairs cannot all meet equally often, no pair is more than one
-    /// meeting off from ⌊x⌋ or ⌈x⌉.
+    /// The claim of the plan. If pairs cannot all meet equally often, the meetings of each pair
+    /// differ from ⌊x⌋ or ⌈x⌉ by at most one.
     pub fn claim(&self) -> Claim {
-        let (least, most) = match self.remainder {
+        let (min, max) = match self.remainder {
             0 => (0, 0),
             count => remainder::bounds(self.bots, count).into_inner(),
         };
         Claim {
             matches: self.matches(),
-            meetings: self.meetings + least..=self.meetings + most,
+            meetings: self.meetings + min..=self.meetings + max,
             same_owner_meetings: None,
             match_spread: Some(u32::from(self.remainder > 0)),
             seat_spread: Some(1),
@@ -167,7 +168,7 @@ impl Foursomes {
     }
 
     /// The source that follows the present one.
-    fn after(&self) -> Source {
+    fn next_source(&self) -> Source {
         match self.source {
             Source::Design(_) if self.remainder > 0 => {
                 let count = usize::try_from(self.remainder).expect("less than a design");
@@ -177,7 +178,8 @@ impl Foursomes {
         }
     }
 
-    /// Makes the next batch, if there is one: even tables first, all loose tables at the end.
+    /// Makes the next batch: even tables first, all loose tables at the end. `None` if there are no
+    /// more tables.
     fn refill(&mut self) -> Option<()> {
         self.batch.clear();
         self.next = 0;
@@ -195,7 +197,7 @@ impl Foursomes {
             match seating {
                 Some(Seating::Even) => return Some(()),
                 Some(Seating::Loose) => self.loose.append(&mut self.batch),
-                None => self.source = self.after(),
+                None => self.source = self.next_source(),
             }
         }
     }

@@ -1,8 +1,8 @@
-//! Who plays whom, in which seats.
+//! Schedules: the bots and seats of all matches of a tournament.
 //!
-//! A plan is a stream: it yields its matches one by one in O(n) memory, so a tournament of thousands
-//! of bots never has to fit into memory. A plan makes claims about its balance. A [`Certificate`]
-//! proves them; it counts the matches and uses nothing else. Pure: the same input always gives the
+//! A plan is a stream: it yields its matches one by one in O(n) memory, so the matches of thousands
+//! of bots need not fit into memory. A plan makes claims about its balance. A [`Certificate`]
+//! proves these claims by counting the matches. This crate is pure: the same input always gives the
 //! same output.
 
 mod bot;

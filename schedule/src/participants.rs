@@ -1,11 +1,11 @@
-//! The bots that a plan is made for.
+//! The bots of a plan.
 
 use std::sync::Arc;
 
 use super::Owner;
 use super::foursomes::{IncrementalPlan, IncrementalTables};
 
-/// The bots of a plan. An incremental plan adds its tables and owners. Clones are cheap.
+/// The bots of a plan; for an incremental plan also its tables and owners. Clones are cheap.
 #[derive(Clone, Debug)]
 pub struct Participants {
     bots: usize,
@@ -37,12 +37,12 @@ impl Participants {
         self.incremental.as_ref().map_or(&[], |plan| &plan.owners)
     }
 
-    /// In an incremental plan: how many tables the last change added.
+    /// The number of tables that the last change added; `None` if the plan is not incremental.
     pub fn new_tables(&self) -> Option<u64> {
         self.incremental.as_ref().map(|plan| plan.new_tables)
     }
 
-    /// The tables of an incremental plan.
+    /// The tables; `None` if the plan is not incremental.
     pub(super) fn tables(&self) -> Option<IncrementalTables> {
         self.incremental.as_ref().map(IncrementalPlan::tables)
     }

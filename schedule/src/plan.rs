@@ -1,4 +1,4 @@
-//! Plans of all kinds as one stream of matches.
+//! A plan of any kind as a stream of matches.
 
 use super::foursomes::{self, Foursomes, IncrementalTables};
 use super::{
@@ -32,10 +32,9 @@ pub enum Matches {
 /// A planned match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlannedMatch {
-    /// Its board, from 0; always 0 if there is only one.
+    /// The index of the board, from 0.
     pub board: u16,
-    /// How many earlier matches the pair has on this board, counting both sides; 0 at tables of
-    /// four.
+    /// The number of earlier matches of the pair on this board, on both sides; 0 at tables of four.
     pub leg: u32,
     bots: [Bot; foursomes::SEATS],
     seats: usize,
@@ -86,7 +85,7 @@ impl Matches {
     }
 
     /// Counts all matches and compares the counts with the plan's claim. If counting meetings would
-    /// take more than [`MAX_PROOF_BYTES`], it compares only seats and numbers of matches.
+    /// need more than [`MAX_PROOF_BYTES`], it compares only seats and numbers of matches.
     ///
     /// # Errors
     /// The first number that differs from the claim, or the first impossible match.
@@ -109,8 +108,8 @@ impl Matches {
         } else {
             CertificateBuilder::new(bots, seats, participants.owners())
         };
-        for planned in self {
-            certificate.add(planned.seats())?;
+        for planned_match in self {
+            certificate.add(planned_match.seats())?;
         }
         certificate.finish().prove(claim)
     }
@@ -123,9 +122,9 @@ impl Iterator for Matches {
         match self {
             Self::Pairings(pairings) => {
                 let pairing = pairings.next()?;
-                let [one, two] = pairing.seats;
+                let [first, second] = pairing.seats;
                 let Pairing { board, leg, .. } = pairing;
-                Some(PlannedMatch { board, leg, bots: [one, two, 0, 0], seats: 2 })
+                Some(PlannedMatch { board, leg, bots: [first, second, 0, 0], seats: 2 })
             }
             Self::Foursomes(foursomes) => foursomes.next().map(PlannedMatch::table),
             Self::Incremental(tables) => tables.next().map(PlannedMatch::table),

@@ -6,7 +6,7 @@ use core::str::FromStr;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// How often something is played: from 1 to 1000 times.
+/// A number of repetitions, from 1 to 1000.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "i64", into = "u32")]
 pub struct Repetitions(u32);
@@ -37,7 +37,7 @@ impl fmt::Display for Repetitions {
     }
 }
 
-/// A number that is not from 1 to 1000.
+/// The error for a number outside 1 to 1000.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{0} is not possible here; choose a number from 1 to 1000")]
 pub struct RepetitionsError(String);

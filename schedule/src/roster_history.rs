@@ -1,29 +1,29 @@
-//! The history of a plan's bots: how many began, and which joined and left since.
+//! The history of a plan's bots: the initial number, and the bots that joined and left later.
 //!
-//! A plan of foursomes is a function of the seed and of this history alone. Each bot that ever took
-//! part keeps its *place*: a number from 0, in the order of joining. Places are never reused, so the
-//! tables planned for them mean the same in all later plans.
+//! A plan of foursomes depends only on the seed and on this history. Each bot that ever took part
+//! has a *place*: a number from 0, in the order of joining. Places are never reused, so they have
+//! the same meaning in all later plans.
 
 use serde::{Deserialize, Serialize};
 
 use super::Bot;
 
-/// How many bots began, and which joined and left since.
+/// The initial number of bots, and the later changes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct RosterHistory {
-    /// How many bots began. They have the places from 0.
+    /// The initial number of bots. They have the places from 0.
     pub base: usize,
-    /// The changes since, in order.
+    /// The later changes, in order.
     pub steps: Vec<RosterChange>,
 }
 
-/// Bots that left and joined at the same time. The first that join take over the tables of those
-/// that leave.
+/// Bots that left and joined at the same time. The first new bots get the tables of the bots that
+/// left.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct RosterChange {
-    /// The places of the bots that left, rising.
+    /// The places of the bots that left, in ascending order.
     pub left: Vec<Bot>,
-    /// How many bots joined.
+    /// The number of bots that joined.
     pub joined: usize,
 }
 
@@ -33,20 +33,20 @@ impl RosterHistory {
         Self { base, steps: Vec::new() }
     }
 
-    /// How many places there are: all bots that ever took part.
+    /// The number of places: one for each bot that ever took part.
     pub fn places(&self) -> usize {
         self.base + self.steps.iter().map(|step| step.joined).sum::<usize>()
     }
 
-    /// The places of the bots that take part now, rising.
+    /// The places of the present bots, in ascending order.
     pub fn present(&self) -> Vec<Bot> {
         let mut present: Vec<Bot> = (0..=Bot::MAX).take(self.places()).collect();
-        let left = |place: &Bot| self.steps.iter().any(|step| step.left.contains(place));
-        present.retain(|place| !left(place));
+        let has_left = |place: &Bot| self.steps.iter().any(|step| step.left.contains(place));
+        present.retain(|place| !has_left(place));
         present
     }
 
-    /// The history up to its first `steps` changes.
+    /// The history with only its first `steps` changes.
     #[must_use]
     pub fn before(&self, steps: usize) -> Self {
         Self { base: self.base, steps: self.steps[..steps].to_vec() }

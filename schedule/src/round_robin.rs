@@ -1,18 +1,20 @@
-//! Matches of two: every bot against every other, on each board and in each leg.
+//! Matches of two: every bot against every other bot, on each board and in each leg.
 //!
-//! The circle method: all bots but one stand in a circle of an odd number n of places (with an odd
-//! number of bots, all do). In round r the bots at distance k on both sides of place r meet, and the
-//! bot outside the circle meets the bot at place r. All rounds are one *pass*: each pair meets once.
+//! The circle method: the bots are arranged in a circle of an odd number n of places. With an even
+//! number of bots, one bot is outside the circle. In round r the bots at distance k on both sides
+//! of place r meet, and the bot outside the circle meets the bot at place r. All rounds together
+//! are one *pass*: each pair meets once.
 //!
-//! Passes come in twins, in which every bot has the same place. In balanced passes the second twin
-//! reverses all sides. So a pair that plays an even number of times has each side equally often. An
-//! odd pass at the end must be balanced within 1 alone: all bots stand on a ring, and each is
-//! first against the half of the bots after it, and second against the half before it. A random
-//! choice decides between opposite bots.
+//! Two consecutive passes are twins: every bot has the same place in both. If sides are balanced,
+//! the second twin reverses all sides. So a pair with an even number of matches has each side
+//! equally often. A last pass without a twin must be balanced within 1 by itself. For it, all bots
+//! form a ring. Each bot is first against the half of the bots after it, and second against the
+//! half before it. A random choice decides between opposite bots.
 //!
 //! Places and sides depend on the bots' names ([`NameKey`]), so a bot that joins or leaves changes
-//! as little as possible between the others. Where sides are random, nothing changes; on the ring a
-//! new bot turns the pairs that stood opposite or nearly opposite: one pair for every four bots.
+//! as little as possible for the other bots. If sides are random, it changes nothing. On the ring,
+//! a new bot changes the sides of pairs that are opposite or almost opposite: one pair for every
+//! four bots.
 
 use arbiter_games::{Seed, string_enum};
 use serde::{Deserialize, Serialize};
@@ -22,13 +24,13 @@ use super::error::check_bots;
 use super::seeded_mix::{NameKey, mix};
 use super::{Bot, Claim, Repetitions, ScheduleError};
 
-/// Seats in a match.
+/// The number of seats of a match.
 const SEATS: usize = 2;
 
 /// The name of this plan in errors.
 const PLAN: &str = "a round robin";
 
-/// Domain separators, so that places and sides are independent random choices.
+/// Keys of [`mix`], so that places and sides are independent random choices.
 const PLACES: u64 = 1;
 const SIDES: u64 = 2;
 
@@ -36,31 +38,31 @@ const SIDES: u64 = 2;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct RoundRobin {
-    /// How many times all pairs meet on each board.
+    /// The number of meetings of each pair on each board.
     pub legs: Repetitions,
-    /// Which bot of a pair has seat 1.
+    /// The choice of the bot with seat 1 in each pair.
     pub sides: Sides,
     /// The number of boards on which each pair meets.
     pub boards: Repetitions,
 }
 
 string_enum! {
-    /// Which bot of a pair has seat 1.
+    /// The choice of the bot with seat 1 in each pair.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
     #[serde(rename_all = "snake_case", try_from = "String")]
     pub enum Sides {
-        /// Each bot once, in two matches on each board and in each leg; which bot begins is random.
+        /// Each bot once, in two matches on each board and in each leg, in random order.
         Both = "both",
         /// A random bot in each match.
         Random = "random",
-        /// Each bot equally often, or once more: in every pair, and in all matches of a bot.
+        /// Balanced within 1: in every pair, and in all matches of a bot.
         #[default]
         Balanced = "balanced",
     }
     FromStr, Err = UnknownSides
 }
 
-/// A word that names no [`Sides`].
+/// The error for a text that is not one of [`Sides`].
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("sides can be both, random or balanced")]
 pub struct UnknownSides(pub String);
@@ -68,8 +70,8 @@ pub struct UnknownSides(pub String);
 impl TryFrom<String> for Sides {
     type Error = UnknownSides;
 
-    fn try_from(word: String) -> Result<Self, UnknownSides> {
-        word.parse()
+    fn try_from(text: String) -> Result<Self, UnknownSides> {
+        text.parse()
     }
 }
 
@@ -92,7 +94,7 @@ impl RoundRobin {
         Ok(Pairings::new(self, names))
     }
 
-    /// How often each pair meets.
+    /// The number of meetings of each pair.
     pub fn meetings(self) -> u32 {
         let passes = self.legs.get() * self.boards.get();
         if self.sides == Sides::Both { 2 * passes } else { passes }
@@ -102,9 +104,9 @@ impl RoundRobin {
 /// A planned match of two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pairing {
-    /// The board it is played on, from 0.
+    /// The index of the board, from 0.
     pub board: u16,
-    /// How many earlier matches the pair has on this board, counting both sides.
+    /// The number of earlier matches of the pair on this board, on both sides.
     pub leg: u32,
     /// The bots, seat 1 first.
     pub seats: [Bot; SEATS],
@@ -115,14 +117,14 @@ pub struct Pairing {
 pub struct Pairings {
     rules: RoundRobin,
     names: Vec<NameKey>,
-    /// The bots by place; the bot outside the circle comes last.
+    /// The bots by place. The bot outside the circle is the last one.
     circle: Vec<Bot>,
     pass: u32,
     round: usize,
     /// The distance of the next pair from the middle of the round.
     distance: usize,
     /// The return match of the previous pair.
-    again: Option<Pairing>,
+    return_match: Option<Pairing>,
 }
 
 impl Pairings {
@@ -131,9 +133,9 @@ impl Pairings {
         let pass = 0;
         let round = 0;
         let distance = 0;
-        let again = None;
+        let return_match = None;
         let names = names.to_vec();
-        let mut pairings = Self { rules, names, circle, pass, round, distance, again };
+        let mut pairings = Self { rules, names, circle, pass, round, distance, return_match };
         pairings.begin_pass();
         pairings
     }
@@ -172,7 +174,7 @@ impl Pairings {
         (self.circle.len() - 1) | 1
     }
 
-    /// Orders the bots anew for each pair of twin passes.
+    /// Begins a pass. The first of two twins gives the bots new places.
     fn begin_pass(&mut self) {
         if self.pass.is_multiple_of(2) {
             let names = &self.names;
@@ -181,12 +183,12 @@ impl Pairings {
             self.circle.sort_by_cached_key(place);
         }
         self.round = 0;
-        self.distance = self.nearest();
+        self.distance = self.first_distance();
     }
 
-    /// The first distance of a round: 1 if no bot stands outside the circle, since then the bot in
-    /// the middle has no match.
-    fn nearest(&self) -> usize {
+    /// The first distance of a round. It is 1 if there is no bot outside the circle, since then the
+    /// bot in the middle has no match.
+    fn first_distance(&self) -> usize {
         self.circle.len() % 2
     }
 
@@ -200,33 +202,33 @@ impl Pairings {
 
     /// The current pair, seat 1 first.
     fn pair(&self) -> [Bot; SEATS] {
-        let [one, other] = self.places_of_pair();
+        let [first, second] = self.places_of_pair();
         let bots = self.circle.len();
-        let pair = [self.circle[one], self.circle[other]];
-        let after = (other + bots - one) % bots;
-        let by_chance = match self.rules.sides {
+        let pair = [self.circle[first], self.circle[second]];
+        let offset = (second + bots - first) % bots;
+        let is_random = match self.rules.sides {
             Sides::Both | Sides::Random => true,
             // With an even number of legs, twins balance each other.
-            Sides::Balanced => self.rules.legs.get().is_multiple_of(2) || 2 * after == bots,
+            Sides::Balanced => self.rules.legs.get().is_multiple_of(2) || 2 * offset == bots,
         };
-        let swapped = if by_chance {
+        let is_swapped = if is_random {
             let name = |bot: Bot| self.names[usize::from(bot)].0;
-            let [one, other] = pair.map(name);
-            let low = one.min(other);
-            let high = one.max(other);
-            let low_first = mix([SIDES, self.turn(), low, high]) & 1 == 0;
-            low_first != (low == one)
+            let [first, second] = pair.map(name);
+            let low = first.min(second);
+            let high = first.max(second);
+            let is_low_first = mix([SIDES, self.choice_number(), low, high]) & 1 == 0;
+            is_low_first != (low == first)
         } else {
-            2 * after > bots
+            2 * offset > bots
         };
-        let turned = swapped != (self.rules.sides == Sides::Balanced && self.pass % 2 == 1);
-        if turned { [pair[1], pair[0]] } else { pair }
+        let is_reversed = is_swapped != (self.rules.sides == Sides::Balanced && self.pass % 2 == 1);
+        if is_reversed { [pair[1], pair[0]] } else { pair }
     }
 
-    /// The number of the random choice of sides: one for each pass, or for each two twins.
-    fn turn(&self) -> u64 {
-        let balanced = self.rules.sides == Sides::Balanced;
-        (if balanced { self.pass / 2 } else { self.pass }).into()
+    /// The number of the random choice of sides. If sides are balanced, twins share one choice.
+    fn choice_number(&self) -> u64 {
+        let is_balanced = self.rules.sides == Sides::Balanced;
+        (if is_balanced { self.pass / 2 } else { self.pass }).into()
     }
 
     /// Advances to the next pair, round and pass.
@@ -235,7 +237,7 @@ impl Pairings {
         if self.distance <= self.places() / 2 {
             return;
         }
-        self.distance = self.nearest();
+        self.distance = self.first_distance();
         self.round += 1;
         if self.round == self.places() {
             self.pass += 1;
@@ -248,8 +250,8 @@ impl Iterator for Pairings {
     type Item = Pairing;
 
     fn next(&mut self) -> Option<Pairing> {
-        if let Some(again) = self.again.take() {
-            return Some(again);
+        if let Some(pairing) = self.return_match.take() {
+            return Some(pairing);
         }
         let pass = self.pass;
         if pass == self.passes() {
@@ -262,7 +264,7 @@ impl Iterator for Pairings {
         let leg = pass % self.rules.legs.get();
         let board = u16::try_from(board).expect("there are at most 1000 boards");
         if self.rules.sides == Sides::Both {
-            self.again = Some(Pairing { board, leg, seats: [seats[1], seats[0]] });
+            self.return_match = Some(Pairing { board, leg, seats: [seats[1], seats[0]] });
         }
         Some(Pairing { board, leg, seats })
     }

@@ -1,12 +1,13 @@
 //! Random numbers that depend on the names of the bots in a match, not on their list positions.
 //!
-//! Every random choice about a match (who is first, what is dealt) is a function of the tournament's
-//! seed and of its bots' names. A bot that joins or leaves therefore changes no match of the others.
-//! Plans have millions of matches: a plan hashes each name once, and a match only mixes the hashes.
+//! Every random choice about a match, such as its sides and its deal, depends only on the
+//! tournament's seed and on the names of its bots. So a bot that joins or leaves changes no match
+//! of other bots. A plan has millions of matches. It hashes each name once, and combines these
+//! hashes for each match.
 
 use arbiter_games::Seed;
 
-/// The hash of a bot's name in a tournament. Without the seed it cannot be predicted.
+/// The hash of a bot's name in a tournament. It cannot be predicted without the seed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NameKey(pub u64);
 
@@ -16,18 +17,18 @@ impl NameKey {
         Self(seed.derive_number(&format!("bot/{name}")))
     }
 
-    /// Keys for bots that have no names yet: they are named 1, 2, 3 and so on.
+    /// Keys for bots without names. The names are 1, 2, 3 and so on.
     pub fn of_numbers(seed: Seed, bots: usize) -> Vec<Self> {
         (1..=bots).map(|number| Self::of(seed, &number.to_string())).collect()
     }
 }
 
 /// Hashes numbers, in this order, into one number. Each number is added to the hash of the previous
-/// ones, and the sum is scrambled as in `SplitMix64` (Steele, Lea and Flood, "Fast Splittable
+/// numbers, and the sum is mixed as in `SplitMix64` (Steele, Lea and Flood, "Fast Splittable
 /// Pseudorandom Number Generators", 2014).
 pub fn mix(numbers: impl IntoIterator<Item = u64>) -> u64 {
-    numbers.into_iter().fold(0, |mixed: u64, number| {
-        let mut z = mixed.wrapping_add(number).wrapping_add(0x9e37_79b9_7f4a_7c15);
+    numbers.into_iter().fold(0, |hash: u64, number| {
+        let mut z = hash.wrapping_add(number).wrapping_add(0x9e37_79b9_7f4a_7c15);
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         z ^ (z >> 31)

@@ -27,29 +27,29 @@ fn every_kind_round_trips() {
 }
 
 #[test]
-fn invalid_options_are_refused() {
-    let refuses = |text: &str, says: &[&str]| {
-        let told = read(text).unwrap_err();
-        assert!(says.iter().all(|part| told.contains(part)), "{text}: {told}");
+fn invalid_options_are_errors() {
+    let check = |text: &str, phrases: &[&str]| {
+        let error = read(text).unwrap_err();
+        assert!(phrases.iter().all(|phrase| error.contains(phrase)), "{text}: {error}");
     };
-    refuses("legs = 1", &["kind"]);
-    refuses("kind = \"swiss\"", &["swiss", "round_robin", "foursomes", "episodes"]);
-    refuses("kind = \"round_robin\"\nlegs = 0", &["0 is not possible", "1 to 1000"]);
-    refuses("kind = \"round_robin\"\nboards = 1001", &["1001", "1 to 1000"]);
-    refuses("kind = \"round_robin\"\nsides = \"left\"", &["both, random or balanced"]);
-    refuses("kind = \"round_robin\"\nmeetings = 2", &["meetings", "legs"]);
-    refuses("kind = \"foursomes\"\nlegs = 2", &["legs", "meetings", "games"]);
-    refuses("kind = \"foursomes\"\nmeetings = 0", &["meetings = 0", "at least 1"]);
-    refuses("kind = \"foursomes\"\ngames = -5", &["games = -5", "at least 1"]);
+    check("legs = 1", &["kind"]);
+    check("kind = \"swiss\"", &["swiss", "round_robin", "foursomes", "episodes"]);
+    check("kind = \"round_robin\"\nlegs = 0", &["0 is not possible", "1 to 1000"]);
+    check("kind = \"round_robin\"\nboards = 1001", &["1001", "1 to 1000"]);
+    check("kind = \"round_robin\"\nsides = \"left\"", &["both, random or balanced"]);
+    check("kind = \"round_robin\"\nmeetings = 2", &["meetings", "legs"]);
+    check("kind = \"foursomes\"\nlegs = 2", &["legs", "meetings", "games"]);
+    check("kind = \"foursomes\"\nmeetings = 0", &["meetings = 0", "1 or more"]);
+    check("kind = \"foursomes\"\ngames = -5", &["games = -5", "1 or more"]);
     let both = "kind = \"foursomes\"\nmeetings = 3\ngames = 100";
-    refuses(both, &["meetings = 3", "games = 100", "one of them"]);
-    refuses("kind = \"episodes\"\nepisodes = 0", &["0 is not possible"]);
+    check(both, &["meetings = 3", "games = 100", "one of them"]);
+    check("kind = \"episodes\"\nepisodes = 0", &["0 is not possible"]);
 }
 
 #[test]
 fn episodes_are_described() {
     let plan = Schedule::Episodes(Episodes::default()).plan(10, Seed::of_text("")).unwrap();
-    let Plan::Episodes(plan) = plan else { panic!("no matches can be listed") };
+    let Plan::Episodes(plan) = plan else { panic!("expected episodes") };
     assert_eq!((plan.episodes, plan.tables(), plan.max_matches(5)), (25, 3, 375));
     let keys: Vec<_> = plan.keys().collect();
     assert_eq!((keys.len(), keys[0].as_str(), keys[24].as_str()), (25, "episode 1", "episode 25"));

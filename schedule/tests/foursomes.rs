@@ -23,31 +23,31 @@ fn games(count: u64) -> FoursomesConfig {
     FoursomesConfig::Games(NonZeroU64::new(count).unwrap())
 }
 
-fn plan(bots: usize, extent: FoursomesConfig, text: &str) -> Foursomes {
-    extent.plan(bots, seed(text)).unwrap()
+fn plan(bots: usize, config: FoursomesConfig, text: &str) -> Foursomes {
+    config.plan(bots, seed(text)).unwrap()
 }
 
 fn count(bots: usize, tables: impl IntoIterator<Item = Table>) -> Certificate {
     Certificate::count(bots, 4, &[], tables).unwrap()
 }
 
-/// The certificate of a plan, which must meet its guarantees.
-fn prove(bots: usize, extent: FoursomesConfig, text: &str) -> Certificate {
-    let plan = plan(bots, extent, text);
+/// The certificate of a plan. Checks that the plan meets its claim.
+fn prove(bots: usize, config: FoursomesConfig, text: &str) -> Certificate {
+    let plan = plan(bots, config, text);
     let claim = plan.claim();
     let certificate = count(bots, plan);
-    assert_eq!(certificate.prove(&claim), Ok(()), "{extent:?}, {certificate}");
+    assert_eq!(certificate.prove(&claim), Ok(()), "{config:?}, {certificate}");
     certificate
 }
 
-/// Whether this is the least number of meetings with whole numbers of matches, for each bot and in
-/// all.
+/// Whether this is the smallest number of meetings with whole numbers of matches, for each bot and
+/// in total.
 fn is_least(bots: usize, meetings: usize) -> bool {
-    let whole = |meetings: usize| {
+    let is_possible = |meetings: usize| {
         (meetings * (bots - 1)).is_multiple_of(3)
             && (meetings * bots * (bots - 1)).is_multiple_of(12)
     };
-    (1..=meetings).find(|meetings| whole(*meetings)) == Some(meetings)
+    (1..=meetings).find(|meetings| is_possible(*meetings)) == Some(meetings)
 }
 
 #[test]
@@ -58,17 +58,17 @@ fn every_pair_meets_lambda_times() {
             let meetings = certificate.exact_meetings().unwrap() as usize;
             assert!(is_least(bots, meetings), "{bots} bots: {meetings} meetings");
             assert_eq!(certificate.matches, (meetings * bots * (bots - 1) / 12) as u64);
-            let each = u32::try_from(meetings * (bots - 1) / 3).unwrap();
-            assert_eq!(certificate.matches_of_bot, each..=each, "{bots} bots");
+            let matches = u32::try_from(meetings * (bots - 1) / 3).unwrap();
+            assert_eq!(certificate.matches_of_bot, matches..=matches, "{bots} bots");
             assert!(certificate.seat_spread <= 1, "{bots} bots");
-            assert_eq!(certificate.times_in_seat, each / 4..=each.div_ceil(4), "{bots} bots");
+            assert_eq!(certificate.times_in_seat, matches / 4..=matches.div_ceil(4), "{bots} bots");
         }
     }
 }
 
 #[test]
 fn large_plans_are_exact() {
-    // One of each rule: progressions, groups and tripled groups, with fields of all kinds.
+    // Each construction: progressions, groups and tripled groups, with fields of all kinds.
     for bots in [733, 734, 735, 736, 737, 739, 741, 742, 1000, 1204] {
         let certificate = prove(bots, FoursomesConfig::Least, "large");
         assert_eq!(certificate.exact_meetings(), Some(least_meetings(bots).unwrap()));
@@ -87,13 +87,13 @@ fn multiples_are_exact() {
 }
 
 #[test]
-fn impossible_numbers_of_meetings_are_refused() {
-    let refused = meetings(4).plan(12, seed("")).unwrap_err();
-    assert_eq!(refused, ScheduleError::Meetings { bots: 12, least: 3, meetings: 4 });
-    let told = refused.to_string();
-    assert!(told.contains("meetings = 4") && told.contains("3, 6, 9"), "{told}");
-    let few = FoursomesConfig::Least.plan(3, seed("")).unwrap_err();
-    assert_eq!(few.to_string(), "too few bots for foursomes: 3; enter at least 4");
+fn impossible_numbers_of_meetings_are_errors() {
+    let error = meetings(4).plan(12, seed("")).unwrap_err();
+    assert_eq!(error, ScheduleError::Meetings { bots: 12, least: 3, meetings: 4 });
+    let text = error.to_string();
+    assert!(text.contains("meetings = 4") && text.contains("3, 6, 9"), "{text}");
+    let error = FoursomesConfig::Least.plan(3, seed("")).unwrap_err();
+    assert_eq!(error.to_string(), "too few bots for foursomes: 3; enter at least 4");
     assert!(matches!(
         FoursomesConfig::Least.plan(70_000, seed("")),
         Err(ScheduleError::TooMany { .. })
@@ -105,40 +105,40 @@ fn impossible_numbers_of_meetings_are_refused() {
 #[test]
 fn the_seed_orders_the_bots() {
     for bots in [4, 10, 13, 38, 100, 137] {
-        for extent in [FoursomesConfig::Least, games(bots as u64)] {
-            let tables = |text| plan(bots, extent, text).collect::<Vec<_>>();
-            assert_eq!(tables("one"), tables("one"), "{bots} bots, {extent:?}");
-            assert_ne!(tables("one"), tables("two"), "{bots} bots, {extent:?}");
+        for config in [FoursomesConfig::Least, games(bots as u64)] {
+            let tables = |text| plan(bots, config, text).collect::<Vec<_>>();
+            assert_eq!(tables("one"), tables("one"), "{bots} bots, {config:?}");
+            assert_ne!(tables("one"), tables("two"), "{bots} bots, {config:?}");
         }
     }
 }
 
-/// A change of these numbers would change running tournaments: it needs a new kind of schedule.
+/// A change of these digests would change running tournaments. It needs a new kind of schedule.
 #[test]
 fn plans_never_change() {
-    let digest = |bots, extent| {
-        let tables: Vec<_> = plan(bots, extent, "fixed").collect();
+    let digest = |bots, config| {
+        let tables: Vec<_> = plan(bots, config, "fixed").collect();
         seed(&format!("{tables:?}")).to_string()[..16].to_owned()
     };
-    let found = [
+    let digests = [
         digest(37, FoursomesConfig::Least),
         digest(38, FoursomesConfig::Least),
         digest(111, FoursomesConfig::Least),
         digest(38, games(300)),
         digest(300, games(3000)),
     ];
-    let due = [
+    let expected = [
         "23b7f23108e3f943",
         "2ea7ffcf787c14d6",
         "0cafeb045a339e2e",
         "be948779cffd57b2",
         "0b1409ab8c3df920",
     ];
-    assert_eq!(found, due);
+    assert_eq!(digests, expected);
 }
 
 #[test]
-fn budgets_of_all_sizes_meet_their_guarantees() {
+fn plans_of_any_number_of_games_meet_their_claim() {
     for bots in [4, 5, 6, 7, 9, 10, 13, 22, 30, 45, 150, 201, 333] {
         let design = (bots * (bots - 1) / 12) as u64 * 6;
         for share in [1, 7, 15, 33, 77, 120] {
@@ -147,9 +147,9 @@ fn budgets_of_all_sizes_meet_their_guarantees() {
     }
 }
 
-/// With some seeds the first search for tables leaves a pair that is off by two.
+/// With these seeds the first search leaves a pair with two meetings too many or too few.
 #[test]
-fn no_pair_of_a_budget_is_off_by_two() {
+fn a_failed_search_is_repeated() {
     for (bots, count, text) in [
         (6, 5, "t82"),
         (6, 10, "t99"),
@@ -173,8 +173,8 @@ fn no_pair_of_a_budget_is_off_by_two() {
 }
 
 #[test]
-fn budgets_are_even_where_possible() {
-    // Half as many meetings as pairs, and between whole numbers.
+fn plans_are_even_if_possible() {
+    // The mean number of meetings of a pair is 0.5, 1.5 or 2.5.
     for bots in [16, 25, 38, 60, 101, 222, 500, 1200] {
         for halves in [1, 3, 5] {
             let pairs = (bots * (bots - 1) / 2) as u64;
@@ -191,7 +191,7 @@ fn budgets_are_even_where_possible() {
 }
 
 #[test]
-fn budgets_are_nearly_even_everywhere() {
+fn few_pairs_of_a_plan_are_uneven() {
     for bots in [20, 38, 101, 300] {
         let pairs = (bots * (bots - 1) / 2) as u64;
         for percent in [95, 100, 105, 195] {
@@ -203,7 +203,7 @@ fn budgets_are_nearly_even_everywhere() {
 }
 
 #[test]
-fn a_budget_of_whole_designs_is_exact() {
+fn a_plan_of_whole_designs_is_exact() {
     for bots in [4, 10, 38, 100] {
         let design = plan(bots, FoursomesConfig::Least, "").matches();
         let least = least_meetings(bots).unwrap();
@@ -216,47 +216,58 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
     #[test]
-    fn every_plan_meets_its_guarantees(bots in 4_usize..300, times in 1_u32..3, text in "[a-z]{1,8}") {
+    fn every_exact_plan_meets_its_claim(
+        bots in 4_usize..300,
+        times in 1_u32..3,
+        text in "[a-z]{1,8}",
+    ) {
         let meetings = meetings(times * least_meetings(bots).unwrap());
         prop_assert_eq!(prove(bots, meetings, &text).exact_meetings().map(NonZeroU32::new),
             Some(NonZeroU32::new(times * least_meetings(bots).unwrap())));
     }
 
     #[test]
-    fn every_budget_meets_its_guarantees(bots in 4_usize..80, count in 1_u64..700, text in "[a-z]+") {
+    fn every_plan_of_games_meets_its_claim(
+        bots in 4_usize..80,
+        count in 1_u64..700,
+        text in "[a-z]+",
+    ) {
         prop_assert_eq!(prove(bots, games(count), &text).matches, count);
     }
 
     #[test]
     fn every_altered_plan_is_detected(
         bots in 4_usize..60,
-        which in any::<prop::sample::Index>(),
+        index in any::<prop::sample::Index>(),
         seat in 0_usize..4,
-        by in 1_u16..50,
+        offset in 1_u16..50,
     ) {
-        let mut tables: Vec<_> = plan(bots, FoursomesConfig::Least, "doctored").collect();
-        let claim = plan(bots, FoursomesConfig::Least, "doctored").claim();
-        let number = which.index(tables.len());
+        let mut tables: Vec<_> = plan(bots, FoursomesConfig::Least, "altered").collect();
+        let claim = plan(bots, FoursomesConfig::Least, "altered").claim();
+        let number = index.index(tables.len());
         let removed = tables.remove(number);
         prop_assert!(count(bots, tables.clone()).prove(&claim).is_err());
-        let mut other = removed;
-        other[seat] = (other[seat] + by) % u16::try_from(bots).unwrap();
-        tables.push(other);
-        let counted = Certificate::count(bots, 4, &[], tables);
-        let found = counted.and_then(|certificate| certificate.prove(&claim));
-        prop_assert_eq!(found.is_ok(), other == removed);
+        let mut altered = removed;
+        altered[seat] = (altered[seat] + offset) % u16::try_from(bots).unwrap();
+        tables.push(altered);
+        let certificate = Certificate::count(bots, 4, &[], tables);
+        let outcome = certificate.and_then(|certificate| certificate.prove(&claim));
+        prop_assert_eq!(outcome.is_ok(), altered == removed);
     }
 }
 
 #[test]
-fn impossible_tables_are_reported() {
+fn impossible_tables_are_errors() {
     let error = |tables: &[&[u16]]| Certificate::count(5, 4, &[], tables).unwrap_err();
     assert_eq!(
         error(&[&[0, 1, 2, 3], &[0, 1, 2, 5]]),
         CertificateError::UnknownBot { number: 2, bot: 6 }
     );
     assert_eq!(error(&[&[0, 1, 2, 1]]), CertificateError::DuplicateBot { number: 1, bot: 2 });
-    assert_eq!(error(&[&[0, 1, 2]]), CertificateError::SeatCount { number: 1, found: 3, due: 4 });
+    assert_eq!(
+        error(&[&[0, 1, 2]]),
+        CertificateError::SeatCount { number: 1, actual: 3, expected: 4 }
+    );
 }
 
 #[test]
@@ -274,7 +285,7 @@ fn a_certificate_prints_its_counts() {
 #[test]
 fn every_false_claim_is_detected() {
     let certificate = count(5, [[0, 1, 2, 3], [1, 0, 2, 4]]);
-    let kept = Claim {
+    let true_claim = Claim {
         matches: 2,
         meetings: 0..=2,
         same_owner_meetings: None,
@@ -282,15 +293,18 @@ fn every_false_claim_is_detected() {
         seat_spread: Some(2),
         side_spread: None,
     };
-    assert_eq!(certificate.prove(&kept), Ok(()));
-    let broken = [
-        (Claim { matches: 3, ..kept.clone() }, "matches: 2, not 3"),
-        (Claim { meetings: 0..=1, ..kept.clone() }, "meetings of a pair: 2, not 0 to 1"),
-        (Claim { match_spread: Some(0), ..kept.clone() }, "two bots' matches: 1, not at most 0"),
-        (Claim { seat_spread: Some(1), ..kept }, "a bot's seats: 2, not at most 1"),
+    assert_eq!(certificate.prove(&true_claim), Ok(()));
+    let false_claims = [
+        (Claim { matches: 3, ..true_claim.clone() }, "matches: 2, not 3"),
+        (Claim { meetings: 0..=1, ..true_claim.clone() }, "meetings of a pair: 2, not 0 to 1"),
+        (
+            Claim { match_spread: Some(0), ..true_claim.clone() },
+            "two bots' matches: 1, not at most 0",
+        ),
+        (Claim { seat_spread: Some(1), ..true_claim }, "a bot's seats: 2, not at most 1"),
     ];
-    for (claim, told) in broken {
-        let found = certificate.prove(&claim).unwrap_err().to_string();
-        assert!(found.contains(told), "{found}");
+    for (claim, expected) in false_claims {
+        let error = certificate.prove(&claim).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
     }
 }

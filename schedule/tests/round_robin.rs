@@ -17,19 +17,23 @@ fn plan(rules: RoundRobin, bots: usize, text: &str) -> Pairings {
     rules.plan(bots, Seed::of_text(text)).unwrap()
 }
 
-/// The certificate of a plan; the matches on each board must meet their guarantees, too.
+/// The certificate of a plan. Checks that the plan and its matches on each board meet their claims.
 fn prove(rules: RoundRobin, bots: usize, text: &str) -> Certificate {
     let plan = || plan(rules, bots, text);
     let claim = plan().claim();
     let seats = |pairing: Pairing| pairing.seats;
     let certificate = Certificate::count(bots, 2, &[], plan().map(seats)).unwrap();
     assert_eq!(certificate.prove(&claim), Ok(()), "{rules:?} {certificate}");
-    let alone = RoundRobin { boards: Repetitions::ONCE, ..rules };
-    let claim = alone.plan(bots, Seed::of_text(text)).unwrap().claim();
+    let one_board = RoundRobin { boards: Repetitions::ONCE, ..rules };
+    let claim = one_board.plan(bots, Seed::of_text(text)).unwrap().claim();
     for board in 0..rules.boards.get() {
-        let there = plan().filter(|pairing| u32::from(pairing.board) == board);
-        let there = Certificate::count(bots, 2, &[], there.map(seats)).unwrap();
-        assert_eq!(there.prove(&claim), Ok(()), "{rules:?} board {board}: {there}");
+        let pairings = plan().filter(|pairing| u32::from(pairing.board) == board);
+        let board_certificate = Certificate::count(bots, 2, &[], pairings.map(seats)).unwrap();
+        assert_eq!(
+            board_certificate.prove(&claim),
+            Ok(()),
+            "{rules:?} board {board}: {board_certificate}"
+        );
     }
     certificate
 }
@@ -40,9 +44,9 @@ fn every_pair_meets_once_on_each_board_and_in_each_leg() {
         for sides in Sides::ALL {
             for (legs, boards) in [(1, 1), (1, 2), (2, 1), (3, 1), (1, 3), (2, 3), (3, 3), (1, 8)] {
                 let certificate = prove(rules(legs, sides, boards), bots, "all");
-                let due = u32::try_from(legs * boards).unwrap();
-                let due = if sides == Sides::Both { 2 * due } else { due };
-                assert_eq!(certificate.exact_meetings(), Some(due));
+                let passes = u32::try_from(legs * boards).unwrap();
+                let meetings = if sides == Sides::Both { 2 * passes } else { passes };
+                assert_eq!(certificate.exact_meetings(), Some(meetings));
             }
         }
     }
@@ -51,10 +55,10 @@ fn every_pair_meets_once_on_each_board_and_in_each_leg() {
 #[test]
 fn balanced_sides_are_even_overall_and_for_each_pair() {
     for bots in 2..=40 {
-        let eight = prove(rules(1, Sides::Balanced, 8), bots, "bitwa");
-        assert_eq!((eight.seat_spread, eight.side_spread), (0, Some(0)), "four and four");
-        let one = prove(rules(1, Sides::Balanced, 1), bots, "one");
-        assert_eq!(one.seat_spread, u32::from(bots % 2 == 0), "{bots} bots");
+        let eight_boards = prove(rules(1, Sides::Balanced, 8), bots, "bitwa");
+        assert_eq!((eight_boards.seat_spread, eight_boards.side_spread), (0, Some(0)));
+        let one_board = prove(rules(1, Sides::Balanced, 1), bots, "one");
+        assert_eq!(one_board.seat_spread, u32::from(bots % 2 == 0), "{bots} bots");
     }
 }
 
@@ -62,10 +66,10 @@ fn balanced_sides_are_even_overall_and_for_each_pair() {
 fn both_sides_are_consecutive_in_random_order() {
     let pairings: Vec<_> = plan(rules(1, Sides::Both, 1), 30, "gomoku").collect();
     let mut lower_first = 0;
-    for two in pairings.chunks(2) {
-        let [one, other] = two else { panic!("two matches a pair") };
-        assert_eq!(one.seats, [other.seats[1], other.seats[0]]);
-        lower_first += usize::from(one.seats[0] < one.seats[1]);
+    for pair in pairings.chunks(2) {
+        let [first, second] = pair else { panic!("expected two matches of a pair") };
+        assert_eq!(first.seats, [second.seats[1], second.seats[0]]);
+        lower_first += usize::from(first.seats[0] < first.seats[1]);
     }
     assert!((150..=285).contains(&lower_first), "{lower_first} of 435");
 }
@@ -73,32 +77,33 @@ fn both_sides_are_consecutive_in_random_order() {
 #[test]
 fn random_sides_are_random() {
     let count = |sides| prove(rules(1, sides, 8), 40, "random");
-    assert!(count(Sides::Random).seat_spread > 8, "chance is not even");
-    assert!(count(Sides::Random).side_spread > Some(4), "nor is it within pairs");
-    let of = |text| plan(rules(1, Sides::Random, 1), 10, text).collect::<Vec<_>>();
-    assert_eq!(of("one"), of("one"));
-    assert_ne!(of("one"), of("two"));
+    assert!(count(Sides::Random).seat_spread > 8, "seats are not balanced");
+    assert!(count(Sides::Random).side_spread > Some(4), "sides of pairs are not balanced");
+    let pairings = |text| plan(rules(1, Sides::Random, 1), 10, text).collect::<Vec<_>>();
+    assert_eq!(pairings("one"), pairings("one"));
+    assert_ne!(pairings("one"), pairings("two"));
 }
 
 #[test]
-fn every_bot_plays_once_a_round() {
+fn every_bot_plays_once_in_a_round() {
     for bots in [2, 3, 8, 9] {
         let pairings: Vec<_> = plan(rules(1, Sides::Balanced, 1), bots, "rounds").collect();
         for round in pairings.chunks(bots / 2) {
-            let mut seen: Vec<_> = round.iter().flat_map(|pairing| pairing.seats).collect();
-            seen.sort_unstable();
-            seen.dedup();
-            assert_eq!(seen.len(), bots / 2 * 2, "{bots} bots");
+            let mut bots_of_round: Vec<_> =
+                round.iter().flat_map(|pairing| pairing.seats).collect();
+            bots_of_round.sort_unstable();
+            bots_of_round.dedup();
+            assert_eq!(bots_of_round.len(), bots / 2 * 2, "{bots} bots");
         }
     }
 }
 
 #[test]
-fn a_single_bot_is_refused() {
-    let refused = RoundRobin::default().plan(1, Seed::of_text("")).unwrap_err();
-    assert_eq!(refused.to_string(), "too few bots for a round robin: 1; enter at least 2");
-    let refused = RoundRobin::default().plan(70_000, Seed::of_text("")).unwrap_err();
-    assert_eq!(refused, ScheduleError::TooMany { bots: 70_000 });
+fn impossible_numbers_of_bots_are_errors() {
+    let error = RoundRobin::default().plan(1, Seed::of_text("")).unwrap_err();
+    assert_eq!(error.to_string(), "too few bots for a round robin: 1; enter at least 2");
+    let error = RoundRobin::default().plan(70_000, Seed::of_text("")).unwrap_err();
+    assert_eq!(error, ScheduleError::TooMany { bots: 70_000 });
 }
 
 #[test]
@@ -108,19 +113,19 @@ fn an_unfair_plan_is_detected() {
         plan(RoundRobin::default(), 9, "fair").map(|pairing| pairing.seats).collect();
     seats[7].reverse();
     let certificate = Certificate::count(9, 2, &[], &seats).unwrap();
-    let told = certificate.prove(&claim).unwrap_err().to_string();
-    assert_eq!(told, "difference of a bot's seats: 2, not at most 1 as promised");
+    let error = certificate.prove(&claim).unwrap_err().to_string();
+    assert_eq!(error, "difference of a bot's seats: 2, not at most 1 as promised");
     let first = seats[0];
     let second = seats[1];
     seats[0] = second;
-    let told =
+    let error =
         Certificate::count(9, 2, &[], &seats).unwrap().prove(&claim).unwrap_err().to_string();
-    assert!(told.starts_with("meetings of a pair: "), "{first:?}: {told}");
+    assert!(error.starts_with("meetings of a pair: "), "{first:?}: {error}");
 }
 
 proptest! {
     #[test]
-    fn every_plan_meets_its_guarantees(
+    fn every_plan_meets_its_claim(
         bots in 2_usize..50,
         legs in 1_i64..4,
         boards in 1_i64..6,

@@ -1,8 +1,8 @@
-//! Many small counters: one byte each, and four bytes each once one exceeds a byte.
+//! Many small counters: one byte each, or four bytes each after one of them exceeds a byte.
 
 use std::collections::BTreeMap;
 
-/// Counters that only rise.
+/// Counters that only increase.
 #[derive(Debug)]
 pub(super) enum Counts {
     Bytes(Vec<u8>),
@@ -15,7 +15,7 @@ impl Counts {
     }
 
     /// Adds 1 to the counter at `index`.
-    pub(super) fn raise(&mut self, index: usize) {
+    pub(super) fn increment(&mut self, index: usize) {
         match self {
             Self::Bytes(numbers) if numbers[index] < u8::MAX => numbers[index] += 1,
             Self::Bytes(numbers) => {
@@ -34,13 +34,13 @@ impl Counts {
         }
     }
 
-    /// The histogram of the counters of the pairs that `of` selects: numbers, rising, and how many
-    /// pairs have each.
-    pub(super) fn histogram(&self, of: impl Fn(usize, usize) -> bool) -> Vec<(u32, u64)> {
+    /// The histogram of the counters of the selected pairs: each number and how many pairs have it,
+    /// in ascending order. `is_selected` gets both bots of a pair.
+    pub(super) fn histogram(&self, is_selected: impl Fn(usize, usize) -> bool) -> Vec<(u32, u64)> {
         let pairs = (1..).flat_map(|high| (0..high).map(move |low| (high, low)));
         let all = (0..self.len()).zip(pairs);
-        let asked = all.filter(|(_, (high, low))| of(*high, *low));
-        histogram(asked.map(|(index, _)| self.get(index)))
+        let selected = all.filter(|(_, (high, low))| is_selected(*high, *low));
+        histogram(selected.map(|(index, _)| self.get(index)))
     }
 
     fn len(&self) -> usize {
@@ -50,28 +50,28 @@ impl Counts {
         }
     }
 
-    /// For a square matrix of counters: the histogram of the sums of (a, b) and (b, a), and the
-    /// greatest difference between the two.
+    /// For a square matrix of counters: the histogram of the sums of the counters (a, b) and (b,
+    /// a), and the maximum difference between the two counters.
     pub(super) fn sides(&self, width: usize) -> (Vec<(u32, u64)>, u32) {
-        let pairs = || (0..width).flat_map(|one| (0..one).map(move |other| (one, other)));
-        let of = |(one, other)| (self.get(one * width + other), self.get(other * width + one));
-        let sums = histogram(pairs().map(of).map(|(one, other)| one + other));
-        let spread = pairs().map(of).map(|(one, other)| one.abs_diff(other)).max();
+        let pairs = || (0..width).flat_map(|high| (0..high).map(move |low| (high, low)));
+        let counts = |(high, low)| (self.get(high * width + low), self.get(low * width + high));
+        let sums = histogram(pairs().map(counts).map(|(first, second)| first + second));
+        let spread = pairs().map(counts).map(|(first, second)| first.abs_diff(second)).max();
         (sums, spread.unwrap_or(0))
     }
 }
 
 fn histogram(numbers: impl Iterator<Item = u32>) -> Vec<(u32, u64)> {
-    // Neighbours are mostly equal, so each run is looked up once.
-    let mut found = BTreeMap::new();
+    // Most neighbours are equal, so the map is updated once for each run of equal numbers.
+    let mut histogram = BTreeMap::new();
     let mut run = (0, 0);
     for number in numbers {
         if number != run.0 {
-            *found.entry(run.0).or_insert(0) += run.1;
+            *histogram.entry(run.0).or_insert(0) += run.1;
             run = (number, 0);
         }
         run.1 += 1;
     }
-    *found.entry(run.0).or_insert(0) += run.1;
-    found.into_iter().filter(|(_, count)| *count > 0).collect()
+    *histogram.entry(run.0).or_insert(0) += run.1;
+    histogram.into_iter().filter(|(_, count)| *count > 0).collect()
 }

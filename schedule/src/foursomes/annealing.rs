@@ -1,8 +1,8 @@
-//! Tables for few bots and a number of matches at which pairs cannot all meet equally often. Tables
-//! are made one by one from the bots that have met least; then bots exchange places while that
-//! helps (simulated annealing).
+//! Tables for few bots and a number of matches at which pairs cannot all meet equally often. First,
+//! each table is filled with the bots that have met least. Then simulated annealing exchanges bots
+//! between tables.
 //!
-//! Takes a counter for each pair: O(n²) memory.
+//! It has a counter for each pair: O(n²) memory.
 
 use core::cmp::Reverse;
 
@@ -12,43 +12,43 @@ use super::meeting_counts::MeetingCounts;
 use super::{SEATS, Table};
 use crate::Bot;
 
-/// How many exchanges are tried.
+/// The number of exchanges to try.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Effort {
-    /// For each table.
-    tries: usize,
-    /// In all.
+    /// The number for each table.
+    tries_per_table: usize,
+    /// The maximum in total.
     max: usize,
 }
 
 impl Effort {
-    /// For a plan that is made once.
-    pub(super) const GREAT: Self = Self { tries: 20_000, max: 2_000_000 };
-    /// For a few more tables, again and again.
-    pub(super) const SMALL: Self = Self { tries: 3000, max: 300_000 };
+    /// For a whole plan.
+    pub(super) const GREAT: Self = Self { tries_per_table: 20_000, max: 2_000_000 };
+    /// For a few additional tables.
+    pub(super) const SMALL: Self = Self { tries_per_table: 3000, max: 300_000 };
 }
 
-/// At first one in this many changes for the worse is kept, later ever fewer.
-const WORSE_AT_FIRST: u32 = 300;
-/// The cost of a change for the worse that may be kept: one more pair meets too often.
-const WORSE: i64 = 2;
+/// The initial probability of accepting a worse exchange is 1 / this number. It falls with time.
+const INITIAL_RARITY: u32 = 300;
+/// The cost of a worse exchange that may be accepted: one more pair meets too often.
+const ACCEPTABLE_COST: i64 = 2;
 
-/// `count` tables of bots 0 to `bots - 1`. Each bot has equally many matches, or one more, and pairs
-/// meet as equally often as the search finds.
+/// `count` tables of bots 0 to `bots - 1`. The numbers of matches of two bots differ by at most
+/// one. The numbers of meetings of pairs differ as little as the search finds.
 pub(super) fn tables(bots: usize, count: usize, dice: &mut Dice) -> Vec<Table> {
-    let each = SEATS * count / bots;
-    let more = SEATS * count % bots;
-    let mut quotas = vec![each; bots];
-    quotas[..more].fill(each + 1);
+    let quota = SEATS * count / bots;
+    let larger_quotas = SEATS * count % bots;
+    let mut quotas = vec![quota; bots];
+    quotas[..larger_quotas].fill(quota + 1);
     dice.shuffle(&mut quotas);
     let mut meetings = MeetingCounts::new(bots);
-    let mut tables = seat(&mut quotas, count, &mut meetings, dice);
+    let mut tables = fill_tables(&mut quotas, count, &mut meetings, dice);
     improve(&mut tables, &mut meetings, 0, Effort::GREAT, dice);
     tables
 }
 
-/// Seats bots at `count` tables, each as often as its quota says.
-pub(super) fn seat(
+/// Fills `count` tables with bots. Each bot gets the number of matches in its quota.
+pub(super) fn fill_tables(
     quotas: &mut [usize],
     count: usize,
     meetings: &mut MeetingCounts,
@@ -58,22 +58,22 @@ pub(super) fn seat(
         .map(|table| {
             let mut seated: Vec<Bot> = Vec::with_capacity(SEATS);
             for _ in 0..SEATS {
-                let bot = next(&seated, quotas, count - table, meetings, dice);
+                let bot = next_bot(&seated, quotas, count - table, meetings, dice);
                 quotas[usize::from(bot)] -= 1;
-                meetings.join(bot, &seated);
+                meetings.add_bot(bot, &seated);
                 seated.push(bot);
             }
-            seated.try_into().expect("four are seated")
+            seated.try_into().expect("a table has four bots")
         })
         .collect()
 }
 
-/// The bot that joins those seated: one that must be at all remaining tables, or else the one that met
-/// the seated bots least; among equals the one with the highest quota.
-fn next(
+/// The next bot for a table: a bot that must be at all remaining tables, or else the bot that met
+/// the seated bots least. Ties go to the bot with the highest quota.
+fn next_bot(
     seated: &[Bot],
     quotas: &[usize],
-    left: usize,
+    remaining_tables: usize,
     meetings: &MeetingCounts,
     dice: &mut Dice,
 ) -> Bot {
@@ -81,13 +81,13 @@ fn next(
         .filter(|bot| quotas[usize::from(*bot)] > 0 && !seated.contains(bot));
     free.min_by_key(|bot| {
         let quota = quotas[usize::from(*bot)];
-        let price: i64 = seated.iter().map(|other| meetings.price(*bot, *other)).sum();
-        (quota < left, price, Reverse(quota))
+        let cost: i64 = seated.iter().map(|other| meetings.cost(*bot, *other)).sum();
+        (quota < remaining_tables, cost, Reverse(quota))
     })
     .expect("quotas fill every table")
 }
 
-/// All bots in order, from a random one on, wrapping around.
+/// All bots in order, beginning with a random bot and continuing with bot 0 after the last one.
 pub(super) fn from_random_start(bots: usize, dice: &mut Dice) -> impl Iterator<Item = Bot> + use<> {
     let start = dice.index(bots);
     let all = (0..=Bot::MAX).take(bots);
@@ -97,8 +97,9 @@ pub(super) fn from_random_start(bots: usize, dice: &mut Dice) -> impl Iterator<I
 /// Lowers the cost of the meetings by exchanging bots between tables, except for those in the first
 /// `fixed` seats of each table.
 ///
-/// It keeps a few changes for the worse, to leave local optima (simulated annealing with a low
-/// starting temperature, since the start is good). It ends early at the lowest possible cost.
+/// This is simulated annealing. It accepts a few worse exchanges, to leave local optima. The
+/// initial temperature is low, since the initial tables are good. The search ends early at the
+/// lowest possible cost.
 pub(super) fn improve(
     tables: &mut [Table],
     meetings: &mut MeetingCounts,
@@ -110,50 +111,52 @@ pub(super) fn improve(
         return;
     }
     let mut excess = meetings.excess(tables, fixed);
-    let tries = effort.max.min(tables.len() * effort.tries);
-    for done in 0..tries {
+    let tries = effort.max.min(tables.len() * effort.tries_per_table);
+    for attempt in 0..tries {
         if excess == 0 {
             break;
         }
-        let [one, other] = [(); 2].map(|()| dice.index(tables.len()));
+        let [table, other_table] = [(); 2].map(|()| dice.index(tables.len()));
         let [seat, other_seat] = [(); 2].map(|()| fixed + dice.index(SEATS - fixed));
-        let Some(change) = swap(tables, (one, seat), (other, other_seat), meetings) else {
+        let Some(change) = swap(tables, (table, seat), (other_table, other_seat), meetings) else {
             continue;
         };
-        // From one in WORSE_AT_FIRST to one in about a thousand times that.
-        let rarity = WORSE_AT_FIRST << (10 * done / tries);
-        if change <= 0 || change == WORSE && dice.below(rarity) == 0 {
+        // The rarity grows to about a thousand times its initial value.
+        let rarity = INITIAL_RARITY << (10 * attempt / tries);
+        if change <= 0 || change == ACCEPTABLE_COST && dice.below(rarity) == 0 {
             excess += change;
         } else {
-            let back = swap(tables, (one, seat), (other, other_seat), meetings);
-            debug_assert_eq!(back, Some(-change), "a change is undone by itself");
+            let undo_change = swap(tables, (table, seat), (other_table, other_seat), meetings);
+            debug_assert_eq!(undo_change, Some(-change), "a second swap undoes the first one");
         }
     }
 }
 
-/// Exchanges two bots and returns the cost. Returns `None` and does nothing if one of them would meet
-/// itself or stay at its table.
+/// Exchanges two bots and returns the change of the cost. Returns `None`, without a change, if a
+/// bot would meet itself or stay at its table.
 fn swap(
     tables: &mut [Table],
-    (one, seat): (usize, usize),
-    (other, other_seat): (usize, usize),
+    (table, seat): (usize, usize),
+    (other_table, other_seat): (usize, usize),
     meetings: &mut MeetingCounts,
 ) -> Option<i64> {
-    let bot = tables[one][seat];
-    let other_bot = tables[other][other_seat];
-    if tables[one].contains(&other_bot) || tables[other].contains(&bot) {
+    let bot = tables[table][seat];
+    let other_bot = tables[other_table][other_seat];
+    if tables[table].contains(&other_bot) || tables[other_table].contains(&bot) {
         return None;
     }
-    let rest = others(tables[one], seat);
-    let other_rest = others(tables[other], other_seat);
-    let lowered = meetings.part(bot, rest) + meetings.part(other_bot, other_rest);
-    let raised = meetings.join(other_bot, &rest) + meetings.join(bot, &other_rest);
-    tables[one][seat] = other_bot;
-    tables[other][other_seat] = bot;
-    Some(raised + lowered)
+    let companions = other_bots(tables[table], seat);
+    let other_companions = other_bots(tables[other_table], other_seat);
+    let removed_cost =
+        meetings.remove_bot(bot, companions) + meetings.remove_bot(other_bot, other_companions);
+    let added_cost =
+        meetings.add_bot(other_bot, &companions) + meetings.add_bot(bot, &other_companions);
+    tables[table][seat] = other_bot;
+    tables[other_table][other_seat] = bot;
+    Some(added_cost + removed_cost)
 }
 
 /// The three bots that are not in `seat`.
-fn others(table: Table, seat: usize) -> [Bot; SEATS - 1] {
-    [1, 2, 3].map(|by| table[(seat + by) % SEATS])
+fn other_bots(table: Table, seat: usize) -> [Bot; SEATS - 1] {
+    [1, 2, 3].map(|offset| table[(seat + offset) % SEATS])
 }

@@ -5,16 +5,16 @@ use core::num::{NonZeroU32, NonZeroU64};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// How many foursomes to play.
+/// The number of foursomes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(try_from = "Keys", into = "Keys")]
 pub enum FoursomesConfig {
-    /// Every pair meets λ times, the smallest number that all pairs can have.
+    /// Every pair meets λ times: the smallest possible number.
     #[default]
     Least,
-    /// Every pair meets exactly this often.
+    /// The exact number of meetings of every pair.
     Meetings(NonZeroU32),
-    /// This many matches; pairs meet as equally often as possible.
+    /// The number of matches. The numbers of meetings of pairs differ as little as possible.
     Games(NonZeroU64),
 }
 
@@ -31,7 +31,7 @@ struct Keys {
 /// Why the keys are not valid.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum FoursomesConfigError {
-    /// Both keys are given.
+    /// Both keys are present.
     #[error("meetings = {meetings} and games = {games} exclude each other; keep one of them")]
     Both {
         /// The requested meetings of each pair.
@@ -40,7 +40,7 @@ pub enum FoursomesConfigError {
         games: i64,
     },
     /// A number is out of range.
-    #[error("{key} = {number} is not possible; ask for at least 1, or leave it out")]
+    #[error("{key} = {number} is not possible; write 1 or more, or leave it out")]
     OutOfRange {
         /// The key of the number.
         key: &'static str,
@@ -53,19 +53,19 @@ impl FoursomesConfig {
     /// Reads the number of meetings of each pair, or the number of matches.
     ///
     /// # Errors
-    /// If both are given, or a number is out of range.
+    /// If both are present, or a number is out of range.
     pub fn new(meetings: Option<i64>, games: Option<i64>) -> Result<Self, FoursomesConfigError> {
-        let out = |key, number| FoursomesConfigError::OutOfRange { key, number };
+        let error = |key, number| FoursomesConfigError::OutOfRange { key, number };
         match (meetings, games) {
             (None, None) => Ok(Self::Least),
             (Some(meetings), Some(games)) => Err(FoursomesConfigError::Both { meetings, games }),
             (Some(number), None) => {
                 let meetings = u32::try_from(number).ok().and_then(NonZeroU32::new);
-                meetings.map(Self::Meetings).ok_or(out("meetings", number))
+                meetings.map(Self::Meetings).ok_or(error("meetings", number))
             }
             (None, Some(number)) => {
                 let games = u64::try_from(number).ok().and_then(NonZeroU64::new);
-                games.map(Self::Games).ok_or(out("games", number))
+                games.map(Self::Games).ok_or(error("games", number))
             }
         }
     }
@@ -80,13 +80,13 @@ impl TryFrom<Keys> for FoursomesConfig {
 }
 
 impl From<FoursomesConfig> for Keys {
-    fn from(extent: FoursomesConfig) -> Self {
-        match extent {
+    fn from(config: FoursomesConfig) -> Self {
+        match config {
             FoursomesConfig::Least => Self { meetings: None, games: None },
             FoursomesConfig::Meetings(meetings) => {
                 Self { meetings: Some(meetings.get().into()), games: None }
             }
-            // Saturates; `new` never makes such a number.
+            // `new` accepts only numbers that fit into an i64.
             FoursomesConfig::Games(games) => {
                 let games = i64::try_from(games.get()).unwrap_or(i64::MAX);
                 Self { meetings: None, games: Some(games) }

@@ -1,10 +1,10 @@
 //! The choice of a construction by the number of bots.
 //!
-//! There is a construction for every number from 4 on. In outline: 2, 6 and 11 modulo 12 are always
-//! progressions. For the others the size m of groups may be any number prime to 6 (1 modulo 4 where
-//! each pair meets once or three times). Such numbers have gaps of at most 4 (8), so that the
-//! intervals [4m, 5m] overlap from 116 bots on; the size t of the last group is then itself a number
-//! that has a construction. Below 116 a test finds a construction for every number.
+//! Every number of bots from 4 on has a construction. Outline of the proof: 2, 6 and 11 modulo 12
+//! are always progressions. For other numbers, the size m of groups may be any number prime to 6 (1
+//! modulo 4 if each pair meets once or three times). Such numbers have gaps of at most 4 (8), so
+//! that the intervals [4m, 5m] overlap from 116 bots on. Then the size t of the last group has a
+//! construction too. Below 116 a test finds a construction for every number.
 
 use super::small_designs::SmallDesign;
 use super::transversal::Ring;
@@ -12,13 +12,13 @@ use super::transversal::Ring;
 /// The minimum number of bots.
 pub(super) const MIN_BOTS: usize = 4;
 
-/// How a design is made.
+/// The construction of a design.
 #[derive(Debug)]
 pub(super) enum Construction {
-    /// A written design.
+    /// A design of the table of small designs.
     SmallDesign(&'static SmallDesign),
     /// Tables {j, j + i, j + 3i, j + 2i} modulo the number of points, which is prime to 6, for
-    /// each i up to its half. Each difference occurs 3 + 2 + 1 times.
+    /// each i up to half of this number. Each difference occurs 3 + 2 + 1 times.
     Progression,
     /// A progression with one more point, ∞, which replaces one point of the tables with i = 1.
     ProgressionAndOne,
@@ -37,9 +37,9 @@ pub(super) struct Groups {
     pub(super) e: usize,
 }
 
-/// λ: the smallest number of meetings that all pairs can have. It makes the matches of a bot,
-/// λ(n - 1)/3, and all matches, λn(n - 1)/12, whole numbers (Hanani, "The existence and construction
-/// of balanced incomplete block designs", 1961: these conditions suffice).
+/// λ: the smallest number of meetings that all pairs can have. It makes the matches of a bot, λ(n -
+/// 1)/3, and all matches, λn(n - 1)/12, whole numbers (Hanani, "The existence and construction of
+/// balanced incomplete block designs", 1961: these conditions suffice).
 pub(super) fn least_meetings(bots: usize) -> u32 {
     match bots % 12 {
         1 | 4 => 1,
@@ -50,12 +50,12 @@ pub(super) fn least_meetings(bots: usize) -> u32 {
 }
 
 /// Whether there is a design of this many points with exactly `meetings` of each pair.
-fn fillable(points: usize, meetings: u32) -> bool {
+fn design_exists(points: usize, meetings: u32) -> bool {
     points <= 1 || points >= MIN_BOTS && meetings.is_multiple_of(least_meetings(points))
 }
 
 impl Construction {
-    /// The construction for a number of bots; there is one from [`MIN_BOTS`] on.
+    /// The construction for a number of bots. It exists for every number from [`MIN_BOTS`] on.
     pub(super) fn find(bots: usize) -> Option<Self> {
         if let Some(design) = SmallDesign::find(bots) {
             return Some(Self::SmallDesign(design));
@@ -74,8 +74,8 @@ impl Construction {
     }
 }
 
-/// The sizes with the smallest possible m. Most blocks then have five points, which repeats the fewest
-/// foursomes.
+/// The sizes with the smallest possible m. Most blocks then have five points, so the design repeats
+/// the fewest foursomes.
 fn groups(bots: usize, meetings: u32) -> Option<Groups> {
     let sizes = (bots / 5..=bots / 4).flat_map(|m| [0, 1].map(|e| (m, e)));
     let mut groups = sizes.filter_map(|(m, e)| {
@@ -83,20 +83,21 @@ fn groups(bots: usize, meetings: u32) -> Option<Groups> {
         (t <= m && Ring::exists(m)).then_some(Groups { m, t, e })
     });
     groups.find(|Groups { m, t, e }| {
-        let whole = *t == 0 || meetings.is_multiple_of(3);
-        whole && fillable(m + e, meetings) && fillable(t + e, meetings)
+        let allows_fives = *t == 0 || meetings.is_multiple_of(3);
+        allows_fives && design_exists(m + e, meetings) && design_exists(t + e, meetings)
     })
 }
 
-/// The sizes for a third of all bots but one, in points of three bots each.
+/// The sizes for points of three bots each. One bot is a single point.
 fn tripled(bots: usize, meetings: u32) -> Option<Groups> {
     let points = (bots - 1) / 3;
     let mut groups = (points / 5..=points / 4).filter_map(|m| {
         let t = points - 4 * m;
         (t <= m && Ring::exists(m)).then_some(Groups { m, t, e: 1 })
     });
-    groups
-        .find(|Groups { m, t, .. }| fillable(3 * m + 1, meetings) && fillable(3 * t + 1, meetings))
+    groups.find(|Groups { m, t, .. }| {
+        design_exists(3 * m + 1, meetings) && design_exists(3 * t + 1, meetings)
+    })
 }
 
 #[cfg(test)]
@@ -104,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn there_is_a_construction_for_every_number() {
+    fn every_number_of_bots_has_a_construction() {
         for bots in MIN_BOTS..20_000 {
             assert!(Construction::find(bots).is_some(), "{bots} bots");
         }
@@ -113,11 +114,11 @@ mod tests {
     #[test]
     fn least_meetings_make_whole_numbers_of_matches() {
         for bots in MIN_BOTS..200 {
-            let whole = |meetings: usize| {
+            let is_possible = |meetings: usize| {
                 (meetings * (bots - 1)).is_multiple_of(3)
                     && (meetings * bots * (bots - 1)).is_multiple_of(12)
             };
-            let least = (1..=6).find(|meetings| whole(*meetings)).unwrap();
+            let least = (1..=6).find(|meetings| is_possible(*meetings)).unwrap();
             assert_eq!(least_meetings(bots), u32::try_from(least).unwrap(), "{bots} bots");
         }
     }

@@ -1,13 +1,13 @@
 //! Tables for many bots and a number of matches at which pairs cannot all meet equally often.
 //!
-//! The bots stand in a circle in random order. A base table is turned round the whole circle, which
-//! gives as many tables as there are bots. Each bot then has each seat once, and how often two bots
-//! meet depends only on their distance. So only the distances, half as many as bots, must occur
-//! equally often, and only the base tables are kept.
+//! The bots are arranged in a circle in random order. A base table is rotated to every place of the
+//! circle, which gives one table for each bot. Each bot then has each seat once, and the number of
+//! meetings of two bots depends only on their distance. So the search only balances the distances,
+//! half as many as bots, and memory holds only the base tables.
 //!
-//! The T tables that do not make a whole turn go round the circle too: the bots in seat 1 stand side
-//! by side, then those in seat 2, and so on. They take 4T places in a row, so no bot has two matches
-//! more than another.
+//! The remaining T tables do not make a whole rotation. Their seats take consecutive places of the
+//! circle: T places for seat 1, then T places for seat 2, and so on. They cover 4T consecutive
+//! places, so the numbers of matches of two bots differ by at most one.
 
 use core::ops::RangeInclusive;
 
@@ -18,28 +18,29 @@ use super::meeting_counts::PAIRS;
 use super::{SEATS, Table};
 use crate::Bot;
 
-/// The number of bots that are tried for a seat; the best one is taken.
+/// The number of random candidates for a seat of a new base table.
 const CANDIDATES: usize = 30;
-/// The number of changes that are tried, for each table and in all.
+/// The number of changes to try for each table.
 const TRIES_PER_TABLE: usize = 50_000;
+/// The maximum number of changes to try in total.
 const MAX_TRIES: usize = 4_000_000;
-/// At first one in this many changes for the worse is kept, later ever fewer.
-const WORSE_AT_FIRST: u32 = 300;
-/// The cost of a change for the worse that may be kept: one more distance occurs too often.
-const WORSE: i32 = 2;
-/// The number of placements that are tried for the tables of the partial turn.
+/// The initial probability of accepting a worse change is 1 / this number. It falls with time.
+const INITIAL_RARITY: u32 = 300;
+/// The cost of a worse change that may be accepted: one more distance occurs too often.
+const ACCEPTABLE_COST: i32 = 2;
+/// The number of random placements for the tables of the partial rotation.
 const PARTIAL_TRIES: usize = 200;
 
-/// The tables, turn by turn.
+/// The tables, rotation by rotation.
 #[derive(Debug)]
 pub(super) struct Cyclic {
-    /// The bots as they stand in the circle.
+    /// The bots in the order of the circle.
     circle: Vec<Bot>,
-    /// Tables that are turned, as places in the circle.
-    turned: Vec<[usize; SEATS]>,
-    /// Tables of the partial turn, which are not turned.
+    /// The base tables, as places in the circle. Each one is rotated.
+    base_tables: Vec<[usize; SEATS]>,
+    /// The tables of the partial rotation, as places in the circle. They are not rotated.
     partial: Vec<[usize; SEATS]>,
-    next: usize,
+    next_batch: usize,
 }
 
 impl Cyclic {
@@ -47,31 +48,31 @@ impl Cyclic {
     pub(super) fn new(bots: usize, count: usize, dice: &mut Dice) -> Self {
         let mut circle: Vec<_> = (0..=Bot::MAX).take(bots).collect();
         dice.shuffle(&mut circle);
-        let turns = count / bots;
+        let rotations = count / bots;
         let mut distances = Distances::new(bots);
-        let partial = place_partial_turn(count % bots, &mut distances, dice);
-        let mut turned: Vec<_> = (0..turns).map(|_| distances.table(dice)).collect();
-        distances.improve(&mut turned, dice);
-        Self { circle, turned, partial, next: 0 }
+        let partial = place_partial_rotation(count % bots, &mut distances, dice);
+        let mut base_tables: Vec<_> = (0..rotations).map(|_| distances.new_table(dice)).collect();
+        distances.improve(&mut base_tables, dice);
+        Self { circle, base_tables, partial, next_batch: 0 }
     }
 
-    /// Whether the meetings of every pair are within bounds: O(n log n), since pairs at the same
-    /// distance meet equally often at the turned tables.
+    /// Whether the meetings of every pair are within bounds. It takes O(n log n) time, since pairs
+    /// at the same distance meet equally often at the rotated tables.
     pub(super) fn is_within(&self, bounds: &RangeInclusive<u32>) -> bool {
         let bots = self.circle.len();
         let mut distances = Distances::new(bots);
-        for table in &self.turned {
-            for (one, other) in PAIRS {
-                distances.add(distances.between(table[one], table[other]));
+        for table in &self.base_tables {
+            for (first, second) in PAIRS {
+                distances.add(distances.between(table[first], table[second]));
             }
         }
-        // The pairs that meet at other tables, by their distances.
+        // The pairs of the partial rotation, by distance.
         let mut pairs: Vec<(usize, usize, usize)> = Vec::new();
         for table in &self.partial {
-            let pair = |(one, other): (usize, usize)| {
-                let one = table[one];
-                let other = table[other];
-                (distances.between(one, other), one.min(other), one.max(other))
+            let pair = |(first_seat, second_seat): (usize, usize)| {
+                let first = table[first_seat];
+                let second = table[second_seat];
+                (distances.between(first, second), first.min(second), first.max(second))
             };
             pairs.extend(PAIRS.map(pair));
         }
@@ -80,123 +81,123 @@ impl Cyclic {
             // A bot would meet itself.
             return false;
         }
-        let mut pairs = pairs.chunk_by(|one, other| one == other).peekable();
-        (1..distances.met.len()).all(|distance| {
-            let turned = u32::from(distances.met[distance]);
-            let mut without = bots / usize::from(distances.step(distance));
-            let mut fewest = u32::MAX;
-            let mut most = 0;
+        let mut pairs = pairs.chunk_by(|left, right| left == right).peekable();
+        (1..distances.counts.len()).all(|distance| {
+            let rotated = u32::from(distances.counts[distance]);
+            let mut other_pairs = bots / usize::from(distances.step(distance));
+            let mut min = u32::MAX;
+            let mut max = 0;
             while let Some(pair) = pairs.next_if(|pair| pair[0].0 == distance) {
-                let times = u32::try_from(pair.len()).expect("a pair meets at few of them");
-                (fewest, most) = (fewest.min(times), most.max(times));
-                without -= 1;
+                let times = u32::try_from(pair.len()).expect("a pair meets at few tables");
+                (min, max) = (min.min(times), max.max(times));
+                other_pairs -= 1;
             }
-            let fewest = if without > 0 { 0 } else { fewest };
-            bounds.contains(&(turned + fewest)) && bounds.contains(&(turned + most))
+            let min = if other_pairs > 0 { 0 } else { min };
+            bounds.contains(&(rotated + min)) && bounds.contains(&(rotated + max))
         })
     }
 
-    /// All tables at once.
+    /// All tables.
     pub(super) fn collect(mut self) -> Vec<Table> {
         let mut tables = Vec::new();
         while self.batch(&mut tables).is_some() {}
         tables
     }
 
-    /// Appends the next tables, O(n) of them; `None` at the end.
+    /// Appends the next O(n) tables. `None` at the end.
     pub(super) fn batch(&mut self, tables: &mut Vec<Table>) -> Option<Seating> {
-        let number = self.next;
-        self.next += 1;
+        let number = self.next_batch;
+        self.next_batch += 1;
         let bots = self.circle.len();
-        let at = |place: usize| self.circle[place % bots];
-        if let Some(table) = self.turned.get(number) {
-            tables.extend((0..bots).map(|by| table.map(|place| at(place + by))));
+        let bot_at = |place: usize| self.circle[place % bots];
+        if let Some(table) = self.base_tables.get(number) {
+            tables.extend((0..bots).map(|offset| table.map(|place| bot_at(place + offset))));
             return Some(Seating::Even);
         }
         let partial = core::mem::take(&mut self.partial);
-        tables.extend(partial.iter().map(|table| table.map(at)));
+        tables.extend(partial.iter().map(|table| table.map(bot_at)));
         (!partial.is_empty()).then_some(Seating::Loose)
     }
 }
 
-/// How often two bots at each distance meet.
+/// The number of meetings of two bots at each distance.
 #[derive(Debug)]
 struct Distances {
     bots: usize,
-    /// At the distance of the index; 0 is not used.
-    met: Vec<u16>,
-    /// Whether tables of the partial turn let some pairs at this distance meet once more.
+    /// The number of meetings at the distance of the index. Index 0 is not used.
+    counts: Vec<u16>,
+    /// Whether some pairs at the distance of the index meet at a table of the partial rotation.
     partial: Vec<bool>,
 }
 
 impl Distances {
     fn new(bots: usize) -> Self {
-        let kinds = bots / 2 + 1;
-        Self { bots, met: vec![0; kinds], partial: vec![false; kinds] }
+        let len = bots / 2 + 1;
+        Self { bots, counts: vec![0; len], partial: vec![false; len] }
     }
 
-    fn between(&self, one: usize, other: usize) -> usize {
-        let apart = one.abs_diff(other) % self.bots;
-        apart.min(self.bots - apart)
+    fn between(&self, first: usize, second: usize) -> usize {
+        let distance = first.abs_diff(second) % self.bots;
+        distance.min(self.bots - distance)
     }
 
-    /// How often two bots at this distance meet when a table with such a pair is turned: 2 if they
-    /// stand opposite each other, else 1.
+    /// The number of meetings of two bots at this distance in a whole rotation of such a pair: 2 if
+    /// the bots are opposite each other, otherwise 1.
     fn step(&self, distance: usize) -> u16 {
         if 2 * distance == self.bots { 2 } else { 1 }
     }
 
-    /// The cost if this distance occurs once more than `met` times: the increase of the sum of
-    /// squares over all pairs, divided by the number of bots. Where some pairs meet once more anyway,
-    /// it is counted as if half of them did.
-    fn difference(&self, distance: usize, met: u16) -> i32 {
+    /// The cost of one more occurrence of this distance after `count` meetings: the increase of the
+    /// sum of squares over all pairs, divided by the number of bots. If some of these pairs meet in
+    /// the partial rotation, the cost assumes that half of them do.
+    fn added_cost(&self, distance: usize, count: u16) -> i32 {
         let is_costly = self.step(distance) == 2 || self.partial[distance];
-        2 * i32::from(met) + if is_costly { 2 } else { 1 }
+        2 * i32::from(count) + if is_costly { 2 } else { 1 }
     }
 
     fn add(&mut self, distance: usize) -> i32 {
-        let raised = self.difference(distance, self.met[distance]);
-        self.met[distance] += self.step(distance);
-        raised
+        let cost = self.added_cost(distance, self.counts[distance]);
+        self.counts[distance] += self.step(distance);
+        cost
     }
 
     fn remove(&mut self, distance: usize) -> i32 {
-        self.met[distance] -= self.step(distance);
-        self.difference(distance, self.met[distance])
+        self.counts[distance] -= self.step(distance);
+        self.added_cost(distance, self.counts[distance])
     }
 
-    /// The cost if the bot at `place` joined those seated.
+    /// The cost of adding the bot at `place` to a table with the bots at `seated`.
     fn cost(&self, place: usize, seated: &[usize]) -> i32 {
         let costs = seated.iter().map(|other| {
             let distance = self.between(place, *other);
-            self.difference(distance, self.met[distance])
+            self.added_cost(distance, self.counts[distance])
         });
         costs.sum()
     }
 
-    /// A new base table, good but not perfect.
-    fn table(&mut self, dice: &mut Dice) -> [usize; SEATS] {
+    /// A new base table. Each seat gets the cheapest of some random places.
+    fn new_table(&mut self, dice: &mut Dice) -> [usize; SEATS] {
         let mut seated: Vec<usize> = vec![dice.index(self.bots)];
         while seated.len() < SEATS {
-            let drawn = (0..CANDIDATES).map(|_| dice.index(self.bots));
-            let free = drawn.filter(|place| !seated.contains(place));
+            let candidates = (0..CANDIDATES).map(|_| dice.index(self.bots));
+            let free = candidates.filter(|place| !seated.contains(place));
             let Some(place) = free.min_by_key(|place| self.cost(*place, &seated)) else { continue };
             for other in &seated {
                 self.add(self.between(place, *other));
             }
             seated.push(place);
         }
-        seated.try_into().expect("four are seated")
+        seated.try_into().expect("a table has four bots")
     }
 
-    /// Lowers the sum of costs by replacing one bot of a table at a time.
+    /// Lowers the sum of costs by simulated annealing. Each change replaces one bot of a table.
     fn improve(&mut self, tables: &mut [[usize; SEATS]], dice: &mut Dice) {
         if tables.is_empty() {
             return;
         }
         let mut excess = self.excess();
         let tries = MAX_TRIES.min(tables.len() * TRIES_PER_TABLE);
-        for done in 0..tries {
+        for attempt in 0..tries {
             if excess <= 0 {
                 break;
             }
@@ -206,10 +207,10 @@ impl Distances {
             if table.contains(&place) {
                 continue;
             }
-            let others = [1, 2, 3].map(|by| table[(seat + by) % SEATS]);
+            let others = [1, 2, 3].map(|offset| table[(seat + offset) % SEATS]);
             let change = self.replace(table[seat], place, others);
-            let rarity = WORSE_AT_FIRST << (10 * done / tries);
-            if change <= 0 || change <= WORSE && dice.below(rarity) == 0 {
+            let rarity = INITIAL_RARITY << (10 * attempt / tries);
+            if change <= 0 || change <= ACCEPTABLE_COST && dice.below(rarity) == 0 {
                 table[seat] = place;
                 excess += i64::from(change);
             } else {
@@ -231,37 +232,37 @@ impl Distances {
 
     /// The difference between the sum of all costs and its lower bound.
     fn excess(&self) -> i64 {
-        let distances = 1..self.met.len();
+        let distances = 1..self.counts.len();
         let mut sum = 0;
         let mut steps = Vec::new();
         for distance in distances.clone() {
             let step = self.step(distance);
-            let costs = (0..self.met[distance]).step_by(step.into());
-            sum += costs.map(|met| i64::from(self.difference(distance, met))).sum::<i64>();
-            steps.push(usize::from(self.met[distance] / step));
+            let costs = (0..self.counts[distance]).step_by(step.into());
+            sum += costs.map(|count| i64::from(self.added_cost(distance, count))).sum::<i64>();
+            steps.push(usize::from(self.counts[distance] / step));
         }
         // The lower bound is the sum of the cheapest steps.
-        let mut left: usize = steps.into_iter().sum();
-        for met in 0.. {
+        let mut remaining: usize = steps.into_iter().sum();
+        for count in 0.. {
             let mut costs: Vec<_> = distances
                 .clone()
-                .filter(|distance| met % self.step(*distance) == 0)
-                .map(|distance| i64::from(self.difference(distance, met)))
+                .filter(|distance| count % self.step(*distance) == 0)
+                .map(|distance| i64::from(self.added_cost(distance, count)))
                 .collect();
             costs.sort_unstable();
-            sum -= costs.iter().take(left).sum::<i64>();
-            if left <= costs.len() {
+            sum -= costs.iter().take(remaining).sum::<i64>();
+            if remaining <= costs.len() {
                 break;
             }
-            left -= costs.len();
+            remaining -= costs.len();
         }
         sum
     }
 }
 
-/// The tables of the partial turn. Their distances count as met, so that the turned tables avoid
-/// them.
-fn place_partial_turn(
+/// Places the tables of the partial rotation. It marks their distances, so that the rotated tables
+/// avoid them.
+fn place_partial_rotation(
     count: usize,
     distances: &mut Distances,
     dice: &mut Dice,
@@ -270,43 +271,45 @@ fn place_partial_turn(
         return Vec::new();
     }
     let bots = distances.bots;
-    let seated = |shifts: [usize; SEATS], table: usize| {
+    let table_places = |shifts: [usize; SEATS], table: usize| {
         let mut places = [0; SEATS];
         for (seat, place) in places.iter_mut().enumerate() {
             *place = (seat * count + (table + shifts[seat]) % count) % bots;
         }
         places
     };
-    let tables = |shifts| -> Vec<_> { (0..count).map(|table| seated(shifts, table)).collect() };
-    let drawn = (0..PARTIAL_TRIES).map(|_| tables([(); SEATS].map(|()| dice.index(count))));
-    let best = drawn.min_by_key(|tables| faults(tables, distances));
-    let best = best.expect("some ways are tried");
+    let tables =
+        |shifts| -> Vec<_> { (0..count).map(|table| table_places(shifts, table)).collect() };
+    let candidates = (0..PARTIAL_TRIES).map(|_| tables([(); SEATS].map(|()| dice.index(count))));
+    let best = candidates.min_by_key(|tables| conflicts(tables, distances));
+    let best = best.expect("there are candidates");
     for distance in distances_of(&best, distances).into_iter().flatten() {
         distances.partial[distance] = true;
     }
     best
 }
 
-/// For every two seats: the distances that occur between them.
+/// For every pair of seats: the different distances between their bots.
 fn distances_of(tables: &[[usize; SEATS]], distances: &Distances) -> [Vec<usize>; 6] {
-    PAIRS.map(|(one, other)| {
-        let mut found = Vec::new();
+    PAIRS.map(|(first, second)| {
+        let mut unique = Vec::new();
         for table in tables {
-            let distance = distances.between(table[one], table[other]);
-            if !found.contains(&distance) {
-                found.push(distance);
+            let distance = distances.between(table[first], table[second]);
+            if !unique.contains(&distance) {
+                unique.push(distance);
             }
         }
-        found
+        unique
     })
 }
 
-/// How bad a placement of the partial turn is: no bot may meet itself, no pair should meet twice.
-fn faults(tables: &[[usize; SEATS]], distances: &Distances) -> (usize, usize) {
-    let mut found = distances_of(tables, distances).concat();
-    let count = found.len();
-    found.sort_unstable();
-    found.dedup();
-    let opposite = found.iter().filter(|distance| distances.step(**distance) == 2).count();
-    (found.iter().filter(|distance| **distance == 0).count(), count - found.len() + opposite)
+/// The conflicts of a placement of the partial rotation: the number of bots that meet themselves,
+/// and the number of distances at which pairs may meet twice.
+fn conflicts(tables: &[[usize; SEATS]], distances: &Distances) -> (usize, usize) {
+    let mut unique = distances_of(tables, distances).concat();
+    let count = unique.len();
+    unique.sort_unstable();
+    unique.dedup();
+    let opposite = unique.iter().filter(|distance| distances.step(**distance) == 2).count();
+    (unique.iter().filter(|distance| **distance == 0).count(), count - unique.len() + opposite)
 }

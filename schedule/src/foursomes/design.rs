@@ -1,12 +1,12 @@
 //! Designs: tables at which every pair of bots meets exactly λ times, made one batch at a time.
 //!
 //! A design is a tree. An inner node joins groups of bots: every pair from different groups meets λ
-//! times, and each group (with the single point, where there is one) is planned in the same way. The
-//! leaves are small designs and progressions. Memory holds the stack of nodes that are still to be
-//! visited, each with its bots: O(n) in all, since the groups of a node are disjoint.
+//! times, and each group (with the single point, if there is one) becomes another node. The leaves
+//! are small designs and progressions. Memory holds a stack of unvisited nodes with their bots:
+//! O(n) in total, since the groups of a node are disjoint.
 //!
-//! Batches are *even* or *loose*. The even batches together give each bot each seat equally often. The
-//! loose ones, O(n log n) tables in all, do not; they get their seats afterwards.
+//! Batches are *even* or *loose*. The even batches together give each bot each seat equally often.
+//! The loose batches do not. They have O(n log n) tables in total, and get their seats afterwards.
 
 use arbiter_games::{Dice, Seed};
 
@@ -16,27 +16,27 @@ use super::transversal::Ring;
 use super::{SEATS, Table};
 use crate::Bot;
 
-/// The five foursomes of a block of five points, in each of which one is missing. Every pair of
-/// points meets three times, once each as neighbours to one side, to the other, and as opposites.
+/// The five foursomes of a block of five points. Each one omits another point. Every pair of points
+/// meets three times: as left neighbours, as right neighbours, and as opposites.
 const OF_FIVE: [[usize; SEATS]; 5] =
     [[0, 1, 3, 2], [1, 2, 4, 3], [2, 3, 0, 4], [3, 4, 1, 0], [4, 0, 2, 1]];
-/// The three orders of a foursome that differ by more than turning and reversing.
+/// The three orders of a foursome that differ by more than rotation and reversal.
 const ORDERS: [[usize; SEATS]; 3] = [[0, 1, 2, 3], [1, 0, 2, 3], [0, 2, 1, 3]];
-/// Four numbers modulo 15 whose differences are all that 5 does not divide, once each.
+/// Four numbers modulo 15. Each difference that is not a multiple of 5 occurs once between them.
 const MODULO_15: [usize; SEATS] = [0, 1, 3, 7];
 
-/// Whether a batch of tables leaves the seats of its bots as even as they were.
+/// Whether the seats of a batch of tables are balanced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Seating {
-    /// With the other even batches it gives each bot each seat equally often.
+    /// All even batches together give each bot each seat equally often.
     Even,
-    /// It does not do so.
+    /// The seats are not balanced.
     Loose,
 }
 
 impl Seating {
-    fn even_if(even: bool) -> Self {
-        if even { Self::Even } else { Self::Loose }
+    fn even_if(is_even: bool) -> Self {
+        if is_even { Self::Even } else { Self::Loose }
     }
 }
 
@@ -49,34 +49,35 @@ pub(super) struct Design {
 
 #[derive(Debug)]
 enum Node {
-    /// Bots of whom each pair is to meet `meetings` times.
+    /// Bots without tables so far. Each pair of them meets `meetings` times.
     Plan { bots: Vec<Bot>, meetings: u32 },
-    /// A generator and the number of its next batch.
+    /// A generator with its bots and the number of its next batch.
     Generate { generator: Generator, bots: Vec<Bot>, next: usize },
 }
 
 #[derive(Debug)]
 enum Generator {
     SmallDesign(&'static SmallDesign),
-    /// A progression modulo this number: all bots, or all but one.
+    /// A progression modulo this number: the number of bots, or one less.
     Progression(usize),
-    Groups(Joined),
-    TripledGroups(Joined),
+    Groups(JoinedGroups),
+    TripledGroups(JoinedGroups),
 }
 
 /// Groups of bots, joined by the blocks of a ring.
 #[derive(Debug)]
-struct Joined {
+struct JoinedGroups {
     groups: Groups,
     ring: Ring,
-    /// How often all blocks are used; each time the bots of each group have another order.
+    /// The number of times that all blocks are used. Each time the bots of a group have another
+    /// order.
     copies: usize,
     meetings: u32,
 }
 
 impl Design {
-    /// The design in which each pair of `bots` bots meets `meetings` times (0 is allowed), with the
-    /// bots in an order that `seed` determines.
+    /// The design in which each pair of `bots` bots meets `meetings` times (0 is allowed). `seed`
+    /// determines the order of the bots.
     pub(super) fn new(bots: usize, meetings: u32, seed: Seed) -> Self {
         debug_assert!(meetings.is_multiple_of(least_meetings(bots)), "no such design exists");
         let all = (0..=Bot::MAX).take(bots).collect();
@@ -87,13 +88,13 @@ impl Design {
         Self { nodes, dice: seed.dice(0) }
     }
 
-    /// Appends the next tables, O(n) of them; `None` at the end.
+    /// Appends the next O(n) tables. `None` at the end.
     pub(super) fn batch(&mut self, tables: &mut Vec<Table>) -> Option<Seating> {
         loop {
             match self.nodes.pop()? {
                 Node::Plan { bots, meetings } => self.plan(bots, meetings),
                 Node::Generate { generator, bots, next } if next == generator.batches() => {
-                    self.leave(&generator, &bots);
+                    self.push_groups(&generator, &bots);
                 }
                 Node::Generate { mut generator, mut bots, next } => {
                     let seating = generator.batch(next, &mut bots, &mut self.dice, tables);
@@ -104,7 +105,7 @@ impl Design {
         }
     }
 
-    /// Chooses a construction for `bots`, and defers all meetings beyond λ.
+    /// Chooses a construction for `bots`. Pushes a node for the meetings beyond λ.
     fn plan(&mut self, mut bots: Vec<Bot>, meetings: u32) {
         let Some(construction) = Construction::find(bots.len()) else { return };
         let least = least_meetings(bots.len());
@@ -112,7 +113,7 @@ impl Design {
             self.nodes.push(Node::Plan { bots: bots.clone(), meetings: meetings - least });
         }
         self.dice.shuffle(&mut bots);
-        let joined = |groups: Groups, copies: u32| Joined {
+        let join = |groups: Groups, copies: u32| JoinedGroups {
             groups,
             ring: Ring::new(groups.m),
             copies: copies as usize,
@@ -122,18 +123,18 @@ impl Design {
             Construction::SmallDesign(row) => Generator::SmallDesign(row),
             Construction::Progression => Generator::Progression(bots.len()),
             Construction::ProgressionAndOne => Generator::Progression(bots.len() - 1),
-            // The foursomes of a block of five make a pair meet three times.
+            // At the foursomes of a block of five, each pair meets three times.
             Construction::Groups(groups) if groups.t > 0 => {
-                Generator::Groups(joined(groups, least / 3))
+                Generator::Groups(join(groups, least / 3))
             }
-            Construction::Groups(groups) => Generator::Groups(joined(groups, least)),
-            Construction::TripledGroups(groups) => Generator::TripledGroups(joined(groups, least)),
+            Construction::Groups(groups) => Generator::Groups(join(groups, least)),
+            Construction::TripledGroups(groups) => Generator::TripledGroups(join(groups, least)),
         };
         self.nodes.push(Node::Generate { generator, bots, next: 0 });
     }
 
-    /// Pushes the groups that a finished generator leaves to be planned.
-    fn leave(&mut self, generator: &Generator, bots: &[Bot]) {
+    /// Pushes the groups of a finished generator. The generator has joined only different groups.
+    fn push_groups(&mut self, generator: &Generator, bots: &[Bot]) {
         let (joined, size) = match generator {
             Generator::SmallDesign(_) | Generator::Progression(_) => return,
             Generator::Groups(joined) => (joined, 1),
@@ -180,25 +181,25 @@ impl Generator {
     }
 }
 
-/// The tables of one step `i` of a progression; a bot beyond the modulus joins those of step 1.
+/// The tables of step `i` of a progression. A bot beyond the modulus joins the tables of step 1.
 fn progression(modulus: usize, i: usize, bots: &[Bot], tables: &mut Vec<Table>) -> Seating {
-    let turned = |j: usize, by: usize| bots[(j + by) % modulus];
+    let bot = |j: usize, offset: usize| bots[(j + offset) % modulus];
     match bots.get(modulus) {
-        Some(one) if i == 1 => {
+        Some(extra) if i == 1 => {
             for j in 0..modulus {
-                tables.push([*one, turned(j, 0), turned(j, 1), turned(j, 3)]);
-                tables.push([*one, turned(j, 0), turned(j, 1), turned(j, 2)]);
+                tables.push([*extra, bot(j, 0), bot(j, 1), bot(j, 3)]);
+                tables.push([*extra, bot(j, 0), bot(j, 1), bot(j, 2)]);
             }
             Seating::Loose
         }
         _ => {
-            tables.extend((0..modulus).map(|j| [0, i, 3 * i, 2 * i].map(|by| turned(j, by))));
+            tables.extend((0..modulus).map(|j| [0, i, 3 * i, 2 * i].map(|offset| bot(j, offset))));
             Seating::Even
         }
     }
 }
 
-impl Joined {
+impl JoinedGroups {
     /// Puts the bots of each group into a new order when a copy begins.
     fn reorder(&self, number: usize, size: usize, bots: &mut [Bot], dice: &mut Dice) {
         let m = self.groups.m;
@@ -208,52 +209,53 @@ impl Joined {
         }
     }
 
-    /// The number `a` of a batch in its copy, and, if its blocks have four points, by how many
-    /// seats they are turned: four batches in a row, turned by 0 to 3 seats, are even together,
-    /// and those that make no four at the end are loose.
-    fn place(&self, number: usize) -> (usize, Option<(usize, Seating)>) {
+    /// The number `a` of a batch in its copy. If its blocks have four points, also the rotation of
+    /// their seats: four consecutive batches, rotated by 0 to 3 seats, are even together. The last
+    /// batches are loose if there are fewer than four of them.
+    fn batch_position(&self, number: usize) -> (usize, Option<(usize, Seating)>) {
         let Groups { m, t, .. } = self.groups;
         let a = number % m;
-        let turned = a
+        let rotation = a
             .checked_sub(t)
             .map(|index| (index % SEATS, Seating::even_if(index < (m - t) / SEATS * SEATS)));
-        (a, turned)
+        (a, rotation)
     }
 
     fn join(&self, number: usize, bots: &[Bot], tables: &mut Vec<Table>) -> Seating {
         let Groups { m, t, .. } = self.groups;
-        let (a, turned) = self.place(number);
-        let Some((turn, seating)) = turned else {
+        let (a, rotation) = self.batch_position(number);
+        let Some((offset, seating)) = rotation else {
             let mut five = [bots[SEATS * m + a]; 5];
             self.ring.blocks(a, |points| {
-                five[..SEATS].copy_from_slice(&chosen(bots, points, m));
+                five[..SEATS].copy_from_slice(&bots_at(bots, points, m));
                 tables.extend(OF_FIVE.map(|four| four.map(|point| five[point])));
             });
             return Seating::Even;
         };
-        // Where there are blocks of five, each foursome is needed three times.
+        // If there are blocks of five, each foursome is needed three times.
         let orders = if t > 0 { &ORDERS[..] } else { &ORDERS[..1] };
         let reversed = number / m % 2 == 1;
         self.ring.blocks(a, |points| {
-            let four = chosen(bots, points, m);
+            let four = bots_at(bots, points, m);
             for order in orders {
                 let mut table = order.map(|point| four[point]);
                 if reversed {
                     table.reverse();
                 }
-                table.rotate_left(turn);
+                table.rotate_left(offset);
                 tables.push(table);
             }
         });
         seating
     }
 
-    /// Every point stands for three bots here, who are in one group. Blocks of four points become
-    /// nine tables, those of five become fifteen; each joins any two bots of different points.
+    /// Every point stands for three bots of one group. A block of four points becomes nine tables,
+    /// and a block of five points becomes fifteen tables. Every two bots of different points in the
+    /// block meet at these tables.
     fn join_tripled(&self, number: usize, bots: &[Bot], tables: &mut Vec<Table>) -> Seating {
         let m = self.groups.m;
-        let (a, turned) = self.place(number);
-        let Some((turn, seating)) = turned else {
+        let (a, rotation) = self.batch_position(number);
+        let Some((offset, seating)) = rotation else {
             self.ring.blocks(a, |points| {
                 let mut five = [SEATS * m + a; 5];
                 for (group, point) in points.into_iter().enumerate() {
@@ -276,7 +278,7 @@ impl Joined {
                     *place = 3 * (group * m + points[group]) + thirds[group];
                 }
                 let mut table = places.map(|place| bots[place]);
-                table.rotate_left(turn);
+                table.rotate_left(offset);
                 tables.push(table);
             }
         });
@@ -285,7 +287,7 @@ impl Joined {
 }
 
 /// The bots at points of the first four groups, which have `m` bots each.
-fn chosen(bots: &[Bot], mut points: [usize; SEATS], m: usize) -> Table {
+fn bots_at(bots: &[Bot], mut points: [usize; SEATS], m: usize) -> Table {
     for (group, point) in points.iter_mut().enumerate() {
         *point += group * m;
     }

@@ -1,8 +1,8 @@
 //! A subset of a design in which every pair meets once, so that no pair meets twice.
 //!
-//! If there is no such design for the number of bots, one for a few more bots is taken, without the
-//! tables of these extra bots. Exchanges of tables then balance the subset until no bot has two
-//! matches more than another. All tables are kept: O(n²) memory.
+//! If the number of bots has no such design, the planner uses a design for a few more bots, without
+//! the tables of these extra bots. It then exchanges tables until the numbers of matches of two
+//! bots differ by at most one. Memory holds all tables: O(n²).
 
 use arbiter_games::Seed;
 
@@ -13,7 +13,8 @@ use super::{SEATS, Table};
 /// The maximum number of exchanges.
 const TRIES: usize = 1_000_000;
 
-/// `count` tables for `bots` bots; `None` if the design has too few or no balanced subset is found.
+/// `count` tables for `bots` bots. `None` if the design has too few tables, or the search finds no
+/// balanced subset.
 pub(super) fn tables(bots: usize, count: usize, seed: Seed) -> Option<Vec<Table>> {
     let mut pool = pool(bots, seed);
     if pool.len() < count {
@@ -21,71 +22,72 @@ pub(super) fn tables(bots: usize, count: usize, seed: Seed) -> Option<Vec<Table>
     }
     let mut dice = seed.dice(1);
     dice.shuffle(&mut pool);
-    let mut games = Games::of(&pool[..count], bots);
+    let mut games = MatchCounts::of(&pool[..count], bots);
     for _ in 0..TRIES {
         if games.excess == 0 || count == pool.len() {
             break;
         }
-        let out = dice.index(count);
-        let into = count + dice.index(pool.len() - count);
-        if games.exchange(pool[out], pool[into]) <= 0 {
-            pool.swap(out, into);
+        let removed = dice.index(count);
+        let added = count + dice.index(pool.len() - count);
+        if games.exchange(pool[removed], pool[added]) <= 0 {
+            pool.swap(removed, added);
         } else {
-            games.exchange(pool[into], pool[out]);
+            games.exchange(pool[added], pool[removed]);
         }
     }
     pool.truncate(count);
     (games.excess == 0).then_some(pool)
 }
 
-/// Tables at which no pair meets twice, and almost all meet once.
+/// Tables at which no pair meets twice, and almost all pairs meet once.
 fn pool(bots: usize, seed: Seed) -> Vec<Table> {
     let mut numbers = bots..bots + 12;
-    let seated = numbers.find(|bots| least_meetings(*bots) == 1).expect("every twelfth is one");
-    let mut design = Design::new(seated, 1, seed);
-    let mut all = Vec::new();
+    let design_bots = numbers.find(|bots| least_meetings(*bots) == 1);
+    let design_bots = design_bots.expect("every twelfth number has λ = 1");
+    let mut design = Design::new(design_bots, 1, seed);
+    let mut tables = Vec::new();
     let mut batch = Vec::new();
     while design.batch(&mut batch).is_some() {
-        let there = |table: &Table| table.iter().all(|bot| usize::from(*bot) < bots);
-        all.extend(batch.drain(..).filter(there));
+        let has_no_extra_bot = |table: &Table| table.iter().all(|bot| usize::from(*bot) < bots);
+        tables.extend(batch.drain(..).filter(has_no_extra_bot));
     }
-    all
+    tables
 }
 
 /// The number of matches of each bot.
-struct Games {
-    of: Vec<u32>,
-    /// The difference between the sum of their squares and its lower bound.
+struct MatchCounts {
+    counts: Vec<u32>,
+    /// The difference between the sum of the squares of the counts and its lower bound.
     excess: i64,
 }
 
-impl Games {
+impl MatchCounts {
     fn of(tables: &[Table], bots: usize) -> Self {
-        let mut of = vec![0; bots];
+        let mut counts = vec![0; bots];
         for bot in tables.iter().flatten() {
-            of[usize::from(*bot)] += 1;
+            counts[usize::from(*bot)] += 1;
         }
-        let sum: u64 = of.iter().map(|games| u64::from(*games).pow(2)).sum();
+        let sum: u64 = counts.iter().map(|count| u64::from(*count).pow(2)).sum();
         let seats = (SEATS * tables.len()) as u64;
         let bots = bots as u64;
-        let each = seats / bots;
-        let more = seats % bots;
-        let least = more * (each + 1).pow(2) + (bots - more) * each.pow(2);
-        Self { of, excess: i64::try_from(sum - least).expect("a few bots have few matches") }
+        let count = seats / bots;
+        let larger_counts = seats % bots;
+        let min_sum = larger_counts * (count + 1).pow(2) + (bots - larger_counts) * count.pow(2);
+        Self { counts, excess: i64::try_from(sum - min_sum).expect("a few bots have few matches") }
     }
 
-    /// Replaces a table by another, and returns the change of the sum of squares.
-    fn exchange(&mut self, out: Table, into: Table) -> i64 {
+    /// Replaces a table by another one. Returns the change of the sum of squares.
+    fn exchange(&mut self, removed: Table, added: Table) -> i64 {
         let mut change = 0;
-        for bot in out {
-            let games = &mut self.of[usize::from(bot)];
-            *games -= 1;
-            change -= 2 * i64::from(*games) + 1;
+        for bot in removed {
+            let count = &mut self.counts[usize::from(bot)];
+            *count -= 1;
+            change -= 2 * i64::from(*count) + 1;
         }
-        for bot in into {
-            let games = &mut self.of[usize::from(bot)];
-            change += 2 * i64::from(*games) + 1;
-            *games += 1;
+        for bot in added {
+            let count = &mut self.counts[usize::from(bot)];
+            change += 2 * i64::from(*count) + 1;
+            *count += 1;
         }
         self.excess += change;
         change

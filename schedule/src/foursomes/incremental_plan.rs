@@ -1,22 +1,23 @@
-//! An incremental plan as a stream: the remaining tables of the base's design, and then the added
+//! An incremental plan as a stream: first the remaining tables of the base's design, then the added
 //! tables.
 
 use std::sync::Arc;
 
 use arbiter_games::Seed;
 
-use super::incremental_planner::{IncrementalPlanner, seated};
+use super::incremental_planner::{IncrementalPlanner, tables_with_holders};
 use super::{Foursomes, FoursomesConfig, MAX_COUNTED_BOTS, Table, check, same_owner};
 use crate::{Bot, Claim, Member, Owner, RosterHistory, ScheduleError};
 
-/// An incremental plan: what the number of its bots does not determine.
+/// An incremental plan.
 #[derive(Debug)]
 pub(crate) struct IncrementalPlan {
     /// The number of bots.
     pub(crate) bots: usize,
     /// The number of bots of the base's design.
     base: usize,
-    /// How often each pair meets in whole designs of the base, and the number of tables beyond them.
+    /// The number of meetings of each pair in whole designs of the base, and the number of tables
+    /// beyond them.
     parts: (u32, u64),
     seed: Seed,
     /// The bot with each number of the design; `None` if it left.
@@ -24,9 +25,10 @@ pub(crate) struct IncrementalPlan {
     /// The owners of the bots; empty if owners do not matter.
     pub(crate) owners: Vec<Option<Owner>>,
     /// The number of tables of the design that remain.
-    kept: u64,
+    base_tables: u64,
     added: Vec<Table>,
-    /// The number of tables that the last change added, including tables taken over by a new bot.
+    /// The number of tables that the last change added. It includes the tables that a new bot got
+    /// from a bot that left.
     pub(crate) new_tables: u64,
     claim: Claim,
 }
@@ -36,15 +38,16 @@ pub(crate) struct IncrementalPlan {
 pub struct IncrementalTables {
     plan: Arc<IncrementalPlan>,
     base: Foursomes,
-    added: usize,
+    /// The number of added tables so far.
+    added_tables: usize,
 }
 
 impl FoursomesConfig {
     /// The plan after a history of changes; `members` has one member for each place.
     ///
     /// # Errors
-    /// As for [`FoursomesConfig::plan`] with the bots of the base; or if fewer than 4 bots remain, or
-    /// there are more than 5000 places.
+    /// As for [`FoursomesConfig::plan`] with the bots of the base, or if fewer than 4 bots remain,
+    /// or there are more than 5000 places.
     pub(crate) fn incremental_plan(
         self,
         history: &RosterHistory,
@@ -58,15 +61,19 @@ impl FoursomesConfig {
             return Err(ScheduleError::TooManyKnown { bots: history.places() });
         }
         let owners: Vec<_> = members.iter().map(|member| member.owner).collect();
-        let owned = owners.iter().any(Option::is_some);
-        let mut planner =
-            IncrementalPlanner::new(history.base, parts, seed, if owned { &owners } else { &[] });
+        let has_owners = owners.iter().any(Option::is_some);
+        let mut planner = IncrementalPlanner::new(
+            history.base,
+            parts,
+            seed,
+            if has_owners { &owners } else { &[] },
+        );
         history.steps.iter().for_each(|step| planner.apply(step));
         let claim = planner.claim();
         let bot =
             |place: Bot| members[usize::from(place)].bot.expect("a bot that left has no tables");
-        let mut owners = if owned { vec![None; bots] } else { Vec::new() };
-        for member in members.iter().filter(|_| owned) {
+        let mut owners = if has_owners { vec![None; bots] } else { Vec::new() };
+        for member in members.iter().filter(|_| has_owners) {
             if let Some(bot) = member.bot {
                 owners[usize::from(bot)] = member.owner;
             }
@@ -80,7 +87,7 @@ impl FoursomesConfig {
             seed,
             holders,
             owners,
-            kept: planner.kept,
+            base_tables: planner.kept_tables,
             added,
             new_tables: planner.new_tables,
             claim,
@@ -89,17 +96,17 @@ impl FoursomesConfig {
 }
 
 impl IncrementalPlan {
-    /// The tables, from the first on.
+    /// All tables of the plan.
     pub(crate) fn tables(self: &Arc<Self>) -> IncrementalTables {
         let base = Foursomes::new(self.base, self.parts.0, self.parts.1, self.seed);
-        IncrementalTables { plan: Arc::clone(self), base, added: 0 }
+        IncrementalTables { plan: Arc::clone(self), base, added_tables: 0 }
     }
 }
 
 impl IncrementalTables {
     /// The total number of tables.
     pub fn matches(&self) -> u64 {
-        self.plan.kept + self.plan.added.len() as u64
+        self.plan.base_tables + self.plan.added.len() as u64
     }
 
     /// The claim of the plan.
@@ -113,11 +120,11 @@ impl Iterator for IncrementalTables {
 
     fn next(&mut self) -> Option<Table> {
         let IncrementalPlan { holders, owners, added, .. } = &*self.plan;
-        let mut base = seated(&mut self.base, holders);
+        let mut base = tables_with_holders(&mut self.base, holders);
         if let Some(table) = base.find(|table| !same_owner::has_pair(owners, *table)) {
             return Some(table);
         }
-        self.added += 1;
-        added.get(self.added - 1).copied()
+        self.added_tables += 1;
+        added.get(self.added_tables - 1).copied()
     }
 }

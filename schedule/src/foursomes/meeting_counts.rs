@@ -1,31 +1,31 @@
-//! How often each pair has met, and the cost of one more meeting.
+//! The number of meetings of each pair, and the cost of one more meeting.
 //!
 //! The cost of a pair is the square of its number of meetings, so the most even distribution is the
-//! cheapest. Penalties are added where limits are set: a high one for a pair below the minimum, a
+//! cheapest. If limits are set, there are penalties: a high one for a pair below the minimum, a
 //! higher one for a pair above the maximum, and the highest for a meeting of two bots of one owner.
 
 use super::{SEATS, Table, same_owner};
 use crate::{Bot, Owner};
 
-/// The penalty for one meeting below the minimum: more than any squares.
+/// The penalty for one meeting below the minimum. It is larger than all squares.
 const BELOW_MIN: i64 = 1 << 24;
 /// The penalty for one meeting above the maximum.
 const ABOVE_MAX: i64 = 4 * BELOW_MIN;
-/// The penalty for one meeting below the minimum after all pairs have reached it.
-const BELOW_MIN_AGAIN: i64 = 1 << 30;
+/// The penalty for one meeting below the minimum after [`MeetingCounts::prioritize_min`].
+const BELOW_REACHED_MIN: i64 = 1 << 30;
 /// The penalty for a meeting of two bots of one owner.
 const SAME_OWNER: i64 = 1 << 36;
 
-/// How often each pair meets: one counter for each, O(n²).
+/// The number of meetings of each pair: O(n²) counters.
 #[derive(Debug)]
 pub(super) struct MeetingCounts {
-    met: Vec<u16>,
+    counts: Vec<u16>,
     /// The minimum number of meetings of a pair.
-    floor: u16,
-    /// The maximum number of meetings that a pair should have.
-    ceiling: u16,
+    min: u16,
+    /// The target maximum number of meetings of a pair.
+    max: u16,
     /// The present penalty for one meeting below the minimum.
-    short: i64,
+    below_min: i64,
     /// The owners of the bots; empty if owners do not matter.
     owners: Vec<Option<Owner>>,
 }
@@ -36,153 +36,156 @@ pub(super) const PAIRS: [(usize, usize); 6] = [(0, 1), (0, 2), (0, 3), (1, 2), (
 impl MeetingCounts {
     /// `bots` bots without meetings and without limits.
     pub(super) fn new(bots: usize) -> Self {
-        let met = vec![0; bots * bots.saturating_sub(1) / 2];
-        Self { met, floor: 0, ceiling: u16::MAX, short: BELOW_MIN, owners: Vec::new() }
+        let counts = vec![0; bots * bots.saturating_sub(1) / 2];
+        Self { counts, min: 0, max: u16::MAX, below_min: BELOW_MIN, owners: Vec::new() }
     }
 
-    /// The same with owners, whose bots are kept apart.
+    /// Like [`Self::new`] with owners, whose bots are kept apart.
     pub(super) fn with_owners(bots: usize, owners: Vec<Option<Owner>>) -> Self {
         Self { owners, ..Self::new(bots) }
     }
 
-    /// Adds a bot without meetings to `bots` others.
-    pub(super) fn enter(&mut self, bots: usize) {
-        self.met.resize((bots + 1) * bots / 2, 0);
+    /// Adds a bot without meetings. `bots` is the number of other bots.
+    pub(super) fn add_place(&mut self, bots: usize) {
+        self.counts.resize((bots + 1) * bots / 2, 0);
     }
 
-    /// Forgets all meetings.
+    /// Removes all meetings.
     pub(super) fn clear(&mut self) {
-        self.met.fill(0);
+        self.counts.fill(0);
     }
 
     /// Sets the limits of a pair's meetings.
-    pub(super) fn bound(&mut self, floor: u16, ceiling: u16) {
-        (self.floor, self.ceiling, self.short) = (floor, ceiling, BELOW_MIN);
+    pub(super) fn set_limits(&mut self, min: u16, max: u16) {
+        (self.min, self.max, self.below_min) = (min, max, BELOW_MIN);
     }
 
-    /// From now on the minimum outweighs all other costs.
-    pub(super) fn insist(&mut self) {
-        self.short = BELOW_MIN_AGAIN;
+    /// Raises the penalty below the minimum. Call it when all pairs have reached the minimum, so
+    /// that exchanges do not undo it.
+    pub(super) fn prioritize_min(&mut self) {
+        self.below_min = BELOW_REACHED_MIN;
     }
 
-    fn index(one: Bot, other: Bot) -> usize {
-        let (low, high) = if one < other { (one, other) } else { (other, one) };
-        let low = usize::from(low);
-        let high = usize::from(high);
+    fn index(first: Bot, second: Bot) -> usize {
+        let low = usize::from(first.min(second));
+        let high = usize::from(first.max(second));
         high * (high - 1) / 2 + low
     }
 
-    /// How often two bots meet.
-    pub(super) fn of(&self, one: Bot, other: Bot) -> u16 {
-        self.met[Self::index(one, other)]
+    /// The number of meetings of two bots.
+    pub(super) fn of(&self, first: Bot, second: Bot) -> u16 {
+        self.counts[Self::index(first, second)]
     }
 
     /// Whether two bots have the same owner.
-    pub(super) fn have_same_owner(&self, one: Bot, other: Bot) -> bool {
-        same_owner::have_same_owner(&self.owners, one, other)
+    pub(super) fn have_same_owner(&self, first: Bot, second: Bot) -> bool {
+        same_owner::have_same_owner(&self.owners, first, second)
     }
 
-    /// How many meetings two bots lack to the minimum.
-    pub(super) fn missing(&self, one: Bot, other: Bot) -> u16 {
-        if self.have_same_owner(one, other) {
+    /// The number of meetings of two bots below the minimum.
+    pub(super) fn missing(&self, first: Bot, second: Bot) -> u16 {
+        if self.have_same_owner(first, second) {
             0
         } else {
-            self.floor.saturating_sub(self.of(one, other))
+            self.min.saturating_sub(self.of(first, second))
         }
     }
 
-    /// The cost of one more meeting of a pair that has met `met` times.
-    fn step(&self, met: u16) -> i64 {
-        let more = match met {
-            _ if met < self.floor => -self.short,
-            _ if met >= self.ceiling => ABOVE_MAX,
+    /// The cost of one more meeting of a pair after `count` meetings.
+    fn step(&self, count: u16) -> i64 {
+        let penalty = match count {
+            _ if count < self.min => -self.below_min,
+            _ if count >= self.max => ABOVE_MAX,
             _ => 0,
         };
-        2 * i64::from(met) + 1 + more
+        2 * i64::from(count) + 1 + penalty
     }
 
     /// The cost of one more meeting of two bots.
-    pub(super) fn price(&self, one: Bot, other: Bot) -> i64 {
-        let met = self.of(one, other);
-        if self.have_same_owner(one, other) {
-            2 * i64::from(met) + 1 + SAME_OWNER
+    pub(super) fn cost(&self, first: Bot, second: Bot) -> i64 {
+        let count = self.of(first, second);
+        if self.have_same_owner(first, second) {
+            2 * i64::from(count) + 1 + SAME_OWNER
         } else {
-            self.step(met)
+            self.step(count)
         }
     }
 
-    /// Adds a meeting of two bots and returns the cost.
-    fn raise(&mut self, one: Bot, other: Bot) -> i64 {
-        let price = self.price(one, other);
-        self.met[Self::index(one, other)] += 1;
-        price
+    /// Adds a meeting of two bots. Returns the change of the cost.
+    fn add(&mut self, first: Bot, second: Bot) -> i64 {
+        let cost = self.cost(first, second);
+        self.counts[Self::index(first, second)] += 1;
+        cost
     }
 
-    /// Removes a meeting and returns the cost, which is mostly negative.
-    fn lower(&mut self, one: Bot, other: Bot) -> i64 {
-        self.met[Self::index(one, other)] -= 1;
-        -self.price(one, other)
+    /// Removes a meeting of two bots. Returns the change of the cost, which is usually negative.
+    fn remove(&mut self, first: Bot, second: Bot) -> i64 {
+        self.counts[Self::index(first, second)] -= 1;
+        -self.cost(first, second)
     }
 
-    /// Adds the meetings of `bot` with the others and returns the cost.
-    pub(super) fn join(&mut self, bot: Bot, others: &[Bot]) -> i64 {
-        others.iter().map(|other| self.raise(bot, *other)).sum()
+    /// Adds the meetings of `bot` with the other bots. Returns the change of the cost.
+    pub(super) fn add_bot(&mut self, bot: Bot, others: &[Bot]) -> i64 {
+        others.iter().map(|other| self.add(bot, *other)).sum()
     }
 
-    /// Removes the meetings of `bot` with the others and returns the cost.
-    pub(super) fn part(&mut self, bot: Bot, others: [Bot; SEATS - 1]) -> i64 {
-        others.into_iter().map(|other| self.lower(bot, other)).sum()
+    /// Removes the meetings of `bot` with the other bots. Returns the change of the cost.
+    pub(super) fn remove_bot(&mut self, bot: Bot, others: [Bot; SEATS - 1]) -> i64 {
+        others.into_iter().map(|other| self.remove(bot, other)).sum()
     }
 
     /// Adds the meetings of a table.
-    pub(super) fn seat(&mut self, table: Table) {
-        for (one, other) in PAIRS {
-            self.raise(table[one], table[other]);
+    pub(super) fn add_table(&mut self, table: Table) {
+        for (first, second) in PAIRS {
+            self.add(table[first], table[second]);
         }
     }
 
-    /// By how much the meetings at `tables` cost more than if they were distributed as evenly as
-    /// possible, on top of all other meetings. With `fixed` = 1 the first bot of each table stays.
+    /// The difference between the cost of the meetings at `tables` and its lower bound, given all
+    /// other meetings. With `fixed` = 1, the first bot of each table does not change.
     pub(super) fn excess(&mut self, tables: &[Table], fixed: usize) -> i64 {
-        let inner = || PAIRS.into_iter().filter(|(one, _)| *one >= fixed);
+        let pairs = || PAIRS.into_iter().filter(|(first, _)| *first >= fixed);
         let mut cost = 0;
         for table in tables {
-            cost -= inner().map(|(one, other)| self.lower(table[one], table[other])).sum::<i64>();
+            cost -= pairs()
+                .map(|(first, second)| self.remove(table[first], table[second]))
+                .sum::<i64>();
         }
-        let host = (fixed > 0).then(|| tables[0][0]);
-        let least = self.least((inner().count() * tables.len()) as u64, host);
+        let fixed_bot = (fixed > 0).then(|| tables[0][0]);
+        let min_cost = self.min_cost((pairs().count() * tables.len()) as u64, fixed_bot);
         for table in tables {
-            for (one, other) in inner() {
-                self.raise(table[one], table[other]);
+            for (first, second) in pairs() {
+                self.add(table[first], table[second]);
             }
         }
-        cost - least
+        cost - min_cost
     }
 
-    /// The lowest possible cost of `more` meetings, of all bots but `host`.
-    fn least(&self, mut more: u64, host: Option<Bot>) -> i64 {
-        let mut levels = std::collections::BTreeMap::new();
+    /// The lowest possible cost of `meetings` more meetings between all bots except `fixed_bot`.
+    fn min_cost(&self, mut meetings: u64, fixed_bot: Option<Bot>) -> i64 {
+        let mut histogram = std::collections::BTreeMap::new();
         let bots = 0..=Bot::MAX;
-        let mut met = self.met.iter();
+        let mut counts = self.counts.iter();
         for high in bots.skip(1) {
-            if met.len() == 0 {
+            if counts.len() == 0 {
                 break;
             }
-            for (low, met) in (0..high).zip(&mut met) {
-                if Some(high) != host && Some(low) != host && !self.have_same_owner(high, low) {
-                    *levels.entry(*met).or_insert(0_u64) += 1;
+            for (low, count) in (0..high).zip(&mut counts) {
+                let is_fixed = fixed_bot.is_some_and(|bot| bot == high || bot == low);
+                if !is_fixed && !self.have_same_owner(high, low) {
+                    *histogram.entry(*count).or_insert(0_u64) += 1;
                 }
             }
         }
         let mut cost = 0;
-        while more > 0
-            && let Some((met, pairs)) = levels.pop_first()
+        while meetings > 0
+            && let Some((count, pairs)) = histogram.pop_first()
         {
-            let raised = pairs.min(more);
-            cost += self.step(met) * raised.cast_signed();
-            *levels.entry(met + 1).or_insert(0) += raised;
-            more -= raised;
-            if raised < pairs {
+            let added = pairs.min(meetings);
+            cost += self.step(count) * added.cast_signed();
+            *histogram.entry(count + 1).or_insert(0) += added;
+            meetings -= added;
+            if added < pairs {
                 break;
             }
         }

@@ -1,14 +1,14 @@
 //! Tables beyond whole designs: too few for all pairs to meet equally often.
 //!
-//! The goal is that every pair meets ⌊x⌋ or ⌈x⌉ times, where x is the mean. There are three methods.
-//! Some tables of a larger design ([`design_subset`]) reach the goal for x up to almost 1. A
-//! [`Cyclic`] plan reaches it for most other x, with enough bots. Where it does not, and the bots are
-//! few enough, the better of it and [`annealing`] is taken. Just below and above a whole x no method
-//! may reach the goal; then some pairs are off by one more.
+//! The goal is that every pair meets ⌊x⌋ or ⌈x⌉ times, where x is the mean. There are three
+//! methods. A subset of a design ([`design_subset`]) reaches the goal for x up to almost 1. With
+//! enough bots, a [`Cyclic`] plan reaches it for most other x. Otherwise, if there are few bots,
+//! the planner takes the better of the cyclic plan and a plan by [`annealing`]. If x is close to a
+//! whole number, all methods may miss the goal. Then some pairs have one meeting more or less.
 //!
-//! No pair is off by two. The last two methods are random searches; where x is close to a whole
-//! number, up to one search in ten leaves such a pair. Its tables are dropped, and the next search
-//! begins.
+//! No pair has two meetings more or less. The last two methods are random searches. If x is close
+//! to a whole number, up to one search in ten leaves such a pair. The planner then rejects the
+//! result and searches again.
 
 use core::ops::RangeInclusive;
 
@@ -21,30 +21,30 @@ use crate::Certificate;
 
 /// The minimum number of bots for a cyclic plan.
 const MIN_CYCLIC: usize = 30;
-/// The maximum number of bots for annealing, which counts meetings pair by pair.
+/// The maximum number of bots for annealing, which has a counter for each pair.
 const MAX_ANNEALED: usize = 200;
-/// The maximum number of bots for a subset, which keeps all tables of a design.
+/// The maximum number of bots for a subset, which holds all tables of a design in memory.
 const MAX_SUBSET: usize = 1000;
-/// The maximum number of searches until no pair is off by two. Each fails at most one time in ten.
+/// The maximum number of searches. Each one fails with a probability of at most 0.1.
 const MAX_SEARCHES: u64 = 100;
 
 /// The source of the tables.
 #[derive(Debug)]
 pub(super) enum Remainder {
-    /// Tables that are turned round a circle, made as they are needed.
+    /// Tables of a cyclic plan, made when they are needed.
     Cyclic(Cyclic),
-    /// Tables that are all known, in one batch.
-    Known(Vec<Table>),
+    /// Finished tables, in one batch.
+    Finished(Vec<Table>),
 }
 
 impl Remainder {
     /// `count` tables for `bots` bots.
     pub(super) fn new(bots: usize, count: usize, seed: Seed) -> Self {
-        let chosen = || design_subset::tables(bots, count, seed.derive("subset"));
+        let subset = || design_subset::tables(bots, count, seed.derive("subset"));
         if bots <= MAX_SUBSET
-            && let Some(tables) = chosen()
+            && let Some(tables) = subset()
         {
-            return Self::Known(tables);
+            return Self::Finished(tables);
         }
         let bounds = bounds(bots, count as u64);
         let mut searches = (0..MAX_SEARCHES).map(|number| Self::search(bots, count, seed, number));
@@ -63,36 +63,36 @@ impl Remainder {
         }
         let annealed = || annealing::tables(bots, count, &mut seed.derive("spread").dice(number));
         if bots < MIN_CYCLIC {
-            return Self::Known(annealed());
+            return Self::Finished(annealed());
         }
-        let turned = cyclic().collect();
-        let off = count_meetings(bots, &turned).uneven_pairs();
-        if off == 0 {
-            return Self::Known(turned);
+        let rotated = cyclic().collect();
+        let uneven_pairs = count_meetings(bots, &rotated).uneven_pairs();
+        if uneven_pairs == 0 {
+            return Self::Finished(rotated);
         }
         let annealed = annealed();
-        let annealed_off = count_meetings(bots, &annealed).uneven_pairs();
-        Self::Known(if off < annealed_off { turned } else { annealed })
+        let annealed_uneven_pairs = count_meetings(bots, &annealed).uneven_pairs();
+        Self::Finished(if uneven_pairs < annealed_uneven_pairs { rotated } else { annealed })
     }
 
     /// Whether the meetings of every pair are within bounds.
     fn is_within(&self, bots: usize, bounds: &RangeInclusive<u32>) -> bool {
         match self {
             Self::Cyclic(cyclic) => cyclic.is_within(bounds),
-            Self::Known(tables) => {
+            Self::Finished(tables) => {
                 let meetings = count_meetings(bots, tables).meetings;
                 meetings.iter().all(|(times, _)| bounds.contains(times))
             }
         }
     }
 
-    /// Appends the next tables, O(n) of them unless bots are few; `None` at the end.
+    /// Appends the next tables: O(n) of them for a cyclic plan. `None` at the end.
     pub(super) fn batch(&mut self, tables: &mut Vec<Table>) -> Option<Seating> {
         match self {
             Self::Cyclic(cyclic) => cyclic.batch(tables),
-            Self::Known(known) if known.is_empty() => None,
-            Self::Known(known) => {
-                tables.append(known);
+            Self::Finished(remaining) if remaining.is_empty() => None,
+            Self::Finished(remaining) => {
+                tables.append(remaining);
                 Some(Seating::Loose)
             }
         }
@@ -100,15 +100,15 @@ impl Remainder {
 }
 
 fn count_meetings(bots: usize, tables: &[Table]) -> Certificate {
-    Certificate::count(bots, SEATS, &[], tables).expect("tables are possible")
+    Certificate::count(bots, SEATS, &[], tables).expect("the planner makes possible tables")
 }
 
-/// The bounds of a pair's meetings at `count` tables: the mean rounded down less one, and rounded up
-/// plus one.
+/// The bounds of a pair's meetings at `count` tables: the mean rounded down minus one, and the mean
+/// rounded up plus one.
 pub(super) fn bounds(bots: usize, count: u64) -> RangeInclusive<u32> {
     let bots = bots as u64;
     let pairs = bots * (bots - 1) / 2;
-    let met = PAIRS * count;
-    let small = |times| u32::try_from(times).expect("less often than in a design");
-    small(met / pairs).saturating_sub(1)..=small(met.div_ceil(pairs)) + 1
+    let meetings = PAIRS * count;
+    let small = |number| u32::try_from(number).expect("fewer meetings than in a design");
+    small(meetings / pairs).saturating_sub(1)..=small(meetings.div_ceil(pairs)) + 1
 }

@@ -1,5 +1,4 @@
-//! Bots of one owner: how to assign the numbers of a design so that few of its tables bring them
-//! together.
+//! Assigns the numbers of a design to bots, so that few of its tables have two bots of one owner.
 
 use std::collections::BTreeMap;
 
@@ -8,26 +7,26 @@ use arbiter_games::Dice;
 use super::{SEATS, Table};
 use crate::{Bot, Owner, bot};
 
-/// The number of exchanges that are tried for each bot whose owner has several bots.
+/// The number of exchanges to try for each bot whose owner has several bots.
 const TRIES_PER_BOT: usize = 400;
-/// The maximum number of tables that are examined.
+/// The maximum number of tables to examine.
 const MAX_EXAMINED: usize = 30_000_000;
 
 /// Whether two bots have the same owner.
-pub(super) fn have_same_owner(owners: &[Option<Owner>], one: Bot, other: Bot) -> bool {
-    bot::have_same_owner(owners, one.into(), other.into())
+pub(super) fn have_same_owner(owners: &[Option<Owner>], first: Bot, second: Bot) -> bool {
+    bot::have_same_owner(owners, first.into(), second.into())
 }
 
 /// Whether two bots of a table have the same owner.
 pub(super) fn has_pair(owners: &[Option<Owner>], table: Table) -> bool {
-    let beside = |seat: usize| {
+    let has_pair_with = |seat: usize| {
         table[..seat].iter().any(|other| have_same_owner(owners, table[seat], *other))
     };
-    !owners.is_empty() && (1..SEATS).any(beside)
+    !owners.is_empty() && (1..SEATS).any(has_pair_with)
 }
 
-/// The bot with each number of a design with these tables. At first each bot has its own number;
-/// then bots exchange numbers while that leaves fewer tables to replace.
+/// The bot with each number of a design with these tables. At first, bot b has number b. Then bots
+/// exchange numbers, unless this increases the number of tables to replace.
 pub(super) fn assign_numbers(
     tables: &[Table],
     owners: &[Option<Owner>],
@@ -46,31 +45,31 @@ pub(super) fn assign_numbers(
     if members.is_empty() {
         return order;
     }
-    let mut at = vec![Vec::new(); owners.len()];
+    let mut tables_of = vec![Vec::new(); owners.len()];
     for (number, table) in (0_u32..).zip(tables) {
         for bot in table {
-            at[usize::from(*bot)].push(number);
+            tables_of[usize::from(*bot)].push(number);
         }
     }
     let mut number: Vec<usize> = (0..owners.len()).collect();
-    let tries = (TRIES_PER_BOT * members.len()).min(MAX_EXAMINED / (4 * at[0].len()).max(1));
+    let tries = (TRIES_PER_BOT * members.len()).min(MAX_EXAMINED / (4 * tables_of[0].len()).max(1));
     for _ in 0..tries {
         let (bot, group) = members[dice.index(members.len())];
-        let mate = group[dice.index(group.len())];
-        let beside = &at[number[usize::from(mate)]];
-        let table = tables[beside[dice.index(beside.len())] as usize];
+        let partner = group[dice.index(group.len())];
+        let partner_tables = &tables_of[number[usize::from(partner)]];
+        let table = tables[partner_tables[dice.index(partner_tables.len())] as usize];
         let from = number[usize::from(bot)];
         let to = usize::from(table[dice.index(SEATS)]);
-        if bot == mate || have_same_owner(owners, bot, order[to]) {
+        if bot == partner || have_same_owner(owners, bot, order[to]) {
             continue;
         }
         let cost = |order: &[Bot]| -> i32 {
-            let both = at[from].iter().chain(&at[to]);
-            both.map(|table| extra_tables(tables[*table as usize], order, owners)).sum()
+            let affected = tables_of[from].iter().chain(&tables_of[to]);
+            affected.map(|table| extra_tables(tables[*table as usize], order, owners)).sum()
         };
-        let before = cost(&order);
+        let old_cost = cost(&order);
         order.swap(from, to);
-        if cost(&order) > before {
+        if cost(&order) > old_cost {
             order.swap(from, to);
         }
         number[usize::from(order[from])] = from;
@@ -79,8 +78,8 @@ pub(super) fn assign_numbers(
     order
 }
 
-/// How many more tables the plan will have because this one must be replaced to keep owners apart:
-/// its other pairs meet again at two to four tables, unless all four bots have one owner.
+/// The number of additional tables if this table must be replaced to keep owners apart. Its other
+/// pairs need two to four new tables, or none if all four bots have one owner.
 fn extra_tables(table: Table, order: &[Bot], owners: &[Option<Owner>]) -> i32 {
     let seated = table.map(|number| order[usize::from(number)]);
     let pairs = (1..SEATS).flat_map(|one| (0..one).map(move |other| (one, other)));

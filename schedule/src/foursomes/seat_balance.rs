@@ -1,12 +1,13 @@
-//! Assigns seats at known tables: each bot has each seat equally often, or once more.
+//! Assigns seats at given tables. The numbers of times that a bot has each seat differ by at most
+//! one.
 //!
-//! A *place* is one bot at one table. Places are split into two halves, such that each table has two
-//! places in each half, and each bot has equally many in both, or one more in one of them. Each half
-//! is split again in the same way. The four quarters are the seats.
+//! A *place* is one bot at one table. The algorithm splits the places into two halves. Each table
+//! has two places in each half, and the numbers of a bot's places in the two halves differ by at
+//! most one. It splits each half again in the same way. The four quarters are the seats.
 //!
-//! To split, the places of a table are paired, and so are the places of each bot, as far as possible.
-//! A place is then in at most two pairs, so pairs form paths and even cycles. Putting the places
-//! along them into the two halves alternately separates all pairs (an Euler split; de Werra,
+//! A split pairs the places of each table, and the places of each bot with at most one place left
+//! over. A place is then in at most two pairs, so pairs form paths and even cycles. Along them,
+//! places go alternately into the two halves, which separates all pairs (an Euler split; de Werra,
 //! "Equitable colorations of graphs", 1971).
 
 use core::cmp::Reverse;
@@ -15,7 +16,7 @@ use std::collections::{BTreeMap, VecDeque};
 use super::meeting_counts::PAIRS;
 use super::{SEATS, Table};
 
-/// No place: the end of a path.
+/// Marks the end of a path: there is no next place.
 const NONE: u32 = u32::MAX;
 
 /// Reorders the bots of each table.
@@ -23,24 +24,27 @@ const NONE: u32 = u32::MAX;
 /// # Panics
 /// If there are 2³⁰ tables or more.
 pub(super) fn balance(tables: &mut [Table], bots: usize) {
-    let places = u32::try_from(tables.len() * SEATS).expect("loose tables are few");
-    // The pairs within tables: at first places 0 and 1, 2 and 3.
-    let mut beside: Vec<u32> = (0..places).map(|place| place ^ 1).collect();
-    let halves = split(tables, bots, &beside, &vec![false; places as usize]);
+    let places =
+        u32::try_from(tables.len() * SEATS).expect("there are fewer than 2³⁰ loose tables");
+    // The pairs within each table: at first places 0 and 1, and 2 and 3.
+    let mut table_pairs: Vec<u32> = (0..places).map(|place| place ^ 1).collect();
+    let halves = split(tables, bots, &table_pairs, &vec![false; places as usize]);
     for (number, table) in halves.chunks_exact(SEATS).enumerate() {
         let first = number * SEATS;
         for half in [false, true] {
             let mut pair = (0..SEATS).filter(|seat| table[*seat] == half);
-            let pair = [(); 2].map(|()| first + pair.next().expect("half of a table has two"));
-            for (one, other) in [(0, 1), (1, 0)] {
-                beside[pair[one]] = u32::try_from(pair[other]).expect("it is a place");
+            let pair =
+                [(); 2].map(|()| first + pair.next().expect("each half of a table has two places"));
+            for (first, second) in [(0, 1), (1, 0)] {
+                table_pairs[pair[first]] =
+                    u32::try_from(pair[second]).expect("the number of places fits into 32 bits");
             }
         }
     }
-    let quarters = split(tables, bots, &beside, &halves);
+    let quarters = split(tables, bots, &table_pairs, &halves);
     for (number, table) in tables.iter_mut().enumerate() {
-        let seated = *table;
-        for (seat, bot) in seated.into_iter().enumerate() {
+        let bots = *table;
+        for (seat, bot) in bots.into_iter().enumerate() {
             let place = number * SEATS + seat;
             table[2 * usize::from(halves[place]) + usize::from(quarters[place])] = bot;
         }
@@ -48,75 +52,76 @@ pub(super) fn balance(tables: &mut [Table], bots: usize) {
 }
 
 /// Splits the places of each part into halves.
-fn split(tables: &[Table], bots: usize, beside: &[u32], parts: &[bool]) -> Vec<bool> {
-    let paired = pair_by_bot(tables, bots, parts);
-    let mut halves = vec![false; beside.len()];
-    let mut done = vec![false; beside.len()];
+fn split(tables: &[Table], bots: usize, table_pairs: &[u32], parts: &[bool]) -> Vec<bool> {
+    let bot_pairs = pair_by_bot(tables, bots, parts);
+    let mut halves = vec![false; table_pairs.len()];
+    let mut visited = vec![false; table_pairs.len()];
     let mut walk = |start: usize| {
         let mut place = start;
-        while !done[place] {
-            let other = beside[place] as usize;
-            (done[place], done[other]) = (true, true);
+        while !visited[place] {
+            let other = table_pairs[place] as usize;
+            (visited[place], visited[other]) = (true, true);
             halves[other] = true;
-            if paired[other] == NONE {
+            if bot_pairs[other] == NONE {
                 break;
             }
-            place = paired[other] as usize;
+            place = bot_pairs[other] as usize;
         }
     };
-    (0..beside.len()).filter(|place| paired[*place] == NONE).for_each(&mut walk);
-    (0..beside.len()).for_each(&mut walk);
+    (0..table_pairs.len()).filter(|place| bot_pairs[*place] == NONE).for_each(&mut walk);
+    (0..table_pairs.len()).for_each(&mut walk);
     halves
 }
 
-/// For each place: the place that it is paired with among those of its bot, or none.
+/// For each place: the paired place of the same bot, or [`NONE`].
 fn pair_by_bot(tables: &[Table], bots: usize, parts: &[bool]) -> Vec<u32> {
-    let mut paired = vec![NONE; parts.len()];
-    let mut open = vec![NONE; 2 * bots];
+    let mut pairs = vec![NONE; parts.len()];
+    let mut unpaired = vec![NONE; 2 * bots];
     for (place, bot) in (0..).zip(tables.iter().flatten()) {
-        let open = &mut open[2 * usize::from(*bot) + usize::from(parts[place as usize])];
-        if *open == NONE {
-            *open = place;
+        let unpaired = &mut unpaired[2 * usize::from(*bot) + usize::from(parts[place as usize])];
+        if *unpaired == NONE {
+            *unpaired = place;
         } else {
-            paired[place as usize] = *open;
-            paired[*open as usize] = place;
-            *open = NONE;
+            pairs[place as usize] = *unpaired;
+            pairs[*unpaired as usize] = place;
+            *unpaired = NONE;
         }
     }
-    paired
+    pairs
 }
 
 /// The maximum number of passes over all tables.
 const MAX_PASSES: usize = 8;
 
-/// Reorders the bots of each table, where bot b already had seat s `before[b][s]` times. Each table
-/// in turn gets the order that suits its four bots best, and so on until nothing changes. The aim is
-/// a difference of at most one between a bot's seats, which is not always possible.
-pub(super) fn settle(tables: &mut [Table], before: &[[u32; SEATS]]) {
-    let mut times = before.to_vec();
+/// Reorders the bots of each table. `earlier[b][s]` is the number of times that bot b has seat s at
+/// other tables. Each pass gives each table the best order for its four bots, until nothing
+/// changes. The numbers of a bot's seats should differ by at most one, which is not always
+/// possible.
+pub(super) fn balance_with(tables: &mut [Table], earlier: &[[u32; SEATS]]) {
+    let mut counts = earlier.to_vec();
     for table in tables.iter() {
-        count(&mut times, *table, |times| times + 1);
+        update(&mut counts, *table, |count| count + 1);
     }
     let orders = orders();
     for _ in 0..MAX_PASSES {
-        let mut changed = false;
+        let mut has_changed = false;
         for table in tables.iter_mut() {
-            count(&mut times, *table, |times| times - 1);
-            let seated = orders.iter().map(|order| order.map(|place| table[place]));
-            let best = seated.min_by_key(|seated| {
-                let costs = seated.iter().enumerate().map(|(seat, bot)| {
-                    let times = &times[usize::from(*bot)];
-                    let fewest = times.iter().min().expect("there are seats");
-                    (times[seat] - fewest).pow(2)
+            update(&mut counts, *table, |count| count - 1);
+            let candidates = orders.iter().map(|order| order.map(|place| table[place]));
+            let best = candidates.min_by_key(|candidate| {
+                let costs = candidate.iter().enumerate().map(|(seat, bot)| {
+                    let counts = &counts[usize::from(*bot)];
+                    let min = counts.iter().min().expect("a table has seats");
+                    (counts[seat] - min).pow(2)
                 });
-                (costs.sum::<u32>(), seated != table)
+                (costs.sum::<u32>(), candidate != table)
             });
-            let best = best.expect("there are orders");
-            changed |= best != *table;
+            let best = best.expect("a table has 24 orders");
+            has_changed |= best != *table;
             *table = best;
-            count(&mut times, *table, |times| times + 1);
+            update(&mut counts, *table, |count| count + 1);
         }
-        if !changed {
+        if !has_changed {
             break;
         }
     }
@@ -126,14 +131,14 @@ pub(super) fn settle(tables: &mut [Table], before: &[[u32; SEATS]]) {
 /// seat.
 const MAX_SPREAD: u32 = 3;
 
-/// Reorders tables until the seats of every bot differ by at most [`MAX_SPREAD`], or these tables
-/// allow no improvement. `times` is how often each bot has each seat, at these and all other tables.
-/// No bot changes tables, and if no bot exceeds the limit, nothing changes.
+/// Reorders tables until the seat counts of every bot differ by at most [`MAX_SPREAD`], or these
+/// tables allow no improvement. `times` is the number of times that each bot has each seat, at
+/// these and all other tables. No bot changes tables. If no bot exceeds the limit, nothing changes.
 ///
-/// A bot that has one seat too often exchanges seats with another bot at one table. If that makes the
-/// other bot's seats too uneven, it moves back at another table, where the next bot must move, and so
-/// on. A breadth-first search finds the shortest such chain. Each chain lowers the sum of all
-/// excesses, so the loop ends.
+/// A bot that has one seat too often exchanges seats with another bot at one table. If the seats of
+/// the other bot are then too uneven, it moves back at another table and exchanges seats with a
+/// third bot, and so on. A breadth-first search finds the shortest such chain. Each chain lowers
+/// the sum of all excesses, so the loop ends.
 pub(super) fn limit_spread(tables: &mut [Table], times: &mut [[u32; SEATS]]) {
     if times.iter().all(|times| excess(times) == 0) {
         return;
@@ -153,30 +158,31 @@ pub(super) fn limit_spread(tables: &mut [Table], times: &mut [[u32; SEATS]]) {
         let Some(((from, to), chain)) = chains.next() else { break };
         for number in chain {
             let table = &mut tables[number];
-            count(times, *table, |times| times - 1);
+            update(times, *table, |count| count - 1);
             table.swap(from, to);
-            count(times, *table, |times| times + 1);
+            update(times, *table, |count| count + 1);
         }
     }
 }
 
-/// By how much a bot's seats exceed the limit, added over all pairs of seats.
+/// The excess of a bot's seat differences over the limit, summed over all pairs of seats.
 fn excess(times: &[u32; SEATS]) -> u32 {
-    let pairs = PAIRS.into_iter().map(|(one, other)| times[one].abs_diff(times[other]));
-    pairs.map(|apart| apart.saturating_sub(MAX_SPREAD)).sum()
+    let pairs = PAIRS.into_iter().map(|(first, second)| times[first].abs_diff(times[second]));
+    pairs.map(|difference| difference.saturating_sub(MAX_SPREAD)).sum()
 }
 
-/// The seats from and to which a bot should move, the most needed first.
+/// The moves of a bot between seats that lower its excess, the most effective first.
 fn moves(times: &[u32; SEATS]) -> Vec<(usize, usize)> {
-    let pairs = PAIRS.into_iter().flat_map(|(one, other)| [(one, other), (other, one)]);
+    let pairs = PAIRS.into_iter().flat_map(|(first, second)| [(first, second), (second, first)]);
     let mut pairs: Vec<_> =
         pairs.filter(|(from, to)| times[*from] > times[*to] + MAX_SPREAD).collect();
     pairs.sort_by_key(|(from, to)| Reverse(times[*from] - times[*to]));
     pairs
 }
 
-/// The tables at which two seats are exchanged, so that `bot` moves once from the one to the other
-/// and only the last bot of the chain moves back.
+/// A chain of tables at which the bots in two seats exchange them. `bot` moves from the seat `from`
+/// to the seat `to`, the last bot of the chain moves the other way, and all other bots keep their
+/// counts.
 fn chain(
     tables: &[Table],
     times: &[[u32; SEATS]],
@@ -186,26 +192,26 @@ fn chain(
 ) -> Option<Vec<usize>> {
     let mut reached: BTreeMap<usize, Option<(usize, usize)>> = BTreeMap::from([(bot, None)]);
     let mut queue = VecDeque::from([bot]);
-    while let Some(next) = queue.pop_front() {
-        for number in &tables_of[next] {
+    while let Some(current) = queue.pop_front() {
+        for number in &tables_of[current] {
             let table = &tables[*number];
             let other = usize::from(table[to]);
-            if usize::from(table[from]) != next || reached.contains_key(&other) {
+            if usize::from(table[from]) != current || reached.contains_key(&other) {
                 continue;
             }
-            reached.insert(other, Some((next, *number)));
-            let mut after = times[other];
-            after[from] += 1;
-            after[to] -= 1;
-            if excess(&after) > excess(&times[other]) {
+            reached.insert(other, Some((current, *number)));
+            let mut new_times = times[other];
+            new_times[from] += 1;
+            new_times[to] -= 1;
+            if excess(&new_times) > excess(&times[other]) {
                 queue.push_back(other);
                 continue;
             }
             let mut chain = Vec::new();
             let mut end = other;
-            while let Some((before, number)) = reached[&end] {
+            while let Some((previous, number)) = reached[&end] {
                 chain.push(number);
-                end = before;
+                end = previous;
             }
             return Some(chain);
         }
@@ -213,7 +219,8 @@ fn chain(
     None
 }
 
-fn count(times: &mut [[u32; SEATS]], table: Table, change: impl Fn(u32) -> u32) {
+/// Changes the seat counts of the bots of a table.
+fn update(times: &mut [[u32; SEATS]], table: Table, change: impl Fn(u32) -> u32) {
     for (seat, bot) in table.into_iter().enumerate() {
         let times = &mut times[usize::from(bot)][seat];
         *times = change(*times);

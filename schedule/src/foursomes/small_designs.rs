@@ -1,17 +1,17 @@
-//! Small designs, written out: every construction ends with them.
+//! A table of small designs. Every construction ends with them.
 //!
-//! 24 of the 42 designs have a number of points that no other construction reaches (4, 5, 7 to 10,
-//! 12, 13, 15, 19, 22, 25, 27, 28, 31, 34, 37, 40, 43, 46, 79, 82, 85, 88). For the others there are
-//! constructions, but they repeat some foursomes. A search over differences found the blocks. Nothing
-//! relies on them being right: the certificate of a schedule counts every pair.
+//! 24 of the 42 designs have a number of points without another construction (4, 5, 7 to 10, 12,
+//! 13, 15, 19, 22, 25, 27, 28, 31, 34, 37, 40, 43, 46, 79, 82, 85, 88). Constructions of the other
+//! numbers would repeat some foursomes. A search over differences found the blocks. The certificate
+//! of a schedule checks them, since it counts every pair.
 
 use super::{SEATS, Table};
 use crate::Bot;
 
-/// A design as a few base blocks, each of which is moved round its orbits.
+/// A design as a few base blocks, each of which is rotated within the orbits of its points.
 ///
-/// Point `orbit · residues + i` is residue `i` of an orbit. A move adds 1 to every residue; a
-/// point left over behind the last orbit stays where it is.
+/// Point `orbit · residues + i` is residue `i` of an orbit. A rotation by 1 adds 1 to every
+/// residue. A point after the last orbit does not move.
 #[derive(Debug)]
 pub(super) struct SmallDesign {
     points: usize,
@@ -21,40 +21,44 @@ pub(super) struct SmallDesign {
 }
 
 impl SmallDesign {
-    /// The design with this many points, in which each pair is together λ times.
+    /// The design with this many points, in which each pair meets λ times.
     pub(super) fn find(points: usize) -> Option<&'static Self> {
-        let found = SMALL_DESIGNS.binary_search_by_key(&points, |design| design.points).ok()?;
-        Some(&SMALL_DESIGNS[found])
+        let index = SMALL_DESIGNS.binary_search_by_key(&points, |design| design.points).ok()?;
+        Some(&SMALL_DESIGNS[index])
     }
 
-    /// How many base blocks there are.
+    /// The number of base blocks.
     pub(super) fn len(&self) -> usize {
         self.blocks.len()
     }
 
-    /// Appends the tables of one base block, one for each place that the block is moved to. Returns
-    /// whether they give every bot each seat equally often.
+    /// Appends the tables of one base block: one for each different rotation. Returns whether they
+    /// give every bot each seat equally often.
     pub(super) fn develop(&self, block: usize, bots: &[Bot], tables: &mut Vec<Table>) -> bool {
         let base = self.blocks[block].map(usize::from);
         let mut length = 0;
         loop {
-            tables.push(self.moved(base, length).map(|point| bots[point]));
+            tables.push(self.rotate(base, length).map(|point| bots[point]));
             length += 1;
-            let mut back = [base, self.moved(base, length)];
-            for block in &mut back {
+            let mut blocks = [base, self.rotate(base, length)];
+            for block in &mut blocks {
                 block.sort_unstable();
             }
-            if back[0] == back[1] {
+            if blocks[0] == blocks[1] {
                 return length == self.points;
             }
         }
     }
 
-    fn moved(&self, block: [usize; SEATS], by: usize) -> [usize; SEATS] {
-        let moving = self.points / self.residues * self.residues;
+    fn rotate(&self, block: [usize; SEATS], offset: usize) -> [usize; SEATS] {
+        let orbit_points = self.points / self.residues * self.residues;
         block.map(|point| {
             let residue = point % self.residues;
-            if point >= moving { point } else { point - residue + (residue + by) % self.residues }
+            if point >= orbit_points {
+                point
+            } else {
+                point - residue + (residue + offset) % self.residues
+            }
         })
     }
 }
@@ -66,7 +70,7 @@ macro_rules! small_designs {
     };
 }
 
-/// One design for each number of points, in rising order.
+/// One design for each number of points, in ascending order.
 const SMALL_DESIGNS: &[SmallDesign] = small_designs! {
     4 by 1: [0 1 2 3];
     5 by 5: [3 2 4 0];

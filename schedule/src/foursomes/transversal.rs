@@ -1,29 +1,30 @@
-//! Transversal designs TD(5, m): blocks that have one point of each of five equal groups, such that
-//! any two points of different groups are together in exactly one block.
+//! Transversal designs TD(5, m): blocks with one point of each of five equal groups. Every two
+//! points of different groups are in exactly one common block.
 //!
-//! They come from a ring of m elements with four multipliers 0, 1, x, x + 1 whose differences are
-//! all units. Block (a, b) has point `r·a + b` of the group with multiplier r, and point a of the
-//! fifth group. Two points of the first four groups then fix a, and with it b.
+//! The blocks are computed in a ring of m elements with four multipliers 0, 1, x, x + 1 whose
+//! differences are all units. Block (a, b) has point `r·a + b` of the group with multiplier r, and
+//! point a of the fifth group. Two points of the first four groups then determine a, and so b.
 //!
-//! The ring is a product of the integers modulo c, prime to 6, where x = 2; of GF(4), GF(8) or
-//! GF(16), where x is a root of X² + X + 1, X³ + X + 1 or X⁴ + X + 1; and of GF(9), where x² = -1.
+//! The ring is a product of up to three factors: the integers modulo c, prime to 6, with x = 2;
+//! GF(4), GF(8) or GF(16), with x a root of X² + X + 1, X³ + X + 1 or X⁴ + X + 1; and GF(9), with
+//! x² = -1.
 
 use super::SEATS;
 
-/// The orders of fields with characteristic 2 that are used, and the polynomial that is 0 there.
+/// The orders of the fields with characteristic 2, each with its polynomial.
 const BINARY: [(usize, usize); 4] = [(1, 0), (4, 0b111), (8, 0b1011), (16, 0b1_0011)];
 /// The order of the field with characteristic 3.
 const TERNARY: usize = 9;
 
 /// A ring with m elements, numbered from 0. Element e is `(e / f, e % f)` in the product of the
-/// integers and the two fields, which have f elements together.
+/// integers and of the two fields, whose product has f elements.
 #[derive(Debug)]
 pub(super) struct Ring {
     integers: usize,
     fields: usize,
-    /// The sum of two elements of the fields at `one · fields + other`.
+    /// The sum of the elements `first` and `second` of the fields, at `first · fields + second`.
     sums: Vec<usize>,
-    /// The product of x and an element of the fields.
+    /// The product of x and each element of the fields.
     multiples: Vec<usize>,
 }
 
@@ -57,25 +58,25 @@ impl Ring {
     /// The ring of `m` elements.
     ///
     /// # Panics
-    /// If there is none.
+    /// If there is no such ring.
     pub(super) fn new(m: usize) -> Self {
-        let factors = Factors::of(m).expect("only rings that exist are asked for");
+        let factors = Factors::of(m).expect("the caller checks that the ring exists");
         let (order, polynomial) = factors.binary;
         let fields = order * factors.ternary;
         let split = |element: usize| (element % order, element / order);
-        let sum = |one: usize, other: usize| {
-            let (two, three) = split(one);
-            let (other_two, other_three) = split(other);
-            let units = (three % 3 + other_three % 3) % 3;
-            let threes = (three / 3 + other_three / 3) % 3;
-            (two ^ other_two) + order * (units + 3 * threes)
+        let sum = |first: usize, second: usize| {
+            let (first_binary, first_ternary) = split(first);
+            let (second_binary, second_ternary) = split(second);
+            let units = (first_ternary % 3 + second_ternary % 3) % 3;
+            let threes = (first_ternary / 3 + second_ternary / 3) % 3;
+            (first_binary ^ second_binary) + order * (units + 3 * threes)
         };
         let multiple = |element: usize| {
-            let (two, three) = split(element);
-            let doubled = two << 1;
-            let reduced = if doubled >= order { doubled ^ polynomial } else { doubled };
-            let turned = (3 - three / 3) % 3 + 3 * (three % 3);
-            (if order == 1 { 0 } else { reduced }) + order * turned
+            let (binary, ternary) = split(element);
+            let doubled = binary << 1;
+            let binary_product = if doubled >= order { doubled ^ polynomial } else { doubled };
+            let ternary_product = (3 - ternary / 3) % 3 + 3 * (ternary % 3);
+            (if order == 1 { 0 } else { binary_product }) + order * ternary_product
         };
         Self {
             integers: factors.integers,
@@ -85,24 +86,24 @@ impl Ring {
         }
     }
 
-    /// Calls `with` for every b with the points of the first four groups in block (a, b).
-    pub(super) fn blocks(&self, a: usize, mut with: impl FnMut([usize; SEATS])) {
-        let whole = a / self.fields;
-        let part = a % self.fields;
-        let wholes = [0, 1, 2, 3].map(|times| times * whole % self.integers);
-        let multiple = self.multiples[part];
-        let parts = [0, part, multiple, self.sums[multiple * self.fields + part]];
+    /// Calls `visit` for every b with the points of the first four groups in block (a, b).
+    pub(super) fn blocks(&self, a: usize, mut visit: impl FnMut([usize; SEATS])) {
+        let integer = a / self.fields;
+        let element = a % self.fields;
+        let integers = [0, 1, 2, 3].map(|multiplier| multiplier * integer % self.integers);
+        let multiple = self.multiples[element];
+        let elements = [0, element, multiple, self.sums[multiple * self.fields + element]];
         for b in 0..self.integers {
-            let starts = wholes.map(|whole| {
-                let sum = whole + b;
+            let starts = integers.map(|integer| {
+                let sum = integer + b;
                 (if sum < self.integers { sum } else { sum - self.integers }) * self.fields
             });
             for c in 0..self.fields {
                 let mut points = starts;
-                for (point, part) in points.iter_mut().zip(parts) {
-                    *point += self.sums[part * self.fields + c];
+                for (point, element) in points.iter_mut().zip(elements) {
+                    *point += self.sums[element * self.fields + c];
                 }
-                with(points);
+                visit(points);
             }
         }
     }
