@@ -1,4 +1,4 @@
-//! Means with confidence intervals, for people. They decide nothing.
+//! Means with confidence intervals, for people. They do not affect rankings.
 
 use super::U256;
 
@@ -7,7 +7,7 @@ use super::U256;
 pub struct Mean {
     /// The mean.
     pub mean: f64,
-    /// Half the width of its 95 % interval; `None` after a single match.
+    /// Half the width of the 95 % confidence interval; `None` for a single match.
     pub margin: Option<f64>,
 }
 
@@ -18,7 +18,7 @@ const STUDENT: [f64; 30] = [
     2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056,
     2.052, 2.048, 2.045, 2.042,
 ];
-/// The quantile for more degrees of freedom: that of the normal distribution.
+/// The quantile of the normal distribution, for more degrees of freedom.
 const NORMAL: f64 = 1.960;
 
 impl Mean {
@@ -31,7 +31,8 @@ impl Mean {
         let n = count as f64;
         let mean = sum as f64 / n;
         let degrees = count - 1;
-        // n Σx² − (Σx)² must be exact: the two terms are nearly equal, so rounding would destroy it.
+        // n Σx² − (Σx)² is computed exactly: the two terms are nearly equal, so rounding would
+        // destroy the difference.
         let scatter = match squares.checked_mul(count.unsigned_abs()) {
             Some(product) => product.saturating_sub(U256::square(sum)).to_f64(),
             None => (squares.to_f64() * n - (sum as f64).powi(2)).max(0.0),
@@ -46,8 +47,8 @@ impl Mean {
 
 /// The 97.5 % quantile of Student's distribution.
 fn quantile(degrees: i64) -> f64 {
-    let place = usize::try_from(degrees - 1).ok();
-    place.and_then(|place| STUDENT.get(place)).copied().unwrap_or(NORMAL)
+    let index = usize::try_from(degrees - 1).ok();
+    index.and_then(|index| STUDENT.get(index)).copied().unwrap_or(NORMAL)
 }
 
 #[cfg(test)]
@@ -66,8 +67,7 @@ mod tests {
         Mean::of(count, sum, squares).unwrap()
     }
 
-    /// Worked by hand: 1, 2, 3, 4 have mean 2.5 and variance 5/3, so that the margin is
-    /// 3.182 √(5/3/4) = 2.054.
+    /// 1, 2, 3, 4 have mean 2.5 and variance 5/3, so the margin is 3.182 √(5/3/4) = 2.054.
     #[test]
     fn intervals_use_students_quantiles() {
         let Mean { mean, margin } = mean_of([1, 2, 3, 4]);
@@ -80,15 +80,15 @@ mod tests {
 
     /// Scaling the scores scales the margin by the same factor.
     #[test]
-    fn intervals_of_large_scores_are_right() {
-        let great = 2_000_000_000_000_000_000;
+    fn intervals_of_large_scores_are_exact() {
+        let large = 2_000_000_000_000_000_000;
         let scores = || (0..1000).map(|number| [1, -1, 0][number % 3]);
         let small = mean_of(scores());
-        let wide = mean_of(scores().map(|score| score * great));
-        let times = wide.margin.unwrap() / small.margin.unwrap();
-        assert!((times / 2e18 - 1.0).abs() < 1e-12, "{times}");
+        let scaled = mean_of(scores().map(|score| score * large));
+        let ratio = scaled.margin.unwrap() / small.margin.unwrap();
+        assert!((ratio / 2e18 - 1.0).abs() < 1e-12, "{ratio}");
         // Large scores with small differences have the margin of the differences.
-        let near = mean_of(scores().map(|score| great + score));
+        let near = mean_of(scores().map(|score| large + score));
         assert!((near.margin.unwrap() / small.margin.unwrap() - 1.0).abs() < 1e-12, "{near:?}");
     }
 

@@ -1,4 +1,4 @@
-//! Head-to-head results: each pair of entrants in the matches that both played.
+//! Head-to-head results: the results of pairs of entrants in their common matches.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
@@ -39,7 +39,7 @@ impl HeadToHead {
     }
 }
 
-/// Which pairs to collect. A large edition has millions of pairs.
+/// The pairs to collect. A large edition has millions of pairs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PairFilter {
     /// One entrant against all its opponents.
@@ -58,10 +58,10 @@ impl PairFilter {
     }
 
     /// Whether the filter selects this pair.
-    fn includes(&self, one: Entrant, other: Entrant) -> bool {
+    fn includes(&self, first: Entrant, second: Entrant) -> bool {
         match self {
-            Self::One(entrant) => [one, other].contains(entrant),
-            Self::Among(entrants) => entrants.contains(&one) && entrants.contains(&other),
+            Self::One(entrant) => [first, second].contains(entrant),
+            Self::Among(entrants) => entrants.contains(&first) && entrants.contains(&second),
         }
     }
 }
@@ -70,19 +70,20 @@ impl PairFilter {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeadToHeads {
     filter: PairFilter,
-    /// Keyed by the pair, lower number first; seen from the entrant with the lower number.
+    /// The key is the pair, lower number first. The value is the result of the entrant with the
+    /// lower number.
     by_pair: BTreeMap<(Entrant, Entrant), HeadToHead>,
 }
 
 impl HeadToHeads {
-    /// No results yet.
+    /// An empty collection.
     pub fn new(filter: PairFilter) -> Self {
         Self { filter, by_pair: BTreeMap::new() }
     }
 
-    /// Adds a match: every two of its entrants met.
-    pub fn add(&mut self, played: &ScoredMatch<'_>) {
-        let mut scores: Vec<_> = played.entrant_scores().collect();
+    /// Adds a match: a result for every pair of its entrants.
+    pub fn add(&mut self, result: &ScoredMatch<'_>) {
+        let mut scores: Vec<_> = result.entrant_scores().collect();
         scores.sort_by_key(|(entrant, _)| *entrant);
         for (index, (entrant, score)) in scores.iter().enumerate() {
             for (opponent, against) in &scores[index + 1..] {

@@ -1,9 +1,9 @@
 //! Rankings: sorted sums over matches. Pure: no database, no clock.
 //!
-//! Every tie-break of a game is a sum over matches of small integers, and tie-breaks are compared from
-//! the left. A ranking is therefore a [`Tally`] for each entrant and a sort. The order in which
-//! results are added does not matter. Sums are exact; only means and their intervals, which decide
-//! nothing, are floating-point numbers.
+//! Every tie-break of a game is a sum of small integers over matches, and tie-breaks are compared
+//! from the left. A ranking is therefore a [`Tally`] for each entrant and a sort. Results may be
+//! added in any order. Sums are exact. Only means and their intervals are floating-point numbers.
+//! They do not affect the ranking.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -32,12 +32,12 @@ pub struct Tally {
     pub matches: i64,
     /// The sums of the components of the ranking.
     pub score: Vec<i128>,
-    /// The sum of the squares of the first component, for its interval. It needs more bits than the
-    /// scores: 43 squares of 2·10¹⁸ overflow an `i128`.
+    /// The sum of the squares of the first component, for the interval of its mean. It needs more
+    /// bits than the scores: 43 squares of 2·10¹⁸ overflow an `i128`.
     pub squares: U256,
     /// Forfeits by kind, in the order of [`Forfeit::ALL`].
     pub forfeits: [i64; Forfeit::ALL.len()],
-    /// Bad answers that were no forfeits.
+    /// The number of bad replies that were not forfeits.
     pub bad_answers: i64,
 }
 
@@ -59,8 +59,8 @@ impl Tally {
         self.matches += other.matches;
         add_parts(&mut self.score, &other.score);
         self.squares = self.squares.saturating_add(other.squares);
-        for (count, more) in self.forfeits.iter_mut().zip(other.forfeits) {
-            *count += more;
+        for (count, added) in self.forfeits.iter_mut().zip(other.forfeits) {
+            *count += added;
         }
         self.bad_answers += other.bad_answers;
     }
@@ -71,13 +71,14 @@ impl Tally {
     }
 }
 
-/// Adds component by component.
+/// Adds the components. Missing components count as 0.
 fn add_parts(sum: &mut Vec<i128>, parts: &[i128]) {
     if sum.len() < parts.len() {
         sum.resize(parts.len(), 0);
     }
     for (sum, part) in sum.iter_mut().zip(parts) {
-        // The bounds of reports are far from overflow; a leaderboard must never panic.
+        // The bounds of reports exclude an overflow. Saturation only ensures that a leaderboard
+        // never panics.
         *sum = sum.saturating_add(*part);
     }
 }
@@ -91,18 +92,18 @@ pub struct Tallies {
 }
 
 impl Tallies {
-    /// No matches yet.
+    /// Tallies without matches.
     pub fn new(game: &Game) -> Self {
         Self { game: game.clone(), by_entrant: BTreeMap::new(), matches: 0 }
     }
 
     /// Adds a match.
-    pub fn add(&mut self, played: &ScoredMatch<'_>) {
+    pub fn add(&mut self, result: &ScoredMatch<'_>) {
         self.matches += 1;
-        for (seat, (entrant, score)) in played.entrant_scores().enumerate() {
-            let forfeit = played.forfeits.get(seat).copied().flatten();
-            let bad_answers = played.bad_answers.get(seat).copied().unwrap_or(0);
-            let parts = played.contribution(&self.game, seat, score);
+        for (seat, (entrant, score)) in result.entrant_scores().enumerate() {
+            let forfeit = result.forfeits.get(seat).copied().flatten();
+            let bad_answers = result.bad_answers.get(seat).copied().unwrap_or(0);
+            let parts = result.contribution(&self.game, seat, score);
             self.by_entrant.entry(entrant).or_default().add(&parts, forfeit, bad_answers);
         }
     }
@@ -140,17 +141,17 @@ pub struct RankedContestant {
     pub contestant: Contestant,
 }
 
-/// Whether `a` ranks higher (less), lower, or the same.
+/// Compares the ranks: `Less` if `a` ranks higher.
 fn compare(game: &Game, a: &Contestant, b: &Contestant) -> Ordering {
     let sums = if game.ranking.by_mean {
-        // Both means multiplied by both numbers of matches: exact.
-        let times = |score: &[i128], matches: i64| -> Vec<i128> {
+        // Both means are multiplied by both numbers of matches, so the comparison is exact.
+        let scale = |score: &[i128], matches: i64| -> Vec<i128> {
             let matches = i128::from(matches.max(1));
             score.iter().map(|part| part.saturating_mul(matches)).collect()
         };
-        let one = &a.tally;
-        let other = &b.tally;
-        compare_parts(&times(&other.score, one.matches), &times(&one.score, other.matches))
+        let a = &a.tally;
+        let b = &b.tally;
+        compare_parts(&scale(&b.score, a.matches), &scale(&a.score, b.matches))
     } else {
         compare_parts(&b.tally.score, &a.tally.score)
     };
@@ -158,32 +159,33 @@ fn compare(game: &Game, a: &Contestant, b: &Contestant) -> Ordering {
     if game.ranking.earlier_wins { sums.then_with(earlier) } else { sums }
 }
 
-/// Compares component by component. Missing components count as 0: an entrant without matches has
-/// none.
+/// Compares the components from the left. Missing components count as 0: an entrant without matches
+/// has no components.
 fn compare_parts(a: &[i128], b: &[i128]) -> Ordering {
     let part = |parts: &[i128], index: usize| parts.get(index).copied().unwrap_or(0);
     let differences = (0..a.len().max(b.len())).map(|index| part(a, index).cmp(&part(b, index)));
     differences.fold(Ordering::Equal, Ordering::then)
 }
 
-/// Ranks contestants by the rules of `game`, the best first. Equal ones are ordered by their numbers.
+/// Ranks contestants by the rules of `game`, the best first. Tied contestants are ordered by their
+/// numbers.
 pub fn rank(game: &Game, mut contestants: Vec<Contestant>) -> Vec<RankedContestant> {
     contestants.sort_by(|a, b| compare(game, a, b).then(a.entrant.cmp(&b.entrant)));
-    let same = |a: usize, b: usize| {
+    let is_tied = |a: usize, b: usize| {
         let pair = contestants.get(a).zip(contestants.get(b));
         pair.is_some_and(|(a, b)| compare(game, a, b).is_eq())
     };
-    let mut places = Vec::with_capacity(contestants.len());
+    let mut ranks = Vec::with_capacity(contestants.len());
     let mut rank = 1;
     for index in 0..contestants.len() {
-        let above = index > 0 && same(index - 1, index);
-        if !above {
+        let is_tied_with_previous = index > 0 && is_tied(index - 1, index);
+        if !is_tied_with_previous {
             rank = index + 1;
         }
-        places.push((rank, above || same(index, index + 1)));
+        ranks.push((rank, is_tied_with_previous || is_tied(index, index + 1)));
     }
-    let places = places.into_iter().zip(contestants);
-    places.map(|((rank, tied), contestant)| RankedContestant { rank, tied, contestant }).collect()
+    let ranks = ranks.into_iter().zip(contestants);
+    ranks.map(|((rank, tied), contestant)| RankedContestant { rank, tied, contestant }).collect()
 }
 
 #[cfg(test)]

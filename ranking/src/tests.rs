@@ -6,12 +6,12 @@ use arbiter_games::{bitwa, blackjack, gomoku, tricks, wojna};
 
 use super::*;
 
-/// A match between two: 2 points for a win, 1 for a draw.
+/// A match between two entrants with these scores.
 fn duel(seats: [i32; 2], scores: [i64; 2]) -> (Vec<Entrant>, Vec<i64>) {
     (seats.map(Entrant).to_vec(), scores.to_vec())
 }
 
-fn outcome((seats, scores): &(Vec<Entrant>, Vec<i64>)) -> ScoredMatch<'_> {
+fn scored_match((seats, scores): &(Vec<Entrant>, Vec<i64>)) -> ScoredMatch<'_> {
     ScoredMatch { seats, scores, carried: &[], forfeits: &[], bad_answers: &[] }
 }
 
@@ -25,7 +25,7 @@ fn contestants(sums: &[&[i128]]) -> Vec<Contestant> {
     (0..).zip(sums).map(contestant).collect()
 }
 
-/// The rank, whether it is shared, and the entrant of each place.
+/// The rank of each place, whether it is shared, and the entrant.
 fn order(game: &Game, sums: &[&[i128]]) -> Vec<(usize, bool, i32)> {
     let places = rank(game, contestants(sums));
     places.iter().map(|place| (place.rank, place.tied, place.contestant.entrant.0)).collect()
@@ -34,11 +34,11 @@ fn order(game: &Game, sums: &[&[i128]]) -> Vec<(usize, bool, i32)> {
 #[test]
 fn equal_sums_share_a_rank() {
     let sums: [&[i128]; 5] = [&[10], &[30], &[20], &[30], &[5]];
-    let shared = [(1, true, 1), (1, true, 3), (3, false, 2), (4, false, 0), (5, false, 4)];
-    assert_eq!(order(&wojna::game(), &sums), shared);
+    let expected = [(1, true, 1), (1, true, 3), (3, false, 2), (4, false, 0), (5, false, 4)];
+    assert_eq!(order(&wojna::game(), &sums), expected);
 }
 
-/// At tables of four some may have more matches than others.
+/// At tables of four, entrants may have different numbers of matches.
 #[test]
 fn games_ranked_by_mean_compare_means() {
     let mut several = contestants(&[&[40], &[33], &[-7]]);
@@ -49,19 +49,19 @@ fn games_ranked_by_mean_compare_means() {
         let places = rank(&game, several.clone());
         places.iter().map(|place| place.contestant.entrant.0).collect()
     };
-    assert_eq!(order(wojna::game()), [1, 0, 2], "11 a match is more than 10");
+    assert_eq!(order(wojna::game()), [1, 0, 2], "a mean of 11 is more than 10");
     assert_eq!(order(bitwa::game()), [0, 1, 2]);
 }
 
 #[test]
 fn the_earlier_submission_breaks_ties_if_the_game_says_so() {
     let sums: [&[i128]; 3] = [&[2], &[7], &[7]];
-    let broken = [(1, false, 1), (2, false, 2), (3, false, 0)];
-    assert_eq!(order(&gomoku::game(), &sums), broken);
-    // Submitted at the same moment, they remain equal.
-    let mut together = contestants(&sums);
-    together[2].submitted_at = together[1].submitted_at;
-    assert!(rank(&gomoku::game(), together)[..2].iter().all(|place| place.tied));
+    let expected = [(1, false, 1), (2, false, 2), (3, false, 0)];
+    assert_eq!(order(&gomoku::game(), &sums), expected);
+    // Entrants with the same time of submission share a rank.
+    let mut contestants = contestants(&sums);
+    contestants[2].submitted_at = contestants[1].submitted_at;
+    assert!(rank(&gomoku::game(), contestants)[..2].iter().all(|place| place.tied));
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn an_entrant_without_matches_has_zero() {
     assert_eq!(order(&tricks::game(), &sums), expected);
 }
 
-/// Final chips count once, for any number of rounds. The same holds for a broke bot.
+/// Only the final chips of an episode count, also for a broke bot.
 #[test]
 fn chips_are_counted_at_the_end_of_the_episode() {
     let seats = [Entrant(0), Entrant(1)];
@@ -101,86 +101,85 @@ fn forfeits_are_counted_by_kind() {
     let forfeits = [None, Some(Forfeit::Illegal)];
     let mut tallies = Tallies::new(&gomoku::game());
     let bad_answers = [2, 0];
-    let played = ScoredMatch {
+    let result = ScoredMatch {
         seats: &seats,
         scores: &[2, 0],
         carried: &[],
         forfeits: &forfeits,
         bad_answers: &bad_answers,
     };
-    tallies.add(&played);
-    tallies.add(&played);
+    tallies.add(&result);
+    tallies.add(&result);
     let [winner, loser] = [0, 1].map(|entrant| &tallies.by_entrant()[&Entrant(entrant)]);
     assert_eq!((winner.forfeits, winner.bad_answers), ([0, 0, 0, 0], 4));
     assert_eq!((loser.forfeits, loser.bad_answers), ([0, 2, 0, 0], 0));
 }
 
-/// Selects all entrants of these tests.
+/// A filter for all entrants of these tests.
 fn all() -> PairFilter {
     PairFilter::Among((0..4).map(Entrant).collect())
 }
 
 #[test]
 fn head_to_head_results_mirror() {
-    let mut meetings = HeadToHeads::new(all());
+    let mut results = HeadToHeads::new(all());
     for match_ in [duel([0, 1], [2, 0]), duel([1, 0], [1, 1]), duel([1, 0], [2, 0])] {
-        meetings.add(&outcome(&match_));
+        results.add(&scored_match(&match_));
     }
-    let meeting = meetings.between(Entrant(1), Entrant(0)).unwrap();
-    assert_eq!((meeting.matches, meeting.won, meeting.drawn, meeting.lost), (3, 1, 1, 1));
-    assert_eq!((meeting.points_for, meeting.points_against), (3, 3));
-    assert_eq!(meetings.between(Entrant(0), Entrant(1)), Some(meeting.mirrored()));
-    assert_eq!(meetings.between(Entrant(0), Entrant(2)), None);
+    let result = results.between(Entrant(1), Entrant(0)).unwrap();
+    assert_eq!((result.matches, result.won, result.drawn, result.lost), (3, 1, 1, 1));
+    assert_eq!((result.points_for, result.points_against), (3, 3));
+    assert_eq!(results.between(Entrant(0), Entrant(1)), Some(result.mirrored()));
+    assert_eq!(results.between(Entrant(0), Entrant(2)), None);
 }
 
 #[test]
 fn at_a_table_of_four_all_pairs_meet() {
-    let mut meetings = HeadToHeads::new(all());
+    let mut results = HeadToHeads::new(all());
     let seats = [3, 1, 0, 2].map(Entrant).to_vec();
-    meetings.add(&outcome(&(seats, vec![48, 24, 6, 6])));
-    let won = |a, b| meetings.between(Entrant(a), Entrant(b)).unwrap().won;
+    results.add(&scored_match(&(seats, vec![48, 24, 6, 6])));
+    let won = |a, b| results.between(Entrant(a), Entrant(b)).unwrap().won;
     assert_eq!([won(3, 0), won(1, 2), won(0, 2), won(2, 3)], [1, 1, 0, 0]);
-    assert_eq!(meetings.between(Entrant(0), Entrant(2)).unwrap().drawn, 1);
+    assert_eq!(results.between(Entrant(0), Entrant(2)).unwrap().drawn, 1);
 }
 
-/// Maximum scores in the matches of a large edition: the interval grows by the same factor as the
-/// scores.
+/// Maximum scores in a large edition: the interval is larger by the same factor as the scores.
 #[test]
-fn large_scores_have_the_right_interval() {
-    const GREAT: i64 = 2_000_000_000_000_000_000;
+fn large_scores_have_an_exact_interval() {
+    const LARGE: i64 = 2_000_000_000_000_000_000;
     let margin = |unit: i64| {
         let mut tallies = Tallies::new(&gomoku::game());
         for number in 0..300 {
             let score = [1, -1, 0][number % 3] * unit;
-            tallies.add(&outcome(&duel([0, 1], [score, -score])));
+            tallies.add(&scored_match(&duel([0, 1], [score, -score])));
         }
         tallies.by_entrant()[&Entrant(0)].mean().unwrap().margin.unwrap()
     };
-    let times = margin(GREAT) / margin(1);
-    assert!((times / 2e18 - 1.0).abs() < 1e-9, "{times}");
+    let ratio = margin(LARGE) / margin(1);
+    assert!((ratio / 2e18 - 1.0).abs() < 1e-9, "{ratio}");
 }
 
 #[test]
 fn sums_of_a_hundred_million_large_scores_are_exact() {
-    const GREAT: i64 = 2_000_000_000_000_000_000;
-    let carried = [-GREAT, GREAT];
-    let played = duel([0, 1], [GREAT, -GREAT]);
+    const LARGE: i64 = 2_000_000_000_000_000_000;
+    let carried = [-LARGE, LARGE];
+    let large_match = duel([0, 1], [LARGE, -LARGE]);
     let mut tallies = Tallies::new(&gomoku::game());
-    tallies.add(&ScoredMatch { carried: &carried, ..outcome(&played) });
+    tallies.add(&ScoredMatch { carried: &carried, ..scored_match(&large_match) });
     let mut tally = tallies.by_entrant()[&Entrant(0)].clone();
-    // 2²⁷ of them, by doubling.
+    // Doubling 27 times gives 2²⁷ matches.
     for _ in 0..27 {
         tally.merge(&tally.clone());
     }
     let matches = 1 << 27;
-    let sum = 2 * i128::from(GREAT) * i128::from(matches);
+    let sum = 2 * i128::from(LARGE) * i128::from(matches);
     assert_eq!((tally.matches, tally.score[0]), (matches, sum));
     assert_eq!(
         tally.squares,
         U256::square(sum / i128::from(matches)).checked_mul(1 << 27).unwrap()
     );
     assert_eq!(tally.mean().unwrap().margin, Some(0.0));
-    // Ranks compare such sums times numbers of matches.
+    // Ranks compare products of such sums and numbers of matches.
     let sums: [&[i128]; 3] = [&[sum], &[-sum], &[sum - 1]];
     let mut several = contestants(&sums);
     for contestant in &mut several {
@@ -197,21 +196,21 @@ fn any_match() -> impl Strategy<Value = (Vec<Entrant>, Vec<i64>)> {
 }
 
 proptest! {
-    /// Adding results in parts and in any order gives the same sums as adding all at once.
+    /// Tallies of parts of the matches, merged in any order, equal the tallies of all matches.
     #[test]
     fn incremental_sums_equal_recomputed_sums(
         matches in prop::collection::vec(any_match(), 0..60),
-        pieces in prop::collection::vec(0..7usize, 60),
+        part_indices in prop::collection::vec(0..7usize, 60),
         order in any::<prop::sample::Index>(),
     ) {
         let mut whole = Tallies::new(&tricks::game());
-        for played in &matches {
-            whole.add(&outcome(played));
+        for result in &matches {
+            whole.add(&scored_match(result));
         }
         let mut parts: Vec<_> = (0..7).map(|_| Tallies::new(&tricks::game())).collect();
         let start = if matches.is_empty() { 0 } else { order.index(matches.len()) };
-        for (index, played) in matches.iter().enumerate().cycle().skip(start).take(matches.len()) {
-            parts[pieces[index]].add(&outcome(played));
+        for (index, result) in matches.iter().enumerate().cycle().skip(start).take(matches.len()) {
+            parts[part_indices[index]].add(&scored_match(result));
         }
         let mut merged: BTreeMap<Entrant, Tally> = BTreeMap::new();
         for (entrant, tally) in parts.iter().rev().flat_map(Tallies::by_entrant) {
@@ -226,9 +225,9 @@ proptest! {
         let sums: Vec<_> = sums.into_iter().map(|(a, b)| vec![a, b]).collect();
         let sums: Vec<_> = sums.iter().map(Vec::as_slice).collect();
         for place in rank(&tricks::game(), contestants(&sums)) {
-            let own = &place.contestant.tally.score;
-            let better = sums.iter().filter(|sum| **sum > own.as_slice()).count();
-            let equal = sums.iter().filter(|sum| **sum == own.as_slice()).count();
+            let score = &place.contestant.tally.score;
+            let better = sums.iter().filter(|sum| **sum > score.as_slice()).count();
+            let equal = sums.iter().filter(|sum| **sum == score.as_slice()).count();
             prop_assert_eq!((place.rank, place.tied), (better + 1, equal > 1));
         }
     }

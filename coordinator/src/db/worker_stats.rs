@@ -178,9 +178,9 @@ fn answer(row: &PgRow) -> Result<WorkerSample<WorkerId, Question>> {
         total: row.try_get("total")?,
         total_squares: row.try_get("total_squares")?,
         products: row.try_get("products")?,
-        most_count: row.try_get("most_count")?,
-        least: row.try_get("least")?,
-        greatest: row.try_get("greatest")?,
+        max_count: row.try_get("most_count")?,
+        min: row.try_get("least")?,
+        max: row.try_get("greatest")?,
     };
     let question = Question::read(&kind, row.try_get("subject")?)?;
     Ok(WorkerSample { worker: row.try_get("worker")?, question, moments })

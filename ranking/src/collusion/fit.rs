@@ -1,31 +1,32 @@
-//! The additive model: score = the bot's strength + what each other bot at the table adds to the
-//! scores of all others + the seat. Fitted by weighted least squares.
+//! The additive model, fitted by weighted least squares: score = the bot's strength + the effect of
+//! each other bot at the table + the effect of the seat.
 //!
-//! The weights are needed because some bots, and some rounds, have a much higher variance than others.
-//! Without weights, the noise of such bots would enter the estimates of the other bots at their tables
-//! and so the residuals of low-variance bots, where it would look like an effect of the pair. With
-//! weights by variance, errors of estimation make the test more cautious. A variance is the product of
-//! one of the bot and one of the stratum; both are found by fitting again with the variances of the
-//! last residuals.
+//! The weights are needed because some bots, and some rounds, have a much higher variance than
+//! others. Without weights, the noise of such bots would change the estimates of the other bots at
+//! their tables. It would so change the residuals of low-variance bots, and look like an effect of
+//! the pair. With weights by variance, errors of estimation make the test more cautious. A variance
+//! is the product of a factor of the bot and a factor of the stratum. Each fit estimates both from
+//! its residuals, for the next fit.
 //!
 //! The normal equations are solved by conjugate gradients (CGLS: Björck, "Numerical Methods for
-//! Least Squares Problems", 1996, section 7.4), which only ask for products with the tables, so
-//! that memory stays proportional to them. The model determines its effects only up to constants
-//! that move between them; residuals do not depend on those.
+//! Least Squares Problems", 1996, section 7.4), which need only products with the tables, so
+//! that memory is proportional to the number of tables. The effects are unique only up to constants
+//! that cancel in the sum. The residuals do not depend on these constants.
 
 use super::float;
 use super::tables::{TableView, Tables};
 
-/// The number of fits: the first with equal weights, then each with the weights of the previous fit.
+/// The number of fits. The first fit has equal weights. Each later fit has weights from the
+/// residuals of the previous one.
 const FITS: usize = 4;
 
 /// The maximum number of steps of a fit. Balanced tables take about ten.
 const MAX_STEPS: usize = 300;
 
-/// A fit ends when the squared norm of the gradient has fallen to this share.
+/// A fit ends when the squared norm of the gradient is this fraction of its initial value.
 const TOLERANCE: f64 = 1e-20;
 
-/// The minimum variance of a bot, as a share of the variance of all scores.
+/// The minimum variance of a bot, as a fraction of the variance of all scores.
 const MIN_VARIANCE: f64 = 1e-4;
 
 /// The residual of each score, in the order of the scores.
@@ -43,8 +44,8 @@ fn square(vector: &[f64]) -> f64 {
     vector.iter().map(|value| value * value).sum()
 }
 
-/// The effects are one vector: of each bot on its own score, of each bot on the others' scores, of each
-/// kind of seat.
+/// The model. Its effects are one vector: the effect of each bot on its own score, the effect of
+/// each bot on the other scores, and the effect of each kind of seat.
 struct Model<'a> {
     tables: &'a Tables,
     bots: usize,
@@ -85,24 +86,24 @@ impl<'a> Model<'a> {
                 *residual -= length * change;
             }
             self.gradient(&weighted, &mut gradient);
-            let before = norm;
+            let old_norm = norm;
             norm = square(&gradient);
             for (direction, gradient) in direction.iter_mut().zip(&gradient) {
-                *direction = gradient + norm / before * *direction;
+                *direction = gradient + norm / old_norm * *direction;
             }
         }
         self.weigh(&mut weighted, |residual, spread| residual * spread);
         weighted
     }
 
-    /// Estimates the deviations from residuals: first of the strata with the last ones of the bots,
-    /// then of the bots with the new ones of the strata.
+    /// Estimates the standard deviations from the residuals: first of the strata, with the previous
+    /// values of the bots, then of the bots, with the new values of the strata.
     fn reweigh(&mut self, residuals: &[f64]) {
         if square(residuals) <= 0.0 {
             return;
         }
         let mut strata = vec![(0.0, 0_usize); self.spread_of_strata.len()];
-        self.each(|place, bot, stratum| {
+        self.for_each(|place, bot, stratum| {
             let (sum, number) = &mut strata[stratum];
             *sum += (residuals[place] / self.spread_of_bots[bot]).powi(2);
             *number += 1;
@@ -113,44 +114,45 @@ impl<'a> Model<'a> {
         self.spread_of_strata = spreads.iter().map(positive).collect();
         let mut bots = vec![(0.0, 0_usize); self.bots];
         let mut level = 0.0;
-        self.each(|place, bot, stratum| {
+        self.for_each(|place, bot, stratum| {
             let (sum, number) = &mut bots[bot];
             let scaled = (residuals[place] / self.spread_of_strata[stratum]).powi(2);
             *sum += scaled;
             *number += 1;
             level += scaled;
         });
-        let least = (MIN_VARIANCE * level / float(residuals.len())).sqrt();
-        self.spread_of_bots = bots.iter().map(|bot| spread(bot).max(least)).collect();
+        let min_spread = (MIN_VARIANCE * level / float(residuals.len())).sqrt();
+        self.spread_of_bots = bots.iter().map(|bot| spread(bot).max(min_spread)).collect();
     }
 
-    /// Calls `see` for every score with its index, its bot and its stratum.
-    fn each(&self, mut see: impl FnMut(usize, usize, usize)) {
+    /// Calls `visit` for every score with its index, its bot and its stratum.
+    fn for_each(&self, mut visit: impl FnMut(usize, usize, usize)) {
         for TableView { bots, places, stratum, .. } in self.tables.iter() {
             for (place, bot) in places.zip(bots) {
-                see(place, *bot as usize, usize::from(stratum));
+                visit(place, *bot as usize, usize::from(stratum));
             }
         }
     }
 
-    /// Applies `change` to each value and its deviation.
+    /// Replaces each value by the result of `change` for the value and its standard deviation.
     fn weigh(&self, values: &mut [f64], change: impl Fn(f64, f64) -> f64) {
-        self.each(|place, bot, stratum| {
+        self.for_each(|place, bot, stratum| {
             let spread = self.spread_of_bots[bot] * self.spread_of_strata[stratum];
             values[place] = change(values[place], spread);
         });
     }
 
-    /// The weighted scores that these effects predict.
+    /// Writes the weighted scores that these effects predict to `scores`.
     fn predict(&self, effects: &[f64], scores: &mut [f64]) {
-        let (own, rest) = effects.split_at(self.bots);
-        let (given, seat) = rest.split_at(self.bots);
+        let (own_effects, other_effects) = effects.split_at(self.bots);
+        let (table_effects, seat_effects) = other_effects.split_at(self.bots);
         for TableView { bots, places, kind, stratum } in self.tables.iter() {
-            let all: f64 = bots.iter().map(|bot| given[*bot as usize]).sum();
+            let all: f64 = bots.iter().map(|bot| table_effects[*bot as usize]).sum();
             let stratum_spread = self.spread_of_strata[usize::from(stratum)];
             for (number, (place, bot)) in places.zip(bots).enumerate() {
                 let bot = *bot as usize;
-                let score = own[bot] + all - given[bot] + seat[kind + number];
+                let score =
+                    own_effects[bot] + all - table_effects[bot] + seat_effects[kind + number];
                 scores[place] = score / (self.spread_of_bots[bot] * stratum_spread);
             }
         }
@@ -159,20 +161,20 @@ impl<'a> Model<'a> {
     /// The transpose of [`Self::predict`].
     fn gradient(&self, scores: &[f64], effects: &mut [f64]) {
         effects.fill(0.0);
-        let (own, rest) = effects.split_at_mut(self.bots);
-        let (given, seat) = rest.split_at_mut(self.bots);
+        let (own_effects, other_effects) = effects.split_at_mut(self.bots);
+        let (table_effects, seat_effects) = other_effects.split_at_mut(self.bots);
         for TableView { bots, places, kind, stratum } in self.tables.iter() {
             let stratum_spread = self.spread_of_strata[usize::from(stratum)];
             let weighted = |place: usize, bot: u32| {
                 scores[place] / (self.spread_of_bots[bot as usize] * stratum_spread)
             };
-            let each = places.clone().zip(bots);
-            let all: f64 = each.map(|(place, bot)| weighted(place, *bot)).sum();
+            let all = places.clone().zip(bots);
+            let all: f64 = all.map(|(place, bot)| weighted(place, *bot)).sum();
             for (number, (place, bot)) in places.zip(bots).enumerate() {
                 let score = weighted(place, *bot);
-                own[*bot as usize] += score;
-                given[*bot as usize] += all - score;
-                seat[kind + number] += score;
+                own_effects[*bot as usize] += score;
+                table_effects[*bot as usize] += all - score;
+                seat_effects[kind + number] += score;
             }
         }
     }

@@ -1,12 +1,12 @@
-//! Permutation tests: how often randomly drawn tables of a bot have as great a sum of residuals as its
-//! tables with a partner.
+//! Permutation tests: the probability that randomly drawn tables of a bot have at least the same
+//! sum of residuals as its tables with a partner.
 //!
-//! Draws continue until [`ENOUGH`] of them have reached the observed sum, or until there are so many
-//! that more would not matter (Besag and Clifford, "Sequential Monte Carlo p-values", 1991). Ordinary
-//! pairs cost a few dozen draws. The p-value is ENOUGH / draws in the first case and
-//! (reached + 1) / (draws + 1) in the second (Phipson and Smyth, "Permutation p-values should never
-//! be zero", 2010); neither is ever too small. All partners that met a bot equally often share its
-//! draws, since the same distribution applies to them.
+//! Draws continue until [`ENOUGH`] of them have reached the observed sum, or until their maximum
+//! number (Besag and Clifford, "Sequential Monte Carlo p-values", 1991). Most pairs need a few
+//! dozen draws. The p-value is ENOUGH / draws in the first case and (reached + 1) / (draws + 1) in
+//! the second case (Phipson and Smyth, "Permutation p-values should never be zero", 2010). It is
+//! never too small. Partners that met a bot equally often have the same distribution, so they share
+//! its draws.
 
 use std::collections::BTreeMap;
 
@@ -15,21 +15,21 @@ use arbiter_games::{Dice, Seed};
 use super::tables::{TableView, Tables};
 use super::{TestedPair, float};
 
-/// Draws end once this many have reached the observed sum.
+/// Draws end when this many of them have reached the observed sum.
 const ENOUGH: u64 = 20;
 
 /// The maximum number of draws for a partner.
 const MAX_DRAWS: u64 = 1 << 25;
 
-/// The approximate total number of drawn residuals: a minute of processor time. After that, draws end
-/// at [`MIN_DRAWS`], which makes p-values coarser, but not smaller.
+/// The approximate total number of drawn residuals: a minute of processor time. After that, draws
+/// end at [`MIN_DRAWS`], which makes p-values coarser, but not smaller.
 const MAX_DRAWN: u64 = 1 << 33;
 
 /// The number of draws that every partner may have.
 const MIN_DRAWS: u64 = 1 << 16;
 
-/// Residuals are rounded to this fraction of the greatest one, so that their sums are exact and equal
-/// residuals stay equal.
+/// The number of steps between 0 and the largest residual. Residuals are rounded to these steps, so
+/// that sums are exact and equal residuals stay equal.
 const STEPS: f64 = 16_777_216.0;
 
 /// The budget of draws.
@@ -38,27 +38,27 @@ pub(super) struct Budget {
     /// The maximum number of draws for a partner.
     max: u64,
     /// The number of residuals that may still be drawn.
-    left: u64,
+    remaining: u64,
 }
 
 impl Budget {
-    /// Four times the draws that are needed to select a single pair of all pairs of `bots` bots at
+    /// Four times the number of draws that can select a single pair of all pairs of `bots` bots, at
     /// this share of false discoveries.
     pub(super) fn new(bots: u32, share: f64) -> Self {
         let pairs = f64::from(bots) * f64::from(bots.saturating_sub(1));
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
-        let wanted = (4.0 * pairs / share).ceil() as u64;
-        Self { max: wanted.clamp(ENOUGH, MAX_DRAWS), left: MAX_DRAWN }
+        let draws = (4.0 * pairs / share).ceil() as u64;
+        Self { max: draws.clamp(ENOUGH, MAX_DRAWS), remaining: MAX_DRAWN }
     }
 
     /// The maximum number of draws for partners with this many tables.
     fn draws(&self, tables: u32) -> u64 {
-        let affordable = self.left / u64::from(tables.max(1));
+        let affordable = self.remaining / u64::from(tables.max(1));
         self.max.min(affordable.max(MIN_DRAWS))
     }
 
     fn spend(&mut self, draws: u64, tables: u32) {
-        self.left = self.left.saturating_sub(draws.saturating_mul(u64::from(tables)));
+        self.remaining = self.remaining.saturating_sub(draws.saturating_mul(u64::from(tables)));
     }
 }
 
@@ -69,9 +69,9 @@ pub(super) struct Appearances<'a> {
     residuals: &'a [f64],
     /// The residuals, rounded to integers.
     rounded: Vec<i32>,
-    /// The tables of all bots, concatenated, each bot's ordered by stratum.
+    /// The tables of all bots, concatenated. The tables of each bot are ordered by stratum.
     of_bots: Vec<u32>,
-    /// Where the tables of each bot end.
+    /// The end of each bot's tables in `of_bots`.
     ends: Vec<u32>,
 }
 
@@ -84,18 +84,18 @@ pub(super) struct Comparison {
     pub(super) difference: f64,
 }
 
-/// The observed tables of a bot with a partner.
+/// The tables of a bot with a partner.
 #[derive(Clone, Debug, Default)]
 struct Observed {
-    /// Their number in each stratum.
+    /// The number of these tables in each stratum.
     tables: Vec<u32>,
     sum: i64,
 }
 
 impl<'a> Appearances<'a> {
     pub(super) fn new(tables: &'a Tables, residuals: &'a [f64]) -> Self {
-        let greatest = residuals.iter().fold(0.0_f64, |most, residual| most.max(residual.abs()));
-        let unit = if greatest > 0.0 { STEPS / greatest } else { 0.0 };
+        let max = residuals.iter().fold(0.0_f64, |max, residual| max.max(residual.abs()));
+        let unit = if max > 0.0 { STEPS / max } else { 0.0 };
         #[expect(clippy::cast_possible_truncation, reason = "at most STEPS")]
         let rounded = residuals.iter().map(|residual| (residual * unit).round() as i32).collect();
         let mut counts = vec![0_u32; tables.bots() as usize];
@@ -108,7 +108,8 @@ impl<'a> Appearances<'a> {
             ends.push(end);
             end += count;
         }
-        // Each end begins where the bot's tables begin, and moves as they are written down.
+        // Each end is first the start of the bot's tables, and moves with each table that is
+        // written.
         let mut of_bots = vec![0; end as usize];
         for stratum in 0..tables.strata() {
             for (number, TableView { bots, .. }) in
@@ -124,14 +125,14 @@ impl<'a> Appearances<'a> {
         Self { tables, residuals, rounded, of_bots, ends }
     }
 
-    /// The tables of a bot, with the index of its score in each.
+    /// The tables of a bot, each with the index of the bot's score.
     fn of(&self, bot: u32) -> impl Iterator<Item = (TableView<'a>, usize)> {
         let end = self.ends[bot as usize] as usize;
-        let start = bot.checked_sub(1).map_or(0, |before| self.ends[before as usize] as usize);
+        let start = bot.checked_sub(1).map_or(0, |previous| self.ends[previous as usize] as usize);
         let tables = self.tables;
         self.of_bots[start..end].iter().map(move |number| {
             let table = tables.table(*number as usize);
-            let seat = table.bots.iter().position(|own| *own == bot).unwrap_or(0);
+            let seat = table.bots.iter().position(|other| *other == bot).unwrap_or(0);
             let place = table.places.start + seat;
             (table, place)
         })
@@ -146,25 +147,26 @@ impl<'a> Appearances<'a> {
         tested: &mut Vec<TestedPair>,
     ) {
         let strata = usize::from(self.tables.strata());
-        let mut own = vec![Vec::new(); strata];
+        let mut bot_residuals = vec![Vec::new(); strata];
         let mut observed: BTreeMap<u32, Observed> = BTreeMap::new();
         for (table, place) in self.of(bot) {
             let stratum = usize::from(table.stratum);
             let residual = i64::from(self.rounded[place]);
-            own[stratum].push(residual);
+            bot_residuals[stratum].push(residual);
             for partner in table.bots.iter().filter(|other| **other != bot) {
-                let with = observed.entry(*partner).or_default();
-                with.tables.resize(strata, 0);
-                with.tables[stratum] += 1;
-                with.sum += residual;
+                let observation = observed.entry(*partner).or_default();
+                observation.tables.resize(strata, 0);
+                observation.tables[stratum] += 1;
+                observation.sum += residual;
             }
         }
         // Partners that met the bot equally often, with their sums.
         let mut groups: BTreeMap<Vec<u32>, Vec<(i64, u32)>> = BTreeMap::new();
         for (partner, Observed { tables, sum }) in observed {
-            let differs =
-                |(with, all): (&u32, &Vec<i64>)| *with > 0 && (*with as usize) < all.len();
-            if tables.iter().zip(&own).any(differs) {
+            let is_testable = |(together, all): (&u32, &Vec<i64>)| {
+                *together > 0 && (*together as usize) < all.len()
+            };
+            if tables.iter().zip(&bot_residuals).any(is_testable) {
                 groups.entry(tables).or_default().push((sum, partner));
             }
         }
@@ -172,28 +174,29 @@ impl<'a> Appearances<'a> {
         for (counts, mut partners) in groups {
             partners.sort_unstable();
             let tables: u32 = counts.iter().sum();
-            let most = budget.draws(tables);
+            let max_draws = budget.draws(tables);
             let sums: Vec<i64> = partners.iter().map(|(sum, _)| *sum).collect();
-            let (ps, draws) = p_values(&sums, most, || draw(&mut own, &counts, &mut dice));
+            let (ps, draws) =
+                p_values(&sums, max_draws, || draw(&mut bot_residuals, &counts, &mut dice));
             budget.spend(draws, tables);
-            let of =
+            let pair =
                 |((_, partner), p): (&(i64, u32), f64)| TestedPair { bot, partner: *partner, p };
-            tested.extend(partners.iter().zip(ps).map(of));
+            tested.extend(partners.iter().zip(ps).map(pair));
         }
     }
 
-    /// Compares a bot's tables with a partner and without.
+    /// Compares a bot's tables with a partner and its tables without the partner.
     pub(super) fn compare(&self, bot: u32, partner: u32) -> Comparison {
         let mut tables = [0_usize; 2];
         let mut scores = [0.0; 2];
         let mut residuals = [0.0; 2];
         for (table, place) in self.of(bot) {
-            let with = usize::from(table.bots.contains(&partner));
-            tables[with] += 1;
-            scores[with] += self.tables.scores()[place];
-            residuals[with] += self.residuals[place];
+            let index = usize::from(table.bots.contains(&partner));
+            tables[index] += 1;
+            scores[index] += self.tables.scores()[place];
+            residuals[index] += self.residuals[place];
         }
-        let mean = |sums: [f64; 2], with: usize| sums[with] / float(tables[with]);
+        let mean = |sums: [f64; 2], index: usize| sums[index] / float(tables[index]);
         Comparison {
             together: tables[1],
             mean_with: mean(scores, 1),
@@ -207,7 +210,7 @@ impl<'a> Appearances<'a> {
 fn draw(strata: &mut [Vec<i64>], counts: &[u32], dice: &mut Dice) -> i64 {
     let mut sum = 0;
     for (numbers, count) in strata.iter_mut().zip(counts) {
-        // A partial shuffle: whatever the order was before, all choices are equally likely.
+        // A partial shuffle. All choices are equally likely after any earlier order.
         for place in 0..*count as usize {
             let other = place + dice.index(numbers.len() - place);
             numbers.swap(place, other);
@@ -217,17 +220,17 @@ fn draw(strata: &mut [Vec<i64>], counts: &[u32], dice: &mut Dice) -> i64 {
     sum
 }
 
-/// The p-values of sums in ascending order, and the number of draws: at most `most`.
-fn p_values(sums: &[i64], most: u64, mut draw: impl FnMut() -> i64) -> (Vec<f64>, u64) {
+/// The p-values of sums in ascending order, and the number of draws.
+fn p_values(sums: &[i64], max_draws: u64, mut draw: impl FnMut() -> i64) -> (Vec<f64>, u64) {
     let mut reached = vec![0_u64; sums.len()];
     let mut ps = Vec::with_capacity(sums.len());
     let mut draws = 0;
-    // Whenever a greater sum is reached, a smaller one is too, so they finish in order.
-    while ps.len() < sums.len() && draws < most {
+    // A draw that reaches a larger sum also reaches all smaller sums, so the sums finish in order.
+    while ps.len() < sums.len() && draws < max_draws {
         draws += 1;
-        let drawn = draw();
+        let drawn_sum = draw();
         for (sum, reached) in sums.iter().zip(&mut reached).skip(ps.len()) {
-            if *sum > drawn {
+            if *sum > drawn_sum {
                 break;
             }
             *reached += 1;
@@ -251,19 +254,20 @@ fn ratio(part: u64, whole: u64) -> f64 {
 mod tests {
     use super::*;
 
-    /// Of the ten sums of two among 0, 1, 2, 4 and 8 three are 9 or more, and all are 1 or more.
+    /// Two of the numbers 0, 1, 2, 4 and 8 have ten sums: three are 9 or more, and all are 1 or
+    /// more.
     #[test]
     fn p_values_are_shares_of_all_draws() {
         let mut strata = [vec![0, 1, 2, 4, 8]];
         let mut dice = Seed::of_text("shares").dice(0);
-        let most = 20_000;
+        let max_draws = 20_000;
         let sums = [1, 9, 12, 13];
-        let (ps, draws) = p_values(&sums, most, || draw(&mut strata, &[2], &mut dice));
+        let (ps, draws) = p_values(&sums, max_draws, || draw(&mut strata, &[2], &mut dice));
         assert!((ps[0] - 1.0).abs() < 1e-9);
         assert!((ps[1] - 0.3).abs() < 0.2, "{}", ps[1]);
         assert!((ps[2] - 0.1).abs() < 0.07, "{}", ps[2]);
         assert!((ps[3] - 1.0 / 20_001.0).abs() < 1e-12, "{}", ps[3]);
-        assert_eq!(draws, most);
+        assert_eq!(draws, max_draws);
     }
 
     #[test]

@@ -1,25 +1,25 @@
 //! Selection of significant p-values among many (Benjamini and Hochberg 1995).
 //!
 //! The procedure controls the share of false discoveries for p-values that are independent or
-//! positively dependent. Those of one bot's partners are slightly negatively dependent, as the
-//! bot's residuals add up to nothing; the simulations in the tests show that the rate holds.
+//! positively dependent. The p-values of one bot's partners are slightly negatively dependent,
+//! because the bot's residuals add up to 0. The simulations in the tests show that the rate holds.
 
 use super::{TestedPair, float};
 
 /// Sorts pairs by their p-values, and returns the q-value of each: the smallest share of false
-/// discoveries at which it would be selected.
+/// discoveries at which the pair would be selected.
 pub(super) fn q_values(tested: &mut [TestedPair]) -> Vec<f64> {
-    let order = |one: &TestedPair, other: &TestedPair| {
-        one.p.total_cmp(&other.p).then((one.bot, one.partner).cmp(&(other.bot, other.partner)))
+    let order = |left: &TestedPair, right: &TestedPair| {
+        left.p.total_cmp(&right.p).then((left.bot, left.partner).cmp(&(right.bot, right.partner)))
     };
     tested.sort_unstable_by(order);
     let count = float(tested.len());
     let mut qs: Vec<f64> =
-        tested.iter().zip(1..).map(|(tested, place)| tested.p * count / float(place)).collect();
-    let mut least = 1.0_f64;
+        tested.iter().zip(1..).map(|(pair, rank)| pair.p * count / float(rank)).collect();
+    let mut min = 1.0_f64;
     for q in qs.iter_mut().rev() {
-        least = least.min(*q);
-        *q = least;
+        min = min.min(*q);
+        *q = min;
     }
     qs
 }
@@ -39,7 +39,7 @@ mod tests {
         let mut tested: Vec<_> = (0..).zip(&ps).map(tested).collect();
         tested.reverse();
         let qs = q_values(&mut tested);
-        assert_eq!(tested[0].bot, 0, "the least comes first");
+        assert_eq!(tested[0].bot, 0, "the smallest p-value is first");
         assert_eq!(qs.iter().filter(|q| **q <= 0.05).count(), 4);
         assert!((qs[0] - 0.0015).abs() < 1e-12);
         assert!(qs.is_sorted() && qs.iter().all(|q| *q <= 1.0));

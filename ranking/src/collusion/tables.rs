@@ -12,10 +12,10 @@ use crate::ScoredMatch;
 /// 200 MB.
 pub const MAX_TABLES: usize = 1_500_000;
 
-/// The minimum number of seats at which two bots can play together against another one.
+/// The minimum number of seats for collusion: two bots and a third one.
 const MIN_SEATS: usize = 3;
 
-/// There are more than [`MAX_TABLES`] tables.
+/// The error for more than [`MAX_TABLES`] tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("there are too many tables: at most {MAX_TABLES} can be searched")]
 pub struct TooManyTables;
@@ -23,15 +23,15 @@ pub struct TooManyTables;
 /// Tables with three or more seats, and the first component of each score.
 #[derive(Clone, Debug, Default)]
 pub struct Tables {
-    /// The number of each entrant that sat at a table, in the order of its first table.
+    /// The index of each entrant of a table, in the order of first tables.
     index: BTreeMap<Entrant, u32>,
     entrants: Vec<Entrant>,
     /// The bots of all seats, table by table.
     seats: Vec<u32>,
-    /// Their scores.
+    /// The scores of all seats, in the same order.
     scores: Vec<f64>,
     rows: Vec<Table>,
-    /// The number of the first seat of a stratum and a number of seats among all kinds of seats.
+    /// For a stratum and a number of seats: the index of the first seat among all kinds of seats.
     kinds: BTreeMap<(u16, usize), u32>,
     /// The number of kinds of seats.
     kinds_of_seats: u32,
@@ -43,7 +43,7 @@ pub struct Tables {
 struct Table {
     /// The end of its seats in the list of all seats.
     end: u32,
-    /// The kind of its first seat; the others follow.
+    /// The kind of its first seat. The kinds of its other seats are the next numbers.
     kind: u32,
     stratum: u16,
 }
@@ -57,20 +57,20 @@ pub(super) struct TableView<'a> {
     pub(super) places: Range<usize>,
     /// The kind of the first seat.
     pub(super) kind: usize,
-    /// Tables are only exchanged within a stratum.
+    /// The stratum. Draws exchange tables only within a stratum.
     pub(super) stratum: u16,
 }
 
 impl Tables {
-    /// No tables yet.
+    /// An empty list.
     pub fn new() -> Self {
         Self::default()
     }
 
     /// Adds a table. Tables under different conditions, such as the rounds of an episode, have
-    /// different strata, numbered from 0. Tables of one or two seats are left out.
-    pub fn add(&mut self, played: &ScoredMatch<'_>, stratum: u16) -> Result<(), TooManyTables> {
-        let seats = played.seats.len();
+    /// different strata, numbered from 0. Tables of one or two seats are ignored.
+    pub fn add(&mut self, result: &ScoredMatch<'_>, stratum: u16) -> Result<(), TooManyTables> {
+        let seats = result.seats.len();
         if seats < MIN_SEATS {
             return Ok(());
         }
@@ -83,12 +83,12 @@ impl Tables {
             first
         });
         self.strata = self.strata.max(stratum + 1);
-        for (seat, (entrant, score)) in played.entrant_scores().enumerate() {
+        for (seat, (entrant, score)) in result.entrant_scores().enumerate() {
             let bot = *self.index.entry(entrant).or_insert_with(|| {
                 self.entrants.push(entrant);
                 u32::try_from(self.entrants.len() - 1).unwrap_or(u32::MAX)
             });
-            let carried = played.carried.get(seat).copied().map_or(0, i128::from);
+            let carried = result.carried.get(seat).copied().map_or(0, i128::from);
             let first = score.first().copied().map_or(0, i128::from);
             self.seats.push(bot);
             self.scores.push(to_float(first - carried));
@@ -103,7 +103,7 @@ impl Tables {
         self.rows.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no tables.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
@@ -136,7 +136,7 @@ impl Tables {
     /// The table with this number, counted from 0.
     pub(super) fn table(&self, number: usize) -> TableView<'_> {
         let Table { end, kind, stratum } = self.rows[number];
-        let start = number.checked_sub(1).map_or(0, |before| self.rows[before].end);
+        let start = number.checked_sub(1).map_or(0, |previous| self.rows[previous].end);
         let places = start as usize..end as usize;
         TableView { bots: &self.seats[places.clone()], places, kind: kind as usize, stratum }
     }

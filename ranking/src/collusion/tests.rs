@@ -1,30 +1,37 @@
-//! Simulated fields of bots: honest bots are rarely flagged, planted pairs are found.
+//! Simulated tournaments: honest bots are rarely flagged, and colluding pairs are found.
 
 use arbiter_games::Dice;
 
 use super::*;
 use crate::ScoredMatch;
 
-/// The properties of a simulated field.
+/// The properties of a simulated tournament.
 #[derive(Clone, Copy)]
-struct Field {
+struct Simulation {
     bots: u32,
-    /// Each bot sits at one table a round.
+    /// Each bot is at one table in each round.
     rounds: u32,
-    /// The score that one bot of a planted pair gives to the other in each meeting.
-    dumped: f64,
+    /// The points that one bot of a colluding pair gives to the other bot in each meeting.
+    transfer: f64,
     /// The number of colluding pairs: bots 0 and 1, 2 and 3, and so on. The first bot gains.
-    planted: u32,
+    colluding_pairs: u32,
     /// Whether the random parts of the scores at a table add up to 0.
     zero_sum: bool,
     /// The number of strata, each of consecutive rounds.
     strata: u16,
-    /// Additional randomness of all scores at tables with bot 0.
-    wild: f64,
+    /// The factor of the randomness of all scores at tables with bot 0.
+    noise_factor: f64,
 }
 
-const HONEST: Field =
-    Field { bots: 16, rounds: 60, dumped: 0.0, planted: 0, zero_sum: false, strata: 1, wild: 1.0 };
+const HONEST: Simulation = Simulation {
+    bots: 16,
+    rounds: 60,
+    transfer: 0.0,
+    colluding_pairs: 0,
+    zero_sum: false,
+    strata: 1,
+    noise_factor: 1.0,
+};
 
 /// A nearly normal random number with mean 0 and variance 1.
 fn normal(dice: &mut Dice) -> f64 {
@@ -33,7 +40,7 @@ fn normal(dice: &mut Dice) -> f64 {
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "scores are thousands")]
-fn whole(score: f64) -> i64 {
+fn to_integer(score: f64) -> i64 {
     score.round() as i64
 }
 
@@ -46,29 +53,30 @@ fn skewed(dice: &mut Dice) -> f64 {
     -(f64::from(dice.below(1 << 30) + 1) / f64::from(1 << 30)).ln() - 1.0
 }
 
-impl Field {
-    /// Plays the field's tables.
+impl Simulation {
+    /// Plays all tables.
     fn play(self, seed: Seed) -> Tables {
         let mut dice = seed.dice(0);
         let mut tables = Tables::new();
         // The differences in strength, in effects on other bots and in randomness are all far
         // larger than the gain of a pair.
-        let own: Vec<_> = (0..self.bots).map(|_| 200.0 * normal(&mut dice)).collect();
-        let given: Vec<_> = (0..self.bots).map(|_| 100.0 * normal(&mut dice)).collect();
+        let strengths: Vec<_> = (0..self.bots).map(|_| 200.0 * normal(&mut dice)).collect();
+        let table_effects: Vec<_> = (0..self.bots).map(|_| 100.0 * normal(&mut dice)).collect();
         let spread = |bot: usize| [50.0, 100.0, 200.0][bot % 3];
         let mut order: Vec<u32> = (0..self.bots).collect();
         for round in 0..self.rounds {
             dice.shuffle(&mut order);
             let stratum = u16::try_from(round % u32::from(self.strata)).unwrap();
-            let louder = 1.0 + f64::from(stratum);
+            let stratum_noise = 1.0 + f64::from(stratum);
             for table in order.chunks_exact(4) {
                 let bots: Vec<_> = table.iter().map(|bot| *bot as usize).collect();
-                let wild = if bots.contains(&0) { self.wild } else { 1.0 };
+                let table_noise = if bots.contains(&0) { self.noise_factor } else { 1.0 };
                 let mut noise: Vec<_> = bots
                     .iter()
                     .map(|bot| {
-                        let one = if bot % 2 == 0 { normal(&mut dice) } else { skewed(&mut dice) };
-                        louder * wild * spread(*bot) * one
+                        let random =
+                            if bot % 2 == 0 { normal(&mut dice) } else { skewed(&mut dice) };
+                        stratum_noise * table_noise * spread(*bot) * random
                     })
                     .collect();
                 if self.zero_sum {
@@ -77,12 +85,13 @@ impl Field {
                         *noise -= mean;
                     }
                 }
-                let all: f64 = bots.iter().map(|bot| given[*bot]).sum();
+                let all: f64 = bots.iter().map(|bot| table_effects[*bot]).sum();
                 let scores: Vec<_> = (0..4)
                     .map(|seat| {
                         let bot = bots[seat];
-                        let additive = own[bot] + all - given[bot] + [0.0, 5.0, 40.0, 9.0][seat];
-                        whole(additive + noise[seat] + self.moved(&bots, bot))
+                        let additive =
+                            strengths[bot] + all - table_effects[bot] + [0.0, 5.0, 40.0, 9.0][seat];
+                        to_integer(additive + noise[seat] + self.transferred(&bots, bot))
                     })
                     .collect();
                 let seats: Vec<_> =
@@ -93,19 +102,21 @@ impl Field {
         tables
     }
 
-    /// The gain or loss of a bot by a partner at its table.
-    fn moved(self, table: &[usize], bot: usize) -> f64 {
+    /// The gain or loss of a bot by collusion at this table.
+    fn transferred(self, table: &[usize], bot: usize) -> f64 {
         let partner = bot ^ 1;
-        if bot >= 2 * self.planted as usize || !table.contains(&partner) {
+        if bot >= 2 * self.colluding_pairs as usize || !table.contains(&partner) {
             return 0.0;
         }
-        if bot.is_multiple_of(2) { self.dumped } else { -self.dumped }
+        if bot.is_multiple_of(2) { self.transfer } else { -self.transfer }
     }
 
-    /// Whether a pair is planted.
+    /// Whether the first bot of a pair gains by collusion with the second bot.
     fn colludes(self, pair: &Pair) -> bool {
         let bot = u32::try_from(pair.bot.0).unwrap();
-        bot < 2 * self.planted && bot.is_multiple_of(2) && pair.partner == Entrant(pair.bot.0 + 1)
+        bot < 2 * self.colluding_pairs
+            && bot.is_multiple_of(2)
+            && pair.partner == Entrant(pair.bot.0 + 1)
     }
 }
 
@@ -117,57 +128,61 @@ fn seed(number: u32) -> Seed {
     Seed::of_text(&format!("simulation {number}"))
 }
 
-/// The number of fields without colluders in which a pair is flagged.
-fn false_alarms(field: Field, fields: u32) -> u32 {
-    let alarm = |number: &u32| analyze(&field.play(seed(*number)), seed(*number), 0).flagged > 0;
-    u32::try_from((0..fields).filter(alarm).count()).unwrap()
+/// The number of honest tournaments in which a pair is flagged.
+fn false_alarms(simulation: Simulation, count: u32) -> u32 {
+    let has_alarm =
+        |number: &u32| analyze(&simulation.play(seed(*number)), seed(*number), 0).flagged > 0;
+    u32::try_from((0..count).filter(has_alarm).count()).unwrap()
 }
 
-/// The maximum number of flagged fields if each is flagged with probability [`FALSE_DISCOVERIES`]:
-/// three standard deviations above the mean.
-fn tolerated(fields: u32) -> f64 {
-    let mean = f64::from(fields) * FALSE_DISCOVERIES;
+/// The maximum number of flagged tournaments if each one is flagged with probability
+/// [`FALSE_DISCOVERIES`]: three standard deviations above the mean.
+fn max_alarms(count: u32) -> f64 {
+    let mean = f64::from(count) * FALSE_DISCOVERIES;
     mean + 3.0 * (mean * (1.0 - FALSE_DISCOVERIES)).sqrt()
 }
 
 #[test]
-fn honest_fields_raise_few_flags() {
-    let small = Field { bots: 8, rounds: 40, ..HONEST };
+fn honest_pairs_are_rarely_flagged() {
+    let small = Simulation { bots: 8, rounds: 40, ..HONEST };
     let settings = [
-        ("a plain field", 200, HONEST),
-        ("one whose scores add up to nothing", 100, Field { zero_sum: true, ..HONEST }),
-        ("one with louder rounds", 100, Field { strata: 5, ..HONEST }),
-        ("a small one", 100, small),
-        ("one with few meetings", 100, Field { bots: 24, rounds: 24, ..HONEST }),
-        ("one with a wild bot", 100, Field { wild: 1.5, ..HONEST }),
+        ("the standard tournament", 200, HONEST),
+        ("zero-sum scores", 100, Simulation { zero_sum: true, ..HONEST }),
+        ("strata with different noise", 100, Simulation { strata: 5, ..HONEST }),
+        ("few bots", 100, small),
+        ("few meetings", 100, Simulation { bots: 24, rounds: 24, ..HONEST }),
+        ("a bot with much noise", 100, Simulation { noise_factor: 1.5, ..HONEST }),
     ];
-    for (name, fields, field) in settings {
-        let alarms = false_alarms(field, fields);
-        println!("{name}: {alarms} of {fields} flagged");
-        assert!(f64::from(alarms) <= tolerated(fields), "{name}: {alarms} of {fields}");
+    for (name, count, simulation) in settings {
+        let alarms = false_alarms(simulation, count);
+        println!("{name}: {alarms} of {count} flagged");
+        assert!(f64::from(alarms) <= max_alarms(count), "{name}: {alarms} of {count}");
     }
 }
 
 #[test]
-fn planted_pairs_are_flagged() {
-    let fields = 60;
-    let field = Field { dumped: 300.0, planted: 2, zero_sum: true, ..HONEST };
-    let mut found = 0_u32;
+fn colluding_pairs_are_flagged() {
+    let tournaments = 60;
+    let simulation = Simulation { transfer: 300.0, colluding_pairs: 2, zero_sum: true, ..HONEST };
+    let mut found_pairs = 0_u32;
     let mut shares = 0.0;
-    for number in 0..fields {
-        let answer = analyze(&field.play(seed(number)), seed(number), usize::MAX);
-        let flagged: Vec<_> = answer.pairs.iter().filter(|pair| pair.flagged).collect();
-        let (right, wrong): (Vec<&Pair>, Vec<&Pair>) =
-            flagged.iter().partition(|pair| field.colludes(pair));
-        found += count(&right);
-        shares += f64::from(count(&wrong)) / f64::from(count(&flagged).max(1));
-        for pair in right {
+    for number in 0..tournaments {
+        let result = analyze(&simulation.play(seed(number)), seed(number), usize::MAX);
+        let flagged: Vec<_> = result.pairs.iter().filter(|pair| pair.flagged).collect();
+        let (colluding, honest): (Vec<&Pair>, Vec<&Pair>) =
+            flagged.iter().partition(|pair| simulation.colludes(pair));
+        found_pairs += count(&colluding);
+        shares += f64::from(count(&honest)) / f64::from(count(&flagged).max(1));
+        for pair in colluding {
             assert!(pair.difference > 0.0 && pair.partner_difference < 0.0, "{pair:?}");
         }
     }
-    let share = shares / f64::from(fields);
-    println!("{found} of {} planted pairs, {share:.3} of the flagged are honest", 2 * fields);
-    assert!(f64::from(found) > 0.8 * 2.0 * f64::from(fields), "{found}");
+    let share = shares / f64::from(tournaments);
+    println!(
+        "{found_pairs} of {} colluding pairs, {share:.3} of the flagged are honest",
+        2 * tournaments
+    );
+    assert!(f64::from(found_pairs) > 0.8 * 2.0 * f64::from(tournaments), "{found_pairs}");
     assert!(share <= 2.0 * FALSE_DISCOVERIES, "{share}");
 }
 
@@ -175,32 +190,32 @@ fn planted_pairs_are_flagged() {
 /// each of them.
 #[test]
 fn a_weak_bot_is_not_flagged_as_a_partner() {
-    let field = Field { dumped: 0.0, ..HONEST };
-    let tables = field.play(seed(7));
-    let answer = analyze(&tables, seed(7), usize::MAX);
-    assert_eq!(answer.tested, 16 * 15);
-    assert_eq!(answer.flagged, 0);
-    let greatest = |pair: &Pair| (pair.mean_with - pair.mean_without).abs();
-    let raw = answer.pairs.iter().map(greatest).fold(0.0, f64::max);
-    let left = answer.pairs.iter().map(|pair| pair.difference.abs()).fold(0.0, f64::max);
-    assert!(raw > 1.5 * left, "{raw} {left}");
+    let simulation = Simulation { transfer: 0.0, ..HONEST };
+    let tables = simulation.play(seed(7));
+    let result = analyze(&tables, seed(7), usize::MAX);
+    assert_eq!(result.tested, 16 * 15);
+    assert_eq!(result.flagged, 0);
+    let raw_difference = |pair: &Pair| (pair.mean_with - pair.mean_without).abs();
+    let max_raw = result.pairs.iter().map(raw_difference).fold(0.0, f64::max);
+    let max_difference = result.pairs.iter().map(|pair| pair.difference.abs()).fold(0.0, f64::max);
+    assert!(max_raw > 1.5 * max_difference, "{max_raw} {max_difference}");
 }
 
 #[test]
 fn the_same_tables_give_the_same_result() {
-    let field = Field { dumped: 150.0, planted: 1, ..HONEST };
-    let tables = field.play(seed(1));
-    let once = analyze(&tables, seed(1), 10);
-    assert_eq!(once, analyze(&tables, seed(1), 10));
-    assert_eq!(once.pairs.len(), 10);
-    let other = analyze(&tables, seed(2), 10);
-    assert_ne!(once.pairs, other.pairs, "other draws");
-    assert_eq!(once.flagged, other.flagged);
+    let simulation = Simulation { transfer: 150.0, colluding_pairs: 1, ..HONEST };
+    let tables = simulation.play(seed(1));
+    let first = analyze(&tables, seed(1), 10);
+    assert_eq!(first, analyze(&tables, seed(1), 10));
+    assert_eq!(first.pairs.len(), 10);
+    let second = analyze(&tables, seed(2), 10);
+    assert_ne!(first.pairs, second.pairs, "another seed gives other draws");
+    assert_eq!(first.flagged, second.flagged);
 }
 
-/// Scores that are exactly strength plus effects of others plus seat leave no residuals.
+/// Scores that follow the additive model exactly have no residuals.
 #[test]
-fn additive_scores_leave_no_residuals() {
+fn additive_scores_have_no_residuals() {
     let mut tables = Tables::new();
     let mut dice = seed(3).dice(0);
     let mut order: Vec<i32> = (0..9).collect();
@@ -214,12 +229,12 @@ fn additive_scores_leave_no_residuals() {
     }
     let residuals = fit::residuals(&tables);
     assert_eq!(residuals.len(), 200);
-    let greatest = residuals.iter().fold(0.0_f64, |most, residual| most.max(residual.abs()));
-    assert!(greatest < 1e-6, "{greatest}");
+    let max = residuals.iter().fold(0.0_f64, |max, residual| max.max(residual.abs()));
+    assert!(max < 1e-6, "{max}");
 }
 
 #[test]
-fn pairs_without_a_comparison_are_left_out() {
+fn pairs_without_a_comparison_are_not_tested() {
     let mut tables = Tables::new();
     assert_eq!(analyze(&tables, seed(0), 10).tested, 0);
     // Tables of two, and a pair that is always together.
@@ -229,14 +244,14 @@ fn pairs_without_a_comparison_are_left_out() {
         let seats = [Entrant(0), Entrant(1), Entrant(2 + score % 3)];
         tables.add(&outcome(&seats, &[i64::from(score * score % 7), 3, 1]), 0).unwrap();
     }
-    let answer = analyze(&tables, seed(0), 100);
-    let pairs: Vec<_> = answer.pairs.iter().map(|pair| (pair.bot.0, pair.partner.0)).collect();
+    let result = analyze(&tables, seed(0), 100);
+    let pairs: Vec<_> = result.pairs.iter().map(|pair| (pair.bot.0, pair.partner.0)).collect();
     assert!(!pairs.contains(&(0, 1)) && !pairs.contains(&(1, 0)), "{pairs:?}");
     assert!(pairs.contains(&(0, 2)), "{pairs:?}");
     assert!(!pairs.contains(&(2, 0)), "bot 2 has no table without bot 0");
 }
 
-/// Chips carried from earlier matches are no gain.
+/// Chips from earlier matches do not count as a gain.
 #[test]
 fn carried_scores_are_subtracted() {
     let mut tables = Tables::new();
