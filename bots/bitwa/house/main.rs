@@ -1,4 +1,4 @@
-//! House, the strongest of the example bots for bitwa: it plays out orders before it gives one.
+//! House, the strongest example bot for bitwa: it simulates orders before it gives one.
 //!
 //! It tries the orders to march on each square in and around the division, with and without a
 //! preference for attacks, in two rounds. In the first round it carries out an order on a copy of
@@ -20,18 +20,18 @@ const FREE: u16 = u16::MAX - 1;
 /// A distance longer than any walk, in steps.
 const FAR: i64 = 10_000;
 
-/// How far beyond its division a target may lie, in squares.
+/// The maximum distance of a target from its division, in squares.
 const REACH: usize = 4;
 /// The maximum number of orders in the second round.
 const SHORT_LIST: usize = 30;
-/// How many of the nearest enemies a reply may march on.
+/// The number of nearest enemies that a reply can have as its target.
 const NEAREST: usize = 6;
-/// How many orders a reply is chosen from: [`NEAREST`] and nine directions.
+/// The number of possible orders of a reply: [`NEAREST`] and nine directions.
 const REPLIES: usize = NEAREST + 9;
 
-/// How many unit moves may be tried in a whole game: a few seconds.
+/// The maximum number of simulated unit moves in a whole game. They take a few seconds.
 const GAME_BUDGET: usize = 40_000_000;
-/// How many unit moves may be tried for one order.
+/// The maximum number of simulated unit moves for one order.
 const ORDER_BUDGET: usize = 150_000;
 
 /// The value of a unit of infinite strength.
@@ -59,7 +59,7 @@ struct Order {
     px_first: bool,
 }
 
-/// Where an auxiliary point lies.
+/// The side of the target on which an auxiliary point lies.
 #[derive(Clone, Copy)]
 enum Side {
     Less,
@@ -165,7 +165,7 @@ impl Battle {
         is_whole.then_some(battle)
     }
 
-    /// How many columns and rows there are between the walls around the board.
+    /// The numbers of columns and rows, without the walls around the board.
     fn size(&self) -> (usize, usize) {
         (self.width - 2, self.holds.len() / self.width - 2)
     }
@@ -221,7 +221,7 @@ impl Battle {
         (self.units[index].x, self.units[index].y) = (to_x, to_y);
     }
 
-    /// The square a unit chooses among its own and its neighbours.
+    /// The destination of a unit: its square or a neighbour.
     fn choice(&self, unit: Unit, order: Order) -> (usize, usize) {
         let mut least = (order.attack, order.distance(unit.x, unit.y));
         let mut choice = (unit.x, unit.y);
@@ -241,7 +241,7 @@ impl Battle {
         choice
     }
 
-    /// How many steps each square is from the nearest enemy of a division, walls considered.
+    /// The number of steps from each square to the nearest enemy of a division, around walls.
     fn survey(&self, division: u8) -> Vec<i64> {
         let mut walk = vec![FAR; self.holds.len()];
         let mut queue: Vec<_> = self.enemies(division).map(|u| u.y * self.width + u.x).collect();
@@ -270,7 +270,7 @@ impl Battle {
         Some(Order::march(nearest.x, nearest.y))
     }
 
-    /// How good the battle is for the player of a division.
+    /// The value of the battle for the player of a division.
     fn value(&self, division: u8, walk: &[i64]) -> i64 {
         let mut sum = 0;
         for unit in self.units.iter().filter(|unit| unit.strength > 0) {
@@ -292,7 +292,7 @@ struct House {
     battle: Battle,
     /// The divisions in the order of their moves.
     divisions: Vec<u8>,
-    /// How many unit moves may be tried for an order.
+    /// The maximum number of simulated unit moves for an order.
     budget: usize,
     /// The battle after an order of ours, and then after replies.
     trial: Battle,
@@ -301,16 +301,16 @@ struct House {
     movers: Vec<(usize, usize)>,
 }
 
-/// What the divisions do while an order is played out.
+/// The orders of the other divisions in a simulation.
 #[derive(Clone, Copy)]
 enum Followers {
     /// They march on the nearest enemy.
     Rush,
-    /// They choose the order that looks best to them.
+    /// They choose the order with the best value for them.
     Choose,
 }
 
-/// For either side, how far its enemies were from each square when the order was asked for.
+/// For each side, the distances of its enemies from each square at the time of the request.
 struct Walks([Vec<i64>; 2]);
 
 impl Walks {
@@ -338,7 +338,7 @@ impl House {
         Some(())
     }
 
-    /// Chooses the order after which the battle goes best.
+    /// Chooses the order with the best value of the battle afterwards.
     fn decide(&mut self, division: u8) -> Option<Order> {
         let walks = Walks([self.battle.survey(b'A'), self.battle.survey(b'a')]);
         let units = self.battle.units.iter().filter(|unit| unit.strength > 0).count().max(1);
@@ -351,7 +351,7 @@ impl House {
         orders.into_iter().rev().max_by_key(value)
     }
 
-    /// The orders to be tried, unless the division is dead: about `most` of them.
+    /// About `most` orders to simulate; `None` if the division is dead.
     fn candidates(&self, division: u8, most: usize) -> Option<Vec<Order>> {
         let (columns, rows) = self.battle.size();
         let members = || self.battle.members(division);
@@ -371,7 +371,7 @@ impl House {
         Some(orders)
     }
 
-    /// How good the battle is after an order, and then a move of every division.
+    /// The value of the battle after an order and one move of every division.
     fn play_out(&mut self, division: u8, order: Order, followers: Followers, walks: &Walks) -> i64 {
         self.trial.copy(&self.battle);
         self.trial.play(division, order, &mut self.movers);
@@ -390,8 +390,8 @@ impl House {
         self.trial.value(division, walks.of(division))
     }
 
-    /// The reply of a division in the trial that looks best, unless it is dead: a march on one of
-    /// the nearest enemies, or some steps in one of the nine directions.
+    /// The best reply of a division in the trial: a march on one of the nearest enemies, or some
+    /// steps in one of the nine directions. `None` if the division is dead.
     fn choose(&mut self, division: u8, walks: &Walks) -> Option<Order> {
         let count = self.trial.members(division).count();
         let sum = |of: fn(&Unit) -> usize| self.trial.members(division).map(of).sum::<usize>();

@@ -1,10 +1,10 @@
 //! House, a bot for blackjack: it computes its chances from the unseen cards.
 //!
-//! Three facts about these rules are worth more than any table of when to draw:
+//! Three facts about these rules matter more than any table of draws:
 //!
 //! * The stake may be raised after the cards are seen, up to all chips. With a probability p of
-//!   winning the best stake is (2p - 1) of all chips (Kelly); below one half it is nothing. So a
-//!   few strong hands pay for the antes of all weak ones.
+//!   winning the best stake is (2p - 1) of all chips (Kelly); below one half it is 0. So a
+//!   few strong hands win more than the antes of all weak hands.
 //! * Equal scores lose: 17 wins only against a dealer who goes bust, 20 not against 20.
 //! * The cards of all bots are open: the unseen cards are in the shoe or the dealer's hidden card,
 //!   and all their orders are equally likely.
@@ -19,12 +19,12 @@ const BEST: usize = 21;
 const DEALER_STANDS: usize = 17;
 /// From this hard score on it never draws: almost all cards would bust.
 const ENOUGH: usize = 19;
-/// The part of Kelly's stake that it bets: a little less brings almost as much, and loses less.
+/// The bet as a part of Kelly's stake. A slightly smaller bet wins almost as much and risks less.
 const BOLDNESS: f64 = 0.9;
-/// How many cards of the values 1 (an ace) to 10 a deck has; there is no value 0.
+/// The number of cards of each value in a deck: 1 (an ace) to 10. There is no value 0.
 const DECK: [u8; 11] = [0, 4, 4, 4, 4, 4, 4, 4, 4, 4, 16];
 
-/// What a card counts, an ace at its lowest; nothing for the hidden card.
+/// The value of a card; 1 for an ace. `None` for the hidden card.
 fn value(card: char) -> Option<usize> {
     match card {
         'A' => Some(1),
@@ -37,7 +37,7 @@ fn value(card: char) -> Option<usize> {
 /// The parts of a hand that matter.
 #[derive(Clone, Copy, Default)]
 struct Hand {
-    /// Its score with every ace counted 1.
+    /// The score if every ace counts 1.
     low: usize,
     ace: bool,
 }
@@ -59,7 +59,8 @@ struct Unseen {
 }
 
 impl Unseen {
-    /// All but these; one that cannot be there has come from the next deck.
+    /// All cards of a deck except the visible ones. If a value runs out, its next card is from
+    /// another deck.
     fn all_but(visible: impl Iterator<Item = usize>) -> Self {
         let mut counts = DECK;
         for value in visible {
@@ -71,7 +72,7 @@ impl Unseen {
         Self { counts }
     }
 
-    /// Takes out each value that the next card may have in turn, and returns its chance.
+    /// Calls `then` for each possible value of the next card, with its probability.
     fn each(&mut self, mut then: impl FnMut(&mut Self, usize, f64)) {
         let total: f64 = self.counts.iter().copied().map(f64::from).sum();
         for value in 1..self.counts.len() {
@@ -97,7 +98,7 @@ impl Unseen {
     }
 }
 
-/// What the bot knows when it decides.
+/// The probabilities at a decision.
 struct Outlook {
     /// The chance of winning with each score, if the dealer's cards were dealt now.
     wins: [f64; BEST + 1],
@@ -117,7 +118,7 @@ impl Outlook {
         Self { wins, stake, wealth: stake + chips }
     }
 
-    /// How much more likely it is to win with this hand than to lose.
+    /// The probability of winning with this hand minus the probability of losing.
     fn edge(&self, hand: Hand) -> f64 {
         let chance = self.wins.get(hand.score()).copied().unwrap_or_default();
         2.0 * chance - 1.0
@@ -128,12 +129,12 @@ impl Outlook {
         (BOLDNESS * self.edge(hand) * self.wealth).floor().max(self.stake)
     }
 
-    /// What it gains, on average, by standing.
+    /// The expected gain of standing.
     fn standing(&self, hand: Hand) -> f64 {
         self.edge(hand) * self.worth(hand)
     }
 
-    /// What it gains, on average, by drawing a card and then playing as well as possible.
+    /// The expected gain of drawing a card and playing optimally afterwards.
     fn drawing(&self, hand: Hand, unseen: &mut Unseen) -> f64 {
         let mut gain = 0.0;
         unseen.each(|unseen, value, chance| {

@@ -27,28 +27,28 @@ const DIRECTIONS: [(i8, i8); 4] = [(1, 0), (0, 1), (1, 1), (1, -1)];
 
 /// Stones placed in the search for one reply.
 const EFFORT: u32 = 20_000;
-/// Of these, for the win by fours at the root and at each leaf.
+/// The number of these stones for the search of a win by fours, at the root and at each leaf.
 const ROOT_FOURS: u32 = 5_000;
 const LEAF_FOURS: u32 = 100;
-/// Squares looked at, at the root and below.
+/// The number of examined squares at the root, and below it.
 const ROOT_WIDTH: usize = 40;
 const WIDTH: usize = 12;
 const MOST_DEPTH: u32 = 12;
 
 /// The value of a won position; a win in n plies is worth n less.
 const WIN: i32 = 1_000_000;
-/// Values beyond it, either way, are wins and losses.
+/// Larger values are wins, and values below its negative are losses.
 const DECIDED: i32 = WIN - 1000;
 /// The value of a living window by its stones.
 const WINDOW: [i32; ROW + 1] = [0, 1, 5, 15, 40, 0];
-/// The value of being on the move.
+/// The value of having the next move.
 const TEMPO: i32 = 25;
 
 /// Our openings: those of a thousand random ones in which house won as A against itself, with any
 /// effort of either side.
 const OPENINGS: [[(u8, u8); 3]; 3] =
     [[(14, 6), (4, 0), (3, 13)], [(13, 8), (12, 13), (3, 5)], [(0, 6), (8, 14), (13, 7)]];
-/// The positions that a board can lie in.
+/// The number of symmetries of the board.
 const POSITIONS: u32 = 8;
 
 /// A square, as x * 15 + y.
@@ -80,7 +80,7 @@ impl Colour {
     }
 }
 
-/// How many living windows of each number of stones run through a square: five bits each.
+/// The number of living windows through a square, for each number of stones: five bits each.
 #[derive(Clone, Copy, Debug, Default)]
 struct Ways(u32);
 
@@ -97,7 +97,7 @@ impl Ways {
         self.0 >> (Self::BITS * (stones - 1)) & ((1 << Self::BITS) - 1)
     }
 
-    /// How promising the square is: the worth of a stone by the windows it grows or kills.
+    /// The value of a stone on the square, by the windows that it extends or blocks.
     fn promise(self) -> u32 {
         let threes = match self.of(3) {
             0 => 0,
@@ -256,7 +256,7 @@ impl<'a> Position<'a> {
     }
 }
 
-/// A search, with what is left of its effort.
+/// A search with its remaining effort.
 #[derive(Debug)]
 struct Search<'a> {
     position: Position<'a>,

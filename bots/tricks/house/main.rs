@@ -1,4 +1,4 @@
-//! House, a bot for tricks; [`player`] says how it plays.
+//! House, a bot for tricks. [`player`] describes its play.
 
 mod player;
 

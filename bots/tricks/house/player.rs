@@ -1,4 +1,4 @@
-//! How the house plays tricks: imagines the cards it cannot see, and plays on.
+//! The play of house at tricks: it simulates the rest of a table with random unseen cards.
 //!
 //! While there is a pack, it deals the unseen cards many times, in ways that agree with what the
 //! opponent has shown. In each of these worlds it tries each of its cards and plays the table to
@@ -21,11 +21,11 @@ const LETTER: u8 = b'W';
 /// The cards of the first suit.
 const SUIT: Cards = (1 << RANKS) - 1;
 const DECK: Cards = (1 << (SUITS * RANKS)) - 1;
-/// How many cards a full hand has.
+/// The number of cards of a full hand.
 const HAND: u32 = 9;
 const TRICKS: i32 = 18;
 
-/// What winning a table is worth beside its tricks, in tricks.
+/// The value of winning a table, in addition to its tricks, in tricks.
 const VICTORY: i32 = 6;
 /// What the policy would pay to keep a card, in tricks: so much a rank,
 const RANK_PRICE: f64 = 0.02;
@@ -99,7 +99,7 @@ fn lowest(cards: Cards, trumps: Cards) -> Cards {
     each(cards).min_by_key(|card| rank(*card)).unwrap_or(0)
 }
 
-/// Chance that starts from a given number: xorshift64*.
+/// Random numbers from a seed: xorshift64*.
 struct Dice(u64);
 
 impl Dice {
@@ -256,7 +256,7 @@ impl Search {
     }
 }
 
-/// One table, as the house sees it.
+/// The known state of one table.
 #[derive(Debug)]
 pub(crate) struct Table {
     /// The number of worlds in which each card is tried.
@@ -269,9 +269,9 @@ pub(crate) struct Table {
     attack: Cards,
     /// The house's attack without a defence yet, or 0.
     lead: Cards,
-    /// How many cards are in the pack.
+    /// The number of cards in the pack.
     pack: u32,
-    /// How many cards of each suit the opponent may have.
+    /// The maximum number of cards of each suit in the opponent's hand.
     room: [u32; SUITS as usize],
     won: i32,
 }
@@ -292,7 +292,7 @@ impl Table {
         }
     }
 
-    /// Follows what has happened since the house's last card.
+    /// Applies the events since the house's last card.
     pub(crate) fn hear(&mut self, state: &str) {
         let mut rest = state.bytes();
         while let Some(byte) = rest.next() {
@@ -355,13 +355,13 @@ impl Table {
         World { hands: [self.hand, self.unseen & !in_pack], pack, trumps: self.trumps }
     }
 
-    /// The value of winning so many more tricks.
+    /// The value of winning this number of additional tricks.
     fn value(&self, more: i32) -> i32 {
         let ahead = 2 * (self.won + more) - TRICKS;
         ahead + VICTORY * ahead.signum()
     }
 
-    /// The sum over imagined worlds of what each card is worth.
+    /// The sum of the values of each card over the simulated worlds.
     fn estimates(&self, cards: &[Cards]) -> Vec<i32> {
         let position = self.hand ^ self.unseen.rotate_left(28);
         let mut dice = Dice(position.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
@@ -414,13 +414,13 @@ impl Table {
     }
 }
 
-/// A card as it is written.
+/// The text of a card.
 pub(crate) fn name(card: Cards) -> String {
     let letter = char::from(LETTER + u8::try_from(suit_index(card)).unwrap_or(0));
     format!("{letter}{}", rank(card))
 }
 
-/// The card of a letter and a digit; 0 if they are none.
+/// The card of a letter and a digit; 0 if they are not a card.
 fn read_card(letter: Option<u8>, digit: Option<u8>) -> Cards {
     let index = |byte: Option<u8>, first: u8| byte.and_then(|byte| byte.checked_sub(first));
     let suit = index(letter, LETTER).map(u32::from).filter(|suit| *suit < SUITS);

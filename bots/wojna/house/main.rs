@@ -11,7 +11,7 @@
 
 use std::io::{self, BufRead, Write};
 
-/// The largest table.
+/// The maximum number of seats.
 const SEATS: usize = 4;
 /// The points of the places, the last place first.
 const PLACES: [f64; SEATS] = [0.0, 12.0, 24.0, 48.0];
@@ -26,15 +26,15 @@ const EXPECTATION: f64 = 5.0;
 const CAUTION: f64 = 0.1;
 /// The minimum probability that an opponent wins, however high our card.
 const LUCK: f64 = 0.02;
-/// How much better than other moves a raise must be, in points.
+/// The minimum advantage of a raise over other moves, in points.
 const RELUCTANCE: f64 = 0.1;
-/// What it costs to stay in when an opponent raises, in cards: it may raise again.
+/// The expected cost of staying after an opponent's raise, in cards. The opponent may raise again.
 const RERAISE: u32 = 5;
 
 /// One value for each seat.
 type Each<T> = [T; SEATS];
 
-/// What an opponent can do at its turn, in the order of the counts.
+/// The actions of an opponent, in the order of the counts.
 #[derive(Clone, Copy)]
 enum Reply {
     Pass,
@@ -56,8 +56,8 @@ fn price_class(price: u32) -> usize {
 }
 
 impl Habits {
-    /// What is expected of an unknown bot: that it gives way to raises, shows better cards the
-    /// higher the price, and better ones if it has raised.
+    /// The prior for an unknown bot: it often passes after raises, and shows better cards at higher
+    /// prices and after its raises.
     fn expected() -> Self {
         let unraised = [[0.6, 0.2, 0.2]; PRICES.len()].map(|odds| odds.map(weigh));
         let raised = [[0.3, 0.4, 0.3]; PRICES.len()].map(|odds| odds.map(weigh));
@@ -103,11 +103,11 @@ fn rising(mut odds: [f64; CLASSES], growth: [f64; CLASSES]) -> [[f64; CLASSES]; 
     })
 }
 
-/// A place at the table, and what its bot has done in this auction.
+/// The state of a seat in this auction.
 #[derive(Clone)]
 struct Seat {
     pile: u32,
-    /// What it has put in; nothing if it does not take part.
+    /// The number of cards that it has paid; 0 if it does not take part.
     paid: u32,
     bidding: bool,
     acted: bool,
@@ -115,32 +115,32 @@ struct Seat {
     habits: Habits,
 }
 
-/// What an opponent may do after a move of ours.
+/// The possible reaction of an opponent to our move.
 struct Opponent {
     seat: usize,
     pass: f64,
     raise: f64,
-    /// What it has to pay to stay in, in cards.
+    /// The number of cards that it must pay to stay.
     cost: f64,
     /// The chance that our card beats its card if it stays in.
     beaten: f64,
 }
 
-/// What may have happened before the cards are shown.
+/// A possible course of the auction until the cards are shown.
 #[derive(Clone)]
 struct Outcome {
-    /// How likely it is.
+    /// The probability of this course.
     odds: f64,
     /// The chance that our card is the highest.
     win: f64,
     pot: f64,
     piles: Each<f64>,
-    /// How likely each opponent wins if we do not, in no particular unit.
+    /// The relative probability that each opponent wins if we do not.
     rivals: Each<f64>,
 }
 
 impl Outcome {
-    /// Puts cards into the pot, or all there are; says how many.
+    /// Pays cards into the pot, or all cards if there are fewer. Returns the number of paid cards.
     fn pay(&mut self, seat: usize, cards: f64) -> f64 {
         let cost = cards.min(self.piles[seat]);
         self.piles[seat] -= cost;
@@ -170,7 +170,7 @@ impl Table {
         Self { me: 0, deck: Vec::new(), class: 0, pot: u32::MAX, ante: 1, opened: false, seats }
     }
 
-    /// A new deal: all are in it, and no pot is left from the auction before.
+    /// Begins a new deal: all bots are in it, and the pot is empty.
     fn set_deck(&mut self, cards: &[u32]) {
         self.deck = cards.to_vec();
         self.pot = u32::MAX;
@@ -202,7 +202,7 @@ impl Table {
         }
     }
 
-    /// By how much of the deck a card beats.
+    /// The fraction of the deck that a card beats.
     fn class_of(&self, card: u32) -> usize {
         let lower = self.deck.iter().filter(|other| **other < card).count();
         let same = self.deck.iter().filter(|other| **other == card).count();
@@ -243,7 +243,7 @@ impl Table {
         piles
     }
 
-    /// The others that have not passed.
+    /// The opponents that have not passed.
     fn rivals(&self) -> impl Iterator<Item = (usize, &Seat)> {
         let seats = self.seats.iter().enumerate();
         seats.filter(|(index, seat)| *index != self.me && seat.bidding)
@@ -396,12 +396,13 @@ impl Table {
     }
 }
 
-/// How a bot's chances grow with its pile: a little slower, since it may lose all at once.
+/// The weight of a pile for its bot's chances. It grows more slowly than the pile, since the bot
+/// may lose many cards at once.
 fn chances(pile: f64) -> f64 {
     pile.sqrt() * pile.sqrt().sqrt()
 }
 
-/// The mean of some numbers; nothing if there are none.
+/// The mean of some numbers; 0 if there are none.
 fn mean(numbers: &[f64]) -> f64 {
     let count: f64 = numbers.iter().map(|_| 1.0).sum();
     if count > 0.0 { numbers.iter().sum::<f64>() / count } else { 0.0 }
