@@ -31,7 +31,7 @@ struct Site {
 impl Site {
     fn open() -> Self {
         let bots = Bots::new();
-        let database = Database::start(Durability::Fleeting);
+        let database = Database::start(Durability::Unsynced);
         let [organiser, worker] = ["organiser", "worker"].map(|role| database.token(role));
         let address = free_address();
         let log = bots.path().join("coordinator.log");

@@ -43,7 +43,7 @@ struct Site {
 impl Site {
     fn open() -> Self {
         let bots = Bots::new();
-        let database = Database::start(Durability::Fleeting);
+        let database = Database::start(Durability::Unsynced);
         let [organiser, ada, bob, worker] =
             ["organiser", "player", "player", "worker"].map(|role| database.token(role));
         let address = free_address();

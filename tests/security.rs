@@ -28,7 +28,7 @@ struct Site {
 impl Site {
     fn open() -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let database = Database::start(Durability::Fleeting);
+        let database = Database::start(Durability::Unsynced);
         let grpc = free_address();
         let http = free_address();
         let admin = database.token("admin");

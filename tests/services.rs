@@ -65,7 +65,7 @@ struct Site {
 impl Site {
     fn open() -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let database = Database::start(Durability::Fleeting);
+        let database = Database::start(Durability::Unsynced);
         let admin = database.token("admin");
         let address = free_address();
         let mut command = database.coordinator(address);
@@ -104,7 +104,7 @@ impl Site {
 
 #[test]
 fn a_coordinator_explains_errors_of_its_database() {
-    let database = Database::start(Durability::Fleeting);
+    let database = Database::start(Durability::Unsynced);
     let grpc = free_address();
     let at = |url: &str| {
         let mut command = arbiter();
@@ -159,7 +159,7 @@ fn a_coordinator_explains_errors_of_its_database() {
 
 #[test]
 fn a_coordinator_without_tokens_says_how_to_create_one() {
-    let database = Database::start(Durability::Fleeting);
+    let database = Database::start(Durability::Unsynced);
     let directory = tempfile::tempdir().unwrap();
     let address = free_address();
     let log = directory.path().join("log");

@@ -50,7 +50,7 @@ struct Site {
 
 impl Site {
     fn open(otlp: Option<String>) -> Self {
-        let database = Database::start(Durability::Fleeting);
+        let database = Database::start(Durability::Unsynced);
         let admin = database.token("admin");
         let pass = database.token("worker");
         let mut site = Self {

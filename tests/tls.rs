@@ -181,7 +181,7 @@ preflight = false
 #[test]
 fn valid_certificates_are_accepted() {
     let papers = Papers::new();
-    let database = Database::start(Durability::Fleeting);
+    let database = Database::start(Durability::Unsynced);
     let servers = papers.authority("servers");
     let clients = papers.authority("clients");
     papers.sign(&servers, "server", "localhost", Use::Server, 2999);
@@ -207,7 +207,7 @@ fn valid_certificates_are_accepted() {
 #[test]
 fn certificates_of_arbiter_cert_are_accepted_by_both_sides() {
     let papers = Papers::new();
-    let database = Database::start(Durability::Fleeting);
+    let database = Database::start(Durability::Unsynced);
     let at = |folder: &str| papers.path(folder);
     let cert = |words: &[&str]| {
         let mut command = arbiter();
@@ -265,7 +265,7 @@ fn certificates_of_arbiter_cert_are_accepted_by_both_sides() {
 #[test]
 fn servers_with_invalid_certificates_are_not_trusted() {
     let papers = Papers::new();
-    let database = Database::start(Durability::Fleeting);
+    let database = Database::start(Durability::Unsynced);
     let ours = papers.authority("ours");
     papers.authority("theirs");
     papers.sign(&ours, "server", "localhost", Use::Server, 2999);
@@ -291,7 +291,7 @@ fn servers_with_invalid_certificates_are_not_trusted() {
 #[test]
 fn clients_with_invalid_certificates_are_refused() {
     let papers = Papers::new();
-    let database = Database::start(Durability::Fleeting);
+    let database = Database::start(Durability::Unsynced);
     let ours = papers.authority("ours");
     let theirs = papers.authority("theirs");
     papers.sign(&ours, "server", "localhost", Use::Server, 2999);
@@ -312,7 +312,7 @@ fn clients_with_invalid_certificates_are_refused() {
 #[test]
 fn https_to_a_server_without_tls_is_explained() {
     let papers = Papers::new();
-    let database = Database::start(Durability::Fleeting);
+    let database = Database::start(Durability::Unsynced);
     papers.authority("ours");
     let address = free_address();
     let log = papers.path("plain.log");
@@ -327,7 +327,7 @@ fn https_to_a_server_without_tls_is_explained() {
 #[test]
 fn unreadable_certificates_are_explained() {
     let papers = Papers::new();
-    let database = Database::start(Durability::Fleeting);
+    let database = Database::start(Durability::Unsynced);
     let ours = papers.authority("ours");
     papers.sign(&ours, "server", "localhost", Use::Server, 2999);
     papers.sign(&ours, "other", "localhost", Use::Server, 2999);

@@ -29,7 +29,7 @@ struct Site {
 impl Site {
     fn open(tournament: &str) -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let database = Database::start(Durability::Fleeting);
+        let database = Database::start(Durability::Unsynced);
         let admin = database.token("admin");
         let player = database.token("player");
         let pass = database.token("worker");

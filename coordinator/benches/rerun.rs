@@ -15,7 +15,7 @@ use arbiter_coordinator::db::editions::{self, Edition};
 use arbiter_coordinator::db::{bots, tournaments, versions};
 use arbiter_coordinator::maintenance::Maintenance;
 use arbiter_coordinator::queue::{
-    Dispatcher, LeasePolicy, Leased, Queue, Report, ReportSender, Task,
+    Dispatcher, LeasePolicy, LeasedLot, Queue, Report, ReportSender, Task,
 };
 use arbiter_coordinator::tournament::{
     EditionOpener, IfRunning, OpenRequest, TournamentFile, edition, lifecycle,
@@ -149,7 +149,7 @@ async fn serve(
     tasks.shutdown().await;
 }
 
-fn report(lot: &Leased, worker: WorkerId) -> Report {
+fn report(lot: &LeasedLot, worker: WorkerId) -> Report {
     let numbers = (lot.first_match.0..).take(usize::try_from(lot.count).expect("a small number"));
     Report {
         lease: lot.lease,

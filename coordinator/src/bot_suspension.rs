@@ -17,7 +17,7 @@ use arbiter_proto::ids::EditionId;
 use sqlx::{PgConnection, PgPool, Result};
 use time::OffsetDateTime;
 
-use crate::db::bots::{self, StoodDown};
+use crate::db::bots::{self, SuspendedBot};
 use crate::db::{audit_log, faults, tournaments};
 
 /// Suspends the bots that forfeited too much in an edition, by its current standings.
@@ -25,10 +25,10 @@ pub async fn suspend_for_forfeits(
     pool: &PgPool,
     edition: EditionId,
     now: OffsetDateTime,
-) -> Result<Vec<StoodDown>> {
+) -> Result<Vec<SuspendedBot>> {
     let mut transaction = pool.begin().await?;
     let db = &mut *transaction;
-    let suspended = bots::stand_down(&mut *db, edition, now).await?;
+    let suspended = bots::suspend_for_forfeits(&mut *db, edition, now).await?;
     record(db, &suspended, now).await?;
     transaction.commit().await?;
     Ok(suspended)
@@ -39,7 +39,7 @@ pub async fn suspend_for_faults(
     pool: &PgPool,
     edition: EditionId,
     now: OffsetDateTime,
-) -> Result<Vec<StoodDown>> {
+) -> Result<Vec<SuspendedBot>> {
     let faults = faults::of_matches(pool, edition).await?;
     if faults.is_empty() {
         return Ok(Vec::new());
@@ -51,7 +51,7 @@ pub async fn suspend_for_faults(
     let mut suspended = Vec::new();
     for bot in faulty_bots {
         let reason = bot.to_string();
-        let found = bots::stand_down_entrant(&mut *db, edition, bot.entrant, &reason, now).await?;
+        let found = bots::suspend_entrant(&mut *db, edition, bot.entrant, &reason, now).await?;
         suspended.extend(found);
     }
     record(db, &suspended, now).await?;
@@ -60,11 +60,15 @@ pub async fn suspend_for_faults(
 }
 
 /// Makes an edition without these bots due, and adds the suspensions to the audit log.
-async fn record(db: &mut PgConnection, suspended: &[StoodDown], now: OffsetDateTime) -> Result<()> {
+async fn record(
+    db: &mut PgConnection,
+    suspended: &[SuspendedBot],
+    now: OffsetDateTime,
+) -> Result<()> {
     if let Some(first) = suspended.first() {
         tournaments::mark_changed(&mut *db, first.tournament, now).await?;
     }
-    for StoodDown { tournament_name, name, reason, .. } in suspended {
+    for SuspendedBot { tournament_name, name, reason, .. } in suspended {
         let subject = format!("{tournament_name} {name}");
         let detail = serde_json::json!(reason);
         audit_log::write(&mut *db, None, "stand down", &subject, Some(&detail), now).await?;

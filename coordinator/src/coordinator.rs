@@ -20,7 +20,7 @@ use crate::access::token_throttle::TokenThrottle;
 use crate::access::{self, Role, Secret};
 use crate::database_clock::Clock;
 use crate::db;
-use crate::db::bots::StoodDown;
+use crate::db::bots::SuspendedBot;
 use crate::db::editions::Edition;
 use crate::db::lots::LotState;
 use crate::db::{record_objects, tokens};
@@ -148,14 +148,15 @@ impl Coordinator {
         let pool = open(options.clone(), readers).await?;
         let unreachable = |cause| StartError::Unreachable { database: database.clone(), cause };
         let work = db::connect(options, work).await.map_err(unreachable)?;
-        let clock = db::patiently(|| Clock::of(&work)).await.map_err(unreachable)?;
+        let clock = db::retry_startup(|| Clock::of(&work)).await.map_err(unreachable)?;
         let queue = Queue::new(work.clone(), config.games.clone(), config.lease_policy);
         let (dispatcher, allocator) = Dispatcher::new(queue.clone());
         let (reporter, batcher) = ReportSender::new(queue.clone());
         let store = config.records.store.clone();
         let batcher = batcher.with_store(store.clone());
         let cleaner = Cleaner::new(work.clone(), config.records.clone(), clock.clone());
-        if store.is_none() && db::patiently(|| record_objects::any(&work)).await.unwrap_or_default()
+        if store.is_none()
+            && db::retry_startup(|| record_objects::any(&work)).await.unwrap_or_default()
         {
             tracing::warn!(
                 "some records are in an object store, but none is configured; set --records"
@@ -209,14 +210,14 @@ impl Coordinator {
 
     /// Whether the database has no tokens yet.
     pub async fn has_no_tokens(&self) -> Result<bool, StartError> {
-        let tokens = db::patiently(|| tokens::list(&self.service().pool)).await;
+        let tokens = db::retry_startup(|| tokens::list(&self.service().pool)).await;
         Ok(tokens.map_err(|cause| self.failed(cause))?.is_empty())
     }
 
     /// Whether a token is valid.
     pub async fn is_valid_token(&self, secret: &Secret) -> Result<bool, StartError> {
         let now = self.service().now();
-        let found = db::patiently(|| access::find(&self.service().pool, secret, now)).await;
+        let found = db::retry_startup(|| access::find(&self.service().pool, secret, now)).await;
         Ok(found.map_err(|cause| self.failed(cause))?.is_some())
     }
 
@@ -347,7 +348,7 @@ fn publish_maintenance(round: Result<Round, MaintenanceError>, service: &Service
             tracing::error!(lot = %failed.lease.lot, "set aside after too many faults");
         }
     }
-    for StoodDown { tournament_name, name, reason, .. } in &round.suspended {
+    for SuspendedBot { tournament_name, name, reason, .. } in &round.suspended {
         tracing::warn!(tournament = tournament_name, bot = name, reason, "bot suspended");
     }
     service.metrics().editions_completed.inc_by(round.complete.len() as u64);
@@ -403,15 +404,15 @@ pub async fn open(options: PgConnectOptions, connections: u32) -> Result<PgPool,
     let database = address(&options);
     let unreachable = |cause| StartError::Unreachable { database: database.clone(), cause };
     let pool = db::connect(options, connections).await.map_err(unreachable)?;
-    let version = db::patiently(|| db::server_version(&pool)).await.map_err(unreachable)?;
+    let version = db::retry_startup(|| db::server_version(&pool)).await.map_err(unreachable)?;
     if version < MIN_POSTGRES {
         return Err(StartError::Old { database, version });
     }
-    let migrated = db::patiently(|| async {
+    let migrated = db::retry_startup(|| async {
         match db::migrate(&pool).await {
             // Migrations that succeeded are stored; the next attempt continues after them.
             Err(MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _))
-                if db::is_passing(&error) || db::is_away(&error) =>
+                if db::is_transient(&error) || db::is_unavailable(&error) =>
             {
                 Err(error)
             }
@@ -421,14 +422,14 @@ pub async fn open(options: PgConnectOptions, connections: u32) -> Result<PgPool,
     let migrated = migrated.await.map_err(unreachable)?;
     if matches!(migrated, Err(MigrateError::VersionMissing(_) | MigrateError::VersionMismatch(_)))
         && let Some(migration) =
-            db::patiently(|| db::development_migration(&pool)).await.map_err(unreachable)?
+            db::retry_startup(|| db::development_migration(&pool)).await.map_err(unreachable)?
     {
         return Err(StartError::Development { database, migration });
     }
     match migrated {
         Ok(()) => Ok(pool),
         Err(MigrateError::VersionMissing(migration))
-            if db::patiently(|| db::can_live_with_it(&pool)).await.unwrap_or_default() =>
+            if db::retry_startup(|| db::is_compatible(&pool)).await.unwrap_or_default() =>
         {
             tracing::warn!(migration, "the schema is that of a later, compatible version");
             Ok(pool)

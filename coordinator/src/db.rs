@@ -1,13 +1,13 @@
 //! The database: connections, and one module for each table.
 //!
-//! Each statement is beside the type that it fills. Postgres checks statements when they run, and
-//! each of them runs in a test. Functions with one statement take any executor, so they compose in a
-//! transaction; the queue owns the transactions. Statements that decide something by the time use
-//! `database_clock()`; times that are only stored are arguments.
+//! Each statement is next to the type of its rows. Postgres checks statements only when they run,
+//! so each of them runs in a test. Functions with one statement take any executor, so they compose
+//! in a transaction. The queue owns the transactions. Statements that compare times use
+//! `database_clock()`. Times that are only stored are arguments.
 //!
-//! Sessions use one generic plan for each statement (`plan_cache_mode`), because planning a statement
-//! of the queue takes longer than running it. Limits are literals in the statements: a generic plan
-//! for a parameter would expect a tenth of the table.
+//! Sessions use one generic plan for each statement (`plan_cache_mode`), because planning a
+//! statement of the queue takes longer than running it. Limits are literals in the statements: a
+//! generic plan for a parameter would expect a tenth of the table.
 
 use std::io::{self, ErrorKind};
 use std::time::Duration;
@@ -20,7 +20,9 @@ use sqlx::{
 use time::OffsetDateTime;
 use tokio::time::{Instant, timeout};
 
-pub use error_class::{is_away, is_duplicate, is_held, is_passing, is_refused, is_unwritable};
+pub use error_class::{
+    has_zero_byte, is_duplicate, is_invalid_data, is_locked, is_transient, is_unavailable,
+};
 use keepalive_proxy::KeepAliveProxy;
 
 pub mod audit_log;
@@ -69,10 +71,10 @@ static MIGRATIONS: Migrator = sqlx::migrate!("../migrations");
 
 /// The settings of every session.
 ///
-/// A generic plan must not depend on the present size of a table: a sequential scan is best for a few
-/// rows and worst for millions. All our statements find rows by key, so the settings disable
-/// everything else. A transaction left open blocks vacuum on every table and keeps its locks. So the
-/// server soon ends it, whether its coordinator was stopped or the network was cut.
+/// A generic plan must not depend on the current size of a table: a sequential scan is best for a
+/// few rows and worst for millions. All our statements find rows by key, so the settings disable
+/// all other scans and joins. An open transaction blocks vacuum on every table and keeps its locks.
+/// So the server soon ends an idle one, for example after a network failure.
 const SESSION: [(&str, &str); 12] = [
     ("plan_cache_mode", "force_generic_plan"),
     ("enable_seqscan", "off"),
@@ -89,50 +91,53 @@ const SESSION: [(&str, &str); 12] = [
     ("tcp_user_timeout", "10s"),
 ];
 
-/// How long to wait for a server that is being started, and for a free connection.
-const PATIENCE: Duration = Duration::from_secs(30);
-/// How long to wait between two attempts to reach it.
-const REST: Duration = Duration::from_millis(200);
+/// How long to wait for a server that is starting, and for a free connection.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
+/// The pause between two attempts to connect.
+const RETRY_DELAY: Duration = Duration::from_millis(200);
 
-/// Creates a pool of up to this many connections, which opens each when it is first needed. Waits for
-/// a server that is starting. The connections notice within seconds when the network is cut.
+/// Creates a pool of at most this many connections. Each connection opens at its first use. Waits
+/// for a server that is starting. The connections fail within seconds after a network failure.
 pub async fn connect(options: PgConnectOptions, connections: u32) -> Result<PgPool> {
     let options = options.options(SESSION);
-    // A wrong address is reported at once.
+    // This reports a wrong address at once.
     repeat_while(is_starting, || try_once(&options)).await?;
     let pool = PgPoolOptions::new()
         .max_connections(connections)
-        .acquire_timeout(PATIENCE)
-        .after_release(|connection, _| Box::pin(is_at_rest(connection)));
+        .acquire_timeout(CONNECT_TIMEOUT)
+        .after_release(|connection, _| Box::pin(is_clean(connection)));
     open(pool, options)
 }
 
-/// Runs a step of start-up. Retries it while the server restarts.
-pub async fn patiently<T, F>(work: impl Fn() -> F) -> Result<T>
+/// Runs a step of start-up. Retries while the server restarts.
+pub async fn retry_startup<T, F>(step: impl Fn() -> F) -> Result<T>
 where
     F: Future<Output = Result<T>>,
 {
-    repeat_while(|error| is_passing(error) || is_away(error), work).await
+    repeat_while(|error| is_transient(error) || is_unavailable(error), step).await
 }
 
-/// Retries work while it fails with an error that passes, for as long as a server needs to start.
-async fn repeat_while<T, F>(passes: impl Fn(&Error) -> bool, work: impl Fn() -> F) -> Result<T>
+/// Retries work while it fails with a transient error, at most for [`CONNECT_TIMEOUT`].
+async fn repeat_while<T, F>(
+    is_transient: impl Fn(&Error) -> bool,
+    work: impl Fn() -> F,
+) -> Result<T>
 where
     F: Future<Output = Result<T>>,
 {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + CONNECT_TIMEOUT;
     let mut warned = false;
     loop {
         match work().await {
-            Err(error) if passes(&error) && Instant::now() < deadline => {
+            Err(error) if is_transient(&error) && Instant::now() < deadline => {
                 if !warned {
-                    let seconds = PATIENCE.as_secs();
+                    let seconds = CONNECT_TIMEOUT.as_secs();
                     tracing::warn!(%error, seconds, "the database does not answer; retrying");
                     warned = true;
                 }
-                tokio::time::sleep(REST).await;
+                tokio::time::sleep(RETRY_DELAY).await;
             }
-            done => return done,
+            result => return result,
         }
     }
 }
@@ -152,9 +157,10 @@ fn open(pool: PgPoolOptions, options: PgConnectOptions) -> Result<PgPool> {
 
 /// Opens a connection and closes it again.
 async fn try_once(options: &PgConnectOptions) -> Result<()> {
-    let late = |_| Error::Io(io::Error::new(ErrorKind::TimedOut, "it does not answer"));
-    let connected = timeout(PATIENCE, PgConnection::connect_with(options)).await;
-    connected.map_err(late)??.close().await
+    let timed_out =
+        |_| Error::Io(io::Error::new(ErrorKind::TimedOut, "the database did not respond"));
+    let connection = timeout(CONNECT_TIMEOUT, PgConnection::connect_with(options)).await;
+    connection.map_err(timed_out)??.close().await
 }
 
 /// Whether the server may accept connections soon: it is starting, stopping or full.
@@ -180,12 +186,12 @@ fn is_starting(error: &Error) -> bool {
 /// Whether a connection is clean and can be used again.
 ///
 /// A future that is dropped in the middle of a statement may leave its connection in a transaction,
-/// or with an unread response that the next statement would take for its own: sqlx 0.9 does not
-/// clean up after an abandoned `BEGIN` or `COPY`. In an older transaction the two times differ, and
-/// another statement's response has no such row.
-async fn is_at_rest(connection: &mut PgConnection) -> Result<bool> {
-    let question = sqlx::raw_sql("SELECT now() = statement_timestamp()");
-    question.fetch_one(connection).await?.try_get(0)
+/// or with an unread response, which the next statement would read as its own response. sqlx 0.9
+/// does not clean up after an abandoned `BEGIN` or `COPY`. In a transaction that is still open the
+/// two times of the query differ. The response of another statement has no such row.
+async fn is_clean(connection: &mut PgConnection) -> Result<bool> {
+    let query = sqlx::raw_sql("SELECT now() = statement_timestamp()");
+    query.fetch_one(connection).await?.try_get(0)
 }
 
 /// Begins a read-only transaction that sees the database as it is at its first statement.
@@ -198,41 +204,41 @@ pub async fn now(db: impl PgExecutor<'_>) -> Result<OffsetDateTime> {
     sqlx::query_scalar("SELECT database_clock()").fetch_one(db).await
 }
 
-/// Removes the time limit of a transaction's statements: a plan may have millions of rows. Between
-/// statements it may compute for some seconds. A stopped coordinator still loses the transaction:
-/// rows are streamed in pieces (`binary_copy`), and the next leader ends what the server computes
-/// alone ([`end_openings`]).
-pub async fn be_patient(db: impl PgExecutor<'_>) -> Result<()> {
-    let patience = "
+/// Removes the time limit of a transaction's statements: a plan may have millions of rows. The
+/// transaction may pause between statements for at most [`MAX_PAUSE`]. The transaction of a stopped
+/// coordinator still ends: rows are sent in pieces with a time limit each (`binary_copy`), and the
+/// next leader ends its long statements ([`end_openings`]).
+pub async fn lift_time_limits(db: impl PgExecutor<'_>) -> Result<()> {
+    let statement = "
         SELECT set_config('statement_timeout', '0', true),
             set_config('lock_timeout', '60s', true),
             set_config('idle_in_transaction_session_timeout', $1, true)";
-    sqlx::query(patience).bind(PAUSE).execute(db).await.map(drop)
+    sqlx::query(statement).bind(MAX_PAUSE).execute(db).await.map(drop)
 }
 
-/// How long a transaction without a time limit may compute between two statements.
-pub const PAUSE: &str = "15s";
-/// The same while an edition is planned: checking the plan of 5·10⁷ matches takes ten seconds.
-pub const PLANNING_PAUSE: &str = "120s";
+/// How long a transaction without a time limit may pause between two statements.
+pub const MAX_PAUSE: &str = "15s";
+/// The same while an edition is planned. Checking a plan of 5·10⁷ matches takes ten seconds.
+pub const MAX_PLANNING_PAUSE: &str = "120s";
 
-/// Limits how long a transaction may compute between its statements.
-pub async fn pause_at_most(db: impl PgExecutor<'_>, pause: &str) -> Result<()> {
+/// Limits how long a transaction may pause between its statements.
+pub async fn limit_pause(db: impl PgExecutor<'_>, pause: &str) -> Result<()> {
     let statement = "SELECT set_config('idle_in_transaction_session_timeout', $1, true)";
     sqlx::query(statement).bind(pause).execute(db).await.map(drop)
 }
 
-/// The advisory lock of transactions in which the leader opens editions. It is shared: there may be
-/// several.
-const OPENING: i64 = 0x0061_7262_6f70_656e;
+/// The advisory lock of transactions in which the leader opens editions. Several transactions may
+/// share it.
+const OPENING_LOCK: i64 = 0x0061_7262_6f70_656e;
 
 /// Marks a transaction as one in which the leader opens an edition.
-pub async fn begin_opening(db: impl PgExecutor<'_>) -> Result<()> {
+pub async fn mark_opening(db: impl PgExecutor<'_>) -> Result<()> {
     let statement = "SELECT pg_advisory_xact_lock_shared($1)";
-    sqlx::query(statement).bind(OPENING).execute(db).await.map(drop)
+    sqlx::query(statement).bind(OPENING_LOCK).execute(db).await.map(drop)
 }
 
-/// Ends all transactions in which a former leader opens editions, and returns their number. The
-/// former leader may be stopped or disconnected while others wait for its locks.
+/// Ends all transactions in which a former leader opens editions, and returns their number. A
+/// former leader may be stopped or disconnected while other transactions wait for its locks.
 pub async fn end_openings(db: impl PgExecutor<'_>) -> Result<i64> {
     let statement = "
         SELECT count(pg_terminate_backend(pid)) FROM pg_locks
@@ -240,46 +246,48 @@ pub async fn end_openings(db: impl PgExecutor<'_>) -> Result<i64> {
           AND (classid::bigint << 32 | objid::bigint) = $1
           AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
           AND pid <> pg_backend_pid()";
-    sqlx::query_scalar(statement).bind(OPENING).fetch_one(db).await
+    sqlx::query_scalar(statement).bind(OPENING_LOCK).fetch_one(db).await
 }
 
 /// Limits how long a session may be idle.
-pub async fn end_when_silent(db: impl PgExecutor<'_>, silence: Duration) -> Result<()> {
+pub async fn limit_idle_time(db: impl PgExecutor<'_>, timeout: Duration) -> Result<()> {
     let statement = "SELECT set_config('idle_session_timeout', $1, false)";
-    sqlx::query(statement).bind(format!("{}ms", silence.as_millis())).execute(db).await.map(drop)
+    sqlx::query(statement).bind(format!("{}ms", timeout.as_millis())).execute(db).await.map(drop)
 }
 
 /// The advisory lock of the leader among the coordinators of a database.
-const LEADER: i64 = 0x0061_7262_6974_6572;
+const LEADER_LOCK: i64 = 0x0061_7262_6974_6572;
 
-/// Tries to make a session the leader's until it ends, and returns whether it is. Call it once.
-pub async fn try_to_lead(db: impl PgExecutor<'_>) -> Result<bool> {
-    sqlx::query_scalar("SELECT pg_try_advisory_lock($1)").bind(LEADER).fetch_one(db).await
+/// Tries to take the leader's lock until the session ends, and returns whether the session has it.
+/// Call it only until it succeeds.
+pub async fn try_lock_leadership(db: impl PgExecutor<'_>) -> Result<bool> {
+    sqlx::query_scalar("SELECT pg_try_advisory_lock($1)").bind(LEADER_LOCK).fetch_one(db).await
 }
 
-/// Runs the migrations. Several coordinators may call this at once: one of them migrates, without a
-/// time limit, and the others wait.
+/// Runs the migrations, without a time limit. Several coordinators may call this at once: one of
+/// them migrates, and the others wait.
 ///
-/// # Errors If a newer version created the database, or a migration fails.
+/// # Errors
+/// If a newer version created the database, or a migration fails.
 pub async fn migrate(pool: &PgPool) -> Result<(), MigrateError> {
     let options = PgConnectOptions::clone(&pool.connect_options());
     let options = options.options([("statement_timeout", "0"), ("lock_timeout", "0")]);
-    let patient = PgPoolOptions::new().max_connections(1).connect_lazy_with(options);
-    let migrated = MIGRATIONS.run(&patient).await;
-    patient.close().await;
-    migrated
+    let migration_pool = PgPoolOptions::new().max_connections(1).connect_lazy_with(options);
+    let result = MIGRATIONS.run(&migration_pool).await;
+    migration_pool.close().await;
+    result
 }
 
-/// Whether this program can use tables of a later version: during an upgrade coordinators of both
-/// versions serve.
-pub async fn can_live_with_it(pool: &PgPool) -> Result<bool> {
+/// Whether this program can use the tables of a later version. During an upgrade coordinators of
+/// both versions run.
+pub async fn is_compatible(pool: &PgPool) -> Result<bool> {
     let newest = MIGRATIONS.iter().map(|migration| migration.version).max();
     let statement = "SELECT oldest <= $1 FROM compatibility";
     sqlx::query_scalar(statement).bind(newest).fetch_one(pool).await
 }
 
-/// The newest migration of a database that a version from before the first release made: its first
-/// migration is not our baseline. `None` for other databases.
+/// The newest migration of a database that a version before the first release created. Such a
+/// database has another first migration. `None` for other databases.
 pub async fn development_migration(pool: &PgPool) -> Result<Option<i64>> {
     let baseline = MIGRATIONS.iter().find(|migration| migration.version == 1);
     let statement = "

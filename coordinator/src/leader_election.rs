@@ -4,8 +4,8 @@
 //! # Theory of operation
 //!
 //! The leader holds an advisory lock of Postgres in a separate session. The lock is released when
-//! the session ends, so no statement must release it, and no other coordinator must find out
-//! whether the leader is alive. The others request the lock twice a second.
+//! the session ends. So the leader need not release it, and other coordinators need not check
+//! whether the leader is running. The others request the lock twice a second.
 //!
 //! A session ends when its process is killed (its socket closes), when its machine or network is
 //! gone (the server's keepalive probes get no reply), and after `SESSION_TIMEOUT` without a message
@@ -17,25 +17,25 @@
 //! the server starts counting later. So before another coordinator can get the lock, the old leader
 //! stops. The server may also end a session earlier, when it restarts: a coordinator that waited
 //! for the lock therefore waits for one more term before it starts. A coordinator whose first
-//! request succeeds does not wait, so one that starts alone leads at once; the price is that two
-//! may lead for one heartbeat. The leader's work is a future that is polled only within the term:
-//! after a process was suspended it runs no further statement.
+//! request succeeds does not wait, so a single coordinator leads at once. The disadvantage is that
+//! two coordinators may lead for one heartbeat. The leader's work is a future that is polled only
+//! within the term: after a process was suspended it runs no further statement.
 //!
 //! # Why a former leader does no harm
 //!
-//! One of its statements may still be on its way, and planning threads cannot be cancelled. So the
+//! One of its statements may still be running, and planning threads cannot be cancelled. So the
 //! work is correct even if two leaders do it. Each step is a transaction that first locks its rows,
 //! and changes nothing if another transaction already did:
 //!
-//! - a lease expires by an update of a row that is still leased and overdue; a second leader finds
-//!   it pending, or leased under another attempt;
+//! - a lease expires by an update of a row that is still leased and overdue. A second leader finds
+//!   the row pending, or leased under another attempt;
 //! - lots are counted by the transaction that moves them from reported to counted;
 //! - an edition becomes complete by an update of a running one; a round of episodes is added under
 //!   a lock on the edition while all its matches are counted;
 //! - an edition is opened under a lock on the tournament, by the transaction that removes the
 //!   changes which made it due.
 //!
-//! So two leaders waste work but do no harm, as `tests/exactly_once.rs` shows. Locks of a leader
+//! So two leaders waste work but do no harm. `tests/exactly_once.rs` tests this. Locks of a leader
 //! that stopped within a transaction are released when the server ends that session
 //! (`idle_in_transaction_session_timeout`).
 
@@ -57,7 +57,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(500);
 const HEARTBEAT: Duration = Duration::from_millis(500);
 /// How long the leader relies on its lock after it sent a ping.
 const TERM: Duration = Duration::from_secs(3);
-/// After this silence the server ends the session of the leader.
+/// The server ends the session of the leader after this time without a message.
 const SESSION_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long connecting may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -70,7 +70,7 @@ pub struct Leadership {
 }
 
 impl Leadership {
-    /// Whether it is the leader at this moment.
+    /// Whether this coordinator is the leader now.
     pub fn holds(&self) -> bool {
         self.until().is_some_and(|until| Instant::now() < until)
     }
@@ -95,7 +95,7 @@ pub struct Election {
 enum End {
     /// The connection broke, or a response was late.
     Lost(Error),
-    /// The work returned, which it should never do.
+    /// The work ended, which should never happen.
     WorkEnded,
 }
 
@@ -105,9 +105,9 @@ impl Election {
         Self { pool, leadership }
     }
 
-    /// Runs `work` whenever this coordinator is the leader. The work is dropped when it no longer is.
-    /// Its argument is the time since when this coordinator was connected to the database without a
-    /// break.
+    /// Runs `work` whenever this coordinator is the leader. The work is dropped when it no longer
+    /// is. Its argument is the time since when this coordinator was connected to the database
+    /// without a break.
     pub async fn run<F>(self, work: impl Fn(Instant) -> F)
     where
         F: Future<Output = ()> + Send + 'static,
@@ -140,17 +140,18 @@ impl Election {
         let options = self.pool.connect_options();
         let connecting = PgConnection::connect_with(&options);
         let mut session = in_time(Instant::now() + CONNECT_TIMEOUT, connecting).await?;
-        let set_timeout = db::end_when_silent(&mut session, SESSION_TIMEOUT);
+        let set_timeout = db::limit_idle_time(&mut session, SESSION_TIMEOUT);
         in_time(Instant::now() + CONNECT_TIMEOUT, set_timeout).await?;
         let mut requested_at = Instant::now();
-        if !in_time(requested_at + TERM, db::try_to_lead(&mut session)).await? {
+        if !in_time(requested_at + TERM, db::try_lock_leadership(&mut session)).await? {
             loop {
                 sleep(POLL_INTERVAL).await;
-                if in_time(Instant::now() + TERM, db::try_to_lead(&mut session)).await? {
+                if in_time(Instant::now() + TERM, db::try_lock_leadership(&mut session)).await? {
                     break;
                 }
             }
-            // The server may have ended the old leader's session without that leader's knowledge.
+            // The server may have ended the old leader's session, and the old leader may not know
+            // yet.
             sleep(TERM).await;
             requested_at = Instant::now();
             in_time(requested_at + TERM, session.ping()).await?;
@@ -176,8 +177,8 @@ impl Election {
         let end = loop {
             tokio::select! {
                 _ = working.join_next() => {
-                    let late = !self.leadership.holds();
-                    break if late { End::Lost(timed_out()) } else { End::WorkEnded };
+                    let is_over = !self.leadership.holds();
+                    break if is_over { End::Lost(timed_out()) } else { End::WorkEnded };
                 }
                 () = sleep(HEARTBEAT) => {}
             }
@@ -188,7 +189,7 @@ impl Election {
             }
             self.leadership.set(Some(until));
         };
-        // The session is dropped without waiting for an orderly close.
+        // The session is dropped without a clean close, which could take long.
         self.leadership.set(None);
         working.shutdown().await;
         end
@@ -206,7 +207,7 @@ async fn while_leading(leadership: Leadership, work: impl Future<Output = ()>) {
     .await;
 }
 
-/// The response of the database, or an error after `deadline`.
+/// Waits for the response of the database. Returns an error after `deadline`.
 async fn in_time<T>(deadline: Instant, response: impl Future<Output = Result<T>>) -> Result<T> {
     timeout_at(deadline, response).await.unwrap_or_else(|_| Err(timed_out()))
 }

@@ -1,13 +1,14 @@
 //! An in-memory cache of leaderboards.
 //!
-//! Ranking ten thousand bots is too slow for a page. The standings of an edition change only together
-//! with its count of matches, so a leaderboard is current while that count, a single row, is the
-//! same.
+//! Ranking ten thousand bots is too slow for a page. The standings of an edition change only
+//! together with its count of matches, which is a single row. So a leaderboard is current while
+//! that count is unchanged.
 //!
 //! During an edition the count changes four times a second. So a background task refreshes the
-//! leaderboard of a running edition while it is being requested. Requests get the latest one and do
-//! not wait, except for the first, even if the database is slow (open snapshots of others can make it
-//! read many row versions). The leaderboard of a complete edition is always final.
+//! leaderboard of a running edition while it is being requested. Only the first request waits.
+//! Later requests get the latest leaderboard at once, even if the database is slow: open snapshots
+//! of other transactions can force it to read many row versions. The leaderboard of a complete
+//! edition is always final.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -58,8 +59,8 @@ impl Leaderboard {
         self.positions.get(&entrant).and_then(|position| self.places.get(*position))
     }
 
-    /// Ranks an edition by its current standings. The entrants are copied from an earlier leaderboard
-    /// if there is one.
+    /// Ranks an edition by its current standings. The entrants are copied from an earlier
+    /// leaderboard if there is one.
     async fn read(
         pool: &PgPool,
         games: &Games,
@@ -71,12 +72,13 @@ impl Leaderboard {
         let counted = editions::counted(&mut *transaction, id).await?;
         let (game, roster, contestants) = if let Some(earlier) = earlier {
             let mut tallies = standings::of_edition(&mut *transaction, id).await?;
-            let now = earlier.places.iter().map(|RankedContestant { contestant, .. }| {
-                let Contestant { entrant, submitted_at, .. } = *contestant;
-                let tally = tallies.remove(&entrant).unwrap_or_default();
-                Contestant { entrant, submitted_at, tally }
-            });
-            (earlier.game.clone(), Arc::clone(&earlier.roster), now.collect())
+            let contestants =
+                earlier.places.iter().map(|RankedContestant { contestant, .. }| {
+                    let Contestant { entrant, submitted_at, .. } = *contestant;
+                    let tally = tallies.remove(&entrant).unwrap_or_default();
+                    Contestant { entrant, submitted_at, tally }
+                });
+            (earlier.game.clone(), Arc::clone(&earlier.roster), contestants.collect())
         } else {
             let game = editions::game(&mut *transaction, games, id).await?;
             let roster = Roster::of(&mut *transaction, id).await?;
@@ -98,7 +100,8 @@ struct CacheEntry {
     edition: EditionId,
     games: Games,
     leaderboard: Mutex<Option<Arc<Leaderboard>>>,
-    /// Held while a leaderboard is computed, so that it is computed once for all waiting requests.
+    /// Locked while a leaderboard is computed, so that it is computed once for all waiting
+    /// requests.
     computing: tokio::sync::Mutex<()>,
     /// The time of the last request.
     last_request: Mutex<Instant>,
@@ -138,7 +141,7 @@ impl CacheEntry {
         refresh_task.as_ref().is_some_and(|refresh_task| !refresh_task.is_finished())
     }
 
-    /// The leaderboard with at least this many matches. Computes it if necessary.
+    /// A leaderboard with at least `counted` counted matches. Computes it if necessary.
     async fn refresh(&self, pool: &PgPool, counted: i64) -> Result<Arc<Leaderboard>> {
         let _computing = self.computing.lock().await;
         let earlier = self.leaderboard();
@@ -194,14 +197,14 @@ impl LeaderboardCache {
             .entries
             .get_or_insert_with(edition.id, || CacheEntry::new(edition.id, self.games.clone()));
         entry.record_request();
-        let runs = edition.state == EditionState::Running;
+        let is_running = edition.state == EditionState::Running;
         if let Some(leaderboard) = entry.leaderboard()
-            && (leaderboard.counted == edition.counted || runs && entry.is_refreshing())
+            && (leaderboard.counted == edition.counted || is_running && entry.is_refreshing())
         {
             return Ok(leaderboard);
         }
         let leaderboard = entry.refresh(&self.pool, edition.counted).await?;
-        if runs {
+        if is_running {
             self.start_refreshing(&entry);
         }
         Ok(leaderboard)
@@ -214,25 +217,25 @@ impl LeaderboardCache {
         editions: &[EditionId],
     ) -> Result<HashMap<EditionId, Arc<Ranks>>> {
         let cached = |id: &EditionId| Some((*id, self.ranks.get(*id, None)?));
-        let mut found: HashMap<_, _> = editions.iter().filter_map(cached).collect();
-        let unknown = editions.iter().copied().filter(|id| !found.contains_key(id));
-        let unknown: Vec<_> = unknown.collect();
-        if unknown.is_empty() {
-            return Ok(found);
+        let mut ranks_by_edition: HashMap<_, _> = editions.iter().filter_map(cached).collect();
+        let uncached = editions.iter().copied().filter(|id| !ranks_by_edition.contains_key(id));
+        let uncached: Vec<_> = uncached.collect();
+        if uncached.is_empty() {
+            return Ok(ranks_by_edition);
         }
         let mut db = self.pool.acquire().await?;
-        standings::each_field(&mut db, &unknown, |edition, field| {
-            let mut ranks = vec![(0, false); field.len()];
-            for RankedContestant { rank, tied, contestant } in ranking::rank(game, field) {
+        standings::each_edition(&mut db, &uncached, |edition, contestants| {
+            let mut ranks = vec![(0, false); contestants.len()];
+            for RankedContestant { rank, tied, contestant } in ranking::rank(game, contestants) {
                 let entrant = usize::try_from(contestant.entrant.0).unwrap_or(usize::MAX);
                 if let Some(slot) = ranks.get_mut(entrant) {
                     *slot = (rank, tied);
                 }
             }
-            found.insert(edition, self.ranks.insert(edition, ranks));
+            ranks_by_edition.insert(edition, self.ranks.insert(edition, ranks));
         })
         .await?;
-        Ok(found)
+        Ok(ranks_by_edition)
     }
 
     /// Starts the background task of an entry, unless it runs.
@@ -244,7 +247,8 @@ impl LeaderboardCache {
         while refresh_tasks.try_join_next().is_some() {}
         let refreshed = Arc::clone(entry);
         let pool = self.pool.clone();
-        // After a failure the next request reports it.
+        // After a failure the task ends. The next request then computes the leaderboard and reports
+        // the failure.
         let refresh_task = refresh_tasks
             .spawn(async move { drop(refreshed.refresh_while_requested(&pool).await) });
         *entry.refresh_task.lock().unwrap_or_else(PoisonError::into_inner) = Some(refresh_task);

@@ -3,9 +3,9 @@
 //!
 //! # Why a failure delays nothing else
 //!
-//! The work is split into *parts*: each edition is one, trials and shadow matches are one each. A
-//! part gets a separate task, at most one at a time. After a failure it waits before the retry,
-//! longer with each failure, while the others continue. Within an edition, leases expire even if
+//! The work is split into *parts*: each edition, the trials, and the shadow matches. Each part runs
+//! in a separate task, at most one at a time. After a failure the part waits before the retry,
+//! longer with each failure. The other parts continue. Within an edition, leases expire even if
 //! counting fails, and vice versa.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,9 +20,9 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 use crate::backoff::Backoff;
 use crate::bot_suspension;
 use crate::database_clock::{self, Clock, Reading};
-use crate::db::bots::StoodDown;
-use crate::db::editions::{Edition, EditionState, Upkept};
-use crate::db::lots::{self, Which};
+use crate::db::bots::SuspendedBot;
+use crate::db::editions::{DueEdition, Edition, EditionState};
+use crate::db::lots::{self, CountScope};
 use crate::db::{self, editions, faults, trace_contexts};
 use crate::keyed_tasks::KeyedTasks;
 use crate::queue::{Expired, Part, Queue};
@@ -35,15 +35,16 @@ const ROUND_INTERVAL: Duration = Duration::from_millis(250);
 /// Maximum number of parts that are worked on at the same time.
 const MAX_CONCURRENT_PARTS: usize = 4;
 /// If the database's clock was set forward by more than this, no lease expires for the duration of
-/// a lease, so that workers can renew theirs.
+/// a lease, so that workers can renew their leases.
 const MAX_CLOCK_STEP: time::Duration = time::Duration::seconds(2);
 
-/// Maintains a queue. The leader does so; several at once do no harm (`crate::leader_election`).
+/// Maintains a queue. The leader does so. Two leaders at once do no harm
+/// (`crate::leader_election`).
 #[derive(Clone, Debug)]
 pub struct Maintenance {
     queue: Queue,
     clock: Clock,
-    /// The state of each edition's faults when they were last attributed.
+    /// The faults of each edition when they were last attributed to bots.
     faults_seen: Arc<Mutex<BTreeMap<EditionId, FaultSigns>>>,
 }
 
@@ -65,15 +66,15 @@ pub struct MaintenanceError {
 pub struct Round {
     /// Leases that expired, and delayed lots that became pending.
     pub expired: Expired,
-    /// How many lots were checked for results of earlier editions.
+    /// Number of lots that were checked for reuse.
     pub reuse_checked: u64,
-    /// Matches added to standings.
+    /// Number of matches added to standings.
     pub counted: i64,
     /// Editions whose next round was planned.
     pub extended: Vec<EditionId>,
     /// Bots that were suspended.
-    pub suspended: Vec<StoodDown>,
-    /// Editions that became complete.
+    pub suspended: Vec<SuspendedBot>,
+    /// Editions that were completed.
     pub complete: Vec<EditionId>,
 }
 
@@ -89,8 +90,8 @@ struct Renewals {
 }
 
 impl Renewals {
-    /// Whether leases of a part that failed last at `failed_at` may expire: workers could renew them
-    /// for the full duration of a lease.
+    /// Whether leases of a part may expire. The last failure of the part was at `failed_at`. Since
+    /// then workers must have been able to renew leases for the full duration of a lease.
     fn may_expire(&self, failed_at: Option<Instant>) -> bool {
         failed_at.map_or(self.since, |at| at.max(self.since)).elapsed() >= self.lease
     }
@@ -112,12 +113,12 @@ impl Renewals {
 }
 
 impl Maintenance {
-    /// Maintenance of this queue by this clock.
+    /// Maintenance of this queue with this clock.
     pub fn new(queue: Queue, clock: Clock) -> Self {
         Self { queue, clock, faults_seen: Arc::default() }
     }
 
-    /// Runs rounds without end, and calls `done` with their results. Cancel safe.
+    /// Runs rounds without end, and calls `on_result` with their results. Cancel safe.
     ///
     /// `connected_since` is the time since when workers could renew their leases without a break.
     /// No lease expires within the duration of a lease after that time, after the database was
@@ -125,7 +126,7 @@ impl Maintenance {
     pub async fn run(
         &self,
         connected_since: Instant,
-        mut done: impl FnMut(Result<Round, MaintenanceError>),
+        mut on_result: impl FnMut(Result<Round, MaintenanceError>),
     ) {
         let lease = self.queue.lease_policy().lease.unsigned_abs();
         let mut renewals = Renewals { lease, since: connected_since, reading: None };
@@ -136,23 +137,23 @@ impl Maintenance {
         rounds.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
-                Some((part, ended)) = tasks.join_next() => {
-                    let failed = match ended {
-                        Ok((round, failed)) => {
-                            done(Ok(round));
-                            failed
+                Some((part, result)) = tasks.join_next() => {
+                    let error = match result {
+                        Ok((round, error)) => {
+                            on_result(Ok(round));
+                            error
                         }
                         Err(panicked) => Some(Error::Decode(Box::new(panicked))),
                     };
-                    let Some(cause) = failed else {
+                    let Some(cause) = error else {
                         tasks.record_success(part, lease);
                         continue;
                     };
-                    if db::is_away(&cause) {
+                    if db::is_unavailable(&cause) {
                         renewals.reset();
                     }
                     let delay_ms = tasks.record_failure(part).as_millis();
-                    done(Err(MaintenanceError { part: part.to_string(), cause, delay_ms }));
+                    on_result(Err(MaintenanceError { part: part.to_string(), cause, delay_ms }));
                     continue;
                 }
                 _ = rounds.tick() => {}
@@ -164,7 +165,7 @@ impl Maintenance {
                     let delay = backoff.next();
                     let part = "all editions".to_owned();
                     let delay_ms = delay.as_millis();
-                    done(Err(MaintenanceError { part, cause, delay_ms }));
+                    on_result(Err(MaintenanceError { part, cause, delay_ms }));
                     tokio::time::sleep(delay).await;
                     continue;
                 }
@@ -188,56 +189,57 @@ impl Maintenance {
     ) -> (Round, Option<Error>) {
         let _permit = permits.acquire_owned().await;
         let mut round = Round::default();
-        let failed = self.work_on(part, expire, &mut round).await;
-        (round, failed)
+        let error = self.work_on(part, expire, &mut round).await;
+        (round, error)
     }
 
     /// Works on all parts once.
     ///
     /// # Errors
-    /// The first failure. All parts are tried all the same.
+    /// The first failure. The other parts still run.
     pub async fn round(&self) -> Result<Round> {
         let mut round = Round::default();
-        let mut failed = None;
-        for (part, expires) in parts_of(&editions::upkept(self.queue.pool()).await?) {
+        let mut first_error = None;
+        for (part, expires) in parts_of(&editions::needing_maintenance(self.queue.pool()).await?) {
             let error = self.work_on(part, expires, &mut round).await;
-            failed = failed.or(error);
+            first_error = first_error.or(error);
         }
-        failed.map_or(Ok(round), Err)
+        first_error.map_or(Ok(round), Err)
     }
 
     /// The parts with work, and whether they have leases that may expire.
     async fn due(&self, renewals: &mut Renewals) -> Result<Vec<(Part, bool)>> {
         let mut connection = self.queue.pool().acquire().await?;
         renewals.observe(database_clock::read(&mut *connection).await?);
-        let editions = editions::upkept(&mut *connection).await?;
-        let running = |upkept: &&Upkept| upkept.state == EditionState::Running;
-        let running: BTreeSet<_> = editions.iter().filter(running).map(|found| found.id).collect();
+        let editions = editions::needing_maintenance(&mut *connection).await?;
+        let is_running = |due: &&DueEdition| due.state == EditionState::Running;
+        let running: BTreeSet<_> = editions.iter().filter(is_running).map(|due| due.id).collect();
         self.faults_seen().retain(|edition, _| running.contains(edition));
         Ok(parts_of(&editions))
     }
 
-    /// Works on a part. Each step is tried, even if the one before failed. Returns the first failure.
+    /// Works on a part. Runs each step, even if an earlier step failed. Returns the first
+    /// failure.
     async fn work_on(&self, part: Part, expire: bool, round: &mut Round) -> Option<Error> {
-        let mut failed = None;
+        let mut first_error = None;
         if expire {
             match self.queue.expire_part(part).await {
                 Ok(expired) => round.expired.add(expired),
-                Err(error) => failed = Some(error),
+                Err(error) => first_error = Some(error),
             }
         }
         if let Part::Edition(edition) = part {
             let error = self.maintain_edition(edition, round).await.err();
-            failed = failed.or(error);
+            first_error = first_error.or(error);
         }
-        failed
+        first_error
     }
 
-    /// Does the work of an edition in its state.
+    /// Maintains an edition according to its state.
     async fn maintain_edition(&self, edition: EditionId, round: &mut Round) -> Result<()> {
-        let Some(found) = editions::get(self.queue.pool(), edition).await? else { return Ok(()) };
-        match found.state {
-            EditionState::Running => self.maintain_running(&found, self.clock.now(), round).await?,
+        let Some(row) = editions::get(self.queue.pool(), edition).await? else { return Ok(()) };
+        match row.state {
+            EditionState::Running => self.maintain_running(&row, self.clock.now(), round).await?,
             EditionState::Cancelled => self.count_replaced(edition).await?,
             EditionState::Planning | EditionState::Complete => {}
         }
@@ -248,8 +250,8 @@ impl Maintenance {
     /// standings are no longer used, but counting selects matches for audits: a reused result is
     /// audited where it was played.
     async fn count_replaced(&self, edition: EditionId) -> Result<()> {
-        lots::cancel_left(self.queue.pool(), edition).await?;
-        while self.queue.count_some(edition, Which::Own).await?.is_full() {}
+        lots::cancel_returned(self.queue.pool(), edition).await?;
+        while self.queue.count_some(edition, CountScope::NotReused).await?.is_full() {}
         Ok(())
     }
 
@@ -264,24 +266,23 @@ impl Maintenance {
         edition: EditionId,
         counted: i64,
         now: OffsetDateTime,
-    ) -> Result<Vec<StoodDown>> {
-        let (aside, last_fault) = faults::signs(self.queue.pool(), edition).await?;
+    ) -> Result<Vec<SuspendedBot>> {
+        let (aside, last_fault) = faults::latest(self.queue.pool(), edition).await?;
         if aside == 0 {
             return Ok(Vec::new());
         }
-        let before = self.faults_seen().get(&edition).copied();
-        let played = before.map_or(0, |(.., played)| played) + counted;
-        if before == Some((aside, last_fault, played)) {
+        let last_signs = self.faults_seen().get(&edition).copied();
+        let played = last_signs.map_or(0, |(.., played)| played) + counted;
+        if last_signs == Some((aside, last_fault, played)) {
             return Ok(Vec::new());
         }
-        let stood_down =
-            bot_suspension::suspend_for_faults(self.queue.pool(), edition, now).await?;
+        let suspended = bot_suspension::suspend_for_faults(self.queue.pool(), edition, now).await?;
         self.faults_seen().insert(edition, (aside, last_fault, played));
-        Ok(stood_down)
+        Ok(suspended)
     }
 
-    /// Checks lots of an edition for reuse, counts its reports, suspends bots, plans the next round,
-    /// and completes the edition if all is counted.
+    /// Checks lots of an edition for reuse, counts its reports, suspends bots, plans the next
+    /// round, and completes the edition if all matches are counted.
     async fn maintain_running(
         &self,
         state: &Edition,
@@ -290,22 +291,22 @@ impl Maintenance {
     ) -> Result<()> {
         let edition = state.id;
         round.reuse_checked += self.queue.check_reuse(edition, state.checks_reuse).await?;
-        let before = round.counted;
-        // Reports that arrive meanwhile are left for the next round: a few lots change nearly as many
-        // standings as all lots of a round.
+        let counted_before = round.counted;
+        // Reports that arrive meanwhile are counted in the next round. A few lots change nearly as
+        // many standings as all lots of a round.
         loop {
-            let counted = self.queue.count_some(edition, Which::All).await?;
+            let counted = self.queue.count_some(edition, CountScope::All).await?;
             round.counted += counted.matches;
             if !counted.is_full() {
                 break;
             }
         }
-        if round.counted > before {
-            let stood_down =
+        if round.counted > counted_before {
+            let suspended =
                 bot_suspension::suspend_for_forfeits(self.queue.pool(), edition, now).await?;
-            round.suspended.extend(stood_down);
+            round.suspended.extend(suspended);
         }
-        let newly_counted = round.counted - before;
+        let newly_counted = round.counted - counted_before;
         round.suspended.extend(self.suspend_faulty_bots(edition, newly_counted, now).await?);
         if episodes::plan_next_round(&self.queue, edition).await.map_err(into_database_error)? {
             round.extended.push(edition);
@@ -319,8 +320,8 @@ impl Maintenance {
 }
 
 /// The parts of the work, and whether they have leases that may expire.
-fn parts_of(editions: &[Upkept]) -> Vec<(Part, bool)> {
-    let editions = editions.iter().map(|upkept| (Part::Edition(upkept.id), upkept.expires));
+fn parts_of(editions: &[DueEdition]) -> Vec<(Part, bool)> {
+    let editions = editions.iter().map(|due| (Part::Edition(due.id), due.expires));
     [(Part::Trials, true), (Part::ShadowMatches, true)].into_iter().chain(editions).collect()
 }
 

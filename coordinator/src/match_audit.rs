@@ -35,7 +35,7 @@ use sqlx::{Error, PgPool, Result};
 use tokio::time::Instant;
 
 use crate::database_clock::Clock;
-use crate::db::match_audits::{self, AuditState, Waiting};
+use crate::db::match_audits::{self, AuditState, PendingRecount};
 use crate::db::played_matches;
 use crate::db::records::{self, Record, Slice};
 use crate::db::results::MatchResult;
@@ -132,7 +132,7 @@ impl Auditor {
                     round.recounted += 1;
                     self.end(waiting.id, state, reason, &mut round).await?;
                 }
-                Err(AuditError::Database(error)) if db::is_passing(&error) => {
+                Err(AuditError::Database(error)) if db::is_transient(&error) => {
                     return Err(error);
                 }
                 Err(error) => self.put_off(waiting, &error, &mut round).await?,
@@ -160,7 +160,7 @@ impl Auditor {
         };
         let mut transaction = self.pool.begin().await?;
         let db = &mut *transaction;
-        db::be_patient(&mut *db).await?;
+        db::lift_time_limits(&mut *db).await?;
         // Usual sessions look up rows one after the other, by plans that are kept: over a whole edition
         // that takes hours.
         result_reuse::prepare(&mut *db).await?;
@@ -172,7 +172,7 @@ impl Auditor {
             Err(Error::RowNotFound) => 0,
             Err(error) => return Err(error),
         };
-        let answers = worker_stats::answers(&mut *db, edition, salt, MAX_COMPARED).await?;
+        let answers = worker_stats::samples(&mut *db, edition, salt, MAX_COMPARED).await?;
         let residuals = residual::residuals(&answers, &untrusted, worker_review::IMPROBABLE);
         worker_stats::insert_residuals(&mut *db, edition, &residuals, self.clock.now()).await?;
         transaction.commit().await?;
@@ -202,11 +202,11 @@ impl Auditor {
     /// Defers a recount that is not possible now, up to [`MAX_FAULTS`] times.
     async fn put_off(
         &self,
-        waiting: Waiting,
+        waiting: PendingRecount,
         error: &AuditError,
         round: &mut AuditRound,
     ) -> Result<()> {
-        let Waiting { id, faults } = waiting;
+        let PendingRecount { id, faults } = waiting;
         tracing::warn!(%id, %error, "a record cannot be recounted");
         if faults < MAX_FAULTS {
             return match_audits::record_failure(&self.pool, id).await;
@@ -250,8 +250,8 @@ impl Auditor {
     async fn record(&self, id: MatchId) -> Result<Option<Vec<u8>>, AuditError> {
         let Some(found) = records::find(&self.pool, id).await? else { return Ok(None) };
         let Slice { pack, start, length } = match found.record {
-            Record::Here(bytes) => return Ok(Some(bytes)),
-            Record::There(slice) => slice,
+            Record::InDatabase(bytes) => return Ok(Some(bytes)),
+            Record::InPack(slice) => slice,
         };
         let store = self.store.as_ref().ok_or(StoreError::NotConfigured)?;
         let start = u64::from(start.cast_unsigned());

@@ -2,7 +2,8 @@
 //! or the time at which they were played.
 //!
 //! Results are not changed. Void matches are listed in a table; a later edition reuses all other
-//! results and replays the void ones. Invalidation and reuse exclude each other ([`invalidated_matches::alone`]):
+//! results and replays the void ones. Invalidation and reuse exclude each other (see
+//! [`invalidated_matches::lock_against_reuse`]):
 //! either the reuse sees the void matches, or the invalidation makes a new edition due. The
 //! official leaderboard changes when that edition is complete. The preview shows the leaderboard
 //! without the void matches; the results of the replays are unknown.
@@ -17,8 +18,8 @@ use sqlx::{Error, PgConnection, PgPool, Result};
 use time::OffsetDateTime;
 
 use crate::db::entrants::Roster;
-use crate::db::invalidated_matches::{self, Wanted};
-use crate::db::results::{self, Played};
+use crate::db::invalidated_matches::{self, MatchFilter};
+use crate::db::results::{self, SeatedResult};
 use crate::db::{self, editions, standings, tournaments};
 
 /// Why matches cannot be declared void.
@@ -65,18 +66,18 @@ pub struct Preview {
 pub async fn find(
     db: &mut PgConnection,
     tournament: TournamentId,
-    wanted: &Wanted,
+    filter: &MatchFilter,
     named: &[MatchId],
 ) -> Result<Vec<MatchId>, InvalidationError> {
-    let any = *wanted == Wanted::default();
+    let any = *filter == MatchFilter::default();
     if any && named.is_empty() {
         return Err(InvalidationError::Boundless);
     }
-    db::be_patient(&mut *db).await?;
+    db::lift_time_limits(&mut *db).await?;
     let fitting = if any {
         None
     } else {
-        Some(invalidated_matches::find(&mut *db, tournament, wanted).await?)
+        Some(invalidated_matches::find(&mut *db, tournament, filter).await?)
     };
     if named.is_empty() {
         return Ok(fitting.unwrap_or_default());
@@ -104,7 +105,7 @@ pub async fn apply(
     reason: &str,
     now: OffsetDateTime,
 ) -> Result<u64> {
-    invalidated_matches::alone(&mut *db, tournament).await?;
+    invalidated_matches::lock_against_reuse(&mut *db, tournament).await?;
     let added = invalidated_matches::add(&mut *db, matches, by, reason, now).await?;
     tournaments::mark_changed(db, tournament, now).await?;
     Ok(added)
@@ -119,15 +120,15 @@ pub async fn preview(
 ) -> Result<Preview> {
     let mut transaction = db::snapshot(pool).await?;
     let db = &mut *transaction;
-    db::be_patient(&mut *db).await?;
+    db::lift_time_limits(&mut *db).await?;
     let void: HashSet<_> = matches.iter().copied().collect();
-    let taken = invalidated_matches::taken_over(&mut *db, edition).await?;
+    let taken = invalidated_matches::reused_results(&mut *db, edition).await?;
     let origin: HashMap<_, _> = taken.into_iter().collect();
     let game = editions::game(&mut *db, games, edition).await?;
     let mut all = Tallies::new(&game);
     let mut without = Tallies::new(&game);
     let mut missing = 0;
-    let add = |played: &Played| {
+    let add = |played: &SeatedResult| {
         let here = MatchId { edition, number: played.number };
         all.add(&played.outcome());
         if void.contains(origin.get(&played.number).unwrap_or(&here)) {

@@ -41,16 +41,16 @@ const SUPERUSER: &str = "postgres";
 /// Whether commits survive a power cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
-    /// It does.
+    /// They do.
     Synced,
-    /// It does not, but everything is faster: for tests.
-    Fleeting,
+    /// They do not, but everything is faster. Only for tests.
+    Unsynced,
 }
 
-/// Why a private Postgres does not run.
+/// Why a private Postgres cannot run.
 #[derive(Debug, Error)]
 pub enum PostgresError {
-    /// There are no binaries.
+    /// The programs of PostgreSQL were not found.
     #[error(
         "PostgreSQL is not installed: no initdb and postgres in {0}; install it (apt-get install \
         postgresql), or set PG_BIN to the directory of its programs"
@@ -69,7 +69,7 @@ pub enum PostgresError {
         /// The installed versions.
         installed: String,
     },
-    /// There is no user to run it as.
+    /// There is no unprivileged user to run it.
     #[error("PostgreSQL refuses to run as root, and /etc/passwd has neither postgres nor nobody")]
     NoUser,
     /// The user that it runs as cannot access its data.
@@ -121,65 +121,68 @@ fn file(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> PostgresEr
 
 /// A command for one of the programs of PostgreSQL.
 fn run(program: &Path) -> Command {
-    #[expect(clippy::disallowed_methods, reason = "a server of ours, not a bot")]
+    #[expect(clippy::disallowed_methods, reason = "it starts PostgreSQL, not a bot")]
     Command::new(program)
 }
 
-/// A running cluster. Dropped, it is stopped as [`Postgres::stop`] does.
+/// A running cluster. Dropping it stops the server, like [`Postgres::stop`].
 #[derive(Debug)]
 pub struct Postgres {
     directory: PathBuf,
     durability: Durability,
     pid: Pid,
-    ended: Mutex<Receiver<io::Result<ExitStatus>>>,
+    exit_status: Mutex<Receiver<io::Result<ExitStatus>>>,
     stopped: bool,
     socket: PathBuf,
     credentials: Credentials,
     /// The directory of the socket, if the path of the data is too long for a socket.
-    _short: Option<tempfile::TempDir>,
+    _socket_dir: Option<tempfile::TempDir>,
 }
 
 impl Postgres {
-    /// Starts the cluster in `directory`. Creates it if there is none.
+    /// Starts the cluster in `directory`. Creates the cluster if it does not exist.
     ///
     /// # Errors
-    /// If there are no binaries of the right version, or they fail.
+    /// If there are no programs of the right version, or they fail.
     pub fn start(directory: &Path, durability: Durability) -> Result<Self, PostgresError> {
-        let place = ClusterDir::prepare(directory)?;
-        let binaries = Binaries::find(&place.cluster)?;
-        if !place.cluster.exists() {
-            place.create(&binaries, durability)?;
+        let cluster_dir = ClusterDir::prepare(directory)?;
+        let binaries = Binaries::find(&cluster_dir.cluster)?;
+        if !cluster_dir.cluster.exists() {
+            cluster_dir.create(&binaries, durability)?;
         }
-        let credentials = Credentials::prepare(&place, &binaries, durability)?;
-        let (socket, short) = place.socket()?;
-        let (pid, ended) = launch(&place, &binaries, &socket, &credentials, durability)?;
+        let credentials = Credentials::prepare(&cluster_dir, &binaries, durability)?;
+        let (socket, socket_dir) = cluster_dir.socket()?;
+        let (pid, exit_status) =
+            launch(&cluster_dir, &binaries, &socket, &credentials, durability)?;
         Ok(Self {
             directory: directory.to_owned(),
             durability,
             pid,
-            ended: Mutex::new(ended),
+            exit_status: Mutex::new(exit_status),
             stopped: false,
             socket,
             credentials,
-            _short: short,
+            _socket_dir: socket_dir,
         })
     }
 
-    /// Restarts the server on the same socket, if it has ended unexpectedly. Returns whether it had.
+    /// Restarts the server on the same socket, if it has ended unexpectedly. Returns whether it
+    /// restarted.
     ///
     /// # Errors
     /// If it cannot be started. The caller may retry.
     pub fn restart_if_ended(&mut self) -> Result<bool, PostgresError> {
-        let ended = self.ended.get_mut().unwrap_or_else(PoisonError::into_inner);
-        if matches!(ended.try_recv(), Err(TryRecvError::Empty)) {
+        let exit_status = self.exit_status.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if matches!(exit_status.try_recv(), Err(TryRecvError::Empty)) {
             return Ok(false);
         }
-        let place = ClusterDir::prepare(&self.directory)?;
-        let binaries = Binaries::find(&place.cluster)?;
-        let launched = launch(&place, &binaries, &self.socket, &self.credentials, self.durability);
-        let (pid, ended) = launched?;
+        let cluster_dir = ClusterDir::prepare(&self.directory)?;
+        let binaries = Binaries::find(&cluster_dir.cluster)?;
+        let result =
+            launch(&cluster_dir, &binaries, &self.socket, &self.credentials, self.durability);
+        let (pid, exit_status) = result?;
         self.pid = pid;
-        self.ended = Mutex::new(ended);
+        self.exit_status = Mutex::new(exit_status);
         Ok(true)
     }
 
@@ -211,8 +214,8 @@ impl Postgres {
 
     fn shut_down(&mut self) {
         // After the server has ended, its process id may belong to another process.
-        let ended = self.ended.get_mut().unwrap_or_else(PoisonError::into_inner);
-        if self.stopped || ended.try_recv().is_ok() {
+        let exit_status = self.exit_status.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if self.stopped || exit_status.try_recv().is_ok() {
             return;
         }
         self.stopped = true;
@@ -221,7 +224,7 @@ impl Postgres {
             if kill_process(self.pid, signal).is_err() {
                 return;
             }
-            if !matches!(ended.recv_timeout(STOP_LIMIT), Err(RecvTimeoutError::Timeout)) {
+            if !matches!(exit_status.recv_timeout(STOP_LIMIT), Err(RecvTimeoutError::Timeout)) {
                 return;
             }
         }
@@ -230,7 +233,7 @@ impl Postgres {
 
 /// Starts the server of a cluster, and waits until it is ready.
 fn launch(
-    place: &ClusterDir,
+    cluster_dir: &ClusterDir,
     binaries: &Binaries,
     socket: &Path,
     credentials: &Credentials,
@@ -238,10 +241,10 @@ fn launch(
 ) -> Result<(Pid, Receiver<io::Result<ExitStatus>>), PostgresError> {
     let deadline = Instant::now() + START_LIMIT;
     loop {
-        let (pid, ended) = place.spawn(binaries, socket, credentials, durability)?;
-        match place.wait_ready(pid, &ended, deadline)? {
-            Start::Ready => return Ok((pid, ended)),
-            // A server that an earlier process started may need a moment to stop.
+        let (pid, exit_status) = cluster_dir.spawn(binaries, socket, credentials, durability)?;
+        match cluster_dir.wait_ready(pid, &exit_status, deadline)? {
+            Start::Ready => return Ok((pid, exit_status)),
+            // The server of an earlier process may still be stopping.
             Start::Occupied => thread::sleep(POLL_INTERVAL * 10),
         }
     }

@@ -6,8 +6,8 @@
 //!   leases are unique and an old lease differs from the current one. The row also names the holder:
 //!   renewals, reports, faults and returns of other workers have no effect.
 //! - Results are written only by the transaction that moves their lot from leased to reported, under
-//!   the current lease. The row lock admits one such transaction, and no lot ever leaves the state
-//!   reported for an earlier one. So the first accepted report wins. A duplicate finds the lot
+//!   the current lease. The row lock admits one such transaction, and no lot ever returns from
+//!   reported to an earlier state. So the first accepted report wins. A duplicate finds the lot
 //!   reported under the same attempt; a late report finds another attempt or state.
 //! - Standings change only in the transaction that moves lots from reported to counted.
 //! - After any crash each lot is in a state from which it continues: leased lots expire, delayed lots
@@ -56,16 +56,18 @@ pub use report::{MAX_FILES_LEN, Report};
 pub use report_batcher::{ReportBatcher, ReportError, ReportSender};
 pub use verify_standings::StandingDifference;
 
-pub use crate::db::lots::{Failed, Failure, Leased, NewLot, Order, ReportStatus, RetryPolicy};
+pub use crate::db::lots::{
+    FailedLease, Failure, LeasedLot, NewLot, Order, ReportStatus, RetryPolicy,
+};
 
-use crate::db::lots::{CountedLot, Which};
-use crate::db::results::Played;
+use crate::db::lots::{CountScope, CountedLot};
+use crate::db::results::SeatedResult;
 use crate::db::{self, editions, leases, lots, matches, results, standings};
 use crate::metrics::{LeaseOperation, Metrics};
 
 /// Maximum number of tries after transient database errors.
 const MAX_TRIES: u32 = 5;
-/// The delay before the first retry. It doubles with each further one.
+/// The delay before the first retry. It doubles with each further retry.
 const RETRY_DELAY: std::time::Duration = std::time::Duration::from_millis(10);
 
 /// The rules of leasing.
@@ -78,7 +80,7 @@ pub struct LeasePolicy {
 }
 
 impl LeasePolicy {
-    /// Leases last a minute; three faults set a match aside.
+    /// Leases last a minute. After three faults a match is set aside.
     pub const DEFAULT: Self = Self {
         lease: Duration::MINUTE,
         retry_policy: RetryPolicy {
@@ -97,7 +99,7 @@ pub struct Plan<M, L, O> {
     pub matches: M,
     /// The lots that hold them.
     pub lots: L,
-    /// Which lots depend on which.
+    /// The dependencies between lots.
     pub order: O,
     /// Whether more matches may follow.
     pub open_ended: bool,
@@ -139,7 +141,7 @@ impl fmt::Display for Part {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Expired {
     /// Lots whose leases expired, and their new states.
-    pub failed: Vec<Failed>,
+    pub failed: Vec<FailedLease>,
     /// How many delayed lots became pending.
     pub resumed: u64,
 }
@@ -162,14 +164,14 @@ fn expiry_failures(leases: Vec<Lease>) -> Vec<Failure> {
     leases.into_iter().map(failure).collect()
 }
 
-/// What was added to standings in one transaction.
+/// The lots and matches that one transaction added to standings.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Counted {
+pub(crate) struct CountedBatch {
     lots: usize,
     pub(crate) matches: i64,
 }
 
-impl Counted {
+impl CountedBatch {
     /// Whether there may be more lots to count.
     pub(crate) fn is_full(self) -> bool {
         self.lots == lots::MAX_COUNTED
@@ -186,7 +188,7 @@ pub struct Queue {
 }
 
 impl Queue {
-    /// The queue of this database, of matches of these games, under this policy.
+    /// The queue of this database, with these games and this lease policy.
     pub fn new(pool: PgPool, games: Games, lease_policy: LeasePolicy) -> Self {
         Self { pool, games, lease_policy, metrics: Arc::new(Metrics::new()) }
     }
@@ -214,7 +216,7 @@ impl Queue {
     /// Adds matches to an edition, all or none of them.
     ///
     /// # Errors
-    /// If the edition takes no more matches, or they are invalid.
+    /// If the edition accepts no more matches, or the matches are invalid.
     pub async fn plan<M, L, O>(
         &self,
         edition: EditionId,
@@ -228,7 +230,7 @@ impl Queue {
         let failed = |cause| PlanError::Database(edition, cause);
         let mut transaction = self.pool.begin().await.map_err(failed)?;
         let db = &mut *transaction;
-        db::be_patient(&mut *db).await.map_err(failed)?;
+        db::lift_time_limits(&mut *db).await.map_err(failed)?;
         let matches = matches::copy_in(db, edition, plan.matches).await.map_err(failed)?;
         lots::copy_in(db, edition, plan.lots).await.map_err(failed)?;
         finish_plan(db, edition, matches, plan.order, plan.open_ended).await?;
@@ -251,50 +253,51 @@ impl Queue {
 
     /// Leases up to `max` lots of an edition, those with the longest expected time first.
     ///
-    /// There may be fewer although more are pending: at most a power of two is leased. The leases
-    /// have no holder, so any worker may report them.
-    pub async fn lease(&self, edition: EditionId, max: usize) -> Result<Vec<Leased>> {
+    /// It may lease fewer lots although more are pending, because the number is rounded down to a
+    /// power of two. The leases have no holder, so any worker may report them.
+    pub async fn lease(&self, edition: EditionId, max: usize) -> Result<Vec<LeasedLot>> {
         self.lease_to(edition, &vec![None; max]).await
     }
 
-    /// The same with at most one lot for each of these holders.
+    /// Leases at most one lot to each of these holders, with the longest expected time first.
     pub async fn lease_to(
         &self,
         edition: EditionId,
         holders: &[Option<WorkerId>],
-    ) -> Result<Vec<Leased>> {
+    ) -> Result<Vec<LeasedLot>> {
         retry(|| lots::claim(&self.pool, edition, holders, self.lease_policy.lease)).await
     }
 
-    /// Renews the leases that are still valid, and returns them. A worker renews its own leases only.
-    /// This waits for no lock: a row that another transaction has locked counts as renewed.
+    /// Renews the leases that are still valid, and returns them. A worker can renew only its own
+    /// leases. This waits for no lock: a lease whose row is locked is returned without a renewal.
     pub async fn renew(&self, by: Option<WorkerId>, leases: &[Lease]) -> Result<Vec<Lease>> {
-        let mut held = Vec::new();
-        for (kind, some) in leases::by_kind(leases, |lease| *lease) {
-            let renew = || leases::renew(&self.pool, kind, by, &some, self.lease_policy.lease);
-            held.extend(retry(renew).await?);
+        let mut valid = Vec::new();
+        for (kind, of_kind) in leases::by_kind(leases, |lease| *lease) {
+            let renew = || leases::renew(&self.pool, kind, by, &of_kind, self.lease_policy.lease);
+            valid.extend(retry(renew).await?);
         }
-        self.refuse_others(LeaseOperation::Renewal, by, leases, held.len()).await?;
-        Ok(held)
+        self.refuse_others(LeaseOperation::Renewal, by, leases, valid.len()).await?;
+        Ok(valid)
     }
 
-    /// Returns unplayed leases to the queue, which is no fault. Returns those that were still valid.
-    /// A worker returns its own leases only.
+    /// Returns unplayed leases to the queue, without a fault. Returns the leases that were still
+    /// valid. A worker can return only its own leases.
     pub async fn return_leases(
         &self,
         by: Option<WorkerId>,
         leases: &[Lease],
     ) -> Result<Vec<Lease>> {
-        let mut held = Vec::new();
-        for (kind, some) in leases::by_kind(leases, |lease| *lease) {
-            held.extend(retry(|| leases::give_back(&self.pool, kind, by, &some)).await?);
+        let mut valid = Vec::new();
+        for (kind, of_kind) in leases::by_kind(leases, |lease| *lease) {
+            valid.extend(retry(|| leases::return_leases(&self.pool, kind, by, &of_kind)).await?);
         }
-        self.metrics.returned.inc_by(held.len() as u64);
-        self.refuse_others(LeaseOperation::Return, by, leases, held.len()).await?;
-        Ok(held)
+        self.metrics.returned.inc_by(valid.len() as u64);
+        self.refuse_others(LeaseOperation::Return, by, leases, valid.len()).await?;
+        Ok(valid)
     }
 
-    /// Logs and counts an operation on leases of other workers, if not all leases were granted.
+    /// Logs and counts the operation for each of these leases that belongs to another worker,
+    /// unless all were granted.
     async fn refuse_others(
         &self,
         operation: LeaseOperation,
@@ -303,7 +306,7 @@ impl Queue {
         granted: usize,
     ) -> Result<()> {
         let Some(worker) = by.filter(|_| granted < leases.len()) else { return Ok(()) };
-        for lease in leases::of_others(&self.pool, worker, leases).await? {
+        for lease in leases::held_by_others(&self.pool, worker, leases).await? {
             self.refuse(operation, worker, lease);
         }
         Ok(())
@@ -311,34 +314,37 @@ impl Queue {
 
     /// Logs and counts an operation on another worker's lease.
     pub(crate) fn refuse(&self, operation: LeaseOperation, worker: WorkerId, lease: Lease) {
-        let name = operation.as_str();
-        tracing::warn!(%worker, %lease, operation = name, "refused: the lease is another worker's");
+        let operation_name = operation.as_str();
+        tracing::warn!(
+            %worker, %lease, operation = operation_name,
+            "rejected: the lease belongs to another worker"
+        );
         self.metrics.record_refused(operation);
     }
 
     /// Records faults, and returns the new states of the lots whose leases were still valid.
-    pub async fn fail(&self, failures: &[Failure]) -> Result<Vec<Failed>> {
-        let failed = retry(|| async {
+    pub async fn fail(&self, failures: &[Failure]) -> Result<Vec<FailedLease>> {
+        let failing = retry(|| async {
             let mut transaction = self.pool.begin().await?;
             let retry_policy = &self.lease_policy.retry_policy;
             let failed = leases::fail(&mut transaction, failures, retry_policy).await?;
             transaction.commit().await?;
             Ok(failed)
         });
-        let failed = failed.await?;
+        let failed = failing.await?;
         for failure in failures {
-            let counted = failed.iter().any(|failed| failed.lease == failure.lease);
-            let granted = usize::from(counted);
+            let is_granted = failed.iter().any(|failed| failed.lease == failure.lease);
+            let granted = usize::from(is_granted);
             self.refuse_others(LeaseOperation::Fault, failure.by, &[failure.lease], granted)
                 .await?;
         }
         Ok(failed)
     }
 
-    /// Expires the overdue leases of a part, which counts as a fault, and makes lots pending whose
-    /// delay has passed.
+    /// Expires the overdue leases of a part, which counts as a fault. Makes delayed lots pending if
+    /// their delay has passed.
     pub async fn expire_part(&self, part: Part) -> Result<Expired> {
-        let failed = retry(|| async {
+        let expiring = retry(|| async {
             let mut transaction = self.pool.begin().await?;
             let overdue = match part {
                 Part::Edition(edition) => lots::expire(&mut *transaction, edition).await?,
@@ -354,7 +360,7 @@ impl Queue {
             transaction.commit().await?;
             Ok(failed)
         });
-        let failed = failed.await?;
+        let failed = expiring.await?;
         self.metrics.expired.inc_by(failed.len() as u64);
         let resumed = match part {
             Part::Edition(edition) => retry(|| lots::resume_delayed(&self.pool, edition)).await?,
@@ -363,10 +369,12 @@ impl Queue {
         Ok(Expired { failed, resumed })
     }
 
-    /// Expires all overdue leases, and makes all lots pending whose delay has passed.
+    /// Expires all overdue leases, and makes all delayed lots pending whose delay has passed.
     pub async fn expire(&self) -> Result<Expired> {
         let mut expired = Expired::default();
-        for edition in editions::upkept(&self.pool).await?.into_iter().filter(|one| one.expires) {
+        for edition in
+            editions::needing_maintenance(&self.pool).await?.into_iter().filter(|due| due.expires)
+        {
             expired.add(self.expire_part(Part::Edition(edition.id)).await?);
         }
         expired.add(self.expire_part(Part::Trials).await?);
@@ -374,43 +382,48 @@ impl Queue {
         Ok(expired)
     }
 
-    /// Cancels an edition: none of its lots is leased or accepted any more. Returns whether it was
-    /// open.
+    /// Cancels an edition. Its lots are no longer leased, and reports for them are rejected.
+    /// Returns whether the edition was open.
     pub async fn cancel(&self, edition: EditionId, now: OffsetDateTime) -> Result<bool> {
         retry(|| async {
             let mut transaction = self.pool.begin().await?;
-            let open = editions::cancel(&mut *transaction, edition, now).await?;
-            if open {
+            let is_open = editions::cancel(&mut *transaction, edition, now).await?;
+            if is_open {
                 lots::cancel(&mut transaction, edition).await?;
             }
             transaction.commit().await?;
-            Ok(open)
+            Ok(is_open)
         })
         .await
     }
 
-    /// Makes a lot pending that was set aside. Returns whether it was.
+    /// Makes a lot that was set aside pending. Returns whether it was set aside.
     pub async fn requeue(&self, lot: LotId) -> Result<bool> {
         lots::requeue(&self.pool, lot).await
     }
 
-    /// Adds reported matches of an edition to its standings, and returns how many. 0 if all are
-    /// counted, or another transaction holds some of them.
+    /// Adds reported matches of an edition to its standings, and returns their number. It is 0 if
+    /// all are counted, or another transaction has locked some of them.
     pub async fn count(&self, edition: EditionId) -> Result<i64> {
-        Ok(self.count_some(edition, Which::All).await?.matches)
+        Ok(self.count_some(edition, CountScope::All).await?.matches)
     }
 
-    /// The same; also returns the number of their lots.
-    pub(crate) async fn count_some(&self, edition: EditionId, which: Which) -> Result<Counted> {
-        let counted = retry(|| async {
+    /// Adds reported matches of an edition to its standings. Returns the numbers of lots and
+    /// matches.
+    pub(crate) async fn count_some(
+        &self,
+        edition: EditionId,
+        scope: CountScope,
+    ) -> Result<CountedBatch> {
+        let counting = retry(|| async {
             let mut transaction = self.pool.begin().await?;
-            let counted = count(&mut transaction, &self.games, edition, which).await?;
+            let counted = count(&mut transaction, &self.games, edition, scope).await?;
             transaction.commit().await?;
             Ok(counted)
         });
-        match counted.await {
-            Err(error) if db::is_held(&error) => Ok(Counted { lots: 0, matches: 0 }),
-            counted => counted,
+        match counting.await {
+            Err(error) if db::is_locked(&error) => Ok(CountedBatch { lots: 0, matches: 0 }),
+            result => result,
         }
     }
 
@@ -420,8 +433,8 @@ impl Queue {
     }
 }
 
-/// Completes a plan whose matches and lots are stored, in the caller's transaction: stores the order
-/// of its lots and its number of matches.
+/// Completes a plan whose matches and lots are stored, in the caller's transaction: stores the
+/// order of its lots and its number of matches.
 pub(crate) async fn finish_plan(
     db: &mut PgConnection,
     edition: EditionId,
@@ -431,9 +444,9 @@ pub(crate) async fn finish_plan(
 ) -> Result<u64, PlanError> {
     let failed = |cause| PlanError::Database(edition, cause);
     lots::copy_order_in(db, edition, order).await.map_err(failed)?;
-    let grown = editions::grow(&mut *db, edition, matches.cast_signed(), open_ended);
-    if !grown.await.map_err(failed)? {
-        let reason = "it takes no more matches".to_owned();
+    let adding = editions::grow(&mut *db, edition, matches.cast_signed(), open_ended);
+    if !adding.await.map_err(failed)? {
+        let reason = "the edition accepts no more matches".to_owned();
         return Err(PlanError::Invalid(edition, reason));
     }
     Ok(matches)
@@ -442,45 +455,45 @@ pub(crate) async fn finish_plan(
 /// Checks the plan of an edition, in the caller's transaction.
 pub(crate) async fn check_plan(db: &mut PgConnection, edition: EditionId) -> Result<(), PlanError> {
     let failed = |cause| PlanError::Database(edition, cause);
-    db::be_patient(&mut *db).await.map_err(failed)?;
-    let wrong = lots::find_plan_error(&mut *db, edition).await.map_err(failed)?;
-    let number = matches::find_unknown_entrant(&mut *db, edition).await.map_err(failed)?;
-    let not_an_entrant =
-        number.map(|number| format!("match {number} seats a bot that is not an entrant"));
-    match wrong.or(not_an_entrant) {
+    db::lift_time_limits(&mut *db).await.map_err(failed)?;
+    let lot_error = lots::find_plan_error(&mut *db, edition).await.map_err(failed)?;
+    let unknown = matches::find_unknown_entrant(&mut *db, edition).await.map_err(failed)?;
+    let match_error =
+        unknown.map(|number| format!("match {number} seats a bot that is not an entrant"));
+    match lot_error.or(match_error) {
         Some(reason) => Err(PlanError::Invalid(edition, reason)),
         None => Ok(()),
     }
 }
 
-/// Counts some lots, in the caller's transaction.
+/// Counts at most [`lots::MAX_COUNTED`] lots, in the caller's transaction.
 async fn count(
     db: &mut PgConnection,
     games: &Games,
     edition: EditionId,
-    which: Which,
-) -> Result<Counted> {
-    let mut counted = lots::count(&mut *db, edition, which).await?;
+    scope: CountScope,
+) -> Result<CountedBatch> {
+    let mut counted = lots::count(&mut *db, edition, scope).await?;
     let lots = counted.len();
     if lots == 0 {
-        return Ok(Counted { lots, matches: 0 });
+        return Ok(CountedBatch { lots, matches: 0 });
     }
     let game = editions::game(&mut *db, games, edition).await?;
     counted.sort_unstable_by_key(|lot| lot.first_match);
     let (firsts, pasts) = merge_ranges(&counted);
     let mut tallies = Tallies::new(&game);
     let mut selection = audit_selection::begin(&mut *db, edition).await?;
-    let see = |played: &Played| {
+    let add = |played: &SeatedResult| {
         tallies.add(&played.outcome());
         if let Some(selection) = &mut selection {
-            selection.see(played);
+            selection.add(played);
         }
     };
-    results::each_of_ranges(&mut *db, edition, &firsts, &pasts, see).await?;
+    results::each_of_ranges(&mut *db, edition, &firsts, &pasts, add).await?;
     if let Some(selection) = selection {
         let reported_by = |number: MatchNumber| {
-            let behind = counted.partition_point(|lot| lot.first_match <= number.0);
-            let lot = counted[..behind].last()?;
+            let next = counted.partition_point(|lot| lot.first_match <= number.0);
+            let lot = counted[..next].last()?;
             lot.worker.zip(lot.reported_at)
         };
         audit_selection::store(&mut *db, edition, selection, reported_by).await?;
@@ -490,22 +503,24 @@ async fn count(
     let played =
         counted.iter().filter(|lot| !lot.reused).map(|lot| lot.past - lot.first_match).sum();
     editions::count(&mut *db, edition, matches, played).await?;
-    Ok(Counted { lots, matches })
+    Ok(CountedBatch { lots, matches })
 }
 
-/// Merges the ranges of matches of ordered lots: the starts, and the exclusive ends.
+/// Merges adjacent ranges of matches of ordered lots. Returns the first matches and the exclusive
+/// ends.
 fn merge_ranges(lots: &[CountedLot]) -> (Vec<i64>, Vec<i64>) {
-    let mut ends: (Vec<i64>, Vec<i64>) = (Vec::new(), Vec::new());
+    let mut firsts: Vec<i64> = Vec::new();
+    let mut pasts: Vec<i64> = Vec::new();
     for lot in lots {
-        match ends.1.last_mut() {
+        match pasts.last_mut() {
             Some(last) if *last == lot.first_match => *last = lot.past,
             _ => {
-                ends.0.push(lot.first_match);
-                ends.1.push(lot.past);
+                firsts.push(lot.first_match);
+                pasts.push(lot.past);
             }
         }
     }
-    ends
+    (firsts, pasts)
 }
 
 /// Retries work that fails with a transient database error.
@@ -516,8 +531,8 @@ where
     let mut delay = RETRY_DELAY;
     for _ in 1..MAX_TRIES {
         match work().await {
-            Err(error) if db::is_passing(&error) => tokio::time::sleep(delay).await,
-            done => return done,
+            Err(error) if db::is_transient(&error) => tokio::time::sleep(delay).await,
+            result => return result,
         }
         delay *= 2;
     }

@@ -32,7 +32,7 @@ pub struct RecordStore {
 /// Why the store cannot be used.
 #[derive(Debug, ThisError)]
 pub enum StoreError {
-    /// The address has no known form.
+    /// The address has an unknown format.
     #[error("`{0}` is not an address for records; write s3://BUCKET/PREFIX or file:///DIRECTORY")]
     Address(String),
     /// A request failed.
@@ -51,7 +51,7 @@ pub enum StoreError {
         /// The cause.
         cause: std::io::Error,
     },
-    /// A record is in a store, but the coordinator was started without one.
+    /// A record is in a record store, but the coordinator was started without a record store.
     #[error("the record is in an object store; start the coordinator with --records")]
     NotConfigured,
 }
@@ -62,8 +62,8 @@ impl RecordStore {
     /// `AWS_ENDPOINT_URL`, `AWS_ALLOW_HTTP` and similar variables.
     ///
     /// # Errors
-    /// If the address has another form, or the configuration is incomplete. The store is not
-    /// contacted yet.
+    /// If the address has another format, or the configuration is incomplete. This does not connect
+    /// to the store.
     pub fn open(url: &str) -> Result<Self, StoreError> {
         let address = url.trim_end_matches('/').to_owned();
         if let Some(directory) = url.strip_prefix("file://").map(File::new) {
@@ -84,7 +84,7 @@ impl RecordStore {
         if bucket.is_empty() {
             return Err(StoreError::Address(address));
         }
-        // This fails if the process already has a provider, which is the same one.
+        // This fails if the process already has a provider. That provider is the same.
         drop(rustls::crypto::ring::default_provider().install_default());
         let retry = RetryConfig {
             backoff: BackoffConfig::default(),
@@ -106,8 +106,8 @@ impl RecordStore {
         records: Vec<u8>,
     ) -> Result<(), StoreError> {
         let key = self.key(edition, pack);
-        let put = self.objects.put(&key, records.into()).await;
-        put.map(drop).map_err(|cause| self.failed(cause))
+        let result = self.objects.put(&key, records.into()).await;
+        result.map(drop).map_err(|cause| self.failed(cause))
     }
 
     /// Reads a range of bytes of a pack.
@@ -118,8 +118,8 @@ impl RecordStore {
         range: Range<u64>,
     ) -> Result<Vec<u8>, StoreError> {
         let key = self.key(edition, pack);
-        let bytes = self.objects.get_range(&key, range).await;
-        Ok(bytes.map_err(|cause| self.failed(cause))?.into())
+        let result = self.objects.get_range(&key, range).await;
+        Ok(result.map_err(|cause| self.failed(cause))?.into())
     }
 
     /// Removes a pack, if it exists.

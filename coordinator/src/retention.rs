@@ -2,15 +2,18 @@
 //! and packs of records that were never used.
 //!
 //! A tournament disappears for users with the commit that deletes it. Its data is removed in steps
-//! that any coordinator can repeat: first its partitions, which hold nearly all of it, as tables;
-//! then the other rows, a thousand at a time, so that no one else waits for them; then its packs;
-//! last the files of bots that no match refers to, and the tournament itself.
+//! that any coordinator can repeat:
 //!
-//! Expired records are dropped as tables, too, if their tournament has partitions: the disk space is
-//! free at once, and no table is rewritten.
+//! 1. Drop its partitions, which contain nearly all data.
+//! 2. Delete the other rows, a thousand at a time, so that other transactions do not wait long.
+//! 3. Remove its packs.
+//! 4. Delete unused bot state, and the row of the tournament.
 //!
-//! An advisory lock ensures that one coordinator at a time does this. It uses a connection of its
-//! own, which is closed in the end, so the lock is released in any case.
+//! Expired records are dropped as tables, too, if their tournament has partitions: the disk space
+//! is free at once, and no table is rewritten.
+//!
+//! An advisory lock ensures that only one coordinator at a time does this. The lock has a separate
+//! connection, which is closed at the end, so the lock is always released.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -42,9 +45,10 @@ pub enum CleanupError {
 /// Where records are stored, and for how long.
 #[derive(Clone, Debug, Default)]
 pub struct Records {
-    /// The record store; without one, records are stored in the database.
+    /// The record store. With `None`, records are stored in the database.
     pub store: Option<RecordStore>,
-    /// The retention time after the end of their tournament; without one, records stay.
+    /// How long records are kept after the end of their tournament. With `None`, they are never
+    /// deleted.
     pub keep: Option<time::Duration>,
 }
 
@@ -81,8 +85,8 @@ impl Cleaner {
     /// Deletes all data that is no longer needed, unless another coordinator is doing so.
     ///
     /// # Errors
-    /// If the database fails, or the store while unused packs are removed. The next round continues
-    /// there. Other failures of the store are logged and skipped.
+    /// If the database fails, or if the store fails to remove unused packs. The next round
+    /// continues the work. Other failures of the store are logged, and the round continues.
     pub async fn round(&self) -> Result<(), CleanupError> {
         let Records { store, keep } = &self.records;
         if store.is_none()
@@ -92,15 +96,15 @@ impl Cleaner {
             return Ok(());
         }
         let mut connection = self.pool.acquire().await?.detach();
-        if deleted_tournaments::claim(&mut connection).await? {
+        if deleted_tournaments::try_lock(&mut connection).await? {
             deleted_tournaments::set_timeouts(&mut connection).await?;
             self.clean(&mut connection).await?;
-            deleted_tournaments::release(&mut connection).await?;
+            deleted_tournaments::unlock(&mut connection).await?;
         }
         Ok(connection.close().await?)
     }
 
-    /// Does the work of a round, under the lock.
+    /// Does the work of a round while this coordinator has the lock.
     async fn clean(&self, connection: &mut PgConnection) -> Result<(), CleanupError> {
         let Records { store, keep } = &self.records;
         let deleted = deleted_tournaments::list(&mut *connection).await?;
@@ -120,12 +124,12 @@ impl Cleaner {
         }
         let Some(keep) = keep else { return Ok(()) };
         for first in records::expired_partitions(&mut *connection, now - *keep).await? {
-            // A partition that is locked is emptied in the next round.
+            // If the partition is locked, the next round truncates it.
             if let Err(error) = partitions::truncate_records(&mut *connection, first).await {
                 tracing::warn!(partition = first, %error, "cannot delete expired records yet");
             }
         }
-        for edition in records::old(&mut *connection, now - *keep).await? {
+        for edition in records::expired_editions(&mut *connection, now - *keep).await? {
             match delete_records(&mut *connection, store.as_ref(), edition).await {
                 Ok(()) => {
                     tracing::info!(%edition, "deleted expired records");
@@ -157,9 +161,9 @@ async fn drop_partitions(
     name: &str,
 ) -> Result<()> {
     for first in partitions::of_tournament(&mut *connection, tournament).await? {
-        let began = Instant::now();
+        let started_at = Instant::now();
         partitions::drop_partitions(&mut *connection, first).await?;
-        let ms = began.elapsed().as_millis();
+        let ms = started_at.elapsed().as_millis();
         tracing::info!(tournament = name, partition = first, ms, "dropped a partition");
     }
     Ok(())
@@ -173,11 +177,11 @@ async fn finish(
     name: &str,
 ) -> Result<(), CleanupError> {
     for edition in deleted_tournaments::editions(&mut *connection, tournament).await? {
-        deleted_tournaments::clear_edition(&mut *connection, edition).await?;
+        deleted_tournaments::delete_edition(&mut *connection, edition).await?;
         remove_packs(&mut *connection, store, edition).await?;
     }
     let mut after = Vec::new();
-    while let Some(last) = deleted_tournaments::clear_snapshots(&mut *connection, &after).await? {
+    while let Some(last) = deleted_tournaments::delete_snapshots(&mut *connection, &after).await? {
         after = last;
     }
     deleted_tournaments::finish(connection, tournament).await?;
@@ -192,37 +196,37 @@ async fn remove_packs(
     edition: EditionId,
 ) -> Result<(), CleanupError> {
     loop {
-        let some = record_objects::of_edition(&mut *connection, edition).await?;
-        if some.is_empty() {
+        let packs = record_objects::of_edition(&mut *connection, edition).await?;
+        if packs.is_empty() {
             return Ok(());
         }
         let store = store.ok_or(StoreError::NotConfigured)?;
-        for pack in &some {
+        for pack in &packs {
             store.remove(edition, *pack).await?;
         }
-        record_objects::delete(&mut *connection, &some).await?;
+        record_objects::delete(&mut *connection, &packs).await?;
     }
 }
 
-/// Removes unused packs that were announced before a time.
+/// Removes unused packs that were announced before this time.
 async fn remove_unused_packs(
     connection: &mut PgConnection,
     store: &RecordStore,
     before: OffsetDateTime,
 ) -> Result<(), CleanupError> {
     loop {
-        // The rows are locked. A transaction that wants to use one of these packs afterwards finds
-        // it removed, and the records are stored again.
+        // The rows are locked. If another transaction wants to use one of these packs, it waits,
+        // finds the pack removed, and fails. Then the records are uploaded again.
         let mut transaction = connection.begin().await?;
-        let some = record_objects::find_unused(&mut *transaction, before).await?;
-        if some.is_empty() {
+        let packs = record_objects::find_unused(&mut *transaction, before).await?;
+        if packs.is_empty() {
             return Ok(transaction.rollback().await?);
         }
-        for (edition, pack) in &some {
+        for (edition, pack) in &packs {
             store.remove(*edition, *pack).await?;
         }
-        let some: Vec<_> = some.into_iter().map(|(_, pack)| pack).collect();
-        record_objects::delete(&mut transaction, &some).await?;
+        let ids: Vec<_> = packs.into_iter().map(|(_, pack)| pack).collect();
+        record_objects::delete(&mut transaction, &ids).await?;
         transaction.commit().await?;
     }
 }

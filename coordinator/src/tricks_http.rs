@@ -48,7 +48,7 @@ use tokio::sync::{OnceCell, Semaphore};
 use crate::access::token_throttle::{Origin, TokenThrottle};
 use crate::access::{self, Role, Secret};
 use crate::database_clock::Clock;
-use crate::db::tricks_http::{self, Ending, Holder, Stored};
+use crate::db::tricks_http::{self, Ending, Holder, StoredSession};
 use crate::queue::retry;
 use crate::rate_limit::TokenBucket;
 use rate_limit::{Buckets, price};
@@ -268,7 +268,7 @@ impl TricksServer {
         let (stored, news) = self
             .compute_with_permit(move || {
                 let mut session = Session::start(seed, tables);
-                (Stored { seed, turn: 0, played: session.played() }, session.news())
+                (StoredSession { seed, turn: 0, played: session.played() }, session.news())
             })
             .await?;
         let now = self.clock.now();
@@ -307,7 +307,7 @@ impl TricksServer {
             Ok((session.news(), session))
         };
         let (news, session) = self.compute_with_permit(play).await??;
-        let stored = Stored { seed, turn, played: session.played() };
+        let stored = StoredSession { seed, turn, played: session.played() };
         let (is_stored, news) = if session.is_over() {
             self.end((holder.id, &holder.first_hash), &session, &stored, news).await?
         } else {
@@ -328,7 +328,7 @@ impl TricksServer {
         &self,
         (id, first): (TokenId, &[u8]),
         session: &Session,
-        stored: &Stored,
+        stored: &StoredSession,
         news: String,
     ) -> Result<(bool, String), Refusal> {
         let result = session.result();

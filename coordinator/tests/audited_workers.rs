@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use arbiter_coordinator::database_clock::Clock;
-use arbiter_coordinator::db::match_audits::{self, AuditKind, Chosen};
+use arbiter_coordinator::db::match_audits::{self, AuditKind, SelectedMatch};
 use arbiter_coordinator::db::results::MatchResult;
 use arbiter_coordinator::db::{editions, shadows, worker_stats, workers};
 use arbiter_coordinator::maintenance::Maintenance;
@@ -208,12 +208,12 @@ async fn shadow_matches_prefer_a_worker_with_another_token() {
     let token = database.worker_token("eve").await;
     let mut twins = Vec::new();
     for name in ["eve", "twin"] {
-        let worker = workers::greet(&database.pool, token, name, "A", "test", START).await;
+        let worker = workers::register(&database.pool, token, name, "A", "test", START).await;
         let worker = worker.unwrap().unwrap();
         workers::connect(&database.pool, worker, 1, START).await.unwrap();
         twins.push(worker);
     }
-    let audit = |number, worker| Chosen {
+    let audit = |number, worker| SelectedMatch {
         number: MatchNumber(number),
         kind: AuditKind::Shadow,
         worker,

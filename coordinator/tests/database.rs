@@ -157,22 +157,22 @@ async fn the_audit_log_is_append_only_and_can_be_searched() {
     for (user, action, subject, at) in lines {
         audit_log::write(pool, user, action, subject, None, at).await.unwrap();
     }
-    let subjects = async |filter: audit_log::Wanted| -> Vec<_> {
+    let subjects = async |filter: audit_log::ChangeFilter| -> Vec<_> {
         let changes = audit_log::find(pool, &filter).await.unwrap();
         changes.into_iter().map(|change| change.subject).collect()
     };
-    let no_filter = audit_log::Wanted::default;
+    let no_filter = audit_log::ChangeFilter::default;
     assert_eq!(subjects(no_filter()).await, ["cup worker", "cupboard 1", "cup 1", "cup bot-1"]);
-    let cup = audit_log::Wanted { tournament: Some("cup".to_owned()), ..no_filter() };
+    let cup = audit_log::ChangeFilter { tournament: Some("cup".to_owned()), ..no_filter() };
     assert_eq!(subjects(cup.clone()).await, ["cup 1", "cup bot-1"]);
-    let by_user = |user: String| audit_log::Wanted { who: Some(user), ..cup.clone() };
+    let by_user = |user: String| audit_log::ChangeFilter { who: Some(user), ..cup.clone() };
     assert_eq!(subjects(by_user("ada".to_owned())).await, ["cup 1"]);
     assert_eq!(subjects(by_user(ada.to_string())).await, ["cup 1"]);
-    let since = audit_log::Wanted { since: Some(later), ..no_filter() };
+    let since = audit_log::ChangeFilter { since: Some(later), ..no_filter() };
     assert_eq!(subjects(since).await, ["cup worker", "cupboard 1"]);
     let newest = audit_log::latest(pool).await.unwrap();
     assert_eq!((newest[1].name.as_deref(), newest[1].role), (Some("ada"), Some(Role::Organiser)));
-    let before_newest = audit_log::Wanted { before: Some(newest[1].id), ..no_filter() };
+    let before_newest = audit_log::ChangeFilter { before: Some(newest[1].id), ..no_filter() };
     assert_eq!(subjects(before_newest).await, ["cup 1", "cup bot-1"]);
     for statement in
         ["UPDATE audit_log SET subject = 'x'", "DELETE FROM audit_log", "TRUNCATE audit_log"]
@@ -187,12 +187,12 @@ async fn workers_keep_their_identity_and_changes_are_logged() {
     let database = Database::new().await;
     let pool = &database.pool;
     let token = database.worker_token("one").await;
-    let id = workers::greet(pool, token, "w", "A", "1", START).await.unwrap();
+    let id = workers::register(pool, token, "w", "A", "1", START).await.unwrap();
     assert!(id.is_some());
     let later = START + Duration::HOUR;
     let other = database.worker_token("other").await;
-    assert_eq!(workers::greet(pool, other, "w", "C", "3", later).await.unwrap(), None);
-    assert_eq!(workers::greet(pool, token, "w", "B", "2", later).await.unwrap(), id);
+    assert_eq!(workers::register(pool, other, "w", "C", "3", later).await.unwrap(), None);
+    assert_eq!(workers::register(pool, token, "w", "B", "2", later).await.unwrap(), id);
     let worker = &workers::list(pool).await.unwrap()[0];
     assert_eq!((worker.sandbox.as_str(), worker.seen_at), ("B", later));
     let detail = json!({ "why": "late" });
@@ -302,11 +302,11 @@ async fn verification_finds_tampered_rows() {
     assert_eq!(queue.verify_standings(edition).await.unwrap(), []);
     queue.count(edition).await.unwrap();
     assert_eq!(queue.verify_standings(edition).await.unwrap(), []);
-    let meetings = queue.meetings(edition, PairFilter::One(Entrant(0))).await.unwrap();
+    let meetings = queue.head_to_heads(edition, PairFilter::One(Entrant(0))).await.unwrap();
     assert!(meetings.between(Entrant(0), Entrant(1)).unwrap().matches > 0);
     assert_eq!(meetings.between(Entrant(1), Entrant(2)), None, "the filter excludes this pair");
     let three = PairFilter::Among((1..4).map(Entrant).collect());
-    let meetings = queue.meetings(edition, three).await.unwrap();
+    let meetings = queue.head_to_heads(edition, three).await.unwrap();
     assert!(meetings.between(Entrant(1), Entrant(2)).unwrap().matches > 0);
     assert_eq!(meetings.between(Entrant(0), Entrant(1)), None, "the filter excludes this pair");
     let tamper = "UPDATE standings SET score[1] = score[1] + 1 WHERE entrant = 3";

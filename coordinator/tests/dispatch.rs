@@ -7,8 +7,8 @@ mod support;
 use std::collections::BTreeSet;
 use std::task::Poll;
 
-use arbiter_coordinator::db::claimable::{self, Offers};
-use arbiter_coordinator::db::lease_details::{self, What};
+use arbiter_coordinator::db::claimable::{self, ClaimableWork};
+use arbiter_coordinator::db::lease_details::{self, LeasedWork};
 use arbiter_coordinator::db::{self, editions, versions};
 use arbiter_coordinator::queue::{Dispatcher, Failure, LeasePolicy, Queue};
 use arbiter_games::{Games, gomoku};
@@ -71,7 +71,7 @@ async fn waiting_workers_get_lots_when_an_edition_starts() {
     let details = lease_details::of_leases(&database.pool, &[(worker, lot.lease)]).await.unwrap();
     let first = MatchId { edition, number: MatchNumber(0) };
     assert_eq!(details.len(), 1);
-    assert_eq!((details[0].worker, &details[0].what), (worker, &What::Matches(first, 1)));
+    assert_eq!((details[0].worker, &details[0].work), (worker, &LeasedWork::Matches(first, 1)));
     queue.return_leases(None, &[lot.lease]).await.unwrap();
     assert_eq!(lease_details::of_leases(&database.pool, &[(worker, lot.lease)]).await.unwrap(), []);
 }
@@ -169,17 +169,17 @@ async fn claimable_work_is_offered() {
     queue.plan(edition, plan(2, 1)).await.unwrap();
     assert_eq!(
         claimable::find(pool).await.unwrap(),
-        Offers::default(),
+        ClaimableWork::default(),
         "the edition has not started"
     );
     queue.start(edition).await.unwrap();
-    let expected = Offers { trial: false, editions: vec![edition] };
+    let expected = ClaimableWork { trial: false, editions: vec![edition] };
     assert_eq!(claimable::find(pool).await.unwrap(), expected);
     let (dispatcher, _tasks) = dispatcher(&queue);
     let task = dispatcher.next().await.unwrap();
     assert_eq!(claimable::find(pool).await.unwrap(), expected, "one lot is pending");
     dispatcher.next().await.unwrap();
-    assert_eq!(claimable::find(pool).await.unwrap(), Offers::default());
+    assert_eq!(claimable::find(pool).await.unwrap(), ClaimableWork::default());
     queue.return_leases(None, &[task.lease()]).await.unwrap();
     assert_eq!(claimable::find(pool).await.unwrap(), expected);
 }
@@ -239,7 +239,7 @@ async fn leased_lots_are_read_over_a_new_connection() {
     let database = Database::new().await;
     database.running_edition(1, 1).await;
     let mut lock_holder = database.pool.begin().await.unwrap();
-    db::be_patient(&mut *lock_holder).await.unwrap();
+    db::lift_time_limits(&mut *lock_holder).await.unwrap();
     sqlx::query("LOCK TABLE matches IN ACCESS EXCLUSIVE MODE")
         .execute(&mut *lock_holder)
         .await

@@ -366,8 +366,8 @@ async fn a_new_leader_ends_the_transactions_of_the_former_leader() {
     // The former leader is suspended while it opens an edition. Its transaction has locked the
     // tournament and still runs a statement.
     let mut former = database.pool.begin().await.unwrap();
-    db::begin_opening(&mut *former).await.unwrap();
-    db::be_patient(&mut *former).await.unwrap();
+    db::mark_opening(&mut *former).await.unwrap();
+    db::lift_time_limits(&mut *former).await.unwrap();
     let lock = "SELECT FROM tournaments WHERE id = $1 FOR UPDATE";
     sqlx::query(lock).bind(cup.0).execute(&mut *former).await.unwrap();
     let former_statement = tokio::spawn(async move {

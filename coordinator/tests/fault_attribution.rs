@@ -9,12 +9,12 @@ use std::cell::Cell;
 
 use arbiter_coordinator::bot_suspension::fault_attribution::attribute_faults;
 use arbiter_coordinator::database_clock::Clock;
-use arbiter_coordinator::db::faults::Attempted;
+use arbiter_coordinator::db::faults::MatchAttempt;
 use arbiter_coordinator::db::matches::Seats;
 use arbiter_coordinator::db::tournaments::Tournament;
 use arbiter_coordinator::db::{audit_log, bots, editions, lots, matches};
 use arbiter_coordinator::maintenance::Maintenance;
-use arbiter_coordinator::queue::{Failure, Leased, Queue, ReportStatus};
+use arbiter_coordinator::queue::{Failure, LeasedLot, Queue, ReportStatus};
 use arbiter_coordinator::tournament::{
     EditionOpener, IfRunning, OpenRequest, TournamentFile, edition, lifecycle,
 };
@@ -80,7 +80,7 @@ impl Cup {
     }
 
     /// The numbers of the bots in the seats of a lot's matches.
-    async fn bots(&self, edition: EditionId, lot: &Leased) -> Vec<i32> {
+    async fn bots(&self, edition: EditionId, lot: &LeasedLot) -> Vec<i32> {
         let entrants = editions::entrants(&self.database.pool, edition).await.unwrap();
         let matches =
             matches::range(&self.database.pool, edition, lot.first_match, lot.count).await;
@@ -97,7 +97,7 @@ impl Cup {
         let mut suspended = Vec::new();
         for minute in 0..60_usize {
             NOW.set(START + Duration::minutes(i64::try_from(minute).unwrap()));
-            let running = editions::playing(&self.database.pool, self.tournament.id).await.unwrap();
+            let running = editions::running(&self.database.pool, self.tournament.id).await.unwrap();
             let Some(running) = running else { break };
             for turn in 0..self.workers.len() {
                 let index = (minute + turn) % self.workers.len();
@@ -208,7 +208,7 @@ fn all_attempts(
     bots: i32,
     workers: i32,
     fails: impl Fn(i32, i32, i32) -> bool,
-) -> (Vec<Attempted>, Vec<Attempted>) {
+) -> (Vec<MatchAttempt>, Vec<MatchAttempt>) {
     let mut faults = Vec::new();
     let mut successes = Vec::new();
     let mut number = 0;
@@ -218,7 +218,7 @@ fn all_attempts(
             for worker in 0..workers {
                 let seats = Seats(vec![Entrant(first), Entrant(second)]);
                 let worker = WorkerId(worker);
-                let attempt = Attempted { worker, number: MatchNumber(number), seats };
+                let attempt = MatchAttempt { worker, number: MatchNumber(number), seats };
                 let failed = fails(worker.0, first, second);
                 if failed { faults.push(attempt) } else { successes.push(attempt) }
             }

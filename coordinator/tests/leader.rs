@@ -128,8 +128,8 @@ async fn another_coordinator_becomes_leader_if_the_leader_is_lost() {
 async fn a_silent_leader_loses_its_session() {
     let database = Database::new().await;
     let mut silent = PgConnection::connect_with(&database.options()).await.unwrap();
-    db::end_when_silent(&mut silent, Duration::from_secs(2)).await.unwrap();
-    assert!(db::try_to_lead(&mut silent).await.unwrap());
+    db::limit_idle_time(&mut silent, Duration::from_secs(2)).await.unwrap();
+    assert!(db::try_lock_leadership(&mut silent).await.unwrap());
     let terms = Terms::default();
     let mut tasks = JoinSet::new();
     let candidate = Candidate::start(&database, &terms, &mut tasks).await;

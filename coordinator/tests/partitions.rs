@@ -115,7 +115,7 @@ async fn only_the_deleted_tournament_loses_its_data() {
         "{tables_after} tables and indexes; {tables_before} before the deletion"
     );
     assert_eq!(database.number("SELECT count(*) FROM snapshots").await, 1);
-    assert_eq!(bot_state::left(pool, other, MatchNumber(0), 1).await.unwrap().unwrap(), b"others");
+    assert_eq!(bot_state::find(pool, other, MatchNumber(0), 1).await.unwrap().unwrap(), b"others");
     assert_eq!(database.number("SELECT count(*) FROM bots").await, 5);
     // Versions of the other tournament use the same bundle.
     assert_eq!(database.number("SELECT count(*) FROM bundles").await, 1);

@@ -40,7 +40,7 @@ async fn a_restarted_cluster_keeps_its_data() {
 #[tokio::test]
 async fn connections_need_the_password() {
     let data = tempfile::tempdir().unwrap();
-    // `Durability::Fleeting` would allow the role to create other roles; some tests need that.
+    // `Durability::Unsynced` would allow the role to create other roles; some tests need that.
     let postgres = Postgres::start(data.path(), Durability::Synced).unwrap();
     let password_file = data.path().join("postgres.password");
     assert_eq!(fs::metadata(&password_file).unwrap().permissions().mode() & 0o777, 0o600);
@@ -77,10 +77,10 @@ async fn connections_need_the_password() {
 #[tokio::test]
 async fn a_cluster_without_a_password_is_migrated() {
     let data = tempfile::tempdir().unwrap();
-    Postgres::start(data.path(), Durability::Fleeting).unwrap().stop();
+    Postgres::start(data.path(), Durability::Unsynced).unwrap().stop();
     let cluster = data.path().join("postgres");
     let password_file = data.path().join("postgres.password");
-    let postgres = Postgres::start(data.path(), Durability::Fleeting).unwrap();
+    let postgres = Postgres::start(data.path(), Durability::Unsynced).unwrap();
     let options = postgres.options("postgres");
     let mut connection = PgConnection::connect_with(&options).await.unwrap();
     let tables = "CREATE TABLE parts (id serial, at int, also int GENERATED ALWAYS AS IDENTITY)
@@ -101,7 +101,7 @@ async fn a_cluster_without_a_password_is_migrated() {
     fs::write(cluster.join("pg_hba.conf"), "local all all trust\n").unwrap();
     fs::remove_file(&password_file).unwrap();
 
-    let postgres = Postgres::start(data.path(), Durability::Fleeting).unwrap();
+    let postgres = Postgres::start(data.path(), Durability::Unsynced).unwrap();
     let superuser = postgres.options("postgres").username("postgres");
     assert!(PgConnection::connect_with(&superuser).await.is_err());
     assert_eq!(query_number(&postgres, "SELECT at FROM seen").await, 7);
@@ -114,7 +114,7 @@ async fn a_cluster_without_a_password_is_migrated() {
     postgres.stop();
     // The password does not change at the next start.
     let password = fs::read(&password_file).unwrap();
-    Postgres::start(data.path(), Durability::Fleeting).unwrap().stop();
+    Postgres::start(data.path(), Durability::Unsynced).unwrap().stop();
     assert_eq!(fs::read(&password_file).unwrap(), password);
 }
 
@@ -160,7 +160,7 @@ async fn a_killed_cluster_recovers() {
 
 #[tokio::test]
 async fn durability_is_as_configured() {
-    for (durability, fsync) in [(Durability::Synced, 1), (Durability::Fleeting, 0)] {
+    for (durability, fsync) in [(Durability::Synced, 1), (Durability::Unsynced, 0)] {
         let data = tempfile::tempdir().unwrap();
         let postgres = Postgres::start(data.path(), durability).unwrap();
         let fsync_setting = "SELECT current_setting('fsync')::bool::int";
@@ -176,7 +176,7 @@ async fn durability_is_as_configured() {
 async fn a_long_path_gets_a_short_socket() {
     let data = tempfile::tempdir().unwrap();
     let long = data.path().join("long".repeat(30));
-    let postgres = Postgres::start(&long, Durability::Fleeting).unwrap();
+    let postgres = Postgres::start(&long, Durability::Unsynced).unwrap();
     assert_eq!(query_number(&postgres, "SELECT 1").await, 1);
 }
 
@@ -186,7 +186,7 @@ fn data_of_another_version_is_refused_with_a_remedy() {
     let cluster = data.path().join("postgres");
     fs::create_dir(&cluster).unwrap();
     fs::write(cluster.join("PG_VERSION"), "9.6\n").unwrap();
-    let error = Postgres::start(data.path(), Durability::Fleeting).unwrap_err();
+    let error = Postgres::start(data.path(), Durability::Unsynced).unwrap_err();
     assert!(matches!(&error, PostgresError::Version { written, .. } if written == "9.6"));
     assert!(error.to_string().contains("install version 9.6, set PG_BIN to its programs"));
 }
@@ -194,15 +194,15 @@ fn data_of_another_version_is_refused_with_a_remedy() {
 #[test]
 fn a_failed_start_names_its_cause() {
     let data = tempfile::tempdir().unwrap();
-    Postgres::start(data.path(), Durability::Fleeting).unwrap().stop();
+    Postgres::start(data.path(), Durability::Unsynced).unwrap().stop();
     fs::remove_file(data.path().join("postgres/global/pg_control")).unwrap();
-    let error = Postgres::start(data.path(), Durability::Fleeting).unwrap_err();
+    let error = Postgres::start(data.path(), Durability::Unsynced).unwrap_err();
     assert!(error.to_string().contains("postgres.log"), "{error}");
 }
 
 #[test]
 fn an_error_names_the_directory_that_cannot_be_created() {
-    let error = Postgres::start(Path::new("/proc/arbiter"), Durability::Fleeting).unwrap_err();
+    let error = Postgres::start(Path::new("/proc/arbiter"), Durability::Unsynced).unwrap_err();
     assert!(error.to_string().starts_with("cannot create the directory /proc/arbiter"), "{error}");
 }
 
@@ -210,7 +210,7 @@ fn an_error_names_the_directory_that_cannot_be_created() {
 fn an_error_names_the_directory_without_access() {
     let closed = tempfile::tempdir().unwrap();
     fs::set_permissions(closed.path(), fs::Permissions::from_mode(0o700)).unwrap();
-    let result = Postgres::start(&closed.path().join("data"), Durability::Fleeting);
+    let result = Postgres::start(&closed.path().join("data"), Durability::Unsynced);
     if rustix::process::geteuid().is_root() {
         let error = result.unwrap_err().to_string();
         let remedy = format!("chmod o+x {}", closed.path().canonicalize().unwrap().display());

@@ -10,7 +10,7 @@ use arbiter_coordinator::db::records::Record;
 use arbiter_coordinator::db::{editions, faults, played_matches, records};
 use arbiter_coordinator::maintenance::Maintenance;
 use arbiter_coordinator::queue::{
-    Failed, Failure, Leased, MAX_FILES_LEN, NewLot, Order, Plan, PlanError, Queue, Report,
+    FailedLease, Failure, LeasedLot, MAX_FILES_LEN, NewLot, Order, Plan, PlanError, Queue, Report,
     ReportSender, ReportStatus,
 };
 use arbiter_proto::fault::FaultKind;
@@ -24,7 +24,7 @@ use time::Duration;
 use tokio::task::JoinSet;
 
 /// Leases one lot, this many seconds after the start.
-async fn lease_one(queue: &Queue, edition: EditionId, seconds: i64) -> Option<Leased> {
+async fn lease_one(queue: &Queue, edition: EditionId, seconds: i64) -> Option<LeasedLot> {
     queue.lease_at(edition, 1, START + Duration::seconds(seconds)).await.unwrap().pop()
 }
 
@@ -67,7 +67,7 @@ async fn a_duplicate_report_is_acknowledged_without_effect() {
     assert_eq!(database.number("SELECT max(scores[1]) FROM results").await, 2);
     let id = MatchId { edition, number: MatchNumber(2) };
     let stored = records::find(&database.pool, id).await.unwrap().unwrap();
-    assert_eq!((stored.edition, stored.record), (edition, Record::Here(b"record".to_vec())));
+    assert_eq!((stored.edition, stored.record), (edition, Record::InDatabase(b"record".to_vec())));
     let id = MatchId { edition, number: MatchNumber(3) };
     let played_match = played_matches::find(&database.pool, id).await.unwrap().unwrap();
     assert_eq!(played_match.result.transcript, first.results[3].transcript);
@@ -112,7 +112,7 @@ async fn leases_expire_at_their_deadline() {
     let at = |seconds| START + Duration::seconds(seconds);
     assert_eq!(queue.expire_at(at(60)).await.unwrap().failed, []);
     let failed = queue.expire_at(at(61)).await.unwrap().failed;
-    assert_eq!(failed, [Failed { lease: first.lease, state: LotState::Delayed }]);
+    assert_eq!(failed, [FailedLease { lease: first.lease, state: LotState::Delayed }]);
     // The lot is delayed for one second. A report of the expired lease is late.
     assert_eq!(report_one(&queue, &report(&first, worker)).await, ReportStatus::Late);
     assert_eq!(queue.expire_at(at(61)).await.unwrap().resumed, 0);
@@ -191,7 +191,7 @@ async fn matches_of_a_failed_lot_are_leased_one_by_one() {
         }]
     };
     let failed = queue.fail_at(&failure(lot.lease), START).await.unwrap();
-    assert_eq!(failed, [Failed { lease: lot.lease, state: LotState::Split }]);
+    assert_eq!(failed, [FailedLease { lease: lot.lease, state: LotState::Split }]);
     assert_eq!(queue.fail_at(&failure(lot.lease), START).await.unwrap(), []);
     assert_eq!(report_one(&queue, &report(&lot, worker)).await, ReportStatus::Late);
 
@@ -335,7 +335,7 @@ async fn lots_of_a_cancelled_edition_are_neither_leased_nor_accepted() {
     assert_eq!(report_one(&queue, &report(&second, worker)).await, ReportStatus::Late);
     let expected = [(LotState::Reported, 1), (LotState::Cancelled, 4)];
     assert_eq!(states(&database, edition).await, expected);
-    let rows = editions::upkept(&database.pool).await.unwrap();
+    let rows = editions::needing_maintenance(&database.pool).await.unwrap();
     assert!(rows.iter().all(|edition| edition.state == editions::EditionState::Cancelled));
 }
 

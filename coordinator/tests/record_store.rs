@@ -13,7 +13,7 @@ use arbiter_coordinator::database_clock::Clock;
 use arbiter_coordinator::db::records::{self, Record};
 use arbiter_coordinator::db::tournaments::{self, TournamentState};
 use arbiter_coordinator::db::{deleted_tournaments, editions};
-use arbiter_coordinator::queue::{Leased, Report, ReportError, ReportSender, ReportStatus};
+use arbiter_coordinator::queue::{LeasedLot, Report, ReportError, ReportSender, ReportStatus};
 use arbiter_coordinator::record_store::RecordStore;
 use arbiter_coordinator::retention::Cleaner;
 use arbiter_proto::ids::{EditionId, MatchId, MatchNumber, TournamentId, WorkerId};
@@ -24,7 +24,7 @@ use tempfile::TempDir;
 use time::Duration;
 
 /// A report with a different record for each match.
-fn report_with_records(lot: &Leased, worker: WorkerId) -> Report {
+fn report_with_records(lot: &LeasedLot, worker: WorkerId) -> Report {
     let mut report = report(lot, worker);
     let numbers = report.results.iter().map(|result| result.number);
     report.records =
@@ -41,7 +41,7 @@ fn record_bytes(edition: EditionId, number: MatchNumber) -> Vec<u8> {
 async fn deliver(
     database: &Database,
     store: Option<&RecordStore>,
-    lots: &[Leased],
+    lots: &[LeasedLot],
     worker: WorkerId,
 ) -> Vec<Result<ReportStatus, ReportError>> {
     let (sender, collector) = ReportSender::new(database.queue());
@@ -70,8 +70,8 @@ fn all_accepted(results: &[Result<ReportStatus, ReportError>]) -> bool {
 async fn read_record(pool: &PgPool, store: &RecordStore, id: MatchId) -> (Vec<u8>, bool) {
     let row = records::find(pool, id).await.unwrap().unwrap();
     match row.record {
-        Record::Here(bytes) => (bytes, false),
-        Record::There(slice) => {
+        Record::InDatabase(bytes) => (bytes, false),
+        Record::InPack(slice) => {
             let start = u64::try_from(slice.start).unwrap();
             let range = start..start + u64::try_from(slice.length).unwrap();
             (store.get(row.edition, slice.pack, range).await.unwrap(), true)

@@ -5,13 +5,13 @@
 mod support;
 
 use arbiter_coordinator::database_clock::Clock;
-use arbiter_coordinator::db::invalidated_matches::{self, Wanted};
+use arbiter_coordinator::db::invalidated_matches::{self, MatchFilter};
 use arbiter_coordinator::db::lots::Census;
 use arbiter_coordinator::db::tournaments::Tournament;
 use arbiter_coordinator::db::{audit_log, bots, editions, evidence, lots, tokens, versions};
 use arbiter_coordinator::maintenance::Maintenance;
 use arbiter_coordinator::match_invalidation::{self, InvalidationError};
-use arbiter_coordinator::queue::{Leased, Queue, Report, ReportStatus};
+use arbiter_coordinator::queue::{LeasedLot, Queue, Report, ReportStatus};
 use arbiter_coordinator::tournament::{IfRunning, OpenRequest, TournamentFile, edition, lifecycle};
 use arbiter_games::{Forfeit, Games};
 use arbiter_proto::ids::{EditionId, MatchId, MatchNumber, TokenId, VersionId};
@@ -45,7 +45,12 @@ async fn open_edition(queue: &Queue, tournament: &Tournament) -> EditionId {
 }
 
 /// The report of a lot. The bot `loser` forfeits by a crash; without it, the first seat wins.
-async fn report_with_loser(database: &Database, lot: &Leased, worker: &str, loser: i32) -> Report {
+async fn report_with_loser(
+    database: &Database,
+    lot: &LeasedLot,
+    worker: &str,
+    loser: i32,
+) -> Report {
     use arbiter_coordinator::db::matches;
     let worker = database.worker(worker).await;
     let mut report = report(lot, worker);
@@ -118,7 +123,10 @@ async fn a_bot_that_forfeits_too_much_is_suspended() {
     );
     let bot = bots::find(pool, tournament.id, "bot-1").await.unwrap().unwrap();
     assert_eq!(bot.stood_down_at, Some(START + Duration::HOUR));
-    assert_eq!(bot.stood_down(submitted[1]), Some("it forfeited 4 of 4 matches in edition 1"));
+    assert_eq!(
+        bot.suspension_reason(submitted[1]),
+        Some("it forfeited 4 of 4 matches in edition 1")
+    );
     let newest_versions = async || {
         let rows = versions::newest(pool, tournament.id).await.unwrap();
         rows.into_iter().map(|version| version.id).collect::<Vec<_>>()
@@ -136,7 +144,7 @@ async fn a_bot_that_forfeits_too_much_is_suspended() {
     versions::store_bundle(pool, &[2; 32], b"better").await.unwrap();
     let later = START + Duration::HOUR * 2;
     let better = versions::submit(pool, bot.id, &[2; 32], later).await.unwrap();
-    assert_eq!(bot.stood_down(better), None);
+    assert_eq!(bot.suspension_reason(better), None);
     assert_eq!(newest_versions().await, [submitted[0], better, submitted[2]]);
 }
 
@@ -157,7 +165,7 @@ async fn a_reinstated_bot_is_not_suspended_again_for_the_same_forfeits() {
     play_edition(&database, second, 0, |_| ("w", 0)).await;
     assert_eq!(run_maintenance(&database, || START).await, [""; 0]);
     let bot = bots::find(pool, tournament.id, "bot-0").await.unwrap().unwrap();
-    assert_eq!(bot.stood_down(submitted[0]), None);
+    assert_eq!(bot.suspension_reason(submitted[0]), None);
 }
 
 #[tokio::test]
@@ -200,7 +208,7 @@ async fn organiser(database: &Database) -> TokenId {
 async fn find_matches(
     database: &Database,
     tournament: &Tournament,
-    filter: &Wanted,
+    filter: &MatchFilter,
     match_ids: &[MatchId],
 ) -> Result<Vec<i64>, InvalidationError> {
     let mut db = database.pool.begin().await.unwrap();
@@ -216,13 +224,14 @@ async fn matches_are_chosen_by_worker_time_and_number() {
     // Two workers play matches in turn, one match each minute.
     let assignment = |first: i64| (["cellar", "attic"][usize::from(first % 2 == 1)], first * 60);
     play_edition(&database, edition, 3, assignment).await;
-    let by_worker = |worker: &str| Wanted { worker: Some(worker.to_owned()), ..Wanted::default() };
+    let by_worker =
+        |worker: &str| MatchFilter { worker: Some(worker.to_owned()), ..MatchFilter::default() };
     let cellar = find_matches(&database, &tournament, &by_worker("cellar"), &[]).await.unwrap();
     let attic = find_matches(&database, &tournament, &by_worker("attic"), &[]).await.unwrap();
     assert_eq!(cellar.len() + attic.len(), 12);
     let from = Some(START + Duration::minutes(2));
     let to = Some(START + Duration::minutes(6));
-    let by_time = Wanted { from, to, ..Wanted::default() };
+    let by_time = MatchFilter { from, to, ..MatchFilter::default() };
     let in_time = find_matches(&database, &tournament, &by_time, &[]).await.unwrap();
     assert!(!in_time.is_empty() && in_time.len() < 12);
     let unknown_worker =
@@ -233,12 +242,13 @@ async fn matches_are_chosen_by_worker_time_and_number() {
         find_matches(&database, &tournament, &by_time, &[id(0), id(in_time[0])]).await.unwrap();
     assert_eq!(both, [in_time[0]], "a match must pass all filters");
     let by_id =
-        find_matches(&database, &tournament, &Wanted::default(), &[id(5), id(4), id(5)]).await;
+        find_matches(&database, &tournament, &MatchFilter::default(), &[id(5), id(4), id(5)]).await;
     assert_eq!(by_id.unwrap(), [4, 5]);
-    let error = find_matches(&database, &tournament, &Wanted::default(), &[]).await.unwrap_err();
+    let error =
+        find_matches(&database, &tournament, &MatchFilter::default(), &[]).await.unwrap_err();
     assert!(matches!(error, InvalidationError::Boundless));
     let error =
-        find_matches(&database, &tournament, &Wanted::default(), &[id(99)]).await.unwrap_err();
+        find_matches(&database, &tournament, &MatchFilter::default(), &[id(99)]).await.unwrap_err();
     assert_eq!(error.to_string(), format!("match {} was not played in this tournament", id(99)));
 }
 
@@ -285,7 +295,7 @@ async fn matches_are_declared_void_once() {
     let edition = open_edition(&database.queue(), &tournament).await;
     play_edition(&database, edition, 2, |_| ("cellar", 0)).await;
     let token = organiser(&database).await;
-    let filter = Wanted { worker: Some("cellar".to_owned()), ..Wanted::default() };
+    let filter = MatchFilter { worker: Some("cellar".to_owned()), ..MatchFilter::default() };
     let ids: Vec<_> =
         (0..2).map(|number| MatchId { edition, number: MatchNumber(number) }).collect();
     let mut db = database.pool.begin().await.unwrap();
@@ -299,7 +309,7 @@ async fn matches_are_declared_void_once() {
     assert_eq!((first_count, second_count), (2, 0));
     assert_eq!(find_matches(&database, &tournament, &filter, &[]).await.unwrap().len(), 4);
     assert_eq!(
-        find_matches(&database, &tournament, &Wanted::default(), &ids).await.unwrap(),
+        find_matches(&database, &tournament, &MatchFilter::default(), &ids).await.unwrap(),
         [0; 0]
     );
     let triggers = "SELECT count(*) FROM edition_triggers";

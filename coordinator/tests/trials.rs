@@ -7,8 +7,8 @@ mod support;
 
 use arbiter_coordinator::access::{self, Role};
 use arbiter_coordinator::db::claimable;
-use arbiter_coordinator::db::entrants::Named;
-use arbiter_coordinator::db::lease_details::{self, Held, What};
+use arbiter_coordinator::db::entrants::EntrantInfo;
+use arbiter_coordinator::db::lease_details::{self, LeaseDetails, LeasedWork};
 use arbiter_coordinator::db::lots::LotState;
 use arbiter_coordinator::db::trials::{self, Outcome, TrialState};
 use arbiter_coordinator::db::{bot_list, bots, tournaments, versions};
@@ -109,7 +109,7 @@ async fn a_version_enters_only_if_its_trial_passes() {
         (fixture.entered_versions().await, fixture.is_edition_due().await),
         (vec![first], true)
     );
-    let entrant = Named::of_version(pool, first).await.unwrap();
+    let entrant = EntrantInfo::of_version(pool, first).await.unwrap();
     assert_eq!((entrant.digest, entrant.program), (vec![1; 32], vec![9; 32]));
     assert_eq!(versions::bundle_piece(pool, &[9; 32], 0, 99).await.unwrap(), b"built");
 
@@ -136,7 +136,10 @@ async fn a_version_enters_only_if_its_trial_passes() {
             .unwrap();
     let worker = fixture.worker;
     let tournament = "cup".to_owned();
-    assert_eq!(details, [Held { worker, tournament, what: What::Trial("mine".to_owned(), 3) }]);
+    assert_eq!(
+        details,
+        [LeaseDetails { worker, tournament, work: LeasedWork::Trial("mine".to_owned(), 3) }]
+    );
     let states = listed_versions(&fixture).await;
     assert_eq!(states, [(3, TrialState::Leased), (2, TrialState::Failed), (1, TrialState::Passed)]);
     let row = &bot_list::list(pool, fixture.cup, None).await.unwrap()[0];

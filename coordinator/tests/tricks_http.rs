@@ -11,7 +11,7 @@ use arbiter_coordinator::access::token_throttle::TokenThrottle;
 use arbiter_coordinator::access::{self, Role, Secret};
 use arbiter_coordinator::coordinator::Coordinator;
 use arbiter_coordinator::database_clock::Clock;
-use arbiter_coordinator::db::tricks_http::{self, Stored};
+use arbiter_coordinator::db::tricks_http::{self, StoredSession};
 use arbiter_coordinator::tricks_http::{Mode, router};
 use arbiter_coordinator::web::serve_routes;
 use arbiter_games::Seed;
@@ -141,7 +141,7 @@ fn typed_token(secret: &Secret) -> &str {
 }
 
 /// The stored session of a player.
-async fn stored_session(database: &Database, secret: &Secret) -> Option<Stored> {
+async fn stored_session(database: &Database, secret: &Secret) -> Option<StoredSession> {
     let hash = *blake3::hash(secret.text().as_bytes()).as_bytes();
     let since = START - Duration::days(1);
     tricks_http::find(&database.pool, &hash, since, START).await.unwrap().unwrap().session
@@ -340,7 +340,7 @@ async fn sessions_expire_after_a_day() {
 }
 
 /// A session of 40 tables. The house has lost all tables except the last one.
-fn nearly_won(seed: Seed) -> Stored {
+fn nearly_won(seed: Seed) -> StoredSession {
     const MISTAKE: u8 = 36;
     let mut dealer = Dealer::new(seed);
     let lost = (0..40).map(|number| {
@@ -355,7 +355,7 @@ fn nearly_won(seed: Seed) -> Stored {
             }
         }
     });
-    Stored { seed, turn: 0, played: lost.collect() }
+    StoredSession { seed, turn: 0, played: lost.collect() }
 }
 
 #[tokio::test(flavor = "multi_thread")]

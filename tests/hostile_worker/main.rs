@@ -70,7 +70,7 @@ struct Site {
 impl Site {
     fn open() -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let database = Database::start(Durability::Fleeting);
+        let database = Database::start(Durability::Unsynced);
         let [grpc, http, metrics] = std::array::from_fn(|_| free_address());
         let mut command = database.coordinator(grpc);
         command.args(["--http", &http.to_string(), "--lease", "15s"]);

@@ -71,7 +71,7 @@ async fn age(pool: &PgPool) {
 /// A worker with a new token.
 pub(crate) async fn worker(pool: &PgPool) -> WorkerId {
     let token = access::create(pool, Role::Worker, "bench", NOW).await.expect("a token").0;
-    let greeted = workers::greet(pool, token, "bench", "none", "bench", NOW).await;
+    let greeted = workers::register(pool, token, "bench", "none", "bench", NOW).await;
     greeted.expect("a database").expect("a free name")
 }
 

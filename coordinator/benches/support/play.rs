@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use arbiter_coordinator::queue::{Leased, Queue, Report, ReportSender, ReportStatus};
+use arbiter_coordinator::queue::{LeasedLot, Queue, Report, ReportSender, ReportStatus};
 use arbiter_proto::ids::{EditionId, MatchNumber, WorkerId};
 use arbiter_proto::level::Level;
 use tokio::sync::Mutex;
@@ -43,12 +43,12 @@ pub(crate) async fn play(queue: &Queue, worker: WorkerId, edition: EditionId, ma
 struct Hands {
     queue: Queue,
     edition: EditionId,
-    leased: Mutex<Vec<Leased>>,
+    leased: Mutex<Vec<LeasedLot>>,
     left: AtomicI64,
 }
 
 impl Hands {
-    async fn next(&self) -> Option<Leased> {
+    async fn next(&self) -> Option<LeasedLot> {
         let mut leased = self.leased.lock().await;
         if leased.is_empty() && self.left.load(Ordering::Relaxed) > 0 {
             *leased = self.queue.lease(self.edition, 1024).await.expect("lots are leased");
@@ -59,7 +59,7 @@ impl Hands {
     }
 }
 
-fn report(lot: &Leased, worker: WorkerId) -> Report {
+fn report(lot: &LeasedLot, worker: WorkerId) -> Report {
     let numbers = (lot.first_match.0..).take(usize::try_from(lot.count).expect("a small number"));
     Report {
         lease: lot.lease,

@@ -63,7 +63,7 @@ impl OpenTokens {
         if hashes.is_empty() {
             return Ok(());
         }
-        let ended: HashSet<_> = tokens::ended(pool, &hashes).await?.into_iter().collect();
+        let ended: HashSet<_> = tokens::invalid_hashes(pool, &hashes).await?.into_iter().collect();
         let mut entries = self.entries();
         for hash in hashes {
             let Some(entry) = entries.get_mut(&hash) else { continue };

@@ -14,7 +14,7 @@ use std::fmt;
 use arbiter_proto::ids::{MatchNumber, WorkerId};
 use arbiter_ranking::Entrant;
 
-use crate::db::faults::Attempted;
+use crate::db::faults::MatchAttempt;
 
 /// Minimum number of different faulty matches of a suspect.
 const MIN_MATCHES: usize = 2;
@@ -55,7 +55,7 @@ impl fmt::Display for FaultyBot {
 }
 
 /// The bots that cause these faults, given the matches that were played meanwhile.
-pub fn attribute_faults(faults: &[Attempted], played: &[Attempted]) -> Vec<FaultyBot> {
+pub fn attribute_faults(faults: &[MatchAttempt], played: &[MatchAttempt]) -> Vec<FaultyBot> {
     let suspects = suspects(faults);
     let everywhere: BTreeSet<_> =
         faults.iter().chain(played).map(|attempt| attempt.worker).collect();
@@ -74,7 +74,7 @@ pub fn attribute_faults(faults: &[Attempted], played: &[Attempted]) -> Vec<Fault
     blamed.collect()
 }
 
-fn blamed(entrant: Entrant, faults: &[Attempted]) -> FaultyBot {
+fn blamed(entrant: Entrant, faults: &[MatchAttempt]) -> FaultyBot {
     let own: Vec<_> = faults.iter().filter(|fault| fault.seats.0.contains(&entrant)).collect();
     let matches: BTreeSet<MatchNumber> = own.iter().map(|fault| fault.number).collect();
     let workers: BTreeSet<WorkerId> = own.iter().map(|fault| fault.worker).collect();
@@ -83,7 +83,7 @@ fn blamed(entrant: Entrant, faults: &[Attempted]) -> FaultyBot {
 
 /// The suspects: first the bot with the most faulty matches, then the bot with the most of those
 /// that the first does not explain, and so on.
-fn suspects(faults: &[Attempted]) -> BTreeSet<Entrant> {
+fn suspects(faults: &[MatchAttempt]) -> BTreeSet<Entrant> {
     let mut suspects = BTreeSet::new();
     let mut unexplained: Vec<_> = faults.iter().collect();
     while let Some(entrant) = suspect(&unexplained) {
@@ -94,16 +94,16 @@ fn suspects(faults: &[Attempted]) -> BTreeSet<Entrant> {
 }
 
 /// The bot with the most of these faulty matches, if it is the only one in all of them.
-fn suspect(faults: &[&Attempted]) -> Option<Entrant> {
-    let mut attempts: BTreeMap<Entrant, Vec<&Attempted>> = BTreeMap::new();
+fn suspect(faults: &[&MatchAttempt]) -> Option<Entrant> {
+    let mut attempts: BTreeMap<Entrant, Vec<&MatchAttempt>> = BTreeMap::new();
     for fault in faults {
         for entrant in &fault.seats.0 {
             attempts.entry(*entrant).or_default().push(fault);
         }
     }
     let matches =
-        |own: &[&Attempted]| own.iter().map(|fault| fault.number).collect::<BTreeSet<_>>().len();
-    let alone = |entrant: Entrant, own: &[&Attempted]| {
+        |own: &[&MatchAttempt]| own.iter().map(|fault| fault.number).collect::<BTreeSet<_>>().len();
+    let alone = |entrant: Entrant, own: &[&MatchAttempt]| {
         let mut others = own[0].seats.0.iter().filter(|other| **other != entrant);
         !others.any(|other| own.iter().all(|fault| fault.seats.0.contains(other)))
     };
@@ -128,10 +128,10 @@ impl WorkerCounts {
         worker: WorkerId,
         entrant: Entrant,
         suspects: &BTreeSet<Entrant>,
-        faults: &[Attempted],
-        played: &[Attempted],
+        faults: &[MatchAttempt],
+        played: &[MatchAttempt],
     ) -> Self {
-        let count = |attempts: &[Attempted]| {
+        let count = |attempts: &[MatchAttempt]| {
             let here = attempts.iter().filter(|attempt| attempt.worker == worker);
             here.fold((0, 0), |(with, without), attempt| {
                 let seats = &attempt.seats.0;

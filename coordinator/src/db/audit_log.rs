@@ -1,8 +1,9 @@
-//! The audit log: who changed what. It only grows.
+//! The audit log: who changed what. Entries are never changed or deleted.
 //!
-//! An entry is written in the transaction of its change, so that neither exists without the other.
-//! Its subject begins with the name of the tournament, unless it is about a token or a worker. The
-//! values before and after the change are in its detail, as `before` and `after`.
+//! An entry is written in the transaction of its change, so the change and its entry are stored
+//! together or not at all. Its subject begins with the name of the tournament, unless it is about a
+//! token or a worker. The values before and after the change are in its detail, as `before` and
+//! `after`.
 
 use arbiter_proto::ids::TokenId;
 use serde_json::Value;
@@ -14,15 +15,15 @@ use super::tokens::Role;
 /// A change.
 #[derive(Clone, Debug, PartialEq, FromRow)]
 pub struct Change {
-    /// Its number: later changes have greater ones.
+    /// Its number. Later changes have greater numbers.
     pub id: i64,
-    /// When.
+    /// When it was made.
     pub at: OffsetDateTime,
-    /// The token that made it; none if it was the program itself.
+    /// The token that made it; `None` if the program made it.
     pub token: Option<i32>,
     /// The token's name.
     pub name: Option<String>,
-    /// What the token allows.
+    /// The token's role.
     pub role: Option<Role>,
     /// The action.
     pub action: String,
@@ -32,16 +33,16 @@ pub struct Change {
     pub detail: Option<Value>,
 }
 
-/// A filter for changes. Missing fields match everything.
+/// A filter for changes. Fields that are `None` match every change.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Wanted {
-    /// Those of this tournament.
+pub struct ChangeFilter {
+    /// Only changes of this tournament.
     pub tournament: Option<String>,
-    /// Those made with tokens of this name, or with the token of this number.
+    /// Only changes made with tokens of this name or id.
     pub who: Option<String>,
-    /// Those made at this time or later.
+    /// Only changes made at this time or later.
     pub since: Option<OffsetDateTime>,
-    /// Those before the change of this number.
+    /// Only changes with smaller numbers than this one.
     pub before: Option<i64>,
 }
 
@@ -60,14 +61,14 @@ pub async fn write(
     query.bind(subject).bind(detail).bind(now).execute(db).await.map(drop)
 }
 
-/// The latest changes, the newest first: at most 1000 of them.
+/// The latest changes, newest first: at most 1000.
 pub async fn latest(db: impl PgExecutor<'_>) -> Result<Vec<Change>> {
-    find(db, &Wanted::default()).await
+    find(db, &ChangeFilter::default()).await
 }
 
 /// The latest changes that pass the filter, newest first: at most 1000.
-pub async fn find(db: impl PgExecutor<'_>, wanted: &Wanted) -> Result<Vec<Change>> {
-    let Wanted { tournament, who, since, before } = wanted;
+pub async fn find(db: impl PgExecutor<'_>, filter: &ChangeFilter) -> Result<Vec<Change>> {
+    let ChangeFilter { tournament, who, since, before } = filter;
     let statement = "
         SELECT a.id, a.at, a.token, t.name, t.role, a.action, a.subject, a.detail
         FROM audit_log a LEFT JOIN tokens t ON t.id = a.token

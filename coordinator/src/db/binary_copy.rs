@@ -11,15 +11,16 @@ const TRAILER: i16 = -1;
 /// The length that means null.
 const NULL: i32 = -1;
 /// The size at which a buffer is sent, in bytes.
-const FULL: usize = 256 * 1024;
-/// The same for rows with records. Rows without records fit into one piece, which is fastest.
-const FULL_OF_RECORDS: usize = 4 << 20;
-/// Bytes in one `COPY` statement. A server waits silently for the rows of a statement. Only the
-/// time limit of the whole statement reveals that the sender stopped.
-const PIECE: usize = 16 << 20;
-/// The time limit of a piece.
-const PIECE_TIME: &str = "SET LOCAL statement_timeout = '15s'";
-/// Type numbers of array elements (`pg_type.dat`): these are part of the protocol.
+const BUFFER_LEN: usize = 256 * 1024;
+/// The same for rows with records, in bytes. A batch of rows without records fits into one buffer,
+/// which is fastest.
+const RECORD_BUFFER_LEN: usize = 4 << 20;
+/// Bytes in one `COPY` statement. While the server waits for rows, only the time limit of the whole
+/// statement shows that the sender has stopped.
+const MAX_COPY_LEN: usize = 16 << 20;
+/// The time limit of one `COPY` statement.
+const SET_COPY_TIMEOUT: &str = "SET LOCAL statement_timeout = '15s'";
+/// Type numbers of array elements (`pg_type.dat`). They are part of the protocol.
 const INT2: i32 = 21;
 const INT4: i32 = 23;
 const INT8: i32 = 20;
@@ -31,12 +32,12 @@ pub(super) struct Rows {
 }
 
 impl Rows {
-    /// No rows yet.
+    /// An empty set of rows.
     pub(super) fn new() -> Self {
         Self { bytes: HEADER.to_vec() }
     }
 
-    /// Begins a row of so many columns.
+    /// Begins a row with this number of columns.
     pub(super) fn row(&mut self, columns: i16) -> &mut Self {
         self.put(&columns.to_be_bytes())
     }
@@ -62,13 +63,13 @@ impl Rows {
         self.field(value)
     }
 
-    /// Announces a value of this many bytes, which follow in separate parts.
+    /// Begins a value of this many bytes. The caller sends the bytes separately.
     pub(super) fn begin_bytes(&mut self, length: u64) -> &mut Self {
         self.length(usize::try_from(length).unwrap_or(usize::MAX))
     }
 
     /// The bytes written until now.
-    pub(super) fn part(&self) -> &[u8] {
+    pub(super) fn as_bytes(&self) -> &[u8] {
         &self.bytes
     }
 
@@ -78,7 +79,7 @@ impl Rows {
         &END
     }
 
-    /// A JSON value: its text after the number of the format.
+    /// A JSON value: the number of the format, then the text.
     pub(super) fn jsonb(&mut self, value: &str) -> &mut Self {
         self.length(1 + value.len()).put(&[1]).put(value.as_bytes())
     }
@@ -101,10 +102,10 @@ impl Rows {
 
     /// Numbers, some of which are null.
     pub(super) fn some_int8s(&mut self, values: &[Option<i64>]) -> &mut Self {
-        let there = values.iter().flatten().count();
-        self.length(20 + values.len() * 4 + there * 8);
-        for word in [1, 1, INT8, small(values.len()), 1] {
-            self.put(&word.to_be_bytes());
+        let non_null = values.iter().flatten().count();
+        self.length(20 + values.len() * 4 + non_null * 8);
+        for number in [1, 1, INT8, to_i32(values.len()), 1] {
+            self.put(&number.to_be_bytes());
         }
         for value in values {
             match value {
@@ -115,8 +116,8 @@ impl Rows {
         self
     }
 
-    /// An array of one dimension, numbered from 1: dimensions, whether something is missing in it,
-    /// its type, then length and first number of the dimension, then the elements.
+    /// An array of one dimension: the number of dimensions, whether it contains nulls, the element
+    /// type, the length of the dimension, its first index 1, then the elements.
     fn array<T: Copy, const WIDTH: usize>(
         &mut self,
         element: i32,
@@ -124,8 +125,8 @@ impl Rows {
         encode: impl Fn(T) -> [u8; WIDTH],
     ) -> &mut Self {
         self.length(20 + values.len() * (4 + WIDTH));
-        for word in [1, 0, element, small(values.len()), 1] {
-            self.put(&word.to_be_bytes());
+        for number in [1, 0, element, to_i32(values.len()), 1] {
+            self.put(&number.to_be_bytes());
         }
         for value in values {
             self.field(&encode(*value));
@@ -138,7 +139,7 @@ impl Rows {
     }
 
     fn length(&mut self, length: usize) -> &mut Self {
-        self.put(&small(length).to_be_bytes())
+        self.put(&to_i32(length).to_be_bytes())
     }
 
     fn put(&mut self, bytes: &[u8]) -> &mut Self {
@@ -147,80 +148,81 @@ impl Rows {
     }
 }
 
-/// A length as the protocol has it.
-fn small(length: usize) -> i32 {
+/// A length in the type of the protocol.
+fn to_i32(length: usize) -> i32 {
     i32::try_from(length).expect("a value is far smaller than 2 GiB")
 }
 
-/// Something that is a row of a table of plans.
+/// A value that is stored as a row of a table of plans.
 pub(super) trait Row {
-    /// How rows are copied into the table.
+    /// The `COPY` statement of the table.
     const COPY: &'static str;
 
     /// Writes the row for an edition, in the order of the statement's columns.
     fn write(&self, edition: EditionId, rows: &mut Rows);
 }
 
-/// Copies things into their table in pieces, in a transaction that is patient
-/// ([`super::be_patient`]): they need not be in memory together. Returns how many there were.
+/// Copies values into their table with one or more statements, in a transaction without time limits
+/// ([`super::lift_time_limits`]). The rows need not be in memory together. Returns the number of
+/// rows.
 pub(super) async fn stream<R: Row>(
     connection: &mut PgConnection,
     edition: EditionId,
-    things: impl Iterator<Item = R>,
+    values: impl Iterator<Item = R>,
 ) -> Result<u64> {
-    let mut things = things.peekable();
+    let mut values = values.peekable();
     let mut copied = 0;
-    sqlx::raw_sql(PIECE_TIME).execute(&mut *connection).await?;
-    while things.peek().is_some() {
-        copied += stream_piece(&mut *connection, edition, &mut things).await?;
+    sqlx::raw_sql(SET_COPY_TIMEOUT).execute(&mut *connection).await?;
+    while values.peek().is_some() {
+        copied += stream_piece(&mut *connection, edition, &mut values).await?;
     }
     sqlx::raw_sql("SET LOCAL statement_timeout = 0").execute(connection).await?;
     Ok(copied)
 }
 
-/// Copies the next things, as many as go into one statement.
+/// Copies the next values with one statement of about [`MAX_COPY_LEN`] bytes.
 async fn stream_piece<R: Row>(
     connection: &mut PgConnection,
     edition: EditionId,
-    things: &mut impl Iterator<Item = R>,
+    values: &mut impl Iterator<Item = R>,
 ) -> Result<u64> {
-    let mut to = connection.copy_in_raw(R::COPY).await?;
+    let mut copy = connection.copy_in_raw(R::COPY).await?;
     let mut rows = Rows::new();
     let mut sent = 0;
-    for thing in things {
-        thing.write(edition, &mut rows);
-        if rows.bytes.len() >= FULL {
-            to.send(rows.bytes.as_slice()).await?;
+    for value in values {
+        value.write(edition, &mut rows);
+        if rows.bytes.len() >= BUFFER_LEN {
+            copy.send(rows.bytes.as_slice()).await?;
             sent += rows.bytes.len();
             rows.bytes.clear();
-            if sent >= PIECE {
+            if sent >= MAX_COPY_LEN {
                 break;
             }
         }
     }
     rows.put(&TRAILER.to_be_bytes());
-    to.send(rows.bytes.as_slice()).await?;
-    to.finish().await
+    copy.send(rows.bytes.as_slice()).await?;
+    copy.finish().await
 }
 
-/// Copies things by one statement as they are written, so that their rows need not be in memory
-/// together. Returns how many there were.
+/// Copies values with one statement. Rows are sent as they are written, so they need not be in
+/// memory together. Returns the number of rows.
 pub(super) async fn send<T: Send>(
     connection: &mut PgConnection,
     statement: &'static str,
-    things: impl Iterator<Item = T> + Send,
+    values: impl Iterator<Item = T> + Send,
     write: impl Fn(T, &mut Rows) + Send,
 ) -> Result<u64> {
-    let mut to = connection.copy_in_raw(statement).await?;
+    let mut copy = connection.copy_in_raw(statement).await?;
     let mut rows = Rows::new();
-    for thing in things {
-        write(thing, &mut rows);
-        if rows.bytes.len() >= FULL_OF_RECORDS {
-            to.send(rows.bytes.as_slice()).await?;
+    for value in values {
+        write(value, &mut rows);
+        if rows.bytes.len() >= RECORD_BUFFER_LEN {
+            copy.send(rows.bytes.as_slice()).await?;
             rows.bytes.clear();
         }
     }
     rows.put(&TRAILER.to_be_bytes());
-    to.send(rows.bytes.as_slice()).await?;
-    to.finish().await
+    copy.send(rows.bytes.as_slice()).await?;
+    copy.finish().await
 }

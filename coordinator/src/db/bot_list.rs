@@ -10,37 +10,37 @@ use super::versions::Version;
 
 /// A version and the state of its trial.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Tried {
+pub struct TriedVersion {
     /// The version.
     pub version: Version,
-    /// The state of its trial; passed, if it had none.
+    /// The state of its trial; [`TrialState::Passed`] if it had none.
     pub state: TrialState,
-    /// Why it failed, in one line, or why it could not be tried the last time.
+    /// Why the version failed, or the reason of the last fault, in one line.
     pub verdict: Option<String>,
 }
 
 /// A bot with its current versions.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Listed {
+pub struct BotSummary {
     /// The bot.
     pub bot: Bot,
     /// The name of its owner's token. House bots have none.
     pub owner: Option<String>,
     /// Its newest version that entered.
-    pub entered: Option<Tried>,
-    /// Its newest version of all, if that has not entered.
-    pub pending: Option<Tried>,
+    pub entered: Option<TriedVersion>,
+    /// Its newest version, if this version has not entered.
+    pub pending: Option<TriedVersion>,
 }
 
-impl Listed {
+impl BotSummary {
     /// The reason of the bot's suspension, if it is suspended.
-    pub fn stood_down(&self) -> Option<&str> {
-        self.bot.stood_down(self.entered.as_ref()?.version.id)
+    pub fn suspension_reason(&self) -> Option<&str> {
+        self.bot.suspension_reason(self.entered.as_ref()?.version.id)
     }
 }
 
 /// The version whose columns begin with `prefix`, if there is one.
-fn tried(row: &PgRow, prefix: &str) -> Result<Option<Tried>> {
+fn read_version(row: &PgRow, prefix: &str) -> Result<Option<TriedVersion>> {
     let column = |name: &str| format!("{prefix}_{name}");
     let Some(id) = row.try_get::<Option<i32>, _>(&*column("id"))? else { return Ok(None) };
     let version = Version {
@@ -51,33 +51,33 @@ fn tried(row: &PgRow, prefix: &str) -> Result<Option<Tried>> {
         submitted_at: row.try_get(&*column("submitted_at"))?,
     };
     let state = row.try_get(&*column("state"))?;
-    Ok(Some(Tried { version, state, verdict: row.try_get(&*column("verdict"))? }))
+    Ok(Some(TriedVersion { version, state, verdict: row.try_get(&*column("verdict"))? }))
 }
 
-impl FromRow<'_, PgRow> for Tried {
+impl FromRow<'_, PgRow> for TriedVersion {
     fn from_row(row: &PgRow) -> Result<Self> {
-        tried(row, "version")?.ok_or(Error::RowNotFound)
+        read_version(row, "version")?.ok_or(Error::RowNotFound)
     }
 }
 
-impl FromRow<'_, PgRow> for Listed {
+impl FromRow<'_, PgRow> for BotSummary {
     fn from_row(row: &PgRow) -> Result<Self> {
-        let newest = tried(row, "newest")?;
+        let newest = read_version(row, "newest")?;
         Ok(Self {
             bot: Bot::from_row(row)?,
             owner: row.try_get("owner_name")?,
-            entered: tried(row, "entered")?,
+            entered: read_version(row, "entered")?,
             pending: newest.filter(|newest| newest.state != TrialState::Passed),
         })
     }
 }
 
-/// The bots of a tournament in the order of their first submission, or one of them.
+/// The bots of a tournament in the order of their first submission. With `only`, only this bot.
 pub async fn list(
     db: impl PgExecutor<'_>,
     tournament: TournamentId,
     only: Option<BotId>,
-) -> Result<Vec<Listed>> {
+) -> Result<Vec<BotSummary>> {
     let statement = "
         SELECT b.*, o.name AS owner_name,
             e.id AS entered_id, e.bot AS entered_bot, e.number AS entered_number,
@@ -104,8 +104,8 @@ pub async fn list(
     query.bind(only).fetch_all(db).await
 }
 
-/// All versions of a bot, the newest first.
-pub async fn versions(db: impl PgExecutor<'_>, bot: BotId) -> Result<Vec<Tried>> {
+/// All versions of a bot, newest first.
+pub async fn versions(db: impl PgExecutor<'_>, bot: BotId) -> Result<Vec<TriedVersion>> {
     let statement = "
         SELECT v.id AS version_id, v.bot AS version_bot, v.number AS version_number,
             v.digest AS version_digest, v.submitted_at AS version_submitted_at,

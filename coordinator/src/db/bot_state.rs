@@ -4,11 +4,11 @@ use arbiter_proto::ids::{EditionId, MatchNumber};
 use sqlx::{FromRow, PgConnection, PgExecutor, Result};
 
 use super::binary_copy::send;
-use super::lots::Leased;
+use super::lots::LeasedLot;
 
-/// What a seat left in a match.
+/// The files that the bot in a seat left after a match.
 #[derive(Clone, Copy, Debug)]
-pub struct Left<'a> {
+pub struct SavedState<'a> {
     /// The edition of the match.
     pub edition: EditionId,
     /// The match.
@@ -21,18 +21,26 @@ pub struct Left<'a> {
 
 /// Inserts the files of seats.
 ///
-/// # Errors If some exist already or are invalid.
-pub async fn insert(connection: &mut PgConnection, left: &[Left<'_>]) -> Result<()> {
-    let digests: Vec<_> = left.iter().map(|left| *blake3::hash(left.bytes).as_bytes()).collect();
+/// # Errors
+/// If files of one of the seats exist already, or the values are invalid.
+pub async fn insert(connection: &mut PgConnection, states: &[SavedState<'_>]) -> Result<()> {
+    let digests: Vec<_> =
+        states.iter().map(|state| *blake3::hash(state.bytes).as_bytes()).collect();
     let statement = "COPY bot_state (number, edition, seat, digest) FROM STDIN (FORMAT binary)";
-    send(&mut *connection, statement, left.iter().zip(&digests), |(left, digest), rows| {
-        rows.row(4).int8(left.number.0).int4(left.edition.0).int2(left.seat.into()).bytes(digest);
+    send(&mut *connection, statement, states.iter().zip(&digests), |(state, digest), rows| {
+        rows.row(4)
+            .int8(state.number.0)
+            .int4(state.edition.0)
+            .int2(state.seat.into())
+            .bytes(digest);
     })
     .await?;
-    // In the order of their digests, so that transactions that store the same files do not
-    // deadlock.
-    let mut snapshots: Vec<_> =
-        digests.iter().map(<[u8; 32]>::as_slice).zip(left.iter().map(|left| left.bytes)).collect();
+    // The order by digest prevents deadlocks between transactions that store the same files.
+    let mut snapshots: Vec<_> = digests
+        .iter()
+        .map(<[u8; 32]>::as_slice)
+        .zip(states.iter().map(|state| state.bytes))
+        .collect();
     snapshots.sort_unstable();
     snapshots.dedup();
     let (digests, bytes): (Vec<_>, Vec<_>) = snapshots.into_iter().unzip();
@@ -47,7 +55,7 @@ pub async fn insert(connection: &mut PgConnection, left: &[Left<'_>]) -> Result<
 
 /// The initial files of a seat of a match.
 #[derive(Clone, Debug, PartialEq, Eq, FromRow)]
-pub struct Begin {
+pub struct InitialState {
     /// The match.
     pub number: MatchNumber,
     /// The seat, from 1.
@@ -56,13 +64,13 @@ pub struct Begin {
     pub bytes: Vec<u8>,
 }
 
-/// The initial files of the seats of a leased lot, for seats that have some.
+/// The initial files of the seats of a leased lot. Seats without files are left out.
 pub async fn of_lot(
     db: impl PgExecutor<'_>,
     edition: EditionId,
-    lot: Leased,
-) -> Result<Vec<Begin>> {
-    // A bot may have had another seat in the match that left the files.
+    lot: LeasedLot,
+) -> Result<Vec<InitialState>> {
+    // In the earlier match the bot may have had another seat.
     let statement = "
         SELECT m.number, from_seat.seat::int, s.bytes
         FROM matches m
@@ -78,8 +86,8 @@ pub async fn of_lot(
     query.fetch_all(db).await
 }
 
-/// What a seat left in a match.
-pub async fn left(
+/// The files that the bot in a seat left after a match, as a compressed tar archive.
+pub async fn find(
     db: impl PgExecutor<'_>,
     edition: EditionId,
     number: MatchNumber,

@@ -18,25 +18,26 @@ pub struct Bot {
     pub created_at: OffsetDateTime,
     /// When it was withdrawn.
     pub withdrawn_at: Option<OffsetDateTime>,
-    /// The newest version when it was suspended: this one and earlier ones do not take part.
+    /// Its newest version when it was suspended. This version and earlier ones do not take part.
     pub stood_down_version: Option<i32>,
     /// When it was suspended.
     pub stood_down_at: Option<OffsetDateTime>,
-    /// Why.
+    /// The reason of its suspension.
     pub stood_down_reason: Option<String>,
 }
 
 impl Bot {
-    /// The reason of its suspension, if it is suspended with this as its newest version.
-    pub fn stood_down(&self, newest: VersionId) -> Option<&str> {
-        let holds = self.stood_down_version.is_some_and(|version| newest.0 <= version);
-        self.stood_down_reason.as_deref().filter(|_| holds)
+    /// The reason of its suspension, if the suspension includes the version `newest`.
+    pub fn suspension_reason(&self, newest: VersionId) -> Option<&str> {
+        let is_included = self.stood_down_version.is_some_and(|version| newest.0 <= version);
+        self.stood_down_reason.as_deref().filter(|_| is_included)
     }
 }
 
 /// Enters a bot.
 ///
-/// # Errors If its name is taken or invalid.
+/// # Errors
+/// If its name is invalid, or another bot of the tournament has it.
 pub async fn create(
     db: impl PgExecutor<'_>,
     tournament: TournamentId,
@@ -73,7 +74,7 @@ pub async fn withdraw(db: impl PgExecutor<'_>, bot: BotId, now: OffsetDateTime) 
     Ok(sqlx::query(statement).bind(bot).bind(now).execute(db).await?.rows_affected() == 1)
 }
 
-/// Lets a withdrawn bot take part again. Returns whether it was withdrawn.
+/// Enters a withdrawn bot again. Returns whether it was withdrawn.
 pub async fn enter_again(db: impl PgExecutor<'_>, bot: BotId) -> Result<bool> {
     let statement =
         "UPDATE bots SET withdrawn_at = NULL WHERE id = $1 AND withdrawn_at IS NOT NULL";
@@ -82,25 +83,24 @@ pub async fn enter_again(db: impl PgExecutor<'_>, bot: BotId) -> Result<bool> {
 
 /// A suspended bot.
 #[derive(Clone, Debug, PartialEq, Eq, FromRow)]
-pub struct StoodDown {
+pub struct SuspendedBot {
     /// Its tournament.
     pub tournament: TournamentId,
     /// The tournament's name.
     pub tournament_name: String,
     /// Its name.
     pub name: String,
-    /// Why.
+    /// The reason of its suspension.
     pub reason: String,
 }
 
 /// Suspends the bots that forfeited more of their matches in an edition than its tournament allows,
-/// and returns them. Versions that an organiser reinstated are exempt. No bot is suspended when the
-/// tournament is over.
-pub async fn stand_down(
+/// and returns them. Skips versions that an organiser reinstated, and tournaments that are over.
+pub async fn suspend_for_forfeits(
     db: impl PgExecutor<'_>,
     edition: EditionId,
     now: OffsetDateTime,
-) -> Result<Vec<StoodDown>> {
+) -> Result<Vec<SuspendedBot>> {
     let statement = "
         WITH rule AS MATERIALIZED (
             SELECT t.id, t.name, e.number,
@@ -128,15 +128,15 @@ pub async fn stand_down(
     sqlx::query_as(statement).bind(edition).bind(now).fetch_all(db).await
 }
 
-/// Suspends an entrant of an edition for this reason, by the same rules. Returns none if it is
-/// suspended already, was reinstated or withdrawn, or the tournament is over.
-pub async fn stand_down_entrant(
+/// Suspends an entrant of an edition for this reason. Returns `None` if it is already suspended,
+/// was reinstated or withdrawn, or if the tournament is over.
+pub async fn suspend_entrant(
     db: impl PgExecutor<'_>,
     edition: EditionId,
     entrant: Entrant,
     reason: &str,
     now: OffsetDateTime,
-) -> Result<Option<StoodDown>> {
+) -> Result<Option<SuspendedBot>> {
     let statement = "
         UPDATE bots AS b
         SET stood_down_version = en.version, stood_down_at = $4, stood_down_reason = $3

@@ -1,21 +1,21 @@
-//! Finds what can be leased, in one query without writes or locks.
+//! Finds work that can be leased, in one query without writes or locks.
 
 use arbiter_proto::ids::EditionId;
 use sqlx::{PgExecutor, Result};
 
-/// What can be leased, unless another transaction is faster.
+/// Work that can be leased. Another transaction may lease it first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Offers {
+pub struct ClaimableWork {
     /// Whether a version waits for its trial.
     pub trial: bool,
     /// The running editions with pending lots, oldest first.
     pub editions: Vec<EditionId>,
 }
 
-/// Finds what can be leased now.
-pub async fn find(db: impl PgExecutor<'_>) -> Result<Offers> {
-    // An `EXISTS` for the lots could become a join, and the cached plan may start with all pending
-    // lots. The first pending lot of an edition is one index lookup.
+/// Finds the work that can be leased now.
+pub async fn find(db: impl PgExecutor<'_>) -> Result<ClaimableWork> {
+    // With an `EXISTS` for the lots, the cached plan may be a join that reads all pending lots. The
+    // first pending lot of an edition is one index lookup.
     let statement = "
         SELECT EXISTS (
             SELECT FROM trials t
@@ -33,5 +33,5 @@ pub async fn find(db: impl PgExecutor<'_>) -> Result<Offers> {
             ORDER BY id
         )";
     let (trial, editions) = sqlx::query_as(statement).fetch_one(db).await?;
-    Ok(Offers { trial, editions })
+    Ok(ClaimableWork { trial, editions })
 }

@@ -1,12 +1,12 @@
-//! Deleted tournaments: invisible at once, removed in the background in small steps.
+//! Deleted tournaments: invisible at once. Their rows are removed in the background in small steps.
 
 use arbiter_proto::ids::{EditionId, TournamentId};
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection, PgExecutor, Result};
 use time::OffsetDateTime;
 
-/// The tables whose rows are removed edition by edition, with the column of the key by which steps are
-/// cut. The partitioned tables are listed for tournaments in the shared partition. Faults stay: they
-/// are few, and `arbiter_faults_total` must not decrease.
+/// The tables whose rows are removed edition by edition, each with the key column by which rows are
+/// removed in steps. The partitioned tables are included for tournaments in the shared partition.
+/// Faults are not removed: they are few, and `arbiter_faults_total` must not decrease.
 const ROWS: [(&str, &str); 17] = [
     ("records", "number"),
     ("evidence", "number"),
@@ -27,8 +27,8 @@ const ROWS: [(&str, &str); 17] = [
     ("entrants", "entrant"),
 ];
 
-/// Marks a tournament as deleted. Reports for it are late from now on. The caller has locked its
-/// row.
+/// Marks a tournament as deleted. Reports for it are rejected as late from now on. The caller has
+/// locked its row.
 pub async fn add(
     connection: &mut PgConnection,
     tournament: TournamentId,
@@ -53,15 +53,15 @@ pub async fn list(db: impl PgExecutor<'_>) -> Result<Vec<(TournamentId, String)>
     sqlx::query_as(statement).fetch_all(db).await
 }
 
-/// Tries to take the removal lock for this connection, and returns whether it is taken.
-pub async fn claim(db: impl PgExecutor<'_>) -> Result<bool> {
+/// Tries to take the removal lock, and returns whether this connection has it now.
+pub async fn try_lock(db: impl PgExecutor<'_>) -> Result<bool> {
     let statement = "SELECT pg_try_advisory_lock(hashtext('arbiter: clearing away'))";
     sqlx::query_scalar(statement).fetch_one(db).await
 }
 
-/// Limits how long each statement of the session may take: while the removal of a partition waits for
-/// a transaction, no other partition can be created. Between statements objects are removed from the
-/// store, which takes longer.
+/// Limits how long each statement of the session may take. While the removal of a partition waits
+/// for a transaction, no other partition can be created. The pause between statements may be
+/// longer, because objects are removed from the record store in it.
 pub async fn set_timeouts(db: impl PgExecutor<'_>) -> Result<()> {
     let statement = "
         SELECT set_config('statement_timeout', '20s', false),
@@ -70,8 +70,9 @@ pub async fn set_timeouts(db: impl PgExecutor<'_>) -> Result<()> {
     sqlx::query(statement).execute(db).await.map(drop)
 }
 
-/// Releases the removal lock. The server would notice the end of the connection only later.
-pub async fn release(db: impl PgExecutor<'_>) -> Result<()> {
+/// Releases the removal lock. Without this, the server would release it only after it notices the
+/// end of the connection.
+pub async fn unlock(db: impl PgExecutor<'_>) -> Result<()> {
     let statement = "SELECT pg_advisory_unlock(hashtext('arbiter: clearing away'))";
     sqlx::query(statement).execute(db).await.map(drop)
 }
@@ -82,9 +83,9 @@ pub async fn editions(db: impl PgExecutor<'_>, tournament: TournamentId) -> Resu
     sqlx::query_scalar(statement).bind(tournament).fetch_all(db).await
 }
 
-/// Removes the rows of an edition's matches, lots and sums, a thousand at a time, in the order of the
-/// key's index.
-pub async fn clear_edition(connection: &mut PgConnection, edition: EditionId) -> Result<()> {
+/// Removes the rows of an edition's matches, lots and sums, a thousand at a time, in the order of
+/// the key's index.
+pub async fn delete_edition(connection: &mut PgConnection, edition: EditionId) -> Result<()> {
     for (table, key) in ROWS {
         let statement = format!(
             "DELETE FROM {table} WHERE edition = $1 AND {key} <= (
@@ -93,8 +94,8 @@ pub async fn clear_edition(connection: &mut PgConnection, edition: EditionId) ->
                 ) AS few)"
         );
         loop {
-            let some = sqlx::query(AssertSqlSafe(statement.clone())).bind(edition);
-            if some.execute(&mut *connection).await?.rows_affected() == 0 {
+            let query = sqlx::query(AssertSqlSafe(statement.clone())).bind(edition);
+            if query.execute(&mut *connection).await?.rows_affected() == 0 {
                 break;
             }
         }
@@ -102,9 +103,9 @@ pub async fn clear_edition(connection: &mut PgConnection, edition: EditionId) ->
     Ok(())
 }
 
-/// Removes unused snapshots among the thousand after this digest. Returns the last digest that it
-/// examined, or `None` at the end.
-pub async fn clear_snapshots(
+/// Removes unused snapshots among the thousand after this digest. Returns the last examined digest,
+/// or `None` at the end.
+pub async fn delete_snapshots(
     connection: &mut PgConnection,
     after: &[u8],
 ) -> Result<Option<Vec<u8>>> {
@@ -115,8 +116,8 @@ pub async fn clear_snapshots(
     let last: Option<Vec<u8>> =
         sqlx::query_scalar(statement).bind(after).fetch_optional(&mut *connection).await?;
     let Some(last) = last else { return Ok(None) };
-    // A report stores its references to snapshots first, and then the missing snapshots. The lock
-    // keeps this statement from running between the two.
+    // A report first stores its references to snapshots, and then the missing snapshots. The lock
+    // prevents this statement from running between these two steps.
     let mut transaction = connection.begin().await?;
     let lock = "LOCK TABLE snapshots IN EXCLUSIVE MODE";
     sqlx::query(lock).execute(&mut *transaction).await?;
@@ -128,8 +129,8 @@ pub async fn clear_snapshots(
     Ok(Some(last))
 }
 
-/// Removes a tournament without editions' rows: its bots, their versions, the bundles that no other
-/// version has, and the tournament itself.
+/// Removes a tournament after the rows of its editions: its bots, their versions, the bundles that
+/// no other version has, and the tournament.
 pub async fn finish(connection: &mut PgConnection, tournament: TournamentId) -> Result<()> {
     let bundles = "
         WITH gone AS (

@@ -1,4 +1,5 @@
-//! Changes that make an edition due: versions that entered, bots that left, matches that are void.
+//! Changes that make an edition due: a version entered, a bot was withdrawn, or a match became
+//! void.
 
 use arbiter_proto::ids::TournamentId;
 use sqlx::{FromRow, PgExecutor, Result};
@@ -14,7 +15,7 @@ pub struct Change {
 }
 
 /// Records a change.
-pub async fn note(
+pub async fn add(
     db: impl PgExecutor<'_>,
     tournament: TournamentId,
     now: OffsetDateTime,
@@ -32,7 +33,7 @@ pub async fn of_tournament(
     sqlx::query_as(statement).bind(tournament).fetch_all(db).await
 }
 
-/// The open tournaments that have such changes and had an edition before.
+/// The open tournaments that have such changes and at least one edition.
 pub async fn tournaments(db: impl PgExecutor<'_>) -> Result<Vec<TournamentId>> {
     let statement = "
         SELECT t.id FROM tournaments t
@@ -43,7 +44,7 @@ pub async fn tournaments(db: impl PgExecutor<'_>) -> Result<Vec<TournamentId>> {
 }
 
 /// Deletes changes that an edition includes now.
-pub async fn forget(db: impl PgExecutor<'_>, changes: &[Change]) -> Result<()> {
+pub async fn delete(db: impl PgExecutor<'_>, changes: &[Change]) -> Result<()> {
     let ids: Vec<_> = changes.iter().map(|change| change.id).collect();
     sqlx::query("DELETE FROM edition_triggers WHERE id = ANY ($1)")
         .bind(ids)

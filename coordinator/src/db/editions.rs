@@ -1,4 +1,4 @@
-//! Editions: complete schedules over fixed versions, and how far they are played.
+//! Editions: complete schedules over fixed versions, and their progress.
 
 use arbiter_games::{Game, Games, RULES_VERSION, string_enum};
 use arbiter_proto::ids::{BotId, EditionId, TournamentId, VersionId};
@@ -13,9 +13,9 @@ string_enum! {
     pub enum EditionState {
         /// Its matches are being planned.
         Planning = "planning",
-        /// They are being played.
+        /// Its matches are being played.
         Running = "running",
-        /// All of them are counted.
+        /// All its matches are counted.
         Complete = "complete",
         /// It was cancelled.
         Cancelled = "cancelled",
@@ -31,23 +31,23 @@ pub struct Edition {
     pub tournament: TournamentId,
     /// Its number in the tournament, from 1.
     pub number: i32,
-    /// Numbers in a seat's score.
+    /// The number of components of a seat's score.
     pub components: i16,
     /// Its state.
     pub state: EditionState,
-    /// Matches planned until now.
+    /// Number of matches planned until now.
     pub matches: i64,
-    /// Whether results may bring more matches.
+    /// Whether more matches are planned after the results of these.
     pub open_ended: bool,
-    /// The version of the rules it is played by.
+    /// The version of the rules.
     pub rules: String,
     /// Whether its lots are checked for reuse before they are leased.
     pub checks_reuse: bool,
-    /// Matches in its standings.
+    /// Number of matches in its standings.
     pub counted: i64,
     /// When it was opened.
     pub created_at: OffsetDateTime,
-    /// When it was complete, or cancelled.
+    /// When it was completed or cancelled.
     pub ended_at: Option<OffsetDateTime>,
 }
 
@@ -63,7 +63,7 @@ pub struct EntrantRow {
     pub version: VersionId,
 }
 
-/// Opens an edition whose matches are to be planned.
+/// Creates an edition. Its matches are planned later.
 pub async fn create(
     db: impl PgExecutor<'_>,
     tournament: TournamentId,
@@ -84,16 +84,16 @@ pub async fn create(
     query.bind(now).bind(RULES_VERSION).fetch_one(db).await
 }
 
-/// Checks the lots of an edition for reuse before they are leased.
+/// Makes maintenance check the lots of an edition for reuse before they are leased.
 pub async fn set_checks_reuse(db: impl PgExecutor<'_>, edition: EditionId) -> Result<()> {
     let statement = "UPDATE editions SET checks_reuse = true WHERE id = $1";
     sqlx::query(statement).bind(edition).execute(db).await.map(drop)
 }
 
-/// Puts versions into an edition, numbered from 0 in this order.
+/// Enters versions in an edition. They are numbered from 0 in this order.
 ///
 /// # Errors
-/// If a bot takes part twice.
+/// If two of the versions belong to one bot.
 pub async fn enter(
     db: impl PgExecutor<'_>,
     edition: EditionId,
@@ -107,7 +107,7 @@ pub async fn enter(
     Ok(sqlx::query(statement).bind(edition).bind(versions).execute(db).await?.rows_affected())
 }
 
-/// Who takes part, in the order of their numbers.
+/// The entrants of an edition, in the order of their numbers.
 pub async fn entrants(db: impl PgExecutor<'_>, edition: EditionId) -> Result<Vec<EntrantRow>> {
     let statement =
         "SELECT entrant, bot, version FROM entrants WHERE edition = $1 ORDER BY entrant";
@@ -133,7 +133,7 @@ pub async fn plan_history_of(
     sqlx::query_scalar(statement).bind(edition).fetch_one(db).await
 }
 
-/// The same for the newest edition of a tournament.
+/// The plan history of the newest edition of a tournament, if it is stored.
 pub async fn newest_plan_history(
     db: impl PgExecutor<'_>,
     tournament: TournamentId,
@@ -144,7 +144,7 @@ pub async fn newest_plan_history(
     Ok(row.flatten())
 }
 
-/// Editions with how much of each is counted, and the rest of the statement.
+/// A statement that selects editions with their numbers of counted matches.
 macro_rules! edition {
     ($rest:literal) => {
         concat!("SELECT e.*, p.counted FROM editions e JOIN progress p ON p.edition = e.id ", $rest)
@@ -184,20 +184,24 @@ pub async fn of_tournament(
 
 /// An edition that needs maintenance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromRow)]
-pub struct Upkept {
+pub struct DueEdition {
     /// The edition.
     pub id: EditionId,
     /// Its state.
     pub state: EditionState,
-    /// Whether leases have expired, or the delay of lots has passed.
+    /// Whether it has leases past their deadline, or lots whose delay has passed.
     pub expires: bool,
 }
 
-/// The editions that need maintenance, oldest first: running editions; replaced editions with
-/// uncounted results, which later editions reuse, or with lots that were returned during the
-/// replacement; and editions with expired leases or lots whose delay has passed.
-pub async fn upkept(db: impl PgExecutor<'_>) -> Result<Vec<Upkept>> {
-    // Editions before the last but one complete edition were handled when they were newer.
+/// The editions that need maintenance, oldest first:
+///
+/// - running editions;
+/// - replaced editions with uncounted results, which later editions reuse;
+/// - replaced editions with lots that workers returned during the replacement;
+/// - editions with expired leases, or with lots whose delay has passed.
+pub async fn needing_maintenance(db: impl PgExecutor<'_>) -> Result<Vec<DueEdition>> {
+    // The statement skips editions before the last but one complete edition. They were maintained
+    // when they were newer.
     let statement = "
         WITH now AS MATERIALIZED (SELECT database_clock() AS at), due AS (
             SELECT id, false AS expires FROM editions WHERE state = 'running'
@@ -224,14 +228,14 @@ pub async fn upkept(db: impl PgExecutor<'_>) -> Result<Vec<Upkept>> {
 }
 
 /// The edition of a tournament that is being played.
-pub async fn playing(db: impl PgExecutor<'_>, tournament: TournamentId) -> Result<Option<Edition>> {
+pub async fn running(db: impl PgExecutor<'_>, tournament: TournamentId) -> Result<Option<Edition>> {
     let statement = edition!("WHERE e.tournament = $1 AND e.state = 'running'");
     sqlx::query_as(statement).bind(tournament).fetch_optional(db).await
 }
 
-/// Whether the running edition of a tournament has a match set aside with a suspended bot: it
-/// cannot become complete.
-pub async fn waits_for_stood_down(
+/// Whether the running edition of a tournament has set aside a match with a suspended bot. Such an
+/// edition cannot be completed.
+pub async fn is_blocked_by_suspension(
     db: impl PgExecutor<'_>,
     tournament: TournamentId,
 ) -> Result<bool> {
@@ -256,7 +260,7 @@ pub async fn official(
     sqlx::query_scalar(statement).bind(tournament).fetch_optional(db).await
 }
 
-/// The edition whose leaderboard was the official one at a moment.
+/// The edition whose leaderboard was the official one at this time.
 pub async fn official_at(
     db: impl PgExecutor<'_>,
     tournament: TournamentId,
@@ -269,7 +273,8 @@ pub async fn official_at(
     query.fetch_optional(db).await
 }
 
-/// Records matches that were added to the plan, and whether more may follow.
+/// Adds to the number of planned matches, and stores whether more may follow. Returns whether the
+/// edition accepts more matches.
 pub async fn grow(
     db: impl PgExecutor<'_>,
     edition: EditionId,
@@ -283,23 +288,26 @@ pub async fn grow(
     Ok(query.execute(db).await?.rows_affected() == 1)
 }
 
-/// How many matches an edition has, if all of them are counted and more are to be planned.
-pub async fn full(db: impl PgExecutor<'_>, edition: EditionId) -> Result<Option<i64>> {
+/// The number of matches of an edition, if all of them are counted and more will be planned.
+pub async fn matches_if_round_ended(
+    db: impl PgExecutor<'_>,
+    edition: EditionId,
+) -> Result<Option<i64>> {
     let statement = "
         SELECT e.matches FROM editions e JOIN progress p ON p.edition = e.id
         WHERE e.id = $1 AND e.state = 'running' AND e.open_ended AND p.counted = e.matches";
     sqlx::query_scalar(statement).bind(edition).fetch_optional(db).await
 }
 
-/// Locks an open-ended edition that runs and has so many matches, until the transaction ends.
-/// Returns whether there is one.
+/// Locks a running open-ended edition until the transaction ends, if it has exactly `matches`
+/// matches. Returns whether it is locked.
 pub async fn lock(db: impl PgExecutor<'_>, edition: EditionId, matches: i64) -> Result<bool> {
     let statement = "
         SELECT id FROM editions
         WHERE id = $1 AND matches = $2 AND state = 'running' AND open_ended FOR NO KEY UPDATE";
-    let locked: Option<i32> =
+    let id: Option<i32> =
         sqlx::query_scalar(statement).bind(edition).bind(matches).fetch_optional(db).await?;
-    Ok(locked.is_some())
+    Ok(id.is_some())
 }
 
 /// Starts a planned edition. Returns whether it was being planned.
@@ -311,8 +319,8 @@ pub async fn start(db: impl PgExecutor<'_>, edition: EditionId) -> Result<bool> 
     Ok(sqlx::query(statement).bind(edition).execute(db).await?.rows_affected() == 1)
 }
 
-/// Completes an edition, and makes its leaderboard the official one, if every match is counted and
-/// none will follow. Returns whether it did so now.
+/// Completes an edition if every match is counted and no more will be planned. Its leaderboard then
+/// is the official one. Returns whether this call completed the edition.
 pub async fn complete(
     db: impl PgExecutor<'_>,
     edition: EditionId,
@@ -325,7 +333,8 @@ pub async fn complete(
     Ok(sqlx::query(statement).bind(edition).bind(now).execute(db).await?.rows_affected() == 1)
 }
 
-/// Cancels an edition. Returns whether it was open. Leasing waits until the transaction ends.
+/// Cancels an edition. Returns whether it was open. No lots of it are leased until the transaction
+/// ends.
 pub async fn cancel(
     db: impl PgExecutor<'_>,
     edition: EditionId,
@@ -337,9 +346,9 @@ pub async fn cancel(
     Ok(sqlx::query(statement).bind(edition).bind(now).execute(db).await?.rows_affected() == 1)
 }
 
-/// Whether a result that an edition counts is void.
-pub async fn counts_void(db: impl PgExecutor<'_>, edition: EditionId) -> Result<bool> {
-    // The first query is cheap, and its result is nearly always false.
+/// Whether an edition counts a void result.
+pub async fn counts_void_result(db: impl PgExecutor<'_>, edition: EditionId) -> Result<bool> {
+    // The first part is cheap and nearly always false, so the second part rarely runs.
     let statement = "
         SELECT EXISTS (
             SELECT FROM invalidated_matches v JOIN editions e ON e.id = v.edition
@@ -352,16 +361,16 @@ pub async fn counts_void(db: impl PgExecutor<'_>, edition: EditionId) -> Result<
     sqlx::query_scalar(statement).bind(edition).fetch_one(db).await
 }
 
-/// Whether an edition counts a void result for good: it is the newest of its tournament, and no other
-/// one is due that plays the match again.
-pub async fn keeps_void(db: &mut PgConnection, edition: EditionId) -> Result<bool> {
+/// Whether an edition counts a void result, and no later edition will replay the match: it is the
+/// newest edition of its tournament, and no other edition is due.
+pub async fn keeps_void_result(db: &mut PgConnection, edition: EditionId) -> Result<bool> {
     let statement = "
         SELECT this.state <> 'cancelled' AND t.state = 'open' AND NOT EXISTS (
             SELECT FROM editions e WHERE e.tournament = this.tournament AND e.number > this.number
         ) AND NOT EXISTS (SELECT FROM edition_triggers c WHERE c.tournament = this.tournament)
         FROM editions this JOIN tournaments t ON t.id = this.tournament WHERE this.id = $1";
-    let newest = sqlx::query_scalar(statement).bind(edition).fetch_optional(&mut *db).await?;
-    Ok(newest.unwrap_or(false) && counts_void(db, edition).await?)
+    let is_last = sqlx::query_scalar(statement).bind(edition).fetch_optional(&mut *db).await?;
+    Ok(is_last.unwrap_or(false) && counts_void_result(db, edition).await?)
 }
 
 /// Adds to the number of matches in the standings of an edition, and to the number of those that
@@ -378,7 +387,7 @@ pub async fn count(
     query.execute(db).await.map(drop)
 }
 
-/// How many matches are in the standings of an edition.
+/// The number of matches in the standings of an edition.
 pub async fn counted(db: impl PgExecutor<'_>, edition: EditionId) -> Result<i64> {
     let statement = "SELECT counted FROM progress WHERE edition = $1";
     sqlx::query_scalar(statement).bind(edition).fetch_one(db).await

@@ -6,11 +6,11 @@ use sqlx::{FromRow, PgExecutor, Result};
 
 /// The entrants of an edition, entrant 0 first.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Roster(Vec<Named>);
+pub struct Roster(Vec<EntrantInfo>);
 
 /// The public description of an entrant.
 #[derive(Clone, Debug, PartialEq, Eq, FromRow)]
-pub struct Named {
+pub struct EntrantInfo {
     /// The bot.
     pub bot: BotId,
     /// Its name.
@@ -19,7 +19,8 @@ pub struct Named {
     pub version: i32,
     /// BLAKE3 of its bundle.
     pub digest: Vec<u8>,
-    /// BLAKE3 of the bundle that is run: the one that its trial built, or else the submitted one.
+    /// BLAKE3 of the bundle that is run: the bundle that its trial built, or else the submitted
+    /// one.
     pub program: Vec<u8>,
     /// The token of its owner. House bots have none.
     pub owner: Option<i32>,
@@ -37,26 +38,25 @@ impl Roster {
         sqlx::query_as(statement).bind(edition).fetch_all(db).await.map(Self)
     }
 
-    /// An entrant; every one in a match of the edition is on its roster.
-    pub fn get(&self, entrant: Entrant) -> Option<&Named> {
+    /// An entrant. The roster contains every entrant of the edition's matches.
+    pub fn get(&self, entrant: Entrant) -> Option<&EntrantInfo> {
         usize::try_from(entrant.0).ok().and_then(|index| self.0.get(index))
     }
 
-    /// All of them, entrant 0 first.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = (Entrant, &Named)> {
-        let numbered =
-            |(number, named)| (Entrant(i32::try_from(number).unwrap_or(i32::MAX)), named);
-        self.0.iter().enumerate().map(numbered)
+    /// All entrants, entrant 0 first.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (Entrant, &EntrantInfo)> {
+        let with_number = |(index, info)| (Entrant(i32::try_from(index).unwrap_or(i32::MAX)), info);
+        self.0.iter().enumerate().map(with_number)
     }
 
     /// The entrant whose bot has this name.
     pub fn find(&self, name: &str) -> Option<Entrant> {
-        self.iter().find(|(_, named)| named.name == name).map(|(entrant, _)| entrant)
+        self.iter().find(|(_, info)| info.name == name).map(|(entrant, _)| entrant)
     }
 }
 
-impl Named {
-    /// A submitted version as an entrant, whether it entered or not.
+impl EntrantInfo {
+    /// A submitted version, described like an entrant. It need not have entered.
     pub async fn of_version(db: impl PgExecutor<'_>, version: VersionId) -> Result<Self> {
         let statement = "
             SELECT b.id AS bot, b.name, v.number AS version, v.digest, b.owner,
@@ -79,7 +79,7 @@ impl Named {
     }
 }
 
-/// The editions in which a bot takes part, the newest first, and its number in each.
+/// The editions of a bot, newest first, with its entrant number in each.
 pub async fn editions_of(db: impl PgExecutor<'_>, bot: BotId) -> Result<Vec<(EditionId, Entrant)>> {
     let statement = "SELECT edition, entrant FROM entrants WHERE bot = $1 ORDER BY edition DESC";
     let rows: Vec<(EditionId, i32)> = sqlx::query_as(statement).bind(bot).fetch_all(db).await?;

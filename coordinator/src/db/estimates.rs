@@ -1,21 +1,21 @@
-//! Data for estimates about a tournament: how long its matches took, how large their records are,
-//! and which programs met.
+//! Data for estimates about a tournament: the times of its matches, the sizes of their records, and
+//! the lineups of its matches.
 
 use arbiter_proto::ids::TournamentId;
 use sqlx::{FromRow, PgExecutor, Result};
 use tokio_stream::StreamExt as _;
 
 /// Maximum number of records whose size is read.
-const SAMPLE: i64 = 1000;
+const MAX_RECORDS: i64 = 1000;
 /// Maximum number of matches whose times are read, newest first.
-const MATCHES: i64 = 10_000;
+const MAX_MATCHES: i64 = 10_000;
 
 /// Means over the matches of a tournament.
 #[derive(Clone, Copy, Debug, PartialEq, FromRow)]
 pub struct Means {
-    /// The mean time of a match, in milliseconds; none if no match was played.
+    /// The mean time of a match, in milliseconds; `None` if no match was played.
     pub wall_ms: Option<f64>,
-    /// The mean size of a record, in bytes; none if there are no records.
+    /// The mean size of a record, in bytes; `None` if there are no records.
     pub record: Option<f64>,
 }
 
@@ -41,23 +41,28 @@ pub async fn means(db: impl PgExecutor<'_>, tournament: TournamentId) -> Result<
                 ) r LIMIT $2
             ) s
         ) AS record";
-    sqlx::query_as(statement).bind(tournament).bind(SAMPLE).bind(MATCHES).fetch_one(db).await
+    sqlx::query_as(statement)
+        .bind(tournament)
+        .bind(MAX_RECORDS)
+        .bind(MAX_MATCHES)
+        .fetch_one(db)
+        .await
 }
 
-/// How often the same programs met in the same seats in one edition.
+/// A combination of programs in the seats of a match.
 #[derive(Clone, Debug, PartialEq, Eq, FromRow)]
-pub struct Met {
+pub struct Lineup {
     /// The digests of their versions, seat 1 first.
     pub digests: Vec<Vec<u8>>,
-    /// The board, where there are several.
+    /// The board, if the tournament has several.
     pub board: Option<i16>,
-    /// How often, in the edition in which they met most often.
+    /// The number of its matches in the edition with most of them.
     pub times: i64,
 }
 
-/// Which programs have met in a tournament, with the seed of its next edition. Results of their
-/// matches may be reused.
-pub async fn met(db: impl PgExecutor<'_>, tournament: TournamentId) -> Result<Vec<Met>> {
+/// The lineups of the matches that were played with the seed of the next edition. The next edition
+/// may reuse the results of these matches.
+pub async fn lineups(db: impl PgExecutor<'_>, tournament: TournamentId) -> Result<Vec<Lineup>> {
     let statement = "
         SELECT board, digests, max(times) AS times FROM (
             SELECT edition, board, digests, sum(times)::bigint AS times FROM (
@@ -75,9 +80,9 @@ pub async fn met(db: impl PgExecutor<'_>, tournament: TournamentId) -> Result<Ve
             ) f GROUP BY edition, board, digests
         ) f GROUP BY board, digests";
     let mut rows = sqlx::query_as(statement).bind(tournament).fetch(db);
-    let mut met = Vec::new();
+    let mut lineups = Vec::new();
     while let Some(row) = rows.next().await {
-        met.push(row?);
+        lineups.push(row?);
     }
-    Ok(met)
+    Ok(lineups)
 }

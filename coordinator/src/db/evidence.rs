@@ -1,18 +1,18 @@
-//! Evidence of forfeits and of first bad answers.
+//! Evidence of forfeits and of first bad replies.
 
 use arbiter_proto::ids::{EditionId, MatchNumber};
 use sqlx::{FromRow, PgExecutor, Result};
 
-/// The reason of a seat's forfeit, or its first bad answer.
+/// The reason of a seat's forfeit, or its first bad reply.
 #[derive(Clone, Debug, PartialEq, Eq, FromRow)]
 pub struct Evidence {
     /// The match.
     pub number: MatchNumber,
     /// The seat, from 1.
     pub seat: i16,
-    /// The wall time of the answer, in microseconds.
+    /// The wall-clock time of the reply, in microseconds.
     pub wall_us: i64,
-    /// Its processor time, in microseconds.
+    /// The processor time of the reply, in microseconds.
     pub cpu_us: i64,
     /// A description of what happened.
     pub detail: String,
@@ -20,26 +20,27 @@ pub struct Evidence {
 
 /// Inserts evidence of several editions.
 ///
-/// # Errors If there is evidence for one of the seats already, or it is invalid.
+/// # Errors
+/// If there is evidence for one of the seats already, or it is invalid.
 pub async fn insert(db: impl PgExecutor<'_>, evidence: &[(EditionId, &Evidence)]) -> Result<()> {
     let statement = "
         INSERT INTO evidence (edition, number, seat, wall_us, cpu_us, detail)
         SELECT * FROM unnest($1::int[], $2::bigint[], $3::smallint[], $4::bigint[], $5::bigint[],
             $6::text[])";
-    let all = evidence.iter();
+    let rows = evidence.iter();
     sqlx::query(statement)
-        .bind(all.clone().map(|(edition, _)| *edition).collect::<Vec<_>>())
-        .bind(all.clone().map(|(_, found)| found.number).collect::<Vec<_>>())
-        .bind(all.clone().map(|(_, found)| found.seat).collect::<Vec<_>>())
-        .bind(all.clone().map(|(_, found)| found.wall_us).collect::<Vec<_>>())
-        .bind(all.clone().map(|(_, found)| found.cpu_us).collect::<Vec<_>>())
-        .bind(all.map(|(_, found)| found.detail.as_str()).collect::<Vec<_>>())
+        .bind(rows.clone().map(|(edition, _)| *edition).collect::<Vec<_>>())
+        .bind(rows.clone().map(|(_, row)| row.number).collect::<Vec<_>>())
+        .bind(rows.clone().map(|(_, row)| row.seat).collect::<Vec<_>>())
+        .bind(rows.clone().map(|(_, row)| row.wall_us).collect::<Vec<_>>())
+        .bind(rows.clone().map(|(_, row)| row.cpu_us).collect::<Vec<_>>())
+        .bind(rows.map(|(_, row)| row.detail.as_str()).collect::<Vec<_>>())
         .execute(db)
         .await
         .map(drop)
 }
 
-/// The evidence of these matches; for reused results, that of the original matches.
+/// The evidence of these matches. For reused results this is the evidence of the original matches.
 pub async fn of_matches(
     db: impl PgExecutor<'_>,
     edition: EditionId,

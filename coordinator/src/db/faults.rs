@@ -1,4 +1,4 @@
-//! Failed attempts: they ended without results, through no bot's fault.
+//! Failed attempts: they ended without results because of an infrastructure fault.
 
 use arbiter_proto::ids::{Attempt, EditionId, LotId, LotNumber, MatchNumber, WorkerId};
 use sqlx::{FromRow, PgExecutor, Result};
@@ -21,7 +21,7 @@ pub struct Fault {
 
 /// A match that a worker played or failed to play.
 #[derive(Clone, Debug, PartialEq, Eq, FromRow)]
-pub struct Attempted {
+pub struct MatchAttempt {
     /// The worker.
     pub worker: WorkerId,
     /// The match.
@@ -31,11 +31,12 @@ pub struct Attempted {
     pub seats: Seats,
 }
 
-/// Maximum number of matches that are searched for a pattern of faults: the last ones.
-const LOOKED_AT: i64 = 5000;
+/// Maximum number of matches that are searched for a pattern of faults, newest first.
+const MAX_MATCHES: i64 = 5000;
 
-/// How many lots of an edition are set aside, and the identity of its last fault if some are.
-pub async fn signs(db: impl PgExecutor<'_>, edition: EditionId) -> Result<(i64, i64)> {
+/// The number of lots of an edition that are set aside, and the identity of its last fault if any
+/// lot is set aside, or else 0.
+pub async fn latest(db: impl PgExecutor<'_>, edition: EditionId) -> Result<(i64, i64)> {
     let statement = "
         SELECT lots, CASE WHEN lots > 0 THEN
             coalesce((SELECT max(id) FROM faults WHERE edition = $1), 0) ELSE 0 END
@@ -45,7 +46,7 @@ pub async fn signs(db: impl PgExecutor<'_>, edition: EditionId) -> Result<(i64, 
 
 /// The faults that a bot can cause, one for each attempt at a single match of an edition, newest
 /// first. Faults of the coordinator or of the worker alone are left out.
-pub async fn of_matches(db: impl PgExecutor<'_>, edition: EditionId) -> Result<Vec<Attempted>> {
+pub async fn of_matches(db: impl PgExecutor<'_>, edition: EditionId) -> Result<Vec<MatchAttempt>> {
     let statement = "
         SELECT f.worker, m.number, m.seats
         FROM faults f
@@ -54,11 +55,14 @@ pub async fn of_matches(db: impl PgExecutor<'_>, edition: EditionId) -> Result<V
         WHERE f.edition = $1 AND f.worker IS NOT NULL
           AND f.kind IN ('expired', 'system', 'unclean', 'panic', 'inputs')
         ORDER BY f.id DESC LIMIT $2";
-    sqlx::query_as(statement).bind(edition).bind(LOOKED_AT).fetch_all(db).await
+    sqlx::query_as(statement).bind(edition).bind(MAX_MATCHES).fetch_all(db).await
 }
 
-/// The matches of an edition that workers played since its first fault, the last ones first.
-pub async fn played_since(db: impl PgExecutor<'_>, edition: EditionId) -> Result<Vec<Attempted>> {
+/// The matches of an edition that workers played since its first fault, newest first.
+pub async fn played_since(
+    db: impl PgExecutor<'_>,
+    edition: EditionId,
+) -> Result<Vec<MatchAttempt>> {
     let statement = "
         SELECT l.worker, m.number, m.seats
         FROM (
@@ -71,10 +75,10 @@ pub async fn played_since(db: impl PgExecutor<'_>, edition: EditionId) -> Result
         JOIN matches m ON m.edition = $1
             AND m.number >= l.first_match AND m.number < l.first_match + l.count
         ORDER BY l.reported_at DESC LIMIT $2";
-    sqlx::query_as(statement).bind(edition).bind(LOOKED_AT).fetch_all(db).await
+    sqlx::query_as(statement).bind(edition).bind(MAX_MATCHES).fetch_all(db).await
 }
 
-/// The faults of a lot, the newest first.
+/// The faults of a lot, newest first.
 pub async fn of_lot(db: impl PgExecutor<'_>, lot: LotId) -> Result<Vec<Fault>> {
     let statement = "
         SELECT lot, attempt, reason, at FROM faults WHERE edition = $1 AND lot = $2

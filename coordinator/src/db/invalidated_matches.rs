@@ -7,12 +7,12 @@ use time::OffsetDateTime;
 
 /// A filter for matches.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Wanted {
-    /// Only those that the worker of this name reported.
+pub struct MatchFilter {
+    /// Only matches that the worker with this name reported.
     pub worker: Option<String>,
-    /// Only those reported then or later.
+    /// Only matches reported at this time or later.
     pub from: Option<OffsetDateTime>,
-    /// Only those reported before then.
+    /// Only matches reported before this time.
     pub to: Option<OffsetDateTime>,
 }
 
@@ -20,7 +20,7 @@ pub struct Wanted {
 pub async fn find(
     db: impl PgExecutor<'_>,
     tournament: TournamentId,
-    wanted: &Wanted,
+    filter: &MatchFilter,
 ) -> Result<Vec<MatchId>> {
     let statement = "
         SELECT r.edition, r.number
@@ -37,13 +37,13 @@ pub async fn find(
           AND NOT EXISTS (
               SELECT FROM invalidated_matches v WHERE v.edition = r.edition AND v.number = r.number)
         ORDER BY r.edition, r.number";
-    let Wanted { worker, from, to } = wanted;
+    let MatchFilter { worker, from, to } = filter;
     let query = sqlx::query_as(statement).bind(tournament).bind(worker).bind(from).bind(to);
     query.fetch_all(db).await
 }
 
-/// The originals of these matches of a tournament, as far as they were played, each with whether it
-/// is void already, in the order of `matches`.
+/// The originals of these matches of a tournament, in the order of `matches`. An item contains the
+/// match, its original, and whether it is already void. Matches without a result are left out.
 pub async fn originals(
     db: impl PgExecutor<'_>,
     tournament: TournamentId,
@@ -64,12 +64,14 @@ pub async fn originals(
     let rows: Vec<(EditionId, MatchNumber, EditionId, MatchNumber, bool)> =
         query.fetch_all(db).await?;
     let id = |edition, number| MatchId { edition, number };
-    let read = |(of, named, edition, number, void)| (id(of, named), id(edition, number), void);
+    let read = |(reused_edition, reused_number, edition, number, is_void)| {
+        (id(reused_edition, reused_number), id(edition, number), is_void)
+    };
     Ok(rows.into_iter().map(read).collect())
 }
 
 /// The matches of an edition with reused results, each with its original.
-pub async fn taken_over(
+pub async fn reused_results(
     db: impl PgExecutor<'_>,
     edition: EditionId,
 ) -> Result<Vec<(MatchNumber, MatchId)>> {
@@ -78,27 +80,27 @@ pub async fn taken_over(
         FROM results WHERE edition = $1 AND source_edition IS NOT NULL";
     let rows: Vec<(MatchNumber, EditionId, MatchNumber)> =
         sqlx::query_as(statement).bind(edition).fetch_all(db).await?;
-    let read = |(here, edition, number)| (here, MatchId { edition, number });
+    let read = |(reused, edition, number)| (reused, MatchId { edition, number });
     Ok(rows.into_iter().map(read).collect())
 }
 
-/// The class of the advisory lock of invalidations; the other key is the tournament. Transactions
-/// that reuse results share it.
-const VOIDING: i32 = 0x766f_6964;
+/// The class of the advisory lock of invalidations. The other key is the tournament. Transactions
+/// that reuse results share the lock.
+const INVALIDATION_LOCK: i32 = 0x766f_6964;
 
 /// Prevents invalidations in an edition's tournament until the transaction ends, so that no match
 /// becomes void between the check and the reuse of its result.
 pub async fn lock_against_invalidation(db: impl PgExecutor<'_>, edition: EditionId) -> Result<()> {
     let statement = "
         SELECT pg_advisory_xact_lock_shared($1, tournament) FROM editions WHERE id = $2";
-    sqlx::query(statement).bind(VOIDING).bind(edition).execute(db).await.map(drop)
+    sqlx::query(statement).bind(INVALIDATION_LOCK).bind(edition).execute(db).await.map(drop)
 }
 
-/// Waits until no transaction reuses results of a tournament, and prevents others from doing so
-/// until the transaction ends.
-pub async fn alone(db: impl PgExecutor<'_>, tournament: TournamentId) -> Result<()> {
+/// Waits until no transaction reuses results of a tournament. Prevents such transactions until this
+/// one ends.
+pub async fn lock_against_reuse(db: impl PgExecutor<'_>, tournament: TournamentId) -> Result<()> {
     let statement = "SELECT pg_advisory_xact_lock($1, $2)";
-    sqlx::query(statement).bind(VOIDING).bind(tournament).execute(db).await.map(drop)
+    sqlx::query(statement).bind(INVALIDATION_LOCK).bind(tournament).execute(db).await.map(drop)
 }
 
 /// Declares matches void, and returns how many were not void before.

@@ -1,18 +1,18 @@
-//! A local proxy to a database on another host, which notices when the network is cut.
+//! A local proxy to a database on another host, which detects network failures.
 //!
 //! # Theory of operation
 //!
-//! A cut network gives no signal. A sender learns of it after a quarter of an hour. A process that
-//! waits for a response never does, because it sends nothing that could fail. The remedy is
-//! keep-alive probes by the system (`SO_KEEPALIVE` and `TCP_USER_TIMEOUT` in tcp(7)). But the
+//! A network failure gives no signal. A sender detects it after about 15 minutes. A process that
+//! only waits for a response never detects it, because it sends nothing that could fail. The remedy
+//! is keep-alive probes by the system (`SO_KEEPALIVE` and `TCP_USER_TIMEOUT` in tcp(7)). But the
 //! database driver opens its sockets itself and has no such option, and statement timeouts cannot
 //! distinguish a lost database from a busy one.
 //!
-//! So the driver connects to a Unix socket, in a directory that only this user can enter, and a proxy
-//! in this process forwards the bytes over a connection with keep-alive. Passwords and encryption
-//! pass through unread. When the database no longer answers, the proxy closes the connection, and
-//! the driver's request fails. The sessions on the server have the same limits, so the locks of a
-//! lost coordinator are soon free.
+//! So the driver connects to a Unix socket, in a directory that only this user can enter, and a
+//! proxy in this process forwards the bytes over a connection with keep-alive. Passwords and
+//! encryption pass through unread. When the database no longer answers, the proxy closes the
+//! connection, and the driver's request fails. The sessions on the server have the same limits, so
+//! the locks of a lost coordinator are soon free.
 
 use std::io;
 use std::path::Path;
@@ -25,17 +25,17 @@ use tokio::net::{TcpStream, UnixListener, UnixStream};
 use tokio::time::{sleep, timeout};
 
 /// How long the database may take to accept a connection.
-const DIAL: Duration = Duration::from_secs(10);
-/// After how much silence the other host is asked whether it is there, and how often.
-const PULSE: Duration = Duration::from_secs(5);
-/// How long it may leave anything unanswered.
-const SILENCE: Duration = Duration::from_secs(10);
-/// Bytes that are passed on at a time, in each direction: a plan is millions of rows.
-const PIECE: usize = 64 << 10;
-/// How long to wait before something is tried again.
-const REST: Duration = Duration::from_millis(100);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// The time without data after which a keep-alive probe is sent, and the time between probes.
+const PROBE_INTERVAL: Duration = Duration::from_secs(5);
+/// The connection fails if sent data or probes are not acknowledged for this time.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(10);
+/// The buffer size for each direction, in bytes. Plans have millions of rows, so it is large.
+const BUFFER_LEN: usize = 64 << 10;
+/// The pause before a retry.
+const RETRY_DELAY: Duration = Duration::from_millis(100);
 
-/// Takes the driver's connections to the database.
+/// Accepts the driver's connections, and forwards them to the database.
 #[derive(Debug)]
 pub(super) struct KeepAliveProxy {
     target: Target,
@@ -43,7 +43,7 @@ pub(super) struct KeepAliveProxy {
     directory: TempDir,
 }
 
-/// Where the database is.
+/// The address of the database.
 #[derive(Clone, Debug)]
 struct Target {
     host: String,
@@ -54,9 +54,9 @@ impl KeepAliveProxy {
     /// Creates the socket of a proxy to a database.
     pub(super) fn open(host: &str, port: u16) -> io::Result<Self> {
         let target = Target { host: host.to_owned(), port };
-        // Only its owner may enter a temporary directory.
+        // Only its owner can enter a temporary directory.
         let directory = tempfile::Builder::new().prefix("arbiter-").tempdir()?;
-        // What the driver calls a socket in a directory: the port is a name here.
+        // The name that the driver expects for a socket in a directory. It contains the port.
         let listener = UnixListener::bind(directory.path().join(format!(".s.PGSQL.{port}")))?;
         Ok(Self { target, listener, directory })
     }
@@ -71,10 +71,10 @@ impl KeepAliveProxy {
         let serve = async {
             loop {
                 match self.listener.accept().await {
-                    Ok((driver, _)) => drop(tokio::spawn(connect(driver, self.target.clone()))),
+                    Ok((driver, _)) => drop(tokio::spawn(forward(driver, self.target.clone()))),
                     Err(error) => {
                         tracing::warn!(%error, "cannot accept a connection to the database");
-                        sleep(REST).await;
+                        sleep(RETRY_DELAY).await;
                     }
                 }
             }
@@ -88,38 +88,39 @@ impl KeepAliveProxy {
 
 impl Target {
     /// Opens a connection that fails when the database no longer answers.
-    async fn dial(&self) -> io::Result<TcpStream> {
-        let late = |_| io::Error::new(io::ErrorKind::TimedOut, "it does not answer");
-        let dialling = TcpStream::connect((self.host.as_str(), self.port));
-        let stream = timeout(DIAL, dialling).await.map_err(late)??;
+    async fn connect(&self) -> io::Result<TcpStream> {
+        let timed_out = |_| io::Error::new(io::ErrorKind::TimedOut, "the database did not respond");
+        let connecting = TcpStream::connect((self.host.as_str(), self.port));
+        let stream = timeout(CONNECT_TIMEOUT, connecting).await.map_err(timed_out)??;
         stream.set_nodelay(true)?;
         sockopt::set_socket_keepalive(&stream, true)?;
-        sockopt::set_tcp_keepidle(&stream, PULSE)?;
-        sockopt::set_tcp_keepintvl(&stream, PULSE)?;
-        let silence = u32::try_from(SILENCE.as_millis()).expect("it is seconds");
-        sockopt::set_tcp_user_timeout(&stream, silence)?;
+        sockopt::set_tcp_keepidle(&stream, PROBE_INTERVAL)?;
+        sockopt::set_tcp_keepintvl(&stream, PROBE_INTERVAL)?;
+        let timeout_ms =
+            u32::try_from(RESPONSE_TIMEOUT.as_millis()).expect("the timeout is some seconds");
+        sockopt::set_tcp_user_timeout(&stream, timeout_ms)?;
         Ok(stream)
     }
 }
 
 /// Forwards bytes between the driver and the database until one of them closes the connection.
-async fn connect(mut driver: UnixStream, target: Target) {
-    let passed = async {
+async fn forward(mut driver: UnixStream, target: Target) {
+    let forwarding = async {
         let mut database = loop {
-            match target.dial().await {
+            match target.connect().await {
                 // The database may be starting. The driver decides how long to wait.
                 Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
                     if driver.ready(Interest::READABLE).await?.is_read_closed() {
                         return Err(error);
                     }
-                    sleep(REST).await;
+                    sleep(RETRY_DELAY).await;
                 }
-                dialled => break dialled?,
+                result => break result?,
             }
         };
-        copy_bidirectional_with_sizes(&mut driver, &mut database, PIECE, PIECE).await
+        copy_bidirectional_with_sizes(&mut driver, &mut database, BUFFER_LEN, BUFFER_LEN).await
     };
-    if let Err(error) = passed.await {
+    if let Err(error) = forwarding.await {
         let Target { host, port } = target;
         tracing::warn!(%error, host, port, "lost a connection to the database");
     }

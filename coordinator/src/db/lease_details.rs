@@ -4,28 +4,31 @@ use arbiter_proto::ids::{Lease, MatchId, TokenId, WorkerId};
 use sqlx::postgres::PgRow;
 use sqlx::{FromRow, PgExecutor, Result, Row as _};
 
-/// The work of a worker under a lease.
+/// A lease with its worker, tournament and work.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Held {
+pub struct LeaseDetails {
     /// The worker.
     pub worker: WorkerId,
     /// The tournament.
     pub tournament: String,
     /// The work.
-    pub what: What,
+    pub work: LeasedWork,
 }
 
 /// The kind of work under a lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum What {
-    /// This many matches are played, starting with this one.
+pub enum LeasedWork {
+    /// A number of consecutive matches, starting with this one.
     Matches(MatchId, i32),
-    /// A version of this bot, of this number, is built and tried.
+    /// The trial of a version: the name of the bot, and the number of the version.
     Trial(String, i32),
 }
 
-/// The work under those of these leases that are valid.
-pub async fn of_leases(db: impl PgExecutor<'_>, leases: &[(WorkerId, Lease)]) -> Result<Vec<Held>> {
+/// The details of these leases. Leases that are not valid are left out.
+pub async fn of_leases(
+    db: impl PgExecutor<'_>,
+    leases: &[(WorkerId, Lease)],
+) -> Result<Vec<LeaseDetails>> {
     let statement = "
         SELECT u.worker, t.name AS tournament, l.edition, l.first_match, l.count,
             NULL::text AS bot, NULL::int AS version
@@ -53,9 +56,9 @@ pub async fn of_leases(db: impl PgExecutor<'_>, leases: &[(WorkerId, Lease)]) ->
     query.fetch_all(db).await
 }
 
-/// Whether a worker of this token has a lease for which it needs the bundle: a lot in which the
-/// bundle plays, or a trial of the bundle or against it. Leases without a holder belong to any
-/// worker.
+/// Whether a worker of this token needs the bundle for one of its leases: a lot or shadow match in
+/// which the bundle plays, or a trial of the bundle or against it. A lease without a holder belongs
+/// to any worker.
 pub async fn needs_bundle(
     db: impl PgExecutor<'_>,
     token: TokenId,
@@ -94,17 +97,17 @@ pub async fn needs_bundle(
     sqlx::query_scalar(statement).bind(token).bind(digest.as_slice()).fetch_one(db).await
 }
 
-impl FromRow<'_, PgRow> for Held {
+impl FromRow<'_, PgRow> for LeaseDetails {
     fn from_row(row: &PgRow) -> Result<Self> {
-        let what = match row.try_get("edition")? {
+        let work = match row.try_get("edition")? {
             Some(edition) => {
                 let number = row.try_get("first_match")?;
-                What::Matches(MatchId { edition, number }, row.try_get("count")?)
+                LeasedWork::Matches(MatchId { edition, number }, row.try_get("count")?)
             }
-            None => What::Trial(row.try_get("bot")?, row.try_get("version")?),
+            None => LeasedWork::Trial(row.try_get("bot")?, row.try_get("version")?),
         };
         let worker = row.try_get("worker")?;
         let tournament = row.try_get("tournament")?;
-        Ok(Self { worker, tournament, what })
+        Ok(Self { worker, tournament, work })
     }
 }

@@ -1,4 +1,4 @@
-//! Operations on the leases of lots, trials and shadow matches alike.
+//! Operations on the leases of lots, trials and shadow matches.
 //!
 //! A trial is leased as the lot with the number of its version in edition 0, a shadow match as the
 //! lot with its own number in the negative of its edition ([`Lease`]).
@@ -9,10 +9,10 @@ use sqlx::query::QueryAs;
 use sqlx::{FromRow, PgConnection, PgExecutor, Postgres, Result};
 use time::Duration;
 
-use super::lots::{self, Failed, Failure, RetryPolicy};
+use super::lots::{self, FailedLease, Failure, RetryPolicy};
 use super::{shadows, trials};
 
-/// What a lease is for.
+/// The kind of work under a lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Lots.
@@ -24,7 +24,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [Self; 3] = [Self::Lots, Self::Trials, Self::ShadowMatches];
 
     fn of(lease: Lease) -> Self {
@@ -36,29 +36,29 @@ impl Kind {
     }
 }
 
-/// Groups things by the kind of their leases. Empty groups are left out.
+/// Groups items by the kind of their leases. Empty groups are left out.
 pub fn by_kind<T: Clone>(
-    things: &[T],
+    items: &[T],
     lease: impl Fn(&T) -> Lease,
 ) -> impl Iterator<Item = (Kind, Vec<T>)> {
-    let of = |kind| {
-        let of_kind = things.iter().filter(|thing| Kind::of(lease(thing)) == kind);
+    let group = |kind| {
+        let of_kind = items.iter().filter(|item| Kind::of(lease(item)) == kind);
         (kind, of_kind.cloned().collect::<Vec<_>>())
     };
-    Kind::ALL.map(of).into_iter().filter(|(_, some)| !some.is_empty())
+    Kind::ALL.map(group).into_iter().filter(|(_, group)| !group.is_empty())
 }
 
 /// A statement with its arguments and the type of its rows.
 pub(super) type Query<'q, T> = QueryAs<'q, Postgres, T, PgArguments>;
 
-/// The columns of leases, for statements.
+/// Leases as three columns, for the arguments of statements.
 pub(super) fn columns(
     leases: impl Iterator<Item = Lease>,
 ) -> (Vec<EditionId>, Vec<LotNumber>, Vec<Attempt>) {
     leases.map(|Lease { lot, attempt }| (lot.edition, lot.number, attempt)).collect()
 }
 
-/// A statement on these leases, `$1` to `$3`, of this worker, `$4`.
+/// A query with the arguments `$1` to `$3` for these leases and `$4` for the worker.
 pub(super) fn on_leases<'q, T>(
     statement: &'static str,
     by: Option<WorkerId>,
@@ -71,13 +71,13 @@ where
     sqlx::query_as(statement).bind(editions).bind(numbers).bind(attempts).bind(by)
 }
 
-/// A statement on the leases of these failures, `$1` to `$3`, with reasons, kinds and workers, `$4`
-/// to `$6` ([`failures`]), and this retry policy, `$7` to `$9`.
+/// A query with the arguments `$1` to `$3` for the leases of these failures, `$4` to `$6` for their
+/// reasons, kinds and workers ([`failures`]), and `$7` to `$9` for the retry policy.
 pub(super) fn on_failures<'q>(
     statement: &'static str,
     failures: &'q [Failure],
     retry_policy: &RetryPolicy,
-) -> Query<'q, Failed> {
+) -> Query<'q, FailedLease> {
     let (editions, numbers, attempts) = columns(failures.iter().map(|failure| failure.lease));
     let query = sqlx::query_as(statement).bind(editions).bind(numbers).bind(attempts);
     query
@@ -89,14 +89,14 @@ pub(super) fn on_failures<'q>(
         .bind(retry_policy.max_delay)
 }
 
-/// The leases `u` of a statement.
+/// The leases of a statement, as a table `u`.
 macro_rules! leases {
     () => {
         "unnest($1::int[], $2::bigint[], $3::int[]) AS u (edition, number, attempt)"
     };
 }
 
-/// The failures `u` of a statement.
+/// The failures of a statement, as a table `u`.
 macro_rules! failures {
     () => {
         "unnest($1::int[], $2::bigint[], $3::int[], $4::text[], $5::text[], $6::int[])
@@ -104,7 +104,7 @@ macro_rules! failures {
     };
 }
 
-/// The condition that a row `r` of a table is the one that `u` leased.
+/// The condition that a row `r` of a table has the lease of a row of `u`.
 macro_rules! held {
     (lots) => {
         "r.edition = u.edition AND r.number = u.number AND r.attempt = u.attempt
@@ -119,8 +119,8 @@ macro_rules! held {
     };
 }
 
-/// The condition that the lease of a row `r` belongs to the worker `$by`, if it is given. A lease
-/// without a holder belongs to any worker.
+/// The condition that the lease of a row `r` belongs to the worker `$by`. It is always true if
+/// `$by` is null. A lease without a holder belongs to any worker.
 macro_rules! ours {
     (lots, $by:literal) => {
         concat!("(", $by, " IS NULL OR r.worker IS NULL OR r.worker = ", $by, ")")
@@ -141,7 +141,7 @@ macro_rules! ours {
 
 pub(super) use {failures, held, leases, ours};
 
-/// Renews leases.
+/// The statement that renews leases of a table.
 macro_rules! renew {
     ($table:ident) => {
         concat!(
@@ -171,10 +171,10 @@ macro_rules! renew {
     };
 }
 
-/// Renews the valid leases of a kind that are the worker's, and returns them.
+/// Renews the valid leases of a kind that belong to the worker, and returns them.
 ///
-/// A lease whose row is locked counts as held and keeps its deadline: the transaction that locked
-/// it decides, and the renewal of the others does not wait for it.
+/// A lease whose row is locked is returned, but keeps its deadline. The transaction that locked the
+/// row decides about that lease. The renewal of other leases does not wait for that transaction.
 pub async fn renew(
     db: impl PgExecutor<'_>,
     kind: Kind,
@@ -190,9 +190,10 @@ pub async fn renew(
     on_leases(statement, by, leases).bind(duration).fetch_all(db).await
 }
 
-/// Returns unplayed leases of a kind to the queue, which is no fault. Returns those that were valid
-/// and the worker's. Lots of a cancelled edition are not leased again.
-pub async fn give_back(
+/// Returns unplayed leases of a kind to the queue, without a fault. Skips leases that are not valid
+/// or do not belong to the worker, and returns the others. Lots of a cancelled edition become
+/// cancelled.
+pub async fn return_leases(
     db: impl PgExecutor<'_>,
     kind: Kind,
     by: Option<WorkerId>,
@@ -252,9 +253,8 @@ pub async fn held_by(
     sqlx::query_as(statement).bind(workers).fetch_all(db).await
 }
 
-/// Those of these leases of lots and trials that are valid or reported, and belong to another
-/// worker.
-pub async fn of_others(
+/// Selects leases of lots and trials that are valid or reported, and belong to another worker.
+pub async fn held_by_others(
     db: impl PgExecutor<'_>,
     worker: WorkerId,
     leases: &[Lease],
@@ -273,19 +273,19 @@ pub async fn of_others(
     on_leases(statement, Some(worker), leases).fetch_all(db).await
 }
 
-/// Records failures whose leases are valid and belong to the reporting workers, and returns the new
-/// states.
+/// Records failures, and returns the new states. Skips leases that are not valid or do not belong
+/// to the reporting workers.
 pub async fn fail(
     db: &mut PgConnection,
     failures: &[Failure],
     retry_policy: &RetryPolicy,
-) -> Result<Vec<Failed>> {
+) -> Result<Vec<FailedLease>> {
     let mut failed = Vec::new();
-    for (kind, some) in by_kind(failures, |failure| failure.lease) {
+    for (kind, failures) in by_kind(failures, |failure| failure.lease) {
         failed.extend(match kind {
-            Kind::Lots => lots::fail(&mut *db, &some, retry_policy).await?,
-            Kind::Trials => trials::fail(&mut *db, &some, retry_policy).await?,
-            Kind::ShadowMatches => shadows::fail(&mut *db, &some, retry_policy).await?,
+            Kind::Lots => lots::fail(&mut *db, &failures, retry_policy).await?,
+            Kind::Trials => trials::fail(&mut *db, &failures, retry_policy).await?,
+            Kind::ShadowMatches => shadows::fail(&mut *db, &failures, retry_policy).await?,
         });
     }
     Ok(failed)

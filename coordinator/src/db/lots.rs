@@ -5,18 +5,19 @@
 //!    │  ▲       │  ▲ give back                    │ fault, one match
 //!    ▼  │       ▼  │                              │
 //! checking   leased ──────────────────────────────┼──► aside (too many faults) ──► pending
-//!       │       │ report                          └──► split (several matches: each goes on
+//!       │       │ report                          └──► split (several matches: each is retried
 //!       ▼       ▼                                      in a separate delayed lot)
 //!          reported ──► counted         blocked, checking, pending, leased, delayed, aside ──► cancelled
 //! ```
 //!
-//! A lot is checked for reuse if an earlier edition may have played its matches (`reuse_check`): if
-//! it did, the lot is reported at once. Lots of a replaced edition stay leased while the next edition
-//! may reuse their results. Then they are reported, or else cancelled.
+//! A lot is checked for reuse if an earlier edition may have played its matches (`reuse_check`). If
+//! the edition did, the lot is reported at once. Lots of a replaced edition stay leased while the
+//! next edition may reuse their results. Then they become reported or cancelled.
 //!
-//! Statements that change several lots lock them in the same order to avoid deadlocks: first the lots
-//! being played, by number, then the lots that wait for them, by number. Statements that can use any
-//! lot skip locked ones. Counting, which locks them in physical order, gives up after a moment.
+//! Statements that change several lots lock them in the same order to avoid deadlocks: first the
+//! lots being played, by number, then the lots that wait for them, by number. Statements that can
+//! use any lot skip locked lots. Counting locks lots in physical order, so it fails after a short
+//! wait.
 
 use arbiter_games::string_enum;
 use arbiter_proto::ids::{EditionId, Lease, LotId, LotNumber, MatchNumber, WorkerId};
@@ -34,8 +35,10 @@ mod reuse_check;
 pub use accept_report::{
     Claim, ReportStatus, ReportedLot, mark_reported, promote, report_statuses,
 };
-pub use cancellation::{cancel, cancel_left, replace};
-pub use failure::{Failed, Failure, RetryPolicy, aside, expire, fail, requeue, resume_delayed};
+pub use cancellation::{cancel, cancel_returned, replace};
+pub use failure::{
+    FailedLease, Failure, RetryPolicy, aside, expire, fail, requeue, resume_delayed,
+};
 pub use lot_counts::{Census, census, merge_counts};
 pub use reuse_check::{
     ReuseCandidate, copy_results, exclude_void, find_reusable, finish_reuse_check,
@@ -46,7 +49,7 @@ string_enum! {
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, sqlx::Type)]
     #[sqlx(type_name = "lot_state", rename_all = "snake_case")]
     pub enum LotState {
-        /// Other lots come first.
+        /// It waits for other lots.
         Blocked = "blocked",
         /// An earlier edition may have played its matches, or may be playing them.
         CheckingReuse = "checking_reuse",
@@ -58,11 +61,11 @@ string_enum! {
         Reported = "reported",
         /// Its results are in the standings.
         Counted = "counted",
-        /// It failed, and rests before it is retried.
+        /// It failed. It is retried after a delay.
         Delayed = "delayed",
         /// It failed. Its matches are retried one by one in separate lots.
         Split = "split",
-        /// It failed too often: an organiser decides.
+        /// It failed too often. An organiser decides.
         Aside = "aside",
         /// Its edition was cancelled.
         Cancelled = "cancelled",
@@ -78,33 +81,33 @@ pub struct NewLot {
     pub first_match: MatchNumber,
     /// How many matches it holds.
     pub count: i32,
-    /// Expected play in milliseconds.
+    /// The expected time of play, in milliseconds.
     pub expected_ms: i32,
-    /// Numbers in the scores of each of its matches: seats times components.
+    /// The length of the scores of each of its matches: seats times components.
     pub score_len: i16,
-    /// How many lots come first.
+    /// The number of lots that it waits for.
     pub blockers: i16,
     /// Whether other lots wait for it.
     pub has_dependents: bool,
 }
 
-/// A lot as it enters an edition.
+/// A planned lot with its first state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Entering {
+pub struct InitialLot {
     /// The lot.
     pub lot: NewLot,
     /// Its first state: [`LotState::Reported`] if its results were reused.
     pub state: LotState,
 }
 
-impl From<NewLot> for Entering {
-    /// It is played as soon as those before it are.
+impl From<NewLot> for InitialLot {
+    /// Pending, or blocked while it waits for other lots.
     fn from(lot: NewLot) -> Self {
         Self { lot, state: if lot.blockers > 0 { LotState::Blocked } else { LotState::Pending } }
     }
 }
 
-impl Row for Entering {
+impl Row for InitialLot {
     const COPY: &'static str = "
         COPY lots (number, first_match, edition, count, expected_ms, score_len, blockers,
             has_dependents, state, reused)
@@ -118,13 +121,14 @@ impl Row for Entering {
     }
 }
 
-/// Adds lots to an edition, and returns how many.
+/// Adds lots to an edition, and returns their number.
 ///
-/// # Errors If one exists already or is invalid.
+/// # Errors
+/// If one exists already or is invalid.
 pub async fn copy_in(
     connection: &mut PgConnection,
     edition: EditionId,
-    lots: impl Iterator<Item = impl Into<Entering>>,
+    lots: impl Iterator<Item = impl Into<InitialLot>>,
 ) -> Result<u64> {
     stream(connection, edition, lots.map(Into::into)).await
 }
@@ -139,9 +143,9 @@ pub async fn next_number(db: impl PgExecutor<'_>, edition: EditionId) -> Result<
 /// One lot waits for another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Order {
-    /// The one that comes first; its number is the lower one.
+    /// The lot that is played first. Its number is lower.
     pub before: LotNumber,
-    /// The one that waits.
+    /// The lot that waits.
     pub after: LotNumber,
 }
 
@@ -153,9 +157,10 @@ impl Row for Order {
     }
 }
 
-/// Adds to the order of an edition's lots, and returns by how much.
+/// Adds rows to the order of an edition's lots, and returns their number.
 ///
-/// # Errors If some of it exists already or is invalid.
+/// # Errors
+/// If a row exists already or is invalid.
 pub async fn copy_order_in(
     connection: &mut PgConnection,
     edition: EditionId,
@@ -166,44 +171,46 @@ pub async fn copy_order_in(
 
 /// A leased lot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromRow)]
-pub struct Leased {
+pub struct LeasedLot {
     /// The lease.
     #[sqlx(flatten)]
     pub lease: Lease,
     /// The first match.
     pub first_match: MatchNumber,
-    /// How many matches there are.
+    /// The number of matches.
     pub count: i32,
-    /// Numbers in the scores of each match.
+    /// The length of the scores of each match.
     pub score_len: i16,
-    /// Expected play in milliseconds.
+    /// The expected time of play, in milliseconds.
     pub expected_ms: i32,
-    /// The worker that holds it; nothing if it was leased to none in particular.
+    /// The worker that holds it; `None` if any worker may report it.
     #[sqlx(rename = "worker")]
     pub holder: Option<WorkerId>,
 }
 
-/// The maximum number of lots of a claim: a power of two, since each number is a separate
+/// The maximum number of lots of a claim: a power of two. Each such number has a separate
 /// statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct ClaimSize(usize);
 
 impl ClaimSize {
     /// The largest claim.
-    const MOST: usize = 1024;
+    const MAX: usize = 1024;
 
     /// The largest claim of at most this many lots, or of one.
     fn at_most(lots: usize) -> Self {
-        Self(1 << lots.clamp(1, Self::MOST).ilog2())
+        Self(1 << lots.clamp(1, Self::MAX).ilog2())
     }
 
     fn statement(self) -> &'static str {
-        /// The edition's row is locked against a concurrent cancellation, or skipped during one, so
-        /// that leasing for others need not wait. The next lots are locked, skipping those that
-        /// other transactions hold, and found again by their `ctid`: a lot that another statement
-        /// moves at this moment is left for the next claim. Lots go to holders in the order of
-        /// their `ctid`, found by binary search. With a linear search a large claim would take
-        /// longer to find holders than to write.
+        /// The lock on the edition's row prevents a concurrent cancellation. During a cancellation
+        /// the row is skipped, so that leasing does not wait.
+        ///
+        /// The statement locks the next lots that other transactions have not locked, and finds
+        /// them again by their `ctid`. If another statement changes the `ctid` of a lot at this
+        /// moment, the next claim leases that lot. Holders get lots in the order of their `ctid`.
+        /// They are found by binary search: a linear search would take longer than the writes of a
+        /// large claim.
         macro_rules! claim {
             ($limit:literal) => {
                 concat!(
@@ -229,7 +236,7 @@ impl ClaimSize {
             };
         }
         match self.0 {
-            Self::MOST.. => claim!("1024"),
+            Self::MAX.. => claim!("1024"),
             512.. => claim!("512"),
             256.. => claim!("256"),
             128.. => claim!("128"),
@@ -244,41 +251,42 @@ impl ClaimSize {
     }
 }
 
-/// Leases the pending lots of a running edition with the longest expected play, for `lease`:
-/// at most one to each of `holders`, the first of them first. A lot that is leased to none in
-/// particular may be reported by any worker.
+/// Leases pending lots of a running edition for the duration `lease`: at most one lot to each of
+/// `holders`, in their order. The lots with the longest expected time are leased first. Any worker
+/// may report a lot that is leased to `None`.
 pub async fn claim(
     db: impl PgExecutor<'_>,
     edition: EditionId,
     holders: &[Option<WorkerId>],
     lease: Duration,
-) -> Result<Vec<Leased>> {
+) -> Result<Vec<LeasedLot>> {
     let size = ClaimSize::at_most(holders.len());
     let holders = &holders[..size.0.min(holders.len())];
-    let claim = sqlx::query_as(size.statement()).bind(edition).bind(lease).bind(holders);
-    let mut leased: Vec<Leased> = claim.fetch_all(db).await?;
-    leased.sort_by_key(|lot| (-lot.expected_ms, lot.lease));
-    Ok(leased)
+    let query = sqlx::query_as(size.statement()).bind(edition).bind(lease).bind(holders);
+    let mut lots: Vec<LeasedLot> = query.fetch_all(db).await?;
+    lots.sort_by_key(|lot| (-lot.expected_ms, lot.lease));
+    Ok(lots)
 }
 
-/// Maximum number of lots that are counted at once.
+/// Maximum number of lots that one statement counts.
 pub const MAX_COUNTED: usize = 4096;
 
 /// Marks reported lots of an edition as counted, at most [`MAX_COUNTED`] of them, and returns them.
-/// Two that count at the same time get different lots. Call it within a transaction: its later
-/// statements, too, wait only a moment for locks.
+/// Two concurrent callers get different lots. Call it within a transaction. It sets a short lock
+/// timeout for the rest of the transaction.
 ///
-/// # Errors If another transaction holds one of them ([`db::is_held`](crate::db::is_held)).
+/// # Errors
+/// If another transaction holds one of them ([`db::is_locked`](crate::db::is_locked)).
 pub async fn count(
     connection: &mut PgConnection,
     edition: EditionId,
-    which: Which,
+    scope: CountScope,
 ) -> Result<Vec<CountedLot>> {
-    const { assert!(MAX_COUNTED == 4096, "as the statement says") };
-    // A statement that finds a lot which another one counts waits for that transaction, and the lot
-    // is no longer reported then. Locking all lots first would cost as much as counting them.
-    // Holders of some lots may wait for ours: the lock timeout ends before the server checks for
-    // deadlocks.
+    const { assert!(MAX_COUNTED == 4096, "the statement must have the same limit") };
+    // If another transaction counts one of the lots, this statement waits for it. Then the lot is
+    // no longer reported. Locking all lots first would cost as much as counting them. A transaction
+    // that this one waits for may wait for this one. The lock timeout is shorter than the time
+    // after which the server checks for deadlocks.
     let statement = "
         UPDATE lots SET state = 'counted'
         WHERE ctid = ANY (ARRAY(
@@ -287,29 +295,29 @@ pub async fn count(
         )) AND state IS NOT DISTINCT FROM 'reported'
         RETURNING first_match, first_match + count AS past, worker, reported_at, reused";
     sqlx::query("SET LOCAL lock_timeout = '200ms'").execute(&mut *connection).await?;
-    let query = sqlx::query_as(statement).bind(edition).bind(which == Which::All);
+    let query = sqlx::query_as(statement).bind(edition).bind(scope == CountScope::All);
     query.fetch_all(connection).await
 }
 
-/// Which reported lots are counted.
+/// The reported lots that are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Which {
-    /// All of them.
+pub enum CountScope {
+    /// All reported lots.
     All,
-    /// Those that were played for this edition, not those that were reused.
-    Own,
+    /// Only lots whose results were not reused from an earlier edition.
+    NotReused,
 }
 
-/// A lot whose results come into the standings.
+/// A lot whose results are added to the standings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromRow)]
 pub struct CountedLot {
     /// Its first match.
     pub first_match: i64,
-    /// The match after its last.
+    /// The number after its last match.
     pub past: i64,
-    /// The worker that reported it; none if its results were reused.
+    /// The worker that reported it; `None` if its results were reused.
     pub worker: Option<WorkerId>,
-    /// When.
+    /// When it was reported; `None` if its results were reused.
     pub reported_at: Option<OffsetDateTime>,
     /// Whether its results were reused.
     pub reused: bool,
@@ -322,8 +330,8 @@ pub async fn first(db: impl PgExecutor<'_>, lot: LotId) -> Result<MatchNumber> {
     query.fetch_one(db).await
 }
 
-/// The first error of an edition's lots, if any: a match that is in no lot or in two, or a lot
-/// whose dependencies differ from the order.
+/// The first error in the lots of an edition, if any: a match that is in no lot or in two lots, or
+/// a lot whose dependencies differ from the order.
 pub async fn find_plan_error(
     db: impl PgExecutor<'_>,
     edition: EditionId,

@@ -1,5 +1,5 @@
-//! Audits of workers: matches that are recounted from their records, and matches that a second
-//! worker plays again. A row is written when its match is counted.
+//! Audits of workers. A recount replays the record of a match. A shadow match is played again by a
+//! second worker. A row is written when its match is counted.
 
 use arbiter_games::string_enum;
 use arbiter_proto::ids::{EditionId, MatchId, MatchNumber, TournamentId, WorkerId};
@@ -23,64 +23,68 @@ string_enum! {
     #[derive(Clone, Copy, Debug, PartialEq, Eq, sqlx::Type)]
     #[sqlx(type_name = "audit_state", rename_all = "lowercase")]
     pub enum AuditState {
-        /// It waits to be done.
+        /// It is queued.
         Waiting = "waiting",
         /// The second play is running.
         Leased = "leased",
         /// Both results agree.
         Agreed = "agreed",
-        /// They differ.
+        /// The results differ.
         Disagreed = "disagreed",
         /// The record is unreadable.
         Unreadable = "unreadable",
         /// There is no record.
         Absent = "absent",
-        /// It is not possible here.
+        /// The audit is not possible.
         Skipped = "skipped",
     }
 }
 
-/// A match chosen for an audit.
+/// A match selected for an audit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Chosen {
+pub struct SelectedMatch {
     /// The match.
     pub number: MatchNumber,
     /// The kind of audit.
     pub kind: AuditKind,
-    /// The worker that reported it.
+    /// The worker that reported the match.
     pub worker: WorkerId,
-    /// When it was reported.
+    /// When the match was reported.
     pub reported_at: OffsetDateTime,
 }
 
 /// Queues audits of matches of an edition that are being counted.
-pub async fn add(db: impl PgExecutor<'_>, edition: EditionId, chosen: &[Chosen]) -> Result<()> {
+pub async fn add(
+    db: impl PgExecutor<'_>,
+    edition: EditionId,
+    matches: &[SelectedMatch],
+) -> Result<()> {
     let statement = "
         INSERT INTO match_audits (edition, number, kind, worker, reported_at)
         SELECT $1, u.number, u.kind::audit_kind, u.worker, u.reported_at
         FROM unnest($2::bigint[], $3::text[], $4::int[], $5::timestamptz[])
             AS u (number, kind, worker, reported_at)
         ON CONFLICT (edition, number, kind) DO NOTHING";
-    let numbers: Vec<_> = chosen.iter().map(|chosen| chosen.number).collect();
-    let kinds: Vec<_> = chosen.iter().map(|chosen| chosen.kind.as_str()).collect();
-    let workers: Vec<_> = chosen.iter().map(|chosen| chosen.worker).collect();
-    let times: Vec<_> = chosen.iter().map(|chosen| chosen.reported_at).collect();
+    let numbers: Vec<_> = matches.iter().map(|selected| selected.number).collect();
+    let kinds: Vec<_> = matches.iter().map(|selected| selected.kind.as_str()).collect();
+    let workers: Vec<_> = matches.iter().map(|selected| selected.worker).collect();
+    let times: Vec<_> = matches.iter().map(|selected| selected.reported_at).collect();
     let query = sqlx::query(statement).bind(edition).bind(numbers).bind(kinds);
     query.bind(workers).bind(times).execute(db).await.map(drop)
 }
 
-/// A record that waits to be recounted.
+/// A record that is queued for a recount.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromRow)]
-pub struct Waiting {
+pub struct PendingRecount {
     /// The match.
     #[sqlx(flatten)]
     pub id: MatchId,
-    /// How many times it could not be read.
+    /// The number of failed attempts to read it.
     pub faults: i16,
 }
 
-/// Records that wait to be recounted, at most 16, those that failed least often first.
-pub async fn waiting_recounts(db: impl PgExecutor<'_>) -> Result<Vec<Waiting>> {
+/// At most 16 records that are queued for a recount. Records with the fewest failures come first.
+pub async fn waiting_recounts(db: impl PgExecutor<'_>) -> Result<Vec<PendingRecount>> {
     let statement = "
         SELECT edition, number, faults FROM match_audits
         WHERE kind = 'recount' AND state = 'waiting'
@@ -88,8 +92,8 @@ pub async fn waiting_recounts(db: impl PgExecutor<'_>) -> Result<Vec<Waiting>> {
     sqlx::query_as(statement).fetch_all(db).await
 }
 
-/// Ends the recount of a match, and returns the worker that reported it, or none if the recount was
-/// over already.
+/// Ends the recount of a match, and returns the worker that reported the match. Returns `None` if
+/// the recount has already ended.
 pub async fn end_recount(
     db: impl PgExecutor<'_>,
     id: MatchId,
@@ -115,7 +119,7 @@ pub async fn shadow_instead(db: impl PgExecutor<'_>, id: MatchId) -> Result<()> 
     sqlx::query(statement).bind(id.edition).bind(id.number).execute(db).await.map(drop)
 }
 
-/// Records that a record could not be read.
+/// Counts a failed attempt to read a record.
 pub async fn record_failure(db: impl PgExecutor<'_>, id: MatchId) -> Result<()> {
     let statement = "
         UPDATE match_audits SET faults = faults + 1
@@ -123,22 +127,22 @@ pub async fn record_failure(db: impl PgExecutor<'_>, id: MatchId) -> Result<()> 
     sqlx::query(statement).bind(id.edition).bind(id.number).execute(db).await.map(drop)
 }
 
-/// The differences that recounts found for a worker that is not suspended, since it was last
-/// reinstated.
+/// The differences that recounts found for a worker. Matches reported before the worker was last
+/// reinstated are left out, and so are suspended workers.
 #[derive(Clone, Debug, PartialEq, Eq, FromRow)]
-pub struct Recounted {
+pub struct RecountDifferences {
     /// The worker.
     pub worker: WorkerId,
-    /// Records that contradict the reported result.
+    /// Number of records that contradict the reported result.
     pub disagreed: i64,
-    /// Unreadable records.
+    /// Number of unreadable records.
     pub unreadable: i64,
-    /// An example: the match, and what is wrong.
+    /// An example: a match and its difference.
     pub example: String,
 }
 
 /// The workers with differences found by recounts.
-pub async fn recounted(db: impl PgExecutor<'_>) -> Result<Vec<Recounted>> {
+pub async fn recount_differences(db: impl PgExecutor<'_>) -> Result<Vec<RecountDifferences>> {
     let statement = "
         SELECT w.id AS worker,
             count(*) FILTER (WHERE a.state = 'disagreed') AS disagreed,
@@ -153,30 +157,30 @@ pub async fn recounted(db: impl PgExecutor<'_>) -> Result<Vec<Recounted>> {
     sqlx::query_as(statement).fetch_all(db).await
 }
 
-/// The end of a shadow match's reason, after the number of the seat, if its bot lost on time and
-/// was in time in the second play.
+/// The end of the reason of a shadow match in which a bot lost on time only in the first play. The
+/// number of the seat comes before it.
 pub const FALSE_TIME_LOSS: &str = "lost by the clock, and was in time the second time";
 
 /// The number of a worker's audits of one kind and state.
 #[derive(Clone, Debug, PartialEq, Eq, FromRow)]
-pub struct Count {
+pub struct AuditCount {
     /// The worker that reported them.
     pub worker: WorkerId,
     /// The kind of audit.
     pub kind: AuditKind,
     /// The state.
     pub state: AuditState,
-    /// How many.
+    /// Number of matches.
     pub matches: i64,
-    /// In how many of them a bot lost on time and was in time in the second play.
+    /// Number of these matches in which a bot lost on time only in the first play.
     pub false_time_losses: i64,
 }
 
-/// Counts the audits, in one tournament or in all.
+/// Counts the audits in one tournament or in all tournaments.
 pub async fn counts(
     db: impl PgExecutor<'_>,
     tournament: Option<TournamentId>,
-) -> Result<Vec<Count>> {
+) -> Result<Vec<AuditCount>> {
     let statement = "
         SELECT a.worker, a.kind, a.state, count(*) AS matches,
             count(*) FILTER (
@@ -189,9 +193,9 @@ pub async fn counts(
     query.fetch_all(db).await
 }
 
-/// A difference that was found.
+/// A difference that an audit found.
 #[derive(Clone, Debug, PartialEq, Eq, FromRow)]
-pub struct Found {
+pub struct Difference {
     /// The match.
     #[sqlx(flatten)]
     pub id: MatchId,
@@ -203,11 +207,11 @@ pub struct Found {
     pub reason: String,
 }
 
-/// The differences found in one tournament or in all, newest first: at most 100.
+/// The differences found in one tournament or in all tournaments, newest first: at most 100.
 pub async fn differences(
     db: impl PgExecutor<'_>,
     tournament: Option<TournamentId>,
-) -> Result<Vec<Found>> {
+) -> Result<Vec<Difference>> {
     let statement = "
         SELECT a.edition, a.number, a.worker, a.kind, coalesce(a.reason, '') AS reason
         FROM editions e JOIN match_audits a ON a.edition = e.id

@@ -7,25 +7,26 @@ use sqlx::{FromRow, PgConnection, PgExecutor, Result};
 use tokio_stream::StreamExt as _;
 
 use super::binary_copy::{Row, Rows, stream};
-use super::lots::Leased;
+use super::lots::LeasedLot;
 
 /// A match as planned.
 #[derive(Clone, Debug, PartialEq, FromRow)]
 pub struct Match {
     /// Its number in the edition.
     pub number: MatchNumber,
-    /// Matches with the same seed key have the same seed.
+    /// The number from which its seed is derived. Matches with the same seed key have the same
+    /// seed.
     pub seed_key: i64,
     /// The index of the board, from 0, if the tournament has several.
     pub board: Option<i16>,
     /// The entrants, seat 1 first.
     #[sqlx(try_from = "Vec<i32>")]
     pub seats: Seats,
-    /// What each seat carries over from earlier matches of its episode. It is part of the first
-    /// number of its score, and was counted there already.
+    /// The points that each seat carries over from earlier matches of its episode. They are
+    /// included in the first component of its score, and were counted in those matches.
     pub carried: Option<Vec<i64>>,
-    /// For each seat the match whose files it starts with, if any. None where files do not pass
-    /// from match to match.
+    /// For each seat the match whose files it starts with, if any. `None` if files do not pass from
+    /// match to match.
     pub state_from: Option<Vec<Option<i64>>>,
     /// Parameters that differ from the tournament's.
     pub params: Option<Value>,
@@ -71,7 +72,8 @@ impl Row for Match {
 
 /// Adds matches to the plan of an edition, and returns how many.
 ///
-/// # Errors If one exists already or is invalid.
+/// # Errors
+/// If one exists already or is invalid.
 pub async fn copy_in(
     connection: &mut PgConnection,
     edition: EditionId,
@@ -96,8 +98,8 @@ pub async fn range(
     sqlx::query_as(statement).bind(edition).bind(first).bind(count).fetch_all(db).await
 }
 
-/// At most `limit` planned matches from the number `first` on, in order: all, or those of one
-/// entrant.
+/// At most `limit` planned matches from the number `first` on, in order. With `only`, only matches
+/// of this entrant.
 pub async fn planned(
     db: impl PgExecutor<'_>,
     edition: EditionId,
@@ -113,7 +115,8 @@ pub async fn planned(
     query.bind(only.map(|entrant| entrant.0)).bind(i64::from(limit)).fetch_all(db).await
 }
 
-/// How often each entrant of an edition has each seat, seat 1 first, in the order of the entrants.
+/// The number of matches of each entrant of an edition in each seat, seat 1 first, in the order of
+/// the entrants.
 pub async fn seat_counts(
     db: impl PgExecutor<'_>,
     edition: EditionId,
@@ -123,46 +126,46 @@ pub async fn seat_counts(
         CROSS JOIN LATERAL unnest(seats) WITH ORDINALITY AS s (entrant, seat)
         WHERE edition = $1 GROUP BY 1, 2 ORDER BY 1, 2";
     let rows: Vec<(i32, i64, i64)> = sqlx::query_as(statement).bind(edition).fetch_all(db).await?;
-    let seats = rows.iter().map(|(_, seat, _)| *seat).max().unwrap_or(0);
+    let seat_count = rows.iter().map(|(_, seat, _)| *seat).max().unwrap_or(0);
     let mut counts: Vec<(Entrant, Vec<i64>)> = Vec::new();
-    for (entrant, seat, times) in rows {
+    for (entrant, seat, matches) in rows {
         if counts.last().is_none_or(|(last, _)| last.0 != entrant) {
-            counts.push((Entrant(entrant), vec![0; usize::try_from(seats).unwrap_or(0)]));
+            counts.push((Entrant(entrant), vec![0; usize::try_from(seat_count).unwrap_or(0)]));
         }
-        let place = usize::try_from(seat - 1).unwrap_or(usize::MAX);
-        if let Some(count) = counts.last_mut().and_then(|(_, seats)| seats.get_mut(place)) {
-            *count = times;
+        let index = usize::try_from(seat - 1).unwrap_or(usize::MAX);
+        if let Some(count) = counts.last_mut().and_then(|(_, seats)| seats.get_mut(index)) {
+            *count = matches;
         }
     }
     Ok(counts)
 }
 
-/// Goes through the seats of all matches of an edition, as numbers of its entrants, in order, until
-/// `see` refuses one.
+/// Calls `visit` with the entrant numbers in the seats of each match of an edition, in order. Stops
+/// at the first error of `visit`, and returns it.
 pub async fn each_seats<E>(
     db: impl PgExecutor<'_>,
     edition: EditionId,
-    mut see: impl FnMut(&[u16]) -> Result<(), E>,
+    mut visit: impl FnMut(&[u16]) -> Result<(), E>,
 ) -> Result<Result<(), E>> {
     let statement = "SELECT seats FROM matches WHERE edition = $1 ORDER BY number";
     let mut rows = sqlx::query_scalar(statement).bind(edition).fetch(db);
     while let Some(seats) = rows.next().await {
         let seats: Vec<i32> = seats?;
-        // An invalid number becomes one that no entrant has.
+        // `u16::MAX` is not the number of an entrant.
         let seats: Vec<_> =
             seats.into_iter().map(|seat| u16::try_from(seat).unwrap_or(u16::MAX)).collect();
-        if let Err(refused) = see(&seats) {
-            return Ok(Err(refused));
+        if let Err(error) = visit(&seats) {
+            return Ok(Err(error));
         }
     }
     Ok(Ok(()))
 }
 
-/// The matches of leased lots, those of the first lot first, in order.
+/// The matches of leased lots, in the order of the lots.
 pub async fn of_lots(
     db: impl PgExecutor<'_>,
     edition: EditionId,
-    lots: &[Leased],
+    lots: &[LeasedLot],
 ) -> Result<Vec<Match>> {
     let statement = "
         SELECT m.number, m.seed_key, m.board, m.seats, m.carried, m.state_from, m.params
@@ -177,7 +180,7 @@ pub async fn of_lots(
     sqlx::query_as(statement).bind(edition).bind(firsts).bind(counts).fetch_all(db).await
 }
 
-/// The first match of an edition with a seat whose number belongs to no entrant.
+/// The first match of an edition with a seat whose entrant does not exist.
 pub async fn find_unknown_entrant(
     db: impl PgExecutor<'_>,
     edition: EditionId,

@@ -1,4 +1,4 @@
-//! Partitions by tournament of the tables that have a row for every match
+//! The tables with a row for every match are partitioned by tournament
 //! (`migrations/0001_baseline.sql`).
 
 use arbiter_proto::ids::{EditionId, TournamentId};
@@ -15,9 +15,9 @@ pub async fn of_tournament(db: impl PgExecutor<'_>, tournament: TournamentId) ->
 }
 
 /// Updates the planner's statistics of the queue's tables for this edition. Call it after a plan is
-/// loaded: statements would be planned for the tables as they were before.
+/// loaded. Otherwise Postgres would plan statements by the old sizes of the tables.
 pub async fn analyze(connection: &mut PgConnection, edition: EditionId) -> Result<()> {
-    // Analysing the whole table would read every partition, and would block the creation of others
+    // `ANALYZE matches` would read every partition. It would also block the creation of partitions
     // until the end of the transaction.
     let statement = "SELECT tableoid::regclass::text FROM matches WHERE edition = $1 LIMIT 1";
     let matches: Option<String> =
@@ -26,11 +26,12 @@ pub async fn analyze(connection: &mut PgConnection, edition: EditionId) -> Resul
     run(connection, format!("ANALYZE lots{matches}, lot_order")).await
 }
 
-/// Drops the partitions of this range. Continues a removal that was interrupted. Only one caller may
-/// do this at a time, outside a transaction. It waits for readers and writers of other partitions,
-/// which do not wait for it.
+/// Drops the partitions of this range, or continues a removal that was interrupted. Only one caller
+/// may do this at a time, outside a transaction. The removal waits for readers and writers of all
+/// partitions; they do not wait for the removal.
 ///
-/// # Errors If readers or writers block it for longer than the statement timeout: retry later.
+/// # Errors
+/// If readers or writers block it for longer than the statement timeout. The caller may retry.
 pub async fn drop_partitions(connection: &mut PgConnection, first: i32) -> Result<()> {
     let statement = "SELECT inhdetachpending FROM pg_inherits WHERE inhrelid = to_regclass($1)";
     for table in TABLES {
@@ -38,8 +39,8 @@ pub async fn drop_partitions(connection: &mut PgConnection, first: i32) -> Resul
         let pending: Option<bool> =
             sqlx::query_scalar(statement).bind(&partition).fetch_optional(&mut *connection).await?;
         if let Some(pending) = pending {
-            let how = if pending { "FINALIZE" } else { "CONCURRENTLY" };
-            let detach = format!("ALTER TABLE {table} DETACH PARTITION {partition} {how}");
+            let mode = if pending { "FINALIZE" } else { "CONCURRENTLY" };
+            let detach = format!("ALTER TABLE {table} DETACH PARTITION {partition} {mode}");
             run(&mut *connection, detach).await?;
         }
         run(&mut *connection, format!("DROP TABLE IF EXISTS {partition}")).await?;
@@ -48,11 +49,11 @@ pub async fn drop_partitions(connection: &mut PgConnection, first: i32) -> Resul
     sqlx::query(statement).bind(first).execute(connection).await.map(drop)
 }
 
-/// Truncates the records of a partition, which frees their disk space at once. Others wait for at
-/// most the lock timeout, which is seconds.
+/// Truncates the records of a partition, which frees their disk space at once. Other transactions
+/// wait for at most the lock timeout, which is some seconds.
 ///
 /// # Errors
-/// If the records are read or written for longer than that: retry later.
+/// If a transaction uses the records for longer than that. The caller may retry.
 pub async fn truncate_records(connection: &mut PgConnection, first: i32) -> Result<()> {
     run(connection, format!("TRUNCATE records_{first}")).await
 }

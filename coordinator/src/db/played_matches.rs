@@ -1,8 +1,8 @@
 //! Queries for played matches, with entrants and results.
 //!
-//! A query reads only as many rows as it returns, however large the edition is. It starts from
-//! results and looks up each match (`LATERAL … OFFSET 0`): otherwise the planner may merge both
-//! tables from the first match of the edition on.
+//! A query reads only the rows that it returns, even in a large edition. It starts from results and
+//! looks up each match (`LATERAL … OFFSET 0`). Otherwise the planner may read both tables from the
+//! first match of the edition on, to merge them.
 
 use arbiter_proto::ids::{EditionId, LotNumber, MatchId, MatchNumber};
 use arbiter_ranking::Entrant;
@@ -30,7 +30,7 @@ pub struct PlayedMatch {
     pub level: String,
     /// The edition in which it was played, if its result is reused.
     pub source_edition: Option<i32>,
-    /// Its number there.
+    /// Its number in that edition.
     pub source_number: Option<i64>,
 }
 
@@ -42,7 +42,7 @@ impl PlayedMatch {
         Some(MatchId { edition: EditionId(edition), number: MatchNumber(number) })
     }
 
-    /// The score of a seat, from 0, the most important number first.
+    /// The score of a seat, counted from 0, most important component first.
     pub fn score(&self, seat: usize) -> &[i64] {
         let scores = &self.result.scores;
         let components = scores.len() / self.seats.0.len().max(1);
@@ -62,7 +62,7 @@ macro_rules! played {
     };
 }
 
-/// The played matches of an edition after the match `after`, in order: at most 1000 of them.
+/// The played matches of an edition after the match `after`, in order: at most 1000.
 pub async fn page(
     db: impl PgExecutor<'_>,
     edition: EditionId,
@@ -93,7 +93,7 @@ pub async fn find(db: impl PgExecutor<'_>, id: MatchId) -> Result<Option<PlayedM
 
 /// The lot of a match and its state.
 #[derive(Clone, Debug, PartialEq, Eq, FromRow)]
-pub struct Standing {
+pub struct LotStatus {
     /// The lot.
     pub lot: LotNumber,
     /// Its state.
@@ -102,10 +102,10 @@ pub struct Standing {
     pub worker: Option<String>,
 }
 
-/// The lot that a match is in: a separate one, if the match is retried singly.
-pub async fn lot(db: impl PgExecutor<'_>, id: MatchId) -> Result<Option<Standing>> {
-    // Lots are numbered in the order of their matches, so a binary search with index lookups finds
-    // the one that holds the match: the last that starts at the match or before it.
+/// The lot of a match. If the match is retried in a separate lot, this lot.
+pub async fn lot(db: impl PgExecutor<'_>, id: MatchId) -> Result<Option<LotStatus>> {
+    // Lots are numbered in the order of their matches. A binary search with index lookups finds the
+    // last lot whose first match is not after this match.
     let statement = "
         WITH RECURSIVE halves (low, high) AS (
             SELECT 0::bigint, (SELECT number FROM lots WHERE edition = $1 AND number >= 0
@@ -134,8 +134,8 @@ pub async fn lot(db: impl PgExecutor<'_>, id: MatchId) -> Result<Option<Standing
     sqlx::query_as(statement).bind(id.edition).bind(id.number).fetch_optional(db).await
 }
 
-/// The played matches of one entrant, or those that it forfeited, newest first: at most 1000, from
-/// the last 200 000 played matches of the edition.
+/// The played matches of one entrant, newest first: at most 1000, from the last 200 000 played
+/// matches of the edition. With `forfeits`, only matches that the entrant forfeited.
 pub async fn of_entrant(
     db: impl PgExecutor<'_>,
     edition: EditionId,
@@ -158,13 +158,13 @@ pub async fn of_entrant(
     query.fetch_all(db).await
 }
 
-/// The last played matches of an entrant with their seats, from the last 200 000 played matches of
-/// the edition.
+/// The last played matches of an entrant with their seats: at most `limit`, from the last 200 000
+/// played matches of the edition.
 pub async fn last_of(
     db: impl PgExecutor<'_>,
     edition: EditionId,
     entrant: Entrant,
-    most: i64,
+    limit: i64,
 ) -> Result<Vec<(MatchNumber, Seats)>> {
     let statement = "
         SELECT m.number, m.seats FROM (
@@ -175,7 +175,7 @@ pub async fn last_of(
             WHERE edition = $1 AND number = r.number AND $2 = ANY (seats) OFFSET 0
         ) AS m
         ORDER BY r.number DESC LIMIT $3";
-    let query = sqlx::query_as(statement).bind(edition).bind(entrant.0).bind(most);
+    let query = sqlx::query_as(statement).bind(edition).bind(entrant.0).bind(limit);
     let rows: Vec<(MatchNumber, Vec<i32>)> = query.fetch_all(db).await?;
     Ok(rows.into_iter().map(|(number, seats)| (number, seats.into())).collect())
 }

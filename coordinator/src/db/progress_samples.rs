@@ -1,26 +1,26 @@
-//! The speed of editions, from the numbers of played matches at two moments.
+//! The speed of editions, from the numbers of played matches at two times.
 //!
-//! Only played matches count: lots that were never leased hold reused results.
+//! Only played matches count, not reused results.
 
 use arbiter_proto::ids::EditionId;
 use sqlx::{FromRow, PgExecutor, Result};
 use time::{Duration, OffsetDateTime};
 
 /// The minimum time between two samples.
-const STEP: Duration = Duration::MINUTE;
+const SAMPLE_INTERVAL: Duration = Duration::MINUTE;
 
 /// The progress of an edition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromRow)]
 pub struct Pace {
-    /// Matches that were played for it and counted by now.
+    /// Number of matches that were played for it and are counted now.
     pub played: i64,
-    /// The same number at an earlier moment.
+    /// The same number at an earlier time.
     pub before: i64,
-    /// The earlier moment.
+    /// The earlier time.
     pub before_at: OffsetDateTime,
 }
 
-/// Stores the progress of running editions, if the last sample is old enough.
+/// Stores the progress of running editions, if their last sample is older than [`SAMPLE_INTERVAL`].
 pub async fn mark(db: impl PgExecutor<'_>, now: OffsetDateTime) -> Result<u64> {
     let statement = "
         INSERT INTO progress_samples AS p (edition, at, played, before_at, before_played)
@@ -31,7 +31,7 @@ pub async fn mark(db: impl PgExecutor<'_>, now: OffsetDateTime) -> Result<u64> {
         ON CONFLICT (edition) DO UPDATE
         SET before_at = p.at, before_played = p.played, at = excluded.at, played = excluded.played
         WHERE p.at <= $2";
-    let query = sqlx::query(statement).bind(now).bind(now - STEP);
+    let query = sqlx::query(statement).bind(now).bind(now - SAMPLE_INTERVAL);
     Ok(query.execute(db).await?.rows_affected())
 }
 

@@ -1,4 +1,4 @@
-//! Packs: objects outside of the database that hold the records which were reported together.
+//! Packs: objects in the record store. A pack holds records that were reported together.
 
 use std::{fmt, io};
 
@@ -17,7 +17,7 @@ impl fmt::Display for PackId {
     }
 }
 
-/// Announces a pack for each of these editions, before anything is stored.
+/// Announces a pack for each of these editions, before the records are uploaded.
 pub async fn begin(
     db: impl PgExecutor<'_>,
     editions: &[EditionId],
@@ -31,19 +31,23 @@ pub async fn begin(
 
 /// Records that these packs are used, in the transaction that stores their records.
 ///
-/// # Errors If one of them no longer exists.
+/// # Errors
+/// If one of them no longer exists.
 pub async fn mark_used(db: impl PgExecutor<'_>, packs: &[PackId]) -> Result<()> {
     let statement = "UPDATE record_objects SET used = true WHERE id = ANY ($1)";
-    let used = sqlx::query(statement).bind(bytes(packs)).execute(db).await?.rows_affected();
-    if used == packs.len() as u64 {
+    let marked = sqlx::query(statement).bind(bytes(packs)).execute(db).await?.rows_affected();
+    if marked == packs.len() as u64 {
         return Ok(());
     }
-    // The upload took too long and its packs were removed. The caller must repeat it.
-    Err(Error::Io(io::Error::other("records were taken away before their matches were counted")))
+    // The upload took too long, so its packs were removed. The caller must upload the records
+    // again.
+    Err(Error::Io(io::Error::other(
+        "the upload of records took too long, and the unused records were deleted",
+    )))
 }
 
-/// Some packs that were announced before a moment and never used, locked until the transaction
-/// ends.
+/// At most 20 packs that were announced before this time and never used. They are locked until the
+/// transaction ends.
 pub async fn find_unused(
     db: impl PgExecutor<'_>,
     before: OffsetDateTime,
@@ -54,13 +58,13 @@ pub async fn find_unused(
     sqlx::query_as(statement).bind(before).fetch_all(db).await
 }
 
-/// Some used packs of an edition. Unused ones are removed separately.
+/// At most 100 used packs of an edition. Unused packs are removed separately.
 pub async fn of_edition(db: impl PgExecutor<'_>, edition: EditionId) -> Result<Vec<PackId>> {
     let statement = "SELECT id FROM record_objects WHERE edition = $1 AND used LIMIT 100";
     sqlx::query_scalar(statement).bind(edition).fetch_all(db).await
 }
 
-/// Whether there is any pack.
+/// Whether any pack exists.
 pub async fn any(db: impl PgExecutor<'_>) -> Result<bool> {
     sqlx::query_scalar("SELECT EXISTS (SELECT FROM record_objects)").fetch_one(db).await
 }
@@ -71,7 +75,7 @@ pub async fn delete(connection: &mut PgConnection, packs: &[PackId]) -> Result<(
     sqlx::query(statement).bind(bytes(packs)).execute(connection).await.map(drop)
 }
 
-/// Packs as a column.
+/// The ids of packs as a column.
 fn bytes(packs: &[PackId]) -> Vec<&[u8]> {
     packs.iter().map(|pack| pack.0.as_slice()).collect()
 }

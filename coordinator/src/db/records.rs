@@ -11,10 +11,10 @@ use super::record_objects::PackId;
 /// Where a record is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Record<B> {
-    /// In the database: its bytes.
-    Here(B),
-    /// In a pack.
-    There(Slice),
+    /// The bytes of the record, from the database.
+    InDatabase(B),
+    /// The position of the record in a pack.
+    InPack(Slice),
 }
 
 /// A part of a pack.
@@ -22,13 +22,13 @@ pub enum Record<B> {
 pub struct Slice {
     /// The pack.
     pub pack: PackId,
-    /// Where the record begins in it, in bytes.
+    /// The position of the record in the pack, in bytes.
     pub start: i32,
-    /// How long it is, in bytes.
+    /// The length of the record, in bytes.
     pub length: i32,
 }
 
-/// Adds records of several editions, and returns how many.
+/// Adds records of several editions, and returns their number.
 pub async fn copy_in<'a>(
     connection: &mut PgConnection,
     records: impl Iterator<Item = (EditionId, MatchNumber, Record<&'a [u8]>)> + Send,
@@ -38,8 +38,8 @@ pub async fn copy_in<'a>(
     send(connection, statement, records, |(edition, number, record), rows| {
         rows.row(6).int8(number.0).int4(edition.0);
         match record {
-            Record::Here(bytes) => rows.bytes(bytes).null().null().null(),
-            Record::There(Slice { pack, start, length }) => {
+            Record::InDatabase(bytes) => rows.bytes(bytes).null().null().null(),
+            Record::InPack(Slice { pack, start, length }) => {
                 rows.null().bytes(&pack.0).int4(start).int4(length)
             }
         };
@@ -49,18 +49,18 @@ pub async fn copy_in<'a>(
 
 /// A record, and the edition in which its match was played.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct StoredRecord {
     /// The edition.
     pub edition: EditionId,
-    /// Where the record is.
+    /// The record, or its position in a pack.
     pub record: Record<Vec<u8>>,
 }
 
-impl FromRow<'_, PgRow> for Found {
+impl FromRow<'_, PgRow> for StoredRecord {
     fn from_row(row: &PgRow) -> Result<Self> {
         let record = match row.try_get("bytes")? {
-            Some(bytes) => Record::Here(bytes),
-            None => Record::There(Slice {
+            Some(bytes) => Record::InDatabase(bytes),
+            None => Record::InPack(Slice {
                 pack: row.try_get("object")?,
                 start: row.try_get("start")?,
                 length: row.try_get("length")?,
@@ -70,8 +70,8 @@ impl FromRow<'_, PgRow> for Found {
     }
 }
 
-/// The compressed record of a match; for a reused result, that of the original match.
-pub async fn find(db: impl PgExecutor<'_>, id: MatchId) -> Result<Option<Found>> {
+/// The compressed record of a match. For a reused result this is the record of the original match.
+pub async fn find(db: impl PgExecutor<'_>, id: MatchId) -> Result<Option<StoredRecord>> {
     let statement = "
         SELECT c.edition, c.bytes, c.object, c.start, c.length FROM results r
         JOIN records c ON c.edition = coalesce(r.source_edition, r.edition)
@@ -88,13 +88,17 @@ pub struct KeyedRecord {
     /// Its seed key.
     pub seed_key: i64,
     /// Its record.
-    pub found: Found,
+    pub stored: StoredRecord,
 }
 
 impl FromRow<'_, PgRow> for KeyedRecord {
     fn from_row(row: &PgRow) -> Result<Self> {
         let number = row.try_get("number")?;
-        Ok(Self { number, seed_key: row.try_get("seed_key")?, found: Found::from_row(row)? })
+        Ok(Self {
+            number,
+            seed_key: row.try_get("seed_key")?,
+            stored: StoredRecord::from_row(row)?,
+        })
     }
 }
 
@@ -120,8 +124,11 @@ pub async fn page(
     sqlx::query_as(statement).bind(edition).bind(after).fetch_all(db).await
 }
 
-/// The editions with records, of tournaments that ended before a moment.
-pub async fn old(db: impl PgExecutor<'_>, before: OffsetDateTime) -> Result<Vec<EditionId>> {
+/// The editions with records of tournaments that ended before this time.
+pub async fn expired_editions(
+    db: impl PgExecutor<'_>,
+    before: OffsetDateTime,
+) -> Result<Vec<EditionId>> {
     let statement = "
         SELECT e.id FROM tournaments t JOIN editions e ON e.tournament = t.id
         WHERE t.ended_at < $1 AND (

@@ -4,22 +4,22 @@
 //! Two matches are identical if they have the same bots in the same versions and seats, seed key,
 //! board, parameters and carried scores. The rules version and the edition's seed must be the same,
 //! too: a beacon's value gives later editions another seed. Everything else is the same within a
-//! tournament. Only played matches are searched, not reused ones, so the work does not grow with
-//! the number of editions.
+//! tournament. Only played matches are searched, not reused results, so the work does not grow
+//! with the number of editions.
 //!
 //! If files pass from match to match, that is not enough: see [`super::lots::find_reusable`].
 
 use arbiter_proto::ids::{EditionId, MatchNumber};
 use sqlx::{FromRow, PgConnection, PgExecutor, Result};
 
-/// The matches of lots in the named state that are identical to matches of edition `$1`, from match
-/// `$2` on: `twin` has the numbers of both, and the lot. It searches the editions in `$3`, or all
-/// earlier ones.
+/// The matches of lots in these states that are identical to matches of edition `$1`, from match
+/// `$2` on. A row of `twin` has the numbers of both matches, and the lot. The query searches the
+/// editions in `$3`, or all earlier editions.
 ///
-/// Each edition numbers its entrants separately: the numbers are translated to those of this
-/// edition, and to null for bots that are not in it or have another version. The matches of each
-/// lot are read with one index lookup (`LATERAL … OFFSET 0`). The planner chooses the join by seed
-/// keys.
+/// Each edition numbers its entrants separately, so the query translates the numbers to those of
+/// this edition. The number of a bot that is not in this edition, or has another version there,
+/// becomes null. The matches of each lot are read with one index lookup (`LATERAL … OFFSET 0`). The
+/// planner chooses the join by seed keys.
 macro_rules! twins {
     ($state:literal) => {
         concat!(
@@ -95,8 +95,8 @@ pub async fn finish(connection: &mut PgConnection) -> Result<()> {
 }
 
 /// Copies results of identical matches to the matches of an edition from `first` on, and returns
-/// how many. Matches with a result and void results are skipped. With `from`, only these editions
-/// are searched.
+/// their number. Skips matches that have a result, and void results. With `from`, searches only
+/// these editions.
 pub async fn results(
     db: impl PgExecutor<'_>,
     edition: EditionId,
@@ -128,8 +128,8 @@ pub async fn results(
     Ok(query.execute(db).await?.rows_affected())
 }
 
-/// Records the matches of an edition from `first` on that have no result and are identical to one
-/// that is being played for an earlier edition. Returns how many.
+/// Records the matches of an edition from `first` on that have no result and are identical to a
+/// match that is being played for one of the editions `from`. Returns their number.
 pub async fn wait(
     db: impl PgExecutor<'_>,
     edition: EditionId,
@@ -178,12 +178,12 @@ pub async fn is_possible(db: impl PgExecutor<'_>, edition: EditionId) -> Result<
 /// A run of consecutive matches that need not be leased now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromRow)]
 pub struct Run {
-    /// The first of them.
+    /// The first match.
     pub first_match: i64,
-    /// The one after the last.
+    /// The number after the last match.
     pub past: i64,
-    /// Whether their results were reused. Otherwise they are identical to matches of one lot that
-    /// is being played.
+    /// Whether their results were reused. Otherwise they wait for the results of one lot that is
+    /// being played.
     pub reused: bool,
 }
 

@@ -17,7 +17,7 @@ use super::matches::Seats;
 pub struct MatchResult {
     /// The match.
     pub number: MatchNumber,
-    /// How long it took, as wall time in milliseconds.
+    /// The wall-clock time of the match, in milliseconds.
     pub wall_ms: i32,
     /// Every seat's score in a row, seat 1 first.
     pub scores: Vec<i64>,
@@ -30,12 +30,12 @@ pub struct MatchResult {
 }
 
 impl MatchResult {
-    /// How a seat, from 0, forfeited, if it did.
+    /// The forfeit of a seat, counted from 0, if any.
     pub fn forfeit(&self, seat: usize) -> Option<Forfeit> {
         self.forfeits.get(seat).copied().flatten()
     }
 
-    /// The bad answers of a seat, from 0.
+    /// The number of bad replies of a seat, counted from 0.
     pub fn bad_answers(&self, seat: usize) -> i32 {
         self.bad_answers.get(seat).copied().unwrap_or(0)
     }
@@ -55,9 +55,10 @@ impl FromRow<'_, PgRow> for MatchResult {
     }
 }
 
-/// Adds results of several editions, and returns how many.
+/// Adds results of several editions, and returns their number.
 ///
-/// # Errors If one exists already or is invalid.
+/// # Errors
+/// If one exists already or is invalid.
 pub async fn copy_in<'a>(
     connection: &mut PgConnection,
     results: impl Iterator<Item = (EditionId, Level, &'a MatchResult)> + Send,
@@ -89,13 +90,13 @@ fn write(rows: &mut Rows, edition: EditionId, level: Level, result: &MatchResult
 
 /// The stored code of a forfeit: its position in [`Forfeit::ALL`] from 1, or 0 for none.
 fn code(forfeit: Option<Forfeit>) -> i16 {
-    let place = |forfeit| (1..).zip(Forfeit::ALL).find(|(_, kind)| *kind == forfeit);
-    forfeit.and_then(place).map_or(0, |(code, _)| code)
+    let find = |forfeit| (1..).zip(Forfeit::ALL).find(|(_, kind)| *kind == forfeit);
+    forfeit.and_then(find).map_or(0, |(code, _)| code)
 }
 
 /// The forfeit with this stored code.
 fn forfeit(code: i16) -> Option<Forfeit> {
-    (1..).zip(Forfeit::ALL).find(|(known, _)| *known == code).map(|(_, forfeit)| forfeit)
+    (1..).zip(Forfeit::ALL).find(|(of_kind, _)| *of_kind == code).map(|(_, forfeit)| forfeit)
 }
 
 /// Each seat's forfeit as stored.
@@ -110,13 +111,14 @@ impl From<Option<Vec<i16>>> for Forfeits {
 
 /// A result with its entrants.
 #[derive(Clone, Debug, PartialEq, FromRow)]
-pub struct Played {
+pub struct SeatedResult {
     /// The match.
     pub number: MatchNumber,
     /// The entrants, seat 1 first.
     #[sqlx(try_from = "Vec<i32>")]
     pub seats: Seats,
-    /// What each seat carried over from earlier matches, if the game carries anything over.
+    /// The points that each seat carried over from earlier matches, in games that carry points
+    /// over.
     pub carried: Option<Vec<i64>>,
     /// Every seat's score in a row, seat 1 first.
     pub scores: Vec<i64>,
@@ -127,7 +129,7 @@ pub struct Played {
     pub bad_answers: Option<Vec<i32>>,
 }
 
-impl Played {
+impl SeatedResult {
     /// The result in the form that rankings use.
     pub fn outcome(&self) -> ScoredMatch<'_> {
         ScoredMatch {
@@ -140,20 +142,21 @@ impl Played {
     }
 }
 
-/// The columns of a match `m` and its result `r` that [`Played`] has, and the rest of the statement.
+/// The columns of a match `m` and its result `r` that [`SeatedResult`] has, and the rest of the
+/// statement.
 macro_rules! played {
     ($rest:literal) => {
         concat!("SELECT r.number, m.seats, m.carried, r.scores, r.forfeits, r.bad_answers", $rest)
     };
 }
 
-/// Goes through the results of the matches `firsts[i] … pasts[i] - 1`, for each i.
+/// Calls `visit` with the results of the matches `firsts[i] … pasts[i] - 1`, for each i.
 pub async fn each_of_ranges(
     db: impl PgExecutor<'_>,
     edition: EditionId,
     firsts: &[i64],
     pasts: &[i64],
-    mut see: impl FnMut(&Played),
+    mut visit: impl FnMut(&SeatedResult),
 ) -> Result<()> {
     // The ranges are the outer loop, with one index lookup each.
     let statement = played!(
@@ -170,19 +173,20 @@ pub async fn each_of_ranges(
     let query = sqlx::query_as(statement).bind(edition).bind(firsts).bind(pasts);
     let mut rows = query.fetch(db);
     while let Some(played) = rows.next().await {
-        see(&played?);
+        visit(&played?);
     }
     Ok(())
 }
 
-/// Goes through the results of the matches of an edition that any of these entrants played.
+/// Calls `visit` with the results of the matches of an edition that any of these entrants played.
 pub async fn each_of_entrants(
     db: impl PgExecutor<'_>,
     edition: EditionId,
     entrants: &[Entrant],
-    mut see: impl FnMut(&Played),
+    mut visit: impl FnMut(&SeatedResult),
 ) -> Result<()> {
-    // Matches are short rows and few remain, so results are looked up only for these.
+    // The rows of matches are short, and the filter leaves few of them. Only their results are
+    // read.
     let statement = played!(
         "
         FROM (
@@ -197,12 +201,12 @@ pub async fn each_of_entrants(
     let entrants: Vec<_> = entrants.iter().map(|entrant| entrant.0).collect();
     let mut rows = sqlx::query_as(statement).bind(edition).bind(entrants).fetch(db);
     while let Some(played) = rows.next().await {
-        see(&played?);
+        visit(&played?);
     }
     Ok(())
 }
 
-/// The results of an edition after the match `after`, in order: at most 10 000 of them.
+/// The results of an edition after the match `after`, in order: at most 10 000.
 ///
 /// With `counted`, results whose lots are not counted yet are left out.
 pub async fn page(
@@ -210,7 +214,7 @@ pub async fn page(
     edition: EditionId,
     after: MatchNumber,
     counted: bool,
-) -> Result<Vec<Played>> {
+) -> Result<Vec<SeatedResult>> {
     let statement = played!(
         "
         FROM results r JOIN matches m USING (edition, number)
@@ -225,19 +229,20 @@ pub async fn page(
     sqlx::query_as(statement).bind(edition).bind(after).bind(counted).fetch_all(db).await
 }
 
-/// Goes through the results of an edition, in order and page by page; `counted` as for [`page`].
+/// Calls `visit` with the results of an edition, in order. `counted` has the same meaning as in
+/// [`page`].
 pub async fn each(
     connection: &mut PgConnection,
     edition: EditionId,
     counted: bool,
-    mut see: impl FnMut(&Played),
+    mut visit: impl FnMut(&SeatedResult),
 ) -> Result<()> {
     let mut after = MatchNumber(-1);
     loop {
         let page = page(&mut *connection, edition, after, counted).await?;
         let Some(last) = page.last() else { return Ok(()) };
         after = last.number;
-        page.iter().for_each(&mut see);
+        page.iter().for_each(&mut visit);
     }
 }
 
@@ -246,15 +251,15 @@ pub async fn each(
 struct KeyedResult {
     seed_key: i64,
     #[sqlx(flatten)]
-    played: Played,
+    played: SeatedResult,
 }
 
-/// Goes through the results of an edition in the order of the matches, each with its seed key.
-/// It ends when `see` refuses one.
+/// Calls `visit` with the seed key and the result of each match of an edition, in order. Stops at
+/// the first error of `visit`, and returns it.
 pub async fn each_with_seed_key<E>(
     db: impl PgExecutor<'_>,
     edition: EditionId,
-    mut see: impl FnMut(i64, &Played) -> Result<(), E>,
+    mut visit: impl FnMut(i64, &SeatedResult) -> Result<(), E>,
 ) -> Result<Result<(), E>> {
     let statement = played!(
         ", m.seed_key
@@ -264,8 +269,8 @@ pub async fn each_with_seed_key<E>(
     let mut rows = sqlx::query_as(statement).bind(edition).fetch(db);
     while let Some(row) = rows.next().await {
         let KeyedResult { seed_key, played } = row?;
-        if let Err(refused) = see(seed_key, &played) {
-            return Ok(Err(refused));
+        if let Err(error) = visit(seed_key, &played) {
+            return Ok(Err(error));
         }
     }
     Ok(Ok(()))

@@ -5,10 +5,10 @@ use sqlx::{FromRow, PgExecutor, Result};
 use time::Duration;
 
 use super::leases::{failures, held, leases, on_failures, on_leases, ours};
-use super::lots::{Failed, Failure, RetryPolicy};
+use super::lots::{FailedLease, Failure, RetryPolicy};
 use super::match_audits::AuditState;
 
-/// The workers that reported matches which wait for a second worker.
+/// The workers that reported matches for which no second worker has a lease yet.
 pub async fn waiting(db: impl PgExecutor<'_>) -> Result<Vec<WorkerId>> {
     let statement = "
         SELECT DISTINCT worker FROM (
@@ -21,13 +21,13 @@ pub async fn waiting(db: impl PgExecutor<'_>) -> Result<Vec<WorkerId>> {
     sqlx::query_scalar(statement).fetch_all(db).await
 }
 
-/// Leases to a worker at most `room` matches that other workers reported. Workers of one token may
-/// belong to one person and confirm their own reports, so while a worker of another token is
-/// connected, the match is left to that one.
+/// Leases at most `limit` matches that other workers reported to a worker. Workers of one token may
+/// belong to one person and confirm their own reports. So a worker gets matches of its own token
+/// only while no worker of another token is connected.
 pub async fn claim(
     db: impl PgExecutor<'_>,
     worker: WorkerId,
-    room: usize,
+    limit: usize,
     lease_time: Duration,
 ) -> Result<Vec<Lease>> {
     let statement = "
@@ -54,17 +54,17 @@ pub async fn claim(
             deadline = database_clock() + $2::interval
         FROM next WHERE a.edition = next.edition AND a.number = next.number AND a.kind = 'shadow'
         RETURNING -a.edition AS edition, a.number, a.attempt";
-    let room = i64::try_from(room).unwrap_or(i64::MAX);
-    sqlx::query_as(statement).bind(worker).bind(lease_time).bind(room).fetch_all(db).await
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    sqlx::query_as(statement).bind(worker).bind(lease_time).bind(limit).fetch_all(db).await
 }
 
-/// Records failed attempts whose leases were valid, and returns them. Their matches wait again, or
-/// are given up after too many faults.
+/// Records failed attempts whose leases were valid, and returns them. Their matches are queued
+/// again, or skipped after too many faults.
 pub async fn fail(
     db: impl PgExecutor<'_>,
     failures: &[Failure],
     retry_policy: &RetryPolicy,
-) -> Result<Vec<Failed>> {
+) -> Result<Vec<FailedLease>> {
     let statement = concat!(
         "UPDATE match_audits AS r
         SET faults = r.faults + 1, deadline = NULL, second_worker = NULL,
@@ -100,12 +100,12 @@ pub async fn is_held(db: impl PgExecutor<'_>, lease: Lease, worker: WorkerId) ->
         held!(match_audits),
         " AND r.second_worker = $4"
     );
-    let held = on_leases::<Lease>(statement, Some(worker), &[lease]).fetch_optional(db).await?;
-    Ok(held.is_some())
+    let row = on_leases::<Lease>(statement, Some(worker), &[lease]).fetch_optional(db).await?;
+    Ok(row.is_some())
 }
 
 /// Ends the second play of a match, if the worker holds its lease and is not suspended. Returns
-/// whether it does.
+/// whether the result is stored.
 pub async fn end(
     db: impl PgExecutor<'_>,
     lease: Lease,
@@ -128,7 +128,7 @@ pub async fn end(
 
 /// A match that two workers played.
 #[derive(Clone, Debug, PartialEq, Eq, FromRow)]
-pub struct Played {
+pub struct ComparedMatch {
     /// The first and the second worker.
     #[sqlx(try_from = "Vec<WorkerId>")]
     pub workers: [WorkerId; 2],
@@ -141,9 +141,9 @@ pub struct Played {
     pub bots: Vec<i32>,
 }
 
-/// All matches that two workers played in open tournaments, except those reported before one of the
-/// two was reinstated.
-pub async fn played(db: impl PgExecutor<'_>) -> Result<Vec<Played>> {
+/// All matches that two workers played in open tournaments. Matches reported before one of the two
+/// workers was reinstated are left out.
+pub async fn played(db: impl PgExecutor<'_>) -> Result<Vec<ComparedMatch>> {
     let statement = "
         SELECT ARRAY[a.worker, a.second_worker] AS workers, ARRAY[one.token, other.token] AS tokens,
             a.state = 'agreed' AS agreed, ARRAY(

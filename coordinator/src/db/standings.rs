@@ -12,14 +12,14 @@ use sqlx::{Error, FromRow, PgConnection, PgExecutor, Result, Row as _};
 use time::OffsetDateTime;
 use tokio_stream::StreamExt as _;
 
-/// Adds sums to those of an edition.
+/// Adds sums to the standings of an edition.
 pub async fn add(
     db: impl PgExecutor<'_>,
     edition: EditionId,
     tallies: &BTreeMap<Entrant, Tally>,
 ) -> Result<()> {
-    // An array of arrays would be flattened, so each score comes as the text of an array. Rows are
-    // changed in the order of the entrants, so that there are no deadlocks.
+    // Postgres would flatten an array of arrays, so each score is sent as the text of an array.
+    // Rows are changed in the order of the entrants to prevent deadlocks.
     let statement = "
         INSERT INTO standings AS s (edition, entrant, matches, score, squares,
             clock, illegal, gone, flood, bad_answers)
@@ -61,8 +61,8 @@ fn array(numbers: &[i128]) -> String {
     format!("{{{}}}", numbers.join(","))
 }
 
-/// A stored sum. A sum out of range, which only impossible results can cause, becomes the greatest
-/// or least number: the leaderboard shows it and still works.
+/// A stored sum. Only impossible results can cause a sum out of range. Such a sum becomes the
+/// greatest or least number, so that the leaderboard can still be shown.
 fn number(text: &str) -> Result<i128> {
     match text.parse::<i128>() {
         Ok(number) => Ok(number),
@@ -74,7 +74,7 @@ fn number(text: &str) -> Result<i128> {
     }
 }
 
-/// The sums of one entrant, as stored.
+/// The stored sums of one entrant.
 struct Standing {
     entrant: Entrant,
     tally: Tally,
@@ -101,7 +101,7 @@ impl FromRow<'_, PgRow> for Standing {
     }
 }
 
-/// The sums of each entrant of an edition that has played.
+/// The sums of each entrant of an edition that has played at least one match.
 pub async fn of_edition(
     db: impl PgExecutor<'_>,
     edition: EditionId,
@@ -114,9 +114,9 @@ pub async fn of_edition(
     Ok(rows.into_iter().map(|row| (row.entrant, row.tally)).collect())
 }
 
-/// When a version was submitted, by its number in the edition.
+/// The submission time of an entrant's version.
 #[derive(FromRow)]
-struct Submitted {
+struct SubmissionRow {
     entrant: i32,
     submitted_at: OffsetDateTime,
 }
@@ -130,24 +130,24 @@ pub async fn contestants(
         SELECT e.entrant, v.submitted_at FROM entrants e JOIN versions v ON v.id = e.version
         WHERE e.edition = $1 ORDER BY e.entrant";
     let query = sqlx::query_as(statement).bind(edition);
-    let submitted: Vec<Submitted> = query.fetch_all(&mut *connection).await?;
+    let rows: Vec<SubmissionRow> = query.fetch_all(&mut *connection).await?;
     let mut tallies = of_edition(connection, edition).await?;
-    let contestant = |Submitted { entrant, submitted_at }| {
+    let contestant = |SubmissionRow { entrant, submitted_at }| {
         let entrant = Entrant(entrant);
         let tally = tallies.remove(&entrant).unwrap_or_default();
         Contestant { entrant, submitted_at, tally }
     };
-    Ok(submitted.into_iter().map(contestant).collect())
+    Ok(rows.into_iter().map(contestant).collect())
 }
 
 /// The sums of a bot in a complete edition.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Past {
+pub struct PastStanding {
     /// The edition.
     pub edition: EditionId,
     /// Its number in the tournament.
     pub number: i32,
-    /// The bot's number in it.
+    /// The bot's entrant number in the edition.
     pub entrant: Entrant,
     /// The number of the version that played.
     pub version: i32,
@@ -155,12 +155,13 @@ pub struct Past {
     pub tally: Tally,
 }
 
-/// The sums of a bot in all complete editions, or in those that ended by a moment, newest first.
+/// The sums of a bot in all complete editions, newest first. With `until`, only editions that ended
+/// at this time or earlier.
 pub async fn of_bot(
     db: impl PgExecutor<'_>,
     bot: BotId,
     until: Option<OffsetDateTime>,
-) -> Result<Vec<Past>> {
+) -> Result<Vec<PastStanding>> {
     let statement = "
         SELECT e.id AS edition, e.number, v.number AS version, n.entrant,
             coalesce(s.matches, 0) AS matches, coalesce(s.score, '{}')::text[] AS score,
@@ -180,16 +181,17 @@ pub async fn of_bot(
         let edition = row.try_get("edition")?;
         let number = row.try_get("number")?;
         let version = row.try_get("version")?;
-        Ok(Past { edition, number, entrant, version, tally })
+        Ok(PastStanding { edition, number, entrant, version, tally })
     };
     rows.iter().map(read).collect()
 }
 
-/// Goes through several editions one by one: all entrants with their sums, ready to be ranked.
-pub async fn each_field(
+/// Calls `visit` with each of these editions and all its entrants with their sums, ready to be
+/// ranked.
+pub async fn each_edition(
     db: &mut PgConnection,
     editions: &[EditionId],
-    mut see: impl FnMut(EditionId, Vec<Contestant>),
+    mut visit: impl FnMut(EditionId, Vec<Contestant>),
 ) -> Result<()> {
     let statement = "
         SELECT n.edition, n.entrant, v.submitted_at,
@@ -204,18 +206,18 @@ pub async fn each_field(
         ORDER BY n.edition, n.entrant";
     let mut rows = sqlx::query(statement).bind(editions).fetch(db);
     let mut current = None;
-    let mut field = Vec::new();
+    let mut contestants = Vec::new();
     while let Some(row) = rows.next().await {
         let row = row?;
         let edition = row.try_get("edition")?;
-        if let Some(before) = current.replace(edition).filter(|before| *before != edition) {
-            see(before, std::mem::take(&mut field));
+        if let Some(last) = current.replace(edition).filter(|last| *last != edition) {
+            visit(last, std::mem::take(&mut contestants));
         }
         let Standing { entrant, tally } = Standing::from_row(&row)?;
-        field.push(Contestant { entrant, submitted_at: row.try_get("submitted_at")?, tally });
+        contestants.push(Contestant { entrant, submitted_at: row.try_get("submitted_at")?, tally });
     }
     if let Some(last) = current {
-        see(last, field);
+        visit(last, contestants);
     }
     Ok(())
 }

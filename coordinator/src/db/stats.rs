@@ -1,13 +1,13 @@
-//! Statistics for operators. These statements read whole tables, but only small ones, and existing
-//! sums over large ones.
+//! Statistics for operators. These statements read whole tables, but only small ones. For large
+//! tables they read sums that are already stored.
 
 use arbiter_proto::ids::EditionId;
 use sqlx::{FromRow, PgExecutor, Result};
 use time::OffsetDateTime;
 
-/// Numbers of an edition.
+/// Statistics of an edition.
 #[derive(Clone, Debug, PartialEq, Eq, FromRow)]
-pub struct Counted {
+pub struct EditionStats {
     /// The edition.
     pub id: EditionId,
     /// The name of its tournament.
@@ -18,16 +18,16 @@ pub struct Counted {
     pub number: i32,
     /// Its state.
     pub state: super::editions::EditionState,
-    /// Matches planned until now.
+    /// Number of matches planned until now.
     pub matches: i64,
-    /// Matches in its standings.
+    /// Number of matches in its standings.
     pub counted: i64,
-    /// When it was complete, or cancelled.
+    /// When it was completed or cancelled.
     pub ended_at: Option<OffsetDateTime>,
 }
 
 /// All editions.
-pub async fn editions(db: impl PgExecutor<'_>) -> Result<Vec<Counted>> {
+pub async fn editions(db: impl PgExecutor<'_>) -> Result<Vec<EditionStats>> {
     let statement = "
         SELECT e.id, t.name AS tournament, t.game, e.number, e.state, e.matches, p.counted,
             e.ended_at
@@ -38,23 +38,23 @@ pub async fn editions(db: impl PgExecutor<'_>) -> Result<Vec<Counted>> {
     sqlx::query_as(statement).fetch_all(db).await
 }
 
-/// Incidents that are counted in the standings of an edition.
+/// Numbers of incidents in the standings of an edition.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromRow)]
-pub struct Wrongs {
-    /// Time was up.
+pub struct IncidentCounts {
+    /// Time losses.
     pub clock: i64,
-    /// Answers broke the rules.
+    /// Illegal replies.
     pub illegal: i64,
-    /// Bots crashed, exited, or closed a pipe.
+    /// Bots that crashed, exited or closed a pipe.
     pub gone: i64,
-    /// Bots wrote too much.
+    /// Bots that wrote too much output.
     pub flood: i64,
-    /// Answers that were bad and no forfeits.
+    /// Bad replies that were not forfeits.
     pub bad_answers: i64,
 }
 
 /// The incidents in the counted matches of an edition.
-pub async fn wrongs(db: impl PgExecutor<'_>, edition: EditionId) -> Result<Wrongs> {
+pub async fn incidents(db: impl PgExecutor<'_>, edition: EditionId) -> Result<IncidentCounts> {
     let statement = "
         SELECT coalesce(sum(clock), 0)::bigint AS clock,
             coalesce(sum(illegal), 0)::bigint AS illegal,
@@ -65,20 +65,20 @@ pub async fn wrongs(db: impl PgExecutor<'_>, edition: EditionId) -> Result<Wrong
     sqlx::query_as(statement).bind(edition).fetch_one(db).await
 }
 
-/// How many attempts failed of each kind. There are few, since a row is an infrastructure fault.
+/// The number of faults of each kind. The table is small: faults are rare.
 pub async fn faults(db: impl PgExecutor<'_>) -> Result<Vec<(String, i64)>> {
     let statement = "SELECT coalesce(kind, 'unknown'), count(*) FROM faults GROUP BY 1 ORDER BY 1";
     sqlx::query_as(statement).fetch_all(db).await
 }
 
-/// How many trials there are in each state.
+/// The number of trials in each state.
 pub async fn trials(db: impl PgExecutor<'_>) -> Result<Vec<(String, i64)>> {
     let statement = "SELECT state::text, count(*) FROM trials GROUP BY 1 ORDER BY 1";
     sqlx::query_as(statement).fetch_all(db).await
 }
 
-/// Workers: those that ever connected, those that were connected since then, and the slots of the
-/// latter.
+/// The number of all workers, the number of workers connected since `since`, and the number of
+/// slots of the latter.
 pub async fn workers(db: impl PgExecutor<'_>, since: OffsetDateTime) -> Result<(i64, i64, i64)> {
     let statement = "
         SELECT count(*), count(*) FILTER (WHERE seen_at >= $1 AND slots > 0),

@@ -1,4 +1,4 @@
-//! Workers that are suspended: they get no leases, and their reports are refused.
+//! Suspended workers: they get no leases, and their reports are rejected.
 
 use arbiter_proto::ids::WorkerId;
 use sqlx::{FromRow, PgExecutor, Result};
@@ -9,13 +9,13 @@ use time::OffsetDateTime;
 pub struct Suspension {
     /// The worker.
     pub worker: WorkerId,
-    /// Since when.
+    /// When it was suspended.
     pub at: OffsetDateTime,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }
 
-/// Suspends a worker, and returns its name, or none if it was suspended already.
+/// Suspends a worker, and returns its name. Returns `None` if it is already suspended.
 pub async fn suspend(
     db: impl PgExecutor<'_>,
     worker: WorkerId,
@@ -32,8 +32,8 @@ pub async fn suspend(
     query.fetch_optional(db).await
 }
 
-/// Reinstates a suspended worker, and returns the reason of its suspension, or none if it was not
-/// suspended.
+/// Reinstates a suspended worker, and returns the reason of its suspension. Returns `None` if it is
+/// not suspended.
 pub async fn reinstate(
     db: impl PgExecutor<'_>,
     worker: WorkerId,
@@ -52,8 +52,9 @@ pub async fn all(db: impl PgExecutor<'_>) -> Result<Vec<Suspension>> {
     sqlx::query_as(statement).fetch_all(db).await
 }
 
-/// Why a worker is suspended, if it is. One that was never connected before is suspended as well if
-/// another one of its token is, so that a new name does not help.
+/// The reason of a worker's suspension, if it is suspended. A worker that connects for the first
+/// time is also suspended if another worker of its token is. So a new name does not end a
+/// suspension.
 pub async fn reason(db: impl PgExecutor<'_>, worker: WorkerId) -> Result<Option<String>> {
     let statement = "
         SELECT s.reason FROM workers w

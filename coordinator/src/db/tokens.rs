@@ -1,8 +1,9 @@
 //! Tokens, which authenticate callers. Only the hashes of their secrets are stored.
 //!
-//! A token stays the same when its secret changes: it keeps its bots, its name and its role. The
-//! previous secret stays valid for a while, so that its users need not stop (see `find_token` in
-//! the migrations).
+//! When the secret of a token changes, the bots, the name and the role of the token stay. The
+//! previous secret stays valid for a while, so that programs can use it until they get the new one
+//! (see
+//! `find_token` in the migrations).
 
 use arbiter_games::string_enum;
 use arbiter_proto::ids::{TokenId, WorkerId};
@@ -12,17 +13,17 @@ use time::OffsetDateTime;
 use super::leases::{self, Kind};
 
 string_enum! {
-    /// What a token allows.
+    /// The role of a token: what its holder may do.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, sqlx::Type)]
     #[sqlx(type_name = "role", rename_all = "lowercase")]
     pub enum Role {
-        /// Everything.
+        /// Do everything.
         Admin = "admin",
-        /// Tournaments.
+        /// Manage tournaments.
         Organiser = "organiser",
-        /// Submitting bots and managing them.
+        /// Submit and manage bots.
         Player = "player",
-        /// Leasing and reporting.
+        /// Lease work and report results.
         Worker = "worker",
     }
     FromStr, Err = UnknownRole
@@ -30,7 +31,7 @@ string_enum! {
 
 /// A text that is not a role.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no role: they are admin, organiser, player and worker")]
+#[error("unknown role `{0}`: use admin, organiser, player or worker")]
 pub struct UnknownRole(pub String);
 
 /// A token, without its secret.
@@ -38,7 +39,7 @@ pub struct UnknownRole(pub String);
 pub struct Token {
     /// Its identity.
     pub id: TokenId,
-    /// What it allows.
+    /// Its role.
     pub role: Role,
     /// The name of its holder or its purpose.
     pub name: String,
@@ -50,13 +51,13 @@ pub struct Token {
     pub expires_at: Option<OffsetDateTime>,
     /// When it was last used, to within some minutes.
     pub used_at: Option<OffsetDateTime>,
-    /// Until when its previous secret is valid, too.
+    /// The time until which its previous secret stays valid.
     pub previous_valid_until: Option<OffsetDateTime>,
 }
 
 impl Token {
     /// Whether it is valid.
-    pub fn is_good(&self, now: OffsetDateTime) -> bool {
+    pub fn is_valid(&self, now: OffsetDateTime) -> bool {
         self.revoked_at.is_none() && self.expires_at.is_none_or(|end| now < end)
     }
 }
@@ -77,7 +78,8 @@ pub async fn create(
 
 /// Sets the expiry time of a token.
 ///
-/// # Errors If that is before its creation.
+/// # Errors
+/// If the time is before its creation.
 pub async fn expire(
     db: impl PgExecutor<'_>,
     id: TokenId,
@@ -87,7 +89,7 @@ pub async fn expire(
     sqlx::query(statement).bind(id).bind(expires_at).execute(db).await.map(drop)
 }
 
-/// Tokens, and the rest of the statement.
+/// A statement that selects tokens.
 macro_rules! tokens {
     ($rest:literal) => {
         concat!(
@@ -114,7 +116,7 @@ pub async fn get(db: impl PgExecutor<'_>, id: TokenId) -> Result<Option<Token>> 
     sqlx::query_as(statement).bind(id).fetch_optional(db).await
 }
 
-/// All tokens, the oldest first.
+/// All tokens, oldest first.
 pub async fn list(db: impl PgExecutor<'_>) -> Result<Vec<Token>> {
     sqlx::query_as(tokens!("ORDER BY id")).fetch_all(db).await
 }
@@ -131,8 +133,9 @@ pub async fn record_use(
     sqlx::query(statement).bind(id).bind(before).bind(now).execute(db).await.map(drop)
 }
 
-/// Gives a token a new secret. The current secret stays valid until `until`, if given; earlier ones
-/// become invalid. Returns whether there is such a token and it is not revoked.
+/// Gives a token a new secret. The current secret stays valid until `until`; with `None` it becomes
+/// invalid at once. Earlier secrets become invalid. Returns whether the token exists and is not
+/// revoked.
 pub async fn rotate(
     db: impl PgExecutor<'_>,
     id: TokenId,
@@ -150,8 +153,8 @@ pub async fn rotate(
 /// Revokes a token, in the caller's transaction. Returns whether it was valid until now.
 ///
 /// After the commit no report of its workers is accepted. Their leases return to the queue without
-/// a fault. A report that is being stored at this moment is stored first, so a search that begins
-/// after the commit finds it.
+/// a fault. The revocation waits for a report that is being stored, so a search that begins after
+/// the commit finds that report.
 pub async fn revoke(db: &mut PgConnection, id: TokenId, now: OffsetDateTime) -> Result<bool> {
     let statement = "UPDATE tokens SET revoked_at = $2 WHERE id = $1 AND revoked_at IS NULL";
     if sqlx::query(statement).bind(id).bind(now).execute(&mut *db).await?.rows_affected() == 0 {
@@ -161,28 +164,29 @@ pub async fn revoke(db: &mut PgConnection, id: TokenId, now: OffsetDateTime) -> 
     let workers: Vec<WorkerId> = sqlx::query_scalar(statement).bind(id).fetch_all(&mut *db).await?;
     if !workers.is_empty() {
         for kind in Kind::ALL {
-            let held = leases::held_by(&mut *db, kind, &workers).await?;
-            leases::give_back(&mut *db, kind, None, &held).await?;
+            let leases = leases::held_by(&mut *db, kind, &workers).await?;
+            leases::return_leases(&mut *db, kind, None, &leases).await?;
         }
     }
     Ok(true)
 }
 
 /// The class of the advisory lock of submissions; the other key is the owner's token.
-const SUBMITTING: i32 = 0x7375_626d;
+const SUBMISSION_LOCK: i32 = 0x7375_626d;
 
-/// Locks submissions of this token until the transaction ends. Waits for another transaction that
+/// Locks submissions of this token until the transaction ends. Waits while another transaction
 /// holds the lock.
 ///
-/// # Errors If that takes longer than a minute.
-pub async fn submit_alone(db: &mut PgConnection, id: TokenId) -> Result<()> {
+/// # Errors
+/// If the wait takes longer than a minute.
+pub async fn lock_submissions(db: &mut PgConnection, id: TokenId) -> Result<()> {
     sqlx::query("SET LOCAL lock_timeout = '60s'").execute(&mut *db).await?;
     let statement = "SELECT pg_advisory_xact_lock($1, $2)";
-    sqlx::query(statement).bind(SUBMITTING).bind(id).execute(db).await.map(drop)
+    sqlx::query(statement).bind(SUBMISSION_LOCK).bind(id).execute(db).await.map(drop)
 }
 
 /// Whether a token is valid now.
-pub async fn is_good(db: impl PgExecutor<'_>, id: TokenId) -> Result<bool> {
+pub async fn is_valid(db: impl PgExecutor<'_>, id: TokenId) -> Result<bool> {
     let statement = "
         SELECT EXISTS (
             SELECT FROM tokens WHERE id = $1 AND revoked_at IS NULL
@@ -190,12 +194,12 @@ pub async fn is_good(db: impl PgExecutor<'_>, id: TokenId) -> Result<bool> {
     sqlx::query_scalar(statement).bind(id).fetch_one(db).await
 }
 
-/// The hashes of those secrets that are no longer valid.
-pub async fn ended(db: impl PgExecutor<'_>, hashes: &[[u8; 32]]) -> Result<Vec<[u8; 32]>> {
+/// The hashes whose secrets are not valid.
+pub async fn invalid_hashes(db: impl PgExecutor<'_>, hashes: &[[u8; 32]]) -> Result<Vec<[u8; 32]>> {
     let statement = "
         SELECT secret FROM unnest($1::bytea[]) AS secret
         WHERE find_token(secret, database_clock()) IS NULL";
     let hashes: Vec<_> = hashes.iter().map(<[u8; 32]>::as_slice).collect();
-    let ended: Vec<Vec<u8>> = sqlx::query_scalar(statement).bind(hashes).fetch_all(db).await?;
-    Ok(ended.into_iter().filter_map(|hash| hash.try_into().ok()).collect())
+    let invalid: Vec<Vec<u8>> = sqlx::query_scalar(statement).bind(hashes).fetch_all(db).await?;
+    Ok(invalid.into_iter().filter_map(|hash| hash.try_into().ok()).collect())
 }

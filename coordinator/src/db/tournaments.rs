@@ -14,7 +14,7 @@ string_enum! {
     #[derive(Clone, Copy, Debug, PartialEq, Eq, sqlx::Type)]
     #[sqlx(type_name = "tournament_state", rename_all = "lowercase")]
     pub enum TournamentState {
-        /// Bots are submitted, and editions run.
+        /// Bots can be submitted, and editions run.
         Open = "open",
         /// It is over, and its seed is public.
         Closed = "closed",
@@ -26,11 +26,11 @@ string_enum! {
 /// A new tournament.
 #[derive(Clone, Debug)]
 pub struct NewTournament<'a> {
-    /// Its name, which no other has.
+    /// Its name, which is unique.
     pub name: &'a str,
     /// Its game.
     pub game: &'a str,
-    /// The tournament file, its seed left out.
+    /// The tournament file without its seed.
     pub settings: &'a Value,
     /// The seed of all its randomness.
     pub seed: Seed,
@@ -40,10 +40,10 @@ pub struct NewTournament<'a> {
     pub beacon: Option<&'a str>,
 }
 
-/// A public beacon: a value that others publish after entry has closed.
+/// A public beacon: a value that a third party publishes after entry has closed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Beacon {
-    /// Where and when it is published, as the tournament file says.
+    /// Where and when it is published, from the tournament file.
     pub name: String,
     /// Its value, once it is known.
     pub value: Option<BeaconValue>,
@@ -52,13 +52,13 @@ pub struct Beacon {
 /// The value of a beacon.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BeaconValue {
-    /// The value as entered, without white space around it.
+    /// The value as entered, without leading and trailing white space.
     pub text: String,
     /// When it was entered.
     pub given_at: OffsetDateTime,
-    /// The number of the first edition whose seed is keyed with it.
+    /// The number of the first edition whose seed is derived from it.
     pub first_edition: i32,
-    /// That seed.
+    /// The seed of that edition and later ones.
     pub seed: Seed,
 }
 
@@ -71,7 +71,7 @@ pub struct Tournament {
     pub name: String,
     /// Its game.
     pub game: String,
-    /// The tournament file, its seed left out.
+    /// The tournament file without its seed.
     pub settings: Value,
     /// The committed seed of all its randomness: secret while the tournament is open.
     pub seed: Seed,
@@ -113,15 +113,15 @@ fn seed(bytes: Vec<u8>) -> Result<Seed> {
     bytes.try_into().map(Seed).map_err(|_| Error::Decode("a seed has 32 bytes".into()))
 }
 
-/// The beacon of a tournament; `in_force` is the seed of its next edition.
-fn beacon(row: &PgRow, in_force: Seed) -> Result<Option<Beacon>> {
+/// The beacon of a tournament. `next_seed` is the seed of its next edition.
+fn beacon(row: &PgRow, next_seed: Seed) -> Result<Option<Beacon>> {
     let Some(name) = row.try_get("beacon")? else { return Ok(None) };
     let value = match row.try_get("beacon_value")? {
         Some(text) => Some(BeaconValue {
             text,
             given_at: row.try_get("beacon_given_at")?,
             first_edition: row.try_get("beacon_from")?,
-            seed: in_force,
+            seed: next_seed,
         }),
         None => None,
     };
@@ -130,16 +130,16 @@ fn beacon(row: &PgRow, in_force: Seed) -> Result<Option<Beacon>> {
 
 impl FromRow<'_, PgRow> for Tournament {
     fn from_row(row: &PgRow) -> Result<Self> {
-        let in_force = seed(row.try_get("seed")?)?;
+        let next_seed = seed(row.try_get("seed")?)?;
         let committed: Option<Vec<u8>> = row.try_get("committed_seed")?;
         Ok(Self {
             id: row.try_get("id")?,
             name: row.try_get("name")?,
             game: row.try_get("game")?,
             settings: row.try_get("settings")?,
-            seed: committed.map(seed).transpose()?.unwrap_or(in_force),
+            seed: committed.map(seed).transpose()?.unwrap_or(next_seed),
             seed_hash: row.try_get("seed_hash")?,
-            beacon: beacon(row, in_force)?,
+            beacon: beacon(row, next_seed)?,
             state: row.try_get("state")?,
             created_at: row.try_get("created_at")?,
             ended_at: row.try_get("ended_at")?,
@@ -148,24 +148,25 @@ impl FromRow<'_, PgRow> for Tournament {
     }
 }
 
-/// The existing tournaments, without deleted ones. Columns are named, so that a later version may
-/// add some while this one runs.
-macro_rules! there {
-    ($fit:literal) => {
+/// A statement that selects tournaments that are not deleted. It names the columns, so that a later
+/// version may add columns while this version runs.
+macro_rules! existing {
+    ($condition:literal) => {
         concat!(
             "SELECT t.id, t.name, t.game, t.settings, t.seed, t.seed_hash, t.state, t.created_at,
                 t.ended_at, t.last_error, t.beacon, t.beacon_value, t.beacon_given_at, t.beacon_from,
                 t.committed_seed
             FROM tournaments t
             WHERE NOT EXISTS (SELECT FROM deleted_tournaments d WHERE d.tournament = t.id) ",
-            $fit
+            $condition
         )
     };
 }
 
 /// Creates a tournament.
 ///
-/// # Errors If its name is taken, or it is invalid.
+/// # Errors
+/// If another tournament has its name, or a value is invalid.
 pub async fn create(
     db: impl PgExecutor<'_>,
     new: &NewTournament<'_>,
@@ -186,8 +187,9 @@ pub async fn create(
         .await
 }
 
-/// Stores the value of a tournament's beacon and the seed keyed with it, which the next and later
-/// editions use. Returns whether there was no value yet. The tournament is locked by the caller.
+/// Stores the value of a tournament's beacon and the seed derived from it, which the next and later
+/// editions use. Returns `false` if there was a value already. The caller has locked the
+/// tournament.
 pub async fn set_beacon(
     db: impl PgExecutor<'_>,
     id: TournamentId,
@@ -205,22 +207,22 @@ pub async fn set_beacon(
 
 /// The tournament of this name.
 pub async fn find(db: impl PgExecutor<'_>, name: &str) -> Result<Option<Tournament>> {
-    let statement = there!("AND t.name = $1");
+    let statement = existing!("AND t.name = $1");
     sqlx::query_as(statement).bind(name).fetch_optional(db).await
 }
 
 /// The tournament with this identity.
 pub async fn get(db: impl PgExecutor<'_>, id: TournamentId) -> Result<Option<Tournament>> {
-    let statement = there!("AND t.id = $1");
+    let statement = existing!("AND t.id = $1");
     sqlx::query_as(statement).bind(id).fetch_optional(db).await
 }
 
-/// The tournament with this identity, locked until the transaction ends: transactions that start or
-/// end something in it wait. Bots may be submitted meanwhile.
+/// The tournament with this identity, locked until the transaction ends. Transactions that open or
+/// end editions of it, or end it, wait. Bots may be submitted meanwhile.
 pub async fn lock(db: &mut PgConnection, id: TournamentId) -> Result<Option<Tournament>> {
     // A transaction that opens an edition may hold the lock for a while.
     sqlx::query("SET LOCAL lock_timeout = '60s'").execute(&mut *db).await?;
-    // The lock first, so that the next statement sees all changes made before it was granted.
+    // Takes the lock first, so that the next statement sees all changes of the previous holder.
     let statement = "SELECT FROM tournaments WHERE id = $1 FOR NO KEY UPDATE";
     sqlx::query(statement).bind(id).execute(&mut *db).await?;
     get(db, id).await
@@ -228,26 +230,26 @@ pub async fn lock(db: &mut PgConnection, id: TournamentId) -> Result<Option<Tour
 
 /// The tournament of an edition.
 pub async fn of_edition(db: impl PgExecutor<'_>, edition: EditionId) -> Result<Tournament> {
-    let statement = there!("AND t.id = (SELECT e.tournament FROM editions e WHERE e.id = $1)");
+    let statement = existing!("AND t.id = (SELECT e.tournament FROM editions e WHERE e.id = $1)");
     sqlx::query_as(statement).bind(edition).fetch_one(db).await
 }
 
-/// All tournaments, the newest first.
+/// All tournaments, newest first.
 pub async fn list(db: impl PgExecutor<'_>) -> Result<Vec<Tournament>> {
-    sqlx::query_as(there!("ORDER BY t.id DESC")).fetch_all(db).await
+    sqlx::query_as(existing!("ORDER BY t.id DESC")).fetch_all(db).await
 }
 
-/// Records that a tournament changed: a version entered, a bot left, a match is void. A new edition
-/// is due then. Call it in the transaction of the change.
+/// Records that a tournament changed, so that a new edition becomes due: a version entered, a bot
+/// was withdrawn, or a match became void. Call it in the transaction of the change.
 pub async fn mark_changed(
     db: impl PgExecutor<'_>,
     tournament: TournamentId,
     now: OffsetDateTime,
 ) -> Result<()> {
-    edition_triggers::note(db, tournament, now).await
+    edition_triggers::add(db, tournament, now).await
 }
 
-/// Records why no edition could be opened, or clears that once one could.
+/// Records why no edition could be opened. With `None`, clears the reason.
 pub async fn set_last_error(
     db: impl PgExecutor<'_>,
     tournament: TournamentId,
@@ -268,6 +270,6 @@ pub async fn end(
 ) -> Result<bool> {
     let statement =
         "UPDATE tournaments SET state = $2, ended_at = $3 WHERE id = $1 AND state = 'open'";
-    let done = sqlx::query(statement).bind(id).bind(state).bind(now).execute(db).await?;
-    Ok(done.rows_affected() == 1)
+    let result = sqlx::query(statement).bind(id).bind(state).bind(now).execute(db).await?;
+    Ok(result.rows_affected() == 1)
 }

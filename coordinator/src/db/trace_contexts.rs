@@ -1,28 +1,34 @@
-//! Trace contexts with which the traces of versions and editions continue, if traces are exported.
+//! Trace contexts of versions and editions, if traces are exported. Later spans of the same traces
+//! use them as parents.
 
 use arbiter_proto::ids::{EditionId, Lease, VersionId};
 use arbiter_proto::trace::TraceParent;
 use sqlx::{PgExecutor, Result};
 
 /// Stores the trace context of a version.
-pub async fn keep_version(
+pub async fn store_version(
     db: impl PgExecutor<'_>,
     version: VersionId,
     parent: &TraceParent,
 ) -> Result<()> {
-    keep(db, "version", version.0, parent).await
+    store(db, "version", version.0, parent).await
 }
 
 /// Stores the trace context of an edition.
-pub async fn keep_edition(
+pub async fn store_edition(
     db: impl PgExecutor<'_>,
     edition: EditionId,
     parent: &TraceParent,
 ) -> Result<()> {
-    keep(db, "edition", edition.0, parent).await
+    store(db, "edition", edition.0, parent).await
 }
 
-async fn keep(db: impl PgExecutor<'_>, subject: &str, id: i32, parent: &TraceParent) -> Result<()> {
+async fn store(
+    db: impl PgExecutor<'_>,
+    subject: &str,
+    id: i32,
+    parent: &TraceParent,
+) -> Result<()> {
     let statement = "
         INSERT INTO trace_contexts (subject, id, parent) VALUES ($1, $2, $3)
         ON CONFLICT (subject, id) DO UPDATE SET parent = excluded.parent";
@@ -74,8 +80,8 @@ pub async fn update_version(
     query.bind(trial.attempt).execute(db).await.map(drop)
 }
 
-/// Removes and returns the trace contexts of the versions that an edition is the first to include
-/// or to skip, oldest version first.
+/// Removes and returns the trace contexts of these versions and of earlier versions of the same
+/// bots, oldest version first.
 pub async fn take_versions(
     db: impl PgExecutor<'_>,
     versions: &[VersionId],

@@ -1,5 +1,5 @@
-//! Trials: versions that are built and tried before they enter. They are leased as lots are, and
-//! [`Lease::version`] tells the two apart.
+//! Trials: versions are built and tried before they enter. Trials are leased like lots.
+//! [`Lease::version`] distinguishes the two.
 
 use arbiter_games::string_enum;
 use arbiter_proto::ids::{Lease, TokenId, VersionId, WorkerId};
@@ -7,8 +7,8 @@ use serde_json::Value;
 use sqlx::{FromRow, PgExecutor, Result};
 use time::Duration;
 
-use super::leases::{failures, held, of_others, on_failures, ours};
-use super::lots::{Failed, Failure, ReportStatus, RetryPolicy};
+use super::leases::{failures, held, held_by_others, on_failures, ours};
+use super::lots::{FailedLease, Failure, ReportStatus, RetryPolicy};
 
 string_enum! {
     /// The state of a trial. Its text is the state of the version.
@@ -23,7 +23,7 @@ string_enum! {
         Passed = "entered",
         /// The version failed its trial and does not enter.
         Failed = "failed",
-        /// The version could not be tried because of infrastructure faults: an organiser decides.
+        /// The trial failed too often because of faults. An organiser decides.
         Aside = "aside",
     }
 }
@@ -35,9 +35,9 @@ pub struct Trial {
     pub version: VersionId,
     /// Its state.
     pub state: TrialState,
-    /// How many times it could not be tried.
+    /// The number of faults.
     pub faults: i16,
-    /// Why it failed, in one line, or why it could not be tried the last time.
+    /// Why the version failed, or the reason of the last fault, in one line.
     pub verdict: Option<String>,
     /// The evidence of the failure.
     pub evidence: Option<String>,
@@ -45,18 +45,18 @@ pub struct Trial {
     pub log: Option<String>,
     /// The measurements.
     pub figures: Option<Value>,
-    /// Warnings: deviations that are not forbidden.
+    /// Warnings about deviations from the protocol that are allowed.
     pub warnings: Option<Vec<String>>,
 }
 
 /// The result of a trial.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
-    /// The lease it was tried under.
+    /// The lease of the trial.
     pub lease: Lease,
     /// The worker that ran it.
     pub worker: WorkerId,
-    /// Why it failed, in one line, if it did.
+    /// Why the version failed, in one line; `None` if it passed.
     pub verdict: Option<String>,
     /// The evidence of the failure.
     pub evidence: String,
@@ -64,7 +64,7 @@ pub struct Outcome {
     pub log: String,
     /// The measurements.
     pub figures: Value,
-    /// Warnings: deviations that are not forbidden.
+    /// Warnings about deviations from the protocol that are allowed.
     pub warnings: Vec<String>,
     /// The digest of the stored build, if there is one.
     pub program: Option<[u8; 32]>,
@@ -84,13 +84,13 @@ pub async fn get(db: impl PgExecutor<'_>, version: VersionId) -> Result<Option<T
     sqlx::query_as(statement).bind(version).fetch_optional(db).await
 }
 
-/// How many trials are ahead of a version's.
+/// The number of waiting trials before the trial of a version.
 pub async fn ahead(db: impl PgExecutor<'_>, version: VersionId) -> Result<i64> {
     let statement = "SELECT count(*) FROM trials WHERE state = 'waiting' AND version < $1";
     sqlx::query_scalar(statement).bind(version).fetch_one(db).await
 }
 
-/// How many versions of this owner wait for their trials, in open tournaments.
+/// The number of this owner's versions with unfinished trials in open tournaments.
 pub async fn pending(db: impl PgExecutor<'_>, owner: TokenId) -> Result<i64> {
     let statement = "
         SELECT count(*) FROM trials t
@@ -102,7 +102,7 @@ pub async fn pending(db: impl PgExecutor<'_>, owner: TokenId) -> Result<i64> {
     sqlx::query_scalar(statement).bind(owner).fetch_one(db).await
 }
 
-/// Leases to a worker the trial that has waited longest, of an active bot in an open tournament.
+/// Leases the oldest waiting trial of an active bot in an open tournament to a worker.
 pub async fn claim(
     db: impl PgExecutor<'_>,
     holder: Option<WorkerId>,
@@ -127,14 +127,14 @@ pub async fn claim(
     sqlx::query_as(statement).bind(lease).bind(holder).fetch_optional(db).await
 }
 
-/// Records that trials failed through no bot's fault: they are retried after a delay, or set aside
-/// after too many faults. Returns the new states of those whose leases were valid and belonged to
-/// the reporting workers.
+/// Records faults of trials. The trials are retried after a delay, or set aside after too many
+/// faults. Skips leases that are not valid or do not belong to the reporting workers. Returns the
+/// new states of the others.
 pub async fn fail(
     db: impl PgExecutor<'_>,
     failures: &[Failure],
     retry_policy: &RetryPolicy,
-) -> Result<Vec<Failed>> {
+) -> Result<Vec<FailedLease>> {
     let statement = concat!(
         "UPDATE trials AS r
         SET faults = r.faults + 1,
@@ -156,7 +156,7 @@ pub async fn fail(
     on_failures(statement, failures, retry_policy).fetch_all(db).await
 }
 
-/// Leases whose deadline has passed, locked until the transaction ends.
+/// Leases whose deadline has passed, at most 1000, locked until the transaction ends.
 pub async fn expire(db: impl PgExecutor<'_>) -> Result<Vec<Lease>> {
     let statement = "
         SELECT 0 AS edition, version::bigint AS number, attempt FROM trials
@@ -165,8 +165,8 @@ pub async fn expire(db: impl PgExecutor<'_>) -> Result<Vec<Lease>> {
     sqlx::query_as(statement).fetch_all(db).await
 }
 
-/// Stores the result of a trial, if its lease is valid and the worker's. Returns the status of the
-/// report.
+/// Stores the result of a trial, if its lease is valid and belongs to the worker. Returns the
+/// status of the report.
 pub async fn finish(db: &mut sqlx::PgConnection, outcome: &Outcome) -> Result<ReportStatus> {
     let Some(version) = outcome.lease.version() else { return Ok(ReportStatus::Malformed) };
     let state = if outcome.verdict.is_some() { TrialState::Failed } else { TrialState::Passed };
@@ -177,7 +177,7 @@ pub async fn finish(db: &mut sqlx::PgConnection, outcome: &Outcome) -> Result<Re
         WHERE version = $1 AND attempt = $2 AND state = 'leased'
           AND (holder_attempt IS DISTINCT FROM attempt OR holder = $4)
           AND NOT EXISTS (SELECT FROM barred_workers WHERE worker = $4)";
-    let done = sqlx::query(statement)
+    let result = sqlx::query(statement)
         .bind(version)
         .bind(outcome.lease.attempt)
         .bind(state)
@@ -190,10 +190,10 @@ pub async fn finish(db: &mut sqlx::PgConnection, outcome: &Outcome) -> Result<Re
         .bind(outcome.program.as_ref().map(<[u8; 32]>::as_slice))
         .execute(&mut *db)
         .await?;
-    if done.rows_affected() == 1 {
+    if result.rows_affected() == 1 {
         return Ok(ReportStatus::Accepted);
     }
-    if !of_others(&mut *db, outcome.worker, &[outcome.lease]).await?.is_empty() {
+    if !held_by_others(&mut *db, outcome.worker, &[outcome.lease]).await?.is_empty() {
         return Ok(ReportStatus::Foreign);
     }
     let statement = "

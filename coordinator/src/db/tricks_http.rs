@@ -1,4 +1,4 @@
-//! Sessions of tricks over HTTP, and their results.
+//! Sessions of the game tricks over HTTP, and their results.
 
 use arbiter_games::Seed;
 use arbiter_proto::ids::TokenId;
@@ -7,36 +7,36 @@ use time::OffsetDateTime;
 
 use super::tokens::Role;
 
-/// The holder of a token, with the session.
+/// The holder of a token, with the session of the holder.
 #[derive(Clone, Debug)]
 pub struct Holder {
     /// Its token.
     pub id: TokenId,
     /// The hash of the token's first secret.
     pub first_hash: Vec<u8>,
-    /// What the token allows.
+    /// The role of the token.
     pub role: Role,
-    /// The session, if there is one that is not too old.
-    pub session: Option<Stored>,
+    /// The session, if one exists and has not expired.
+    pub session: Option<StoredSession>,
 }
 
 /// A stored session.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stored {
+pub struct StoredSession {
     /// The seed of the tables.
     pub seed: Seed,
-    /// How many requests with cards were answered.
+    /// The number of requests with cards that have been processed.
     pub turn: i32,
-    /// For each table the cards in the order in which they were played.
+    /// The cards of each table, in the order of play.
     pub played: Vec<Vec<u8>>,
 }
 
 /// The results of a player's finished sessions.
 #[derive(Clone, Debug, PartialEq, Eq, FromRow)]
-pub struct Record {
+pub struct PlayerRecord {
     /// The player's name.
     pub name: String,
-    /// How many sessions.
+    /// The number of finished sessions.
     pub sessions: i64,
     /// The best result.
     pub best: i32,
@@ -44,18 +44,18 @@ pub struct Record {
     pub best_tables: i32,
     /// The sum of all results.
     pub total: i64,
-    /// How many of them were victories.
+    /// The number of victories.
     pub victories: i64,
-    /// When the last one ended.
+    /// When the last session ended.
     pub last_at: OffsetDateTime,
 }
 
-/// How a session ended.
+/// The result of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ending {
     /// Tables won minus tables lost.
     pub result: i32,
-    /// How many tables there were.
+    /// The number of tables.
     pub tables: i32,
     /// Whether the result is a victory.
     pub victory: bool,
@@ -63,7 +63,7 @@ pub struct Ending {
 
 /// A row of [`find`].
 #[derive(FromRow)]
-struct Found {
+struct HolderRow {
     id: TokenId,
     first_hash: Vec<u8>,
     role: Role,
@@ -72,7 +72,7 @@ struct Found {
     played: Option<Vec<Vec<u8>>>,
 }
 
-/// The valid token of a secret with this hash, and its session, if that began after `since`.
+/// The valid token of a secret with this hash, and its session, if the session began after `since`.
 pub async fn find(
     db: impl PgExecutor<'_>,
     hash: &[u8; 32],
@@ -84,20 +84,20 @@ pub async fn find(
         FROM tokens t LEFT JOIN tricks_sessions s ON s.token = t.id AND s.started_at > $2
         WHERE t.id = find_token($1, $3)";
     let query = sqlx::query_as(statement).bind(hash.as_slice()).bind(since).bind(now);
-    let found: Option<Found> = query.fetch_optional(db).await?;
-    Ok(found.map(|Found { id, first_hash, role, seed, turn, played }| {
+    let row: Option<HolderRow> = query.fetch_optional(db).await?;
+    Ok(row.map(|HolderRow { id, first_hash, role, seed, turn, played }| {
         let seed = seed.and_then(|seed| seed.try_into().ok()).map(Seed);
         let session = seed.zip(turn).zip(played);
-        let session = session.map(|((seed, turn), played)| Stored { seed, turn, played });
+        let session = session.map(|((seed, turn), played)| StoredSession { seed, turn, played });
         Holder { id, first_hash, role, session }
     }))
 }
 
-/// Starts a session. It replaces an earlier one.
+/// Starts a session. It replaces an earlier session of the token.
 pub async fn begin(
     db: impl PgExecutor<'_>,
     token: TokenId,
-    session: &Stored,
+    session: &StoredSession,
     now: OffsetDateTime,
 ) -> Result<()> {
     let statement = "
@@ -109,8 +109,12 @@ pub async fn begin(
     query.bind(session.turn).bind(&session.played).execute(db).await.map(drop)
 }
 
-/// Stores the cards of a request. Returns false if another request changed the session meanwhile.
-pub async fn store_turn(db: impl PgExecutor<'_>, token: TokenId, session: &Stored) -> Result<bool> {
+/// Stores the cards of a request. Returns `false` if another request changed the session meanwhile.
+pub async fn store_turn(
+    db: impl PgExecutor<'_>,
+    token: TokenId,
+    session: &StoredSession,
+) -> Result<bool> {
     let statement = "
         UPDATE tricks_sessions SET turn = turn + 1, played = $4
         WHERE token = $1 AND seed = $2 AND turn = $3";
@@ -119,11 +123,12 @@ pub async fn store_turn(db: impl PgExecutor<'_>, token: TokenId, session: &Store
     Ok(query.execute(db).await?.rows_affected() == 1)
 }
 
-/// The same for the last request of a session. It also adds the result to the player's record.
+/// Stores the cards of the last request of a session, and adds the result to the player's record.
+/// Returns `false` if another request changed the session meanwhile.
 pub async fn end(
     pool: &PgPool,
     token: TokenId,
-    session: &Stored,
+    session: &StoredSession,
     ending: Ending,
     now: OffsetDateTime,
 ) -> Result<bool> {
@@ -150,14 +155,14 @@ pub async fn end(
     Ok(true)
 }
 
-/// Deletes sessions that began before a time.
+/// Deletes sessions that began before this time, and returns their number.
 pub async fn delete_sessions(db: impl PgExecutor<'_>, before: OffsetDateTime) -> Result<u64> {
     let statement = "DELETE FROM tricks_sessions WHERE started_at <= $1";
     Ok(sqlx::query(statement).bind(before).execute(db).await?.rows_affected())
 }
 
 /// The records of all players, best result first, then best mean.
-pub async fn records(db: impl PgExecutor<'_>) -> Result<Vec<Record>> {
+pub async fn records(db: impl PgExecutor<'_>) -> Result<Vec<PlayerRecord>> {
     let statement = "
         SELECT t.name, r.sessions, r.best, r.best_tables, r.total, r.victories, r.last_at
         FROM tricks_records r JOIN tokens t ON t.id = r.token
@@ -165,15 +170,15 @@ pub async fn records(db: impl PgExecutor<'_>) -> Result<Vec<Record>> {
     sqlx::query_as(statement).fetch_all(db).await
 }
 
-/// The key of victory tokens. Stores `drawn` if there is none yet.
-pub async fn key(pool: &PgPool, drawn: &[u8; 32]) -> Result<[u8; 32]> {
+/// The key of victory tokens. Stores `new_key` if there is none yet.
+pub async fn key(pool: &PgPool, new_key: &[u8; 32]) -> Result<[u8; 32]> {
     let statement = "INSERT INTO tricks_key (key) VALUES ($1) ON CONFLICT DO NOTHING";
-    sqlx::query(statement).bind(drawn.as_slice()).execute(pool).await?;
+    sqlx::query(statement).bind(new_key.as_slice()).execute(pool).await?;
     let key: Vec<u8> = sqlx::query_scalar("SELECT key FROM tricks_key").fetch_one(pool).await?;
     key.try_into().map_err(|_| Error::Decode("a key has 32 bytes".into()))
 }
 
-/// The name of a token and the hash of its first secret, also of one that was revoked.
+/// The name of a token and the hash of its first secret. The token may be revoked.
 pub async fn holder(db: impl PgExecutor<'_>, token: TokenId) -> Result<Option<(String, Vec<u8>)>> {
     let statement = "SELECT name, coalesce(first_hash, hash) FROM tokens WHERE id = $1";
     sqlx::query_as(statement).bind(token).fetch_optional(db).await

@@ -10,7 +10,7 @@ use time::OffsetDateTime;
 use super::binary_copy::Rows;
 
 /// The size of the pieces in which a bundle is read, in bytes.
-const PIECE: usize = 256 << 10;
+const PIECE_LEN: usize = 256 << 10;
 
 /// A version.
 #[derive(Clone, Debug, PartialEq, Eq, FromRow)]
@@ -23,7 +23,7 @@ pub struct Version {
     pub number: i32,
     /// BLAKE3 of its bundle.
     pub digest: Vec<u8>,
-    /// When it was submitted. It breaks ties: the earlier one ranks higher.
+    /// When it was submitted. In a tie the earlier version ranks higher.
     pub submitted_at: OffsetDateTime,
 }
 
@@ -46,12 +46,12 @@ pub async fn copy_bundle_in(
     if query.fetch_one(&mut *connection).await? {
         return Ok(());
     }
-    let mut begun = Rows::new();
-    begun.row(2).bytes(digest).begin_bytes(size);
+    let mut header = Rows::new();
+    header.row(2).bytes(digest).begin_bytes(size);
     let statement = "COPY bundles (digest, bytes) FROM STDIN (FORMAT binary)";
     let mut copy = connection.copy_in_raw(statement).await?;
-    copy.send(begun.part()).await?;
-    let mut piece = vec![0; PIECE];
+    copy.send(header.as_bytes()).await?;
+    let mut piece = vec![0; PIECE_LEN];
     loop {
         match file.read(&mut piece)? {
             0 => break,
@@ -77,7 +77,7 @@ pub async fn bundle_piece(
     offset: usize,
     length: usize,
 ) -> Result<Vec<u8>> {
-    // Counted from 1.
+    // SQL counts bytes from 1.
     let statement = "SELECT substring(bytes FROM $2 FOR $3) FROM bundles WHERE digest = $1";
     let first = i32::try_from(offset + 1).unwrap_or(i32::MAX);
     let length = i32::try_from(length).unwrap_or(i32::MAX);

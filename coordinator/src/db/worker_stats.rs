@@ -1,5 +1,5 @@
 //! Statistics of workers' reports, for organisers. These statements read all results of a
-//! tournament, so callers take turns.
+//! tournament, so callers run one at a time.
 
 use std::collections::BTreeMap;
 
@@ -11,20 +11,20 @@ use time::OffsetDateTime;
 
 /// The reports of a worker, without reused results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromRow)]
-pub struct Reported {
+pub struct ReportCounts {
     /// The worker.
     pub worker: WorkerId,
-    /// Matches.
+    /// Number of matches.
     pub matches: i64,
-    /// Time losses in them.
+    /// Number of time losses in them.
     pub clock_forfeits: i64,
 }
 
-/// What each worker reported, in one tournament or in all.
-pub async fn reported(
+/// The reports of each worker in one tournament or in all tournaments.
+pub async fn report_counts(
     db: impl PgExecutor<'_>,
     tournament: Option<TournamentId>,
-) -> Result<Vec<Reported>> {
+) -> Result<Vec<ReportCounts>> {
     // A forfeit by the clock is stored as 1.
     let statement = "
         SELECT l.worker, count(*) AS matches,
@@ -42,12 +42,12 @@ pub async fn reported(
     sqlx::query_as(statement).bind(tournament).fetch_all(db).await
 }
 
-/// A question that is asked of each worker.
+/// A quantity that is compared between workers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Question {
-    /// Whether the bot of this version wins more or less than elsewhere.
+    /// Whether this version wins more or less often than on other workers.
     Wins(VersionId),
-    /// Whether it loses by the clock more or less often.
+    /// Whether this version loses by the clock more or less often.
     ClockForfeits(VersionId),
     /// Whether this seat, from 1, wins more or less often.
     Seat(i32),
@@ -67,10 +67,10 @@ impl Question {
     }
 }
 
-/// The statement of [`answers`]: the points and time losses of each seat of each match, the part
+/// The statement of [`samples`]: the points and time losses of each seat of each match, the part
 /// explained by seats, boards and opponents, the sums of each lot, and their moments over a
 /// worker's lots.
-const ANSWERS: &str = "
+const SAMPLES: &str = "
     WITH span AS (
         SELECT e.id FROM editions e JOIN editions this ON this.tournament = e.tournament
         WHERE this.id = $1 AND e.id <= this.id AND e.id > (
@@ -141,35 +141,35 @@ const ANSWERS: &str = "
     ORDER BY kind, subject, worker";
 
 /// The samples of each worker for each question, from the lots that were played for an edition or
-/// for those that it replaced since the last complete one. Matches that begin with files from
-/// others are left out, since bots that learn differ from hour to hour; void matches are left out,
-/// too.
+/// for the editions that it replaced since the last complete one. Matches that start with files
+/// from earlier matches are left out, because bots that learn change with time. Void matches are
+/// left out, too.
 ///
-/// Of many matches a sample of lots is read, about `most` matches of the edition: the sample is
-/// large enough to show differences, and more would delay urgent work of the database. `salt` draws
-/// the sample, so that no worker can predict it.
+/// In a large edition only a random sample of lots is read, with about `limit` matches of the
+/// edition. This is enough to show differences, and more would delay urgent work of the database.
+/// `salt` selects the sample, so that no worker can predict it.
 ///
-/// A bot wins 1 / w where w bots share the greatest first number of the score. The mean of its seat
-/// on its board is subtracted, and so is the expectation from the means of its opponents. Opponents
-/// and seats then add nothing to the difference between lots.
-pub async fn answers(
+/// A bot wins 1 / w if w bots share the greatest first component of the score. The mean of its seat
+/// on its board is subtracted, and so is the expectation from the means of its opponents. Then
+/// opponents and seats do not influence the differences between lots.
+pub async fn samples(
     db: &mut PgConnection,
     edition: EditionId,
     salt: i64,
-    most: i64,
+    limit: i64,
 ) -> Result<Vec<WorkerSample<WorkerId, Question>>> {
     // The matches that were played for this edition: those of lots that were not reused.
-    let played = "
+    let statement = "
         SELECT coalesce(sum(count), 0)::bigint FROM lots WHERE edition = $1 AND NOT reused";
-    let played: i64 = sqlx::query_scalar(played).bind(edition).fetch_one(&mut *db).await?;
-    let one_in = (played / most).max(1);
-    // A forfeit by the clock is stored as 1. The numbers of a seat's score stand together.
-    let query = sqlx::query(ANSWERS).bind(edition).bind(salt).bind(one_in);
+    let played: i64 = sqlx::query_scalar(statement).bind(edition).fetch_one(&mut *db).await?;
+    let one_in = (played / limit).max(1);
+    // A forfeit by the clock is stored as 1. The components of a seat's score are adjacent.
+    let query = sqlx::query(SAMPLES).bind(edition).bind(salt).bind(one_in);
     let rows = query.fetch_all(db).await?;
-    rows.iter().map(answer).collect()
+    rows.iter().map(sample).collect()
 }
 
-fn answer(row: &PgRow) -> Result<WorkerSample<WorkerId, Question>> {
+fn sample(row: &PgRow) -> Result<WorkerSample<WorkerId, Question>> {
     let kind: String = row.try_get("kind")?;
     let moments = Moments {
         lots: row.try_get("lots")?,
@@ -186,11 +186,11 @@ fn answer(row: &PgRow) -> Result<WorkerSample<WorkerId, Question>> {
     Ok(WorkerSample { worker: row.try_get("worker")?, question, moments })
 }
 
-/// A complete edition whose residuals are not computed yet, newest first. While an edition is being
-/// played, only one that has been complete since before `waited`.
+/// The newest complete edition whose residuals are not computed yet. While any edition is running,
+/// only editions that ended before `before`.
 pub async fn unchecked(
     db: impl PgExecutor<'_>,
-    waited: OffsetDateTime,
+    before: OffsetDateTime,
 ) -> Result<Option<EditionId>> {
     let statement = "
         SELECT e.id FROM editions e
@@ -199,12 +199,12 @@ pub async fn unchecked(
           AND (e.ended_at < $1
                OR NOT EXISTS (SELECT FROM editions o WHERE o.state = 'running'))
         ORDER BY e.id DESC LIMIT 1";
-    let query = sqlx::query_scalar(statement).bind(waited);
+    let query = sqlx::query_scalar(statement).bind(before);
     query.fetch_optional(db).await
 }
 
-/// Stores the residuals of an edition. Returns whether no other coordinator was faster. Call it in
-/// a transaction.
+/// Stores the residuals of an edition. Returns `false` if another coordinator has already stored
+/// them. Call it in a transaction.
 pub async fn insert_residuals(
     db: &mut PgConnection,
     edition: EditionId,
@@ -213,8 +213,8 @@ pub async fn insert_residuals(
 ) -> Result<bool> {
     let statement = "
         INSERT INTO residual_checks (edition, at) VALUES ($1, $2) ON CONFLICT DO NOTHING";
-    let checked = sqlx::query(statement).bind(edition).bind(now).execute(&mut *db).await?;
-    if checked.rows_affected() == 0 {
+    let result = sqlx::query(statement).bind(edition).bind(now).execute(&mut *db).await?;
+    if result.rows_affected() == 0 {
         return Ok(false);
     }
     let statement = "
@@ -231,8 +231,8 @@ pub async fn insert_residuals(
     Ok(true)
 }
 
-/// The least probable residual of each worker, in one tournament or in all, corrected for how many
-/// were computed in its tournament (Bonferroni).
+/// The probability of the least probable residual of each worker, in one tournament or in all. It
+/// is corrected for the number of residuals in the tournament (Bonferroni).
 pub async fn residuals(
     db: impl PgExecutor<'_>,
     tournament: Option<TournamentId>,
@@ -248,23 +248,26 @@ pub async fn residuals(
     sqlx::query_as(statement).bind(tournament).fetch_all(db).await
 }
 
-/// How improbable the results of a worker are that is not suspended, in editions that were complete
-/// after it was last reinstated. Workers are left out if it is unclear whether they or the one that
-/// they differ from are wrong.
+/// An improbable residual of a worker. Suspended workers are left out, and so are editions that
+/// ended before the worker was last reinstated. Ambiguous residuals are left out, too: there it is
+/// unclear which of two workers is wrong.
 #[derive(Clone, Debug, PartialEq, FromRow)]
-pub struct Unlikely {
+pub struct ImprobableResidual {
     /// The worker.
     pub worker: WorkerId,
     /// The edition.
     pub edition: i32,
     /// The probability.
     pub p: f64,
-    /// How many residuals of all workers were computed in the tournament.
+    /// The number of residuals of all workers in the tournament.
     pub tests: i64,
 }
 
-/// The most improbable residual of each worker that is below a bound.
-pub async fn unlikely(db: impl PgExecutor<'_>, below: f64) -> Result<Vec<Unlikely>> {
+/// The most improbable residual of each worker, if its probability is less than `below`.
+pub async fn improbable_residuals(
+    db: impl PgExecutor<'_>,
+    below: f64,
+) -> Result<Vec<ImprobableResidual>> {
     let statement = "
         SELECT DISTINCT ON (w.id) w.id AS worker, r.edition, r.p, (
             SELECT count(*) FROM editions o JOIN worker_residuals u ON u.edition = o.id

@@ -9,21 +9,21 @@ use time::OffsetDateTime;
 pub struct Worker {
     /// Its identity.
     pub id: WorkerId,
-    /// Its name, which no other has.
+    /// Its name, which is unique.
     pub name: String,
     /// The level of its sandbox.
     pub sandbox: String,
-    /// Its build.
+    /// The build of its program.
     pub build: String,
-    /// How many matches it can play at the same time, by its last message.
+    /// Its number of slots, by its last message.
     pub slots: i32,
     /// When it was last known to be connected.
     pub seen_at: OffsetDateTime,
 }
 
-/// Registers a worker that connects with a token. Returns none if its name belongs to another valid
-/// token, or differs from another worker's only in upper and lower case.
-pub async fn greet(
+/// Registers a worker that connects with a token. Returns `None` if its name belongs to another
+/// valid token, or differs from another worker's name only in upper and lower case.
+pub async fn register(
     pool: &PgPool,
     token: TokenId,
     name: &str,
@@ -44,8 +44,8 @@ pub async fn greet(
     if sqlx::query_scalar(statement).bind(name).fetch_one(&mut *transaction).await? {
         return Ok(None);
     }
-    // If two tokens use a new name at the same time, the row lock orders them: the second sees that
-    // the name is taken.
+    // If two tokens use a new name at the same time, the row lock makes the second wait. Then it
+    // finds the name of the first.
     let statement = "
         INSERT INTO worker_tokens AS o (worker, token) VALUES ($1, $2)
         ON CONFLICT (worker) DO UPDATE SET token = excluded.token, revoked = false
@@ -54,15 +54,15 @@ pub async fn greet(
             WHERE t.id = o.token AND (t.revoked_at IS NOT NULL OR t.expires_at <= $3))
         RETURNING o.worker";
     let query = sqlx::query_scalar(statement).bind(worker).bind(token).bind(now);
-    let owned: Option<i32> = query.fetch_optional(&mut *transaction).await?;
-    if owned.is_none() {
+    let owner: Option<i32> = query.fetch_optional(&mut *transaction).await?;
+    if owner.is_none() {
         return Ok(None);
     }
     transaction.commit().await?;
     Ok(Some(WorkerId(worker)))
 }
 
-/// The token that a worker's name belongs to, however it is capitalised.
+/// The token that a worker's name belongs to. Upper and lower case are equal.
 pub async fn owner(db: impl PgExecutor<'_>, name: &str) -> Result<Option<TokenId>> {
     let statement = "
         SELECT o.token FROM workers w JOIN worker_tokens o ON o.worker = w.id
@@ -70,8 +70,8 @@ pub async fn owner(db: impl PgExecutor<'_>, name: &str) -> Result<Option<TokenId
     sqlx::query_scalar(statement).bind(name).fetch_optional(db).await
 }
 
-/// Records a stream that a worker opened, and how many matches it can play at the same time.
-/// Returns the number of the stream.
+/// Records a stream that a worker opened, and its number of slots. Returns the number of the
+/// stream.
 pub async fn connect(
     db: impl PgExecutor<'_>,
     worker: WorkerId,
@@ -86,7 +86,11 @@ pub async fn connect(
 }
 
 /// Records that a worker is still connected.
-pub async fn see(db: impl PgExecutor<'_>, worker: WorkerId, now: OffsetDateTime) -> Result<()> {
+pub async fn record_contact(
+    db: impl PgExecutor<'_>,
+    worker: WorkerId,
+    now: OffsetDateTime,
+) -> Result<()> {
     let statement = "UPDATE workers SET seen_at = $2 WHERE id = $1";
     sqlx::query(statement).bind(worker).bind(now).execute(db).await.map(drop)
 }
@@ -97,7 +101,7 @@ pub async fn disconnect(db: impl PgExecutor<'_>, worker: WorkerId, session: i32)
     sqlx::query(statement).bind(worker).bind(session).execute(db).await.map(drop)
 }
 
-/// How many matches the workers that were connected since then can play at the same time.
+/// The number of slots of the workers that were connected since `since`.
 pub async fn slots(db: impl PgExecutor<'_>, since: OffsetDateTime) -> Result<u32> {
     let statement = "
         SELECT coalesce(sum(slots::bigint), 0)::bigint FROM workers WHERE seen_at >= $1";
@@ -115,7 +119,7 @@ pub async fn list(db: impl PgExecutor<'_>) -> Result<Vec<Worker>> {
     sqlx::query_as("SELECT * FROM workers ORDER BY seen_at DESC, id").fetch_all(db).await
 }
 
-/// The worker of this name, if it ever connected.
+/// The worker with this name, if it has ever connected.
 pub async fn find(db: impl PgExecutor<'_>, name: &str) -> Result<Option<Worker>> {
     let statement = "SELECT * FROM workers WHERE name = $1";
     sqlx::query_as(statement).bind(name).fetch_optional(db).await

@@ -21,7 +21,7 @@ use super::{AuditError, compare, planned};
 use crate::db::match_audits::{AuditState, FALSE_TIME_LOSS};
 use crate::db::played_matches;
 use crate::db::results::MatchResult;
-use crate::db::shadows::{self, Played};
+use crate::db::shadows::{self, ComparedMatch};
 use crate::queue::{Report, ReportStatus};
 use crate::tournament::lot_assignment::AssignmentBuilder;
 use crate::worker_suspension;
@@ -121,7 +121,7 @@ pub struct Accused {
 }
 
 /// The dishonest workers by these comparisons, without those that are suspended already.
-pub fn accuse(compared: &[Played], suspended: &BTreeSet<WorkerId>) -> Vec<Accused> {
+pub fn accuse(compared: &[ComparedMatch], suspended: &BTreeSet<WorkerId>) -> Vec<Accused> {
     let parties = Parties::of(compared);
     let mut out = suspended.clone();
     let mut accused = Vec::new();
@@ -139,7 +139,7 @@ pub fn accuse(compared: &[Played], suspended: &BTreeSet<WorkerId>) -> Vec<Accuse
 struct Parties(BTreeMap<WorkerId, i32>);
 
 impl Parties {
-    fn of(compared: &[Played]) -> Self {
+    fn of(compared: &[ComparedMatch]) -> Self {
         let tokens: BTreeSet<_> = compared.iter().flat_map(|one| one.tokens).collect();
         let all = compared.iter().flat_map(|one| one.workers.into_iter().zip(one.tokens));
         let party = |(worker, token): (WorkerId, Option<TokenId>)| match token {
@@ -161,7 +161,7 @@ impl Parties {
 }
 
 fn most_suspect(
-    compared: &[Played],
+    compared: &[ComparedMatch],
     parties: &Parties,
     out: &BTreeSet<WorkerId>,
 ) -> Option<Accused> {
@@ -198,10 +198,14 @@ fn most_suspect(
 
 /// The bots that always replied the same when two workers of other parties played them, at least
 /// once.
-fn steady_without(compared: &[&Played], parties: &Parties, worker: WorkerId) -> BTreeSet<i32> {
+fn steady_without(
+    compared: &[&ComparedMatch],
+    parties: &Parties,
+    worker: WorkerId,
+) -> BTreeSet<i32> {
     let mut bots: BTreeMap<i32, bool> = BTreeMap::new();
     let own = parties.party(worker);
-    let without = |one: &&&Played| one.workers.iter().all(|who| parties.party(*who) != own);
+    let without = |one: &&&ComparedMatch| one.workers.iter().all(|who| parties.party(*who) != own);
     for one in compared.iter().filter(without) {
         for bot in &one.bots {
             *bots.entry(*bot).or_insert(true) &= one.agreed;
@@ -221,13 +225,13 @@ mod tests {
     const BEN: WorkerId = WorkerId(2);
     const EVE: WorkerId = WorkerId(3);
 
-    fn played(first: WorkerId, second: WorkerId, agreed: bool, bots: [i32; 2]) -> Played {
+    fn played(first: WorkerId, second: WorkerId, agreed: bool, bots: [i32; 2]) -> ComparedMatch {
         let token = |worker: WorkerId| Some(TokenId(worker.0));
         let tokens = [token(first), token(second)];
-        Played { workers: [first, second], tokens, agreed, bots: bots.to_vec() }
+        ComparedMatch { workers: [first, second], tokens, agreed, bots: bots.to_vec() }
     }
 
-    fn blamed(compared: &[Played]) -> Vec<WorkerId> {
+    fn blamed(compared: &[ComparedMatch]) -> Vec<WorkerId> {
         let accused = accuse(compared, &BTreeSet::new());
         accused.into_iter().map(|found| found.worker).collect()
     }
@@ -257,7 +261,7 @@ mod tests {
         ];
         // It is unknown whether they are steady.
         assert_eq!(blamed(&differences), []);
-        let with = |other: Played| [&differences[..], &[other]].concat();
+        let with = |other: ComparedMatch| [&differences[..], &[other]].concat();
         assert_eq!(blamed(&with(played(ANN, BEN, false, [1, 2]))), []);
         assert_eq!(blamed(&with(played(ANN, BEN, true, [1, 3]))), [], "bot 2 is not known");
         assert_eq!(blamed(&with(played(ANN, BEN, true, [1, 2]))), [EVE]);

@@ -5,8 +5,8 @@ use sqlx::{PgPool, Result};
 use time::OffsetDateTime;
 
 use super::shadow_play::{self, Accused};
-use crate::db::match_audits::{self, Recounted};
-use crate::db::worker_stats::{self, Unlikely};
+use crate::db::match_audits::{self, RecountDifferences};
+use crate::db::worker_stats::{self, ImprobableResidual};
 use crate::db::{shadows, suspensions};
 use crate::worker_suspension::{SuspendedWorker, suspend};
 
@@ -21,11 +21,11 @@ pub(crate) const IMPROBABLE: f64 = 0.001;
 /// Suspends the workers over a bound, and returns them.
 pub async fn review(pool: &PgPool, now: OffsetDateTime) -> Result<Vec<SuspendedWorker>> {
     let mut over = Vec::new();
-    for found in match_audits::recounted(pool).await? {
+    for found in match_audits::recount_differences(pool).await? {
         let reason = suspension_reason(&found);
         over.extend(reason.map(|reason| (found.worker, reason)));
     }
-    for found in worker_stats::unlikely(pool, IMPROBABLE).await? {
+    for found in worker_stats::improbable_residuals(pool, IMPROBABLE).await? {
         let reason = improbable(&found);
         over.extend(reason.map(|reason| (found.worker, reason)));
     }
@@ -46,8 +46,8 @@ pub async fn review(pool: &PgPool, now: OffsetDateTime) -> Result<Vec<SuspendedW
 }
 
 /// The reason to suspend a worker by its recounts, if there is one.
-fn suspension_reason(found: &Recounted) -> Option<String> {
-    let Recounted { disagreed, unreadable, example, .. } = found;
+fn suspension_reason(found: &RecountDifferences) -> Option<String> {
+    let RecountDifferences { disagreed, unreadable, example, .. } = found;
     if *disagreed > 0 {
         let records = if *disagreed == 1 { "record does" } else { "records do" };
         return Some(format!(
@@ -60,8 +60,8 @@ fn suspension_reason(found: &Recounted) -> Option<String> {
 
 /// The reason to suspend a worker for improbable results, if there is one.
 #[expect(clippy::cast_precision_loss, reason = "there are fewer than 2^53 tests")]
-fn improbable(found: &Unlikely) -> Option<String> {
-    let Unlikely { edition, p, tests, .. } = found;
+fn improbable(found: &ImprobableResidual) -> Option<String> {
+    let ImprobableResidual { edition, p, tests, .. } = found;
     (p * (*tests as f64) < IMPROBABLE).then(|| {
         format!(
             "its results in edition {edition} differ from those of the other workers: p = {p:.1e}, \
@@ -76,14 +76,19 @@ mod tests {
 
     use super::*;
 
-    fn found(disagreed: i64, unreadable: i64) -> Recounted {
+    fn found(disagreed: i64, unreadable: i64) -> RecountDifferences {
         let worker = WorkerId(1);
-        Recounted { worker, disagreed, unreadable, example: "3/7: scores differ".to_owned() }
+        RecountDifferences {
+            worker,
+            disagreed,
+            unreadable,
+            example: "3/7: scores differ".to_owned(),
+        }
     }
 
     #[test]
     fn the_threshold_falls_with_the_number_of_tests() {
-        let found = |p, tests| Unlikely { worker: WorkerId(1), edition: 7, p, tests };
+        let found = |p, tests| ImprobableResidual { worker: WorkerId(1), edition: 7, p, tests };
         assert_eq!(improbable(&found(0.0004, 3)), None);
         assert!(improbable(&found(0.0003, 3)).unwrap().contains("p = 3.0e-4, one of 3 tests"));
     }

@@ -22,7 +22,7 @@ use tokio::time::{Instant, timeout};
 use super::Sources;
 use crate::db::editions::EditionState;
 use crate::db::match_audits::{self, AuditKind, AuditState};
-use crate::db::stats::{self, Counted, Wrongs};
+use crate::db::stats::{self, EditionStats, IncidentCounts};
 use crate::db::{lots, suspensions, worker_stats, workers};
 
 /// A reading younger than this is reused.
@@ -67,7 +67,7 @@ struct CachedMetrics {
     /// When the last reading failed, if it did.
     failed_at: Option<Instant>,
     /// Forfeits and bad answers of editions that are over.
-    settled: BTreeMap<EditionId, Wrongs>,
+    settled: BTreeMap<EditionId, IncidentCounts>,
 }
 
 /// Encoded metrics.
@@ -155,7 +155,7 @@ impl CachedMetrics {
         let editions = stats::editions(&mut *db).await?;
         self.settled.retain(|id, _| editions.iter().any(|edition| edition.id == *id));
         for edition in &editions {
-            metrics.edition(edition, self.wrongs(&mut db, edition, now).await?);
+            metrics.edition(edition, self.incidents(&mut db, edition, now).await?);
             if edition.state == EditionState::Running {
                 metrics.running(edition, &lots::census(&mut *db, edition.id).await?);
             }
@@ -183,20 +183,20 @@ impl CachedMetrics {
     }
 
     /// Forfeits and bad answers of an edition. They are summed up once it is over, and then cached.
-    async fn wrongs(
+    async fn incidents(
         &mut self,
         db: &mut PgConnection,
-        edition: &Counted,
+        edition: &EditionStats,
         now: OffsetDateTime,
-    ) -> Result<Wrongs, Error> {
-        if let Some(wrongs) = self.settled.get(&edition.id) {
-            return Ok(*wrongs);
+    ) -> Result<IncidentCounts, Error> {
+        if let Some(incidents) = self.settled.get(&edition.id) {
+            return Ok(*incidents);
         }
-        let wrongs = stats::wrongs(db, edition.id).await?;
+        let incidents = stats::incidents(db, edition.id).await?;
         if edition.ended_at.is_some_and(|ended| now - ended > SETTLED) {
-            self.settled.insert(edition.id, wrongs);
+            self.settled.insert(edition.id, incidents);
         }
-        Ok(wrongs)
+        Ok(incidents)
     }
 }
 
@@ -237,13 +237,13 @@ metrics! {
 }
 
 impl DatabaseMetrics {
-    fn edition(&self, edition: &Counted, wrongs: Wrongs) {
+    fn edition(&self, edition: &EditionStats, incidents: IncidentCounts) {
         let state = edition.state.as_str().to_owned();
         self.editions.get_or_create(&StateLabels { state }).inc();
         let labels = GameLabels { game: edition.game.clone() };
         self.counted_all.get_or_create(&labels).inc_by(edition.counted.unsigned_abs());
-        self.bad_answers.get_or_create(&labels).inc_by(wrongs.bad_answers.unsigned_abs());
-        let Wrongs { clock, illegal, gone, flood, .. } = wrongs;
+        self.bad_answers.get_or_create(&labels).inc_by(incidents.bad_answers.unsigned_abs());
+        let IncidentCounts { clock, illegal, gone, flood, .. } = incidents;
         let kinds = [("clock", clock), ("illegal", illegal), ("gone", gone), ("flood", flood)];
         for (kind, count) in kinds {
             let labels = ForfeitLabels { game: edition.game.clone(), kind };
@@ -285,7 +285,7 @@ impl DatabaseMetrics {
         Ok(())
     }
 
-    fn running(&self, edition: &Counted, census: &[lots::Census]) {
+    fn running(&self, edition: &EditionStats, census: &[lots::Census]) {
         let tournament = edition.tournament.clone();
         let number = i64::from(edition.number);
         let labels = EditionLabels { tournament: tournament.clone(), edition: number };

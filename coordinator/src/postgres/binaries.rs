@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::{PostgresError, file, run};
 
-/// Where distributions install them, with one subdirectory a version.
+/// Where distributions install the programs, with one subdirectory for each version.
 const VERSIONED: [&str; 4] =
     ["/usr/lib/postgresql", "/usr/local/lib/postgresql", "/usr", "/opt/homebrew/opt"];
 
@@ -15,35 +15,38 @@ const VERSIONED: [&str; 4] =
 #[derive(Clone, Debug)]
 pub(super) struct Binaries {
     directory: PathBuf,
-    /// The major version, as `PG_VERSION` in a cluster has it.
+    /// The major version, in the format of `PG_VERSION` in a cluster.
     major: String,
 }
 
 impl Binaries {
     /// The programs of the version that wrote `cluster`, or the newest ones if there is no cluster.
     pub(super) fn find(cluster: &Path) -> Result<Self, PostgresError> {
-        let places = places();
-        let mut found: Vec<_> = places.iter().filter_map(|place| Self::at(place)).collect();
-        found.sort_by_key(|binaries| binaries.major.parse::<u32>().unwrap_or(0));
-        let Some(newest) = found.last() else {
-            let looked: Vec<_> = places.iter().map(|place| place.display().to_string()).collect();
-            return Err(PostgresError::Missing(looked.join(", ")));
+        let directories = search_path();
+        let mut installed: Vec<_> =
+            directories.iter().filter_map(|directory| Self::at(directory)).collect();
+        installed.sort_by_key(|binaries| binaries.major.parse::<u32>().unwrap_or(0));
+        let Some(newest) = installed.last() else {
+            let searched: Vec<_> =
+                directories.iter().map(|directory| directory.display().to_string()).collect();
+            return Err(PostgresError::Missing(searched.join(", ")));
         };
         let Some(written) = version_of(cluster)? else { return Ok(newest.clone()) };
-        let same = found.iter().find(|binaries| binaries.major == written);
-        same.cloned().ok_or_else(|| {
-            let installed: Vec<_> = found.iter().map(|found| found.major.as_str()).collect();
+        let matching = installed.iter().find(|binaries| binaries.major == written);
+        matching.cloned().ok_or_else(|| {
+            let versions: Vec<_> =
+                installed.iter().map(|binaries| binaries.major.as_str()).collect();
             let data = cluster.to_owned();
-            let installed = installed.join(", ");
+            let installed = versions.join(", ");
             PostgresError::Version { data, written, installed }
         })
     }
 
     /// The programs in `directory`, if they exist and print their version.
     fn at(directory: &Path) -> Option<Self> {
-        let initdb = directory.join("initdb").is_file();
+        let has_initdb = directory.join("initdb").is_file();
         let postgres = directory.join("postgres");
-        if !initdb || !postgres.is_file() {
+        if !has_initdb || !postgres.is_file() {
             return None;
         }
         let output = run(&postgres).arg("--version").output().ok()?;
@@ -51,35 +54,35 @@ impl Binaries {
         Some(Self { directory: directory.to_owned(), major })
     }
 
-    /// The path of one of them.
+    /// The path of a program.
     pub(super) fn path(&self, program: &str) -> PathBuf {
         self.directory.join(program)
     }
 }
 
 /// The directories to search: only `PG_BIN` if it is set.
-fn places() -> Vec<PathBuf> {
-    if let Some(named) = env::var_os("PG_BIN") {
-        return vec![named.into()];
+fn search_path() -> Vec<PathBuf> {
+    if let Some(directory) = env::var_os("PG_BIN") {
+        return vec![directory.into()];
     }
     let path = env::var_os("PATH").unwrap_or_default();
-    // A link in PATH leads to the directory that holds all of them.
+    // A link in PATH points into the directory that contains all programs.
     let linked = env::split_paths(&path).filter_map(|directory| {
         let initdb = fs::canonicalize(directory.join("initdb")).ok()?;
         initdb.parent().map(Path::to_owned)
     });
     let versioned = VERSIONED.into_iter().flat_map(versions_under);
-    let mut places: Vec<_> = linked.chain(versioned).collect();
-    places.dedup();
-    places
+    let mut directories: Vec<_> = linked.chain(versioned).collect();
+    directories.dedup();
+    directories
 }
 
 /// The `bin` directories of all versions under a directory.
 fn versions_under(root: &str) -> Vec<PathBuf> {
     let entries = fs::read_dir(root).into_iter().flatten().filter_map(Result::ok);
-    let own = |name: &str| !root.ends_with("/usr") || name.starts_with("pgsql");
-    let named = entries.filter(|entry| entry.file_name().to_str().is_some_and(own));
-    let bins = named.map(|entry| entry.path().join("bin"));
+    let is_versioned = |name: &str| !root.ends_with("/usr") || name.starts_with("pgsql");
+    let versions = entries.filter(|entry| entry.file_name().to_str().is_some_and(is_versioned));
+    let bins = versions.map(|entry| entry.path().join("bin"));
     bins.filter(|bin| bin.join("initdb").is_file()).collect()
 }
 
@@ -93,7 +96,8 @@ fn version_of(cluster: &Path) -> Result<Option<String>, PostgresError> {
     }
 }
 
-/// The major version in the output of `postgres --version`: `postgres (PostgreSQL) 15.18 (Debian …)`.
+/// The major version in the output of `postgres --version`: `postgres (PostgreSQL) 15.18 (Debian
+/// …)`.
 fn major(output: &str) -> Option<String> {
     let version =
         output.split_whitespace().find(|word| word.starts_with(|c: char| c.is_ascii_digit()))?;
@@ -107,12 +111,12 @@ mod tests {
 
     #[test]
     fn versions_are_read() {
-        for (said, read) in [
+        for (output, version) in [
             ("postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)\n", Some("15")),
             ("postgres (PostgreSQL) 18beta1\n", Some("18")),
             ("nonsense", None),
         ] {
-            assert_eq!(major(said).as_deref(), read, "{said}");
+            assert_eq!(major(output).as_deref(), version, "{output}");
         }
     }
 }

@@ -30,8 +30,8 @@ const PRIVATE: u32 = 0o700;
 /// How many lines of a program's output an error quotes.
 const QUOTED_LINES: usize = 3;
 
-/// Settings of every cluster. Statements are planned once a session, and `jit` would cost more than
-/// they take. The queue's few hot rows need early and frequent vacuuming.
+/// Settings of every cluster. Compilation with `jit` would take longer than the statements. The few
+/// rows of the queue that change often need frequent vacuuming.
 const SETTINGS: [&str; 8] = [
     "listen_addresses=",
     "shared_buffers=256MB",
@@ -43,10 +43,10 @@ const SETTINGS: [&str; 8] = [
     "max_connections=200",
 ];
 /// Additional settings of tests, so that no commit waits for the disk.
-pub(super) const FLEETING: [&str; 4] =
+pub(super) const UNSYNCED: [&str; 4] =
     ["fsync=off", "synchronous_commit=off", "full_page_writes=off", "wal_compression=off"];
 
-/// The unprivileged user that the server runs as, where we are root.
+/// The unprivileged user of the server, if this process is root.
 #[derive(Clone, Copy, Debug)]
 struct User {
     name: &'static str,
@@ -92,9 +92,9 @@ impl User {
 /// How the wait for a starting server ended.
 #[derive(Debug)]
 pub(super) enum Start {
-    /// It takes connections.
+    /// The server accepts connections.
     Ready,
-    /// Another server still has the data.
+    /// Another server still uses the data.
     Occupied,
 }
 
@@ -114,17 +114,17 @@ impl ClusterDir {
         let directory = fs::canonicalize(directory).map_err(file("find", directory))?;
         let cluster = directory.join("postgres");
         let log = directory.join("postgres.log");
-        let place = Self { cluster, directory, log, user: User::find()? };
-        place.check_access()?;
-        Ok(place)
+        let cluster_dir = Self { cluster, directory, log, user: User::find()? };
+        cluster_dir.check_access()?;
+        Ok(cluster_dir)
     }
 
     /// Checks whether the cluster's user can access the directory.
     fn check_access(&self) -> Result<(), PostgresError> {
         let Some(user) = self.user else { return Ok(()) };
         for directory in self.directory.ancestors() {
-            let found = fs::metadata(directory).map_err(file("read the mode of", directory))?;
-            if !user.may_pass(&found) {
+            let metadata = fs::metadata(directory).map_err(file("read the mode of", directory))?;
+            if !user.may_pass(&metadata) {
                 let closed = directory.to_owned();
                 let data = self.directory.clone();
                 return Err(PostgresError::Closed { user: user.name, closed, data });
@@ -133,21 +133,21 @@ impl ClusterDir {
         Ok(())
     }
 
-    /// Creates the cluster. It gets its name once it is complete.
+    /// Creates the cluster under another name, and renames it when it is complete.
     pub(super) fn create(
         &self,
         binaries: &Binaries,
         durability: Durability,
     ) -> Result<(), PostgresError> {
-        let fresh = self.directory.join("postgres.new");
-        if fresh.exists() {
-            fs::remove_dir_all(&fresh).map_err(file("remove", &fresh))?;
+        let temporary = self.directory.join("postgres.new");
+        if temporary.exists() {
+            fs::remove_dir_all(&temporary).map_err(file("remove", &temporary))?;
         }
-        self.create_private(&fresh)?;
+        self.create_private(&temporary)?;
         let mut initdb = self.command(&binaries.path("initdb"));
         // The rules for connections are passed at each start: see `role.rs`.
         initdb.args(["--auth=reject", "--encoding=UTF8", "--locale=C", "--data-checksums"]);
-        initdb.args(["--no-sync", "--username", SUPERUSER, "--pgdata"]).arg(&fresh);
+        initdb.args(["--no-sync", "--username", SUPERUSER, "--pgdata"]).arg(&temporary);
         let output = initdb.output().map_err(file("run", &binaries.path("initdb")))?;
         if !output.status.success() {
             let status = output.status;
@@ -162,12 +162,12 @@ impl ClusterDir {
             }
             _ => {}
         }
-        // The files of initdb must be on disk before the cluster gets its name. This waits for the
-        // writes of all programs, so it is done for durable data only.
+        // The files of initdb must be on disk before the cluster gets its name. `sync` waits for
+        // the writes of all programs, so it is called only for durable data.
         if durability == Durability::Synced {
             rustix::fs::sync();
         }
-        fs::rename(&fresh, &self.cluster).map_err(file("rename", &fresh))
+        fs::rename(&temporary, &self.cluster).map_err(file("rename", &temporary))
     }
 
     /// The directory of the socket: the cluster's, or a temporary one if that path is too long.
@@ -176,13 +176,14 @@ impl ClusterDir {
             return Ok((self.cluster.clone(), None));
         }
         let tmp = Path::new("/tmp");
-        let created = tempfile::Builder::new().prefix("arbiter-").tempdir_in(tmp);
-        let short = created.map_err(file("create a directory in", tmp))?;
-        self.make_private(short.path())?;
-        Ok((short.path().to_owned(), Some(short)))
+        let result = tempfile::Builder::new().prefix("arbiter-").tempdir_in(tmp);
+        let socket_dir = result.map_err(file("create a directory in", tmp))?;
+        self.make_private(socket_dir.path())?;
+        Ok((socket_dir.path().to_owned(), Some(socket_dir)))
     }
 
-    /// Starts the server, on a thread that lives as long as it does.
+    /// Starts the server on a thread that waits for its end. Returns the process id, and a receiver
+    /// for the exit status.
     pub(super) fn spawn(
         &self,
         binaries: &Binaries,
@@ -203,43 +204,43 @@ impl ClusterDir {
         let mut rules = OsString::from("hba_file=");
         rules.push(&credentials.rules);
         command.arg("-c").arg(rules);
-        let fleeting: &[&str] = if durability == Durability::Fleeting { &FLEETING } else { &[] };
-        for setting in SETTINGS.iter().chain(fleeting) {
+        let unsynced: &[&str] = if durability == Durability::Unsynced { &UNSYNCED } else { &[] };
+        for setting in SETTINGS.iter().chain(unsynced) {
             command.arg("-c").arg(setting);
         }
-        // SAFETY: the closure makes one system call and does not access the parent's memory. It runs
-        // after the change of user, which would reset the signal.
+        // SAFETY: the closure makes one system call and does not access the parent's memory. It
+        // runs after the change of user, which would reset the signal.
         unsafe {
             command.pre_exec(|| Ok(set_parent_process_death_signal(Some(Signal::INT))?));
         }
-        let (tell_start, started) = channel();
-        let (tell_end, ended) = channel();
+        let (start_sender, start) = channel();
+        let (exit_sender, exit_status) = channel();
         thread::spawn(move || match command.spawn() {
             Ok(mut child) => {
-                // The receiver may be gone.
-                drop(tell_start.send(Ok(child.id())));
-                drop(tell_end.send(child.wait()));
+                // The receiver may have been dropped.
+                drop(start_sender.send(Ok(child.id())));
+                drop(exit_sender.send(child.wait()));
             }
-            Err(error) => drop(tell_start.send(Err(error))),
+            Err(error) => drop(start_sender.send(Err(error))),
         });
-        let started = started.recv().expect("the thread sends the result of the start");
-        let id = started.map_err(file("run", &program))?;
-        let id = i32::try_from(id).ok().and_then(Pid::from_raw);
-        Ok((id.expect("a process id is a small positive number"), ended))
+        let result = start.recv().expect("the thread sends the result of the start");
+        let id = result.map_err(file("run", &program))?;
+        let pid = i32::try_from(id).ok().and_then(Pid::from_raw);
+        Ok((pid.expect("a process id is a small positive number"), exit_status))
     }
 
-    /// Waits until the server takes connections.
+    /// Waits until the server accepts connections.
     pub(super) fn wait_ready(
         &self,
         pid: Pid,
-        ended: &Receiver<io::Result<ExitStatus>>,
+        exit_status: &Receiver<io::Result<ExitStatus>>,
         deadline: Instant,
     ) -> Result<Start, PostgresError> {
         loop {
             if self.is_ready(pid) {
                 return Ok(Start::Ready);
             }
-            match ended.try_recv() {
+            match exit_status.try_recv() {
                 Ok(Ok(status)) => return self.ended_early(status, deadline),
                 Ok(Err(cause)) => return Err(file("wait for the server of", &self.cluster)(cause)),
                 Err(TryRecvError::Empty | TryRecvError::Disconnected) => {}
@@ -251,13 +252,13 @@ impl ClusterDir {
         }
     }
 
-    /// Whether the server is ready, by the lines of `postmaster.pid` that `pg_ctl --wait` reads, too:
-    /// the first is its process id, the eighth its state.
+    /// Whether the server is ready. Like `pg_ctl --wait`, reads two lines of `postmaster.pid`: the
+    /// first is the process id, the eighth is the state.
     fn is_ready(&self, pid: Pid) -> bool {
         let text = fs::read_to_string(self.cluster.join("postmaster.pid")).unwrap_or_default();
         let mut lines = text.lines();
-        let ours = lines.next() == Some(&pid.as_raw_nonzero().to_string());
-        ours && lines.nth(6).is_some_and(|state| state.trim() == "ready")
+        let is_ours = lines.next() == Some(&pid.as_raw_nonzero().to_string());
+        is_ours && lines.nth(6).is_some_and(|state| state.trim() == "ready")
     }
 
     /// The reason why a server ended before it was ready.
@@ -274,7 +275,7 @@ impl ClusterDir {
     pub(super) fn command(&self, program: &Path) -> Command {
         let mut command = run(program);
         command.current_dir("/").stdin(Stdio::null()).env_remove("PGDATA").env("LC_ALL", "C");
-        // Signals from the terminal go to this process alone, which then stops the server cleanly.
+        // Only this process gets signals from the terminal. It then stops the server cleanly.
         command.process_group(0);
         if let Some(User { uid, gid, .. }) = self.user {
             command.uid(uid).gid(gid);
@@ -301,7 +302,7 @@ impl ClusterDir {
     }
 }
 
-/// Whether the output of a server says that another one uses the data.
+/// Whether the output of a server says that another server uses the data.
 pub(super) fn is_occupied(output: &str) -> bool {
     output.contains("postmaster.pid") || output.contains("still in use")
 }

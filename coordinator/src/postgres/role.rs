@@ -1,9 +1,10 @@
 //! The role that uses a cluster. It has a password, owns its database, and is not a superuser.
 //!
-//! Programs of the same user as the server can reach its socket; bots at sandbox level C are such
-//! programs. So connections need the password. The superuser cannot connect at all: its work is done
-//! in Postgres' single-user mode while the server is down. So even with the password, no program can
-//! be started (`COPY … TO PROGRAM`) and no file be read through the server.
+//! Programs of the same user as the server can reach its socket. Bots at sandbox level C are such
+//! programs, so connections need the password. The superuser cannot connect at all: its statements
+//! run in Postgres' single-user mode while the server is stopped. So even with the password a
+//! program can neither start other programs (`COPY … TO PROGRAM`) nor read files through the
+//! server.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Seek as _, Write as _};
@@ -13,7 +14,7 @@ use std::thread;
 use std::time::Instant;
 
 use super::binaries::Binaries;
-use super::cluster_dir::{ClusterDir, FLEETING, is_occupied, last_lines};
+use super::cluster_dir::{ClusterDir, UNSYNCED, is_occupied, last_lines};
 use super::{Durability, POLL_INTERVAL, PostgresError, START_LIMIT, file};
 use crate::access::Secret;
 
@@ -26,7 +27,7 @@ const DATABASE: &str = "postgres";
 /// the cluster.
 const RULES: &str = "# Written by arbiter at each start.\nlocal all arbiter scram-sha-256\n";
 
-/// Creates the role, if necessary. Single-user mode reads one statement a line.
+/// Creates the role, if necessary. Single-user mode reads one statement per line.
 const CREATE_ROLE: &str = "DO $$ BEGIN \
     IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'arbiter') THEN CREATE ROLE arbiter; \
     END IF; \
@@ -67,18 +68,18 @@ pub(super) struct Credentials {
 impl Credentials {
     /// The credentials of a cluster whose server does not run. Creates the role if necessary.
     pub(super) fn prepare(
-        place: &ClusterDir,
+        cluster_dir: &ClusterDir,
         binaries: &Binaries,
         durability: Durability,
     ) -> Result<Self, PostgresError> {
-        let rules = place.directory.join("pg_hba.conf");
+        let rules = cluster_dir.directory.join("pg_hba.conf");
         replace(&rules, RULES, 0o644, durability).map_err(file("write", &rules))?;
-        let path = password_file(&place.directory);
+        let path = password_file(&cluster_dir.directory);
         let password = match fs::read_to_string(&path) {
             Ok(text) => Secret::from(text.trim().to_owned()),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 let password = Secret::draw().map_err(file("draw a password for", &path))?;
-                make_role(place, binaries, durability, &password)?;
+                create_role(cluster_dir, binaries, durability, &password)?;
                 // The file is written last, so it always contains the role's password.
                 let text = format!("{}\n", password.text());
                 replace(&path, &text, 0o600, durability).map_err(file("write", &path))?;
@@ -97,60 +98,60 @@ pub(super) fn password_file(directory: &Path) -> PathBuf {
 
 /// Replaces a file atomically.
 fn replace(path: &Path, text: &str, mode: u32, durability: Durability) -> io::Result<()> {
-    let fresh = path.with_extension("new");
-    match fs::remove_file(&fresh) {
+    let temporary = path.with_extension("new");
+    match fs::remove_file(&temporary) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
     }
     let mut options = OpenOptions::new();
-    let mut written = options.write(true).create_new(true).mode(mode).open(&fresh)?;
+    let mut file = options.write(true).create_new(true).mode(mode).open(&temporary)?;
     // Set again: the process's umask may have reduced the mode.
-    written.set_permissions(fs::Permissions::from_mode(mode))?;
-    written.write_all(text.as_bytes())?;
+    file.set_permissions(fs::Permissions::from_mode(mode))?;
+    file.write_all(text.as_bytes())?;
     if durability == Durability::Synced {
-        written.sync_all()?;
+        file.sync_all()?;
     }
-    fs::rename(&fresh, path)
+    fs::rename(&temporary, path)
 }
 
 /// Creates the role with this password, in a cluster whose server does not run.
-fn make_role(
-    place: &ClusterDir,
+fn create_role(
+    cluster_dir: &ClusterDir,
     binaries: &Binaries,
     durability: Durability,
     password: &Secret,
 ) -> Result<(), PostgresError> {
-    // Only tests use fleeting data; they run statements of administrators.
-    let roles = if durability == Durability::Fleeting { "CREATEROLE" } else { "NOCREATEROLE" };
+    // Only tests use unsynced data. Tests create further roles.
+    let roles = if durability == Durability::Unsynced { "CREATEROLE" } else { "NOCREATEROLE" };
     let role = format!(
         "ALTER ROLE {ROLE} LOGIN CREATEDB NOSUPERUSER {roles} NOREPLICATION PASSWORD '{}'",
         password.text()
     );
     let statements = [&[CREATE_ROLE, &*role], &CHANGE_OWNERS[..]].concat().join("\n");
     let deadline = Instant::now() + START_LIMIT;
-    while !run_alone(place, binaries, durability, &statements, deadline)? {
-        // A server that an earlier process started may need a moment to stop.
+    while !run_single_user(cluster_dir, binaries, durability, &statements, deadline)? {
+        // The server of an earlier process may still be stopping.
         thread::sleep(POLL_INTERVAL * 10);
     }
     Ok(())
 }
 
-/// Runs statements as the superuser, one a line. Returns false if a server still uses the data.
-fn run_alone(
-    place: &ClusterDir,
+/// Runs statements as the superuser, one per line. Returns `false` if a server still uses the data.
+fn run_single_user(
+    cluster_dir: &ClusterDir,
     binaries: &Binaries,
     durability: Durability,
     statements: &str,
     deadline: Instant,
 ) -> Result<bool, PostgresError> {
     let program = binaries.path("postgres");
-    let mut command = place.command(&program);
+    let mut command = cluster_dir.command(&program);
     // Statements contain a password, so they must not be logged.
-    let fixed = ["exit_on_error=on", "log_min_error_statement=panic", "log_statement=none"];
+    let settings = ["exit_on_error=on", "log_min_error_statement=panic", "log_statement=none"];
     let scram = "password_encryption=scram-sha-256";
-    command.arg("--single").arg("-D").arg(&place.cluster);
-    let fleeting: &[&str] = if durability == Durability::Fleeting { &FLEETING } else { &[] };
-    for setting in fixed.iter().chain([&scram]).chain(fleeting) {
+    command.arg("--single").arg("-D").arg(&cluster_dir.cluster);
+    let unsynced: &[&str] = if durability == Durability::Unsynced { &UNSYNCED } else { &[] };
+    for setting in settings.iter().chain([&scram]).chain(unsynced) {
         command.arg("-c").arg(setting);
     }
     let output = script(statements)

@@ -1,13 +1,13 @@
-//! The active leases of the workers that are connected to this coordinator. They are for display
-//! only: the database decides whether a lease is valid.
+//! The active leases of the workers that are connected to this coordinator. They are only
+//! displayed. The database decides whether a lease is valid.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arbiter_proto::ids::{Lease, WorkerId};
 
-/// A stream of a worker. A worker that reconnects opens a new one, perhaps before the end of the old
-/// one is noticed.
+/// A stream of a worker. A worker that reconnects opens a new stream, perhaps before the
+/// coordinator detects the end of the old stream.
 pub(crate) type WorkerStream = (WorkerId, i32);
 
 /// The active leases by stream.
@@ -26,9 +26,9 @@ impl ActiveLeases {
 
     /// Removes leases that a worker no longer has.
     pub(crate) fn remove(&self, stream: WorkerStream, leases: &[Lease]) {
-        if let Some(held) = self.leases().get_mut(&stream) {
+        if let Some(active) = self.leases().get_mut(&stream) {
             for lease in leases {
-                held.remove(lease);
+                active.remove(lease);
             }
         }
     }
@@ -46,9 +46,10 @@ impl ActiveLeases {
     /// All active leases, with their workers.
     pub(crate) fn all(&self) -> HashSet<(WorkerId, Lease)> {
         let leases = self.leases();
-        let held =
-            leases.iter().flat_map(|((worker, _), held)| held.iter().map(|one| (*worker, *one)));
-        held.collect()
+        let with_workers = leases
+            .iter()
+            .flat_map(|((worker, _), leases)| leases.iter().map(|lease| (*worker, *lease)));
+        with_workers.collect()
     }
 }
 
@@ -70,10 +71,10 @@ mod tests {
         active.remove((one, 1), &[lease(1), lease(9)]);
         active.remove((WorkerId(7), 1), &[lease(3)]);
         assert_eq!(active.all(), HashSet::from([(one, lease(2)), (other, lease(3))]));
-        // The worker reconnects before the end of its old stream is noticed.
+        // The worker reconnects before the coordinator detects the end of its old stream.
         active.add((other, 2), &[lease(3), lease(4)]);
         active.remove_stream((other, 1));
-        let held = [(one, lease(2)), (other, lease(3)), (other, lease(4))];
-        assert_eq!(active.all(), HashSet::from(held));
+        let expected = [(one, lease(2)), (other, lease(3)), (other, lease(4))];
+        assert_eq!(active.all(), HashSet::from(expected));
     }
 }

@@ -22,10 +22,10 @@ impl Audit {
     /// The policy of official tournaments.
     pub const OFFICIAL: Self = Self { replay: Share::percent(5), shadow: Share::percent(1) };
 
-    /// Reads the policy in a stored tournament file, without the rest of it.
+    /// Reads only the policy from a stored tournament file.
     ///
     /// # Errors
-    /// If another version of the program stored it.
+    /// If a later version of the program stored it in another format.
     pub fn stored(settings: &Value) -> Result<Self, serde_json::Error> {
         settings.get("audit").map_or(Ok(Self::OFFICIAL), Self::deserialize)
     }
@@ -79,10 +79,10 @@ impl FromStr for Share {
     fn from_str(text: &str) -> Result<Self, ShareError> {
         let number = text.strip_suffix('%').ok_or(ShareError)?;
         let (whole, decimals) = number.split_once('.').unwrap_or((number, "0"));
-        let digits = |text: &str, most: usize| {
-            (1..=most).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit())
+        let is_digits = |text: &str, max: usize| {
+            (1..=max).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit())
         };
-        if !digits(whole, 3) || !digits(decimals, 2) {
+        if !is_digits(whole, 3) || !is_digits(decimals, 2) {
             return Err(ShareError);
         }
         let whole: u16 = whole.parse().map_err(|_| ShareError)?;

@@ -1,8 +1,8 @@
 //! Selects matches for audits.
 //!
-//! The configured share is drawn from the tournament's secret seed and the match's name, so no worker
-//! can predict it, and everyone can verify it once the seed is published. Other matches are selected
-//! by their results.
+//! The configured share is drawn from the tournament's secret seed and the match's name, so no
+//! worker can predict it. Everyone can verify it after the seed is published. Other matches are
+//! selected by their results.
 
 use std::collections::BTreeSet;
 
@@ -12,8 +12,8 @@ use sqlx::{Error, PgConnection, Result};
 use time::OffsetDateTime;
 
 use super::{Audit, Share};
-use crate::db::match_audits::{self, AuditKind, Chosen};
-use crate::db::results::Played;
+use crate::db::match_audits::{self, AuditKind, SelectedMatch};
+use crate::db::results::SeatedResult;
 use crate::db::tournaments;
 
 /// Outliers are selected only among at least this many results.
@@ -26,9 +26,9 @@ pub fn is_in_share(seed: Seed, kind: AuditKind, id: MatchId, share: Share) -> bo
     if share.is_none() {
         return false;
     }
-    let drawn = seed.derive_number(&format!("audit/{}/{id}", kind.as_str()));
-    // 2^64 is no multiple of the whole: that favours some matches by less than one in 10^15.
-    drawn % WHOLE < u64::from(share.of_ten_thousand())
+    let number = seed.derive_number(&format!("audit/{}/{id}", kind.as_str()));
+    // 2^64 is not a multiple of `WHOLE`. This favours some matches by less than one in 10^15.
+    number % WHOLE < u64::from(share.of_ten_thousand())
 }
 
 /// Selects matches for audits among those of an edition that are counted together.
@@ -37,10 +37,10 @@ pub struct Selection {
     seed: Seed,
     audit: Audit,
     edition: EditionId,
-    seen: usize,
+    results: usize,
     greatest: Extreme,
     least: Extreme,
-    chosen: BTreeSet<(MatchNumber, AuditKind)>,
+    selected: BTreeSet<(MatchNumber, AuditKind)>,
 }
 
 impl Selection {
@@ -48,50 +48,50 @@ impl Selection {
     pub fn new(seed: Seed, audit: Audit, edition: EditionId) -> Self {
         let greatest = Extreme::default();
         let least = Extreme::default();
-        Self { seed, audit, edition, seen: 0, greatest, least, chosen: BTreeSet::new() }
+        Self { seed, audit, edition, results: 0, greatest, least, selected: BTreeSet::new() }
     }
 
-    /// Considers a counted match.
-    pub fn see(&mut self, played: &Played) {
+    /// Adds a counted match.
+    pub fn add(&mut self, played: &SeatedResult) {
         let Self { seed, audit, edition, .. } = *self;
         let number = played.number;
         let id = MatchId { edition, number };
-        let drawn = |kind, share| is_in_share(seed, kind, id, share);
+        let is_drawn = |kind, share| is_in_share(seed, kind, id, share);
         if !audit.replay.is_none() {
-            if is_irregular(played) || drawn(AuditKind::Recount, audit.replay) {
-                self.chosen.insert((number, AuditKind::Recount));
+            if is_irregular(played) || is_drawn(AuditKind::Recount, audit.replay) {
+                self.selected.insert((number, AuditKind::Recount));
             }
-            self.seen += 1;
-            self.greatest.see(number, played.scores.iter().copied().max());
-            // The greatest of the negated, where the one number without a negative is the next.
+            self.results += 1;
+            self.greatest.add(number, played.scores.iter().copied().max());
+            // The least number is found as the greatest negated number. `i64::MIN` saturates.
             let negated = played.scores.iter().map(|number| number.saturating_neg());
-            self.least.see(number, negated.max());
+            self.least.add(number, negated.max());
         }
-        if drawn(AuditKind::Shadow, audit.shadow) {
-            // Random bots differ between the plays, but both plays must be legal. The record of the
-            // second play is recounted when it is reported.
-            self.chosen.extend([(number, AuditKind::Shadow), (number, AuditKind::Recount)]);
+        if is_drawn(AuditKind::Shadow, audit.shadow) {
+            // Random bots play differently in both plays, but both plays must be legal. The record
+            // of the second play is recounted when it is reported.
+            self.selected.extend([(number, AuditKind::Shadow), (number, AuditKind::Recount)]);
         }
     }
 
     /// The selected matches.
     pub fn end(mut self) -> BTreeSet<(MatchNumber, AuditKind)> {
-        if self.seen >= MIN_RESULTS {
-            let odd = [self.greatest.alone, self.least.alone].into_iter().flatten();
-            self.chosen.extend(odd.map(|number| (number, AuditKind::Recount)));
+        if self.results >= MIN_RESULTS {
+            let outliers = [self.greatest.unique, self.least.unique].into_iter().flatten();
+            self.selected.extend(outliers.map(|number| (number, AuditKind::Recount)));
         }
-        self.chosen
+        self.selected
     }
 }
 
 /// The selection of an edition; `None` if its tournament has no audits.
 pub(super) async fn begin(db: &mut PgConnection, edition: EditionId) -> Result<Option<Selection>> {
     let tournament = match tournaments::of_edition(db, edition).await {
-        // It was deleted.
+        // The tournament was deleted.
         Err(Error::RowNotFound) => return Ok(None),
-        found => found?,
+        tournament => tournament?,
     };
-    // Unreadable settings are from a later version. A leader of that version does its audits.
+    // Unreadable settings are from a later version. A leader of that version runs its audits.
     let audit = Audit::stored(&tournament.settings).ok();
     let audit = audit.filter(|audit| !(audit.replay.is_none() && audit.shadow.is_none()));
     Ok(audit.map(|audit| Selection::new(tournament.seed, audit, edition)))
@@ -105,36 +105,37 @@ pub(super) async fn store(
     selection: Selection,
     reported_by: impl Fn(MatchNumber) -> Option<(WorkerId, OffsetDateTime)>,
 ) -> Result<()> {
-    let chosen = selection.end().into_iter().filter_map(|(number, kind)| {
+    let selected = selection.end().into_iter().filter_map(|(number, kind)| {
         let (worker, reported_at) = reported_by(number)?;
-        Some(Chosen { number, kind, worker, reported_at })
+        Some(SelectedMatch { number, kind, worker, reported_at })
     });
-    let chosen: Vec<_> = chosen.collect();
-    if chosen.is_empty() {
+    let selected: Vec<_> = selected.collect();
+    if selected.is_empty() {
         return Ok(());
     }
-    match_audits::add(db, edition, &chosen).await
+    match_audits::add(db, edition, &selected).await
 }
 
 /// Whether a bot forfeited or answered badly.
-fn is_irregular(played: &Played) -> bool {
+fn is_irregular(played: &SeatedResult) -> bool {
     played.forfeits.0.iter().any(Option::is_some)
         || played.bad_answers.iter().flatten().any(|count| *count > 0)
 }
 
-/// Finds the one match whose score has the greatest number, if no other match has it.
+/// Finds the match with the greatest number in its score, if no other match has this number.
 #[derive(Debug, Default)]
 struct Extreme {
     most: Option<i64>,
-    alone: Option<MatchNumber>,
+    unique: Option<MatchNumber>,
 }
 
 impl Extreme {
-    fn see(&mut self, number: MatchNumber, greatest: Option<i64>) {
+    fn add(&mut self, number: MatchNumber, greatest: Option<i64>) {
         if greatest > self.most {
-            (self.most, self.alone) = (greatest, Some(number));
+            self.most = greatest;
+            self.unique = Some(number);
         } else if greatest == self.most {
-            self.alone = None;
+            self.unique = None;
         }
     }
 }
@@ -150,8 +151,8 @@ mod tests {
 
     const EDITION: EditionId = EditionId(7);
 
-    fn played(number: i64, scores: [i64; 2]) -> Played {
-        Played {
+    fn played(number: i64, scores: [i64; 2]) -> SeatedResult {
+        SeatedResult {
             number: MatchNumber(number),
             seats: Seats(vec![Entrant(0), Entrant(1)]),
             carried: None,
@@ -170,26 +171,27 @@ mod tests {
         let count = |text, kind, percent| {
             let share = Share::percent(percent);
             let id = |number| MatchId { edition: EDITION, number: MatchNumber(number) };
-            let drawn = |number: &i64| is_in_share(Seed::of_text(text), kind, id(*number), share);
-            (0..20_000).filter(drawn).collect::<Vec<_>>()
+            let is_drawn =
+                |number: &i64| is_in_share(Seed::of_text(text), kind, id(*number), share);
+            (0..20_000).filter(is_drawn).collect::<Vec<_>>()
         };
-        let found = count("spring", AuditKind::Recount, 5);
+        let five_percent = count("spring", AuditKind::Recount, 5);
         // A thousand are expected; the standard deviation is 31.
-        assert!((870..1130).contains(&found.len()), "{}", found.len());
-        assert_eq!(found, count("spring", AuditKind::Recount, 5));
-        assert_ne!(found, count("autumn", AuditKind::Recount, 5));
-        assert_ne!(found, count("spring", AuditKind::Shadow, 5));
+        assert!((870..1130).contains(&five_percent.len()), "{}", five_percent.len());
+        assert_eq!(five_percent, count("spring", AuditKind::Recount, 5));
+        assert_ne!(five_percent, count("autumn", AuditKind::Recount, 5));
+        assert_ne!(five_percent, count("spring", AuditKind::Shadow, 5));
         assert!(count("spring", AuditKind::Shadow, 0).is_empty());
         assert_eq!(count("spring", AuditKind::Shadow, 100).len(), 20_000);
-        // More of them are chosen where the share is greater, and none of them is left out.
-        let more = count("spring", AuditKind::Recount, 6);
-        assert!(found.iter().all(|number| more.contains(number)));
+        // A greater share selects the same matches and some more.
+        let six_percent = count("spring", AuditKind::Recount, 6);
+        assert!(five_percent.iter().all(|number| six_percent.contains(number)));
     }
 
-    fn choose(seed: Seed, audit: Audit, counted: &[Played]) -> Vec<(i64, AuditKind)> {
+    fn choose(seed: Seed, audit: Audit, counted: &[SeatedResult]) -> Vec<(i64, AuditKind)> {
         let mut selection = Selection::new(seed, audit, EDITION);
         for played in counted {
-            selection.see(played);
+            selection.add(played);
         }
         selection.end().into_iter().map(|(number, kind)| (number.0, kind)).collect()
     }
@@ -204,7 +206,7 @@ mod tests {
         let recounts = [(1, AuditKind::Recount), (2, AuditKind::Recount)];
         assert_eq!(choose(seed, few, &counted), recounts);
         assert_eq!(choose(seed, audit(0, 0), &counted), []);
-        // What is played again is recounted as well.
+        // Shadow matches are recounted as well.
         for audit in [audit(100, 100), audit(0, 100)] {
             assert_eq!(choose(seed, audit, &counted).len(), 6);
         }
@@ -218,11 +220,11 @@ mod tests {
         assert_eq!(choose(seed, few, &counted), []);
         counted[3].scores = vec![900, -5];
         counted[8].scores = vec![5, i64::MIN];
-        let odd = [(3, AuditKind::Recount), (8, AuditKind::Recount)];
-        assert_eq!(choose(seed, few, &counted), odd);
-        // Two with the same score are no oddity, and neither is one of a few.
+        let outliers = [(3, AuditKind::Recount), (8, AuditKind::Recount)];
+        assert_eq!(choose(seed, few, &counted), outliers);
+        // Two matches with the same score are not outliers, and neither is a match among few.
         counted[4].scores = vec![900, -5];
-        assert_eq!(choose(seed, few, &counted), odd[1..]);
+        assert_eq!(choose(seed, few, &counted), outliers[1..]);
         assert_eq!(choose(seed, few, &counted[..10]), []);
     }
 }

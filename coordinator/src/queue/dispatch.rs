@@ -1,8 +1,8 @@
 //! Dispatches trials and lots to workers that request work.
 //!
 //! Hundreds of workers request work independently. One task, the allocator, claims work from the
-//! database for all workers that wait at a moment. It leases only what a worker waits for: an
-//! unclaimed lease would expire and count as a fault.
+//! database for all waiting workers together. It leases work only for waiting workers: an unclaimed
+//! lease would expire and count as a fault.
 //!
 //! The allocator has a separate connection. On a machine whose processors all play matches, each
 //! round trip to the database is slow, so there are as few as possible. The pool would test a
@@ -10,9 +10,9 @@
 //!
 //! # Why a failure delays nothing else
 //!
-//! Trials, shadow matches and the lots of each edition are leased in turn. After a failure that kind
-//! of work waits before it is retried, longer with each failure; the others continue. Leases that
-//! cannot be dispatched are returned, with retries.
+//! Trials, shadow matches and the lots of each edition are leased in turn. After a failure that
+//! kind of work waits before it is retried, longer with each failure; the others continue. Leases
+//! that cannot be dispatched are returned, with retries.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::pin::pin;
@@ -24,9 +24,9 @@ use sqlx::{Error, PgConnection, Result};
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::{Instant, sleep_until};
 
-use super::{Leased, Queue, retry};
+use super::{LeasedLot, Queue, retry};
 use crate::backoff::BackoffMap;
-use crate::db::claimable::{self, Offers};
+use crate::db::claimable::{self, ClaimableWork};
 use crate::db::lots;
 use crate::db::matches::{self, Match};
 use crate::db::{self, shadows, trials};
@@ -37,8 +37,8 @@ const QUEUE_LEN: usize = 4096;
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// How often the database is queried for shadow matches while workers wait.
 const SHADOW_POLL_INTERVAL: Duration = Duration::from_millis(500);
-/// After this many workers without a shadow match, the next query is awaited: the remaining matches
-/// may not be for them.
+/// After this many workers without a shadow match, the allocator waits for the next query: the
+/// connected workers may not be allowed to play the remaining matches.
 const MAX_MISSES: usize = 4;
 
 /// The expected time of a shadow match, in milliseconds: a rough guess.
@@ -46,7 +46,7 @@ const EXPECTED_MS: i32 = 1000;
 
 /// A kind of work that is leased in one step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Offer {
+enum WorkKind {
     Trials,
     ShadowMatches,
     Lots(EditionId),
@@ -58,7 +58,7 @@ enum Offer {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Work {
     /// The lot.
-    pub lot: Leased,
+    pub lot: LeasedLot,
     /// Its matches, in order.
     pub matches: Vec<Match>,
 }
@@ -81,7 +81,7 @@ impl Task {
         }
     }
 
-    /// The lot, if it is one.
+    /// The lot, if the task is a lot.
     pub fn into_work(self) -> Option<Work> {
         match self {
             Self::Trial(_) => None,
@@ -90,14 +90,14 @@ impl Task {
     }
 }
 
-/// A task, and the start of the wait for it: when the worker asked, or when work became available,
-/// whichever was later.
+/// A task, and the start of the wait for it: the time of the request, or the time when work became
+/// available, whichever was later.
 type Assignment = (Task, Instant);
 
 /// A request for work.
 #[derive(Debug)]
 struct Waiter {
-    /// The future holder of the lease.
+    /// The worker that becomes the holder of the lease.
     worker: Option<WorkerId>,
     task_sender: oneshot::Sender<Assignment>,
     since: Instant,
@@ -127,7 +127,7 @@ impl Drop for Waiting {
     }
 }
 
-/// A lease on its way to its worker. It is returned if this is dropped before it is sent.
+/// A lease that is not yet sent to its worker. The lease is returned when this value is dropped.
 #[derive(Debug)]
 pub(crate) struct Unsent {
     lease: Option<Lease>,
@@ -135,7 +135,7 @@ pub(crate) struct Unsent {
 }
 
 impl Unsent {
-    /// The caller is responsible for the lease from now on.
+    /// Makes the caller responsible for the lease.
     pub(crate) fn release(mut self) {
         self.lease = None;
     }
@@ -159,20 +159,21 @@ pub struct Allocator {
     /// Leases to return.
     unwanted: Vec<Lease>,
     /// Recent failures.
-    backoffs: BackoffMap<Offer>,
+    backoffs: BackoffMap<WorkKind>,
     news: Arc<Notify>,
     waiting: VecDeque<Waiter>,
-    /// When work may have become available after there was none.
+    /// The last time at which new work may have become available.
     work_available_at: Instant,
-    /// The edition that was served last; the next one comes first now.
-    last: Option<EditionId>,
-    /// The workers that reported matches which wait for a shadow match, and when they were read.
+    /// The edition that was served last. The next edition is served first.
+    last_edition: Option<EditionId>,
+    /// The workers that reported matches which wait for a shadow match.
     first_workers: BTreeSet<WorkerId>,
+    /// When `first_workers` was read.
     first_workers_at: Option<Instant>,
-    /// The worker that was last considered for a shadow match; the next one comes first now.
+    /// The last worker that was considered for a shadow match. The next worker is considered first.
     last_worker: Option<WorkerId>,
-    /// The allocator's connection, until a statement fails on it. Its session may last without end:
-    /// it accumulates only one plan a statement.
+    /// The allocator's connection, until a statement fails on it. The session has no time limit,
+    /// since it stores only one plan for each statement.
     connection: Option<PgConnection>,
 }
 
@@ -180,9 +181,10 @@ impl Dispatcher {
     /// A dispatcher, and its allocator, which the caller must run.
     pub fn new(queue: Queue) -> (Self, Allocator) {
         let (sender, requests) = mpsc::channel(QUEUE_LEN);
-        let (returned, returns) = mpsc::unbounded_channel();
+        let (returns_sender, returns) = mpsc::unbounded_channel();
         let news = Arc::new(Notify::new());
-        let dispatcher = Self { requests: sender, returns: returned, news: Arc::clone(&news) };
+        let dispatcher =
+            Self { requests: sender, returns: returns_sender, news: Arc::clone(&news) };
         let allocator = Allocator {
             queue,
             requests,
@@ -192,7 +194,7 @@ impl Dispatcher {
             news,
             waiting: VecDeque::new(),
             work_available_at: Instant::now(),
-            last: None,
+            last_edition: None,
             first_workers: BTreeSet::new(),
             first_workers_at: None,
             last_worker: None,
@@ -201,12 +203,13 @@ impl Dispatcher {
         (dispatcher, allocator)
     }
 
-    /// Waits for a task, leased without a holder; `None` once the allocator is gone. Cancel safe.
+    /// Waits for a task, leased without a holder. Returns `None` after the allocator has stopped.
+    /// Cancel safe.
     pub async fn next(&self) -> Option<Task> {
         self.next_for(None).await.map(|(task, _)| task)
     }
 
-    /// The same for a worker that becomes the holder; also returns the start of the wait.
+    /// Waits for a task for a worker, which becomes the holder. Also returns the start of the wait.
     pub async fn next_for(&self, worker: Option<WorkerId>) -> Option<(Task, Instant)> {
         let (task_sender, assignment) = oneshot::channel();
         let mut waiting = Waiting { assignment, dispatcher: self.clone() };
@@ -220,7 +223,7 @@ impl Dispatcher {
     }
 
     fn return_lease(&self, lease: Lease) {
-        // If the allocator is gone, the lease expires.
+        // If the allocator has stopped, the lease expires.
         self.returns.send(lease).ok();
         self.news.notify_one();
     }
@@ -232,24 +235,24 @@ impl Dispatcher {
 }
 
 impl Allocator {
-    /// Serves requests until every [`Dispatcher`] is dropped, or until `stop`. Unclaimed leases are
-    /// returned at the end, so requests should be cancelled before `stop`. Calls `failed` for each
-    /// failure; failed work is retried.
-    pub async fn run(mut self, stop: impl Future<Output = ()>, mut failed: impl FnMut(Error)) {
+    /// Serves requests until every [`Dispatcher`] is dropped, or until `stop` completes. Returns
+    /// unclaimed leases at the end, so callers should cancel their requests before `stop`. Calls
+    /// `on_error` for each failure. Failed work is retried.
+    pub async fn run(mut self, stop: impl Future<Output = ()>, mut on_error: impl FnMut(Error)) {
         let mut stop = pin!(stop);
         loop {
             let has_more = tokio::select! {
                 biased;
                 () = &mut stop => false,
-                gathered = self.gather() => gathered,
+                has_more = self.gather() => has_more,
             };
             if !has_more {
                 break;
             }
-            self.return_unwanted(&mut failed).await;
-            let before = self.waiting.len();
-            self.serve(&mut failed).await;
-            if self.waiting.len() == before && before > 0 {
+            self.return_unwanted(&mut on_error).await;
+            let waiting_before = self.waiting.len();
+            self.serve(&mut on_error).await;
+            if self.waiting.len() == waiting_before && waiting_before > 0 {
                 // No work: wait for news, for another request, or until the next poll.
                 tokio::select! {
                     () = self.news.notified() => {}
@@ -263,16 +266,16 @@ impl Allocator {
             }
         }
         self.backoffs.clear();
-        self.return_unwanted(&mut failed).await;
+        self.return_unwanted(&mut on_error).await;
     }
 
     /// Collects all requests. Returns whether more may come.
     async fn gather(&mut self) -> bool {
         self.waiting.retain(|waiter| !waiter.task_sender.is_closed());
         while self.waiting.is_empty() && self.returns.is_empty() {
-            let returns_again = self.backoffs.retry_at(Offer::Returns);
+            let return_retry_at = self.backoffs.retry_at(WorkKind::Returns);
             tokio::select! {
-                () = sleep_until(returns_again.unwrap_or_else(Instant::now)),
+                () = sleep_until(return_retry_at.unwrap_or_else(Instant::now)),
                     if !self.unwanted.is_empty() => return true,
                 waiter = self.requests.recv() => match waiter {
                     Some(waiter) => self.waiting.push_back(waiter),
@@ -288,55 +291,60 @@ impl Allocator {
     }
 
     /// Returns the leases of cancelled requests. Failures are retried.
-    async fn return_unwanted(&mut self, failed: &mut impl FnMut(Error)) {
+    async fn return_unwanted(&mut self, on_error: &mut impl FnMut(Error)) {
         while let Ok(lease) = self.returns.try_recv() {
             self.unwanted.push(lease);
         }
-        if self.unwanted.is_empty() || self.backoffs.is_waiting(Offer::Returns) {
+        if self.unwanted.is_empty() || self.backoffs.is_waiting(WorkKind::Returns) {
             return;
         }
-        let returned = self.queue.return_leases(None, &self.unwanted).await.map(drop);
-        if returned.is_ok() {
+        let result = self.queue.return_leases(None, &self.unwanted).await.map(drop);
+        if result.is_ok() {
             self.unwanted.clear();
         }
-        self.record_result(Offer::Returns, returned, failed);
+        self.record_result(WorkKind::Returns, result, on_error);
     }
 
-    /// Records the result of an offer.
-    fn record_result(&mut self, offer: Offer, result: Result<()>, failed: &mut impl FnMut(Error)) {
+    /// Records the result of a step of work.
+    fn record_result(
+        &mut self,
+        kind: WorkKind,
+        result: Result<()>,
+        on_error: &mut impl FnMut(Error),
+    ) {
         if let Err(error) = result {
-            self.backoffs.record_failure(offer);
-            failed(error);
+            self.backoffs.record_failure(kind);
+            on_error(error);
         } else {
-            self.backoffs.record_success(offer, Duration::ZERO);
+            self.backoffs.record_success(kind, Duration::ZERO);
         }
     }
 
-    /// Leases once for the waiting requests: trials first, since authors wait for them and they
-    /// change what is played; then lots of the next edition that has some. Requests that arrive
-    /// meanwhile are served in the next round, together.
-    async fn serve(&mut self, failed: &mut impl FnMut(Error)) {
+    /// Leases work once for the waiting requests. Trials come first, since authors wait for them.
+    /// Then come shadow matches, and lots of the next edition that has pending lots. Requests that
+    /// arrive meanwhile are served together in the next round.
+    async fn serve(&mut self, on_error: &mut impl FnMut(Error)) {
         if self.waiting.is_empty() {
             return;
         }
-        let Offers { trial, mut editions } = match self.read_offers().await {
-            Ok(offers) => offers,
-            Err(error) => return failed(error),
+        let ClaimableWork { trial, mut editions } = match self.read_claimable().await {
+            Ok(work) => work,
+            Err(error) => return on_error(error),
         };
-        let after = editions.partition_point(|edition| Some(*edition) <= self.last);
-        editions.rotate_left(after);
-        let lots = editions.into_iter().map(Offer::Lots);
-        let offers = trial.then_some(Offer::Trials).into_iter();
-        for offer in offers.chain([Offer::ShadowMatches]).chain(lots) {
+        let next = editions.partition_point(|edition| Some(*edition) <= self.last_edition);
+        editions.rotate_left(next);
+        let lots = editions.into_iter().map(WorkKind::Lots);
+        let trials = trial.then_some(WorkKind::Trials).into_iter();
+        for kind in trials.chain([WorkKind::ShadowMatches]).chain(lots) {
             if self.waiting.is_empty() {
                 return;
             }
-            if self.backoffs.is_waiting(offer) {
+            if self.backoffs.is_waiting(kind) {
                 continue;
             }
-            let leased = self.lease(offer).await;
-            let is_enough = matches!((&leased, offer), (Ok(true), Offer::Lots(_)));
-            self.record_result(offer, leased.map(drop), failed);
+            let leased = self.lease(kind).await;
+            let is_enough = matches!((&leased, kind), (Ok(true), WorkKind::Lots(_)));
+            self.record_result(kind, leased.map(drop), on_error);
             if is_enough {
                 return;
             }
@@ -344,33 +352,34 @@ impl Allocator {
     }
 
     /// Reads the available work. A connection that broke while idle is replaced.
-    async fn read_offers(&mut self) -> Result<Offers> {
+    async fn read_claimable(&mut self) -> Result<ClaimableWork> {
         if let Some(mut connection) = self.connection.take() {
             match claimable::find(&mut connection).await {
-                Err(error) if db::is_passing(&error) => {}
-                offers => {
+                Err(error) if db::is_transient(&error) => {}
+                result => {
                     self.connection = Some(connection);
-                    return offers;
+                    return result;
                 }
             }
         }
-        let mut fresh = self.connect().await?;
-        let offers = claimable::find(&mut fresh).await?;
-        self.connection = Some(fresh);
-        Ok(offers)
+        let mut connection = self.connect().await?;
+        let work = claimable::find(&mut connection).await?;
+        self.connection = Some(connection);
+        Ok(work)
     }
 
-    /// Leases an offer. Returns whether anything was leased. The connection is dropped on failure.
-    async fn lease(&mut self, offer: Offer) -> Result<bool> {
+    /// Leases work of one kind. Returns whether anything was leased. On failure, drops the
+    /// connection.
+    async fn lease(&mut self, kind: WorkKind) -> Result<bool> {
         let connection = match self.connection.take() {
             Some(connection) => connection,
             None => self.connect().await?,
         };
-        let (connection, leased) = match offer {
-            Offer::Trials => self.lease_trials(connection).await?,
-            Offer::ShadowMatches => self.lease_shadows(connection).await?,
-            Offer::Lots(edition) => self.lease_lots(connection, edition).await?,
-            Offer::Returns => (connection, false),
+        let (connection, leased) = match kind {
+            WorkKind::Trials => self.lease_trials(connection).await?,
+            WorkKind::ShadowMatches => self.lease_shadows(connection).await?,
+            WorkKind::Lots(edition) => self.lease_lots(connection, edition).await?,
+            WorkKind::Returns => (connection, false),
         };
         self.connection = Some(connection);
         Ok(leased)
@@ -409,12 +418,12 @@ impl Allocator {
         }
         let leases: Vec<_> = lots.iter().map(|lot| lot.lease).collect();
         self.queue.metrics.record_leases(&leases);
-        self.last = Some(edition);
+        self.last_edition = Some(edition);
         Ok((self.hand_out(connection, edition, lots).await?, true))
     }
 
-    /// Leases shadow matches, before lots: they are few, and the sooner a dishonest worker is found,
-    /// the less harm it does.
+    /// Leases shadow matches. They come before lots, since they are few, and a dishonest worker
+    /// should be detected soon.
     async fn lease_shadows(
         &mut self,
         mut connection: PgConnection,
@@ -436,7 +445,7 @@ impl Allocator {
             leased |= !leases.is_empty();
             misses += usize::from(leases.len() < count);
             self.queue.metrics.record_leases(&leases);
-            let mut by_edition: BTreeMap<EditionId, Vec<Leased>> = BTreeMap::new();
+            let mut by_edition: BTreeMap<EditionId, Vec<LeasedLot>> = BTreeMap::new();
             for lease in leases {
                 if let Some(MatchId { edition, number }) = lease.shadow() {
                     by_edition.entry(edition).or_default().push(as_lot(lease, number, worker));
@@ -453,8 +462,8 @@ impl Allocator {
         Ok((connection, leased))
     }
 
-    /// How many tasks each worker waits for, starting with the next in turn for a shadow match;
-    /// empty if there are no shadow matches.
+    /// The number of requests of each worker, starting with the worker after `last_worker`. Empty
+    /// if no shadow matches are waiting.
     fn open_requests(&self) -> Vec<(WorkerId, usize)> {
         let mut requests: BTreeMap<WorkerId, usize> = BTreeMap::new();
         if !self.first_workers.is_empty() {
@@ -463,8 +472,8 @@ impl Allocator {
             }
         }
         let mut requests: Vec<_> = requests.into_iter().collect();
-        let after = requests.partition_point(|(worker, _)| Some(*worker) <= self.last_worker);
-        requests.rotate_left(after);
+        let next = requests.partition_point(|(worker, _)| Some(*worker) <= self.last_worker);
+        requests.rotate_left(next);
         requests
     }
 
@@ -473,23 +482,23 @@ impl Allocator {
         &mut self,
         mut connection: PgConnection,
         edition: EditionId,
-        lots: Vec<Leased>,
+        lots: Vec<LeasedLot>,
     ) -> Result<PgConnection> {
-        let read = match matches::of_lots(&mut connection, edition, &lots).await {
-            Err(error) if db::is_passing(&error) => {
+        let result = match matches::of_lots(&mut connection, edition, &lots).await {
+            Err(error) if db::is_transient(&error) => {
                 let read = async || {
-                    let mut fresh = self.connect().await?;
-                    let planned = matches::of_lots(&mut fresh, edition, &lots).await?;
-                    Ok((fresh, planned))
+                    let mut connection = self.connect().await?;
+                    let planned = matches::of_lots(&mut connection, edition, &lots).await?;
+                    Ok((connection, planned))
                 };
                 retry(read).await
             }
             result => result.map(|planned| (connection, planned)),
         };
-        let (connection, planned) = match read {
-            Ok(read) => read,
+        let (connection, planned) = match result {
+            Ok(planned) => planned,
             Err(error) => {
-                // They are leased already, but no worker knows of them.
+                // The lots are leased already, but no worker has received them.
                 self.unwanted.extend(lots.iter().map(|lot| lot.lease));
                 return Err(error);
             }
@@ -506,12 +515,12 @@ impl Allocator {
 
     /// Sends a task to the oldest open request of its holder. Returns the task if there is none.
     fn send(&mut self, holder: Option<WorkerId>, mut task: Task) -> Option<Task> {
-        let mut from = 0;
-        while let Some(place) =
-            self.waiting.range(from..).position(|waiter| waiter.worker == holder)
+        let mut index = 0;
+        while let Some(offset) =
+            self.waiting.range(index..).position(|waiter| waiter.worker == holder)
         {
-            from += place;
-            let Some(waiter) = self.waiting.remove(from) else { break };
+            index += offset;
+            let Some(waiter) = self.waiting.remove(index) else { break };
             match waiter.task_sender.send((task, waiter.since.max(self.work_available_at))) {
                 Ok(()) => return None,
                 Err((unwanted, _)) => task = unwanted,
@@ -522,10 +531,10 @@ impl Allocator {
 }
 
 /// A shadow match as a lot of one match.
-fn as_lot(lease: Lease, first_match: MatchNumber, holder: WorkerId) -> Leased {
-    // Its report is compared with the first one, which gives the length of the scores.
+fn as_lot(lease: Lease, first_match: MatchNumber, holder: WorkerId) -> LeasedLot {
+    // The length of the scores is unknown here. The report is compared with the first report.
     let score_len = 0;
-    Leased {
+    LeasedLot {
         lease,
         first_match,
         count: 1,

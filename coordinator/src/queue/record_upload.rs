@@ -1,4 +1,4 @@
-//! Uploads records to the record store, before the transaction that stores their results. So a
+//! Uploads records to the record store before the transaction that stores their results. So every
 //! record that the database refers to exists.
 //!
 //! The records of an edition that were reported together form one object, a *pack*. The pack is
@@ -16,16 +16,16 @@ use crate::db::record_objects::{self, PackId};
 use crate::db::records::Slice;
 use crate::record_store::{RecordStore, StoreError};
 
-/// The age at which an unused pack is removed. It will not be used then: storing a report takes
-/// minutes at most.
+/// The age at which an unused pack is removed. Storing a report takes minutes at most, so the pack
+/// will not be used later.
 pub(crate) const UNUSED_AFTER: Duration = Duration::HOUR;
 
-/// Where the records of some reports are in the record store.
+/// The positions of uploaded records in the record store.
 #[derive(Clone, Debug, Default)]
 pub struct UploadedRecords(HashMap<(Lease, WorkerId, MatchNumber), Slice>);
 
 impl UploadedRecords {
-    /// Where the record of a match is, if it was uploaded.
+    /// The position of a match's record, if it was uploaded.
     pub(super) fn find(&self, report: &Report, number: MatchNumber) -> Option<Slice> {
         self.0.get(&(report.lease, report.worker, number)).copied()
     }
@@ -55,10 +55,10 @@ impl Queue {
     ) -> Result<UploadedRecords, UploadError> {
         let mut contents: BTreeMap<EditionId, Vec<u8>> = BTreeMap::new();
         let mut positions = Vec::new();
-        let mut seen = HashSet::new();
+        let mut leases = HashSet::new();
         // As in `Queue::report`: the first well-formed report of each worker under a lease.
         let well_formed = reports.iter().filter(|report| report.claim().is_some());
-        for report in well_formed.filter(|report| seen.insert((report.lease, report.worker))) {
+        for report in well_formed.filter(|report| leases.insert((report.lease, report.worker))) {
             let edition = report.lease.lot.edition;
             for (number, bytes) in &report.records {
                 let pack = contents.entry(edition).or_default();

@@ -9,7 +9,7 @@ use sqlx::{PgConnection, Result};
 use time::OffsetDateTime;
 
 use super::{Queue, UploadedRecords, retry};
-use crate::db::bot_state::{self, Left};
+use crate::db::bot_state::{self, SavedState};
 use crate::db::evidence::{self, Evidence};
 use crate::db::lots::{self, Claim, ReportStatus};
 use crate::db::record_objects;
@@ -28,7 +28,7 @@ pub struct Report {
     pub lease: Lease,
     /// The worker.
     pub worker: WorkerId,
-    /// When it arrived.
+    /// When the coordinator received it.
     pub at: OffsetDateTime,
     /// The results of all its matches, in order.
     pub results: Vec<MatchResult>,
@@ -50,8 +50,8 @@ impl Report {
         records.chain(self.files.iter().map(|(.., bytes)| bytes.len())).sum()
     }
 
-    /// What the report claims about its lot, if it is well-formed: consecutive matches with scores
-    /// of equal length and possible values. The database compares the claim with the lot.
+    /// What the report says about its lot, if it is well-formed: consecutive matches, scores of
+    /// equal length, and possible values. The database compares the claim with the lot.
     pub(super) fn claim(&self) -> Option<Claim> {
         let first = self.results.first()?;
         let score_len = first.scores.len();
@@ -89,17 +89,17 @@ impl Report {
 
     /// Whether the evidence belongs to different seats in matches of the report.
     fn evidence_is_valid(&self) -> bool {
-        let place = |found: &Evidence| (found.number, found.seat);
-        let belongs = |found: &Evidence| {
-            self.has_match(found.number)
-                && (1..=i16::from(MAX_SEATS)).contains(&found.seat)
-                && found.wall_us >= 0
-                && found.cpu_us >= 0
+        let key = |evidence: &Evidence| (evidence.number, evidence.seat);
+        let belongs = |evidence: &Evidence| {
+            self.has_match(evidence.number)
+                && (1..=i16::from(MAX_SEATS)).contains(&evidence.seat)
+                && evidence.wall_us >= 0
+                && evidence.cpu_us >= 0
         };
-        self.evidence.is_sorted_by(|a, b| place(a) < place(b)) && self.evidence.iter().all(belongs)
+        self.evidence.is_sorted_by(|a, b| key(a) < key(b)) && self.evidence.iter().all(belongs)
     }
 
-    /// Whether a match is one of the report's.
+    /// Whether the report contains a match.
     fn has_match(&self, number: MatchNumber) -> bool {
         self.results.binary_search_by_key(&number, |result| result.number).is_ok()
     }
@@ -128,22 +128,22 @@ impl Queue {
         uploaded: &UploadedRecords,
     ) -> Result<Vec<ReportStatus>> {
         let claims: Vec<_> = reports.iter().map(Report::claim).collect();
-        // The second report of a worker under the same lease is handled as if it came later.
-        // Reports of different workers are all tried; at most one is the holder's.
-        let mut named = HashSet::new();
+        // A second report of a worker under the same lease is handled as if it arrived later.
+        // Reports of different workers are all tried. At most one of them is from the holder.
+        let mut leases = HashSet::new();
         let tried: Vec<_> = (0..reports.len())
             .filter_map(|index| Some((index, claims[index]?)))
-            .filter(|(_, claim)| named.insert((claim.lease, claim.worker)))
+            .filter(|(_, claim)| leases.insert((claim.lease, claim.worker)))
             .collect();
-        let accepted = retry(|| async {
+        let storing = retry(|| async {
             let mut transaction = self.pool.begin().await?;
-            let stored = store(&mut transaction, reports, &tried, uploaded).await?;
+            let accepted = store(&mut transaction, reports, &tried, uploaded).await?;
             transaction.commit().await?;
-            Ok(stored)
+            Ok(accepted)
         });
-        let (accepted, to_check) = accepted.await?;
+        let (accepted, to_check) = storing.await?;
         for edition in to_check {
-            // The reports are stored. Maintenance does the rest, and what fails here.
+            // The reports are stored already. Maintenance checks the lots that fail here.
             drop(self.check_reuse_once(edition, true).await);
         }
         let others: Vec<_> = (0..reports.len())
@@ -180,30 +180,33 @@ async fn store(
 ) -> Result<(HashSet<usize>, Vec<EditionId>)> {
     let claims: Vec<_> = tried.iter().map(|(_, claim)| *claim).collect();
     let reported = lots::mark_reported(&mut *db, &claims).await?;
-    let held: HashSet<_> = reported.iter().map(|lot| (lot.lease, lot.worker)).collect();
-    let holds = |(_, claim): &&(usize, Claim)| held.contains(&(claim.lease, claim.worker));
-    let accepted: HashSet<_> = tried.iter().filter(holds).map(|(index, _)| *index).collect();
+    let reported_leases: HashSet<_> = reported.iter().map(|lot| (lot.lease, lot.worker)).collect();
+    let is_accepted =
+        |(_, claim): &&(usize, Claim)| reported_leases.contains(&(claim.lease, claim.worker));
+    let accepted: HashSet<_> = tried.iter().filter(is_accepted).map(|(index, _)| *index).collect();
     if accepted.is_empty() {
         return Ok((accepted, Vec::new()));
     }
-    let stored = stored(reports, tried, &accepted);
-    let results = stored.clone().flat_map(|(edition, report)| {
+    let accepted_reports = accepted_reports(reports, tried, &accepted);
+    let results = accepted_reports.clone().flat_map(|(edition, report)| {
         report.results.iter().map(move |result| (edition, report.level, result))
     });
     results::copy_in(&mut *db, results.collect::<Vec<_>>().into_iter()).await?;
-    store_records(&mut *db, stored.clone(), uploaded).await?;
-    let left: Vec<_> = stored.clone().flat_map(left).collect();
-    if !left.is_empty() {
-        bot_state::insert(&mut *db, &left).await?;
+    store_records(&mut *db, accepted_reports.clone(), uploaded).await?;
+    let states: Vec<_> = accepted_reports.clone().flat_map(saved_states).collect();
+    if !states.is_empty() {
+        bot_state::insert(&mut *db, &states).await?;
     }
-    let evidence: Vec<_> = stored
-        .flat_map(|(edition, report)| report.evidence.iter().map(move |found| (edition, found)))
+    let evidence: Vec<_> = accepted_reports
+        .flat_map(|(edition, report)| {
+            report.evidence.iter().map(move |evidence| (edition, evidence))
+        })
         .collect();
     if !evidence.is_empty() {
         evidence::insert(&mut *db, &evidence).await?;
     }
     let mut with_dependents: BTreeMap<EditionId, Vec<i64>> = BTreeMap::new();
-    for lot in reported.iter().filter(|lot| lot.has_dependents).map(|reported| reported.lease.lot) {
+    for lot in reported.iter().filter(|lot| lot.has_dependents).map(|lot| lot.lease.lot) {
         with_dependents.entry(lot.edition).or_default().push(lot.number.0);
     }
     let mut to_check = Vec::new();
@@ -216,7 +219,7 @@ async fn store(
 }
 
 /// The accepted reports, each with its edition.
-fn stored<'a>(
+fn accepted_reports<'a>(
     reports: &'a [Report],
     tried: &[(usize, Claim)],
     accepted: &HashSet<usize>,
@@ -228,19 +231,19 @@ fn stored<'a>(
 /// Stores the records of accepted reports, or their positions in the record store.
 async fn store_records<'a>(
     db: &mut PgConnection,
-    stored: impl Iterator<Item = (EditionId, &'a Report)>,
+    reports: impl Iterator<Item = (EditionId, &'a Report)>,
     uploaded: &UploadedRecords,
 ) -> Result<()> {
     let mut used = BTreeSet::new();
     let mut records = Vec::new();
-    for (edition, report) in stored {
+    for (edition, report) in reports {
         for (number, bytes) in &report.records {
             let record = match uploaded.find(report, *number) {
                 Some(slice) => {
                     used.insert(slice.pack);
-                    Record::There(slice)
+                    Record::InPack(slice)
                 }
-                None => Record::Here(bytes.as_slice()),
+                None => Record::InDatabase(bytes.as_slice()),
             };
             records.push((edition, *number, record));
         }
@@ -255,9 +258,9 @@ async fn store_records<'a>(
     Ok(())
 }
 
-/// The files that the seats of a report left.
-fn left((edition, report): (EditionId, &Report)) -> impl Iterator<Item = Left<'_>> {
-    report.files.iter().map(move |(number, seat, bytes)| Left {
+/// The files that seats left, from a report.
+fn saved_states((edition, report): (EditionId, &Report)) -> impl Iterator<Item = SavedState<'_>> {
+    report.files.iter().map(move |(number, seat, bytes)| SavedState {
         edition,
         number: *number,
         seat: *seat,

@@ -19,11 +19,11 @@ use crate::record_store::RecordStore;
 const BATCH_WAIT: Duration = Duration::from_millis(10);
 /// A batch is stored once it has this many lots.
 const FULL_LOTS: usize = 64;
-/// Maximum number of lots in a batch that must wait for earlier batches.
+/// Maximum number of lots in a batch that waits for earlier batches.
 const MAX_LOTS: usize = 256;
 /// Maximum number of matches in a batch.
 const MAX_MATCHES: usize = 16_384;
-/// Maximum size of records in a batch, in bytes: a batch is in memory twice while it is written.
+/// Maximum size of records in a batch, in bytes. A batch is in memory twice while it is written.
 const MAX_BYTES: usize = 32 << 20;
 /// Maximum number of reports that wait for their batch. Further senders wait.
 const QUEUE_LEN: usize = 4096;
@@ -92,8 +92,8 @@ impl ReportBatcher {
         Self { store, ..self }
     }
 
-    /// Stores reports until all [`ReportSender`]s are dropped or `stop` completes. Reports that were
-    /// sent before are still stored.
+    /// Stores reports until all [`ReportSender`]s are dropped or `stop` completes. Reports that
+    /// were sent before are still stored.
     pub async fn run(mut self, stop: impl Future<Output = ()>) {
         let permits = Arc::new(Semaphore::new(MAX_CONCURRENT_BATCHES));
         let mut batches = JoinSet::new();
@@ -190,7 +190,7 @@ async fn flush(queue: &Queue, store: Option<&RecordStore>, batch: Batch) {
     };
     renew_unstored(queue, &reports, &statuses).await;
     for (sender, status) in senders.into_iter().zip(statuses) {
-        // A worker that has disconnected sends its report again.
+        // If the worker has disconnected, it sends its report again.
         drop(sender.send(status));
     }
 }
@@ -204,7 +204,7 @@ async fn store_batch(
     match queue.report(reports, uploaded).await {
         Ok(statuses) => statuses.into_iter().map(Ok).collect(),
         Err(error @ Error::Database(_))
-            if reports.len() > 1 && !db::is_away(&error) && !db::is_held(&error) =>
+            if reports.len() > 1 && !db::is_unavailable(&error) && !db::is_locked(&error) =>
         {
             store_separately(queue, reports, uploaded).await
         }
@@ -215,8 +215,8 @@ async fn store_batch(
     }
 }
 
-/// Stores reports one by one. After two transient failures the database is the cause, not the
-/// reports, so the others are deferred.
+/// Stores reports one by one. After two transient failures the cause is the database, not the
+/// reports, so the other reports get the same error.
 async fn store_separately(
     queue: &Queue,
     reports: &[Report],
@@ -232,7 +232,7 @@ async fn store_separately(
         let stored = queue.report(std::slice::from_ref(report), uploaded).await;
         statuses.push(stored.map(|stored| stored[0]).map_err(|error| {
             let error = Arc::new(error);
-            if !db::is_refused(&error) {
+            if !db::is_invalid_data(&error) {
                 transient.push(Arc::clone(&error));
             }
             ReportError::Database(error)
@@ -242,19 +242,21 @@ async fn store_separately(
 }
 
 /// Renews the leases of reports that could not be stored. Their workers could not renew them while
-/// the failed transaction had locked their lots, perhaps for long.
+/// the failed transaction had locked their lots.
 async fn renew_unstored(
     queue: &Queue,
     reports: &[Report],
     statuses: &[Result<ReportStatus, ReportError>],
 ) {
-    let is_lost = |status: &&Result<_, ReportError>| match status {
-        Err(ReportError::Database(error)) => !db::is_refused(error) && !db::is_away(error),
+    let must_renew = |status: &&Result<_, ReportError>| match status {
+        Err(ReportError::Database(error)) => {
+            !db::is_invalid_data(error) && !db::is_unavailable(error)
+        }
         Err(ReportError::Records(_)) => true,
         Ok(_) | Err(ReportError::Stopped) => false,
     };
     let mut leases: BTreeMap<_, Vec<_>> = BTreeMap::new();
-    for (report, _) in reports.iter().zip(statuses).filter(|(_, status)| is_lost(status)) {
+    for (report, _) in reports.iter().zip(statuses).filter(|(_, status)| must_renew(status)) {
         leases.entry(report.worker).or_default().push(report.lease);
     }
     for (worker, leases) in leases {

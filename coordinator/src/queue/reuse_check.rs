@@ -1,5 +1,5 @@
-//! Checks whether lots were played for an earlier edition, before they are leased. Their results are
-//! reused then.
+//! Checks before lots are leased whether an earlier edition played them. If so, their results are
+//! reused.
 
 use arbiter_proto::ids::EditionId;
 use sqlx::Result;
@@ -8,22 +8,23 @@ use super::{Queue, retry};
 use crate::db::invalidated_matches;
 use crate::db::lots::{self, ReuseCandidate};
 
-/// Maximum number of steps along a chain of lots in one call, so that other editions get their turn.
+/// Maximum number of steps along a chain of lots in one call, so that other editions do not wait
+/// too long.
 const MAX_PASSES: usize = 64;
 
 impl Queue {
     /// Checks lots of an edition for reuse, then those that depend on their results, and so on.
-    /// Returns how many lots were decided. Concurrent calls are safe.
+    /// Returns the number of decided lots. Concurrent calls are safe.
     ///
     /// `chained` says whether files pass between its matches.
     pub async fn check_reuse(&self, edition: EditionId, chained: bool) -> Result<u64> {
         let mut decided = 0;
         for _ in 0..MAX_PASSES {
-            let some = self.check_reuse_once(edition, chained).await?;
-            if some == 0 {
+            let newly_decided = self.check_reuse_once(edition, chained).await?;
+            if newly_decided == 0 {
                 break;
             }
-            decided += some;
+            decided += newly_decided;
         }
         Ok(decided)
     }

@@ -40,7 +40,7 @@ impl Queue {
     }
 }
 
-/// Makes an edition due with a version that has entered.
+/// Makes an edition due that includes a version which has entered.
 async fn enter(db: &mut PgConnection, version: VersionId, now: OffsetDateTime) -> Result<()> {
     if let Some(tournament) = bots::tournament_of(&mut *db, version).await? {
         tournaments::mark_changed(&mut *db, tournament, now).await?;

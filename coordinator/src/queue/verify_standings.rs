@@ -8,7 +8,7 @@ use arbiter_ranking::{HeadToHeads, PairFilter, Tallies, Tally};
 use sqlx::Result;
 
 use super::Queue;
-use crate::db::results::{self, Played};
+use crate::db::results::{self, SeatedResult};
 use crate::db::{self, standings};
 
 /// A difference between standings and results.
@@ -16,9 +16,9 @@ use crate::db::{self, standings};
 pub struct StandingDifference {
     /// The entrant.
     pub entrant: Entrant,
-    /// The stored sums; `None` if the standings do not have the entrant.
+    /// The stored sums; `None` if the standings do not contain the entrant.
     pub stored: Option<Tally>,
-    /// The sums of the results; `None` if they do not have the entrant.
+    /// The sums of the results; `None` if the entrant has no results.
     pub computed: Option<Tally>,
 }
 
@@ -42,7 +42,7 @@ impl Queue {
         let mut transaction = db::snapshot(self.pool()).await?;
         let game = db::editions::game(&mut *transaction, self.games(), edition).await?;
         let mut tallies = Tallies::new(&game);
-        let add = |played: &Played| tallies.add(&played.outcome());
+        let add = |played: &SeatedResult| tallies.add(&played.outcome());
         results::each(&mut transaction, edition, true, add).await?;
         let stored = standings::of_edition(&mut *transaction, edition).await?;
         transaction.commit().await?;
@@ -50,7 +50,8 @@ impl Queue {
         let mut entrants: Vec<_> = stored.keys().chain(computed.keys()).copied().collect();
         entrants.sort_unstable();
         entrants.dedup();
-        let differing = entrants.into_iter().filter(|who| stored.get(who) != computed.get(who));
+        let differing =
+            entrants.into_iter().filter(|entrant| stored.get(entrant) != computed.get(entrant));
         let difference = |entrant| StandingDifference {
             entrant,
             stored: stored.get(&entrant).cloned(),
@@ -59,12 +60,17 @@ impl Queue {
         Ok(differing.map(difference).collect())
     }
 
-    /// What entrants of an edition made of their meetings, from all results there are.
-    pub async fn meetings(&self, edition: EditionId, whose: PairFilter) -> Result<HeadToHeads> {
-        let entrants = whose.entrants();
-        let mut meetings = HeadToHeads::new(whose);
-        let see = |played: &Played| meetings.add(&played.outcome());
-        results::each_of_entrants(self.pool(), edition, &entrants, see).await?;
-        Ok(meetings)
+    /// The head-to-head results of the entrants of an edition that pass the filter, from all
+    /// results.
+    pub async fn head_to_heads(
+        &self,
+        edition: EditionId,
+        filter: PairFilter,
+    ) -> Result<HeadToHeads> {
+        let entrants = filter.entrants();
+        let mut head_to_heads = HeadToHeads::new(filter);
+        let add = |played: &SeatedResult| head_to_heads.add(&played.outcome());
+        results::each_of_entrants(self.pool(), edition, &entrants, add).await?;
+        Ok(head_to_heads)
     }
 }

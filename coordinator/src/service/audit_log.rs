@@ -4,7 +4,7 @@ use arbiter_proto::v1::{AuditEntry, ListAuditEntriesRequest, ListAuditEntriesRes
 
 use super::{Caller, Result, Service, micros, parse_micros};
 use crate::access::Role;
-use crate::db::audit_log::{self, Wanted};
+use crate::db::audit_log::{self, ChangeFilter};
 
 /// Entries if the request has no limit.
 const DEFAULT_ENTRIES: u32 = 100;
@@ -19,13 +19,13 @@ impl Service {
     ) -> Result<ListAuditEntriesResponse> {
         caller.require(Role::Organiser)?;
         let ListAuditEntriesRequest { tournament, actor: who, since_us, before, limit } = request;
-        let wanted = Wanted {
+        let filter = ChangeFilter {
             tournament: Some(tournament).filter(|name| !name.is_empty()),
             who: Some(who).filter(|name| !name.is_empty()),
             since: Some(since_us).filter(|since| *since != 0).map(parse_micros).transpose()?,
             before: Some(before).filter(|before| *before != 0),
         };
-        let mut changes = audit_log::find(&self.pool, &wanted).await?;
+        let mut changes = audit_log::find(&self.pool, &filter).await?;
         let limit = if limit == 0 { DEFAULT_ENTRIES } else { limit.min(MAX_ENTRIES) };
         changes.truncate(limit as usize);
         let changes = changes.into_iter().map(message).collect();

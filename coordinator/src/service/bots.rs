@@ -12,7 +12,7 @@ use super::leaderboard_freeze::Visibility;
 use super::submissions::message;
 use super::{Caller, Principal, Result, Service, ServiceError, change};
 use crate::access::Role;
-use crate::db::bot_list::{self, Listed, Tried};
+use crate::db::bot_list::{self, BotSummary, TriedVersion};
 use crate::db::entrants::{self, Roster};
 use crate::db::evidence::{self, Evidence};
 use crate::db::played_matches::{self, PlayedMatch};
@@ -81,7 +81,7 @@ impl Service {
             }
         }
         let listed = self.listed(tournament.id, &bot.name).await?;
-        let stood_down = listed.stood_down().unwrap_or_default().to_owned();
+        let stood_down = listed.suspension_reason().unwrap_or_default().to_owned();
         Ok(GetBotLogResponse { entries: lines, suspended_reason: stood_down })
     }
 
@@ -109,11 +109,12 @@ impl Service {
 }
 
 /// A bot as a message. Its owner sees why it is suspended.
-fn bot_message(found: &Listed, caller: &Caller) -> Bot {
-    let Listed { bot, owner, entered, pending } = found;
-    let reason = found.stood_down();
-    let version =
-        |tried: &Option<Tried>| tried.as_ref().map(|tried| message(bot, tried, caller.principal()));
+fn bot_message(found: &BotSummary, caller: &Caller) -> Bot {
+    let BotSummary { bot, owner, entered, pending } = found;
+    let reason = found.suspension_reason();
+    let version = |tried: &Option<TriedVersion>| {
+        tried.as_ref().map(|tried| message(bot, tried, caller.principal()))
+    };
     Bot {
         name: bot.name.clone(),
         owner: owner.clone().unwrap_or_default(),
@@ -186,7 +187,7 @@ impl Service {
     }
 
     /// A bot with the state of its versions.
-    async fn listed(&self, tournament: TournamentId, name: &str) -> Result<Listed> {
+    async fn listed(&self, tournament: TournamentId, name: &str) -> Result<BotSummary> {
         let found = bots::find(&self.pool, tournament, name).await?;
         let only = found.map(|bot| bot.id).ok_or_else(|| ServiceError::missing("bot", name))?;
         let listed = bot_list::list(&self.pool, tournament, Some(only)).await?;

@@ -123,17 +123,17 @@ impl From<sqlx::Error> for ServiceError {
         if db::is_duplicate(&error) {
             return Self::aborted("another request changed the same data; try again");
         }
-        if db::is_unwritable(&error) {
+        if db::has_zero_byte(&error) {
             return Self::invalid_argument("a name contains a character that is not allowed");
         }
-        if db::is_held(&error) {
+        if db::is_locked(&error) {
             return Self::aborted(
                 "another change is in progress, for instance an edition is being opened; try again \
                  in a moment",
             );
         }
         tracing::error!(%error, "database error");
-        if db::is_passing(&error) || db::is_away(&error) {
+        if db::is_transient(&error) || db::is_unavailable(&error) {
             Self::unavailable("the database does not respond; try again in a moment")
         } else {
             Self::internal("the coordinator failed; its log says why")

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::{Caller, Result, Service, ServiceError, Which, parse_micros};
 use crate::access::Role;
-use crate::db::invalidated_matches::Wanted;
+use crate::db::invalidated_matches::MatchFilter;
 use crate::db::{editions, workers};
 use crate::match_invalidation::{self, Preview, RankChange};
 use crate::tournament::lifecycle;
@@ -25,7 +25,7 @@ impl Service {
     ) -> Result<VoidMatchesResponse> {
         let who = caller.require(Role::Organiser)?;
         let tournament = self.tournament(&request.tournament).await?;
-        let wanted = self.void_filter(&request).await?;
+        let filter = self.void_filter(&request).await?;
         let named = request.matches.iter().map(|name| name.parse());
         let named = named.collect::<Result<Vec<MatchId>, MatchIdError>>()?;
         if request.reason.chars().count() > MAX_REASON {
@@ -37,7 +37,7 @@ impl Service {
         let edition = self.which(&tournament, None, Which::Official, official).await?;
         let mut connection = self.pool.acquire().await?;
         let found =
-            match_invalidation::find(&mut connection, tournament.id, &wanted, &named).await?;
+            match_invalidation::find(&mut connection, tournament.id, &filter, &named).await?;
         drop(connection);
         let games = self.queue.games();
         let preview = match_invalidation::preview(&self.pool, games, edition.id, &found).await?;
@@ -46,7 +46,7 @@ impl Service {
             let db = &mut *transaction;
             lifecycle::lock_open(&mut *db, tournament.id).await?;
             // Matches reported since the preview are included.
-            let found = match_invalidation::find(&mut *db, tournament.id, &wanted, &named).await?;
+            let found = match_invalidation::find(&mut *db, tournament.id, &filter, &named).await?;
             if found.is_empty() {
                 return Err(ServiceError::failed_precondition(
                     "all these matches are void already, or there are none; nothing was changed",
@@ -71,7 +71,7 @@ impl Service {
     }
 
     /// The requested worker and period.
-    async fn void_filter(&self, request: &VoidMatchesRequest) -> Result<Wanted> {
+    async fn void_filter(&self, request: &VoidMatchesRequest) -> Result<MatchFilter> {
         let worker = Some(request.worker.clone()).filter(|name| !name.is_empty());
         if let Some(name) = &worker {
             let known = workers::find(&self.pool, name).await?;
@@ -79,7 +79,7 @@ impl Service {
         }
         let from = request.from_us.map(parse_micros).transpose()?;
         let to = request.to_us.map(parse_micros).transpose()?;
-        Ok(Wanted { worker, from, to })
+        Ok(MatchFilter { worker, from, to })
     }
 }
 

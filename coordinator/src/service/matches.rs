@@ -19,7 +19,7 @@ use crate::access::Role;
 use crate::db::entrants::Roster;
 use crate::db::matches::Seats;
 use crate::db::played_matches::{self, PlayedMatch};
-use crate::db::records::{Found, Record, Slice};
+use crate::db::records::{Record, Slice, StoredRecord};
 use crate::db::tournaments::{Tournament, TournamentState};
 use crate::db::{editions, evidence, faults, matches, records, tournaments};
 use crate::record_redaction;
@@ -140,10 +140,10 @@ impl Service {
     }
 
     /// Fetches a record from the database or the store.
-    pub(super) async fn fetch_record(&self, id: MatchId, found: Found) -> Result<Vec<u8>> {
+    pub(super) async fn fetch_record(&self, id: MatchId, found: StoredRecord) -> Result<Vec<u8>> {
         let Slice { pack, start, length } = match found.record {
-            Record::Here(bytes) => return Ok(bytes),
-            Record::There(slice) => slice,
+            Record::InDatabase(bytes) => return Ok(bytes),
+            Record::InPack(slice) => slice,
         };
         let start = u64::from(start.cast_unsigned());
         let range = start..start + u64::from(length.cast_unsigned());

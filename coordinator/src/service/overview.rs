@@ -4,7 +4,7 @@ use arbiter_proto::v1::Edition;
 
 use super::{Caller, Result, Service};
 use crate::access::Role;
-use crate::db::lease_details::{self, Held};
+use crate::db::lease_details::{self, LeaseDetails};
 use crate::db::tournaments::TournamentState;
 use crate::db::workers::Worker;
 use crate::db::{audit_log, tournaments, tricks_http, workers};
@@ -21,7 +21,7 @@ pub(crate) struct WorkersOverview {
     /// All of them, for organisers.
     pub(crate) workers: Vec<Worker>,
     /// Active leases of this coordinator, for organisers.
-    pub(crate) held: Vec<Held>,
+    pub(crate) held: Vec<LeaseDetails>,
 }
 
 impl Service {
@@ -76,7 +76,7 @@ impl Service {
     }
 
     /// The results of all players of tricks over HTTP, best first.
-    pub(crate) async fn tricks_records(&self) -> Result<Vec<tricks_http::Record>> {
+    pub(crate) async fn tricks_records(&self) -> Result<Vec<tricks_http::PlayerRecord>> {
         Ok(tricks_http::records(&self.pool).await?)
     }
 }

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use super::{Caller, Result, Service, ServiceError, Which};
 use crate::db::editions::{self, Edition};
-use crate::db::standings::Past;
+use crate::db::standings::PastStanding;
 use crate::db::tournaments::Tournament;
 use crate::db::{bots, standings};
 use crate::leaderboard_cache::Leaderboard;
@@ -44,7 +44,7 @@ impl Service {
     ) -> Result<GetHeadToHeadResponse> {
         let (edition, board) = self.leaderboard(caller, board.unwrap_or_default()).await?;
         let whose = board.roster.find(&bot).ok_or_else(|| ServiceError::missing("bot", &bot))?;
-        let meetings = self.meetings(&edition, PairFilter::One(whose), caller).await?;
+        let meetings = self.head_to_heads(&edition, PairFilter::One(whose), caller).await?;
         let mut met: Vec<_> = board
             .roster
             .iter()
@@ -78,13 +78,14 @@ impl Service {
         let game = game.map_err(|error| ServiceError::internal(error.to_string()))?;
         let _permit = self.permit(caller).await?;
         let ranks = self.boards.ranks(&game, &editions).await?;
-        let places =
-            past.into_iter().filter_map(|Past { edition, number, entrant, version, tally }| {
+        let places = past.into_iter().filter_map(
+            |PastStanding { edition, number, entrant, version, tally }| {
                 let entrant = usize::try_from(entrant.0).ok()?;
                 let (rank, tied) = *ranks.get(&edition)?.get(entrant)?;
                 let place = place_message(&game, (rank, tied), bot.clone(), version, &tally);
                 Some(GetStandingResponse { edition: number, standing: Some(place) })
-            });
+            },
+        );
         Ok(GetHistoryResponse { standings: places.collect() })
     }
 }
@@ -102,7 +103,7 @@ impl Service {
     }
 
     /// The head-to-head results of one or all entrants of an edition.
-    pub(crate) async fn meetings(
+    pub(crate) async fn head_to_heads(
         &self,
         edition: &Edition,
         whose: PairFilter,
@@ -116,7 +117,7 @@ impl Service {
             )));
         }
         let _permit = self.permit(caller).await?;
-        Ok(self.queue.meetings(edition.id, whose).await?)
+        Ok(self.queue.head_to_heads(edition.id, whose).await?)
     }
 
     /// A page of a leaderboard.
@@ -137,7 +138,7 @@ impl Service {
             board.places.iter().filter(|place| named(place.contestant.entrant)).collect();
         let limit = if request.limit == 0 { DEFAULT_PLACES } else { request.limit.min(MAX_PLACES) };
         let page = shown.iter().skip(request.offset as usize).take(limit as usize);
-        let playing = editions::playing(&self.pool, edition.tournament).await?;
+        let playing = editions::running(&self.pool, edition.tournament).await?;
         let running = playing.filter(|playing| playing.id != edition.id);
         Ok(GetRankingResponse {
             edition: edition.number,

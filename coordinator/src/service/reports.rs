@@ -102,7 +102,7 @@ impl WorkerService {
                 return refuse("its report is not about its matches".to_owned()).await;
             }
             Ok(stored) => stored,
-            Err(ReportError::Database(error)) if db::is_refused(&error) => {
+            Err(ReportError::Database(error)) if db::is_invalid_data(&error) => {
                 return refuse(format!("its report cannot be stored: {error}")).await;
             }
             Err(ReportError::Stopped) => {
@@ -166,7 +166,7 @@ impl WorkerService {
                 self.service.changes.notify();
                 Ok(report_status(lease, stored))
             }
-            Err(error) if db::is_refused(&error) => {
+            Err(error) if db::is_invalid_data(&error) => {
                 let reason = format!("its report cannot be stored: {error}");
                 self.refuse(worker, lease, reason, arrived).await
             }

@@ -14,7 +14,7 @@ use super::{Result, Service, ServiceError};
 use crate::db::editions::Edition;
 use crate::db::matches::{self, Match};
 use crate::db::records;
-use crate::db::results::{self, Played};
+use crate::db::results::{self, SeatedResult};
 use crate::db::tournaments::{Tournament, TournamentState};
 use crate::tournament::TournamentFile;
 use crate::tournament::derivation::{Commitment, EditionSource};
@@ -110,7 +110,7 @@ impl Service {
             for found in page {
                 let id = MatchId { edition, number: found.number };
                 let expected = deal_seed(seed, found.seed_key);
-                let record = self.fetch_record(id, found.found).await?;
+                let record = self.fetch_record(id, found.stored).await?;
                 into.records += 1;
                 match header_seed(&record) {
                     Some(recorded) if recorded == expected => {}
@@ -163,7 +163,7 @@ struct StoredPlan {
     edition: EditionId,
     planned: VecDeque<Match>,
     /// The page of results that was read last.
-    played: VecDeque<Played>,
+    played: VecDeque<SeatedResult>,
     last_played: MatchNumber,
     next: MatchNumber,
 }
@@ -193,7 +193,7 @@ impl StoredPlan {
     }
 
     /// The result of a match. Callers ask in ascending order.
-    fn result(&mut self, number: MatchNumber) -> Result<Option<Played>, sqlx::Error> {
+    fn result(&mut self, number: MatchNumber) -> Result<Option<SeatedResult>, sqlx::Error> {
         loop {
             if self.played.is_empty() {
                 let page = results::page(&self.pool, self.edition, self.last_played, false);
@@ -253,7 +253,7 @@ impl StoredPlan {
         expected: &Match,
         seed: Seed,
         differences: &mut Vec<String>,
-    ) -> Result<Option<Played>, sqlx::Error> {
+    ) -> Result<Option<SeatedResult>, sqlx::Error> {
         let id = MatchId { edition: self.edition, number: expected.number };
         while let Some(stored) = self.peek()?
             && stored.number < expected.number

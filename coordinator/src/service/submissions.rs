@@ -20,7 +20,7 @@ use super::leaderboard_freeze::entry_rules;
 use super::{Caller, Principal, Result, Service, ServiceError, micros};
 use crate::access::Role;
 use crate::database_clock;
-use crate::db::bot_list::{self, Tried};
+use crate::db::bot_list::{self, TriedVersion};
 use crate::db::tournaments::Tournament;
 use crate::db::trials::TrialState;
 use crate::db::{bots, tokens, tournaments, trace_contexts, trials, versions};
@@ -98,8 +98,8 @@ impl Service {
         tournament: TournamentId,
         submission: &Submission,
     ) -> Result<Tournament> {
-        tokens::submit_alone(&mut *db, who.id).await?;
-        if !tokens::is_good(&mut *db, who.id).await? {
+        tokens::lock_submissions(&mut *db, who.id).await?;
+        if !tokens::is_valid(&mut *db, who.id).await? {
             return Err(ServiceError::token_ended());
         }
         let found = tournaments::get(&mut *db, tournament).await?;
@@ -135,7 +135,7 @@ impl Service {
         let newest = bot_list::versions(&mut *db, bot.id).await?;
         if let Some(same) = newest.first().filter(|newest| newest.version.digest == digest) {
             let number = same.version.number;
-            if let Some(reason) = bot.stood_down(same.version.id) {
+            if let Some(reason) = bot.suspension_reason(same.version.id) {
                 return Err(ServiceError::failed_precondition(format!(
                     "{} version {number} is suspended: {reason}; submit a better version, or ask \
                     an organiser to reinstate it",
@@ -156,7 +156,7 @@ impl Service {
             tournaments::mark_changed(&mut *db, tournament.id, now).await?;
         }
         if let Some(parent) = span.context() {
-            trace_contexts::keep_version(&mut *db, id, &parent).await?;
+            trace_contexts::store_version(&mut *db, id, &parent).await?;
         }
         let versions = bot_list::versions(&mut *db, bot.id).await?;
         let submitted = versions.iter().find(|found| found.version.id == id);
@@ -196,8 +196,8 @@ impl Service {
 }
 
 /// A version as a message. Its owner sees why it failed, organisers why its trial was set aside.
-pub(super) fn message(bot: &bots::Bot, tried: &Tried, who: Option<&Principal>) -> Version {
-    let Tried { version, state, verdict } = tried;
+pub(super) fn message(bot: &bots::Bot, tried: &TriedVersion, who: Option<&Principal>) -> Version {
+    let TriedVersion { version, state, verdict } = tried;
     let sees_verdict = who.is_some_and(|who| match state {
         TrialState::Failed => who.owns(bot),
         TrialState::Aside => who.role.covers(Role::Organiser),

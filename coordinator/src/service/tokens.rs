@@ -124,7 +124,7 @@ impl Service {
     async fn valid_token(&self, named: &str) -> Result<tokens::Token> {
         let now = self.now();
         let all = tokens::list(&self.pool).await?;
-        let mut valid = all.into_iter().filter(|token| token.is_good(now));
+        let mut valid = all.into_iter().filter(|token| token.is_valid(now));
         if let Ok(id) = named.parse() {
             let found = valid.find(|token| token.id == TokenId(id));
             return found.ok_or_else(|| ServiceError::missing("valid token", named));

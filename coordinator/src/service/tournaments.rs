@@ -161,7 +161,7 @@ impl Service {
         let differences = self.queue.verify_standings(edition.id).await?;
         let matches = editions::counted(&self.pool, edition.id).await?;
         let mut differences: Vec<_> = differences.iter().map(ToString::to_string).collect();
-        if editions::keeps_void(&mut *self.pool.acquire().await?, edition.id).await? {
+        if editions::keeps_void_result(&mut *self.pool.acquire().await?, edition.id).await? {
             differences.push("a voided result still counts".to_owned());
         }
         let number = edition.number;

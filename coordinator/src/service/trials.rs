@@ -8,7 +8,7 @@ use tokio_stream::wrappers::ReceiverStream;
 use super::submissions::message;
 use super::{Caller, Principal, ResponseStream, Result, Service, ServiceError, change};
 use crate::access::Role;
-use crate::db::bot_list::{self, Tried};
+use crate::db::bot_list::{self, TriedVersion};
 use crate::db::trials::TrialState;
 use crate::db::{bots, trials};
 
@@ -81,7 +81,7 @@ impl Service {
     }
 
     /// A version of a bot; 0 means the newest.
-    async fn version(&self, bot: &bots::Bot, number: i32) -> Result<Tried> {
+    async fn version(&self, bot: &bots::Bot, number: i32) -> Result<TriedVersion> {
         let versions = bot_list::versions(&self.pool, bot.id).await?;
         let mut versions = versions.into_iter();
         let found = versions.find(|tried| number == 0 || tried.version.number == number);

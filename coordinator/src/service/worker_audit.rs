@@ -12,9 +12,9 @@ use serde_json::json;
 
 use super::{Caller, Result, Service, ServiceError, micros};
 use crate::access::Role;
-use crate::db::match_audits::{self, AuditKind, AuditState, Count, Found};
+use crate::db::match_audits::{self, AuditCount, AuditKind, AuditState, Difference};
 use crate::db::suspensions;
-use crate::db::worker_stats::{self, Reported};
+use crate::db::worker_stats::{self, ReportCounts};
 use crate::db::workers::{self, Worker};
 
 /// The longest reason, in characters.
@@ -35,7 +35,7 @@ impl Service {
         let _permit = self.permit(caller).await?;
         let pool = &self.pool;
         let known = workers::list(pool).await?;
-        let reported = worker_stats::reported(pool, tournament).await?;
+        let reported = worker_stats::report_counts(pool, tournament).await?;
         let counts = match_audits::counts(pool, tournament).await?;
         let residuals = worker_stats::residuals(pool, tournament).await?;
         let suspended = suspensions::all(pool).await?;
@@ -117,9 +117,9 @@ impl Service {
 }
 
 /// A worker with its audit counts.
-fn message(worker: &Worker, reported: &[Reported], counts: &[Count]) -> AuditedWorker {
+fn message(worker: &Worker, reported: &[ReportCounts], counts: &[AuditCount]) -> AuditedWorker {
     let count = |kind, states: &[AuditState]| -> i64 {
-        let of = |count: &&Count| {
+        let of = |count: &&AuditCount| {
             count.worker == worker.id && count.kind == kind && states.contains(&count.state)
         };
         counts.iter().filter(of).map(|count| count.matches).sum()
@@ -159,14 +159,14 @@ fn message(worker: &Worker, reported: &[Reported], counts: &[Count]) -> AuditedW
 
 /// Clock forfeits of all other workers, scaled to this worker's number of matches.
 #[expect(clippy::cast_precision_loss, reason = "pages show a few digits")]
-fn forfeits_of_others(worker: WorkerId, matches: i64, reported: &[Reported]) -> f64 {
+fn forfeits_of_others(worker: WorkerId, matches: i64, reported: &[ReportCounts]) -> f64 {
     let others = reported.iter().filter(|found| found.worker != worker);
     let (all, clock) = others
         .fold((0, 0), |(all, clock), found| (all + found.matches, clock + found.clock_forfeits));
     if all == 0 { 0.0 } else { matches as f64 * clock as f64 / all as f64 }
 }
 
-fn difference(found: &Found, names: &BTreeMap<WorkerId, String>) -> AuditDifference {
+fn difference(found: &Difference, names: &BTreeMap<WorkerId, String>) -> AuditDifference {
     AuditDifference {
         r#match: found.id.to_string(),
         worker: names.get(&found.worker).cloned().unwrap_or_default(),

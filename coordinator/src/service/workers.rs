@@ -86,7 +86,7 @@ impl WorkerService {
         let pool = self.service.queue.pool();
         let now = self.service.now();
         let Hello { name, build, sandbox, .. } = hello;
-        let Some(worker) = workers::greet(pool, token, name, sandbox, build, now).await? else {
+        let Some(worker) = workers::register(pool, token, name, sandbox, build, now).await? else {
             tracing::warn!(%token, name, "worker refused: its name belongs to another token");
             let owner = workers::owner(pool, name).await?;
             let owner = owner.map_or_else(|| "TOKEN".to_owned(), |owner| owner.to_string());
@@ -111,7 +111,7 @@ impl WorkerService {
 
     /// Records a sign of life of a worker. If it fails, the next one follows soon.
     pub(crate) async fn mark_seen(&self, worker: WorkerId) {
-        drop(workers::see(self.service.queue.pool(), worker, self.service.now()).await);
+        drop(workers::record_contact(self.service.queue.pool(), worker, self.service.now()).await);
     }
 
     /// Streams the bundle of a version. A worker with this token must hold a lease that needs it.

@@ -142,7 +142,7 @@ pub async fn due_at(
         _ if !began || tournament.state != TournamentState::Open => None,
         // Only by hand, unless the running edition can never complete.
         Ok(file) if file.rerun == Rerun::Manual => {
-            let stuck = editions::waits_for_stood_down(&mut *db, tournament.id).await?;
+            let stuck = editions::is_blocked_by_suspension(&mut *db, tournament.id).await?;
             stuck.then_some(first.at)
         }
         Ok(file) => Some(first.at + window(&file)),
@@ -177,8 +177,8 @@ async fn open_due_here(
     drop(connection);
     let mut transaction = queue.pool().begin().await?;
     let db = &mut *transaction;
-    db::begin_opening(&mut *db).await?;
-    db::be_patient(&mut *db).await?;
+    db::mark_opening(&mut *db).await?;
+    db::lift_time_limits(&mut *db).await?;
     let tournament = match lifecycle::lock_open(db, id).await {
         Ok(tournament) => tournament,
         Err(LifecycleError::Database(error)) => return Err(error.into()),
@@ -192,7 +192,7 @@ async fn open_due_here(
     }
     match open_unless_current(db, queue.games(), &tournament, now).await {
         Ok(opened) => {
-            edition_triggers::forget(&mut *db, &changes).await?;
+            edition_triggers::delete(&mut *db, &changes).await?;
             transaction.commit().await?;
             if let Some(edition) = &opened {
                 edition::analyze(queue, edition.id).await;
@@ -205,7 +205,7 @@ async fn open_due_here(
             let mut transaction = queue.pool().begin().await?;
             let reason = error.to_string();
             tournaments::set_last_error(&mut *transaction, id, Some(&reason)).await?;
-            edition_triggers::forget(&mut *transaction, &changes).await?;
+            edition_triggers::delete(&mut *transaction, &changes).await?;
             transaction.commit().await?;
             Ok(Some(OpenOutcome::Failed(tournament.name, error)))
         }
@@ -220,7 +220,7 @@ async fn open_unless_current(
     tournament: &Tournament,
     now: OffsetDateTime,
 ) -> Result<Option<Edition>, OpenError> {
-    let before = editions::playing(&mut *db, tournament.id).await?;
+    let before = editions::running(&mut *db, tournament.id).await?;
     let shown = match &before {
         Some(running) => Some(running.clone()),
         None => official_edition(db, tournament.id).await?,
@@ -230,7 +230,7 @@ async fn open_unless_current(
         let entered = versions::newest(&mut *db, tournament.id).await?;
         let same = entrants.iter().map(|entrant| entrant.version);
         if same.eq(entered.iter().map(|version| version.id))
-            && !editions::counts_void(&mut *db, shown.id).await?
+            && !editions::counts_void_result(&mut *db, shown.id).await?
         {
             return Ok(None);
         }
@@ -258,7 +258,7 @@ fn is_transient(error: &OpenError) -> bool {
     match error {
         OpenError::Database(cause)
         | OpenError::State(LifecycleError::Database(cause))
-        | OpenError::Plan(PlanError::Database(_, cause)) => !db::is_refused(cause),
+        | OpenError::Plan(PlanError::Database(_, cause)) => !db::is_invalid_data(cause),
         OpenError::Stopped => true,
         _ => false,
     }

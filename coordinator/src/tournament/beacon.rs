@@ -166,7 +166,7 @@ async fn set_value_here(
 ) -> Result<(Tournament, Option<Edition>), BeaconError> {
     let mut transaction = queue.pool().begin().await?;
     let db = &mut *transaction;
-    db::be_patient(&mut *db).await?;
+    db::lift_time_limits(&mut *db).await?;
     let before = lifecycle::lock_open(db, id).await?;
     if !is_new_value(&before, value, now)? {
         return Ok((before, None));
@@ -220,11 +220,11 @@ async fn open_keyed_edition(
         return Ok(None);
     }
     let changes = edition_triggers::of_tournament(&mut *db, tournament.id).await?;
-    let running = editions::playing(&mut *db, tournament.id).await?;
+    let running = editions::running(&mut *db, tournament.id).await?;
     let opened =
         edition::open_locked(db, games, tournament, running.as_ref(), PlanMode::Fresh, now).await;
     let opened = opened.map_err(BeaconError::Open)?;
-    edition_triggers::forget(&mut *db, &changes).await?;
+    edition_triggers::delete(&mut *db, &changes).await?;
     Ok(Some(opened))
 }
 

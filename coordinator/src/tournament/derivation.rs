@@ -24,7 +24,7 @@ use crate::db::bots;
 use crate::db::editions::{self, Edition};
 use crate::db::entrants::Roster;
 use crate::db::matches::Match;
-use crate::db::results::Played;
+use crate::db::results::SeatedResult;
 use crate::db::tournaments::Tournament;
 use crate::queue::Plan;
 
@@ -165,7 +165,7 @@ impl EditionSource {
     pub fn derive(
         &self,
         file: &TournamentFile,
-        mut visit: impl FnMut(Match) -> Result<Option<Played>, String>,
+        mut visit: impl FnMut(Match) -> Result<Option<SeatedResult>, String>,
     ) -> Result<(), String> {
         let entered = self.bots.get(..self.entrants).ok_or("there are fewer bots than entrants")?;
         let names: Vec<_> = entered.iter().map(|bot| NameKey::of(self.seed, &bot.name)).collect();

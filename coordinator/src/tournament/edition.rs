@@ -107,11 +107,11 @@ async fn open_here(
 ) -> Result<Edition, OpenError> {
     let mut transaction = queue.pool().begin().await?;
     let db = &mut *transaction;
-    db::be_patient(&mut *db).await?;
+    db::lift_time_limits(&mut *db).await?;
     let tournament = lifecycle::lock_open(db, tournament).await?;
     // Later changes may be missing from the edition. They keep their triggers for the next one.
     let changes = edition_triggers::of_tournament(&mut *db, tournament.id).await?;
-    let before = editions::playing(&mut *db, tournament.id).await?;
+    let before = editions::running(&mut *db, tournament.id).await?;
     let newest = editions::of_tournament(&mut *db, tournament.id).await?.into_iter().next();
     if let (IfRunning::Refuse, Some(before)) = (if_running, &before) {
         let name = tournament.name;
@@ -119,7 +119,7 @@ async fn open_here(
         return Err(LifecycleError::Runs { name, number }.into());
     }
     let opened = open_locked(db, queue.games(), &tournament, before.as_ref(), mode, now).await?;
-    edition_triggers::forget(&mut *db, &changes).await?;
+    edition_triggers::delete(&mut *db, &changes).await?;
     if who.is_some() {
         let subject = format!("{} {}", tournament.name, opened.number);
         let detail = json!({
@@ -168,14 +168,14 @@ pub(super) async fn open_locked(
     let bots: Vec<_> = entered.iter().map(|version| version.bot).collect();
     let entered: Vec<_> = entered.into_iter().map(|version| version.id).collect();
     let mut span = trace(db, &entered, before).await?;
-    db::pause_at_most(&mut *db, db::PLANNING_PAUSE).await?;
+    db::limit_pause(&mut *db, db::MAX_PLANNING_PAUSE).await?;
     let entry =
         plan_history::next(db, (*id, seed), &file, &bots, mode).await?.map_err(unplanned)?;
     let edition = insert_edition(db, *id, &file, &entered, now).await?;
     span.set("tournament", name.clone());
     span.set("edition", i64::from(edition.0));
     if let Some(parent) = span.context() {
-        trace_contexts::keep_edition(&mut *db, edition, &parent).await?;
+        trace_contexts::store_edition(&mut *db, edition, &parent).await?;
     }
     if let Some(history) = &entry.history {
         editions::set_plan_history(&mut *db, edition, &json!(history)).await?;
@@ -190,12 +190,12 @@ pub(super) async fn open_locked(
     let to = PlanTarget { edition, chained, first: MatchNumber(0), replaces };
     if let Some(planner) = planner {
         planner.prove().map_err(|cause| OpenError::Broken(name.clone(), cause))?;
-        db::pause_at_most(&mut *db, db::PAUSE).await?;
+        db::limit_pause(&mut *db, db::MAX_PAUSE).await?;
         result_reuse::add_plan(db, to, planner.plan()).await?;
     } else {
         let rounds = Rounds::new(&file, names.len(), seed)
             .map_err(|cause| PlanError::Invalid(edition, cause.to_string()))?;
-        db::pause_at_most(&mut *db, db::PAUSE).await?;
+        db::limit_pause(&mut *db, db::MAX_PAUSE).await?;
         result_reuse::add_plan(db, to, rounds.plan()).await?;
     }
     crate::queue::check_plan(db, edition).await?;

@@ -19,7 +19,7 @@ use super::planner::score_len;
 use super::result_reuse::{self, PlanTarget};
 use super::{FileError, TournamentFile, lot_size};
 use crate::db::matches::{Match, Seats};
-use crate::db::results::{self, Played};
+use crate::db::results::{self, SeatedResult};
 use crate::db::{editions, tournaments};
 use crate::queue::{NewLot, Order, Plan, PlanError, Queue};
 
@@ -100,7 +100,7 @@ impl Rounds {
     ///
     /// # Errors
     /// If they are not the results of these matches.
-    pub(super) fn finish(&mut self, results: &[Played]) -> Result<(), String> {
+    pub(super) fn finish(&mut self, results: &[SeatedResult]) -> Result<(), String> {
         let tables = std::mem::take(&mut self.tables);
         // From the back: removing the last table of an episode is cheapest.
         for (place, ((episode, table), played)) in tables.iter().zip(results).enumerate().rev() {
@@ -211,7 +211,7 @@ pub fn round_of(seed_key: i64) -> u16 {
 }
 
 /// The standing of each seat after a match.
-fn standings(played: &Played) -> Result<Vec<SeatResult>, String> {
+fn standings(played: &SeatedResult) -> Result<Vec<SeatResult>, String> {
     let seats = played.seats.0.len();
     let bad = played.bad_answers.clone().unwrap_or_default();
     if played.scores.len() != seats || !(bad.is_empty() || bad.len() == seats) {
@@ -231,7 +231,8 @@ fn standings(played: &Played) -> Result<Vec<SeatResult>, String> {
 pub async fn plan_next_round(queue: &Queue, edition: EditionId) -> Result<bool, NextRoundError> {
     let failed = |cause| NextRoundError::Database(edition, cause);
     let pool = queue.pool();
-    let Some(planned) = editions::full(pool, edition).await.map_err(failed)? else {
+    let Some(planned) = editions::matches_if_round_ended(pool, edition).await.map_err(failed)?
+    else {
         return Ok(false);
     };
     let rounds = replay(pool, queue.games(), edition, planned).await?;

@@ -192,7 +192,7 @@ impl NextEdition {
                 all
             });
         let mut known = HashMap::new();
-        for met in estimates::met(db, self.tournament.id).await? {
+        for met in estimates::lineups(db, self.tournament.id).await? {
             // Bots with the same program are equivalent here.
             let first = |digest: &Vec<u8>| Some(*programs.get(digest.as_slice())?.first()?);
             let seats: Option<Vec<_>> = met.digests.iter().map(first).collect();

@@ -14,7 +14,7 @@ use sqlx::{Error, PgPool};
 use super::report_check::{Checker, LotCheck};
 use super::{FileError, TournamentFile};
 use crate::cache::Cache;
-use crate::db::entrants::{Named, Roster};
+use crate::db::entrants::{EntrantInfo, Roster};
 use crate::db::matches::{self, Match};
 use crate::db::{editions, tournaments, trace_contexts};
 use crate::queue::Work;
@@ -293,7 +293,7 @@ impl EditionData {
 }
 
 /// A bot in a seat, without files.
-pub(super) fn seat(named: &Named) -> Result<SeatAssignment, InvalidField> {
+pub(super) fn seat(named: &EntrantInfo) -> Result<SeatAssignment, InvalidField> {
     SeatAssignment::new(&named.name, &named.digest, &named.program)
 }
 

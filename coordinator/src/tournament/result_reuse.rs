@@ -17,7 +17,7 @@ use arbiter_proto::ids::{EditionId, LotNumber, MatchNumber};
 use sqlx::PgConnection;
 use time::OffsetDateTime;
 
-use crate::db::lots::{self, Entering, LotState};
+use crate::db::lots::{self, InitialLot, LotState};
 use crate::db::matches::{self, Match};
 use crate::db::result_reuse::{self, Run};
 use crate::db::{self, editions, invalidated_matches};
@@ -52,7 +52,7 @@ where
 {
     let PlanTarget { edition, chained, .. } = to;
     let failed = |cause| PlanError::Database(edition, cause);
-    db::be_patient(&mut *db).await.map_err(failed)?;
+    db::lift_time_limits(&mut *db).await.map_err(failed)?;
     let matches = matches::copy_in(db, edition, plan.matches).await.map_err(failed)?;
     let runs = reuse_results(db, to).await.map_err(failed)?;
     if chained {
@@ -60,9 +60,9 @@ where
         if checks_reuse {
             editions::set_checks_reuse(&mut *db, edition).await.map_err(failed)?;
         }
-        let enter = |lot: NewLot| match Entering::from(lot) {
-            Entering { lot, state: LotState::Pending } if checks_reuse => {
-                Entering { lot, state: LotState::CheckingReuse }
+        let enter = |lot: NewLot| match InitialLot::from(lot) {
+            InitialLot { lot, state: LotState::Pending } if checks_reuse => {
+                InitialLot { lot, state: LotState::CheckingReuse }
             }
             other => other,
         };
@@ -117,7 +117,7 @@ struct LotSplitter<L: Iterator<Item = NewLot>> {
     /// The number of the next lot.
     number: LotNumber,
     /// The next lot. If it is reused, the next piece may be joined to it.
-    held: Option<Entering>,
+    held: Option<InitialLot>,
 }
 
 impl<L: Iterator<Item = NewLot>> LotSplitter<L> {
@@ -127,7 +127,7 @@ impl<L: Iterator<Item = NewLot>> LotSplitter<L> {
     }
 
     /// The next piece, with the number of the planned lot.
-    fn piece(&mut self) -> Option<Entering> {
+    fn piece(&mut self) -> Option<InitialLot> {
         let lot = self.rest.take().or_else(|| self.lots.next())?;
         let first = lot.first_match.0;
         let past = lot.first_match.0 + i64::from(lot.count);
@@ -136,8 +136,8 @@ impl<L: Iterator<Item = NewLot>> LotSplitter<L> {
             Some(run) if run.first_match <= first => {
                 (run.past, if run.reused { LotState::Reported } else { LotState::CheckingReuse })
             }
-            Some(run) => (run.first_match, Entering::from(lot).state),
-            None => (past, Entering::from(lot).state),
+            Some(run) => (run.first_match, InitialLot::from(lot).state),
+            None => (past, InitialLot::from(lot).state),
         };
         let max = if state == LotState::Reported { MAX_REUSED } else { lot.count };
         let count = i32::try_from(end - first).unwrap_or(i32::MAX).min(lot.count).min(max);
@@ -151,12 +151,12 @@ impl<L: Iterator<Item = NewLot>> LotSplitter<L> {
                 ..lot
             });
         }
-        Some(Entering { lot: NewLot { count, expected_ms, ..lot }, state })
+        Some(InitialLot { lot: NewLot { count, expected_ms, ..lot }, state })
     }
 }
 
 /// Whether two consecutive reused pieces may be one lot.
-fn can_join(one: &Entering, other: &Entering) -> bool {
+fn can_join(one: &InitialLot, other: &InitialLot) -> bool {
     let reused = [one, other].iter().all(|lot| lot.state == LotState::Reported);
     reused
         && one.lot.score_len == other.lot.score_len
@@ -164,9 +164,9 @@ fn can_join(one: &Entering, other: &Entering) -> bool {
 }
 
 impl<L: Iterator<Item = NewLot>> Iterator for LotSplitter<L> {
-    type Item = Entering;
+    type Item = InitialLot;
 
-    fn next(&mut self) -> Option<Entering> {
+    fn next(&mut self) -> Option<InitialLot> {
         let mut held = self.held.take().or_else(|| self.piece())?;
         while let Some(piece) = self.piece() {
             if !can_join(&held, &piece) {
@@ -207,7 +207,7 @@ mod tests {
             reused: *reused,
         };
         let split = LotSplitter::new(lots, runs.iter().map(run).collect(), LotNumber(7));
-        let told = |Entering { lot, state }| {
+        let told = |InitialLot { lot, state }| {
             (lot.number.0, lot.first_match.0, lot.count, lot.expected_ms, state.as_str())
         };
         split.map(told).collect()

@@ -10,7 +10,7 @@ use sqlx::{Error, PgPool};
 
 use super::lot_assignment::seat;
 use super::{FileError, TournamentFile};
-use crate::db::entrants::Named;
+use crate::db::entrants::EntrantInfo;
 use crate::db::{bots, tournaments, trace_contexts};
 
 /// House bots that play against a version in its trial, at most: those that were submitted first.
@@ -61,7 +61,7 @@ pub async fn assignment(
 ) -> Result<TrialAssignment, TrialError> {
     let failed = |cause| TrialError::Database(version, cause);
     let broken = |cause| TrialError::Seat(version, cause);
-    let subject = Named::of_version(pool, version).await.map_err(failed)?;
+    let subject = EntrantInfo::of_version(pool, version).await.map_err(failed)?;
     let tournament = bots::tournament_of(pool, version).await.map_err(failed)?;
     let tournament = tournament.ok_or_else(|| failed(Error::RowNotFound))?;
     let tournament = tournaments::get(pool, tournament).await.map_err(failed)?;
@@ -72,7 +72,7 @@ pub async fn assignment(
     if let Some(board) = file.boards.first() {
         settings.params.insert(file.board_key().to_owned(), json!(board));
     }
-    let house = Named::of_house(pool, tournament.id).await.map_err(failed)?;
+    let house = EntrantInfo::of_house(pool, tournament.id).await.map_err(failed)?;
     let opponents = house.iter().filter(|named| named.bot != subject.bot).take(MAX_OPPONENTS);
     let mut span = Span::NONE;
     if trace::is_enabled() {

@@ -8,7 +8,7 @@ use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
 use super::{Mode, TricksServer};
-use crate::db::tricks_http::{self, Record};
+use crate::db::tricks_http::{self, PlayerRecord};
 use crate::queue::retry;
 
 /// The content security policy: a browser may only show these pages.
@@ -60,7 +60,7 @@ fn failed(error: &sqlx::Error) -> Response {
     page(StatusCode::SERVICE_UNAVAILABLE, "Temporarily unavailable", &content)
 }
 
-fn leaderboard(records: &[Record]) -> Markup {
+fn leaderboard(records: &[PlayerRecord]) -> Markup {
     html! {
         table {
             thead {
@@ -85,7 +85,7 @@ fn leaderboard(records: &[Record]) -> Markup {
 }
 
 /// The mean result rounded to two decimals.
-fn mean(record: &Record) -> String {
+fn mean(record: &PlayerRecord) -> String {
     let total = i128::from(record.total);
     let sessions = i128::from(record.sessions.max(1));
     let hundredths = (total.abs() * 200 + sessions) / (2 * sessions);
@@ -130,7 +130,8 @@ mod tests {
             let best_tables = 1;
             let victories = 0;
             let last_at = OffsetDateTime::UNIX_EPOCH;
-            let record = Record { name, sessions, best, best_tables, total, victories, last_at };
+            let record =
+                PlayerRecord { name, sessions, best, best_tables, total, victories, last_at };
             assert_eq!(mean(&record), content);
         }
     }

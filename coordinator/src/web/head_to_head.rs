@@ -33,7 +33,7 @@ pub(super) async fn show(
     let shown = board.places.iter().skip(offset).take(BOTS_PER_PAGE);
     let shown: Vec<Entrant> = shown.map(|place| place.contestant.entrant).collect();
     let pairs = PairFilter::Among(shown.iter().copied().collect());
-    let meetings = session.service.meetings(&edition, pairs, &session.caller).await?;
+    let meetings = session.service.head_to_heads(&edition, pairs, &session.caller).await?;
     let title = format!("{tournament}: head to head");
     let places = board.places.len();
     let query = |offset: usize| format!("?edition={}&offset={offset}", edition.number);

@@ -7,7 +7,7 @@ use time::OffsetDateTime;
 use super::error::WebError;
 use super::session::Session;
 use super::{layout, tournament};
-use crate::db::lease_details::{Held, What};
+use crate::db::lease_details::{LeaseDetails, LeasedWork};
 use crate::db::workers::Worker;
 use crate::service::WorkersOverview;
 
@@ -55,7 +55,7 @@ fn running_table(running: &[(String, Edition)], now: OffsetDateTime) -> Markup {
     layout::table("Running editions", "queue", &heads, running.iter().map(row))
 }
 
-fn worker_table(workers: &[Worker], held: &[Held], now: OffsetDateTime) -> Markup {
+fn worker_table(workers: &[Worker], held: &[LeaseDetails], now: OffsetDateTime) -> Markup {
     let heads = ["Worker", "Slots", "Sandbox", "Build", "Last seen", "Playing"];
     let row = |worker: &Worker| {
         html! {
@@ -77,16 +77,16 @@ fn worker_table(workers: &[Worker], held: &[Held], now: OffsetDateTime) -> Marku
 }
 
 /// The matches or the trial of a lease.
-fn lease_line(lease: &Held) -> Markup {
+fn lease_line(lease: &LeaseDetails) -> Markup {
     let tournament = &lease.tournament;
     html! {
         a href={ "/t/" (tournament) } { (tournament) } ": "
-        @match &lease.what {
-            What::Matches(first, 1) => (layout::match_link(&first.to_string())),
-            What::Matches(first, count) => {
+        @match &lease.work {
+            LeasedWork::Matches(first, 1) => (layout::match_link(&first.to_string())),
+            LeasedWork::Matches(first, count) => {
                 (count) " matches from " (layout::match_link(&first.to_string()))
             }
-            What::Trial(bot, version) => { "trial of " (layout::bot_link(tournament, bot)) " " (version) }
+            LeasedWork::Trial(bot, version) => { "trial of " (layout::bot_link(tournament, bot)) " " (version) }
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use arbiter_coordinator::access::{self, Role};
 use arbiter_coordinator::db::editions::{self, EditionState};
-use arbiter_coordinator::db::invalidated_matches::Wanted;
+use arbiter_coordinator::db::invalidated_matches::MatchFilter;
 use arbiter_coordinator::db::lots::{self, LotState};
 use arbiter_coordinator::db::tournaments;
 use arbiter_coordinator::match_invalidation;
@@ -205,7 +205,7 @@ async fn a_void_result_is_not_reused_by_a_waiting_edition() {
         assert!(count_matches(&fixture, &second, LotState::CheckingReuse).await > 0, "{game}");
         let statuses = fixture.play(&lots).await;
         assert!(statuses.contains(&ReportStatus::Accepted), "{game}");
-        let filter = Wanted { worker: Some("w".to_owned()), ..Wanted::default() };
+        let filter = MatchFilter { worker: Some("w".to_owned()), ..MatchFilter::default() };
         let mut db = fixture.database.pool.begin().await.unwrap();
         let void =
             match_invalidation::find(&mut db, fixture.tournament.id, &filter, &[]).await.unwrap();
@@ -224,7 +224,7 @@ async fn a_void_result_is_not_reused_by_a_waiting_edition() {
         fixture.finish(&second).await;
         assert_eq!(fixture.database.number(reused_void).await, 0, "{game}");
         let mut db = fixture.database.pool.acquire().await.unwrap();
-        assert!(!editions::keeps_void(&mut db, second.id).await.unwrap(), "{game}");
+        assert!(!editions::keeps_void_result(&mut db, second.id).await.unwrap(), "{game}");
     }
 }
 

@@ -9,7 +9,7 @@ use arbiter_coordinator::db::lots::RetryPolicy;
 use arbiter_coordinator::db::results::MatchResult;
 use arbiter_coordinator::db::tournaments::Tournament;
 use arbiter_coordinator::db::{bots, matches, played_matches, standings, tournaments, versions};
-use arbiter_coordinator::queue::{LeasePolicy, Leased, Queue, ReportStatus, Work};
+use arbiter_coordinator::queue::{LeasePolicy, LeasedLot, Queue, ReportStatus, Work};
 use arbiter_coordinator::rpc::codec::report;
 use arbiter_coordinator::tournament::auto_edition::{OpenOutcome, open_due};
 use arbiter_coordinator::tournament::{
@@ -163,12 +163,12 @@ impl Fixture {
     }
 
     /// Leases at most this many lots of an edition.
-    pub(crate) async fn lease(&self, edition: &Edition, limit: usize) -> Vec<Leased> {
+    pub(crate) async fn lease(&self, edition: &Edition, limit: usize) -> Vec<LeasedLot> {
         self.queue.lease_at(edition.id, limit, self.now).await.unwrap()
     }
 
     /// Plays leased lots and reports them. Returns the statuses of the reports.
-    pub(crate) async fn play(&mut self, lots: &[Leased]) -> Vec<ReportStatus> {
+    pub(crate) async fn play(&mut self, lots: &[LeasedLot]) -> Vec<ReportStatus> {
         let mut reports = Vec::new();
         for lot in lots {
             let edition = lot.lease.lot.edition;
@@ -290,7 +290,7 @@ impl Fixture {
 }
 
 /// The work of a lease, as the dispatcher sends it.
-async fn work(pool: &sqlx::PgPool, lot: Leased) -> Work {
+async fn work(pool: &sqlx::PgPool, lot: LeasedLot) -> Work {
     let matches = matches::of_lots(pool, lot.lease.lot.edition, &[lot]).await.unwrap();
     Work { lot, matches }
 }

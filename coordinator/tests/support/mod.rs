@@ -21,7 +21,7 @@ use arbiter_coordinator::db::tournaments::NewTournament;
 use arbiter_coordinator::db::{self, bots, editions, tournaments, versions, workers};
 use arbiter_coordinator::postgres::{Durability, Postgres};
 use arbiter_coordinator::queue::{
-    LeasePolicy, Leased, NewLot, Order, Plan, Queue, Report, ReportStatus, UploadedRecords,
+    LeasePolicy, LeasedLot, NewLot, Order, Plan, Queue, Report, ReportStatus, UploadedRecords,
 };
 use arbiter_games::{Game, Games, Seed, gomoku};
 use arbiter_proto::ids::{
@@ -58,7 +58,7 @@ impl Cluster {
             return cluster;
         }
         let directory = tempfile::tempdir().unwrap();
-        let postgres = Postgres::start(directory.path(), Durability::Fleeting).unwrap();
+        let postgres = Postgres::start(directory.path(), Durability::Unsynced).unwrap();
         let cluster = Arc::new(Self { postgres, _directory: directory });
         cluster.execute("CREATE DATABASE model").await;
         let pool = db::connect(cluster.postgres.options("model"), 1).await.unwrap();
@@ -158,7 +158,7 @@ impl Database {
             Some(token) => token,
             None => self.worker_token(name).await,
         };
-        workers::greet(&self.pool, token, name, "A", "test", START).await.unwrap().unwrap()
+        workers::register(&self.pool, token, name, "A", "test", START).await.unwrap().unwrap()
     }
 
     /// A new token for workers.
@@ -259,7 +259,7 @@ pub(crate) fn result(number: MatchNumber) -> MatchResult {
 }
 
 /// The report of a leased lot.
-pub(crate) fn report(lot: &Leased, worker: WorkerId) -> Report {
+pub(crate) fn report(lot: &LeasedLot, worker: WorkerId) -> Report {
     let numbers = (lot.first_match.0..).take(usize::try_from(lot.count).unwrap()).map(MatchNumber);
     Report {
         lease: lot.lease,

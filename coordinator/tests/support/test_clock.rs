@@ -1,7 +1,7 @@
 //! A database clock that a test controls. The test stops the clock at a time, or sets its offset
 //! from the real time.
 
-use arbiter_coordinator::queue::{Expired, Failed, Failure, Leased, Queue};
+use arbiter_coordinator::queue::{Expired, FailedLease, Failure, LeasedLot, Queue};
 use arbiter_proto::ids::{EditionId, Lease, WorkerId};
 use sqlx::{Error, PgPool};
 use time::{Duration, OffsetDateTime};
@@ -32,21 +32,24 @@ pub(crate) trait AtTime {
         edition: EditionId,
         limit: usize,
         at: OffsetDateTime,
-    ) -> Result<Vec<Leased>, Error>;
+    ) -> Result<Vec<LeasedLot>, Error>;
     async fn lease_to_at(
         &self,
         edition: EditionId,
         holders: &[Option<WorkerId>],
         at: OffsetDateTime,
-    ) -> Result<Vec<Leased>, Error>;
+    ) -> Result<Vec<LeasedLot>, Error>;
     async fn renew_at(
         &self,
         worker: Option<WorkerId>,
         leases: &[Lease],
         at: OffsetDateTime,
     ) -> Result<Vec<Lease>, Error>;
-    async fn fail_at(&self, failures: &[Failure], at: OffsetDateTime)
-    -> Result<Vec<Failed>, Error>;
+    async fn fail_at(
+        &self,
+        failures: &[Failure],
+        at: OffsetDateTime,
+    ) -> Result<Vec<FailedLease>, Error>;
     async fn expire_at(&self, at: OffsetDateTime) -> Result<Expired, Error>;
 }
 
@@ -56,7 +59,7 @@ impl AtTime for Queue {
         edition: EditionId,
         limit: usize,
         at: OffsetDateTime,
-    ) -> Result<Vec<Leased>, Error> {
+    ) -> Result<Vec<LeasedLot>, Error> {
         set_time(self.pool(), at).await;
         self.lease(edition, limit).await
     }
@@ -66,7 +69,7 @@ impl AtTime for Queue {
         edition: EditionId,
         holders: &[Option<WorkerId>],
         at: OffsetDateTime,
-    ) -> Result<Vec<Leased>, Error> {
+    ) -> Result<Vec<LeasedLot>, Error> {
         set_time(self.pool(), at).await;
         self.lease_to(edition, holders).await
     }
@@ -85,7 +88,7 @@ impl AtTime for Queue {
         &self,
         failures: &[Failure],
         at: OffsetDateTime,
-    ) -> Result<Vec<Failed>, Error> {
+    ) -> Result<Vec<FailedLease>, Error> {
         set_time(self.pool(), at).await;
         self.fail(failures).await
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use arbiter_coordinator::db::editions;
 use arbiter_coordinator::db::matches::Match;
-use arbiter_coordinator::db::results::Played;
+use arbiter_coordinator::db::results::SeatedResult;
 use arbiter_coordinator::queue::{Queue, ReportStatus};
 use arbiter_coordinator::tournament::episodes::plan_next_round;
 use arbiter_games::{Score, SeatResult, blackjack};
@@ -25,7 +25,7 @@ fn table(planned: &Match) -> Table {
 }
 
 /// The results of the seats of a match, as the rules of episodes read them.
-fn seat_results(played: &Played) -> Vec<SeatResult> {
+fn seat_results(played: &SeatedResult) -> Vec<SeatResult> {
     let bad_answers = played.bad_answers.clone().unwrap_or_else(|| vec![0; played.seats.0.len()]);
     let seats = played.scores.iter().zip(bad_answers);
     let seat_result = |(chips, bad_answers): (&i64, i32)| SeatResult {

@@ -223,7 +223,7 @@ async fn only_slots_of_connected_workers_count() {
     assert_eq!(workers::slots(pool, START).await.unwrap(), 12);
     // The last message of the first worker is too old. A new message makes its slots count again.
     assert_eq!(workers::slots(pool, later).await.unwrap(), 8);
-    workers::see(pool, one, later).await.unwrap();
+    workers::record_contact(pool, one, later).await.unwrap();
     assert_eq!(workers::slots(pool, later).await.unwrap(), 12);
     // The end of an old stream does not disconnect a worker that has a new stream.
     let second = workers::connect(pool, one, 4, later).await.unwrap();

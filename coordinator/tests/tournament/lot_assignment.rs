@@ -1,7 +1,7 @@
 //! The assignment of lots to workers.
 
 use arbiter_coordinator::db::{bots, versions};
-use arbiter_coordinator::queue::{Dispatcher, Leased, Queue};
+use arbiter_coordinator::queue::{Dispatcher, LeasedLot, Queue};
 use arbiter_coordinator::tournament::lot_assignment::deal_seed;
 use arbiter_coordinator::tournament::{AssignmentBuilder, TournamentFile};
 use arbiter_games::{Games, bitwa, gomoku, tricks, wojna};
@@ -90,7 +90,7 @@ async fn seats_begin_with_the_files_of_their_bots() {
     assert!(first.matches[0].seats.iter().all(|seat| seat.files.is_empty()));
     assert_eq!(queue.lease_at(edition, 1, START).await.unwrap(), []);
     let lease = first.lease.unwrap().try_into().unwrap();
-    let leased = Leased {
+    let leased = LeasedLot {
         lease,
         first_match: MatchNumber(0),
         count: 1,

@@ -7,10 +7,10 @@ use std::fmt::Write as _;
 use arbiter_coordinator::database_clock::Clock;
 use arbiter_coordinator::db::editions::{self, EditionState};
 use arbiter_coordinator::db::lots::RetryPolicy;
-use arbiter_coordinator::db::results::{self, Played};
+use arbiter_coordinator::db::results::{self, SeatedResult};
 use arbiter_coordinator::db::{bot_state, matches};
 use arbiter_coordinator::maintenance::Maintenance;
-use arbiter_coordinator::queue::{LeasePolicy, Leased, Queue, ReportStatus, Work};
+use arbiter_coordinator::queue::{LeasePolicy, LeasedLot, Queue, ReportStatus, Work};
 use arbiter_coordinator::rpc::codec::report;
 use arbiter_coordinator::tournament::{AssignmentBuilder, TournamentFile};
 use arbiter_games::{Dice, Game, Games, Params, Seed, bitwa, blackjack, gomoku, tricks, wojna};
@@ -98,11 +98,11 @@ impl RandomWorkers {
     }
 
     /// The work of leases, as the dispatcher sends it.
-    async fn work(&self, lots: &[Leased]) -> Vec<Work> {
+    async fn work(&self, lots: &[LeasedLot]) -> Vec<Work> {
         let planned = matches::of_lots(self.queue.pool(), self.edition, lots).await.unwrap();
         let mut planned = planned.into_iter();
         let mut take =
-            |lot: &Leased| planned.by_ref().take(lot.count.try_into().unwrap()).collect();
+            |lot: &LeasedLot| planned.by_ref().take(lot.count.try_into().unwrap()).collect();
         lots.iter().map(|lot| Work { lot: *lot, matches: take(lot) }).collect()
     }
 
@@ -205,7 +205,7 @@ pub(crate) fn params(game: &Game, settings: &Settings, planned: &v1::Match) -> P
 }
 
 /// All results of an edition.
-pub(crate) async fn all_results(database: &Database, edition: EditionId) -> Vec<Played> {
+pub(crate) async fn all_results(database: &Database, edition: EditionId) -> Vec<SeatedResult> {
     results::page(&database.pool, edition, MatchNumber(-1), false).await.unwrap()
 }
 
@@ -214,7 +214,7 @@ async fn play_edition(
     file: &TournamentFile,
     bots: i32,
     seed: &str,
-) -> (Database, EditionId, Vec<Played>) {
+) -> (Database, EditionId, Vec<SeatedResult>) {
     let database = Database::new().await;
     let (_, edition) = start_tournament(&database, file, bots).await;
     RandomWorkers::new(&database, edition.id, seed).await.play().await;
@@ -254,7 +254,7 @@ async fn files_pass_from_match_to_match() {
             let history = history.entry(*bot).or_default();
             write!(history, "{};", planned.number).unwrap();
             let files =
-                bot_state::left(&database.pool, edition, planned.number, seat).await.unwrap();
+                bot_state::find(&database.pool, edition, planned.number, seat).await.unwrap();
             assert_eq!(files.unwrap(), history.as_bytes());
         }
     }

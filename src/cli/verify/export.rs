@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arbiter_coordinator::db::matches::{Match, Seats};
-use arbiter_coordinator::db::results::{Forfeits, Played};
+use arbiter_coordinator::db::results::{Forfeits, SeatedResult};
 use arbiter_coordinator::tournament::TournamentFile;
 use arbiter_coordinator::tournament::beacon::seed_origin;
 use arbiter_coordinator::tournament::derivation::{Commitment, EditionSource};
@@ -315,7 +315,7 @@ impl<L: Iterator<Item = io::Result<String>>> Comparison<'_, L> {
     }
 
     /// Compares one match and returns its exported result.
-    fn compare(&mut self, planned: &Match) -> Result<Option<Played>, String> {
+    fn compare(&mut self, planned: &Match) -> Result<Option<SeatedResult>, String> {
         let number = planned.number.0;
         let seed = deal_seed(self.source.seed, planned.seed_key);
         let name = |entrant: &Entrant| {
@@ -368,10 +368,10 @@ impl<L: Iterator<Item = io::Result<String>>> Comparison<'_, L> {
     }
 }
 
-fn to_played(number: MatchNumber, seats: &Seats, line: &Line) -> Played {
+fn to_played(number: MatchNumber, seats: &Seats, line: &Line) -> SeatedResult {
     let to_i32 = |count: &i64| i32::try_from(*count).unwrap_or(i32::MAX);
     let bad_answers: Vec<_> = line.outcome.bad_answers.iter().map(to_i32).collect();
-    Played {
+    SeatedResult {
         number,
         seats: seats.clone(),
         carried: None,

@@ -1,4 +1,4 @@
-//! Accepts reports: the step of a lot from leased to reported, at which its results count.
+//! Accepts reports: a lot changes from leased to reported, and its results become valid.
 
 use std::collections::HashMap;
 
@@ -9,18 +9,18 @@ use sqlx::{FromRow, PgExecutor, Result};
 use super::LotState;
 use crate::db::leases::columns;
 
-/// The lot of a report, as the report names it.
+/// What a report says about its lot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Claim {
-    /// The lease it was played under.
+    /// The lease.
     pub lease: Lease,
     /// The worker that played it.
     pub worker: WorkerId,
-    /// Its first match.
+    /// The first match of the lot.
     pub first_match: MatchNumber,
-    /// How many matches were played.
+    /// The number of played matches.
     pub count: i32,
-    /// Numbers in the scores of each match.
+    /// The length of the scores of each match.
     pub score_len: i16,
 }
 
@@ -36,11 +36,12 @@ pub struct ReportedLot {
     pub has_dependents: bool,
 }
 
-/// Marks leased lots as reported and returns them, if the lease is valid and the worker's, and all
-/// matches were played. `claims` names each lease once per worker.
+/// Marks leased lots as reported, and returns them. Skips claims whose lease is not valid or
+/// belongs to another worker, or whose matches are not those of the lot. `claims` contains each
+/// lease at most once per worker.
 pub async fn mark_reported(db: impl PgExecutor<'_>, claims: &[Claim]) -> Result<Vec<ReportedLot>> {
-    // `IS NOT DISTINCT FROM` keeps the planner off the index of leased lots: it must find each lot
-    // by its key.
+    // With `IS NOT DISTINCT FROM` the planner cannot use the index of leased lots. It must find
+    // each lot by its key.
     let statement = "
         UPDATE lots AS l SET state = 'reported', worker = u.worker,
             reported_at = database_clock(), deadline = NULL
@@ -57,7 +58,7 @@ pub async fn mark_reported(db: impl PgExecutor<'_>, claims: &[Claim]) -> Result<
           AND l.first_match = u.first_match AND l.count = u.count AND l.score_len = u.score_len
           AND u.worker <> ALL (ARRAY(SELECT worker FROM barred_workers))
         RETURNING l.edition, l.number, l.attempt, l.worker, l.has_dependents";
-    let (editions, numbers, attempts) = columns(claims.iter().map(|c| c.lease));
+    let (editions, numbers, attempts) = columns(claims.iter().map(|claim| claim.lease));
     sqlx::query_as(statement)
         .bind(editions)
         .bind(numbers)
@@ -70,8 +71,8 @@ pub async fn mark_reported(db: impl PgExecutor<'_>, claims: &[Claim]) -> Result<
         .await
 }
 
-/// Unblocks lots that waited only for these, which were just reported. They become pending, or are
-/// first checked for reuse if the edition does that: returns the number of the latter.
+/// Unblocks lots that waited only for the lots `reported`. They become pending. If the edition
+/// checks lots for reuse, they are checked first. Returns the number of lots to check.
 pub async fn promote(
     db: impl PgExecutor<'_>,
     edition: EditionId,
@@ -105,19 +106,18 @@ string_enum! {
     pub enum ReportStatus {
         /// Its results are stored.
         Accepted = "accepted",
-        /// It had been accepted before.
+        /// It was accepted before.
         Duplicate = "repeated",
-        /// Its lease is no longer valid: another worker plays or played the lot, or it was
-        /// cancelled.
+        /// Its lease is no longer valid: the lot was leased again, or cancelled.
         Late = "late",
-        /// Its lease is another worker's.
+        /// Its lease belongs to another worker.
         Foreign = "foreign",
         /// It does not fit the matches and seats of its lot.
         Malformed = "malformed",
     }
 }
 
-/// A report with the present state and lease of its lot.
+/// A report with the current state and lease of its lot.
 #[derive(Debug, FromRow)]
 struct ReportRow {
     #[sqlx(flatten)]
@@ -157,5 +157,5 @@ pub async fn report_statuses(
     let workers: Vec<_> = reports.iter().map(|(_, worker)| *worker).collect();
     let query = sqlx::query_as(statement).bind(editions).bind(numbers).bind(attempts);
     let rows: Vec<ReportRow> = query.bind(workers).fetch_all(db).await?;
-    Ok(rows.iter().map(|report| ((report.lease, report.reporter), report.status())).collect())
+    Ok(rows.iter().map(|row| ((row.lease, row.reporter), row.status())).collect())
 }

@@ -3,23 +3,23 @@
 use arbiter_proto::ids::EditionId;
 use sqlx::{PgConnection, PgExecutor, Result};
 
-/// Cancels the lots of an edition that are not played yet. Its row is locked by the caller, so
-/// that none is leased meanwhile.
+/// Cancels the lots of an edition that are not reported yet, and returns their number. The caller
+/// has locked the edition's row, so no lot is leased meanwhile.
 pub async fn cancel(connection: &mut PgConnection, edition: EditionId) -> Result<u64> {
-    let leased = "
+    let statement = "
         WITH open AS (
             SELECT number FROM lots WHERE edition = $1 AND state = 'leased'
             ORDER BY number FOR UPDATE
         )
         UPDATE lots AS l SET state = 'cancelled', deadline = NULL
         FROM open WHERE l.edition = $1 AND l.number = open.number";
-    let leased = sqlx::query(leased).bind(edition).execute(&mut *connection).await?;
+    let leased = sqlx::query(statement).bind(edition).execute(&mut *connection).await?;
     Ok(leased.rows_affected() + cancel_others(connection, edition).await?)
 }
 
-/// Cancels pending lots of an edition that is over: their leases were returned or expired during
-/// the cancellation, by a transaction that still saw the edition running.
-pub async fn cancel_left(db: impl PgExecutor<'_>, edition: EditionId) -> Result<u64> {
+/// Cancels pending lots of a cancelled edition, and returns their number. Such lots remain if a
+/// concurrent transaction returned or expired their leases during the cancellation.
+pub async fn cancel_returned(db: impl PgExecutor<'_>, edition: EditionId) -> Result<u64> {
     let statement = "
         WITH open AS (
             SELECT number FROM lots WHERE edition = $1 AND state = 'pending'
@@ -31,7 +31,7 @@ pub async fn cancel_left(db: impl PgExecutor<'_>, edition: EditionId) -> Result<
     Ok(sqlx::query(statement).bind(edition).execute(db).await?.rows_affected())
 }
 
-/// Cancels the lots of an edition that are not being played.
+/// Cancels the lots of an edition that are neither leased nor finished, and returns their number.
 async fn cancel_others(connection: &mut PgConnection, edition: EditionId) -> Result<u64> {
     let statement = "
         WITH open AS (
@@ -45,9 +45,9 @@ async fn cancel_others(connection: &mut PgConnection, edition: EditionId) -> Res
     Ok(sqlx::query(statement).bind(edition).execute(connection).await?.rows_affected())
 }
 
-/// Cancels the lots of an edition that is replaced by another one. Leased lots stay if they have a
-/// match between bots that are in the other edition in the same versions: its results can be
-/// reused. The row of the edition is locked by the caller.
+/// Cancels the lots of an edition that the edition `by` replaces, and returns their number. A
+/// leased lot is not cancelled if the new edition may reuse one of its results: all bots of that
+/// match are in the new edition in the same versions. The caller has locked the edition's row.
 pub async fn replace(
     connection: &mut PgConnection,
     edition: EditionId,

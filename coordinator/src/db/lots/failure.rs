@@ -8,17 +8,17 @@ use time::Duration;
 use super::LotState;
 use crate::db::leases::{failures, held, on_failures, ours};
 
-/// A lease that ended without results, through no bot's fault.
+/// A lease that ended without results because of an infrastructure fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     /// The lease.
     pub lease: Lease,
-    /// The worker that reported it: the failure counts only if it holds the lease. None if the
-    /// coordinator noticed the failure.
+    /// The worker that reported it. The failure counts only if this worker holds the lease. `None`
+    /// if the coordinator detected the failure.
     pub by: Option<WorkerId>,
-    /// What kind of failure it was.
+    /// The kind of failure.
     pub kind: FaultKind,
-    /// What failed, for the organiser.
+    /// A description for the organiser.
     pub reason: String,
 }
 
@@ -27,7 +27,7 @@ pub struct Failure {
 pub struct RetryPolicy {
     /// A lot with this many faults is set aside.
     pub faults: i16,
-    /// The delay after the first fault. It doubles with each further one.
+    /// The delay after the first fault. It doubles with each further fault.
     pub delay: Duration,
     /// The longest delay.
     pub max_delay: Duration,
@@ -35,23 +35,23 @@ pub struct RetryPolicy {
 
 /// The new state of a failed lot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromRow)]
-pub struct Failed {
+pub struct FailedLease {
     /// The lease that failed.
     #[sqlx(flatten)]
     pub lease: Lease,
-    /// The state of the lot now: [`LotState::Delayed`], [`LotState::Split`], [`LotState::Aside`],
-    /// or, if its edition was replaced, [`LotState::Cancelled`].
+    /// The new state of the lot: [`LotState::Delayed`], [`LotState::Split`], [`LotState::Aside`],
+    /// or [`LotState::Cancelled`] if its edition was replaced.
     pub state: LotState,
 }
 
-/// Records failures whose leases are valid and belong to the reporting workers, and returns the new
-/// states of their lots. A lot of several matches is split. A single match is retried after a
-/// delay, or set aside after too many faults.
+/// Records failures, and returns the new states of their lots. Skips leases that are not valid or
+/// do not belong to the reporting workers. A lot of several matches is split. A lot of one match is
+/// retried after a delay, or set aside after too many faults.
 pub async fn fail(
     connection: &mut PgConnection,
     failures: &[Failure],
     retry_policy: &RetryPolicy,
-) -> Result<Vec<Failed>> {
+) -> Result<Vec<FailedLease>> {
     let statement = concat!(
         "WITH held AS (
             SELECT u.*, e.state = 'cancelled' AS over
@@ -84,9 +84,9 @@ pub async fn fail(
         SELECT edition, number, attempt, state FROM failed"
     );
     let failed = on_failures(statement, failures, retry_policy).fetch_all(&mut *connection).await?;
-    let split: Vec<_> = failed.iter().filter(|lot| lot.state == LotState::Split).collect();
-    if !split.is_empty() {
-        let lots = split.iter().map(|failed| failed.lease.lot);
+    let split_lots: Vec<_> = failed.iter().filter(|lot| lot.state == LotState::Split).collect();
+    if !split_lots.is_empty() {
+        let lots = split_lots.iter().map(|failed| failed.lease.lot);
         retry_singly(connection, lots, retry_policy).await?;
     }
     Ok(failed)
@@ -121,7 +121,7 @@ pub async fn expire(db: impl PgExecutor<'_>, edition: EditionId) -> Result<Vec<L
     sqlx::query_as(statement).bind(edition).fetch_all(db).await
 }
 
-/// Makes delayed lots of an edition pending whose delay has passed, and returns how many.
+/// Makes the delayed lots of an edition pending if their delay has passed. Returns their number.
 pub async fn resume_delayed(db: impl PgExecutor<'_>, edition: EditionId) -> Result<u64> {
     let statement = "
         WITH rested AS (
@@ -137,16 +137,16 @@ pub async fn resume_delayed(db: impl PgExecutor<'_>, edition: EditionId) -> Resu
     Ok(sqlx::query(statement).bind(edition).execute(db).await?.rows_affected())
 }
 
-/// Makes a lot pending that was set aside, and resets its faults. Returns whether it was set aside.
+/// Makes a lot that was set aside pending, and resets its faults. Returns whether it was set aside.
 pub async fn requeue(db: impl PgExecutor<'_>, lot: LotId) -> Result<bool> {
     let statement = "
         UPDATE lots SET state = 'pending', faults = 0
         WHERE edition = $1 AND number = $2 AND state IS NOT DISTINCT FROM 'aside'";
-    let done = sqlx::query(statement).bind(lot.edition).bind(lot.number).execute(db).await?;
-    Ok(done.rows_affected() == 1)
+    let result = sqlx::query(statement).bind(lot.edition).bind(lot.number).execute(db).await?;
+    Ok(result.rows_affected() == 1)
 }
 
-/// The lots of an edition that were set aside, in order: at most 1000 of them.
+/// The lots of an edition that were set aside, in order: at most 1000.
 pub async fn aside(db: impl PgExecutor<'_>, edition: EditionId) -> Result<Vec<LotId>> {
     let statement = "
         SELECT edition, number FROM lots WHERE edition = $1 AND state = 'aside'

@@ -6,21 +6,21 @@ use sqlx::{FromRow, PgExecutor, Result};
 
 use super::LotState;
 
-/// Maximum number of rows of an edition that are not merged.
-const MANY: i64 = 100;
+/// The rows of an edition are merged if there are more than this.
+const MAX_ROWS: i64 = 100;
 
-/// How many lots and matches of an edition are in a state.
+/// The numbers of lots and matches of an edition in one state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromRow)]
 pub struct Census {
     /// The state.
     pub state: LotState,
-    /// Lots in it.
+    /// Number of lots.
     pub lots: i64,
-    /// Matches in these.
+    /// Number of matches in these lots.
     pub matches: i64,
 }
 
-/// How many lots of an edition are in each state. States without lots are left out.
+/// The numbers of lots of an edition by state. States without lots are left out.
 pub async fn census(db: impl PgExecutor<'_>, edition: EditionId) -> Result<Vec<Census>> {
     let statement = "
         SELECT state, sum(lots)::bigint AS lots, sum(matches)::bigint AS matches
@@ -42,5 +42,5 @@ pub async fn merge_counts(db: impl PgExecutor<'_>, edition: EditionId) -> Result
         INSERT INTO lot_counts (edition, state, lots, matches)
         SELECT $1, state, sum(lots), sum(matches) FROM known
         GROUP BY state HAVING sum(lots) <> 0 OR sum(matches) <> 0";
-    sqlx::query(statement).bind(edition).bind(MANY).execute(db).await.map(drop)
+    sqlx::query(statement).bind(edition).bind(MAX_ROWS).execute(db).await.map(drop)
 }

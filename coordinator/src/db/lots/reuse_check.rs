@@ -1,8 +1,8 @@
 //! Checks before a lot is leased whether an earlier edition has played its matches.
 //!
-//! Where bot state passes from match to match, a match can be compared with an earlier one once the
-//! matches before it are reported: then its initial state is known. Elsewhere a lot is checked if
-//! its matches are being played for a replaced edition.
+//! In a tournament where bot state passes from match to match, a match can be compared with an
+//! earlier one only after the matches before it are reported. Only then its initial state is known.
+//! In other tournaments a lot is checked if its matches are being played for a replaced edition.
 
 use arbiter_proto::ids::{EditionId, LotNumber, MatchNumber};
 use sqlx::{FromRow, PgExecutor, Result};
@@ -14,11 +14,11 @@ pub struct ReuseCandidate {
     pub number: LotNumber,
     /// Its first match.
     pub first_match: MatchNumber,
-    /// How many matches it holds.
+    /// The number of its matches.
     pub count: i32,
     /// Whether its matches were played in an earlier edition.
     pub played: bool,
-    /// Whether they are still being played: then the result is not known yet.
+    /// Whether they are being played now, so the result is not known yet.
     pub leased: bool,
     /// The earlier edition, if `pending_reuse` does not name it.
     pub source_edition: Option<i32>,
@@ -28,14 +28,14 @@ pub struct ReuseCandidate {
     pub has_dependents: bool,
 }
 
-/// Finds the lots of an edition whose reuse check can be decided: at most 4096, locked until the
-/// transaction ends.
+/// Finds the lots of an edition whose reuse can be decided now: at most 4096, locked until the
+/// transaction ends. `chained` says whether bot state passes from match to match.
 pub async fn find_reusable(
     db: impl PgExecutor<'_>,
     edition: EditionId,
     chained: bool,
 ) -> Result<Vec<ReuseCandidate>> {
-    // In a chain a lot is one match, and has its number.
+    // In a chain each lot has one match, and the number of that match.
     let chain = "
         WITH due AS (
             SELECT number, first_match, count, has_dependents FROM lots
@@ -108,7 +108,8 @@ pub async fn finish_reuse_check(
     sqlx::query(statement).bind(edition).bind(numbers).bind(played).execute(db).await.map(drop)
 }
 
-/// Excludes lots with a match that was declared void meanwhile. Such a lot is played as a whole.
+/// Marks lots as not played if one of their earlier matches is void. All matches of such a lot are
+/// played.
 pub async fn exclude_void(
     connection: &mut sqlx::PgConnection,
     edition: EditionId,

@@ -81,7 +81,9 @@ impl Session {
         async move {
             let renewed = match workers.service.queue.renew(Some(worker), &leases).await {
                 Ok(renewed) => renewed,
-                Err(error) if db::is_away(&error) => return Err(ServiceError::from(error).into()),
+                Err(error) if db::is_unavailable(&error) => {
+                    return Err(ServiceError::from(error).into());
+                }
                 Err(error) => {
                     tracing::warn!(%error, lots = leases.len(), "cannot renew leases");
                     return Ok(Vec::new());

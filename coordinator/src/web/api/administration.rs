@@ -133,7 +133,7 @@ resource! {
 
 resource! {
     /// The results of a player in tricks against the house.
-    TricksRecord(row: tricks_http::Record) {
+    TricksRecord(row: tricks_http::PlayerRecord) {
         /// The player's name.
         player: String = row.name;
         /// The best result in a session.
