@@ -6,6 +6,7 @@
 mod support;
 
 use std::fs;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Output};
@@ -105,7 +106,8 @@ impl<'a> Site<'a> {
     fn start(database: &Database, papers: &'a Papers, name: &'static str, more: &[&str]) -> Self {
         let admin = database.token("admin");
         let worker = database.token("worker");
-        let address = free_address();
+        // Clients call it `localhost`. Only this program takes ports there outside the ephemeral range.
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, free_address().port()));
         let mut command = database.coordinator(address);
         command.args(papers.serving(name)).args(more);
         let log = papers.path(&format!("coordinator-{}.log", address.port()));

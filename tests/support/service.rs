@@ -1,7 +1,7 @@
 //! Programs that run beside a test: started, stopped, killed, started again.
 
 use std::fs::{self, OpenOptions};
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::atomic::{AtomicU16, Ordering};
@@ -31,18 +31,16 @@ pub(crate) fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// An address that nothing listens on.
+/// An address that nothing listens on, and that no other process ever takes: the program that the
+/// test kills starts again at its former address.
 pub(crate) fn free_address() -> SocketAddr {
-    static NEXT: AtomicU16 = AtomicU16::new(0);
-    let first = PORTS.start;
-    let count = PORTS.end - PORTS.start;
-    // Tests that run side by side begin at different places.
-    let begin = u16::try_from(std::process::id() % u32::from(count)).unwrap();
-    let candidates = (0..count).map(|_| {
-        let offset = NEXT.fetch_add(1, Ordering::Relaxed);
-        SocketAddr::from(([127, 0, 0, 1], first + begin.wrapping_add(offset) % count))
-    });
-    candidates.into_iter().find(|address| TcpListener::bind(address).is_ok()).unwrap()
+    static NEXT: AtomicU16 = AtomicU16::new(PORTS.start);
+    // Each process has its own host in 127.0.0.0/8: process ids have at most 22 bits.
+    let [_, high, middle, low] = std::process::id().to_be_bytes();
+    let host = [127, high + 1, middle, low];
+    let port = NEXT.fetch_add(1, Ordering::Relaxed);
+    assert!(PORTS.contains(&port), "a test program needs too many ports");
+    SocketAddr::from((host, port))
 }
 
 /// A running program. Dropping it kills it.
