@@ -7,8 +7,8 @@
 //! the session ends. So the leader need not release it, and other coordinators need not check
 //! whether the leader is running. The others request the lock twice a second.
 //!
-//! A session ends when its process is killed (its socket closes), when its machine or network is
-//! gone (the server's keepalive probes get no reply), and after `SESSION_TIMEOUT` without a message
+//! A session ends when its process is killed (its socket closes), when its machine or network fails
+//! (the server's keepalive probes get no reply), and after `SESSION_TIMEOUT` without a message
 //! (`idle_session_timeout`). So a leader that was stopped or swapped out loses the lock. The leader
 //! pings every `HEARTBEAT`.
 //!
@@ -30,8 +30,8 @@
 //! - a lease expires by an update of a row that is still leased and overdue. A second leader finds
 //!   the row pending, or leased under another attempt;
 //! - lots are counted by the transaction that moves them from reported to counted;
-//! - an edition becomes complete by an update of a running one; a round of episodes is added under
-//!   a lock on the edition while all its matches are counted;
+//! - an edition becomes complete by an update of a running edition. A round of episodes is added
+//!   under a lock on the edition while all its matches are counted;
 //! - an edition is opened under a lock on the tournament, by the transaction that removes the
 //!   changes which made it due.
 //!
@@ -105,8 +105,8 @@ impl Election {
         Self { pool, leadership }
     }
 
-    /// Runs `work` whenever this coordinator is the leader. The work is dropped when it no longer
-    /// is. Its argument is the time since when this coordinator was connected to the database
+    /// Runs `work` while this coordinator is the leader, and drops it when the leadership is lost.
+    /// The argument is a time. Since that time this coordinator was connected to the database
     /// without a break.
     pub async fn run<F>(self, work: impl Fn(Instant) -> F)
     where

@@ -26,7 +26,8 @@ use crate::db::editions::{self, Edition, EditionState};
 use crate::db::entrants::Roster;
 use crate::db::{self, standings};
 
-/// The pause between two refreshes. A leaderboard is at most this old plus the time of a refresh.
+/// The pause between two refreshes. The age of a leaderboard is at most this pause plus the time of
+/// a refresh.
 const REFRESH_INTERVAL: Duration = Duration::from_millis(500);
 /// How long a leaderboard is refreshed after the last request.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
@@ -45,7 +46,7 @@ pub struct Leaderboard {
     pub game: Game,
     /// The number of counted matches.
     pub counted: i64,
-    /// The places, best first.
+    /// The ranked entrants, best first.
     pub places: Vec<RankedContestant>,
     /// The entrants.
     pub roster: Arc<Roster>,
@@ -54,7 +55,7 @@ pub struct Leaderboard {
 }
 
 impl Leaderboard {
-    /// The place of an entrant.
+    /// The rank and sums of an entrant.
     pub fn place(&self, entrant: Entrant) -> Option<&RankedContestant> {
         self.positions.get(&entrant).and_then(|position| self.places.get(*position))
     }

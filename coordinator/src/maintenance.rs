@@ -78,12 +78,12 @@ pub struct Round {
     pub complete: Vec<EditionId>,
 }
 
-/// Tracks since when workers could renew their leases.
+/// Tracks for how long workers could renew their leases.
 #[derive(Debug)]
 struct Renewals {
     /// The duration of a lease.
     lease: Duration,
-    /// Since when workers could renew without a break.
+    /// The start of the current period in which workers could renew.
     since: Instant,
     /// The last reading of the database's clock.
     reading: Option<Reading>,
@@ -120,9 +120,9 @@ impl Maintenance {
 
     /// Runs rounds without end, and calls `on_result` with their results. Cancel safe.
     ///
-    /// `connected_since` is the time since when workers could renew their leases without a break.
-    /// No lease expires within the duration of a lease after that time, after the database was
-    /// unreachable, and after its clock was set forward: workers could not renew then.
+    /// Since `connected_since` workers could renew their leases without a break. After that time no
+    /// lease expires for the duration of a lease. The same is true after the database was
+    /// unreachable, and after its clock was set forward, because workers could not renew then.
     pub async fn run(
         &self,
         connected_since: Instant,
@@ -246,7 +246,7 @@ impl Maintenance {
         lots::merge_counts(self.queue.pool(), edition).await
     }
 
-    /// Cancels the open lots of an edition that was replaced, and counts its reported ones. Its
+    /// Cancels the open lots of a replaced edition, and counts its reported lots. Its
     /// standings are no longer used, but counting selects matches for audits: a reused result is
     /// audited where it was played.
     async fn count_replaced(&self, edition: EditionId) -> Result<()> {

@@ -31,7 +31,7 @@ use role::{Credentials, ROLE};
 
 /// How long a start may take, including crash recovery and the stop of an earlier server.
 const START_LIMIT: Duration = Duration::from_secs(120);
-/// How long each kind of shutdown may take before a harder one follows.
+/// The time limit of each kind of shutdown. After it, a stricter kind follows.
 const STOP_LIMIT: Duration = Duration::from_secs(30);
 /// How often a start checks whether the server is ready.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
@@ -56,7 +56,7 @@ pub enum PostgresError {
         postgresql), or set PG_BIN to the directory of its programs"
     )]
     Missing(String),
-    /// The data were written by a version that is not installed.
+    /// The version that wrote the data is not installed.
     #[error(
         "the data in {data} were written by PostgreSQL {written}, but {installed} is installed: \
         install version {written}, set PG_BIN to its programs, or use another directory"
@@ -102,7 +102,7 @@ pub enum PostgresError {
         program: &'static str,
         /// Its exit status.
         status: ExitStatus,
-        /// The end of its output, and where the rest is.
+        /// The end of its output, and the path of its log if there is one.
         output: String,
     },
     /// It did not become ready.

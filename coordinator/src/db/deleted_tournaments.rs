@@ -61,7 +61,7 @@ pub async fn try_lock(db: impl PgExecutor<'_>) -> Result<bool> {
 
 /// Limits how long each statement of the session may take. While the removal of a partition waits
 /// for a transaction, no other partition can be created. The pause between statements may be
-/// longer, because objects are removed from the record store in it.
+/// longer, because the caller then removes objects from the record store.
 pub async fn set_timeouts(db: impl PgExecutor<'_>) -> Result<()> {
     let statement = "
         SELECT set_config('statement_timeout', '20s', false),

@@ -173,7 +173,7 @@ pub async fn find(
     sqlx::query_as(statement).bind(tournament).bind(number).fetch_optional(db).await
 }
 
-/// The editions of a tournament, the newest first.
+/// The editions of a tournament, newest first.
 pub async fn of_tournament(
     db: impl PgExecutor<'_>,
     tournament: TournamentId,
@@ -200,7 +200,7 @@ pub struct DueEdition {
 /// - replaced editions with lots that workers returned during the replacement;
 /// - editions with expired leases, or with lots whose delay has passed.
 pub async fn needing_maintenance(db: impl PgExecutor<'_>) -> Result<Vec<DueEdition>> {
-    // The statement skips editions before the last but one complete edition. They were maintained
+    // The statement skips editions before the second newest complete edition. They were maintained
     // when they were newer.
     let statement = "
         WITH now AS MATERIALIZED (SELECT database_clock() AS at), due AS (

@@ -9,8 +9,8 @@
 //! distinguish a lost database from a busy one.
 //!
 //! So the driver connects to a Unix socket, in a directory that only this user can enter, and a
-//! proxy in this process forwards the bytes over a connection with keep-alive. Passwords and
-//! encryption pass through unread. When the database no longer answers, the proxy closes the
+//! proxy in this process forwards the bytes over a connection with keep-alive. The proxy does
+//! not read passwords or encrypted data. When the database no longer answers, the proxy closes the
 //! connection, and the driver's request fails. The sessions on the server have the same limits, so
 //! the locks of a lost coordinator are soon free.
 

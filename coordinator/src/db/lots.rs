@@ -1,8 +1,8 @@
-//! Lots: matches leased together. Only these rows change all the time.
+//! Lots: matches leased together. These are the rows of the queue that change most often.
 //!
 //! ```text
 //! blocked ──► pending ◄──────────────── delayed ◄──┐
-//!    │  ▲       │  ▲ give back                    │ fault, one match
+//!    │  ▲       │  ▲ return                       │ fault, one match
 //!    ▼  │       ▼  │                              │
 //! checking   leased ──────────────────────────────┼──► aside (too many faults) ──► pending
 //!       │       │ report                          └──► split (several matches: each is retried

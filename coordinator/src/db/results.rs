@@ -158,7 +158,7 @@ pub async fn each_of_ranges(
     pasts: &[i64],
     mut visit: impl FnMut(&SeatedResult),
 ) -> Result<()> {
-    // The ranges are the outer loop, with one index lookup each.
+    // Each range is read with one index lookup.
     let statement = played!(
         "
         FROM unnest($2::bigint[], $3::bigint[]) AS range (first_match, past)

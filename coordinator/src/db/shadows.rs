@@ -21,7 +21,7 @@ pub async fn waiting(db: impl PgExecutor<'_>) -> Result<Vec<WorkerId>> {
     sqlx::query_scalar(statement).fetch_all(db).await
 }
 
-/// Leases at most `limit` matches that other workers reported to a worker. Workers of one token may
+/// Leases to a worker at most `limit` matches that other workers reported. Workers of one token may
 /// belong to one person and confirm their own reports. So a worker gets matches of its own token
 /// only while no worker of another token is connected.
 pub async fn claim(

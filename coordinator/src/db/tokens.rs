@@ -1,9 +1,8 @@
 //! Tokens, which authenticate callers. Only the hashes of their secrets are stored.
 //!
 //! When the secret of a token changes, the bots, the name and the role of the token stay. The
-//! previous secret stays valid for a while, so that programs can use it until they get the new one
-//! (see
-//! `find_token` in the migrations).
+//! previous secret stays valid for a while, so that programs can use it until they get the new
+//! secret (see `find_token` in the migrations).
 
 use arbiter_games::string_enum;
 use arbiter_proto::ids::{TokenId, WorkerId};

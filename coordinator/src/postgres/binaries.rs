@@ -96,8 +96,8 @@ fn version_of(cluster: &Path) -> Result<Option<String>, PostgresError> {
     }
 }
 
-/// The major version in the output of `postgres --version`: `postgres (PostgreSQL) 15.18 (Debian
-/// …)`.
+/// The major version in the output of `postgres --version`, for example
+/// `postgres (PostgreSQL) 15.18 (Debian …)`.
 fn major(output: &str) -> Option<String> {
     let version =
         output.split_whitespace().find(|word| word.starts_with(|c: char| c.is_ascii_digit()))?;

@@ -170,7 +170,8 @@ impl ClusterDir {
         fs::rename(&temporary, &self.cluster).map_err(file("rename", &temporary))
     }
 
-    /// The directory of the socket: the cluster's, or a temporary one if that path is too long.
+    /// The directory of the socket: the cluster's directory, or a temporary directory if the path
+    /// is too long.
     pub(super) fn socket(&self) -> Result<(PathBuf, Option<TempDir>), PostgresError> {
         if self.cluster.join(SOCKET_NAME).as_os_str().as_bytes().len() <= MAX_SOCKET_PATH {
             return Ok((self.cluster.clone(), None));

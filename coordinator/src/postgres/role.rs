@@ -105,7 +105,7 @@ fn replace(path: &Path, text: &str, mode: u32, durability: Durability) -> io::Re
     }
     let mut options = OpenOptions::new();
     let mut file = options.write(true).create_new(true).mode(mode).open(&temporary)?;
-    // Set again: the process's umask may have reduced the mode.
+    // Sets the mode again, because the process's umask may have reduced it.
     file.set_permissions(fs::Permissions::from_mode(mode))?;
     file.write_all(text.as_bytes())?;
     if durability == Durability::Synced {

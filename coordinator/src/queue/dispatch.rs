@@ -5,14 +5,15 @@
 //! lease would expire and count as a fault.
 //!
 //! The allocator has a separate connection. On a machine whose processors all play matches, each
-//! round trip to the database is slow, so there are as few as possible. The pool would test a
-//! connection before and after each use, and every connection would prepare the same statements.
+//! round trip to the database is slow, so the allocator makes as few as possible. The pool would
+//! test a connection before and after each use, and every connection would prepare the same
+//! statements.
 //!
 //! # Why a failure delays nothing else
 //!
 //! Trials, shadow matches and the lots of each edition are leased in turn. After a failure that
-//! kind of work waits before it is retried, longer with each failure; the others continue. Leases
-//! that cannot be dispatched are returned, with retries.
+//! kind of work waits before it is retried, longer with each failure. The other kinds continue.
+//! Leases that cannot be dispatched are returned, with retries.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::pin::pin;
@@ -269,7 +270,8 @@ impl Allocator {
         self.return_unwanted(&mut on_error).await;
     }
 
-    /// Collects all requests. Returns whether more may come.
+    /// Waits for requests or returned leases, and collects all requests. Returns whether the
+    /// channel is still open.
     async fn gather(&mut self) -> bool {
         self.waiting.retain(|waiter| !waiter.task_sender.is_closed());
         while self.waiting.is_empty() && self.returns.is_empty() {
