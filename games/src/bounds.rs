@@ -1,5 +1,5 @@
-//! Bounds of the scores of a match: the minimum and maximum of every component of a seat's score, and
-//! of its sum over the seats, as exactly as parameters and forfeits determine them.
+//! Bounds of the scores of a match: the minimum and maximum of every component of a seat's score,
+//! and of its sum over the seats. They follow from the parameters and the forfeits.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -15,12 +15,12 @@ pub struct Bounds {
     pub seats: Vec<Vec<Range>>,
     /// The range of each component's sum over the seats.
     pub sums: Vec<Range>,
-    /// The maximum number of bad answers of each seat.
+    /// The maximum number of bad replies of each seat.
     pub bad_answers: Vec<u32>,
 }
 
 impl Bounds {
-    /// The same bounds for each seat, in a game that counts no bad answers.
+    /// The same bounds for each seat, in a game that counts no bad replies.
     pub(crate) fn alike(seats: usize, components: &[Range], sums: &[Range]) -> Self {
         Self {
             seats: vec![components.to_vec(); seats],

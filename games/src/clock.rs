@@ -1,4 +1,4 @@
-//! Time as rules use it: whole microseconds, charged by the clock rules.
+//! Time in whole microseconds, and its charging by the clock rules.
 //!
 //! This module never reads a clock. The referee measures, and this module computes the cost.
 //! Verification repeats the computation from a record and must get the same result.
@@ -23,7 +23,7 @@ const UNITS: [(&str, i64); 5] =
     [("h", 3_600_000_000), ("min", 60_000_000), ("s", 1_000_000), ("ms", 1000), ("us", 1)];
 
 impl Micros {
-    /// No time at all.
+    /// No time.
     pub const ZERO: Self = Self(0);
 
     /// A duration in milliseconds.
@@ -116,7 +116,7 @@ where
 /// How long a bot may take for a reply, without the margin of the clock rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Allowance {
-    /// The rest of a bank; negative by the part of the margin that is already used.
+    /// The rest of a bank. Negative after a reply used a part of the margin.
     Bank(Micros),
     /// A limit for this reply alone.
     Move(Micros),
@@ -138,14 +138,14 @@ pub enum ClockKind {
     /// Wall-clock time: the official clock.
     #[default]
     Wall,
-    /// The processor time of the bot's process tree; wall-clock time only limits waiting.
+    /// The processor time of the bot's process tree. A limit of wall-clock time applies as well.
     Cpu,
 }
 
-/// Under [`ClockKind::Cpu`]: the limit of wall-clock time, as a multiple of the allowance.
+/// The limit of wall-clock time under [`ClockKind::Cpu`], as a multiple of the allowance.
 const WALL_BACKSTOP: i64 = 10;
 
-/// How measurements are charged, the same for every game of a tournament.
+/// The rules for charging time. They are the same for every match of a tournament.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ClockRules {
@@ -153,7 +153,7 @@ pub struct ClockRules {
     pub kind: ClockKind,
     /// Free time for the first reply of a process.
     pub startup: Micros,
-    /// Extra time for delays of the referee's own scheduling.
+    /// Extra time for scheduling delays of the referee.
     pub margin: Micros,
 }
 
@@ -165,7 +165,8 @@ impl ClockRules {
         margin: Micros::from_millis(20),
     };
 
-    /// The limit of wall-clock time for a reply; `first` if it is the first of its process.
+    /// The limit of wall-clock time for a reply. `first`: whether it is the first one of its
+    /// process.
     pub fn wall_limit(&self, allowance: Allowance, first: bool) -> Micros {
         let allowed = (allowance.time() + self.margin).max(Micros::ZERO);
         let startup = if first { self.startup } else { Micros::ZERO };
@@ -175,7 +176,7 @@ impl ClockRules {
         }
     }
 
-    /// The cost of a reply that took `spent`; `first` if it is the first of its process.
+    /// The cost of a reply that took `spent`. `first`: whether it is the first one of its process.
     pub fn charge(&self, spent: TimeSpent, allowance: Allowance, first: bool) -> Charge {
         let measured = match self.kind {
             ClockKind::Wall => spent.wall,
@@ -188,7 +189,7 @@ impl ClockRules {
         Charge { cost, late: late.then(|| self.lateness(spent, allowance, cost)) }
     }
 
-    /// Why a reply is late, in words for the bot's author.
+    /// A message for the bot's author: why the reply is late.
     fn lateness(&self, spent: TimeSpent, allowance: Allowance, cost: Micros) -> String {
         let over = cost - allowance.time();
         if over <= self.margin {
@@ -222,14 +223,14 @@ fn millis(time: Micros) -> String {
 pub struct TimeSpent {
     /// From the last written byte of the request to the last readable byte of the reply.
     pub wall: Micros,
-    /// Processor time of the bot's process tree in this span.
+    /// Processor time of the bot's process tree between these two moments.
     pub cpu: Micros,
 }
 
 /// The cost of a reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Charge {
-    /// The charged time, which the game gets.
+    /// The charged time. The game deducts it.
     pub cost: Micros,
     /// Why the reply is late, if it is.
     pub late: Option<String>,

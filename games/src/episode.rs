@@ -1,9 +1,9 @@
-//! An episode: several rounds, with new tables drawn between them.
+//! An episode: several rounds, each with newly drawn tables.
 //!
-//! Every bot starts with the same score and carries it from round to round. Before each round bots
-//! below the minimum score drop out. The others are shuffled and split into tables, so that all
-//! remaining bots play the same number of rounds. The plan of a round depends only on the seed and
-//! the results so far: an episode resumed with the same results continues in the same way.
+//! Every bot starts with the same score and carries it from round to round. Before each round, bots
+//! below the minimum score drop out. The others are shuffled and split into tables, and each of
+//! them plays one match of the round. The plan of a round depends only on the seed and the results
+//! so far. So an episode can be resumed: the same results give the same later rounds.
 
 use alloc::format;
 use alloc::vec;
@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 
 use crate::match_state::{SeatResult, StartError};
 use crate::params::Params;
-pub(crate) use crate::rules::{Carried, EpisodeRules};
+pub(crate) use crate::rules::{CarriedScore, EpisodeRules};
 use crate::seed::Seed;
 
 /// The stream of an episode's seed that draws the tables of the first round; later rounds use the
@@ -21,13 +21,13 @@ const SEATING: u64 = 1 << 32;
 /// A table of a round: one match.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TablePlan {
-    /// Its round, from 1.
+    /// The number of the round, from 1.
     pub round: u32,
-    /// The table's number in its round, from 1.
+    /// The number of the table in its round, from 1.
     pub table: u32,
-    /// Its bots, seat 1 first, by their index in the episode's list.
+    /// The bots of the table, seat 1 first, by their index in the episode's list.
     pub bots: Vec<usize>,
-    /// The parameters of its match.
+    /// The parameters of the match.
     pub params: Params,
 }
 
@@ -36,13 +36,13 @@ pub struct TablePlan {
 pub struct Episode {
     params: Params,
     rounds: u32,
-    /// The minimum score to play on.
+    /// The minimum score for the next round.
     min_score: i64,
     seed: Seed,
-    bots: Vec<Carried>,
+    bots: Vec<CarriedScore>,
     /// The round being played, from 1.
     round: u32,
-    /// Its unfinished tables.
+    /// The unfinished tables of the round.
     tables: Vec<TablePlan>,
 }
 
@@ -62,49 +62,50 @@ impl Episode {
             round: 1,
             tables: Vec::new(),
         };
-        episode.tables = episode.seat();
+        episode.tables = episode.draw_tables();
         Ok(episode)
     }
 
-    /// The unfinished tables of this round, which may be played in any order; empty once the episode
-    /// is over.
+    /// The unfinished tables of this round, which may be played in any order; empty once the
+    /// episode is over.
     pub fn tables(&self) -> &[TablePlan] {
         &self.tables
     }
 
-    /// Records the result of a table of this round, seat 1 first. After the last table the next round
-    /// is drawn.
+    /// Records the result of a table of this round, seat 1 first. After the last table, draws the
+    /// tables of the next round.
     ///
     /// # Panics
-    /// If the table is not one of [`Episode::tables`], or had another number of seats.
-    pub fn finish(&mut self, table: u32, standings: &[SeatResult]) {
-        let found = self.tables.iter().position(|plan| plan.table == table);
-        let plan = self.tables.remove(found.expect("a table is finished once, in its round"));
-        assert_eq!(plan.bots.len(), standings.len(), "each seat has its standing");
-        for (bot, standing) in plan.bots.into_iter().zip(standings) {
+    /// If the table is not one of [`Episode::tables`], or has another number of seats.
+    pub fn finish(&mut self, table: u32, results: &[SeatResult]) {
+        let position = self.tables.iter().position(|plan| plan.table == table);
+        let position = position.expect("a table is finished once, in its round");
+        let plan = self.tables.remove(position);
+        assert_eq!(plan.bots.len(), results.len(), "each seat has one result");
+        for (bot, result) in plan.bots.into_iter().zip(results) {
             let carried = &mut self.bots[bot];
-            carried.score = standing.score.0[0];
-            carried.bad_answers += i64::from(standing.bad_answers);
+            carried.score = result.score.0[0];
+            carried.bad_answers += i64::from(result.bad_answers);
         }
         if self.tables.is_empty() && self.round < self.rounds {
             self.round += 1;
-            self.tables = self.seat();
+            self.tables = self.draw_tables();
         }
     }
 
-    /// What each bot carries; at the end, what counts for the ranking.
-    pub fn bots(&self) -> &[Carried] {
+    /// The present score of each bot. The final score counts for the ranking.
+    pub fn bots(&self) -> &[CarriedScore] {
         &self.bots
     }
 
-    /// Whether a bot has enough score to play on.
-    pub fn plays_on(&self, bot: usize) -> bool {
+    /// Whether a bot has enough score for the next round.
+    pub fn can_continue(&self, bot: usize) -> bool {
         self.bots[bot].score >= self.min_score
     }
 
-    /// Shuffles the bots that play on, and splits them into tables.
-    fn seat(&self) -> Vec<TablePlan> {
-        let mut bots: Vec<_> = (0..self.bots.len()).filter(|bot| self.plays_on(*bot)).collect();
+    /// Shuffles the bots with enough score, and splits them into tables.
+    fn draw_tables(&self) -> Vec<TablePlan> {
+        let mut bots: Vec<_> = (0..self.bots.len()).filter(|bot| self.can_continue(*bot)).collect();
         self.seed.dice(SEATING + u64::from(self.round) - 1).shuffle(&mut bots);
         let tables = (1..).zip(bots.chunks(*self.params.seats().end()));
         tables.map(|(table, bots)| self.plan(table, bots)).collect()
@@ -112,7 +113,7 @@ impl Episode {
 
     fn plan(&self, table: u32, bots: &[usize]) -> TablePlan {
         let carried: Vec<_> = bots.iter().map(|bot| self.bots[*bot]).collect();
-        let rules = self.params.episode_rules().expect("the episode was begun by these rules");
+        let rules = self.params.episode_rules().expect("the episode began with these rules");
         let params = self.params.with_rules(rules.at_table(&carried));
         TablePlan { round: self.round, table, bots: bots.to_vec(), params }
     }

@@ -14,13 +14,13 @@ use crate::{bitwa, blackjack, gomoku, tricks, wojna};
 #[derive(Clone, Debug)]
 pub struct Games(Arc<[Game]>);
 
-/// A name that no game has.
+/// The error for a name that no game has.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("there is no game `{name}`; {known}")]
+#[error("there is no game `{name}`; {list}")]
 pub struct UnknownGame {
     name: String,
-    /// The list of games.
-    known: String,
+    /// The list of games, as the end of a sentence.
+    list: String,
 }
 
 impl Games {
@@ -31,11 +31,11 @@ impl Games {
         Self(games.into())
     }
 
-    /// The same games with one added, which replaces a game of the same name.
+    /// The games with one more. It replaces a game of the same name.
     #[must_use]
     pub fn with(&self, info: GameInfo) -> Self {
         let game = Game::new(info);
-        let others = self.iter().filter(|known| **known != game).cloned();
+        let others = self.iter().filter(|other| **other != game).cloned();
         Self(others.chain([game.clone()]).collect())
     }
 
@@ -50,7 +50,7 @@ impl Games {
     /// If there is none. The error lists the games.
     pub fn find(&self, name: &str) -> Result<Game, UnknownGame> {
         let game = self.iter().find(|game| game.name == name);
-        game.cloned().ok_or_else(|| UnknownGame { name: name.to_string(), known: self.list() })
+        game.cloned().ok_or_else(|| UnknownGame { name: name.to_string(), list: self.list() })
     }
 
     /// The list of games as the end of a sentence: "the games are …".
@@ -58,12 +58,12 @@ impl Games {
         format!("the games are {}", self.names("and"))
     }
 
-    /// The names of the games, with this word before the last.
-    pub fn names(&self, word: &str) -> String {
+    /// The names of the games, with this conjunction before the last name.
+    pub fn names(&self, conjunction: &str) -> String {
         let names: Vec<_> = self.iter().map(Game::as_str).collect();
         match names.split_last() {
-            Some((last, most)) if !most.is_empty() => {
-                format!("{} {word} {last}", most.join(", "))
+            Some((last, others)) if !others.is_empty() => {
+                format!("{} {conjunction} {last}", others.join(", "))
             }
             _ => names.concat(),
         }

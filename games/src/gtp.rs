@@ -13,9 +13,9 @@ pub(crate) const FAREWELL: &str = "quit";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Reply<'a> {
     /// The command succeeded; the text after `=`, trimmed.
-    Done(&'a str),
+    Success(&'a str),
     /// The command is unsupported or failed; the text after `?`, trimmed.
-    Refused(&'a str),
+    Failure(&'a str),
 }
 
 /// Parses a reply without its final empty line. Blank lines before it are skipped.
@@ -25,38 +25,38 @@ pub(crate) enum Reply<'a> {
 pub(crate) fn parse_reply(text: &str) -> Result<Reply<'_>, Illegal> {
     let text = text.trim_ascii();
     if let Some(rest) = text.strip_prefix('=') {
-        Ok(Reply::Done(rest.trim_ascii()))
+        Ok(Reply::Success(rest.trim_ascii()))
     } else if let Some(rest) = text.strip_prefix('?') {
-        Ok(Reply::Refused(rest.trim_ascii()))
+        Ok(Reply::Failure(rest.trim_ascii()))
     } else {
         Err(Illegal(format!("an answer starts with = or ?, not with {}", quote(text))))
     }
 }
 
-/// The words of the reply to a request for a move.
+/// Parses the reply to a request for a move into its words.
 ///
 /// # Errors
 /// If it starts with neither `=` nor `?`, or refuses to move.
 pub(crate) fn parse_words(text: &str) -> Result<Vec<&str>, Illegal> {
     match parse_reply(text)? {
-        Reply::Done(words) => Ok(words.split_ascii_whitespace().collect()),
-        Reply::Refused(reason) => Err(Illegal(format!("refused to move: {}", quote(reason)))),
+        Reply::Success(words) => Ok(words.split_ascii_whitespace().collect()),
+        Reply::Failure(reason) => Err(Illegal(format!("refused to move: {}", quote(reason)))),
     }
 }
 
 /// The maximum length of a quote for the bot's author, in characters.
-const SHOWN: usize = 60;
+const MAX_QUOTE: usize = 60;
 
-/// A quote of a reply for a message: escaped, and shortened if it is long.
+/// A reply in quotes, for messages. It is escaped, and shortened if it is long.
 pub(crate) fn quote(text: &str) -> String {
-    let mut shown: String = text.chars().take(SHOWN).collect();
-    if shown.len() < text.len() {
-        shown.push('…');
+    let mut start: String = text.chars().take(MAX_QUOTE).collect();
+    if start.len() < text.len() {
+        start.push('…');
     }
-    format!("{shown:?}")
+    format!("{start:?}")
 }
 
-/// A plain decimal number: optional minus, no plus, no leading zeros.
+/// Parses a decimal number with an optional minus, without a plus and without leading zeros.
 pub(crate) fn plain_number(word: &str) -> Option<i64> {
     let number: i64 = word.parse().ok()?;
     (format!("{number}") == word).then_some(number)

@@ -9,7 +9,7 @@ use core::ops::{Deref, RangeInclusive};
 
 use serde::{Serialize, Serializer};
 
-use crate::parameter::{ParamInfo, Text, Written};
+use crate::parameter::{ParamInfo, ParamInput, Text};
 use crate::protocol::{Framing, Protocol};
 use crate::rules::{RULES_VERSION, Rules};
 use crate::value::{ParamsError, Value, Values};
@@ -20,7 +20,7 @@ pub const MAX_SEATS: u8 = 16;
 /// A game: everything that the rest of Arbiter needs to know about it.
 #[derive(Clone, Debug)]
 pub struct GameInfo {
-    /// The name on the command line, in files, records and rows.
+    /// The name on the command line, in files, in records and in the database.
     pub name: Text,
     /// The name in texts for people.
     pub title: Text,
@@ -29,24 +29,24 @@ pub struct GameInfo {
     pub rules_version: Text,
     /// The possible numbers of seats of a table: from 1 to [`MAX_SEATS`].
     pub seats: RangeInclusive<usize>,
-    /// The names of the components of a score, the most important first. They are added over matches
-    /// and compared from the left; more is better.
+    /// The names of the components of a score, the most important first. Scores are summed over
+    /// matches and compared from the left. A larger score is better.
     pub columns: Vec<Text>,
-    /// How entrants are ranked beyond their sums.
+    /// The rules of the ranking besides the sums of scores.
     pub ranking: Ranking,
     /// The parameters of a match.
     pub params: Vec<ParamInfo>,
     /// The key of the parameter for the number of seats, if there is one.
     pub seats_param: Option<Text>,
-    /// The boards, in games that are played on several.
+    /// The boards, in games with several boards.
     pub boards: Option<BoardInfo>,
-    /// The episodes, in games that are played in them.
+    /// The episodes, in games that have them.
     pub episodes: Option<EpisodeInfo>,
     /// The protocol of bots.
     pub bots: BotInfo,
     /// The settings of official tournaments.
     pub official: Official,
-    /// Maximum values of parameters in trials, which makes trials shorter.
+    /// The maximum values of parameters in trials. They keep trials short.
     pub trial: Vec<(Text, u32)>,
     /// How people play in the playground.
     pub playground: Playground,
@@ -59,8 +59,8 @@ pub struct GameInfo {
 }
 
 impl GameInfo {
-    /// A game with these parameters, whose defaults come from its rules. Everything else has the
-    /// common defaults: seats from the rules, and bots that write lines.
+    /// A game with these parameters. Their defaults and the numbers of seats come from the rules.
+    /// All other fields have the most common values, such as bots that reply with one line.
     pub fn new<T: Rules + Default + 'static>(
         name: &'static str,
         title: &'static str,
@@ -93,18 +93,19 @@ impl GameInfo {
     }
 }
 
-/// How entrants are ranked beyond their sums.
+/// The rules of the ranking besides the sums of scores.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ranking {
-    /// Whether means per match are compared instead of sums. It matters where entrants have unequal
-    /// numbers of matches: after bots joined or left, or with a fixed number of matches.
+    /// Whether means per match are compared instead of sums. The order differs only if entrants
+    /// have unequal numbers of matches: after bots joined or left, or with a fixed number of
+    /// matches.
     pub by_mean: bool,
-    /// Whether of two entrants with equal sums the one submitted earlier ranks higher.
+    /// Whether the earlier submission ranks higher if the sums are equal.
     pub earlier_wins: bool,
 }
 
-/// A text parameter with several values in a tournament: each pair meets on every one. A value may be
-/// given as the path of a file that holds it.
+/// The boards of a game: a text parameter with several values in a tournament. Each pair meets on
+/// every board. A tournament file may give a board as the path of a file.
 #[derive(Clone, Debug)]
 pub struct BoardInfo {
     /// The key of the parameter.
@@ -121,7 +122,7 @@ pub struct BoardInfo {
 pub struct EpisodeInfo {
     /// The key of the parameter for the number of rounds. Matches do not have it.
     pub rounds_param: Text,
-    /// The minimum first component of a score with which a bot plays on.
+    /// The minimum for the next round, of the first component of a bot's score.
     pub min_score: i64,
     /// The column that counts episodes played to the end, after the columns of the score.
     pub column: Text,
@@ -149,7 +150,8 @@ pub struct Official {
     pub memory_mb: Option<u64>,
     /// Whether a bot keeps its files from match to match.
     pub keeps_files: bool,
-    /// Whether both matches of a pair with changed sides have the same seed, so that luck cancels.
+    /// Whether the two matches of a pair, with seats exchanged, have the same seed, so that luck
+    /// cancels.
     pub shared_deals: bool,
 }
 
@@ -176,29 +178,29 @@ pub enum ScheduleKind {
 pub enum PairSeats {
     /// Each bot has each seat equally often.
     Balanced,
-    /// Each pair meets twice, with the seats changed.
+    /// Each pair meets twice, with the seats exchanged.
     Both,
     /// Seats are random.
     Random,
 }
 
-/// How people play, and talk to bots, in the playground.
+/// The settings of matches with people in the playground.
 #[derive(Clone, Debug, Default)]
 pub struct Playground {
     /// Default parameters of a match with people.
     pub params: Values,
-    /// Whether a match with people is slowed down, so that they see the end of a round.
+    /// Whether a match with people is slowed down, so that people see the end of a round.
     pub slow: bool,
-    /// Examples of every line of the protocol, in the order of a match.
+    /// An example of every line of the protocol, in the order of a match.
     pub examples: Vec<ProtocolExample>,
 }
 
 /// An example of a line of the protocol.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProtocolExample {
-    /// The line; `\n` in it stands for the end of a line within one protocol unit.
+    /// The line. Each `\n` in it is the end of a line within one protocol unit.
     pub line: Text,
-    /// What it means, and the reply.
+    /// The meaning of the line, and its reply.
     pub meaning: Text,
 }
 
@@ -235,10 +237,10 @@ impl Estimate {
 #[derive(Clone)]
 pub struct ParamsReader(Arc<ReadRules>);
 
-/// Makes rules from parameters, given the known parameters.
+/// Reads rules from input values and the descriptors of the parameters.
 type ReadRules = dyn Fn(&[ParamInfo], &Value) -> RulesResult + Send + Sync;
 
-/// The rules with the parameters that were read.
+/// The rules, or why the parameters are invalid.
 type RulesResult = Result<Arc<dyn Rules>, ParamsError>;
 
 impl fmt::Debug for ParamsReader {
@@ -249,25 +251,25 @@ impl fmt::Debug for ParamsReader {
 
 /// Reads the parameters of a game. Missing ones have their official values.
 pub fn read_rules<T: Rules + Default>(
-    known: &[ParamInfo],
+    params: &[ParamInfo],
     value: &Value,
 ) -> Result<T, ParamsError> {
     let Value::Table(values) = value else { return Err(value.instead_of("struct Params")) };
     let mut rules = T::default();
     for (index, (key, value)) in values.iter().enumerate() {
-        if values.iter().take(index).any(|(earlier, _)| earlier == key) {
+        if values.iter().take(index).any(|(other, _)| other == key) {
             return Err(ParamsError::new(format!("duplicate field `{key}`")));
         }
-        rules.set(&Written { key, value, known })?;
+        rules.set(&ParamInput { key, value, params })?;
     }
     rules.check()?;
     Ok(rules)
 }
 
 impl ParamsReader {
-    /// A parser that starts with the official parameters and sets the given ones one by one.
+    /// A parser that starts with the official parameters and sets the input parameters one by one.
     pub fn of<T: Rules + Default + 'static>() -> Self {
-        Self(Arc::new(|known, value| Ok(Arc::new(read_rules::<T>(known, value)?))))
+        Self(Arc::new(|params, value| Ok(Arc::new(read_rules::<T>(params, value)?))))
     }
 }
 
@@ -276,7 +278,7 @@ impl ParamsReader {
 pub struct Game(Arc<GameInfo>);
 
 impl Game {
-    /// A handle of this game.
+    /// A handle of the game with this descriptor.
     pub fn new(info: GameInfo) -> Self {
         Self(Arc::new(info))
     }
@@ -287,11 +289,11 @@ impl Game {
     }
 
     /// Whether bots of this game can use this protocol.
-    pub fn speaks(&self, protocol: Protocol) -> bool {
+    pub fn supports(&self, protocol: Protocol) -> bool {
         protocol != Protocol::Http || self.bots.http
     }
 
-    /// The names of a ranking's columns: those of the score, and that of episodes.
+    /// The names of a ranking's columns: the columns of the score, and the column of episodes.
     pub fn ranking_columns(&self) -> Vec<&str> {
         let episodes = self.episodes.iter().map(|episodes| &episodes.column);
         self.columns.iter().chain(episodes).map(AsRef::as_ref).collect()

@@ -1,12 +1,13 @@
 //! The rules of Arbiter's five games, as pure state machines.
 //!
 //! A match is a function of (game, rules version, parameters, seed, replies, time spent). This
-//! crate computes that function and nothing else. It is `no_std`, so it cannot use files, sockets, a
-//! clock or a hash map with a random order. The [`MatchState`] trait is a game's side of a match: what
-//! it sends to each seat, what reply it expects, and what follows from the reply. The worker sends
-//! the text and measures the time; this crate gets both as arguments.
+//! crate computes only that function. It is `no_std`, so it cannot use files, sockets, a clock or a
+//! hash map with a random order. The [`MatchState`] trait is a match in progress: it
+//! returns the messages for the seats and takes their replies. The worker sends the messages and
+//! measures the time. It passes each reply and its time to this crate.
 //!
-//! Each game has one folder and one [`GameInfo`]. [`Games`] is the list of games that a program knows.
+//! Each game has one folder and one [`GameInfo`]. [`Games`] is the list of games that a program
+//! knows.
 
 #![no_std]
 
@@ -48,14 +49,14 @@ pub use info::{
     ParamsReader, Playground, ProtocolExample, Ranking, ScheduleKind, example, read_rules, texts,
 };
 pub use match_state::{
-    Forfeit, Fork, Illegal, MatchState, MatchView, Note, Owes, Say, Score, SeatResult, StartError,
-    Step, TurnPolicy,
+    ExpectedReply, Forfeit, Fork, Illegal, MatchState, MatchView, Message, Note, Score, SeatResult,
+    StartError, Step, TurnPolicy,
 };
 pub use name::{BotName, BotNameError};
-pub use parameter::{ParamInfo, ParamKind, Text, Written, param};
-pub use params::{Params, seats_due};
+pub use parameter::{ParamInfo, ParamInput, ParamKind, Text, param};
+pub use params::{Params, seat_counts};
 pub use protocol::{Framing, Protocol};
-pub use rules::{Carried, EpisodeRules, MIXED_TURNS_RULES_VERSION, RULES_VERSION, Rules};
+pub use rules::{CarriedScore, EpisodeRules, MIXED_TURNS_RULES_VERSION, RULES_VERSION, Rules};
 pub use score_check::{ImpossibleScore, MatchScores};
 pub use seat::Seat;
 pub use seed::{Dice, Seed, SeedError};

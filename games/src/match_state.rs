@@ -3,11 +3,11 @@
 //! The driver (a referee with real programs, or the verification of a record) repeats:
 //!
 //! 1. [`MatchState::step`] returns the next thing to do.
-//! 2. After a [`Say`] that owes something, the driver calls [`MatchState::receive_reply`] with the
-//!    reply, or with the forfeit in its place, and with the charged time.
+//! 2. After a [`Message`] that expects a reply, the driver calls [`MatchState::receive_reply`] with
+//!    the reply or the forfeit, and with the charged time.
 //!
-//! The game alone decides the consequences. A forfeit is ordinary input: each game treats a dead bot
-//! in its own way, and returns [`Step::Dismiss`] when the program must be killed.
+//! The game alone decides the consequences. A forfeit is ordinary input: each game decides how to
+//! go on without the bot, and returns [`Step::Dismiss`] when the program must be killed.
 
 use alloc::boxed::Box;
 use alloc::string::{String, ToString as _};
@@ -20,7 +20,7 @@ use thiserror::Error;
 
 pub(crate) use crate::clock::Allowance;
 use crate::clock::Micros;
-use crate::move_form::{ANSWER, FormFields, MoveForm};
+use crate::move_form::{FormFields, MoveForm, REPLY};
 use crate::name::BotName;
 use crate::picture::{Key, Picture};
 pub(crate) use crate::seat::Seat;
@@ -37,15 +37,15 @@ crate::string_enum! {
         Illegal = "illegal",
         /// It crashed, exited, or closed a pipe.
         Gone = "gone",
-        /// It wrote more than any reply needs.
+        /// Its output exceeded the size limit.
         Flood = "flood",
     }
 }
 
 impl Forfeit {
     /// The forfeit that follows from a reply: `Illegal` if it breaks the rules.
-    pub fn from_reply(taken: &Result<Result<(), Illegal>, Self>) -> Option<Self> {
-        match taken {
+    pub fn from_reply(outcome: &Result<Result<(), Illegal>, Self>) -> Option<Self> {
+        match outcome {
             Ok(Ok(())) => None,
             Ok(Err(_)) => Some(Self::Illegal),
             Err(forfeit) => Some(*forfeit),
@@ -53,13 +53,13 @@ impl Forfeit {
     }
 }
 
-/// The reply that a bot owes.
+/// The kind of reply that a message expects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Owes {
+pub enum ExpectedReply {
     /// No reply. If the bot sends one anyway, it is ignored.
     #[default]
-    Nothing,
-    /// An acknowledgement: its form must be right, its content does not matter.
+    None,
+    /// An acknowledgement: only its syntax is checked.
     Ack,
     /// A decision.
     Move,
@@ -68,40 +68,40 @@ pub enum Owes {
 /// When to ask a bot that plays at several tables at once, as in tricks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum TurnPolicy {
-    /// As soon as one table waits for it.
+    /// As soon as it has the turn at one table.
     #[default]
     AnyTable,
-    /// Only when every table that is not over waits for it.
+    /// Only when it has the turn at every unfinished table.
     AllTables,
 }
 
-/// One protocol unit from the referee to one seat.
+/// One protocol unit that the referee sends to one seat.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Say {
-    /// The seat that it is for.
+pub struct Message {
+    /// The seat that receives it.
     pub seat: Seat,
-    /// The text: one command, one line, several lines joined by `\n`, or, for programs executed once
-    /// per decision, the arguments joined by single spaces. Without a final newline.
+    /// The text without a final newline: one command, one line, or several lines joined by `\n`.
+    /// For programs executed once per decision: the arguments joined by single spaces.
     pub text: String,
-    /// The reply that is expected.
-    pub owes: Owes,
-    /// The time for the reply; without meaning if none is owed.
+    /// The kind of reply that is expected.
+    pub expected_reply: ExpectedReply,
+    /// The time for the reply. Unused if no reply is expected.
     pub allowance: Allowance,
-    /// Whether the text tells the time (`time_left`) and so depends on the speed of the machine. The
-    /// transcript's hash leaves out such texts and the replies to them.
+    /// Whether the text contains the remaining time (`time_left`), which depends on the speed of
+    /// the machine. The transcript's hash leaves out such texts and the replies to them.
     pub tells_time: bool,
 }
 
-impl Say {
-    /// Asks a seat for a decision within a time limit.
-    pub fn ask(seat: Seat, text: String, limit: Micros) -> Self {
+impl Message {
+    /// A request for a decision within a time limit.
+    pub fn request(seat: Seat, text: String, limit: Micros) -> Self {
         let allowance = Allowance::Move(limit);
-        Self { seat, text, owes: Owes::Move, allowance, tells_time: false }
+        Self { seat, text, expected_reply: ExpectedReply::Move, allowance, tells_time: false }
     }
 
-    /// Tells a seat something that needs no reply.
-    pub fn tell(seat: Seat, text: String) -> Self {
-        Self { owes: Owes::Nothing, ..Self::ask(seat, text, Micros::ZERO) }
+    /// A message that expects no reply.
+    pub fn notice(seat: Seat, text: String) -> Self {
+        Self { expected_reply: ExpectedReply::None, ..Self::request(seat, text, Micros::ZERO) }
     }
 }
 
@@ -123,18 +123,18 @@ pub enum Note {
 /// The next thing to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Send this. If it owes a reply, pass the reply to [`MatchState::receive_reply`].
-    Say(Say),
+    /// Send this message. If it expects a reply, pass the reply to [`MatchState::receive_reply`].
+    Send(Message),
     /// Kill this seat's program. It gets no more messages.
     Dismiss(Seat),
-    /// Put this into the record.
+    /// Write this note into the record.
     Note(Note),
-    /// The match is over. All later steps are the same.
+    /// The match is over, with the result of each seat. All later steps are the same.
     Over(Vec<SeatResult>),
 }
 
-/// The components of a score, the most important first. They are added over matches and compared from
-/// the left; more is better. Sums may need more bits.
+/// The components of a score, the most important first. They are added over matches and compared
+/// from the left; more is better. Sums may need more bits.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Score(pub Vec<i64>);
@@ -146,7 +146,7 @@ pub struct SeatResult {
     pub score: Score,
     /// The seat's forfeit, if it forfeited.
     pub forfeit: Option<Forfeit>,
-    /// Bad replies that are no forfeits. Only blackjack counts them.
+    /// The number of bad replies that are not forfeits. Only blackjack counts them.
     pub bad_answers: u32,
 }
 
@@ -169,20 +169,20 @@ pub struct StartError(pub String);
 
 /// A match in progress.
 pub trait MatchState: Send + fmt::Debug {
-    /// The next thing to do. After a [`Step::Say`] that owes a reply, call
+    /// The next thing to do. After a [`Step::Send`] that expects a reply, call
     /// [`MatchState::receive_reply`] first.
     fn step(&mut self) -> Step;
 
-    /// Takes the reply to the last [`Say`], or the forfeit in its place, and the charged time.
+    /// Takes the reply or the forfeit that follows the last [`Message`], and the charged time.
     ///
-    /// The text is the reply without its frame (the end of a line, the empty line of GTP). Bytes that
-    /// are not UTF-8 arrive as U+FFFD, which no game accepts in a move.
+    /// The text is the reply without its end (a newline, or the empty line of GTP). The driver
+    /// replaces bytes that are not UTF-8 by U+FFFD, which no game accepts in a move.
     ///
     /// # Errors
-    /// [`Illegal`] if the reply forfeits the seat. The game already counts the forfeit.
+    /// [`Illegal`] if the reply breaks the rules. The game has already applied the consequences.
     fn receive_reply(
         &mut self,
-        answer: Result<&str, Forfeit>,
+        reply: Result<&str, Forfeit>,
         charged: Micros,
     ) -> Result<(), Illegal>;
 
@@ -191,16 +191,17 @@ pub trait MatchState: Send + fmt::Debug {
         Vec::new()
     }
 
-    /// The last message that records of earlier versions send to a program that is gone, if any.
+    /// The last message to a program that is gone, in records of earlier versions. `None` if the
+    /// game had no such message.
     fn legacy_farewell(&self) -> Option<String> {
         None
     }
 
-    /// The match for people.
+    /// The match as people see it.
     fn view(&self) -> &dyn MatchView;
 }
 
-/// A match that can be copied, to try a reply.
+/// A match that can be copied, so that a reply can be checked on the copy.
 pub trait Fork {
     /// An independent copy of this match.
     fn fork(&self) -> Box<dyn MatchState>;
@@ -212,64 +213,64 @@ impl<T: MatchState + Clone + 'static> Fork for T {
     }
 }
 
-/// A match for people: its picture, and the moves they may play. Read-only.
+/// A read-only view of a match for people: its picture, and the moves that they can play.
 pub trait MatchView: Any + fmt::Debug + Fork {
-    /// The picture of the match between bots of these names, seat 1 first, for the player of `viewer`;
-    /// without a viewer everything is visible. Hidden things are not in the picture at all.
+    /// The picture of the match between bots of these names, seat 1 first. It contains only what
+    /// the player of the seat `viewer` may see; without a viewer it contains everything.
     fn picture(&self, names: &[BotName], viewer: Option<Seat>) -> Picture;
 
-    /// A key of everything that the picture shows: equal keys mean equal pictures.
+    /// A key of the picture: equal keys mean equal pictures.
     fn picture_key(&self) -> Key;
 
-    /// The part of the match that this state belongs to, in games that have parts.
+    /// The title of the present part of the match, in games that have parts.
     fn chapter(&self) -> Option<String> {
         None
     }
 
-    /// Whether this protocol unit is the last one of a match, which needs no reply.
+    /// Whether this protocol unit is the last one of a match, which expects no reply.
     fn is_farewell(&self, _unit: &str) -> bool {
         false
     }
 
-    /// The form for the move of the person at `seat`. `chosen` holds the earlier choices of a move that
-    /// takes several steps.
+    /// The form for the move of the person at `seat`. `chosen` holds the earlier choices of a move
+    /// that takes several steps.
     fn move_form(&self, seat: Seat, chosen: &FormFields) -> MoveForm;
 
-    /// The reply that a form without a whole reply stands for.
+    /// The reply for the fields of a form, if no field holds a whole reply.
     ///
     /// # Errors
-    /// What is missing, for the person.
-    fn form_answer(&self, _seat: Seat, _fields: &FormFields) -> Result<String, String> {
+    /// A message for the person: which field is missing.
+    fn form_reply(&self, _seat: Seat, _fields: &FormFields) -> Result<String, String> {
         Err("choose a move".to_string())
     }
 
-    /// Warns a person of a reply that the rules accept but punish.
-    fn warn(&self, _seat: Seat, _answer: &str) -> Result<(), String> {
+    /// Warns a person of a reply that the rules accept but penalise.
+    fn warn(&self, _seat: Seat, _reply: &str) -> Result<(), String> {
         Ok(())
     }
 }
 
 impl dyn MatchView {
-    /// The reply that a form stands for.
+    /// The reply for the fields of a form.
     ///
     /// # Errors
-    /// What is missing, for the person.
-    pub fn answer(&self, seat: Seat, fields: &FormFields) -> Result<String, String> {
-        match fields.get(ANSWER) {
-            Some(answer) => Ok(answer.trim().to_string()),
-            None => self.form_answer(seat, fields),
+    /// A message for the person: which field is missing.
+    pub fn reply(&self, seat: Seat, fields: &FormFields) -> Result<String, String> {
+        match fields.get(REPLY) {
+            Some(reply) => Ok(reply.trim().to_string()),
+            None => self.form_reply(seat, fields),
         }
     }
 
-    /// Checks the reply of a person at `seat` on a copy of the match. It also refuses replies that the
-    /// rules accept but punish, so that a person is warned first.
+    /// Checks the reply of a person at `seat` on a copy of the match. It also refuses replies that
+    /// the rules accept but penalise, to warn the person first.
     ///
     /// # Errors
-    /// Why the reply is refused, in the words of the rules where they have any.
-    pub fn check(&self, seat: Seat, answer: &str) -> Result<(), String> {
+    /// A message for the person: why the reply is refused.
+    pub fn check(&self, seat: Seat, reply: &str) -> Result<(), String> {
         self.fork()
-            .receive_reply(Ok(answer), Micros::ZERO)
+            .receive_reply(Ok(reply), Micros::ZERO)
             .map_err(|illegal| illegal.to_string())?;
-        self.warn(seat, answer)
+        self.warn(seat, reply)
     }
 }

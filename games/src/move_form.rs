@@ -1,13 +1,13 @@
 //! Forms for the moves of people, as data.
 //!
-//! A filled-in form stands for a reply in the game's own protocol, the same that a bot would send.
+//! A completed form becomes a reply in the game's protocol, the same as a bot would send.
 
 use alloc::borrow::ToOwned as _;
 use alloc::string::String;
 use alloc::vec::Vec;
 
 /// The name of the field for a whole reply.
-pub const ANSWER: &str = "answer";
+pub const REPLY: &str = "answer";
 /// The name of the field for a chosen square, in a move of several squares.
 pub const PICK: &str = "pick";
 /// The name of the field for the mode of a move of several steps.
@@ -28,9 +28,9 @@ pub struct MoveForm {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Field {
     /// A button that sends a reply.
-    Answer {
+    Reply {
         /// The reply.
-        answer: String,
+        reply: String,
         /// Its label.
         label: String,
     },
@@ -42,7 +42,7 @@ pub enum Field {
         label: String,
     },
     /// A hidden field with an earlier choice.
-    Chosen {
+    Hidden {
         /// The name of the field.
         name: &'static str,
         /// Its value.
@@ -59,7 +59,7 @@ pub enum Field {
         /// The name of the field.
         name: &'static str,
         /// The maximum; the minimum is 1.
-        most: i64,
+        max: i64,
         /// The initial value.
         value: i64,
     },
@@ -97,9 +97,9 @@ pub struct ChoiceOption {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SquareField {
     /// It cannot be chosen.
-    Taken,
+    Occupied,
     /// It was chosen in an earlier step.
-    Picked {
+    Selected {
         /// The colour of its stone.
         colour: &'static str,
         /// The number of the step.
@@ -125,9 +125,9 @@ pub struct Grid {
     pub columns: usize,
     /// The number of rows.
     pub rows: usize,
-    /// The space above and to the left of them, in widths of a square.
+    /// The space above and to the left of the squares, in widths of a square.
     pub before: f64,
-    /// The space below and to the right of them, in widths of a square.
+    /// The space below and to the right of the squares, in widths of a square.
     pub behind: f64,
 }
 
@@ -149,18 +149,18 @@ impl FormFields {
 }
 
 impl MoveForm {
-    /// A form with a button for each of these replies; each has a label.
-    pub fn of_answers<'a>(
+    /// A form with a button for each of these replies, which are pairs of reply and label.
+    pub fn of_replies<'a>(
         task: &str,
-        answers: impl IntoIterator<Item = (&'a str, &'a str)>,
+        replies: impl IntoIterator<Item = (&'a str, &'a str)>,
     ) -> Self {
-        let field = |(answer, label): (&str, &str)| answer_field(answer, label);
-        let fields = answers.into_iter().map(field).collect();
+        let field = |(reply, label): (&str, &str)| reply_field(reply, label);
+        let fields = replies.into_iter().map(field).collect();
         Self { task: task.to_owned(), fields, squares: Vec::new() }
     }
 }
 
 /// A button that sends a reply.
-pub fn answer_field(answer: &str, label: &str) -> Field {
-    Field::Answer { answer: answer.to_owned(), label: label.to_owned() }
+pub fn reply_field(reply: &str, label: &str) -> Field {
+    Field::Reply { reply: reply.to_owned(), label: label.to_owned() }
 }

@@ -10,8 +10,8 @@ use thiserror::Error;
 /// The maximum length of a name, in bytes.
 const MAX_LENGTH: usize = 64;
 
-/// A bot's name: `[A-Za-z0-9._-]+`, at most 64 characters. `.` and `..` are excluded because they are
-/// directories, and `TIE` because gomoku's referee sends it in place of a winner.
+/// A bot's name: `[A-Za-z0-9._-]+`, at most 64 characters. `.` and `..` are excluded because they
+/// are names of directories, and `TIE` because gomoku sends it instead of a winner's name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(transparent)]
 pub struct BotName(String);

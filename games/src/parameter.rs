@@ -1,5 +1,5 @@
-//! Descriptors of parameters, and how values are read. Every error names the parameter's key and what
-//! it accepts, and gives an example.
+//! Descriptors of parameters, and the reading of their values. Every error names the parameter's
+//! key, describes the valid values, and gives an example.
 
 use alloc::borrow::Cow;
 use alloc::format;
@@ -52,26 +52,26 @@ pub const fn param(key: &'static str, kind: ParamKind, help: &'static str) -> Pa
     ParamInfo { key: Cow::Borrowed(key), kind, default: None, help: Cow::Borrowed(help) }
 }
 
-/// A parameter with the value that was written for it. In its methods `accepts` describes valid values
-/// and ends with an example, "as in …".
+/// A parameter with its input value. In its methods `accepts` describes valid values and ends with
+/// an example, "as in …".
 #[derive(Clone, Copy, Debug)]
-pub struct Written<'a> {
+pub struct ParamInput<'a> {
     /// The parameter's key.
     pub key: &'a str,
-    /// The written value.
+    /// The input value.
     pub value: &'a Value,
     /// The parameters of the game.
-    pub(crate) known: &'a [ParamInfo],
+    pub(crate) params: &'a [ParamInfo],
 }
 
-impl Written<'_> {
+impl ParamInput<'_> {
     /// The error for an unknown key.
     pub fn unknown(&self) -> ParamsError {
-        let keys: Vec<_> = self.known.iter().map(|known| format!("`{}`", known.key)).collect();
+        let keys: Vec<_> = self.params.iter().map(|param| format!("`{}`", param.key)).collect();
         let expected = match &keys[..] {
             [] => "there are no fields".to_string(),
             [only] => format!("expected {only}"),
-            [one, other] => format!("expected {one} or {other}"),
+            [first, second] => format!("expected {first} or {second}"),
             _ => format!("expected one of {}", keys.join(", ")),
         };
         ParamsError::new(format!("unknown field `{}`, {expected}", self.key))

@@ -18,7 +18,7 @@ use crate::rules::{EpisodeRules, Rules};
 use crate::seed::Seed;
 use crate::value::{ParamsError, Value, Values};
 
-/// The parameters of a match of a game. Shared: a copy is cheap.
+/// The parameters of a match of a game. Clones share the rules and are cheap.
 #[derive(Clone)]
 pub struct Params {
     game: Game,
@@ -29,7 +29,7 @@ impl Params {
     /// The official parameters of a game.
     ///
     /// # Panics
-    /// If the descriptor of the game is wrong: every parameter must have a default.
+    /// If a parameter in the descriptor of the game has no default.
     pub fn official(game: &Game) -> Self {
         let rules = game.read(&Value::Table(Values::new()));
         let rules = rules.expect("every parameter has a default");
@@ -37,8 +37,8 @@ impl Params {
     }
 
     /// Reads the parameters of `game`. Missing ones have their official values.
-    pub fn read<'de, D: Deserializer<'de>>(game: &Game, from: D) -> Result<Self, D::Error> {
-        let rules = game.read(&Value::deserialize(from)?).map_err(D::Error::custom)?;
+    pub fn read<'de, D: Deserializer<'de>>(game: &Game, input: D) -> Result<Self, D::Error> {
+        let rules = game.read(&Value::deserialize(input)?).map_err(D::Error::custom)?;
         Ok(Self { game: game.clone(), rules })
     }
 
@@ -102,8 +102,12 @@ impl Params {
         self.rules.start(names, seed)
     }
 
-    /// Starts a match by a version of the rules, with the [`TurnPolicy`] of each seat, seat 1 first. The
-    /// version must be [`Params::rules_version`] or that of the game.
+    /// Starts a match by a version of the rules, with the [`TurnPolicy`] of each seat, seat 1
+    /// first.
+    ///
+    /// # Errors
+    /// If the version is neither [`Params::rules_version`] nor the game's version, or the names are
+    /// not possible.
     pub fn start_by(
         &self,
         version: &str,
@@ -114,9 +118,9 @@ impl Params {
         if version == self.game.rules_version {
             return self.start(names, seed);
         }
-        let known = self.rules_version(turns);
-        if version != known {
-            let error = format!("rules version {version}; this program knows {known}");
+        let supported = self.rules_version(turns);
+        if version != supported {
+            let error = format!("rules version {version}; this program knows {supported}");
             return Err(StartError(error));
         }
         self.check_names(names)?;
@@ -132,9 +136,9 @@ impl Params {
         let seats = self.seats();
         if !seats.contains(&names.len()) {
             let game = &self.game;
-            let due = seats_due(&seats);
-            let given = names.len();
-            return Err(StartError(format!("a match of {game} takes {due} bots, not {given}")));
+            let expected = seat_counts(&seats);
+            let bots = names.len();
+            return Err(StartError(format!("a match of {game} takes {expected} bots, not {bots}")));
         }
         for (index, name) in names.iter().enumerate() {
             if names[..index].contains(name) {
@@ -145,8 +149,8 @@ impl Params {
     }
 }
 
-/// The numbers of seats as text: "2", or "1 to 4".
-pub fn seats_due(seats: &RangeInclusive<usize>) -> String {
+/// The possible numbers of seats as text: "2", or "1 to 4".
+pub fn seat_counts(seats: &RangeInclusive<usize>) -> String {
     let least = seats.start();
     let most = seats.end();
     if least == most { format!("{least}") } else { format!("{least} to {most}") }
@@ -158,7 +162,8 @@ impl PartialEq for Params {
     }
 }
 
-/// The capitalised name of the game, and the rules. The names of record files derive from this text.
+/// The capitalised name of the game, and the rules. The names of record files derive from this
+/// text.
 impl fmt::Debug for Params {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut letters = self.game.name.chars();

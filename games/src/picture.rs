@@ -1,5 +1,5 @@
-//! Pictures of a match as plain data: boards of shapes, tables of cards and numbers, and descriptions
-//! in words. Other crates draw them; `class` fields are CSS classes.
+//! Pictures of a match as plain data: boards of shapes, tables of cards and numbers, and
+//! descriptions in words. Other crates draw them; `class` fields are CSS classes.
 
 use alloc::borrow::Cow;
 use alloc::string::{String, ToString as _};
@@ -13,9 +13,9 @@ use crate::seat::Seat;
 /// A picture of a match at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Picture {
-    /// What happens, in a sentence.
+    /// A sentence about the state of the match.
     pub caption: String,
-    /// Its parts, from top to bottom.
+    /// The parts, from top to bottom.
     pub parts: Vec<Part>,
 }
 
@@ -181,10 +181,10 @@ pub enum Item {
     /// A meter.
     Meter {
         /// The maximum.
-        most: usize,
+        max: usize,
         /// The value.
         value: usize,
-        /// What is measured.
+        /// The measured quantity.
         label: String,
     },
 }
@@ -214,38 +214,38 @@ impl Cell {
 
     /// A cell with a number.
     pub fn number(number: impl fmt::Display) -> Self {
-        Self::text(number).classed("number")
+        Self::text(number).with_class("number")
     }
 
     /// A cell with the number of a seat.
     pub fn seat(seat: Seat) -> Self {
-        Self::text(seat).classed(alloc::format!("seat{seat}"))
+        Self::text(seat).with_class(alloc::format!("seat{seat}"))
     }
 
     /// The cell with this class.
     #[must_use]
-    pub fn classed(mut self, class: impl Into<Cow<'static, str>>) -> Self {
+    pub fn with_class(mut self, class: impl Into<Cow<'static, str>>) -> Self {
         self.class = Some(class.into());
         self
     }
 
     /// The cell spanning this many columns.
     #[must_use]
-    pub fn over(mut self, columns: usize) -> Self {
+    pub fn spanning(mut self, columns: usize) -> Self {
         self.columns = columns;
         self
     }
 
     /// The cell as the header of its row.
     #[must_use]
-    pub fn head(mut self) -> Self {
+    pub fn as_header(mut self) -> Self {
         self.is_head = true;
         self
     }
 }
 
 /// Whether `viewer` may see the cards of `seat`; without a viewer everything is visible.
-pub fn sees(viewer: Option<Seat>, seat: Seat) -> bool {
+pub fn can_see(viewer: Option<Seat>, seat: Seat) -> bool {
     viewer.is_none_or(|viewer| viewer == seat)
 }
 

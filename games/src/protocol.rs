@@ -26,11 +26,11 @@ impl Protocol {
     }
 }
 
-/// Where a reply on standard output ends.
+/// The end of a reply on standard output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {
-    /// A reply starts with `=` or `?` and ends with an empty line. Any other reply ends with its first
-    /// line, so that it forfeits at once and not at the deadline.
+    /// A reply starts with `=` or `?` and ends with an empty line. Any other reply is illegal and
+    /// ends with its first line, so that the bot forfeits at once and not at the deadline.
     Gtp,
     /// A reply is one line.
     Line,

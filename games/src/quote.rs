@@ -4,11 +4,11 @@ use alloc::format;
 use alloc::string::String;
 
 /// The maximum length of a quote, in characters.
-const QUOTED: usize = 24;
+const MAX_QUOTE: usize = 24;
 
 /// The start of a text in quotes, with unprintable characters escaped.
 pub(crate) fn quote(text: &str) -> String {
-    let start: String = text.chars().take(QUOTED).collect();
-    let more = if start.len() < text.len() { "…" } else { "" };
-    format!("{start:?}{more}")
+    let start: String = text.chars().take(MAX_QUOTE).collect();
+    let ellipsis = if start.len() < text.len() { "…" } else { "" };
+    format!("{start:?}{ellipsis}")
 }

@@ -13,7 +13,7 @@ impl Seat {
     /// The seat at `index`, counted from 0.
     ///
     /// # Panics
-    /// If `index` is 254 or more: tables are far smaller.
+    /// If `index` is more than 254.
     pub fn from_index(index: usize) -> Self {
         Self(u8::try_from(index + 1).expect("a table has fewer than 255 seats"))
     }
@@ -28,7 +28,7 @@ impl Seat {
         self.0
     }
 
-    /// The seats of a table of `count`, in order.
+    /// The seats of a table with `count` seats, in order.
     pub fn all(count: usize) -> impl DoubleEndedIterator<Item = Self> + Clone {
         (0..count).map(Self::from_index)
     }

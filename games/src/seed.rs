@@ -1,8 +1,8 @@
 //! Seeds, and the only source of random numbers.
 //!
-//! A match has one 256-bit seed. All its random numbers come from ChaCha20 keyed with this seed. A game
-//! takes a separate stream for each kind of random choice, so that more draws of one kind do not shift
-//! another.
+//! A match has one 256-bit seed. All its random numbers come from ChaCha20 keyed with this seed. A
+//! game uses a separate stream for each kind of random choice, so that an additional draw of one
+//! kind does not change the draws of another kind.
 
 use alloc::string::{String, ToString};
 use core::fmt;
@@ -13,7 +13,7 @@ use rand_chacha::rand_core::{Rng, SeedableRng};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use thiserror::Error;
 
-/// A match's seed; as text 64 lower-case hexadecimal digits.
+/// A seed of 256 bits. As text: 64 lower-case hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Seed(pub [u8; 32]);
 
@@ -29,7 +29,7 @@ impl fmt::Debug for Seed {
     }
 }
 
-/// A text that is not a seed.
+/// The error for a text that is not a seed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("`{0}` is not a seed: 64 lower-case hexadecimal digits")]
 pub struct SeedError(pub String);
@@ -39,8 +39,8 @@ impl FromStr for Seed {
 
     fn from_str(text: &str) -> Result<Self, SeedError> {
         let error = || SeedError(text.to_string());
-        let plain = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
-        if text.len() != 64 || !text.bytes().all(plain) {
+        let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+        if text.len() != 64 || !text.bytes().all(is_digit) {
             return Err(error());
         }
         let mut seed = [0; 32];
@@ -92,15 +92,15 @@ impl Seed {
     }
 }
 
-/// Random numbers, the same on every machine: the mapping from ChaCha20's words to numbers belongs to
-/// the rules version.
+/// Random numbers, the same on every machine. The mapping from the output of ChaCha20 to numbers
+/// may change only with the rules version.
 #[derive(Clone, Debug)]
 pub struct Dice(ChaCha20Rng);
 
 impl Dice {
-    /// A uniform number below `bound`: the high half of a 64-bit product, drawn again where the
-    /// low half falls into the part that would favour some numbers (Lemire, "Fast Random Integer
-    /// Generation in an Interval", 2019).
+    /// A uniform number below `bound`: the high half of a 64-bit product. It is drawn again if the
+    /// low half is in the range that would make some numbers more likely (Lemire, "Fast Random
+    /// Integer Generation in an Interval", 2019).
     ///
     /// # Panics
     /// If `bound` is 0.
@@ -108,7 +108,7 @@ impl Dice {
         assert!(bound > 0, "there is no number below 0");
         let rejected = bound.wrapping_neg() % bound;
         loop {
-            let product = u64::from(self.word()) * u64::from(bound);
+            let product = u64::from(self.next_u32()) * u64::from(bound);
             let high = (product >> 32) as u32;
             let low = (product & 0xffff_ffff) as u32;
             if low >= rejected {
@@ -127,11 +127,11 @@ impl Dice {
     }
 
     /// A uniform 32-bit number.
-    pub fn word(&mut self) -> u32 {
+    pub fn next_u32(&mut self) -> u32 {
         self.0.next_u32()
     }
 
-    /// Puts a list into a uniformly random order (Fisher and Yates, from the back).
+    /// Puts a list into a uniformly random order (the Fisher-Yates algorithm, from the back).
     pub fn shuffle<T>(&mut self, list: &mut [T]) {
         for end in (1..list.len()).rev() {
             let other = self.index(end + 1);
@@ -144,20 +144,20 @@ impl Dice {
 mod tests {
     use super::*;
 
-    /// The mapping belongs to the rules: these numbers may change only with the rules version.
+    /// These numbers may change only with the rules version.
     #[test]
     fn random_numbers_never_change() {
         let mut dice = Seed([7; 32]).dice(0);
         let mut list = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9];
         dice.shuffle(&mut list);
-        let drawn = [dice.below(6), dice.below(6), dice.below(1000)];
-        assert_eq!((list, drawn), ([6, 9, 8, 0, 1, 7, 3, 5, 2, 4], [0, 2, 463]));
+        let numbers = [dice.below(6), dice.below(6), dice.below(1000)];
+        assert_eq!((list, numbers), ([6, 9, 8, 0, 1, 7, 3, 5, 2, 4], [0, 2, 463]));
     }
 
     #[test]
     fn streams_differ_and_text_round_trips() {
         let seed = Seed([0xab; 32]);
-        assert_ne!(seed.dice(0).word(), seed.dice(1).word());
+        assert_ne!(seed.dice(0).next_u32(), seed.dice(1).next_u32());
         assert_eq!(seed.to_string().parse::<Seed>(), Ok(seed));
         assert!("AB".repeat(32).parse::<Seed>().is_err());
     }

@@ -1,8 +1,8 @@
 //! Enums with a word for each variant, for the command line, files and the database.
 
-/// Declares an enum with a word for each variant: `ALL` in the order of declaration, `as_str`, and a
-/// `Display` that respects width and alignment. `FromStr, Err = E` after the enum adds a `FromStr`
-/// whose error is `E` with the unknown text.
+/// Declares an enum with a word for each variant: `ALL` in the order of declaration, `as_str`, and
+/// a `Display` that respects width and alignment. `FromStr, Err = E` after the enum adds a
+/// `FromStr` with the error `E`, which holds the unknown text.
 ///
 /// ```
 /// arbiter_games::string_enum! {
@@ -62,8 +62,8 @@ macro_rules! string_enum {
                 type Err = $error;
 
                 fn from_str(text: &str) -> ::core::result::Result<Self, $error> {
-                    let named = Self::ALL.into_iter().find(|variant| variant.as_str() == text);
-                    named.ok_or_else(|| $error(text.into()))
+                    let variant = Self::ALL.into_iter().find(|variant| variant.as_str() == text);
+                    variant.ok_or_else(|| $error(text.into()))
                 }
             }
         )?

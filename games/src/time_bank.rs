@@ -3,13 +3,13 @@
 use crate::clock::Micros;
 use crate::match_state::Allowance;
 
-/// A bot's remaining time. It may fall below zero by the margin of the clock rules, so that the margin
-/// is granted once a bank and not once a reply.
+/// A bot's remaining time. It can become negative, down to minus the margin of the clock rules. So
+/// the margin is available once for the whole bank, not once for each reply.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TimeBank(Micros);
 
 impl TimeBank {
-    /// A bank with `time` in it.
+    /// A bank with this time.
     pub(crate) fn new(time: Micros) -> Self {
         Self(time)
     }

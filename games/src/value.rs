@@ -1,5 +1,5 @@
-//! Values of parameters as plain data: from a tournament file, a record or `--set`, before a game reads
-//! them, and as a game writes them.
+//! Values of parameters as plain data. They come from a tournament file, a record or `--set`, or
+//! from the rules of a game.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -61,7 +61,7 @@ impl Value {
     /// The error for this value where another kind was expected.
     pub(crate) fn instead_of(&self, expected: &str) -> ParamsError {
         let unexpected = match self {
-            // For people: serde would call it a unit.
+            // serde would write "unit value", which few users understand.
             Self::Null => Unexpected::Other("null"),
             Self::Boolean(value) => Unexpected::Bool(*value),
             Self::Integer(number) => match (i64::try_from(*number), u64::try_from(*number)) {
@@ -117,12 +117,12 @@ impl Values {
         Self(Vec::new())
     }
 
-    /// The values with `value` under `key`, which replaces an earlier one.
+    /// The values with `value` under `key`. It replaces an earlier value.
     #[must_use]
     pub fn with(mut self, key: &str, value: impl Into<Value>) -> Self {
         let value = value.into();
-        match self.0.iter_mut().find(|(known, _)| known == key) {
-            Some((_, known)) => *known = value,
+        match self.0.iter_mut().find(|(other, _)| other == key) {
+            Some((_, old)) => *old = value,
             None => self.0.push((key.to_string(), value)),
         }
         self
@@ -130,7 +130,7 @@ impl Values {
 
     /// The value under `key`.
     pub fn get(&self, key: &str) -> Option<&Value> {
-        self.iter().find(|(known, _)| *known == key).map(|(_, value)| value)
+        self.iter().find(|(other, _)| *other == key).map(|(_, value)| value)
     }
 
     /// Keys and values, in order.

@@ -1,4 +1,4 @@
-//! Games of bitwa: protocol, forfeits, ends, boards, parameters.
+//! Matches of bitwa: protocol, forfeits, results, boards, parameters.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -8,7 +8,8 @@ use std::cell::Cell;
 
 use arbiter_games::bitwa::{Board, Division, Match, Params, official_boards, shipped_boards};
 use arbiter_games::{
-    Forfeit, MatchState, Micros, Owes, ParamsError, Rules, Say, Seed, Step, bitwa, read_rules,
+    ExpectedReply, Forfeit, MatchState, Message, Micros, ParamsError, Rules, Seed, Step, bitwa,
+    read_rules,
 };
 use dialogue::{Played, Reply, golden, names, play, scores};
 use proptest::prelude::*;
@@ -30,20 +31,29 @@ fn quiet() -> Match {
 }
 
 /// The reply of a correct bot.
-fn good(say: &Say) -> Reply {
-    let answer = if say.owes == Owes::Move { ORDER } else { "=" };
-    (Ok(answer.to_string()), Micros::ZERO)
+fn good(message: &Message) -> Reply {
+    with(ORDER, message)
 }
 
-/// Plays `game`; the commands that start with `command` (with its seat in front, as in
-/// `1> gen_move`) get `reply`, the others a good reply.
-fn but(game: &mut dyn MatchState, command: &str, reply: Result<&str, Forfeit>) -> Played {
-    play(game, |say| {
-        let line = format!("{}> {}", say.seat, say.text);
+/// The reply `order` to a request for an order, and a good reply to any other command.
+fn with(order: &str, message: &Message) -> Reply {
+    let reply = if message.expected_reply == ExpectedReply::Move { order } else { "=" };
+    (Ok(reply.to_string()), Micros::ZERO)
+}
+
+/// Plays `game`. Commands that start with `command` (with the seat, as in `1> gen_move`) get
+/// `reply`. All other commands get a good reply.
+fn play_with_reply(
+    game: &mut dyn MatchState,
+    command: &str,
+    reply: Result<&str, Forfeit>,
+) -> Played {
+    play(game, |message| {
+        let line = format!("{}> {}", message.seat, message.text);
         if line.starts_with(command) {
             (reply.map(str::to_string), Micros::ZERO)
         } else {
-            good(say)
+            good(message)
         }
     })
 }
@@ -52,9 +62,9 @@ fn forfeits(played: &Played) -> Vec<Option<Forfeit>> {
     played.standings.iter().map(|standing| standing.forfeit).collect()
 }
 
-/// The commands of a game that start with `what`, without `time_left`.
-fn count(played: &Played, what: &str) -> usize {
-    played.transcript.iter().filter(|line| line.starts_with(what)).count()
+/// The number of transcript lines that start with `prefix`.
+fn count(played: &Played, prefix: &str) -> usize {
+    played.transcript.iter().filter(|line| line.starts_with(prefix)).count()
 }
 
 #[test]
@@ -75,16 +85,17 @@ fn transcripts() {
 fn divisions_move_once_a_round_in_letter_order() {
     let mut game = Match::start(&params(r#"{"board": "13 1 2 1 z#A#c#a#C#B#Z"}"#));
     let played = play(&mut game, good);
-    let asked = played.transcript.iter().filter_map(|line| line.split_once("gen_move "));
-    let asked: Vec<_> = asked.map(|(seat, letter)| format!("{}{letter}", &seat[..1])).collect();
-    assert_eq!(asked, ["1A", "2a", "1B", "1C", "2c", "1Z", "2z"].repeat(2));
+    let requests = played.transcript.iter().filter_map(|line| line.split_once("gen_move "));
+    let requests: Vec<_> =
+        requests.map(|(seat, letter)| format!("{}{letter}", &seat[..1])).collect();
+    assert_eq!(requests, ["1A", "2a", "1B", "1C", "2c", "1Z", "2z"].repeat(2));
 }
 
 #[test]
 fn divisions_without_units_are_skipped() {
-    // A destroys the only unit of a; b is left and moves.
+    // A destroys the only unit of a. Then only b can move.
     let mut game = Match::start(&params(r#"{"board": "5 1 2 1 Aa#b#"}"#));
-    let played = but(&mut game, "1> gen_move A", Ok("= 1 1 0 1 1 1"));
+    let played = play_with_reply(&mut game, "1> gen_move A", Ok("= 1 1 0 1 1 1"));
     assert_eq!(count(&played, "2> gen_move a"), 0);
     assert_eq!(count(&played, "2> gen_move b"), 2);
     assert_eq!(scores(&played), [[0, 0, 0], [0, 0, 0]]);
@@ -117,18 +128,13 @@ fn a_side_without_units_has_lost_before_the_first_move() {
 }
 
 #[test]
-fn both_bots_hear_the_last_order() {
+fn both_bots_get_the_last_order() {
     let played = play(&mut quiet(), good);
     assert_eq!(count(&played, "1> play A 1 0 0 1 1 1"), 2);
     assert_eq!(count(&played, "2> play a 1 0 0 1 1 1"), 2);
 }
 
 // Results
-
-/// A good reply; `order` if an order is due.
-fn with(order: &str, say: &Say) -> Reply {
-    if say.owes == Owes::Move { (Ok(order.to_string()), Micros::ZERO) } else { good(say) }
-}
 
 #[test]
 fn more_units_win() {
@@ -147,34 +153,34 @@ fn more_units_win() {
 #[test]
 fn equal_units_are_decided_by_strength() {
     let mut game = Match::start(&params(r#"{"board": "3 1 1 3 .Aa"}"#));
-    let played = play(&mut game, |say| match say.seat.number() {
-        1 => with("= 1 2 0 1 1 1", say),
-        _ => with("= 0 2 0 1 1 1", say),
+    let played = play(&mut game, |message| match message.seat.number() {
+        1 => with("= 1 2 0 1 1 1", message),
+        _ => with("= 0 2 0 1 1 1", message),
     });
     assert_eq!(scores(&played), [[1, 0, 1], [-1, 0, -1]]);
 }
 
 #[test]
 fn more_units_beat_more_strength() {
-    // In eight rounds A wears down a and b to a point each, and they never strike back.
+    // In eight rounds A lowers a and b to one point each, and they never attack.
     let mut game = Match::start(&params(r#"{"board": "3 1 8 5 aAb"}"#));
     let mut orders = 0;
-    let played = play(&mut game, |say| match say.text.as_str() {
+    let played = play(&mut game, |message| match message.text.as_str() {
         "gen_move A" => {
             orders += 1;
-            with(if orders <= 4 { "= 1 0 0 1 1 1" } else { "= 1 2 0 1 1 1" }, say)
+            with(if orders <= 4 { "= 1 0 0 1 1 1" } else { "= 1 2 0 1 1 1" }, message)
         }
-        "gen_move a" => with("= 0 0 0 1 1 1", say),
-        _ => with("= 0 2 0 1 1 1", say),
+        "gen_move a" => with("= 0 0 0 1 1 1", message),
+        _ => with("= 0 2 0 1 1 1", message),
     });
     assert_eq!(scores(&played), [[-1, -1, 3], [1, 1, -3]]);
 }
 
-// Answers and forfeits
+// Replies and forfeits
 
 #[test]
 fn malformed_replies_forfeit() {
-    for (answer, reason) in [
+    for (reply, reason) in [
         ("= 1 0 0 1 1", "a move is six numbers, A xd yd dx dy p, not 5"),
         ("= 1 0 0 1 1 1 1", "a move is six numbers, A xd yd dx dy p, not 7"),
         ("=", "a move is six numbers, A xd yd dx dy p, not 0"),
@@ -197,26 +203,26 @@ fn malformed_replies_forfeit() {
         ("= 1 0 0 1 1 1.0", "p must be a plain whole number, not \"1.0\""),
         ("= 1 0 99999999999999999999 1 1 1", "yd must be a plain whole number, not \"9999"),
     ] {
-        let played = but(&mut quiet(), "1> gen_move", Ok(answer));
-        let verdict = played.transcript.iter().find(|line| line.starts_with("1? "));
-        let verdict = verdict.unwrap_or_else(|| panic!("{answer} is accepted"));
-        assert!(verdict[3..].starts_with(reason), "{answer}: {verdict}");
+        let played = play_with_reply(&mut quiet(), "1> gen_move", Ok(reply));
+        let line = played.transcript.iter().find(|line| line.starts_with("1? "));
+        let line = line.unwrap_or_else(|| panic!("{reply} is accepted"));
+        assert!(line[3..].starts_with(reason), "{reply}: {line}");
         assert_eq!(forfeits(&played), [Some(Forfeit::Illegal), None]);
-        assert_eq!(count(&played, "2> gen_move a"), 2, "the game goes on");
+        assert_eq!(count(&played, "2> gen_move a"), 2, "the game continues");
         assert_eq!((count(&played, "1> "), count(&played, "x 1")), (3, 1));
     }
 }
 
 #[test]
 fn white_space_in_replies_is_ignored() {
-    for answer in ["=1 2 0 -1 -1 0", "  =  1  2 0\t-1 -1 0 \r", "\n\n= 1 2 0 -1 -1 0\r\n"] {
-        let played = but(&mut quiet(), "1> gen_move", Ok(answer));
-        assert_eq!(forfeits(&played), [None, None], "{answer}");
+    for reply in ["=1 2 0 -1 -1 0", "  =  1  2 0\t-1 -1 0 \r", "\n\n= 1 2 0 -1 -1 0\r\n"] {
+        let played = play_with_reply(&mut quiet(), "1> gen_move", Ok(reply));
+        assert_eq!(forfeits(&played), [None, None], "{reply}");
         assert_eq!(count(&played, "2> play A 1 2 0 -1 -1 0"), 2);
     }
     for command in ["1> set_game", "1> time_left", "1> play", "2> play A"] {
-        for answer in ["?", "? unknown command", "= all right", "=\nlines\nof talk"] {
-            assert_eq!(forfeits(&but(&mut quiet(), command, Ok(answer))), [None, None]);
+        for reply in ["?", "? unknown command", "= all right", "=\nlines\nof talk"] {
+            assert_eq!(forfeits(&play_with_reply(&mut quiet(), command, Ok(reply))), [None, None]);
         }
     }
 }
@@ -224,44 +230,47 @@ fn white_space_in_replies_is_ignored() {
 #[test]
 fn acknowledgements_without_a_sign_forfeit() {
     for command in ["1> set_game", "1> time_left", "1> play A"] {
-        for answer in ["", "ok", "!"] {
-            let played = but(&mut quiet(), command, Ok(answer));
-            assert_eq!(forfeits(&played), [Some(Forfeit::Illegal), None], "{command} {answer}");
+        for reply in ["", "ok", "!"] {
+            let played = play_with_reply(&mut quiet(), command, Ok(reply));
+            assert_eq!(forfeits(&played), [Some(Forfeit::Illegal), None], "{command} {reply}");
             assert_eq!(count(&played, "2> gen_move a"), 2);
         }
     }
 }
 
 #[test]
-fn the_opponent_plays_on_after_any_forfeit() {
+fn the_opponent_continues_after_any_forfeit() {
     for forfeit in Forfeit::ALL {
         for command in ["1> set_game", "1> time_left", "1> gen_move", "1> play A", "1> play a"] {
-            let played = but(&mut quiet(), command, Err(forfeit));
+            let played = play_with_reply(&mut quiet(), command, Err(forfeit));
             assert_eq!(forfeits(&played), [Some(forfeit), None], "{command}");
             assert_eq!(count(&played, "2> gen_move a"), 2, "{command}");
             let dismissal = played.transcript.iter().position(|line| line == "x 1").unwrap();
-            assert!(played.transcript[dismissal - 1].starts_with("1! "), "at once");
+            assert!(
+                played.transcript[dismissal - 1].starts_with("1! "),
+                "the program is killed immediately"
+            );
             let later = &played.transcript[dismissal..];
-            assert!(!later.iter().any(|line| line.starts_with("1>")), "never spoken to again");
+            assert!(!later.iter().any(|line| line.starts_with("1>")), "it gets no more messages");
             assert_eq!(played.transcript[played.transcript.len() - 2], "2> quit");
         }
     }
 }
 
-/// A valid order counts even if the bot is found dead right after it.
+/// A valid order counts even if the bot dies right after it.
 #[test]
 fn an_order_counts_even_if_its_bot_dies_next() {
     let mut game = Match::start(&params(r#"{"board": "4 1 5 1 Aab."}"#));
-    let played = play(&mut game, |say| match say.text.as_str() {
+    let played = play(&mut game, |message| match message.text.as_str() {
         "gen_move A" => (Ok("= 1 1 0 1 1 1".to_string()), Micros::ZERO),
         "gen_move b" => (Ok("= 0 3 0 1 1 1".to_string()), Micros::ZERO),
-        text if text.starts_with("play A") && say.seat.number() == 1 => {
+        text if text.starts_with("play A") && message.seat.number() == 1 => {
             (Err(Forfeit::Gone), Micros::ZERO)
         }
         _ => (Ok("=".to_string()), Micros::ZERO),
     });
-    assert_eq!(count(&played, "2> play A 1 1 0 1 1 1"), 1, "seat 2 is told");
-    assert_eq!(count(&played, "2> gen_move b"), 5, "and plays on alone");
+    assert_eq!(count(&played, "2> play A 1 1 0 1 1 1"), 1, "seat 2 gets the order");
+    assert_eq!(count(&played, "2> gen_move b"), 5, "seat 2 continues alone");
     assert_eq!(scores(&played), [[0, 0, 0], [0, 0, 0]]);
     assert_eq!(forfeits(&played), [Some(Forfeit::Gone), None]);
 }
@@ -269,60 +278,63 @@ fn an_order_counts_even_if_its_bot_dies_next() {
 #[test]
 fn the_game_ends_when_both_are_killed() {
     let mut game = Match::start(&params(r#"{"board": "4 1 9 2 A#ab"}"#));
-    let played = play(&mut game, |say| match say.text.as_str() {
+    let played = play(&mut game, |message| match message.text.as_str() {
         "gen_move A" => (Err(Forfeit::Clock), Micros::ZERO),
         "gen_move b" => (Err(Forfeit::Gone), Micros::ZERO),
-        _ => good(say),
+        _ => good(message),
     });
     assert_eq!(forfeits(&played), [Some(Forfeit::Clock), Some(Forfeit::Gone)]);
-    assert_eq!(scores(&played), [[-1, -1, -2], [1, 1, 2]], "read off the board");
+    assert_eq!(scores(&played), [[-1, -1, -2], [1, 1, 2]], "scores by the units on the board");
     let end = &played.transcript[played.transcript.len() - 3..];
     assert_eq!(&end[..2], ["2! gone", "x 2"]);
-    let played = but(&mut quiet(), "", Err(Forfeit::Gone));
+    let played = play_with_reply(&mut quiet(), "", Err(Forfeit::Gone));
     assert_eq!(count(&played, "1> set_game") + count(&played, "2> set_game"), 2);
     assert_eq!(played.transcript.len(), 7);
 }
 
 #[test]
-fn nothing_counts_after_the_end() {
-    // The order of the last division in the last round decides; the talk about it does not.
+fn replies_after_the_end_have_no_effect() {
+    // The last order decides the game. The replies to its `play` commands have no effect.
     for reply in [Err(Forfeit::Gone), Err(Forfeit::Clock), Ok("nonsense")] {
-        let last = Cell::new(0);
-        let played = play(&mut quiet(), |say| {
-            if say.text.starts_with("play a") {
-                last.set(last.get() + 1);
+        let play_commands = Cell::new(0);
+        let played = play(&mut quiet(), |message| {
+            if message.text.starts_with("play a") {
+                play_commands.set(play_commands.get() + 1);
             }
-            if last.get() > 2 { (reply.map(str::to_string), Micros::ZERO) } else { good(say) }
+            if play_commands.get() > 2 {
+                (reply.map(str::to_string), Micros::ZERO)
+            } else {
+                good(message)
+            }
         });
         assert_eq!(forfeits(&played), [None, None]);
         assert_eq!(count(&played, "x "), if reply.is_ok() { 0 } else { 2 });
         assert_eq!(scores(&played), [[0, 0, 0], [0, 0, 0]]);
     }
     let mut game = quiet();
-    let end = play(&mut game, good).standings;
+    let results = play(&mut game, good).standings;
     for _ in 0..3 {
-        assert_eq!(game.step(), Step::Over(end.clone()));
+        assert_eq!(game.step(), Step::Over(results.clone()));
     }
 }
 
 #[test]
-fn only_time_left_tells_the_time() {
-    play(&mut quiet(), |say| {
-        assert_eq!(say.tells_time, say.text.starts_with("time_left"));
-        assert_eq!(say.owes == Owes::Move, say.text.starts_with("gen_move"));
-        good(say)
+fn only_time_left_contains_the_time() {
+    play(&mut quiet(), |message| {
+        assert_eq!(message.tells_time, message.text.starts_with("time_left"));
+        let is_request = message.expected_reply == ExpectedReply::Move;
+        assert_eq!(is_request, message.text.starts_with("gen_move"));
+        good(message)
     });
 }
 
-// Boards
-
-/// How the second player's side of a board follows from the first's.
+/// The symmetry between the two players' sides of a board.
 #[derive(Clone, Copy, Debug)]
 enum Symmetry {
     LeftRight,
     TopBottom,
     Centre,
-    /// Left to right, without the walls.
+    /// Left to right, for units but not for walls.
     UnitsLeftRight,
 }
 
@@ -382,7 +394,7 @@ fn shipped_boards_are_symmetric() {
 }
 
 #[test]
-fn shipped_boards_are_fit_to_play() {
+fn shipped_boards_are_playable() {
     let names: Vec<_> = shipped_boards().map(|(name, _)| name).collect();
     assert_eq!(names.len(), 9);
     assert_eq!(official_boards().map(|(name, _)| name).collect::<Vec<_>>(), names[..8]);
@@ -403,25 +415,25 @@ fn shipped_boards_are_fit_to_play() {
                 );
             }
         }
-        assert!(is_connected(&rows), "{name} falls into parts");
+        assert!(is_connected(&rows), "{name} is not connected");
         let divisions = Division::all().filter(|d| rows.concat().contains(&d.letter())).count();
-        let asked = divisions * usize::try_from(board.rounds()).unwrap();
-        assert!(asked <= 2500, "{name} asks for {asked} orders");
+        let orders = divisions * usize::try_from(board.rounds()).unwrap();
+        assert!(orders <= 2500, "{name} needs {orders} orders");
     }
 }
 
-/// Whether units can walk from every free square to every other.
+/// Whether units can move from every free square to every other free square.
 fn is_connected(rows: &[Vec<char>]) -> bool {
-    let mut unseen: Vec<(usize, usize)> = vec![];
+    let mut unvisited: Vec<(usize, usize)> = vec![];
     for (y, row) in rows.iter().enumerate() {
-        unseen.extend((0..row.len()).filter(|x| row[*x] != '#').map(|x| (x, y)));
+        unvisited.extend((0..row.len()).filter(|x| row[*x] != '#').map(|x| (x, y)));
     }
-    let mut seen: Vec<_> = unseen.pop().into_iter().collect();
-    while let Some((x, y)) = seen.pop() {
-        let near = |&(a, b): &(usize, usize)| a.abs_diff(x) <= 1 && b.abs_diff(y) <= 1;
-        seen.extend(unseen.extract_if(.., |square| near(square)));
+    let mut queue: Vec<_> = unvisited.pop().into_iter().collect();
+    while let Some((x, y)) = queue.pop() {
+        let is_neighbour = |&(a, b): &(usize, usize)| a.abs_diff(x) <= 1 && b.abs_diff(y) <= 1;
+        queue.extend(unvisited.extract_if(.., |square| is_neighbour(square)));
     }
-    unseen.is_empty()
+    unvisited.is_empty()
 }
 
 #[test]
@@ -457,12 +469,10 @@ fn errors_of_boards_name_the_row_and_the_cause() {
         ("3 2 4 1 .1. ...", "row 0 of the board has '1' in column 1: use # . A-Z a-z"),
         ("3 1 4 1 ... xyz", "\"xyz\" follows row 0, which should be the last row of the board"),
     ] {
-        let found = text.parse::<Board>().unwrap_err().to_string();
-        assert!(found.starts_with(error), "{text}: {found}");
+        let message = text.parse::<Board>().unwrap_err().to_string();
+        assert!(message.starts_with(error), "{text}: {message}");
     }
 }
-
-// Parameters
 
 #[test]
 fn official_parameters() {
@@ -476,7 +486,7 @@ fn official_parameters() {
 #[test]
 fn parameters_round_trip() {
     let przyklad = "8 6 100 2 ######## #.A..a.# #AA#.aa# #BB.#bb# #.B..b.# ########";
-    for (json, due) in [
+    for (json, expected) in [
         (
             r#"{"board":"maraton","rounds":7,"bank":"90s"}"#.to_string(),
             r#"{"board":"maraton","rounds":7,"bank":"90s"}"#,
@@ -487,14 +497,14 @@ fn parameters_round_trip() {
             r#"{"board":"3 1 4 1 A#a","bank":"3min"}"#,
         ),
     ] {
-        let read = params(&json);
-        assert_eq!(serde_json::to_string(&read.values()).unwrap(), due);
-        assert_eq!(params(due), read);
+        let params_of_json = params(&json);
+        assert_eq!(serde_json::to_string(&params_of_json.values()).unwrap(), expected);
+        assert_eq!(params(expected), params_of_json);
     }
 }
 
 #[test]
-fn invalid_parameters_are_refused() {
+fn invalid_parameters_are_errors() {
     for (json, error) in [
         (r#"{"baord": "pole"}"#, "unknown field `baord`"),
         (r#"{"board": "nowhere"}"#, "there is no board \"nowhere\""),
@@ -509,24 +519,22 @@ fn invalid_parameters_are_refused() {
         ),
         (r#"{"bank": 180}"#, "bank cannot be 180: write a whole number and a unit, as in 3min"),
     ] {
-        let found = read(json).unwrap_err().to_string();
-        assert!(found.starts_with(error), "{json}: {found}");
+        let message = read(json).unwrap_err().to_string();
+        assert!(message.starts_with(error), "{json}: {message}");
     }
 }
 
 #[test]
 fn every_parameter_is_described() {
     let all = serde_json::to_value(params(r#"{"rounds": 1}"#).values()).unwrap();
-    let known: Vec<_> = all.as_object().unwrap().keys().map(String::as_str).collect();
+    let keys: Vec<_> = all.as_object().unwrap().keys().map(String::as_str).collect();
     let game = bitwa::game();
     let described = game.param_keys();
-    assert_eq!(described, known);
+    assert_eq!(described, keys);
     for (name, _) in shipped_boards() {
         assert!(game.params[0].help.contains(name), "{name} is not described");
     }
 }
-
-// Anything at all
 
 /// Possible replies of a bot.
 fn any_reply() -> impl Strategy<Value = Result<String, Forfeit>> {
@@ -547,7 +555,7 @@ fn any_reply() -> impl Strategy<Value = Result<String, Forfeit>> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 500, ..ProptestConfig::default() })]
 
-    /// With any replies the match ends, its scores sum to zero, and a second play equals the first.
+    /// Any replies give a match that ends, with scores that add up to zero, and is reproducible.
     #[test]
     fn every_match_ends(
         replies in proptest::collection::vec((any_reply(), 0i64..2_000_000), 1..200),
@@ -555,35 +563,35 @@ proptest! {
         acks in any::<bool>(),
     ) {
         let json = format!(r#"{{"board": "przyklad", "rounds": {rounds}}}"#);
-        let once = || {
+        let play_match = || {
             let players = [String::from("alpha"), String::from("beta")];
             let mut game = arbiter_games::Params::new(&bitwa::game(), params(&json))
                 .start(&players.map(|name| name.parse().unwrap()), Seed([7; 32]))
                 .unwrap();
             let mut next = replies.iter().cycle();
-            play(game.as_mut(), |say| {
-                if acks && say.owes == Owes::Ack {
-                    return good(say);
+            play(game.as_mut(), |message| {
+                if acks && message.expected_reply == ExpectedReply::Ack {
+                    return good(message);
                 }
                 let (reply, charged) = next.next().unwrap();
                 (reply.clone(), Micros(*charged))
             })
         };
-        let played = once();
-        let again = once();
-        prop_assert_eq!(&played.transcript, &again.transcript);
-        let found = scores(&played);
-        for (one, two) in found[0].iter().zip(&found[1]) {
-            prop_assert_eq!(one + two, 0);
+        let played = play_match();
+        let replayed = play_match();
+        prop_assert_eq!(&played.transcript, &replayed.transcript);
+        let scores = scores(&played);
+        for (first, second) in scores[0].iter().zip(&scores[1]) {
+            prop_assert_eq!(first + second, 0);
         }
-        prop_assert!((-1..=1).contains(&found[0][0]) && found[0][1].abs() <= 6);
-        prop_assert!(found[0][2].abs() <= 12);
+        prop_assert!((-1..=1).contains(&scores[0][0]) && scores[0][1].abs() <= 6);
+        prop_assert!(scores[0][2].abs() <= 12);
         prop_assert!(count(&played, "1> gen_move A") <= rounds as usize);
     }
 }
 
 #[test]
-fn a_match_takes_two_bots() {
+fn a_match_needs_two_bots() {
     let params = arbiter_games::Params::official(&bitwa::game());
     assert!(params.start(&names(2), Seed([0; 32])).is_ok());
     assert!(params.start(&names(3), Seed([0; 32])).is_err());

@@ -1,5 +1,5 @@
-//! The battles of bitwa: orders move units as in examples, and as in a second implementation of the
-//! document's rules.
+//! The battles of bitwa: examples, and a comparison with a second implementation of the document's
+//! rules.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -7,7 +7,7 @@ use arbiter_games::Seat;
 use arbiter_games::bitwa::{Battle, Board, Division, Ground, Order, Sign, Square};
 use proptest::prelude::*;
 
-/// A battle on a board with the given rows; every unit has `strength`.
+/// A battle on a board with these rows. Every unit has this strength.
 fn battle(strength: u32, rows: &str) -> Battle {
     Battle::new(&board(strength, rows))
 }
@@ -61,12 +61,16 @@ fn the_nearest_unit_moves_first() {
     assert_eq!(after(1, "a..AAA", 'A', "0 0 0 1 1 1"), "a.AAA.");
 }
 
-/// Which of two units as far from the target goes first depends on the auxiliary points.
+/// The auxiliary points determine the first of two units with equal distances from the target.
 #[test]
 fn ties_are_broken_by_the_auxiliary_points() {
     assert_eq!(after(1, "A.A#a", 'A', "0 1 0 1 1 1"), "AA.#a");
     assert_eq!(after(1, "A.A#a", 'A', "0 1 0 -1 1 1"), ".AA#a");
-    assert_eq!(after(1, "A.A#a", 'A', "0 1 0 1 1 0"), "AA.#a", "Py is as far from both");
+    assert_eq!(
+        after(1, "A.A#a", 'A', "0 1 0 1 1 0"),
+        "AA.#a",
+        "Py has the same distance from both"
+    );
     let corner = "#A# A.# ##a";
     assert_eq!(after(1, corner, 'A', "0 1 1 -1 -1 1"), "#.# AA# ##a", "Px first");
     assert_eq!(after(1, corner, 'A', "0 1 1 -1 -1 0"), "#A# .A# ##a", "Py first");
@@ -87,7 +91,7 @@ fn walls_and_the_edge_stop_units() {
 }
 
 #[test]
-fn own_units_of_any_division_are_in_the_way() {
+fn units_of_the_same_player_block_each_other() {
     assert_eq!(after(1, "AB..a", 'A', "1 4 0 1 1 1"), "AB..a");
     assert_eq!(after(1, "AB..a", 'B', "1 4 0 1 1 1"), "A.B.a");
     assert_eq!(after(1, "aab.A", 'a', "1 4 0 1 1 1"), "aab.A");
@@ -97,21 +101,21 @@ fn own_units_of_any_division_are_in_the_way() {
 fn an_attack_takes_one_point_and_then_the_square() {
     let mut battle = battle(2, "Aa.a");
     let enemy = Seat::from_index(1);
-    let at = Square { x: 1, y: 0 };
+    let square = Square { x: 1, y: 0 };
     battle.carry_out(division('A'), order("0 3 0 1 1 1"));
     assert_eq!(battle.to_string(), "Aa.a\n");
-    assert_eq!((battle.strength(at), battle.forces(enemy).units), (1, 2));
+    assert_eq!((battle.strength(square), battle.forces(enemy).units), (1, 2));
     assert_eq!(battle.forces(enemy).strength, 3);
     battle.carry_out(division('A'), order("0 3 0 1 1 1"));
     assert_eq!(battle.to_string(), ".A.a\n");
-    assert_eq!((battle.strength(at), battle.forces(enemy).units), (2, 1));
+    assert_eq!((battle.strength(square), battle.forces(enemy).units), (2, 1));
     assert_eq!(battle.forces(enemy).strength, 2);
     assert_eq!(battle.units(division('a')), [Square { x: 3, y: 0 }]);
-    assert_eq!(battle.units(division('A')), [at]);
+    assert_eq!(battle.units(division('A')), [square]);
 }
 
 #[test]
-fn preferred_attacks_go_before_marching() {
+fn preferred_attacks_come_before_moves() {
     let rows = "a.... .A... .....";
     assert_eq!(after(1, rows, 'A', "0 4 2 1 1 1"), "a.... ..... ..A..");
     assert_eq!(after(2, rows, 'A', "1 4 2 1 1 1"), rows, "attacks and stays");
@@ -123,14 +127,14 @@ fn preferred_attacks_go_before_marching() {
 fn the_nearest_of_several_enemies_is_attacked() {
     assert_eq!(after(1, "a.a .A.", 'A', "1 2 1 1 1 1"), "a.A ...");
     assert_eq!(after(1, "a.a .A.", 'A', "1 0 1 1 1 1"), "A.a ...");
-    assert_eq!(after(1, "a.a .A.", 'A', "0 1 0 1 1 1"), "aAa ...", "no attack is asked for");
+    assert_eq!(after(1, "a.a .A.", 'A', "0 1 0 1 1 1"), "aAa ...", "the order prefers no attack");
 }
 
 #[test]
 fn a_division_fights_in_order() {
     let rows = "AAa.a";
-    assert_eq!(after(1, rows, 'A', "1 4 0 1 1 1"), ".AA.a", "the second follows the first");
-    assert_eq!(after(2, rows, 'A', "1 4 0 1 1 1"), rows, "the second stands behind the first");
+    assert_eq!(after(1, rows, 'A', "1 4 0 1 1 1"), ".AA.a", "the second unit follows the first");
+    assert_eq!(after(2, rows, 'A', "1 4 0 1 1 1"), rows, "the second unit is behind the first");
     assert_eq!(after(2, "A.. AaA a..", 'A', "1 1 1 1 1 1").matches('A').count(), 3);
 }
 
@@ -181,9 +185,9 @@ mod document {
         }
 
         pub(crate) fn carry_out(&mut self, letter: char, order: Order) {
-            let mut movers: Vec<_> = self.units.iter().filter(|unit| unit.0 == letter).collect();
-            movers.sort_by_key(|unit| distance(order, unit.1, unit.2));
-            let starts: Vec<_> = movers.iter().map(|unit| (unit.1, unit.2)).collect();
+            let mut units: Vec<_> = self.units.iter().filter(|unit| unit.0 == letter).collect();
+            units.sort_by_key(|unit| distance(order, unit.1, unit.2));
+            let starts: Vec<_> = units.iter().map(|unit| (unit.1, unit.2)).collect();
             for (x, y) in starts {
                 if !self.is_decided() {
                     self.advance(self.unit_at(x, y).unwrap(), order);
@@ -193,8 +197,8 @@ mod document {
 
         fn advance(&mut self, mover: usize, order: Order) {
             let (letter, x0, y0, _) = self.units[mover];
-            let around = (-1..=1).flat_map(|y| (-1..=1).map(move |x| (x0 + x, y0 + y)));
-            let mut free: Vec<_> = around
+            let neighbours = (-1..=1).flat_map(|y| (-1..=1).map(move |x| (x0 + x, y0 + y)));
+            let mut candidates: Vec<_> = neighbours
                 .filter(|(x, y)| *x >= 0 && *y >= 0 && *x < self.size.0 && *y < self.size.1)
                 .filter(|square| !self.blocked.contains(square))
                 .collect();
@@ -202,13 +206,14 @@ mod document {
                 let unit = self.unit_at(x, y).map(|unit| self.units[unit].0);
                 unit.is_some_and(|other| other.is_uppercase() != letter.is_uppercase())
             };
-            free.retain(|(x, y)| {
+            candidates.retain(|(x, y)| {
                 let unit = self.unit_at(*x, *y);
                 unit.is_none_or(|unit| unit == mover) || is_enemy(*x, *y)
             });
-            let enemies: Vec<_> = free.iter().copied().filter(|(x, y)| is_enemy(*x, *y)).collect();
-            let among = if order.attack && !enemies.is_empty() { enemies } else { free };
-            let nearest = among.into_iter().min_by_key(|(x, y)| distance(order, *x, *y));
+            let enemies: Vec<_> =
+                candidates.iter().copied().filter(|(x, y)| is_enemy(*x, *y)).collect();
+            let candidates = if order.attack && !enemies.is_empty() { enemies } else { candidates };
+            let nearest = candidates.into_iter().min_by_key(|(x, y)| distance(order, *x, *y));
             let (x, y) = nearest.unwrap();
             self.go(mover, x, y);
         }
@@ -231,15 +236,15 @@ mod document {
     fn distance(order: Order, x: i32, y: i32) -> [i32; 3] {
         let xd = i32::from(order.target.x);
         let yd = i32::from(order.target.y);
-        let to = |(a, b): (i32, i32)| (x - a).pow(2) + (y - b).pow(2);
+        let distance_to = |(a, b): (i32, i32)| (x - a).pow(2) + (y - b).pow(2);
         let px = (xd + order.dx.step(), yd);
         let py = (xd, yd + order.dy.step());
         let (first, second) = if order.px_first { (px, py) } else { (py, px) };
-        [to((xd, yd)), to(first), to(second)]
+        [distance_to((xd, yd)), distance_to(first), distance_to(second)]
     }
 }
 
-/// Boards of up to 7 x 7 squares with two divisions a side.
+/// Boards of up to 7 x 7 squares with two divisions for each player.
 fn any_board() -> impl Strategy<Value = Board> {
     (1usize..=7, 1usize..=7, 1u32..=3).prop_flat_map(|(columns, rows, strength)| {
         let letters = proptest::sample::select(vec!['#', '.', '.', '.', 'A', 'a', 'B', 'b']);
@@ -269,7 +274,7 @@ fn any_order(columns: usize, rows: usize) -> impl Strategy<Value = Order> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 2000, ..ProptestConfig::default() })]
 
-    /// No two squares are equally far, for any order.
+    /// No two squares have the same distances, for any order.
     #[test]
     fn distances_order_all_squares_strictly(order in any_order(100, 100), side in 1u8..=100) {
         let squares = (0..side).flat_map(|y| (0..side).map(move |x| Square { x, y }));
@@ -278,7 +283,7 @@ proptest! {
         prop_assert!(distances.windows(2).all(|pair| pair[0] < pair[1]));
     }
 
-    /// The battle follows the document, order by order.
+    /// Both implementations have the same state after each order.
     #[test]
     fn battles_follow_the_document(
         board in any_board(),
@@ -298,16 +303,16 @@ proptest! {
 /// Compares the state of a battle with that of the second implementation.
 fn compare(battle: &Battle, field: &document::Field) {
     for seat in Seat::all(2) {
-        let own = field.units.iter().filter(|unit| division(unit.0).seat() == seat);
-        let strength: u64 = own.clone().map(|unit| u64::from(unit.3)).sum();
+        let units = field.units.iter().filter(|unit| division(unit.0).seat() == seat);
+        let strength: u64 = units.clone().map(|unit| u64::from(unit.3)).sum();
         let forces = battle.forces(seat);
-        assert_eq!((forces.units as usize, forces.strength), (own.count(), strength));
+        assert_eq!((forces.units as usize, forces.strength), (units.count(), strength));
     }
-    let mut listed = 0;
+    let mut unit_count = 0;
     for letter in ['A', 'a', 'B', 'b'] {
-        listed += battle.units(division(letter)).len();
+        unit_count += battle.units(division(letter)).len();
     }
-    assert_eq!(listed, field.units.len());
+    assert_eq!(unit_count, field.units.len());
     for &(letter, x, y, strength) in &field.units {
         let square = Square { x: x.try_into().unwrap(), y: y.try_into().unwrap() };
         assert!(battle.units(division(letter)).contains(&square), "{letter} at {x} {y}\n{battle}");

@@ -1,4 +1,5 @@
-//! Examples of blackjack: that of the document, a transcript for each rule, and the parameters.
+//! Examples of blackjack: the example of the document, a transcript for each rule, and the
+//! parameters.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -8,8 +9,8 @@ use std::path::Path;
 
 use arbiter_games::blackjack::{Action, Card, Face, Match, Params, Shoe, Situation, Table, score};
 use arbiter_games::{
-    Allowance, Forfeit, MatchState as _, Micros, Owes, Params as AnyParams, ParamsError, Rules,
-    Seat, Seed, Step, blackjack, read_rules,
+    Allowance, ExpectedReply, Forfeit, MatchState as _, Micros, Params as AnyParams, ParamsError,
+    Rules, Seat, Seed, Step, blackjack, read_rules,
 };
 
 const SEED: Seed = Seed([7; 32]);
@@ -39,15 +40,15 @@ fn transcript(name: &str) -> String {
     std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
 }
 
-/// Replays a transcript with given first cards: `params JSON`, `seats N` and lines `shoe …` replace
-/// the seed.
+/// Replays a transcript whose first cards are in the lines `shoe …`. The lines `params JSON` and
+/// `seats N` are its other input.
 fn stacked(name: &str) {
     let text = transcript(name);
     let lines: Vec<_> = text.lines().filter(|line| !line.starts_with('#')).collect();
-    let all = |key: &str| lines.iter().filter_map(|line| line.strip_prefix(key)).collect();
-    let settings: String = all("params ");
-    let seats: String = all("seats ");
-    let shoe: String = all("shoe ");
+    let values = |key: &str| lines.iter().filter_map(|line| line.strip_prefix(key)).collect();
+    let settings: String = values("params ");
+    let seats: String = values("seats ");
+    let shoe: String = values("shoe ");
     let mut game = Match::stacked(
         &params(&settings),
         seats.parse().unwrap(),
@@ -62,15 +63,15 @@ fn stacked(name: &str) {
     dialogue::follow(&mut game, &body, name);
 }
 
-/// Checks that every reply of a transcript is that of "Lim 17".
+/// Checks that every reply of a transcript is the reply of "Lim 17".
 fn is_all_lim17(name: &str) {
     let text = transcript(name);
-    let mut asked = None;
+    let mut expected = None;
     for line in text.lines() {
         if let Some((_, situation)) = line.split_once("> ") {
-            asked = Some(lim17(situation));
-        } else if let Some((_, answer)) = line.split_once("< ") {
-            assert_eq!(Some(answer), asked.take(), "{line}");
+            expected = Some(lim17(situation));
+        } else if let Some((_, reply)) = line.split_once("< ") {
+            assert_eq!(Some(reply), expected.take(), "{line}");
         }
     }
 }
@@ -116,7 +117,7 @@ fn doubling_takes_chips_and_one_card() {
 }
 
 #[test]
-fn players_who_cannot_pay_sit_out() {
+fn players_who_cannot_pay_get_no_cards() {
     stacked("broke");
 }
 
@@ -126,7 +127,7 @@ fn players_act_in_turn() {
 }
 
 #[test]
-fn bad_answers_count_as_stand_up_to_the_limit() {
+fn bad_replies_count_as_standing_up_to_the_limit() {
     stacked("bad");
 }
 
@@ -136,30 +137,34 @@ fn an_empty_shoe_is_replaced_in_the_middle_of_a_hand() {
 }
 
 #[test]
-fn bad_answers_are_counted_and_never_forfeit() {
+fn bad_replies_are_counted_and_never_forfeit() {
     let settings = params(r#"{"bad_answers": [13, 15, 0]}"#);
     let mut game = Match::start(&settings, 3, SEED).unwrap();
-    let played = dialogue::play(&mut game, |say| {
-        let reply = if say.seat.number() == 3 { Ok("S".to_owned()) } else { Err(Forfeit::Clock) };
+    let played = dialogue::play(&mut game, |message| {
+        let reply =
+            if message.seat.number() == 3 { Ok("S".to_owned()) } else { Err(Forfeit::Clock) };
         (reply, Micros::ZERO)
     });
     let counts: Vec<_> = played.standings.iter().map(|seat| seat.bad_answers).collect();
     assert_eq!(counts, [2, 0, 0]);
     assert!(played.standings.iter().all(|seat| seat.forfeit.is_none()));
-    assert!(!played.transcript.iter().any(|line| line.starts_with("2>")), "it is not asked");
+    assert!(
+        !played.transcript.iter().any(|line| line.starts_with("2>")),
+        "seat 2 gets no messages"
+    );
     assert!(!played.transcript.iter().any(|line| line.starts_with('x')), "no seat is dismissed");
 }
 
 #[test]
 fn every_decision_has_the_time_limit() {
     let mut game = Match::start(&params(r#"{"move_limit": "750ms"}"#), 1, SEED).unwrap();
-    let Step::Say(say) = game.step() else { panic!("a hand starts with a question") };
-    assert_eq!((say.owes, say.tells_time), (Owes::Move, false));
-    assert_eq!(say.allowance, Allowance::Move(Micros::from_millis(750)));
+    let Step::Send(message) = game.step() else { panic!("expected a message") };
+    assert_eq!((message.expected_reply, message.tells_time), (ExpectedReply::Move, false));
+    assert_eq!(message.allowance, Allowance::Move(Micros::from_millis(750)));
 }
 
 #[test]
-fn the_hundred_and_first_bet_counts_as_stand() {
+fn the_hundred_and_first_bet_counts_as_standing() {
     let mut table = Table::new(&[500], Shoe::stacked(&cards("TTTT"), SEED.dice(0)));
     assert!(table.deal());
     for bets in 1..=100 {
@@ -173,12 +178,12 @@ fn the_hundred_and_first_bet_counts_as_stand() {
 
 #[test]
 fn stakes_are_capped_below_overflow() {
-    let most = 1_000_000_000_000;
+    let max = 1_000_000_000_000;
     let mut table = Table::new(&[i64::MAX / 4; 2], Shoe::new(SEED.dice(0)));
     assert!(table.deal());
-    table.act(Action::Bet(most - 10));
-    table.act(Action::Bet(most - 9));
-    assert_eq!(table.players()[0].stake(), most);
+    table.act(Action::Bet(max - 10));
+    table.act(Action::Bet(max - 9));
+    assert_eq!(table.players()[0].stake(), max);
     assert_eq!(table.players()[1].stake(), 10, "it stands");
     assert_eq!(table.turn(), Some(Seat::from_index(0)));
 }
@@ -195,7 +200,7 @@ fn replies_are_parsed_as_documented() {
     assert_eq!(read("B -0"), Ok(Action::Bet(0)));
     assert_eq!(read("B 999999999999999999"), Ok(Action::Bet(999_999_999_999_999_999)));
     assert_eq!(read("B 000000000000000015"), Ok(Action::Bet(15)));
-    for bad in [
+    for invalid in [
         "",
         " ",
         "HIT",
@@ -223,7 +228,7 @@ fn replies_are_parsed_as_documented() {
         "\0",
         "B \u{a0}5",
     ] {
-        assert!(read(bad).is_err(), "{bad:?}");
+        assert!(read(invalid).is_err(), "{invalid:?}");
     }
 }
 
@@ -257,13 +262,13 @@ fn the_defaults_are_official() {
     let value = serde_json::to_value(Params::default().values()).unwrap();
     let keys: Vec<_> = value.as_object().unwrap().keys().map(String::as_str).collect();
     let game = blackjack::game();
-    let documented = game.param_keys();
-    assert_eq!(keys, documented);
+    let param_keys = game.param_keys();
+    assert_eq!(keys, param_keys);
 }
 
 #[test]
 fn parameters_round_trip() {
-    for (given, written) in [
+    for (input, canonical) in [
         ("200", "200"),
         ("\"200\"", "200"),
         ("[120, 0, 305]", "[120,0,305]"),
@@ -271,15 +276,16 @@ fn parameters_round_trip() {
         ("\"120,0, 305\"", "[120,0,305]"),
         ("1000000000000000000", "1000000000000000000"),
     ] {
-        let read = params(&format!(r#"{{"chips": {given}, "bad_answers": {given}}}"#));
-        let text = serde_json::to_string(&read.values()).unwrap();
-        assert!(text.contains(&format!(r#""chips":{written},"bad_answers":{written}"#)), "{text}");
-        assert_eq!(params(&text), read);
+        let params_of_json = params(&format!(r#"{{"chips": {input}, "bad_answers": {input}}}"#));
+        let text = serde_json::to_string(&params_of_json.values()).unwrap();
+        let expected = format!(r#""chips":{canonical},"bad_answers":{canonical}"#);
+        assert!(text.contains(&expected), "{text}");
+        assert_eq!(params(&text), params_of_json);
     }
 }
 
 #[test]
-fn invalid_parameters_are_refused() {
+fn invalid_parameters_are_errors() {
     let error = |json: &str| read(json).unwrap_err().to_string();
     for (json, reason) in [
         (r#"{"decks": 2}"#, "unknown field `decks`"),

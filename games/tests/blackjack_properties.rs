@@ -1,5 +1,5 @@
-//! Properties of blackjack: with any replies, chips are conserved, decks are complete, and each
-//! seat is asked exactly while it may act. Episodes carry every chip.
+//! Properties of blackjack: with any replies, chips are conserved, decks are complete, and a seat
+//! gets messages exactly while it may act. Chips carry over between the rounds of an episode.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -9,14 +9,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use arbiter_games::blackjack::{ANTE, Card, Match, Params, Player, Shoe, Table, score};
 use arbiter_games::{
-    Carried, Episode, Forfeit, MatchState as _, Micros, Note, Params as AnyParams, Score,
-    SeatResult, Seed, Step, TablePlan, Value, blackjack, read_rules,
+    CarriedScore, Episode, Forfeit, Illegal, MatchState as _, Micros, Note, Params as AnyParams,
+    Score, SeatResult, Seed, Step, TablePlan, Value, blackjack, read_rules,
 };
 use dialogue::Reply;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-/// Starting chips that lead to broke and rich bots.
+/// Starting chips of poor and rich bots.
 fn chips() -> impl Strategy<Value = Vec<i64>> {
     vec(prop_oneof![0..40_i64, 200..5000_i64], 1..=4)
 }
@@ -37,49 +37,54 @@ fn reply() -> impl Strategy<Value = Reply> {
         1 => "[ \t]*[hsdbHSDB]?[ \t]*[-+]?[0-9]{0,20}[ \n]*",
     ];
     let forfeit = prop::sample::select(&Forfeit::ALL[..]);
-    let answer = prop_oneof![15 => words.prop_map(Ok), 1 => forfeit.prop_map(Err)];
-    (answer, (0..3_000_000_i64).prop_map(Micros))
+    let reply = prop_oneof![15 => words.prop_map(Ok), 1 => forfeit.prop_map(Err)];
+    (reply, (0..3_000_000_i64).prop_map(Micros))
 }
 
-/// The input of a match: chips, earlier bad answers, seed, hands, and replies in turn.
+/// The input of a match: chips, earlier bad replies, seed, hands, and replies in turn.
 type Plan = (Vec<i64>, i64, Seed, u32, Vec<Reply>);
 
 fn plan() -> impl Strategy<Value = Plan> {
-    let before = prop_oneof![3 => Just(0_i64), 1 => 10..17_i64];
-    (chips(), before, seeds(), 1..8_u32, vec(reply(), 1..60))
+    let bad_answers = prop_oneof![3 => Just(0_i64), 1 => 10..17_i64];
+    (chips(), bad_answers, seeds(), 1..8_u32, vec(reply(), 1..60))
 }
 
-fn start((chips, before, seed, hands, _): &Plan) -> Match {
-    let json = serde_json::json!({"chips": chips, "bad_answers": before, "hands": hands});
+fn start((chips, bad_answers, seed, hands, _): &Plan) -> Match {
+    let json = serde_json::json!({"chips": chips, "bad_answers": bad_answers, "hands": hands});
     let params: Params =
         read_rules(&blackjack::game().params, &serde_json::from_value(json).unwrap()).unwrap();
     Match::start(&params, chips.len(), *seed).unwrap()
 }
 
+/// Passes a reply to a match.
+fn receive(game: &mut Match, (reply, charged): &Reply) -> Result<(), Illegal> {
+    game.receive_reply(reply.as_deref().map_err(|forfeit| *forfeit), *charged)
+}
+
 /// All chips: the players' chips and stakes, and the house's winnings.
-fn everything(table: &Table) -> i64 {
-    let held: i64 = table.players().iter().map(|player| player.chips() + player.stake()).sum();
-    held + table.house()
+fn total_chips(table: &Table) -> i64 {
+    let players: i64 = table.players().iter().map(|player| player.chips() + player.stake()).sum();
+    players + table.house()
 }
 
 /// A player's chips and stake.
-fn wealth(player: &Player) -> i64 {
+fn player_chips(player: &Player) -> i64 {
     player.chips() + player.stake()
 }
 
-/// Computes again what each player should have after a hand.
-fn settled(before: &Table, after: &Table) -> Vec<i64> {
+/// The expected chips of each player after a hand.
+fn expected_chips(before: &Table, after: &Table) -> Vec<i64> {
     let dealer = Some(score(after.dealer())).filter(|score| *score <= 21).unwrap_or(0);
-    let asked = before.players().iter().any(|player| player.stake() > 0);
+    let is_dealt = before.players().iter().any(|player| player.stake() > 0);
     let players = before.players().iter().zip(after.players());
     players
-        .map(|(was, is)| {
-            // If no seat was asked, the hand was dealt and settled in one step.
-            let ante = if was.chips() >= ANTE { ANTE } else { 0 };
-            let stake = if asked { was.stake() } else { ante };
-            let own = score(is.hand());
-            let wins = own <= 21 && own > dealer;
-            wealth(was) + if wins { stake } else { -stake }
+        .map(|(old, new)| {
+            // If no seat can act, one step deals and settles the hand.
+            let ante = if old.chips() >= ANTE { ANTE } else { 0 };
+            let stake = if is_dealt { old.stake() } else { ante };
+            let score = score(new.hand());
+            let wins = score <= 21 && score > dealer;
+            player_chips(old) + if wins { stake } else { -stake }
         })
         .collect()
 }
@@ -88,7 +93,7 @@ fn settled(before: &Table, after: &Table) -> Vec<i64> {
 #[derive(Clone, Debug, Default)]
 struct Model {
     acting: bool,
-    fresh: bool,
+    is_first_action: bool,
     stake: i64,
     chips: i64,
     bets: u32,
@@ -96,34 +101,34 @@ struct Model {
 }
 
 impl Model {
-    fn sit_in(&mut self) {
+    fn begin_hand(&mut self) {
         self.acting = self.chips >= ANTE && self.bad_answers < 15;
         self.stake = if self.chips >= ANTE { ANTE } else { 0 };
         self.chips -= self.stake;
-        (self.fresh, self.bets) = (true, 0);
+        (self.is_first_action, self.bets) = (true, 0);
     }
 
-    /// Stakes chips, and returns whether there were enough.
+    /// Stakes chips. Returns `false`, without a change, if there are too few.
     fn raise(&mut self, chips: i64) -> bool {
-        let possible = chips > 0 && chips <= self.chips;
-        if possible {
+        let is_possible = chips > 0 && chips <= self.chips;
+        if is_possible {
             self.stake += chips;
             self.chips -= chips;
         }
-        possible
+        is_possible
     }
 
-    /// Applies a reply, and returns the number of cards that it draws.
-    fn answer(&mut self, answer: Option<&str>) -> usize {
-        let text = answer.unwrap_or_default().trim_ascii().to_ascii_uppercase();
+    /// Applies a reply. Returns the number of drawn cards.
+    fn apply(&mut self, reply: Option<&str>) -> usize {
+        let text = reply.unwrap_or_default().trim_ascii().to_ascii_uppercase();
         let words: Vec<_> = text.split([' ', '\t']).filter(|word| !word.is_empty()).collect();
-        let fresh = std::mem::replace(&mut self.fresh, false);
+        let is_first = std::mem::replace(&mut self.is_first_action, false);
         let mut acting = false;
         let mut cards = 0;
         match words[..] {
             ["H"] => (acting, cards) = (true, 1),
             ["S"] => {}
-            ["D"] => cards = usize::from(fresh && self.raise(self.stake)),
+            ["D"] => cards = usize::from(is_first && self.raise(self.stake)),
             ["B", number] if is_number(number) => {
                 let chips = number.parse::<i64>().unwrap().abs();
                 acting = self.bets < 100 && self.raise(chips);
@@ -150,24 +155,25 @@ struct Models {
 }
 
 impl Models {
-    fn new((chips, before, ..): &Plan) -> Self {
-        let model = |chips| Model { chips, bad_answers: *before, ..Model::default() };
+    fn new((chips, bad_answers, ..): &Plan) -> Self {
+        let model = |chips| Model { chips, bad_answers: *bad_answers, ..Model::default() };
         Self { bots: chips.iter().copied().map(model).collect(), next: 0, dealt: false }
     }
 
     fn deal(&mut self) {
         if !self.dealt {
-            self.bots.iter_mut().for_each(Model::sit_in);
+            self.bots.iter_mut().for_each(Model::begin_hand);
             (self.dealt, self.next) = (true, 0);
         }
     }
 
-    /// The seat to ask next.
-    fn due(&mut self) -> Option<usize> {
+    /// The index of the next seat that may act.
+    fn next_seat(&mut self) -> Option<usize> {
         let count = self.bots.len();
-        let found = (0..count).map(|k| (self.next + k) % count).find(|i| self.bots[*i].acting)?;
-        self.next = found + 1;
-        Some(found)
+        let mut order = (0..count).map(|k| (self.next + k) % count);
+        let index = order.find(|index| self.bots[*index].acting)?;
+        self.next = index + 1;
+        Some(index)
     }
 }
 
@@ -175,64 +181,63 @@ proptest! {
     #[test]
     fn chips_are_conserved(plan in plan()) {
         let mut game = start(&plan);
-        let all = everything(game.table());
+        let total = total_chips(game.table());
         let mut replies = plan.4.iter().cycle();
         loop {
             let before = game.table().clone();
             match game.step() {
-                Step::Say(_) => {
-                    let (answer, charged) = replies.next().unwrap();
-                    drop(game.receive_reply(answer.as_deref().map_err(|forfeit| *forfeit), *charged));
+                Step::Send(_) => {
+                    drop(receive(&mut game, replies.next().unwrap()));
                 }
                 Step::Note(Note::Hand { chips, dealer, .. }) => {
                     let after = game.table();
-                    prop_assert_eq!(&chips, &settled(&before, after), "against {}", dealer);
+                    prop_assert_eq!(&chips, &expected_chips(&before, after), "against {}", dealer);
                     let gain = after.house() - before.house();
-                    let had: i64 = before.players().iter().map(wealth).sum();
-                    prop_assert_eq!(gain, had - chips.iter().sum::<i64>());
+                    let old_chips: i64 = before.players().iter().map(player_chips).sum();
+                    prop_assert_eq!(gain, old_chips - chips.iter().sum::<i64>());
                     prop_assert!(after.players().iter().all(|player| player.stake() == 0));
                 }
                 Step::Over(standings) => {
-                    let brought: i64 = standings.iter().map(|seat| seat.score.0[0]).sum();
-                    prop_assert_eq!(brought + game.table().house(), all);
+                    let chips: i64 = standings.iter().map(|seat| seat.score.0[0]).sum();
+                    prop_assert_eq!(chips + game.table().house(), total);
                     break;
                 }
                 Step::Dismiss(seat) => prop_assert!(false, "{} is dismissed", seat),
             }
-            prop_assert_eq!(everything(game.table()), all);
+            prop_assert_eq!(total_chips(game.table()), total);
             prop_assert!(game.table().players().iter().all(|player| player.chips() >= 0));
         }
     }
 
     #[test]
-    fn every_bot_is_asked_exactly_while_it_may_act(plan in plan()) {
+    fn a_bot_gets_messages_exactly_while_it_may_act(plan in plan()) {
         let mut game = start(&plan);
         let mut models = Models::new(&plan);
         let mut replies = plan.4.iter().cycle();
         let mut hands = 0;
         loop {
             match game.step() {
-                Step::Say(say) => {
+                Step::Send(message) => {
                     models.deal();
-                    let index = models.due().expect("a seat may act");
-                    prop_assert_eq!(say.seat.index(), index);
+                    let index = models.next_seat().expect("a seat may act");
+                    prop_assert_eq!(message.seat.index(), index);
                     let model = &mut models.bots[index];
-                    let words: Vec<_> = say.text.split(' ').collect();
+                    let words: Vec<_> = message.text.split(' ').collect();
                     prop_assert_eq!(words.len(), 5);
                     prop_assert_eq!(words[3], model.stake.to_string());
                     prop_assert_eq!(words[4], model.chips.to_string());
-                    let held = words[1].len();
-                    let (answer, charged) = replies.next().unwrap();
-                    let drawn = model.answer(answer.as_deref().ok());
-                    let heard = game.receive_reply(answer.as_deref().map_err(|forfeit| *forfeit), *charged);
-                    prop_assert!(heard.is_ok() || !model.acting, "a bad answer stands");
+                    let cards = words[1].len();
+                    let reply = replies.next().unwrap();
+                    let drawn = model.apply(reply.0.as_deref().ok());
+                    let outcome = receive(&mut game, reply);
+                    prop_assert!(outcome.is_ok() || !model.acting, "a bad reply means standing");
                     let hand = game.table().players()[index].hand();
-                    prop_assert_eq!(hand.len(), held + drawn);
+                    prop_assert_eq!(hand.len(), cards + drawn);
                     model.acting &= score(hand) <= 21;
                 }
                 Step::Note(Note::Hand { hand, chips, .. }) => {
                     models.deal();
-                    prop_assert_eq!(models.due(), None);
+                    prop_assert_eq!(models.next_seat(), None);
                     hands += 1;
                     prop_assert_eq!(hand, hands);
                     models.dealt = false;
@@ -241,11 +246,11 @@ proptest! {
                     }
                 }
                 Step::Over(standings) => {
-                    let anybody = models.bots.iter().any(|model| model.chips >= ANTE);
-                    prop_assert!(hands == plan.3 || (hands < plan.3 && !anybody));
+                    let can_any_pay = models.bots.iter().any(|model| model.chips >= ANTE);
+                    prop_assert!(hands == plan.3 || (hands < plan.3 && !can_any_pay));
                     for (model, standing) in models.bots.iter().zip(standings) {
-                        let given = model.bad_answers - plan.1;
-                        prop_assert_eq!(i64::from(standing.bad_answers), given);
+                        let bad_answers = model.bad_answers - plan.1;
+                        prop_assert_eq!(i64::from(standing.bad_answers), bad_answers);
                         prop_assert_eq!(standing.forfeit, None);
                     }
                     break;
@@ -256,28 +261,27 @@ proptest! {
     }
 
     #[test]
-    fn a_bot_sees_what_lies_on_the_table(plan in plan()) {
+    fn a_bot_sees_all_open_cards(plan in plan()) {
         let mut game = start(&plan);
         let mut replies = plan.4.iter().cycle();
         loop {
             match game.step() {
-                Step::Say(say) => {
-                    let words: Vec<_> = say.text.split(' ').collect();
+                Step::Send(message) => {
+                    let words: Vec<_> = message.text.split(' ').collect();
                     let table = game.table();
-                    let player = &table.players()[say.seat.index()];
+                    let player = &table.players()[message.seat.index()];
                     prop_assert_eq!(words[0], score(player.hand()).to_string());
                     prop_assert_eq!(words[1], letters(player.hand()));
                     let dealer = &words[2][..2];
                     prop_assert_eq!(dealer, format!("{}#", table.dealer()[0].letter()));
-                    let mut seen: Vec<_> = words[2][2..].chars().collect();
+                    let mut sent_cards: Vec<_> = words[2][2..].chars().collect();
                     let hands = table.players().iter().filter(|player| player.stake() > 0);
-                    let mut there: Vec<_> =
+                    let mut open_cards: Vec<_> =
                         hands.flat_map(Player::hand).map(|card| card.letter()).collect();
-                    seen.sort_unstable();
-                    there.sort_unstable();
-                    prop_assert_eq!(seen, there);
-                    let (answer, charged) = replies.next().unwrap();
-                    drop(game.receive_reply(answer.as_deref().map_err(|forfeit| *forfeit), *charged));
+                    sent_cards.sort_unstable();
+                    open_cards.sort_unstable();
+                    prop_assert_eq!(sent_cards, open_cards);
+                    drop(receive(&mut game, replies.next().unwrap()));
                 }
                 Step::Over(_) => break,
                 Step::Note(_) | Step::Dismiss(_) => {}
@@ -301,9 +305,8 @@ proptest! {
         let mut drawn: Vec<Card> = Vec::new();
         loop {
             match game.step() {
-                Step::Say(_) => {
-                    let (answer, charged) = replies.next().unwrap();
-                    drop(game.receive_reply(answer.as_deref().map_err(|forfeit| *forfeit), *charged));
+                Step::Send(_) => {
+                    drop(receive(&mut game, replies.next().unwrap()));
                 }
                 Step::Note(_) => {
                     drawn.extend(game.table().dealer());
@@ -314,10 +317,10 @@ proptest! {
             }
         }
         for card in Card::all() {
-            let found = count(&drawn, card);
-            let least = 4 * (drawn.len() / 52);
-            let most = 4 * drawn.len().div_ceil(52);
-            prop_assert!((least..=most).contains(&found), "{} of {:?}", found, card);
+            let cards = count(&drawn, card);
+            let min = 4 * (drawn.len() / 52);
+            let max = 4 * drawn.len().div_ceil(52);
+            prop_assert!((min..=max).contains(&cards), "{} of {:?}", cards, card);
         }
     }
 
@@ -336,15 +339,15 @@ proptest! {
     }
 
     #[test]
-    fn the_same_answers_give_the_same_match(plan in plan()) {
-        let played = || {
+    fn the_same_replies_give_the_same_match(plan in plan()) {
+        let play_match = || {
             let mut replies = plan.4.iter().cycle().cloned();
             dialogue::play(&mut start(&plan), |_| replies.next().unwrap())
         };
-        let one = played();
-        let other = played();
-        prop_assert_eq!(one.transcript, other.transcript);
-        prop_assert_eq!(one.standings, other.standings);
+        let first = play_match();
+        let second = play_match();
+        prop_assert_eq!(first.transcript, second.transcript);
+        prop_assert_eq!(first.standings, second.standings);
     }
 }
 
@@ -356,9 +359,9 @@ fn count(cards: &[Card], letter: Card) -> usize {
     cards.iter().filter(|card| **card == letter).count()
 }
 
-/// A made-up match result: arbitrary chips and bad answers.
+/// A match result with arbitrary chips and numbers of bad replies.
 fn standings(plan: &TablePlan, outcomes: &mut impl Iterator<Item = (i64, u32)>) -> Vec<SeatResult> {
-    let seats = plan.bots.iter().map(|_| outcomes.next().expect("there is always another"));
+    let seats = plan.bots.iter().map(|_| outcomes.next().expect("the outcomes repeat forever"));
     seats
         .map(|(chips, bad_answers)| SeatResult {
             score: Score(vec![chips]),
@@ -375,8 +378,8 @@ fn per_seat(plan: &TablePlan, key: &str) -> Vec<i64> {
 }
 
 /// A value of each bot.
-fn carried(episode: &Episode, what: impl Fn(&Carried) -> i64) -> Vec<i64> {
-    episode.bots().iter().map(what).collect()
+fn carried(episode: &Episode, value: impl Fn(&CarriedScore) -> i64) -> Vec<i64> {
+    episode.bots().iter().map(value).collect()
 }
 
 fn episode(bots: usize, rounds: u32, seed: Seed) -> Episode {
@@ -386,7 +389,7 @@ fn episode(bots: usize, rounds: u32, seed: Seed) -> Episode {
 
 proptest! {
     #[test]
-    fn an_episode_carries_every_chip(
+    fn chips_carry_over_between_rounds(
         bots in 0..24_usize,
         rounds in 1..8_u32,
         seed in seeds(),
@@ -396,14 +399,14 @@ proptest! {
         let mut outcomes = outcomes.into_iter().cycle();
         let mut episode = episode(bots, rounds, seed);
         let mut chips = vec![200; bots];
-        let mut bad = vec![0; bots];
+        let mut bad_answers = vec![0; bots];
         let mut rounds_played = vec![0; bots];
         for round in 1..=rounds {
             let mut tables = episode.tables().to_vec();
-            let living: Vec<_> = (0..bots).filter(|bot| chips[*bot] >= ANTE).collect();
+            let solvent: Vec<_> = (0..bots).filter(|bot| chips[*bot] >= ANTE).collect();
             let mut seated: Vec<_> = tables.iter().flat_map(|plan| plan.bots.clone()).collect();
             seated.sort_unstable();
-            prop_assert_eq!(seated, living, "all who are not broke play, once each");
+            prop_assert_eq!(seated, solvent, "every bot that can pay plays once");
             let numbers: Vec<_> = tables.iter().map(|plan| plan.table).collect();
             prop_assert_eq!(numbers, (1..).take(tables.len()).collect::<Vec<u32>>());
             let full = tables.len().saturating_sub(1);
@@ -414,9 +417,10 @@ proptest! {
             for plan in tables {
                 prop_assert_eq!(plan.round, round);
                 prop_assert!((1..=4).contains(&plan.bots.len()));
-                let of = |all: &[i64]| plan.bots.iter().map(|bot| all[*bot]).collect::<Vec<_>>();
-                prop_assert_eq!(per_seat(&plan, "chips"), of(&chips));
-                prop_assert_eq!(per_seat(&plan, "bad_answers"), of(&bad));
+                let at_table =
+                    |all: &[i64]| plan.bots.iter().map(|bot| all[*bot]).collect::<Vec<_>>();
+                prop_assert_eq!(per_seat(&plan, "chips"), at_table(&chips));
+                prop_assert_eq!(per_seat(&plan, "bad_answers"), at_table(&bad_answers));
                 let values = plan.params.values();
                 prop_assert_eq!(values.get("move_limit"), Some(&Value::from("7ms")));
                 prop_assert_eq!(values.get("hands"), Some(&Value::from(3_u32)));
@@ -424,26 +428,26 @@ proptest! {
                 let standings = standings(&plan, &mut outcomes);
                 for (bot, standing) in plan.bots.iter().zip(&standings) {
                     chips[*bot] = standing.score.0[0];
-                    bad[*bot] += i64::from(standing.bad_answers);
+                    bad_answers[*bot] += i64::from(standing.bad_answers);
                     rounds_played[*bot] += 1;
                 }
                 episode.finish(plan.table, &standings);
             }
             prop_assert_eq!(carried(&episode, |bot| bot.score), &chips[..]);
-            prop_assert_eq!(carried(&episode, |bot| bot.bad_answers), &bad[..]);
+            prop_assert_eq!(carried(&episode, |bot| bot.bad_answers), &bad_answers[..]);
         }
         prop_assert!(episode.tables().is_empty());
-        let mut broke_in_time = (0..bots).filter(|bot| rounds_played[*bot] < rounds);
-        prop_assert!(broke_in_time.all(|bot| chips[bot] < ANTE), "only the broke play less");
+        let mut dropped_out = (0..bots).filter(|bot| rounds_played[*bot] < rounds);
+        prop_assert!(dropped_out.all(|bot| chips[bot] < ANTE), "only broke bots play fewer rounds");
     }
 
     #[test]
-    fn an_episode_follows_from_its_seed(
+    fn an_episode_depends_only_on_its_seed(
         bots in 1..24_usize,
         seed in seeds(),
         outcomes in vec((0..900_i64, 0..3_u32), 1..50),
     ) {
-        let played = || {
+        let play_episode = || {
             let mut episode = episode(bots, 5, seed);
             let mut outcomes = outcomes.iter().copied().cycle();
             let mut plans = Vec::new();
@@ -453,7 +457,7 @@ proptest! {
             }
             (plans, carried(&episode, |bot| bot.score))
         };
-        prop_assert_eq!(played(), played());
+        prop_assert_eq!(play_episode(), play_episode());
     }
 }
 
@@ -470,8 +474,8 @@ fn an_episode_is_played_to_its_end() {
         let params: Params =
             read_rules(&blackjack::game().params, &serde_json::from_value(json).unwrap()).unwrap();
         let mut game = Match::start(&params, plan.bots.len(), seed.derive(&key)).unwrap();
-        let played = dialogue::play(&mut game, |say| {
-            let score: u32 = say.text.split(' ').next().unwrap().parse().unwrap();
+        let played = dialogue::play(&mut game, |message| {
+            let score: u32 = message.text.split(' ').next().unwrap().parse().unwrap();
             (Ok(if score < 17 { "H" } else { "S" }.to_owned()), Micros::ZERO)
         });
         house += game.table().house();
@@ -480,8 +484,14 @@ fn an_episode_is_played_to_its_end() {
     }
     let chips: i64 = episode.bots().iter().map(|bot| bot.score).sum();
     assert_eq!(chips + house, 10 * 200);
-    assert!(episode.bots().iter().any(|bot| bot.score < ANTE), "some go broke in 30 rounds");
+    assert!(
+        episode.bots().iter().any(|bot| bot.score < ANTE),
+        "some bots are broke after 30 rounds"
+    );
     let sizes: Vec<_> = meetings.values().map(Vec::len).collect();
-    assert!(sizes.is_sorted_by(|former, latter| former >= latter), "no seat comes back");
+    assert!(
+        sizes.is_sorted_by(|previous, next| previous >= next),
+        "the number of bots never increases"
+    );
     assert_ne!(meetings[&1], meetings[&2], "the bots are shuffled before each round");
 }

@@ -4,34 +4,36 @@
 
 use std::path::Path;
 
-use arbiter_games::{BotName, Game, Micros, Owes, Params, Seed, Step, bitwa, tricks, wojna};
+use arbiter_games::{
+    BotName, ExpectedReply, Game, Micros, Params, Seed, Step, bitwa, tricks, wojna,
+};
 use serde_json::json;
 
-/// The effect of this reply to the first request for a move.
-fn verdict(params: &Params, answer: &str) -> Result<(), String> {
+/// The outcome of this reply to the first request for a move.
+fn outcome(params: &Params, reply: &str) -> Result<(), String> {
     let names = (1..=*params.seats().end()).map(|number| format!("bot{number}").parse().unwrap());
     let names: Vec<BotName> = names.collect();
     let mut game = params.start(&names, Seed::of_text("answers")).unwrap();
     loop {
-        let Step::Say(say) = game.step() else { panic!("a move is asked for first") };
-        let is_move = say.owes == Owes::Move;
-        let answer = if is_move { answer } else { "=" };
-        let verdict =
-            game.receive_reply(Ok(answer), Micros::ZERO).map_err(|illegal| illegal.to_string());
+        let Step::Send(message) = game.step() else { panic!("expected a message") };
+        let is_move = message.expected_reply == ExpectedReply::Move;
+        let reply = if is_move { reply } else { "=" };
+        let outcome =
+            game.receive_reply(Ok(reply), Micros::ZERO).map_err(|illegal| illegal.to_string());
         if is_move {
-            return verdict;
+            return outcome;
         }
     }
 }
 
-/// The replies with this verdict in the table of a game's page.
-fn answers(game: &Game, verdict: &str) -> Vec<String> {
+/// The replies with this outcome in the table of a game's page.
+fn documented_replies(game: &Game, outcome: &str) -> Vec<String> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../docs/bots/{game}.md"));
     let page = std::fs::read_to_string(path).unwrap();
-    let end = format!("| {verdict} |");
+    let end = format!("| {outcome} |");
     let rows = page.lines().filter_map(|line| line.strip_prefix("| `")?.strip_suffix(&end));
-    let answers = rows.flat_map(|row| row.trim_end().trim_end_matches('`').split("`, `"));
-    answers.map(str::to_owned).collect()
+    let replies = rows.flat_map(|row| row.trim_end().trim_end_matches('`').split("`, `"));
+    replies.map(str::to_owned).collect()
 }
 
 #[test]
@@ -42,13 +44,14 @@ fn replies_are_parsed_as_documented() {
         (tricks::game(), json!({"tables": 2})),
     ] {
         let params = Params::read(&game, params).unwrap();
-        let [taken, forfeits] = ["taken", "forfeits"].map(|verdict| answers(&game, verdict));
-        assert!(taken.len() >= 3 && forfeits.len() >= 3, "{game}: {taken:?} {forfeits:?}");
-        for answer in taken {
-            assert_eq!(verdict(&params, &answer), Ok(()), "{game}: {answer}");
+        let [legal, illegal] =
+            ["taken", "forfeits"].map(|outcome| documented_replies(&game, outcome));
+        assert!(legal.len() >= 3 && illegal.len() >= 3, "{game}: {legal:?} {illegal:?}");
+        for reply in legal {
+            assert_eq!(outcome(&params, &reply), Ok(()), "{game}: {reply}");
         }
-        for answer in forfeits {
-            assert!(verdict(&params, &answer).is_err(), "{game}: {answer}");
+        for reply in illegal {
+            assert!(outcome(&params, &reply).is_err(), "{game}: {reply}");
         }
     }
 }

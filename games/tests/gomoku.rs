@@ -9,8 +9,8 @@ use std::sync::LazyLock;
 
 use arbiter_games::gomoku::{Board, Colour, Match, Overline, Params, ROW, SIDE, SQUARES, Square};
 use arbiter_games::{
-    Forfeit, Illegal, MatchState, Micros, Owes, ParamsError, Rules, Say, Seat, Seed, Step, gomoku,
-    read_rules,
+    ExpectedReply, Forfeit, Illegal, MatchState, Message, Micros, ParamsError, Rules, Seat, Seed,
+    Step, gomoku, read_rules,
 };
 use dialogue::{Played, Reply, golden, names, play, scores};
 use proptest::prelude::*;
@@ -18,7 +18,7 @@ use proptest::prelude::*;
 const B: Colour = Colour::Black;
 const W: Colour = Colour::White;
 
-/// An opening far from where the tests put their rows.
+/// An opening far from the rows of the tests.
 const OPENING: &str = "(14,14)(12,14)(13,14)";
 
 #[test]
@@ -47,24 +47,27 @@ fn square(x: u8, y: u8) -> Square {
     Square::new(x, y).unwrap()
 }
 
-fn at_once(answer: impl Into<String>) -> Reply {
-    (Ok(answer.into()), Micros::ZERO)
+fn reply(text: impl Into<String>) -> Reply {
+    (Ok(text.into()), Micros::ZERO)
 }
 
-/// Plays the replies in turn, then crashes.
-fn played(game: &mut dyn MatchState, answers: &[&str]) -> Played {
-    let mut answers = answers.iter();
-    play(game, |_| answers.next().map_or((Err(Forfeit::Gone), Micros::ZERO), |next| at_once(*next)))
+/// Plays a match with these replies in turn, and a crash after the last one.
+fn play_replies(game: &mut dyn MatchState, replies: &[&str]) -> Played {
+    let mut replies = replies.iter();
+    play(game, |_| replies.next().map_or((Err(Forfeit::Gone), Micros::ZERO), |next| reply(*next)))
 }
 
-/// The game's step after the last of `answers`.
-fn verdict(answers: &[&str]) -> Result<(), Illegal> {
+/// The outcome of the last of these replies.
+fn last_outcome(replies: &[&str]) -> Result<(), Illegal> {
     let mut game = start(&Params::default());
     let mut last = Ok(());
-    for answer in answers {
+    for reply in replies {
         assert_eq!(last, Ok(()));
-        assert!(matches!(game.step(), Step::Say(Say { owes: Owes::Move, .. })));
-        last = game.receive_reply(Ok(answer), Micros::ZERO);
+        assert!(matches!(
+            game.step(),
+            Step::Send(Message { expected_reply: ExpectedReply::Move, .. })
+        ));
+        last = game.receive_reply(Ok(reply), Micros::ZERO);
     }
     last
 }
@@ -123,21 +126,21 @@ fn replies_are_strict_except_for_white_space() {
             ],
         ),
     ];
-    for (before, answers) in good {
-        for answer in answers {
-            assert_eq!(verdict(&[before, &[*answer]].concat()), Ok(()), "{answer:?}");
+    for (earlier, replies) in good {
+        for reply in replies {
+            assert_eq!(last_outcome(&[earlier, &[*reply]].concat()), Ok(()), "{reply:?}");
         }
     }
-    for (before, answers) in bad {
-        for answer in answers {
-            assert!(verdict(&[before, &[*answer]].concat()).is_err(), "{answer:?}");
+    for (earlier, replies) in bad {
+        for reply in replies {
+            assert!(last_outcome(&[earlier, &[*reply]].concat()).is_err(), "{reply:?}");
         }
     }
 }
 
 #[test]
 fn an_illegal_reply_gets_a_reason() {
-    for (answers, reason) in [
+    for (replies, reason) in [
         (&["(0,0)(1,1)"][..], "three squares expected, found \"(0,0)(1,1)\""),
         (&["(0,0)(1,1)(1,15)"], "\"(1,15)\" is outside the board: coordinates are 0 to 14"),
         (&[OPENING, "(13,14)(0,0)"], "(13,14) is occupied"),
@@ -151,27 +154,28 @@ fn an_illegal_reply_gets_a_reason() {
             "neither a square nor a colour: \"Iresign,withmycompliment\"…",
         ),
     ] {
-        assert_eq!(verdict(answers), Err(Illegal(reason.to_string())), "{answers:?}");
+        assert_eq!(last_outcome(replies), Err(Illegal(reason.to_string())), "{replies:?}");
     }
 }
 
 #[test]
-fn a_forfeit_loses_at_once_and_living_bots_hear_it() {
+fn a_forfeit_loses_immediately_and_living_bots_get_the_result() {
     let dialogue = [OPENING, "(0,0)(1,1)", "W", "(5,5)", "(6,6)"];
     for kind in Forfeit::ALL {
         for (ply, seat) in [1, 2, 1, 2, 1].into_iter().enumerate() {
-            let mut before = dialogue[..ply].iter();
-            let played = play(&mut start(&Params::default()), |_| match before.next() {
-                Some(answer) => at_once(*answer),
+            let mut replies = dialogue[..ply].iter();
+            let played = play(&mut start(&Params::default()), |_| match replies.next() {
+                Some(text) => reply(*text),
                 None => (Err(kind), Micros::ZERO),
             });
             let winner = 3 - seat;
-            let lives = |other: &usize| *other != seat || kind != Forfeit::Gone;
-            let living = [1, 2].into_iter().filter(lives);
-            let told = living.map(|seat| format!("{seat}> EXIT bot{winner}"));
-            let due: Vec<_> = [format!("{seat}! {kind}")].into_iter().chain(told).collect();
+            let is_alive = |other: &usize| *other != seat || kind != Forfeit::Gone;
+            let living = [1, 2].into_iter().filter(is_alive);
+            let farewells = living.map(|seat| format!("{seat}> EXIT bot{winner}"));
+            let expected: Vec<_> =
+                [format!("{seat}! {kind}")].into_iter().chain(farewells).collect();
             let end = &played.transcript[2 * ply + 1..];
-            assert_eq!(end[..end.len() - 1], due);
+            assert_eq!(end[..end.len() - 1], expected);
             let loser = &played.standings[seat - 1];
             assert_eq!((loser.score.0[0], loser.forfeit), (0, Some(kind)));
             let winner = &played.standings[winner - 1];
@@ -181,13 +185,16 @@ fn a_forfeit_loses_at_once_and_living_bots_hear_it() {
 }
 
 #[test]
-fn the_farewell_needs_no_reply_and_the_end_repeats() {
+fn the_result_needs_no_reply_and_the_end_repeats() {
     let mut game = start(&Params::default());
     game.step();
     game.receive_reply(Err(Forfeit::Clock), Micros::ZERO).unwrap();
     for seat in Seat::all(2) {
-        let Step::Say(say) = game.step() else { panic!("a seat is not told") };
-        assert_eq!((say.seat, say.owes, say.tells_time), (seat, Owes::Nothing, false));
+        let Step::Send(message) = game.step() else { panic!("expected a message") };
+        assert_eq!(
+            (message.seat, message.expected_reply, message.tells_time),
+            (seat, ExpectedReply::None, false)
+        );
         assert_eq!(game.receive_reply(Ok("nonsense"), Micros::ZERO), Ok(()));
     }
     let end = game.step();
@@ -199,14 +206,14 @@ fn the_farewell_needs_no_reply_and_the_end_repeats() {
 #[test]
 fn every_reply_has_the_full_time_limit() {
     let mut game = start(&params(r#"{"move_limit": "2s"}"#).unwrap());
-    for answer in [OPENING, "(0,0)(1,1)", "B", "(2,2)"] {
-        let Step::Say(say) = game.step() else { panic!("no prompt") };
-        assert_eq!(say.allowance.time(), Micros::from_millis(2000));
-        game.receive_reply(Ok(answer), Micros::from_millis(1999)).unwrap();
+    for reply in [OPENING, "(0,0)(1,1)", "B", "(2,2)"] {
+        let Step::Send(message) = game.step() else { panic!("expected a message") };
+        assert_eq!(message.allowance.time(), Micros::from_millis(2000));
+        game.receive_reply(Ok(reply), Micros::from_millis(1999)).unwrap();
     }
 }
 
-/// B takes black; black then fills (0,0) to (5,0), with (3,0) last.
+/// B takes black. Black then fills (0,0) to (5,0), and places the stone on (3,0) last.
 const SIX: [&str; 13] = [
     OPENING, "B", "(0,0)", "(0,2)", "(1,0)", "(2,2)", "(2,0)", "(4,2)", "(4,0)", "(6,2)", "(5,0)",
     "(8,2)", "(3,0)",
@@ -214,32 +221,32 @@ const SIX: [&str; 13] = [
 
 #[test]
 fn an_overline_wins_or_is_ignored() {
-    let six = played(&mut start(&Params::default()), &SIX);
+    let six = play_replies(&mut start(&Params::default()), &SIX);
     assert_eq!((scores(&six), six.standings[0].forfeit), (vec![vec![0], vec![2]], None));
     let ignored = params(r#"{"overline": "ignored"}"#).unwrap();
-    let six = played(&mut start(&ignored), &SIX);
+    let six = play_replies(&mut start(&ignored), &SIX);
     assert_eq!(six.standings[0].forfeit, Some(Forfeit::Gone), "it is seat 1's turn");
     let mut five = SIX;
     five[10] = "(5,1)";
-    let five = played(&mut start(&ignored), &five);
+    let five = play_replies(&mut start(&ignored), &five);
     assert_eq!((scores(&five), five.standings[0].forfeit), (vec![vec![0], vec![2]], None));
 }
 
 /// The colour of each stone on a full board without a row of more than two.
-fn woven(square: Square) -> Colour {
+fn tie_colour(square: Square) -> Colour {
     if (square.x() / 2 + square.y()).is_multiple_of(2) { B } else { W }
 }
 
-/// Fills the board with the black and the white stones in turn; B takes black.
+/// Fills the board with the black and the white stones in turn. B takes black.
 fn fill(black: &[Square], white: &[Square]) -> Played {
     let mut black = black.iter();
     let mut white = white.iter();
-    play(&mut start(&Params::default()), |say| {
+    play(&mut start(&Params::default()), |message| {
         let mut stone = |colour| {
             let stones = if colour == B { &mut black } else { &mut white };
             stones.next().unwrap().to_string()
         };
-        at_once(match say.text.split(' ').next().unwrap() {
+        reply(match message.text.split(' ').next().unwrap() {
             "A" => [B, B, W].map(stone).concat(),
             "B" => "\"B\"".to_string(),
             number if number.parse::<u32>().unwrap().is_multiple_of(2) => stone(B),
@@ -251,12 +258,12 @@ fn fill(black: &[Square], white: &[Square]) -> Played {
 #[test]
 fn a_full_board_is_a_tie_unless_its_last_stone_wins() {
     let (mut black, mut white): (Vec<_>, Vec<_>) =
-        Square::all().partition(|square| woven(*square) == B);
-    let answers = 2 + SQUARES - 3;
+        Square::all().partition(|square| tie_colour(*square) == B);
+    let replies = 2 + SQUARES - 3;
     let tie = fill(&black, &white);
     let end = ["1> EXIT TIE", "2> EXIT TIE", "over [[1],[1]] [null,null]"];
-    assert_eq!(tie.transcript[2 * answers..], end);
-    // Four squares change hands, so that (4,0) closes a row of white between (2,0) and (7,0).
+    assert_eq!(tie.transcript[2 * replies..], end);
+    // Four squares change their colour, so that (4,0) completes a white row.
     for (last, other) in [(square(5, 0), square(2, 14)), (square(4, 0), square(10, 14))] {
         black.retain(|square| *square != last);
         black.push(other);
@@ -265,7 +272,7 @@ fn a_full_board_is_a_tie_unless_its_last_stone_wins() {
     }
     let won = fill(&black, &white);
     let end = ["1> EXIT bot1", "2> EXIT bot1", "over [[2],[0]] [null,null]"];
-    assert_eq!(won.transcript[2 * answers..], end);
+    assert_eq!(won.transcript[2 * replies..], end);
 }
 
 #[test]
@@ -293,7 +300,7 @@ fn parameters() {
     let game = gomoku::game();
     let keys = game.param_keys();
     assert_eq!(keys, ["overline", "first_number", "move_limit"]);
-    for (json, complaint) in [
+    for (json, reason) in [
         (r#"{"overlines": "wins"}"#, "unknown field `overlines`"),
         (r#"{"overline": "loses"}"#, "overline cannot be `loses`: rows of more than five are"),
         (r#"{"first_number": 2}"#, "first_number cannot be 2: prompts are counted from 0 or"),
@@ -305,7 +312,7 @@ fn parameters() {
         ),
     ] {
         let error = params(json).unwrap_err().to_string();
-        assert!(error.contains(complaint), "{json}: {error}");
+        assert!(error.contains(reason), "{json}: {error}");
     }
 }
 
@@ -315,8 +322,8 @@ static LINES: LazyLock<Vec<Vec<Square>>> = LazyLock::new(|| {
     for key in [|x: i8, _: i8| x, |_, y| y, |x, y| x - y, |x, y| x + y] {
         for value in -14..=28 {
             let on_line = |square: &Square| {
-                let of = |coordinate: u8| i8::try_from(coordinate).unwrap();
-                key(of(square.x()), of(square.y())) == value
+                let signed = |coordinate: u8| i8::try_from(coordinate).unwrap();
+                key(signed(square.x()), signed(square.y())) == value
             };
             lines.push(Square::all().filter(on_line).collect());
         }
@@ -324,9 +331,9 @@ static LINES: LazyLock<Vec<Vec<Square>>> = LazyLock::new(|| {
     lines
 });
 
-/// The squares of all winning rows, found by splitting every line as text.
+/// The squares of all winning rows. It splits the text of each line into runs of equal stones.
 fn rows(board: &Board, overline: Overline) -> Vec<Square> {
-    let mut found = Vec::new();
+    let mut squares = Vec::new();
     for line in LINES.iter() {
         let text: String = line
             .iter()
@@ -345,25 +352,25 @@ fn rows(board: &Board, overline: Overline) -> Vec<Square> {
                 Overline::Ignored => length == ROW,
             };
             if letter != "." && wins {
-                found.extend(&line[start..start + length]);
+                squares.extend(&line[start..start + length]);
             }
             start += length;
         }
     }
-    found
+    squares
 }
 
 fn any_overline() -> impl Strategy<Value = Overline> {
     prop_oneof![Just(Overline::Wins), Just(Overline::Ignored)]
 }
 
-/// The content of each square: mostly black stones, so that there are rows of all lengths.
+/// The content of each square: mostly black stones, so that rows of all lengths occur.
 fn stones() -> impl Strategy<Value = Vec<Option<Colour>>> {
     let stone = prop_oneof![3 => Just(Some(B)), 1 => Just(Some(W)), 1 => Just(None)];
     proptest::collection::vec(stone, SQUARES)
 }
 
-/// All squares in random order, those near a random square first, so that rows are likely.
+/// All squares in random order. Squares near a random centre come first, so that rows are likely.
 fn any_order() -> impl Strategy<Value = Vec<Square>> {
     let noise = proptest::collection::vec(0..40_u32, SQUARES);
     (noise, 0..SIDE, 0..SIDE, 0..4_u32).prop_map(|(noise, x, y, pull)| {
@@ -377,16 +384,16 @@ fn any_order() -> impl Strategy<Value = Vec<Square>> {
 }
 
 /// Valid and invalid replies.
-fn any_answer() -> impl Strategy<Value = Result<String, Forfeit>> {
+fn any_reply() -> impl Strategy<Value = Result<String, Forfeit>> {
     let squares = |count| proptest::collection::vec((0..16_u8, 0..16_u8), count);
-    let written = |squares: Vec<(u8, u8)>| {
+    let text = |squares: Vec<(u8, u8)>| {
         squares.iter().fold(String::new(), |mut text, (x, y)| {
             write!(text, "({x},{y})").unwrap();
             text
         })
     };
     prop_oneof![
-        20 => squares(1..4_usize).prop_map(written).prop_map(Ok),
+        20 => squares(1..4_usize).prop_map(text).prop_map(Ok),
         5 => "(\"B\"|\"W\"|B|W) ?(\\([0-9]{1,2},[0-9]\\))?".prop_map(Ok),
         2 => "[ \"BW(),0-9]{0,12}".prop_map(Ok),
         1 => ".{0,20}".prop_map(Ok),
@@ -394,7 +401,7 @@ fn any_answer() -> impl Strategy<Value = Result<String, Forfeit>> {
     ]
 }
 
-/// B's reply to the opening.
+/// The reply of B to the opening.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Swap {
     Black,
@@ -406,10 +413,14 @@ fn any_swap() -> impl Strategy<Value = Swap> {
     prop_oneof![Just(Swap::Black), Just(Swap::White), Just(Swap::Both)]
 }
 
-/// A valid reply with the next squares of an order; A chooses white.
-fn next_in_order(say: &Say, squares: &mut dyn Iterator<Item = &Square>, swap: Swap) -> String {
+/// A valid reply with the next squares of an order. A chooses white.
+fn next_in_order(
+    message: &Message,
+    squares: &mut dyn Iterator<Item = &Square>,
+    swap: Swap,
+) -> String {
     let mut next = || squares.next().unwrap().to_string();
-    match (say.text.split(' ').next().unwrap(), swap) {
+    match (message.text.split(' ').next().unwrap(), swap) {
         ("A", _) => [next(), next(), next()].concat(),
         ("B", Swap::Black) => "B".to_string(),
         ("B", Swap::White) => format!("W{}", next()),
@@ -423,7 +434,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(500))]
 
     #[test]
-    fn a_stone_wins_exactly_where_a_row_is(
+    fn a_stone_wins_exactly_if_it_is_in_a_winning_row(
         stones in stones(),
         overline in any_overline(),
     ) {
@@ -445,16 +456,16 @@ proptest! {
     ) {
         let mut game = start(&Params { overline, ..Params::default() });
         let mut squares = order.iter();
-        let played = play(&mut game, |say| at_once(next_in_order(say, &mut squares, swap)));
+        let played = play(&mut game, |message| reply(next_in_order(message, &mut squares, swap)));
         let (opening, black): (&[_], _) = match swap {
             Swap::Black => (&[B, B, W], 2),
             Swap::White => (&[B, B, W, W], 1),
             Swap::Both => (&[B, B, W, B, W], 2),
         };
-        let in_turn = opening.iter().copied().chain([B, W].into_iter().cycle());
+        let colours = opening.iter().copied().chain([B, W].into_iter().cycle());
         let mut board = Board::default();
         let mut winner = 0;
-        for (square, colour) in order.iter().zip(in_turn) {
+        for (square, colour) in order.iter().zip(colours) {
             board.place(*square, colour).unwrap();
             if !rows(&board, overline).is_empty() {
                 winner = if colour == B { black } else { 3 - black };
@@ -464,46 +475,46 @@ proptest! {
         let points = match winner { 0 => [1, 1], 1 => [2, 0], _ => [0, 2] };
         prop_assert_eq!(scores(&played), points.map(|points| vec![points]));
         let choices = if swap == Swap::Both { 3 } else { 2 };
-        let asked = choices + board.count() - opening.len();
-        prop_assert_eq!(played.transcript.len(), 2 * asked + 3);
+        let replies = choices + board.count() - opening.len();
+        prop_assert_eq!(played.transcript.len(), 2 * replies + 3);
     }
 
     #[test]
     fn stones_are_listed_in_order(order in any_order(), count in 0..225_usize) {
         let mut board = Board::default();
         for square in &order[..count] {
-            board.place(*square, woven(*square)).unwrap();
+            board.place(*square, tie_colour(*square)).unwrap();
             prop_assert!(board.place(*square, Colour::Black).is_err());
         }
         let mut sorted = order[..count].to_vec();
         sorted.sort_by_key(|square| (square.x(), square.y()));
-        let stone = |square: &Square| format!("({square},\"{}\")", woven(*square));
-        let listed: Vec<_> = sorted.iter().map(stone).collect();
-        prop_assert_eq!(board.text(), format!("[{}]", listed.join(",")));
+        let stone = |square: &Square| format!("({square},\"{}\")", tie_colour(*square));
+        let stones: Vec<_> = sorted.iter().map(stone).collect();
+        prop_assert_eq!(board.text(), format!("[{}]", stones.join(",")));
     }
 
     #[test]
     fn every_match_ends(
         order in any_order(),
         swap in any_swap(),
-        good in 0..40_usize,
-        answers in proptest::collection::vec(any_answer(), 1..40),
+        valid_replies in 0..40_usize,
+        replies in proptest::collection::vec(any_reply(), 1..40),
     ) {
-        let run = || {
+        let play_match = || {
             let mut squares = order.iter();
-            let mut answers = answers.iter().cycle();
-            let mut prompts = 0..good;
-            play(&mut start(&Params::default()), |say| match prompts.next() {
-                Some(_) => at_once(next_in_order(say, &mut squares, swap)),
-                None => (answers.next().unwrap().clone(), Micros::ZERO),
+            let mut replies = replies.iter().cycle();
+            let mut valid = 0..valid_replies;
+            play(&mut start(&Params::default()), |message| match valid.next() {
+                Some(_) => reply(next_in_order(message, &mut squares, swap)),
+                None => (replies.next().unwrap().clone(), Micros::ZERO),
             })
         };
-        let played = run();
+        let played = play_match();
         let points: i64 = played.standings.iter().map(|standing| standing.score.0[0]).sum();
         prop_assert_eq!(points, 2);
         let forfeits = played.standings.iter().filter(|standing| standing.forfeit.is_some());
         prop_assert!(forfeits.clone().count() <= 1);
         prop_assert!(forfeits.into_iter().all(|standing| standing.score.0[0] == 0));
-        prop_assert_eq!(run().transcript, played.transcript);
+        prop_assert_eq!(play_match().transcript, played.transcript);
     }
 }

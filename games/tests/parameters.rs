@@ -4,7 +4,7 @@
 use arbiter_games::{Game, Games, ParamInfo, ParamKind, Params, gomoku, wojna};
 use serde_json::{Value, json};
 
-/// Parses the parameters of a game with this one.
+/// Parses the parameters of a game with this value for `key`.
 fn read(game: &Game, key: &str, value: Value) -> Result<Params, String> {
     let value = Value::Object([(key.to_owned(), value)].into_iter().collect());
     Params::read(game, value).map_err(|error| error.to_string())
@@ -17,8 +17,8 @@ fn example(message: &str) -> Option<&str> {
 }
 
 #[test]
-fn every_refusal_names_the_key_and_gives_an_example() {
-    let mut refusals = 0;
+fn every_error_names_the_key_and_gives_an_example() {
+    let mut errors = 0;
     for game in Games::built_in().iter() {
         for key in game.param_keys() {
             for value in [
@@ -36,24 +36,24 @@ fn every_refusal_names_the_key_and_gives_an_example() {
                 json!(u64::MAX),
             ] {
                 let Err(message) = read(game, key, value.clone()) else { continue };
-                refusals += 1;
+                errors += 1;
                 assert!(message.contains(key), "{game} {key} = {value}: {message}");
                 let example = example(&message).unwrap_or_else(|| {
-                    panic!("{game} {key} = {value} is refused without an example: {message}")
+                    panic!("{game} {key} = {value} has an error without an example: {message}")
                 });
                 let number = example.parse::<i64>().map(Value::from);
-                let written = number.unwrap_or_else(|_| example.trim_matches('"').into());
-                let accepted = read(game, key, written);
-                assert!(accepted.is_ok(), "{game} {key}: {example} of {message}: {accepted:?}");
+                let value = number.unwrap_or_else(|_| example.trim_matches('"').into());
+                let outcome = read(game, key, value);
+                assert!(outcome.is_ok(), "{game} {key}: {example} of {message}: {outcome:?}");
             }
         }
     }
-    assert!(refusals > 150, "{refusals} values were refused");
+    assert!(errors > 150, "{errors} values are invalid");
 }
 
 #[test]
 fn a_number_instead_of_a_text_gets_an_example() {
-    for (game, key, due) in [
+    for (game, key, expected) in [
         (
             wojna::game(),
             "deck",
@@ -72,7 +72,7 @@ fn a_number_instead_of_a_text_gets_an_example() {
             "move_limit cannot be 5: write a whole number and a unit, as in 500ms",
         ),
     ] {
-        assert_eq!(read(&game, key, json!(5)).unwrap_err(), due);
+        assert_eq!(read(&game, key, json!(5)).unwrap_err(), expected);
     }
     let deals = "deals cannot be `abc`: write a whole number from 1 to 10000, as in 40";
     assert_eq!(read(&wojna::game(), "deals", json!("abc")).unwrap_err(), deals);

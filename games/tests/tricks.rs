@@ -1,4 +1,4 @@
-//! Matches of tricks: the document's example, the protocol, bad cards, forfeits, parameters.
+//! Matches of tricks: the document's example, the protocol, illegal cards, forfeits, parameters.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -8,8 +8,8 @@ use arbiter_games::tricks::{
     Card, DECK, Deal, Dealer, HAND, Match, Params, Player, Suit, TRICKS, Table,
 };
 use arbiter_games::{
-    Allowance, Forfeit, MIXED_TURNS_RULES_VERSION, MatchState as _, Micros, Owes,
-    Params as GameParams, ParamsError, RULES_VERSION, Rules, Say, Seed, Step, TurnPolicy, gomoku,
+    Allowance, ExpectedReply, Forfeit, MIXED_TURNS_RULES_VERSION, MatchState as _, Message, Micros,
+    Params as GameParams, ParamsError, RULES_VERSION, Rules, Seed, Step, TurnPolicy, gomoku,
     read_rules, tricks,
 };
 use dialogue::{follow, golden, names, scores};
@@ -20,7 +20,7 @@ fn cards(text: &str) -> Vec<Card> {
     pairs.map(|pair| std::str::from_utf8(pair).unwrap().parse().unwrap()).collect()
 }
 
-/// A deal of these hands, of a pack that begins with these cards, and of the rest of the deck.
+/// A deal of these hands. The pack begins with these cards and continues with the rest of the deck.
 fn deal(hands: [&str; 2], pack: &str, trump: Option<Suit>, attacker: Player) -> Deal {
     let mut order: Vec<_> = hands.into_iter().flat_map(cards).chain(cards(pack)).collect();
     let rest: Vec<_> = Card::all().filter(|card| !order.contains(card)).collect();
@@ -39,9 +39,9 @@ fn start(tables: u32, text: &str) -> Match {
 }
 
 /// The next message.
-fn say(game: &mut Match) -> Say {
+fn next_message(game: &mut Match) -> Message {
     match game.step() {
-        Step::Say(say) => say,
+        Step::Send(message) => message,
         step => panic!("{step:?}"),
     }
 }
@@ -55,19 +55,19 @@ fn first_cards(game: &Match, player: Player) -> Vec<String> {
     game.tables().iter().map(card).collect()
 }
 
-/// Plays first cards until `ply` replies or the end of the match, and returns whose reply is due.
+/// Plays first cards for `plies` replies, or until the end of the match. Returns the next player.
 fn advance(game: &mut Match, plies: usize) -> Option<Player> {
     for _ in 0..plies {
-        let player = ask(game)?;
+        let player = next_player(game)?;
         game.receive_reply(Ok(&first_cards(game, player).join(" ")), Micros::ZERO).unwrap();
     }
-    ask(game)
+    next_player(game)
 }
 
-/// The player whose reply is due.
-fn ask(game: &mut Match) -> Option<Player> {
-    let say = say(game);
-    (say.owes == Owes::Move).then(|| Player::ALL[say.seat.index()])
+/// The player that must reply to the next message; `None` at the end.
+fn next_player(game: &mut Match) -> Option<Player> {
+    let message = next_message(game);
+    (message.expected_reply == ExpectedReply::Move).then(|| Player::ALL[message.seat.index()])
 }
 
 /// The values of a line `key: values`.
@@ -147,32 +147,32 @@ fn a_defender_follows_suit_if_it_can_and_need_not_trump() {
 fn the_winner_draws_first_and_attacks_next() {
     let hands = ["W0W1W2W3W4W5W6W7W8", "X0X1X2X3X4X5X6X7X8"];
     let mut table = Table::new(&deal(hands, "Y0Y1", Some(Suit::X), Player::First));
-    assert_eq!(table.tell(Player::First), "W0W1W2W3W4W5W6W7W8:X");
-    assert_eq!(table.tell(Player::Second), "_");
+    assert_eq!(table.take_text(Player::First), "W0W1W2W3W4W5W6W7W8:X");
+    assert_eq!(table.take_text(Player::Second), "_");
     table.play(Some(cards("W3")[0]));
-    assert_eq!(table.tell(Player::Second), "X0X1X2X3X4X5X6X7X8:X>W3");
-    assert_eq!(table.tell(Player::First), "_");
+    assert_eq!(table.take_text(Player::Second), "X0X1X2X3X4X5X6X7X8:X>W3");
+    assert_eq!(table.take_text(Player::First), "_");
     table.play(Some(cards("X4")[0]));
-    assert_eq!(table.tell(Player::First), "_");
-    assert_eq!(table.tell(Player::Second), "+Y0");
+    assert_eq!(table.take_text(Player::First), "_");
+    assert_eq!(table.take_text(Player::Second), "+Y0");
     table.play(Some(cards("Y0")[0]));
-    assert_eq!(table.tell(Player::First), ">X4-Y1>Y0");
+    assert_eq!(table.take_text(Player::First), ">X4-Y1>Y0");
     assert_eq!((table.pack(), table.hand(Player::First).len()), (16, HAND));
 }
 
 #[test]
-fn tables_come_in_pairs_with_hands_and_first_attack_exchanged() {
+fn tables_of_a_pair_exchange_hands_and_first_attack() {
     let mut game = start(200, "pairs");
     assert_eq!(game.tables().len(), 200);
     for pair in game.tables().chunks(2) {
-        let [one, other] = pair else { panic!("an odd number of tables") };
-        assert_eq!(one.trump(), other.trump());
-        assert_eq!(one.turn().unwrap().other(), other.turn().unwrap());
+        let [first, second] = pair else { panic!("an odd number of tables") };
+        assert_eq!(first.trump(), second.trump());
+        assert_eq!(first.turn().unwrap().other(), second.turn().unwrap());
         for player in Player::ALL {
-            assert_eq!(one.hand(player), other.hand(player.other()));
+            assert_eq!(first.hand(player), second.hand(player.other()));
         }
     }
-    // The packs are alike too: the same play comes to the same tricks.
+    // The packs are equal too, so the same policy of play wins the same tricks.
     assert_eq!(advance(&mut game, 1000), None);
     for pair in game.tables().chunks(2) {
         assert_eq!(pair[0].tricks(Player::First), pair[1].tricks(Player::Second));
@@ -185,40 +185,40 @@ fn a_request_for_all_tables_omits_waiting_tables() {
         let mut turns = [TurnPolicy::AnyTable; 2];
         turns[client.index()] = TurnPolicy::AllTables;
         let mut game = start(20, "all tables").with_turn_policies(turns);
-        let mut rival_waits = false;
+        let mut opponent_waits = false;
         loop {
-            let said = say(&mut game);
-            let player = Player::ALL[said.seat.index()];
-            let waits = line(&said.text, "states").contains(&"_");
-            assert!(player != client || !waits, "{}", said.text);
-            rival_waits |= waits;
-            if said.owes == Owes::Nothing {
+            let message = next_message(&mut game);
+            let player = Player::ALL[message.seat.index()];
+            let waits = line(&message.text, "states").contains(&"_");
+            assert!(player != client || !waits, "{}", message.text);
+            opponent_waits |= waits;
+            if message.expected_reply == ExpectedReply::None {
                 break;
             }
             game.receive_reply(Ok(&first_cards(&game, player).join(" ")), Micros::ZERO).unwrap();
         }
-        assert!(rival_waits && game.is_over(), "the rival is told of tables that wait");
+        assert!(opponent_waits && game.is_over(), "the opponent is asked although tables wait");
     }
 }
 
 #[test]
-fn equal_turn_policies_are_treated_alike() {
-    let played = |turns| {
+fn equal_turn_policies_give_the_same_match() {
+    let messages = |turns| {
         let mut game = start(20, "alike").with_turn_policies(turns);
-        let mut said = Vec::new();
+        let mut sent = Vec::new();
         loop {
-            let next = say(&mut game);
-            let player = Player::ALL[next.seat.index()];
-            said.push(next.clone());
-            if next.owes == Owes::Nothing {
-                return said;
+            let message = next_message(&mut game);
+            let player = Player::ALL[message.seat.index()];
+            sent.push(message.clone());
+            if message.expected_reply == ExpectedReply::None {
+                return sent;
             }
             game.receive_reply(Ok(&first_cards(&game, player).join(" ")), Micros::ZERO).unwrap();
         }
     };
-    let any = played([TurnPolicy::AnyTable; 2]);
-    assert_eq!(any, played([TurnPolicy::AllTables; 2]));
-    assert_ne!(any, played([TurnPolicy::AnyTable, TurnPolicy::AllTables]));
+    let any = messages([TurnPolicy::AnyTable; 2]);
+    assert_eq!(any, messages([TurnPolicy::AllTables; 2]));
+    assert_ne!(any, messages([TurnPolicy::AnyTable, TurnPolicy::AllTables]));
 }
 
 #[test]
@@ -229,18 +229,18 @@ fn the_rules_version_depends_on_the_turn_policies() {
     let first_seat = |rules, turns: [TurnPolicy; 2]| {
         let mut game = params.start_by(rules, &names, &turns, seed).map_err(|e| e.to_string())?;
         match game.step() {
-            Step::Say(say) => Ok::<_, String>(say.seat.number()),
+            Step::Send(message) => Ok::<_, String>(message.seat.number()),
             step => panic!("{step:?}"),
         }
     };
     let mixed = [TurnPolicy::AllTables, TurnPolicy::AnyTable];
     assert_eq!(params.rules_version(&mixed), MIXED_TURNS_RULES_VERSION);
     assert_eq!(first_seat(MIXED_TURNS_RULES_VERSION, mixed), Ok(2));
-    assert_eq!(first_seat(RULES_VERSION, mixed), Ok(1), "as it was recorded before");
-    for alike in [[TurnPolicy::AnyTable; 2], [TurnPolicy::AllTables; 2]] {
-        assert_eq!(params.rules_version(&alike), RULES_VERSION);
-        assert_eq!(first_seat(RULES_VERSION, alike), Ok(1));
-        let error = first_seat(MIXED_TURNS_RULES_VERSION, alike).unwrap_err();
+    assert_eq!(first_seat(RULES_VERSION, mixed), Ok(1), "as in older records");
+    for equal in [[TurnPolicy::AnyTable; 2], [TurnPolicy::AllTables; 2]] {
+        assert_eq!(params.rules_version(&equal), RULES_VERSION);
+        assert_eq!(first_seat(RULES_VERSION, equal), Ok(1));
+        let error = first_seat(MIXED_TURNS_RULES_VERSION, equal).unwrap_err();
         assert_eq!(error, "rules version 2; this program knows 1");
     }
     let gomoku = GameParams::official(&gomoku::game());
@@ -248,20 +248,20 @@ fn the_rules_version_depends_on_the_turn_policies() {
 }
 
 #[test]
-fn chance_is_fair() {
+fn deals_are_uniformly_random() {
     const DEALS: usize = 10_000;
     let mut dealer = Dealer::new(Seed::of_text("chance"));
     let deals: Vec<_> = (0..DEALS).map(|_| dealer.deal()).collect();
-    let near = |count: usize, share: usize| {
+    let check = |count: usize, share: usize| {
         assert!(count.abs_diff(DEALS / share) < DEALS / share / 10, "{count} of {DEALS}");
     };
     for trump in Suit::ALL.into_iter().map(Some).chain([None]) {
-        near(deals.iter().filter(|deal| deal.trump() == trump).count(), 5);
+        check(deals.iter().filter(|deal| deal.trump() == trump).count(), 5);
     }
     for player in Player::ALL {
-        near(deals.iter().filter(|deal| deal.attacker() == player).count(), 2);
+        check(deals.iter().filter(|deal| deal.attacker() == player).count(), 2);
         for card in Card::all() {
-            near(deals.iter().filter(|deal| deal.hand(player).contains(&card)).count(), 4);
+            check(deals.iter().filter(|deal| deal.hand(player).contains(&card)).count(), 4);
         }
     }
     let twice = [cards("W0")[0]; DECK];
@@ -273,28 +273,28 @@ fn chance_is_fair() {
 fn every_reply_has_the_full_time_limit() {
     let params = read(r#"{"move_limit": "300ms"}"#).unwrap();
     let mut game = Match::start(&params, Seed::of_text("limit"));
-    let first = say(&mut game);
-    assert_eq!(first.allowance, Allowance::Move(Micros::from_millis(300)));
-    assert_eq!((first.owes, first.tells_time), (Owes::Move, false));
-    assert_eq!(line(&first.text, "states").len(), 100);
-    assert_eq!(line(&first.text, "scores"), ["0:0"; 100]);
+    let message = next_message(&mut game);
+    assert_eq!(message.allowance, Allowance::Move(Micros::from_millis(300)));
+    assert_eq!((message.expected_reply, message.tells_time), (ExpectedReply::Move, false));
+    assert_eq!(line(&message.text, "states").len(), 100);
+    assert_eq!(line(&message.text, "scores"), ["0:0"; 100]);
 }
 
 #[test]
-fn a_bad_card_loses_its_table_alone() {
+fn an_illegal_card_loses_only_its_table() {
     for bad in ["w0", "W9", "W", "WW", "W00", "0W", "A1", ".", "_", "-", "W\u{301}0", "🂡"] {
         let mut game = start(6, "bad card");
         let player = advance(&mut game, 4).unwrap();
         let index = game.tables().iter().position(|table| table.turn() == Some(player)).unwrap();
         let mut words = first_cards(&game, player);
         words[index] = bad.to_owned();
-        let before = game.tables()[index].tricks(player);
+        let tricks = game.tables()[index].tricks(player);
         game.receive_reply(Ok(&words.join(" ")), Micros::ZERO).unwrap();
-        let over = |table: &Table| table.turn().is_none();
-        assert_eq!(game.tables().iter().position(over), Some(index), "{bad}");
-        assert_eq!(game.tables().iter().filter(|table| over(table)).count(), 1, "{bad}");
-        assert_eq!(game.tables()[index].tricks(player), before);
-        assert_eq!(game.tables()[index].tricks(player.other()), TRICKS - before);
+        let is_over = |table: &Table| table.turn().is_none();
+        assert_eq!(game.tables().iter().position(is_over), Some(index), "{bad}");
+        assert_eq!(game.tables().iter().filter(|table| is_over(table)).count(), 1, "{bad}");
+        assert_eq!(game.tables()[index].tricks(player), tricks);
+        assert_eq!(game.tables()[index].tricks(player.other()), TRICKS - tricks);
         assert_eq!(advance(&mut game, 1000), None);
     }
 }
@@ -311,9 +311,9 @@ fn white_space_and_prefixes_in_replies_are_accepted() {
     ];
     for form in forms {
         let mut game = start(4, "forms");
-        while let Some(player) = ask(&mut game) {
-            let answer = form(&first_cards(&game, player).join(" "));
-            game.receive_reply(Ok(&answer), Micros::ZERO).unwrap();
+        while let Some(player) = next_player(&mut game) {
+            let reply = form(&first_cards(&game, player).join(" "));
+            game.receive_reply(Ok(&reply), Micros::ZERO).unwrap();
         }
         let is_played_out = |table: &Table| table.hand(Player::First).is_empty();
         assert!(game.tables().iter().all(is_played_out));
@@ -335,12 +335,14 @@ fn a_bad_line_forfeits_all_unfinished_tables() {
     ] {
         let mut game = start(4, "bad line");
         let player = advance(&mut game, 20).unwrap();
-        let own = game.tables().iter().map(|table| i64::from(table.tricks(player))).sum::<i64>();
-        assert!(own > 0);
+        let player_tricks = game.tables().iter().map(|table| i64::from(table.tricks(player)));
+        let player_tricks = player_tricks.sum::<i64>();
+        assert!(player_tricks > 0);
         let illegal = game.receive_reply(Ok(bad), Micros::ZERO).unwrap_err().to_string();
         assert!(illegal.starts_with(reason), "{illegal}");
-        let ending = dialogue::play(&mut game, |say| panic!("asked after the end: {say:?}"));
-        let tricks = 2 * own - 4 * i64::from(TRICKS);
+        let ending =
+            dialogue::play(&mut game, |message| panic!("a request after the end: {message:?}"));
+        let tricks = 2 * player_tricks - 4 * i64::from(TRICKS);
         assert_eq!(scores(&ending)[player.index()], [-4, tricks]);
         assert_eq!(scores(&ending)[player.other().index()], [4, -tricks]);
         assert_eq!(ending.standings[player.index()].forfeit, Some(Forfeit::Illegal));
@@ -349,13 +351,13 @@ fn a_bad_line_forfeits_all_unfinished_tables() {
 }
 
 #[test]
-fn nothing_changes_after_the_end() {
+fn replies_after_the_end_have_no_effect() {
     let mut game = start(2, "after the end");
-    ask(&mut game).unwrap();
+    next_player(&mut game).unwrap();
     game.receive_reply(Err(Forfeit::Flood), Micros::ZERO).unwrap();
     for seat in 0..2 {
-        let farewell = say(&mut game);
-        assert_eq!((farewell.seat.index(), farewell.owes), (seat, Owes::Nothing));
+        let farewell = next_message(&mut game);
+        assert_eq!((farewell.seat.index(), farewell.expected_reply), (seat, ExpectedReply::None));
         assert_eq!(farewell.allowance, Allowance::Move(Micros::ZERO));
         game.receive_reply(Err(Forfeit::Gone), Micros::ZERO).unwrap();
         game.receive_reply(Ok("nonsense"), Micros::ZERO).unwrap();
@@ -369,14 +371,15 @@ fn nothing_changes_after_the_end() {
 }
 
 #[test]
-fn a_finished_table_is_safe_from_a_forfeit() {
+fn a_forfeit_does_not_change_finished_tables() {
     let mut game = start(2, "finished");
-    let player = ask(&mut game).unwrap();
+    let player = next_player(&mut game).unwrap();
     game.receive_reply(Ok("no card"), Micros::ZERO).unwrap();
-    let other = ask(&mut game).unwrap();
+    let other = next_player(&mut game).unwrap();
     assert_ne!(player, other);
     game.receive_reply(Err(Forfeit::Clock), Micros::ZERO).unwrap();
-    let ending = dialogue::play(&mut game, |say| panic!("asked after the end: {say:?}"));
+    let ending =
+        dialogue::play(&mut game, |message| panic!("a request after the end: {message:?}"));
     assert_eq!(scores(&ending), [[0, 0], [0, 0]]);
 }
 
@@ -388,8 +391,8 @@ fn parameters_round_trip() {
     assert_eq!(json, r#"{"tables":100,"move_limit":"2s"}"#);
     for json in [json.as_str(), r#"{"tables":2,"move_limit":"50ms"}"#, r#"{"tables":200}"#] {
         let params = read(json).unwrap();
-        let again = serde_json::to_string(&params.values()).unwrap();
-        assert_eq!(read(&again).unwrap(), params);
+        let text = serde_json::to_string(&params.values()).unwrap();
+        assert_eq!(read(&text).unwrap(), params);
     }
     let game = tricks::game();
     let keys = game.param_keys();
@@ -398,7 +401,7 @@ fn parameters_round_trip() {
 }
 
 #[test]
-fn invalid_parameters_are_refused() {
+fn invalid_parameters_are_errors() {
     for (json, reason) in [
         (r#"{"table": 2}"#, "unknown field `table`"),
         (r#"{"tables": 3}"#, "tables cannot be 3: each deal is played at two tables"),

@@ -1,5 +1,5 @@
-//! Properties of tricks: the messages to a seat are correct and enough to derive the state of every
-//! table, every trick is counted, and exchanged seats cancel luck.
+//! Properties of tricks: a bot can derive the state of every table from its messages, every trick
+//! is counted, and exchanged seats cancel luck.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -9,41 +9,42 @@ use std::collections::BTreeSet;
 
 use arbiter_games::tricks::{Card, DECK, HAND, Match, Params, Player, Suit, TRICKS, Table};
 use arbiter_games::{
-    Forfeit, MatchState as _, Micros, Owes, SeatResult, Seed, Step, read_rules, tricks,
+    ExpectedReply, Forfeit, MatchState as _, Micros, SeatResult, Seed, Step, read_rules, tricks,
 };
 use dialogue::{Reply, scores};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-/// One table as a seat sees it.
+/// The state of one table, derived from the messages to a seat.
 #[derive(Default)]
 struct View {
     hand: Vec<Card>,
     trump: Option<Suit>,
     /// All cards dealt to this seat.
     dealt: Vec<Card>,
-    /// The seat's own card on the table, and the opponent's.
-    own: Option<Card>,
-    theirs: Option<Card>,
-    /// Whether the seat's own card is the attack.
+    /// The seat's card on the table.
+    own_card: Option<Card>,
+    /// The opponent's card on the table.
+    opponent_card: Option<Card>,
+    /// Whether the seat's card is the attack.
     attacks: bool,
     won: u8,
     lost: u8,
     over: bool,
-    /// All messages and played cards; the seat's own cards follow a `<`.
+    /// All messages and played cards. A `<` precedes each card of the seat.
     history: String,
 }
 
 impl View {
     /// Applies and checks a message to the seat.
-    fn hear(&mut self, state: &str) {
+    fn apply(&mut self, state: &str) {
         self.history.push_str(state);
         let mut rest = state;
         while let Some(first) = rest.chars().next() {
             assert!(!self.over, "{state} after the end");
             match first {
                 '>' => {
-                    assert!(self.theirs.replace(rest[1..3].parse().unwrap()).is_none());
+                    assert!(self.opponent_card.replace(rest[1..3].parse().unwrap()).is_none());
                     rest = &rest[3..];
                 }
                 '+' | '-' => {
@@ -71,36 +72,37 @@ impl View {
         }
     }
 
-    /// Ends a trick; `won` is the referee's result.
+    /// Ends a trick. `won` is the result in the message.
     fn score(&mut self, won: bool) {
-        let own = self.own.take().unwrap();
-        let theirs = self.theirs.take().unwrap();
-        let above =
+        let own = self.own_card.take().unwrap();
+        let opponent = self.opponent_card.take().unwrap();
+        let is_higher =
             |card: Card, other: Card| card.suit() == other.suit() && card.rank() > other.rank();
-        let trumps = |card: Card, other: Card| {
+        let is_trump_against = |card: Card, other: Card| {
             Some(card.suit()) == self.trump && Some(other.suit()) != self.trump
         };
-        let right = if self.attacks {
-            !(above(theirs, own) || trumps(theirs, own))
+        let expected = if self.attacks {
+            !(is_higher(opponent, own) || is_trump_against(opponent, own))
         } else {
-            above(own, theirs) || trumps(own, theirs)
+            is_higher(own, opponent) || is_trump_against(own, opponent)
         };
-        assert_eq!(won, right, "{}", self.history);
+        assert_eq!(won, expected, "{}", self.history);
         self.won += u8::from(won);
         self.lost += u8::from(!won);
     }
 
     /// The legal cards.
-    fn choice(&self) -> Vec<Card> {
-        let same = |card: &&Card| self.theirs.is_some_and(|theirs| theirs.suit() == card.suit());
-        let following: Vec<_> = self.hand.iter().filter(same).copied().collect();
+    fn playable(&self) -> Vec<Card> {
+        let has_suit =
+            |card: &&Card| self.opponent_card.is_some_and(|other| other.suit() == card.suit());
+        let following: Vec<_> = self.hand.iter().filter(has_suit).copied().collect();
         if following.is_empty() { self.hand.clone() } else { following }
     }
 
     fn play(&mut self, card: Card) {
-        self.hand.retain(|held| *held != card);
-        self.own = Some(card);
-        self.attacks = self.theirs.is_none();
+        self.hand.retain(|other| *other != card);
+        self.own_card = Some(card);
+        self.attacks = self.opponent_card.is_none();
         self.history.push('<');
         self.history.push_str(&card.to_string());
     }
@@ -109,8 +111,8 @@ impl View {
     fn policy(&self, salt: u64) -> Card {
         let mix = |sum: u64, byte: u8| (sum ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
         let hash = self.history.bytes().fold(salt ^ 0xcbf2_9ce4_8422_2325, mix);
-        let choice = self.choice();
-        choice[usize::try_from(hash >> 33).unwrap() % choice.len()]
+        let cards = self.playable();
+        cards[usize::try_from(hash >> 33).unwrap() % cards.len()]
     }
 }
 
@@ -122,8 +124,8 @@ impl Views {
         Self([(); 2].map(|()| (0..tables).map(|_| View::default()).collect()))
     }
 
-    /// Applies a message to a seat; returns the positions of the tables that wait for it.
-    fn hear(&mut self, player: usize, text: &str) -> Vec<usize> {
+    /// Applies a message to a seat. Returns the indices of the tables that wait for this seat.
+    fn apply(&mut self, player: usize, text: &str) -> Vec<usize> {
         let views = &mut self.0[player];
         let mut lines = text.lines();
         let states = lines.next().unwrap().strip_prefix("states: ").unwrap();
@@ -141,12 +143,12 @@ impl Views {
                 assert_eq!(state, ".");
                 continue;
             }
-            view.hear(state);
+            view.apply(state);
             let (lost, won) = score.split_once(':').unwrap();
             let lost: u8 = lost.parse().unwrap();
             let won: u8 = won.parse().unwrap();
             assert_eq!((lost, won), (view.lost, view.won));
-            assert!(view.own.is_none());
+            assert!(view.own_card.is_none());
             if !view.over {
                 waiting.push(index);
             }
@@ -170,24 +172,24 @@ struct Played {
 }
 
 /// Plays a match with `policy` in both seats, and checks the order of the referee's requests.
-fn honest(pairs: u32, seed: [u8; 32], policy: impl Fn(&View, usize) -> Card) -> Played {
+fn play_honest(pairs: u32, seed: [u8; 32], policy: impl Fn(&View, usize) -> Card) -> Played {
     let mut game = start(pairs, seed);
     let mut views = Views::new(game.tables().len());
     let mut last = None;
     let played = loop {
-        let waits = |player| game.tables().iter().any(|table| table.turn() == Some(player));
-        let [first, second] = Player::ALL.map(waits);
+        let has_turn = |player| game.tables().iter().any(|table| table.turn() == Some(player));
+        let [first, second] = Player::ALL.map(has_turn);
         let step = game.step();
-        let Step::Say(say) = step else { panic!("{step:?}") };
-        let player = say.seat.index();
-        let waiting = views.hear(player, &say.text);
-        if say.owes == Owes::Nothing {
+        let Step::Send(message) = step else { panic!("{step:?}") };
+        let player = message.seat.index();
+        let waiting = views.apply(player, &message.text);
+        if message.expected_reply == ExpectedReply::None {
             assert!(!first && !second && player == 0);
             break game;
         }
         assert!(!waiting.is_empty());
-        let other_waits = if player == 0 { second } else { first };
-        assert!(last != Some(player) || !other_waits, "seat {} is asked twice", say.seat);
+        let has_other_turn = if player == 0 { second } else { first };
+        assert!(last != Some(player) || !has_other_turn, "seat {} is asked twice", message.seat);
         assert!(last.is_some() || player == 0, "seat 1 is asked first");
         last = Some(player);
         let mut words = vec!["_".to_owned(); views.0[player].len()];
@@ -204,10 +206,11 @@ fn honest(pairs: u32, seed: [u8; 32], policy: impl Fn(&View, usize) -> Card) -> 
 
 fn finish(mut game: Match, mut views: Views) -> Played {
     let mut farewell = Vec::new();
-    let played = dialogue::play(&mut game, |say| panic!("asked after the end: {say:?}"));
+    let played =
+        dialogue::play(&mut game, |message| panic!("a request after the end: {message:?}"));
     for line in &played.transcript {
         if let Some(text) = line.strip_prefix("2> ") {
-            views.hear(1, &text.replace("\\n", "\n"));
+            views.apply(1, &text.replace("\\n", "\n"));
             farewell.push(text.to_owned());
         }
     }
@@ -225,21 +228,21 @@ fn word() -> impl Strategy<Value = String> {
     ]
 }
 
-/// A reply: mostly one word for each table, sometimes any text, or none.
+/// A reply: usually one word for each table, sometimes any text or a forfeit.
 fn reply(tables: usize) -> impl Strategy<Value = Reply> {
     let key = prop::sample::select(&["", "move="][..]);
     let words =
         (key, vec(word(), tables)).prop_map(|(key, words)| Ok(key.to_owned() + &words.join(" ")));
-    let answer = prop_oneof![
+    let reply = prop_oneof![
         40 => words,
         1 => any::<String>().prop_map(Ok),
         1 => prop::sample::select(&Forfeit::ALL[..]).prop_map(Err),
     ];
-    (answer, (0..3_000_000_i64).prop_map(Micros))
+    (reply, (0..3_000_000_i64).prop_map(Micros))
 }
 
-/// Pairs of tables, a seed, and replies in turn; `None` is an honest reply.
-fn chaos() -> impl Strategy<Value = (u32, [u8; 32], Vec<Option<Reply>>)> {
+/// A number of pairs of tables, a seed, and replies in turn. `None` is an honest reply.
+fn arbitrary_replies() -> impl Strategy<Value = (u32, [u8; 32], Vec<Option<Reply>>)> {
     (1..4_u32, any::<[u8; 32]>()).prop_flat_map(|(pairs, seed)| {
         let tables = usize::try_from(2 * pairs).unwrap();
         let replies = vec(prop::option::weighted(0.1, reply(tables)), 1..80);
@@ -257,59 +260,65 @@ fn last_cards(game: &Match, player: Player) -> String {
     tables.map(word).collect::<Vec<_>>().join(" ")
 }
 
-/// Plays a match with these replies, repeated in turn; returns all messages.
+/// Plays a match with these replies, repeated in turn. Returns all messages and errors, and the
+/// results.
 fn run(game: &mut Match, replies: &[Option<Reply>]) -> (Vec<String>, Vec<SeatResult>) {
     let mut replies = replies.iter().cycle();
-    let mut said = Vec::new();
+    let mut dialogue = Vec::new();
     loop {
         match game.step() {
-            Step::Say(say) => {
-                said.push(format!("{} {}", say.seat, say.text));
-                if say.owes == Owes::Nothing {
+            Step::Send(message) => {
+                dialogue.push(format!("{} {}", message.seat, message.text));
+                if message.expected_reply == ExpectedReply::None {
                     continue;
                 }
-                let honest = last_cards(game, Player::ALL[say.seat.index()]);
-                let honest = (Ok(honest), Micros::ZERO);
-                let (answer, charged) = replies.next().unwrap().as_ref().unwrap_or(&honest);
-                let verdict =
-                    game.receive_reply(answer.as_deref().map_err(|forfeit| *forfeit), *charged);
-                said.extend(verdict.err().map(|illegal| illegal.to_string()));
+                let honest =
+                    (Ok(last_cards(game, Player::ALL[message.seat.index()])), Micros::ZERO);
+                let (reply, charged) = replies.next().unwrap().as_ref().unwrap_or(&honest);
+                let outcome =
+                    game.receive_reply(reply.as_deref().map_err(|forfeit| *forfeit), *charged);
+                dialogue.extend(outcome.err().map(|illegal| illegal.to_string()));
             }
-            Step::Over(standings) => return (said, standings),
+            Step::Over(standings) => return (dialogue, standings),
             step => panic!("{step:?}"),
         }
     }
 }
 
 proptest! {
-    /// With honest bots each table has 18 tricks and deals each of the 36 cards once, and the
-    /// messages to a bot are enough to play.
+    /// With honest bots each table has 18 tricks and deals each of the 36 cards once. A bot can
+    /// choose legal cards from its messages alone.
     #[test]
-    fn a_bot_can_derive_the_state_from_the_protocol(pairs in 1..6_u32, seed: [u8; 32], salt: [u64; 2]) {
-        let played = honest(pairs, seed, |view, player| view.policy(salt[player]));
+    fn a_bot_can_derive_the_state_from_the_protocol(
+        pairs in 1..6_u32,
+        seed: [u8; 32],
+        salt: [u64; 2],
+    ) {
+        let played = play_honest(pairs, seed, |view, player| view.policy(salt[player]));
         let [first, second] = &played.views.0;
         let mut points = [0_i64; 2];
-        for (one, other) in first.iter().zip(second) {
-            prop_assert!(one.over && other.over);
-            prop_assert!(one.hand.is_empty() && other.hand.is_empty());
-            prop_assert_eq!((one.won, one.lost), (other.lost, other.won));
-            prop_assert_eq!(one.won + one.lost, TRICKS);
-            prop_assert_eq!(one.trump, other.trump);
-            let cards: BTreeSet<_> = one.dealt.iter().chain(&other.dealt).collect();
+        for (first, second) in first.iter().zip(second) {
+            prop_assert!(first.over && second.over);
+            prop_assert!(first.hand.is_empty() && second.hand.is_empty());
+            prop_assert_eq!((first.won, first.lost), (second.lost, second.won));
+            prop_assert_eq!(first.won + first.lost, TRICKS);
+            prop_assert_eq!(first.trump, second.trump);
+            let cards: BTreeSet<_> = first.dealt.iter().chain(&second.dealt).collect();
             prop_assert_eq!(cards.len(), DECK);
-            prop_assert_eq!((one.dealt.len(), other.dealt.len()), (DECK / 2, DECK / 2));
-            points[0] += (i64::from(one.won) - i64::from(one.lost)).signum();
-            points[1] += i64::from(one.won) - i64::from(one.lost);
+            prop_assert_eq!((first.dealt.len(), second.dealt.len()), (DECK / 2, DECK / 2));
+            points[0] += (i64::from(first.won) - i64::from(first.lost)).signum();
+            points[1] += i64::from(first.won) - i64::from(first.lost);
         }
         prop_assert_eq!(&played.scores, &[points.to_vec(), points.map(|sum| -sum).to_vec()]);
         let result = format!("\\nresult: {}", -points[0]);
         prop_assert!(played.transcript[0].ends_with(&result));
     }
 
-    /// The second table of a pair is the first with the seats exchanged, card by card.
+    /// If both seats use the same policy, the tables of a pair have the same cards with the seats
+    /// exchanged.
     #[test]
     fn exchanged_seats_cancel_luck(pairs in 1..6_u32, seed: [u8; 32], salt: u64) {
-        let played = honest(pairs, seed, |view, _| view.policy(salt));
+        let played = play_honest(pairs, seed, |view, _| view.policy(salt));
         prop_assert_eq!(&played.scores, &[vec![0, 0], vec![0, 0]]);
         let [first, second] = &played.views.0;
         for index in (0..first.len()).step_by(2) {
@@ -318,28 +327,32 @@ proptest! {
         }
     }
 
-    /// With any replies, the match ends, every trick has a winner, and one side wins what the other
-    /// loses. The same replies give the same match.
+    /// With any replies, the match ends, every trick has a winner, and the scores add up to 0. The
+    /// same replies give the same match.
     #[test]
-    fn every_match_ends((pairs, seed, replies) in chaos()) {
+    fn every_match_ends((pairs, seed, replies) in arbitrary_replies()) {
         let mut game = start(pairs, seed);
-        let (said, standings) = run(&mut game, &replies);
+        let (dialogue, standings) = run(&mut game, &replies);
         for table in game.tables() {
             prop_assert_eq!(table.turn(), None);
-            let [own, theirs] = Player::ALL.map(|player| table.tricks(player));
-            prop_assert_eq!(own + theirs, TRICKS);
+            let [first, second] = Player::ALL.map(|player| table.tricks(player));
+            prop_assert_eq!(first + second, TRICKS);
         }
-        let [one, other] = &standings[..] else { panic!("two seats") };
-        let sums = one.score.0.iter().zip(&other.score.0).map(|(own, theirs)| own + theirs);
+        let [first, second] = &standings[..] else { panic!("two seats") };
+        let sums = first.score.0.iter().zip(&second.score.0).map(|(left, right)| left + right);
         prop_assert_eq!(sums.collect::<Vec<_>>(), [0, 0]);
-        prop_assert!(one.score.0[0].unsigned_abs() <= u64::from(2 * pairs));
-        prop_assert!(one.forfeit.is_none() || other.forfeit.is_none());
-        prop_assert_eq!(run(&mut start(pairs, seed), &replies), (said, standings));
+        prop_assert!(first.score.0[0].unsigned_abs() <= u64::from(2 * pairs));
+        prop_assert!(first.forfeit.is_none() || second.forfeit.is_none());
+        prop_assert_eq!(run(&mut start(pairs, seed), &replies), (dialogue, standings));
     }
 
     /// An illegal card costs exactly the remaining tricks, at any time.
     #[test]
-    fn a_bad_card_loses_the_remaining_tricks(seed: [u8; 32], plies in 0..40_usize, bad in 0..DECK) {
+    fn an_illegal_card_loses_the_remaining_tricks(
+        seed: [u8; 32],
+        plies in 0..40_usize,
+        index in 0..DECK,
+    ) {
         let mut game = start(1, seed);
         let mut table = game.tables()[0].clone();
         for _ in 0..plies.min(2 * usize::from(TRICKS) - 1) {
@@ -347,14 +360,15 @@ proptest! {
             table.play(card);
         }
         let player = table.turn().unwrap();
-        let own = table.tricks(player);
-        let rest = TRICKS - table.tricks(player);
-        let bad = Card::all().nth(bad).filter(|bad| !table.playable().any(|card| card == *bad));
-        table.play(bad);
+        let tricks = table.tricks(player);
+        let is_illegal = |card: &Card| !table.playable().any(|playable| playable == *card);
+        let card = Card::all().nth(index).filter(is_illegal);
+        table.play(card);
         prop_assert_eq!(table.turn(), None);
-        prop_assert_eq!((table.tricks(player), table.tricks(player.other())), (own, rest));
-        prop_assert_eq!(table.tell(player.other()).matches('.').count(), 1);
-        prop_assert_eq!(table.tell(player.other()), ".");
-        prop_assert!(matches!(game.step(), Step::Say(_)));
+        prop_assert_eq!(table.tricks(player), tricks);
+        prop_assert_eq!(table.tricks(player.other()), TRICKS - tricks);
+        prop_assert_eq!(table.take_text(player.other()).matches('.').count(), 1);
+        prop_assert_eq!(table.take_text(player.other()), ".");
+        prop_assert!(matches!(game.step(), Step::Send(_)));
     }
 }

@@ -6,8 +6,8 @@ mod dialogue;
 
 use arbiter_games::wojna::{Card, Match, Params};
 use arbiter_games::{
-    Allowance, Forfeit, MatchState as _, Micros, Owes, ParamsError, Rules, Say, Seed, read_rules,
-    wojna,
+    Allowance, ExpectedReply, Forfeit, MatchState as _, Message, Micros, ParamsError, Rules, Seed,
+    read_rules, wojna,
 };
 use dialogue::{Played, Reply, golden, play, scores};
 use serde_json::json;
@@ -30,31 +30,31 @@ fn stacked(json: serde_json::Value, piles: &[&[Card]], text: &str) -> Match {
     Match::stacked(&params(json), &piles, seed(text))
 }
 
-fn in_no_time(text: &str) -> Reply {
+fn reply(text: &str) -> Reply {
     (Ok(text.to_owned()), Micros::ZERO)
 }
 
-/// Replies to every request for a move with `choice`, and to all other commands with `=`.
-fn always(choice: &str, say: &Say) -> Reply {
-    in_no_time(if say.owes == Owes::Move { choice } else { "=" })
+/// The reply `bid` to a request for a move, and `=` to any other command.
+fn always(bid: &str, message: &Message) -> Reply {
+    reply(if message.expected_reply == ExpectedReply::Move { bid } else { "=" })
 }
 
 fn forfeits(played: &Played) -> Vec<Option<Forfeit>> {
     played.standings.iter().map(|standing| standing.forfeit).collect()
 }
 
-/// Plays a match in which all seats check, with the exceptions in `special`: a seat, the start of a
-/// command, how often the command came before, and the reply.
-fn play_with(game: &mut Match, special: &[(u8, &str, usize, Result<&str, Forfeit>)]) -> Played {
-    let mut seen = vec![0; special.len()];
-    play(game, |say| {
-        let mut reply = always("= check", say);
-        for ((seat, start, before, answer), seen) in special.iter().zip(&mut seen) {
-            if say.seat.number() == *seat && say.text.starts_with(start) {
-                if *seen == *before {
-                    reply = (answer.map(str::to_owned), Micros::ZERO);
+/// Plays a match in which all seats check, except for the replies in `exceptions`: a seat, the
+/// start of a command, the number of earlier commands with this start, and the reply.
+fn play_with(game: &mut Match, exceptions: &[(u8, &str, usize, Result<&str, Forfeit>)]) -> Played {
+    let mut counts = vec![0; exceptions.len()];
+    play(game, |message| {
+        let mut reply = always("= check", message);
+        for ((seat, start, earlier, exception), count) in exceptions.iter().zip(&mut counts) {
+            if message.seat.number() == *seat && message.text.starts_with(start) {
+                if *count == *earlier {
+                    reply = (exception.map(str::to_owned), Micros::ZERO);
                 }
-                *seen += 1;
+                *count += 1;
             }
         }
         reply
@@ -62,7 +62,7 @@ fn play_with(game: &mut Match, special: &[(u8, &str, usize, Result<&str, Forfeit
 }
 
 /// The commands to the seat with this number.
-fn told(played: &Played, number: u8) -> Vec<&str> {
+fn commands(played: &Played, number: u8) -> Vec<&str> {
     let start = format!("{number}> ");
     played.transcript.iter().filter_map(|line| line.strip_prefix(&start)).collect()
 }
@@ -85,30 +85,30 @@ fn three_bots_forfeit() {
 #[test]
 fn the_official_match_sends_the_official_settings() {
     let mut game = Match::start(&Params::default(), 4, seed("official"));
-    let played = play(&mut game, |say| always("= pass", say));
-    let told = told(&played, 1);
-    assert_eq!(told[0], "your_number 1");
+    let played = play(&mut game, |message| always("= pass", message));
+    let lines = commands(&played, 1);
+    assert_eq!(lines[0], "your_number 1");
     let eight_of_each: String = (1..=13).map(|card| format!(" {card}").repeat(8)).collect();
-    assert_eq!(told[1], format!("setdeck 104{eight_of_each}"));
-    assert_eq!(told[2], "time_settings 30000 1000 3000 100");
-    assert_eq!(told[3], "setstate 4 4 25 25 25 25");
-    assert_eq!(told.iter().filter(|line| line.starts_with("setdeck")).count(), 40);
+    assert_eq!(lines[1], format!("setdeck 104{eight_of_each}"));
+    assert_eq!(lines[2], "time_settings 30000 1000 3000 100");
+    assert_eq!(lines[3], "setstate 4 4 25 25 25 25");
+    assert_eq!(lines.iter().filter(|line| line.starts_with("setdeck")).count(), 40);
     assert_eq!(scores(&played).concat().iter().sum::<i64>(), 40 * 84);
 }
 
 #[test]
-fn other_cards_and_times_are_not_sent() {
+fn cards_and_times_of_other_seats_are_not_sent() {
     let mut game = Match::start(&params(json!({"deals": 2})), 4, seed("ears"));
-    let played = play(&mut game, |say| always("= check", say));
+    let played = play(&mut game, |message| always("= check", message));
     let public = |number| {
-        let mut lines = told(&played, number);
-        let mut bidding = true;
+        let mut lines = commands(&played, number);
+        let mut is_bidding = true;
         lines.retain(|line| {
-            // Between `setstate` and the first play, a topcard is the hearer's own.
-            bidding = line.starts_with("play") || bidding && !line.starts_with("setstate");
+            // Between `setstate` and the first `play`, `topcard` has the receiver's card.
+            is_bidding = line.starts_with("play") || is_bidding && !line.starts_with("setstate");
             let private = ["your_number", "time_left", "genmove"];
             !(private.iter().any(|word| line.starts_with(word))
-                || line.starts_with("topcard") && !bidding)
+                || line.starts_with("topcard") && !is_bidding)
         });
         lines
     };
@@ -118,17 +118,18 @@ fn other_cards_and_times_are_not_sent() {
 #[test]
 fn the_bank_pays_for_the_reply_to_every_command() {
     let mut game = Match::start(&params(json!({"deals": 1, "deck": "1-8"})), 4, seed("bank"));
-    play(&mut game, |say| {
-        let word = say.text.split(' ').next().unwrap();
-        let owes = if word == "genmove" { Owes::Move } else { Owes::Ack };
-        assert_eq!(say.owes, owes, "{}", say.text);
-        assert_eq!(say.tells_time, word == "time_left");
-        assert_eq!(say.allowance, Allowance::Bank(Micros::from_millis(30_000)));
-        always("= check", say)
+    play(&mut game, |message| {
+        let word = message.text.split(' ').next().unwrap();
+        let expected_reply =
+            if word == "genmove" { ExpectedReply::Move } else { ExpectedReply::Ack };
+        assert_eq!(message.expected_reply, expected_reply, "{}", message.text);
+        assert_eq!(message.tells_time, word == "time_left");
+        assert_eq!(message.allowance, Allowance::Bank(Micros::from_millis(30_000)));
+        always("= check", message)
     });
 }
 
-/// The clock of one seat, as in the document: T for the first M moves, t more for each m more.
+/// The clock of one seat by the document: T ms for the first M moves, t ms for each m later moves.
 struct Model {
     spent: Micros,
     moves: i64,
@@ -138,10 +139,10 @@ impl Model {
     const TEXT: &str = "1000/3/200/2";
 
     fn left(&self) -> (Micros, i64) {
-        let later = (self.moves - 3).div_euclid(2) + 1;
-        let given = 1000 + 200 * later.max(0);
-        let due = if self.moves < 3 { 3 - self.moves } else { 2 - (self.moves - 3) % 2 };
-        (Micros::from_millis(given) - self.spent, due)
+        let groups = (self.moves - 3).div_euclid(2) + 1;
+        let total = 1000 + 200 * groups.max(0);
+        let moves_left = if self.moves < 3 { 3 - self.moves } else { 2 - (self.moves - 3) % 2 };
+        (Micros::from_millis(total) - self.spent, moves_left)
     }
 }
 
@@ -150,29 +151,33 @@ fn the_clock_adds_time_for_moves_and_restarts_each_deal() {
     let json = json!({"deals": 4, "clock": Model::TEXT, "deck": "1-6*3", "seats": 3});
     let mut game = Match::start(&params(json), 3, seed("clock"));
     let mut clocks = [const { Model { spent: Micros::ZERO, moves: 0 } }; 3];
-    let mut most = 0;
+    let mut max_moves = 0;
     let mut decks = 0;
-    play(&mut game, |say| {
-        let clock = &mut clocks[say.seat.index()];
-        if say.text.starts_with("setdeck") {
+    play(&mut game, |message| {
+        let clock = &mut clocks[message.seat.index()];
+        if message.text.starts_with("setdeck") {
             decks += 1;
-            // The answer to your_number counts into the first deal.
+            // The reply to `your_number` belongs to the first deal.
             if decks > 3 {
                 *clock = Model { spent: Micros::ZERO, moves: 0 };
             }
         }
-        let (left, due) = clock.left();
-        assert_eq!(say.allowance, Allowance::Bank(left), "{}", say.text);
-        if say.tells_time {
-            assert_eq!(say.text, format!("time_left {} {due}", left.floor_millis().max(0)));
+        let (left, moves_left) = clock.left();
+        assert_eq!(message.allowance, Allowance::Bank(left), "{}", message.text);
+        if message.tells_time {
+            assert_eq!(
+                message.text,
+                format!("time_left {} {moves_left}", left.floor_millis().max(0))
+            );
         }
-        let cost = Micros(if say.owes == Owes::Move { 11_500 } else { 1300 });
+        let cost =
+            Micros(if message.expected_reply == ExpectedReply::Move { 11_500 } else { 1300 });
         clock.spent += cost;
-        clock.moves += i64::from(say.owes == Owes::Move);
-        most = most.max(clock.moves);
-        (always("= check", say).0, cost)
+        clock.moves += i64::from(message.expected_reply == ExpectedReply::Move);
+        max_moves = max_moves.max(clock.moves);
+        (always("= check", message).0, cost)
     });
-    assert!(most > 7, "time is added again and again");
+    assert!(max_moves > 7, "time is added several times");
 }
 
 #[test]
@@ -180,22 +185,22 @@ fn time_left_is_never_negative() {
     let json = json!({"deals": 1, "clock": "10/1000/3000/100"});
     let mut game = Match::start(&params(json), 4, seed("margin"));
     let played = play_with_cost(&mut game, Micros::from_millis(15));
-    assert!(told(&played, 1).contains(&"time_left 0 1000"));
+    assert!(commands(&played, 1).contains(&"time_left 0 1000"));
 }
 
 /// Plays a match in which each seat's first reply takes some time.
 fn play_with_cost(game: &mut Match, cost: Micros) -> Played {
-    play(game, |say| {
-        let first = say.text.starts_with("your_number");
-        (always("= check", say).0, if first { cost } else { Micros::ZERO })
+    play(game, |message| {
+        let is_first = message.text.starts_with("your_number");
+        (always("= check", message).0, if is_first { cost } else { Micros::ZERO })
     })
 }
 
-/// The result of a match in which seat 1 gives this reply to its first `command`.
-fn after_answer(command: &str, answer: &str) -> Played {
+/// Plays a match in which seat 1 gives this reply to its first `command`.
+fn play_with_reply(command: &str, reply: &str) -> Played {
     let piles: [&[Card]; 2] = [&[2, 1, 1, 1], &[1, 1, 1, 1]];
     let mut game = stacked(json!({"deals": 1}), &piles, "answer");
-    play_with(&mut game, &[(1, command, 0, Ok(answer))])
+    play_with(&mut game, &[(1, command, 0, Ok(reply))])
 }
 
 #[test]
@@ -209,10 +214,10 @@ fn moves_are_read_exactly() {
         ("=  raise  2\r\n", "raise 2"),
         ("=\nraise 3", "raise 3"),
     ];
-    for (answer, choice) in good {
-        let played = after_answer("genmove", answer);
-        assert_eq!(forfeits(&played), [None, None], "{answer:?}");
-        assert!(told(&played, 2).contains(&&*format!("play 1 {choice}")), "{answer:?}");
+    for (reply, bid) in good {
+        let played = play_with_reply("genmove", reply);
+        assert_eq!(forfeits(&played), [None, None], "{reply:?}");
+        assert!(commands(&played, 2).contains(&&*format!("play 1 {bid}")), "{reply:?}");
     }
     let bad = [
         "",
@@ -235,41 +240,42 @@ fn moves_are_read_exactly() {
         "! check",
         "= raise 1\n\n= check",
     ];
-    for answer in bad {
-        let played = after_answer("genmove", answer);
-        assert_eq!(forfeits(&played), [Some(Forfeit::Illegal), None], "{answer:?}");
-        assert_eq!(scores(&played), [[0], [48]], "{answer:?}");
+    for reply in bad {
+        let played = play_with_reply("genmove", reply);
+        assert_eq!(forfeits(&played), [Some(Forfeit::Illegal), None], "{reply:?}");
+        assert_eq!(scores(&played), [[0], [48]], "{reply:?}");
     }
 }
 
 #[test]
 fn acknowledgements_may_have_any_content() {
     for command in ["your_number", "setdeck", "time_settings", "setstate", "topcard", "play"] {
-        for answer in ["=", "?", "= ok", "=ok", "? unknown command", "=\none\ntwo", "\n="] {
-            let played = after_answer(command, answer);
-            assert_eq!(forfeits(&played), [None, None], "{command} {answer:?}");
+        for reply in ["=", "?", "= ok", "=ok", "? unknown command", "=\none\ntwo", "\n="] {
+            let played = play_with_reply(command, reply);
+            assert_eq!(forfeits(&played), [None, None], "{command} {reply:?}");
         }
-        for answer in ["", "ok", "\u{fffd}", "-"] {
-            let played = after_answer(command, answer);
-            assert_eq!(forfeits(&played), [Some(Forfeit::Illegal), None], "{command} {answer:?}");
+        for reply in ["", "ok", "\u{fffd}", "-"] {
+            let played = play_with_reply(command, reply);
+            assert_eq!(forfeits(&played), [Some(Forfeit::Illegal), None], "{command} {reply:?}");
         }
     }
 }
 
 #[test]
 fn illegal_replies_get_a_reason() {
-    let reason = |answer| {
-        let played = after_answer("genmove", answer);
+    let reason = |reply| {
+        let played = play_with_reply("genmove", reply);
         let reason = played.transcript.iter().find_map(|line| line.strip_prefix("1? "));
         reason.unwrap().to_owned()
     };
     assert_eq!(reason("? no idea"), r#"refused to move: "no idea""#);
-    let bad = r#"not a move: "= fold"; the moves are pass, check, raise 1, raise 2 and raise 3"#;
-    assert_eq!(reason("= fold"), bad);
+    let expected =
+        r#"not a move: "= fold"; the moves are pass, check, raise 1, raise 2 and raise 3"#;
+    assert_eq!(reason("= fold"), expected);
     let mut game = stacked(json!({"deals": 1}), &[&[2, 1], &[1, 1]], "answer");
     let played = play_with(&mut game, &[(1, "genmove", 0, Ok("= raise 2"))]);
-    let due = "1? raise 2 costs 2 cards, and the pile has 1";
-    assert!(played.transcript.iter().any(|line| line == due), "{:?}", played.transcript);
+    let expected = "1? raise 2 costs 2 cards, and the pile has 1";
+    assert!(played.transcript.iter().any(|line| line == expected), "{:?}", played.transcript);
 }
 
 #[test]
@@ -293,10 +299,10 @@ fn a_dead_seat_still_compares_cards_and_fights_wars() {
     let piles: [&[Card]; 3] = [&[9, 1, 1, 1], &[9, 2, 1, 1], &[1, 1, 1, 1]];
     let mut game = stacked(json!({"deals": 1}), &piles, "war");
     let played = play_with(&mut game, &[(2, "topcard 3 1", 0, Err(Forfeit::Gone))]);
-    let told = told(&played, 1);
-    let war = told.iter().position(|line| *line == "setstate 7 3 1 1 3").unwrap();
-    // The dead seat pays for the war, and passes at its turn; the other may not even be asked.
-    let rest = &told[war..];
+    let lines = commands(&played, 1);
+    let war = lines.iter().position(|line| *line == "setstate 7 3 1 1 3").unwrap();
+    // The dead seat pays for the war and passes at its turn. The other seat may not get a turn.
+    let rest = &lines[war..];
     assert_eq!(rest[1], "topcard 1 1");
     let end = rest.iter().position(|line| line.starts_with("setstate 3 3 7 0 2"));
     assert!(rest[..end.unwrap()].contains(&"play 2 pass"));
@@ -304,29 +310,29 @@ fn a_dead_seat_still_compares_cards_and_fights_wars() {
 }
 
 #[test]
-fn a_forfeit_counts_from_the_deal_of_its_detection() {
-    // Seat 2 has the better card, and wins each deal that it lives to the end of.
+fn a_forfeit_counts_from_the_deal_in_which_it_happens() {
+    // Seat 2 has the best card, and wins each deal at whose end it is alive.
     let piles: [&[Card]; 3] = [&[1], &[3], &[2]];
-    let found = |command: &str, before| {
+    let points = |command: &str, earlier| {
         let mut game = stacked(json!({"deals": 2}), &piles, "found");
-        scores(&play_with(&mut game, &[(2, command, before, Err(Forfeit::Gone))]))[1][0]
+        scores(&play_with(&mut game, &[(2, command, earlier, Err(Forfeit::Gone))]))[1][0]
     };
-    assert_eq!(found("your_number", 0), 0);
-    assert_eq!(found("setdeck", 0), 0);
-    assert_eq!(found("topcard 3 2", 0), 0, "a deal lasts until its last cards are acknowledged");
-    assert_eq!(found("setdeck", 1), 48);
-    assert_eq!(found("time_settings", 1), 48);
+    assert_eq!(points("your_number", 0), 0);
+    assert_eq!(points("setdeck", 0), 0);
+    assert_eq!(points("topcard 3 2", 0), 0, "a deal lasts until its last cards are acknowledged");
+    assert_eq!(points("setdeck", 1), 48);
+    assert_eq!(points("time_settings", 1), 48);
 }
 
 #[test]
-fn a_deal_with_only_dead_seats_left_ends() {
+fn a_deal_ends_if_only_dead_seats_have_cards() {
     let piles: [&[Card]; 4] = [&[1], &[1], &[9; 5], &[9; 5]];
     let mut game = stacked(json!({"deals": 1}), &piles, "only");
     let dead = [(3, "setstate", 1, Err(Forfeit::Clock)), (4, "setstate", 1, Err(Forfeit::Flood))];
     let played = play_with(&mut game, &dead);
     // Seats 1 and 2 left in the same auction, and share the two first places.
     assert_eq!(scores(&played), [[36], [36], [0], [0]]);
-    assert_eq!(told(&played, 1).last_chunk(), Some(&["setstate 8 4 0 0 2 2", "quit"]));
+    assert_eq!(commands(&played, 1).last_chunk(), Some(&["setstate 8 4 0 0 2 2", "quit"]));
 }
 
 #[test]
@@ -338,23 +344,25 @@ fn the_last_living_seat_has_the_first_place_of_the_remaining_deals() {
         (4, "setdeck", 2, Err(Forfeit::Clock)),
     ];
     let played = play_with(&mut game, &dead);
-    // Two deals are played by seats 3 and 4, and share 24 and 48; five more are seat 3's.
+    // Seats 3 and 4 share 24 and 48 points in each of two deals. Seat 3 wins the other five deals.
     let [_, _, third, fourth] = <[Vec<i64>; 4]>::try_from(scores(&played)).unwrap();
     assert_eq!(third[0] + fourth[0], 2 * 72 + 5 * 48);
-    assert_eq!(told(&played, 3).iter().filter(|line| line.starts_with("setdeck")).count(), 3);
-    assert_eq!(told(&played, 3).last(), Some(&"quit"));
+    assert_eq!(commands(&played, 3).iter().filter(|line| line.starts_with("setdeck")).count(), 3);
+    assert_eq!(commands(&played, 3).last(), Some(&"quit"));
     let tail = played.transcript.last_chunk::<3>().unwrap();
     assert_eq!(tail[..2], ["x 4", "3> quit"]);
 }
 
 #[test]
-fn after_the_end_nothing_changes() {
+fn replies_after_the_end_have_no_effect() {
     let mut game = Match::start(&params(json!({"deals": 1})), 4, seed("end"));
-    let played = play(&mut game, |say| always("= check", say));
+    let played = play(&mut game, |message| always("= check", message));
     for _ in 0..3 {
         assert_eq!(game.receive_reply(Ok("nonsense"), Micros::from_millis(1_000_000)), Ok(()));
         assert_eq!(game.receive_reply(Err(Forfeit::Clock), Micros::ZERO), Ok(()));
-        let arbiter_games::Step::Over(standings) = game.step() else { panic!("it was over") };
+        let arbiter_games::Step::Over(standings) = game.step() else {
+            panic!("the match was over")
+        };
         assert_eq!(standings, played.standings);
     }
 }
@@ -364,7 +372,7 @@ fn smaller_tables_award_the_upper_places() {
     for (seats, points) in [(2, 72), (3, 84)] {
         let json = json!({"deals": 3, "seats": seats});
         let mut game = Match::start(&params(json), seats, seed("small"));
-        let played = play(&mut game, |say| always("= check", say));
+        let played = play(&mut game, |message| always("= check", message));
         assert_eq!(scores(&played).concat().iter().sum::<i64>(), 3 * points);
     }
 }
@@ -391,15 +399,15 @@ fn decks_print_in_their_shortest_form() {
         ("7*2,8*2,9", "7-8*2,9"),
         ("0-1,65534-65535", "0-1,65534-65535"),
     ];
-    for (written, canonical) in table {
-        let read = params(json!({"deck": written, "seats": 2}));
-        assert_eq!(read.deck.to_string(), canonical);
-        assert_eq!(params(json!({"deck": canonical, "seats": 2})), read);
+    for (input, canonical) in table {
+        let params_of_json = params(json!({"deck": input, "seats": 2}));
+        assert_eq!(params_of_json.deck.to_string(), canonical);
+        assert_eq!(params(json!({"deck": canonical, "seats": 2})), params_of_json);
     }
 }
 
 #[test]
-fn invalid_parameters_are_refused() {
+fn invalid_parameters_are_errors() {
     let table = [
         (json!({"deal": 40}), "unknown field `deal`"),
         (json!({"deals": 0}), "deals cannot be 0: a match has 1 to 10000 deals"),
@@ -423,9 +431,9 @@ fn invalid_parameters_are_refused() {
         (json!({"clock": "1000/10/-1/10"}), "clock cannot be `1000/10/-1/10`"),
         (json!({"clock": "4294967296/1/0/1"}), "none is more than 4294967295"),
     ];
-    for (json, due) in table {
+    for (json, reason) in table {
         let error = read(json.clone()).unwrap_err().to_string();
-        assert!(error.contains(due), "{json}: {error}");
+        assert!(error.contains(reason), "{json}: {error}");
     }
     params(json!({"clock": "4294967295/4294967295/0/4294967295"}));
 }

@@ -1,12 +1,12 @@
-//! The rules of wojna's auctions, one by one: bidding, wars, leaving, interruption.
+//! The rules of wojna's auctions: bidding, wars, leaving, interruption.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use arbiter_games::wojna::{CannotPay, Card, Deal, DealResult, Deck, Move, Raise, points};
 use arbiter_games::{Seat, Seed};
 
-/// A deal of these piles whose first auction is open, with seat `first` to bid.
-fn opened(piles: &[&[Card]], first: usize) -> Deal {
+/// A deal of these piles with an open auction. Seat `first` has the first turn.
+fn open_deal(piles: &[&[Card]], first: usize) -> Deal {
     let piles: Vec<_> = piles.iter().map(|pile| pile.to_vec()).collect();
     let deals = (0..1000).map(|number| {
         let mut deal = Deal::stacked(&piles, Seed::of_text(&format!("{number}")));
@@ -31,7 +31,7 @@ fn read(text: &str) -> Move {
     }
 }
 
-/// Makes moves as in `1 check, 2 raise 3`, each in its seat's turn.
+/// Plays moves such as `1 check, 2 raise 3`. Each seat must have the turn.
 fn bid(deal: &mut Deal, moves: &str) {
     for text in moves.split(", ") {
         let (number, text) = text.split_once(' ').unwrap();
@@ -57,13 +57,13 @@ fn peeked(deal: &Deal) -> Vec<Option<Card>> {
     Seat::all(deal.seats()).map(|seat| deal.peeked(seat)).collect()
 }
 
-fn fates(deal: &Deal) -> Vec<DealResult> {
+fn results(deal: &Deal) -> Vec<DealResult> {
     Seat::all(deal.seats()).map(|seat| deal.result(seat)).collect()
 }
 
 #[test]
 fn the_highest_card_takes_the_pot() {
-    let mut deal = opened(&[&[3, 9], &[7, 1], &[5, 9], &[2, 9]], 1);
+    let mut deal = open_deal(&[&[3, 9], &[7, 1], &[5, 9], &[2, 9]], 1);
     assert_eq!(cards(&deal), (4, vec![1; 4]));
     bid(&mut deal, "1 check, 2 check, 3 check, 4 check");
     assert_eq!(deal.turn(), None);
@@ -73,8 +73,8 @@ fn the_highest_card_takes_the_pot() {
 }
 
 #[test]
-fn bidding_goes_round_from_the_first_to_the_last_seat() {
-    let mut deal = opened(&[&[1, 1], &[2, 1], &[3, 1]], 3);
+fn seats_bid_in_order_from_the_first_bidder() {
+    let mut deal = open_deal(&[&[1, 1], &[2, 1], &[3, 1]], 3);
     bid(&mut deal, "3 check, 1 check, 2 check");
     assert_eq!(deal.turn(), None);
 }
@@ -93,7 +93,7 @@ fn each_seat_bids_first_about_equally_often() {
 
 #[test]
 fn the_first_to_check_ends_a_bidding_without_raises() {
-    let mut deal = opened(&[&[1, 1], &[2, 1], &[3, 1], &[4, 1]], 1);
+    let mut deal = open_deal(&[&[1, 1], &[2, 1], &[3, 1], &[4, 1]], 1);
     bid(&mut deal, "1 pass, 2 check, 3 pass, 4 check");
     assert_eq!(deal.turn(), None);
 }
@@ -101,25 +101,25 @@ fn the_first_to_check_ends_a_bidding_without_raises() {
 #[test]
 fn the_last_to_raise_ends_the_bidding() {
     let long: &[Card] = &[1; 20];
-    let mut deal = opened(&[long, long, long, long], 2);
+    let mut deal = open_deal(&[long, long, long, long], 2);
     bid(&mut deal, "2 check, 3 raise 1, 4 check, 1 pass, 2 raise 3, 3 check, 4 check");
     assert_eq!(deal.turn(), None);
-    // Seat 1 has left its card there, the others have matched 1 + 1 + 3.
+    // Seat 1 has paid one card, and each other seat 1 + 1 + 3 cards.
     assert_eq!(cards(&deal), (16, vec![19, 15, 15, 15]));
     assert_eq!(peeked(&deal), [None, Some(1), Some(1), Some(1)]);
 }
 
 #[test]
-fn a_lone_raiser_raises_once() {
+fn a_single_raiser_raises_once() {
     let long: &[Card] = &[1; 20];
-    let mut deal = opened(&[long, long], 1);
+    let mut deal = open_deal(&[long, long], 1);
     bid(&mut deal, "1 raise 1, 2 check");
     assert_eq!(deal.turn(), None);
 }
 
 #[test]
 fn the_last_bidder_need_not_act() {
-    let mut deal = opened(&[&[9, 9], &[9, 9], &[9, 9], &[1, 9]], 1);
+    let mut deal = open_deal(&[&[9, 9], &[9, 9], &[9, 9], &[1, 9]], 1);
     bid(&mut deal, "1 pass, 2 pass, 3 pass");
     assert_eq!(deal.turn(), None);
     assert_eq!(peeked(&deal), [None, None, None, Some(1)]);
@@ -129,7 +129,7 @@ fn the_last_bidder_need_not_act() {
 
 #[test]
 fn a_raiser_wins_if_all_others_pass() {
-    let mut deal = opened(&[&[1, 2, 3], &[9, 9], &[9, 9]], 1);
+    let mut deal = open_deal(&[&[1, 2, 3], &[9, 9], &[9, 9]], 1);
     bid(&mut deal, "1 raise 2, 2 pass, 3 pass");
     deal.settle();
     assert_eq!(cards(&deal), (0, vec![5, 1, 1]));
@@ -138,7 +138,7 @@ fn a_raiser_wins_if_all_others_pass() {
 #[test]
 fn a_raise_costs_the_check_plus_the_raise() {
     let long: &[Card] = &[1; 20];
-    let mut deal = opened(&[long, long, long], 1);
+    let mut deal = open_deal(&[long, long, long], 1);
     bid(&mut deal, "1 raise 2, 2 raise 3");
     assert_eq!(cards(&deal), (3 + 2 + 5, vec![17, 14, 19]));
     bid(&mut deal, "3 raise 1, 1 check, 2 check");
@@ -147,20 +147,20 @@ fn a_raise_costs_the_check_plus_the_raise() {
 
 #[test]
 fn a_raise_that_cannot_be_paid_changes_nothing() {
-    let mut deal = opened(&[&[1; 9], &[1; 4], &[1; 9]], 1);
+    let mut deal = open_deal(&[&[1; 9], &[1; 4], &[1; 9]], 1);
     bid(&mut deal, "1 raise 2");
-    let before = cards(&deal);
+    let old_cards = cards(&deal);
     let error = deal.play(Move::Raise(Raise::Two)).unwrap_err();
     assert_eq!(error, CannotPay { raise: 2, cost: 4, pile: 3 });
     assert_eq!(error.to_string(), "raise 2 costs 4 cards, and the pile has 3");
-    assert_eq!((cards(&deal), deal.turn()), (before, Some(seat(2))));
+    assert_eq!((cards(&deal), deal.turn()), (old_cards, Some(seat(2))));
     bid(&mut deal, "2 raise 1");
     assert_eq!(deal.pile(seat(2)), 0);
 }
 
 #[test]
-fn all_in_seats_are_asked_again_and_may_win_everything() {
-    let mut deal = opened(&[&[1; 9], &[5, 5], &[2; 9]], 1);
+fn seats_without_cards_bid_again_and_can_win_the_pot() {
+    let mut deal = open_deal(&[&[1; 9], &[5, 5], &[2; 9]], 1);
     bid(&mut deal, "1 raise 3, 2 check, 3 raise 1");
     assert_eq!(deal.pile(seat(2)), 0);
     bid(&mut deal, "1 check");
@@ -170,29 +170,29 @@ fn all_in_seats_are_asked_again_and_may_win_everything() {
     assert_eq!(deal.turn(), None);
     deal.settle();
     assert_eq!(cards(&deal), (0, vec![4, 12, 4]));
-    assert_eq!(fates(&deal), [DealResult::Stayed; 3]);
+    assert_eq!(results(&deal), [DealResult::Stayed; 3]);
 }
 
 #[test]
-fn all_in_seats_may_pass() {
-    let mut deal = opened(&[&[1; 9], &[5], &[2; 9]], 1);
+fn seats_without_cards_may_pass() {
+    let mut deal = open_deal(&[&[1; 9], &[5], &[2; 9]], 1);
     bid(&mut deal, "1 check, 2 pass, 3 check");
     deal.settle();
-    assert_eq!(fates(&deal), [DealResult::Stayed, DealResult::Left(1), DealResult::Stayed]);
+    assert_eq!(results(&deal), [DealResult::Stayed, DealResult::Left(1), DealResult::Stayed]);
     assert_eq!(cards(&deal), (0, vec![8, 0, 11]));
 }
 
 #[test]
-fn a_war_costs_two_cards_and_counts_contributions_anew() {
-    let mut deal = opened(&[&[9, 1, 3, 2, 2, 2], &[9, 1, 4, 2, 2], &[5, 8, 8], &[9; 4]], 1);
+fn a_war_costs_two_cards_and_counts_contributions_from_zero() {
+    let mut deal = open_deal(&[&[9, 1, 3, 2, 2, 2], &[9, 1, 4, 2, 2], &[5, 8, 8], &[9; 4]], 1);
     bid(&mut deal, "1 raise 1, 2 check, 3 check, 4 pass");
     assert_eq!(cards(&deal), (7, vec![4, 3, 1, 3]));
     deal.settle();
-    assert_eq!(cards(&deal), (7, vec![4, 3, 1, 3]), "the pot is fought for");
+    assert_eq!(cards(&deal), (7, vec![4, 3, 1, 3]), "the pot stays for the war");
     assert!(deal.open());
     assert_eq!(deal.auction(), 2, "a war is an auction with its own number");
     assert_eq!(cards(&deal), (11, vec![2, 1, 1, 3]));
-    // The cards of the raise lay before those of the war.
+    // The cards of the raise were in front of the cards of the war.
     assert_eq!(peeked(&deal), [Some(3), Some(4), None, None]);
     let first = deal.turn().unwrap();
     deal.play(Move::Raise(Raise::One)).unwrap();
@@ -205,29 +205,33 @@ fn a_war_costs_two_cards_and_counts_contributions_anew() {
 }
 
 #[test]
-fn wars_chain() {
-    let mut deal = opened(&[&[9, 7, 1, 6, 1, 1], &[9, 7, 1, 5, 1, 1], &[1, 1]], 1);
+fn a_war_can_follow_a_war() {
+    let mut deal = open_deal(&[&[9, 7, 1, 6, 1, 1], &[9, 7, 1, 5, 1, 1], &[1, 1]], 1);
     for (number, pot) in [(1, 3), (2, 7), (3, 11)] {
         assert_eq!((deal.auction(), deal.pot()), (number, pot));
         all_check(&mut deal);
         deal.settle();
         assert!(deal.open());
     }
-    assert_eq!(cards(&deal), (3, vec![11, 0, 0]), "seat 1 has won the chain, and all bid again");
+    assert_eq!(
+        cards(&deal),
+        (3, vec![11, 0, 0]),
+        "seat 1 has won the wars, and a regular auction begins"
+    );
 }
 
 #[test]
 fn in_a_war_a_single_card_is_enough() {
-    let mut deal = opened(&[&[9, 8], &[9, 1, 3, 2, 2], &[1, 1, 1]], 1);
+    let mut deal = open_deal(&[&[9, 8], &[9, 1, 3, 2, 2], &[1, 1, 1]], 1);
     bid(&mut deal, "1 check, 2 check, 3 check");
     deal.settle();
     assert!(deal.open());
     assert_eq!(cards(&deal), (6, vec![0, 2, 2]));
     assert_eq!(peeked(&deal), [Some(8), Some(1), None]);
-    // A seat with fewer than two cards owes no more than it has, and others owe nothing for it.
+    // A seat with fewer than two cards pays only these. The other seats pay nothing instead.
     while let Some(bidder) = deal.turn() {
-        let choice = if bidder == seat(2) { Move::Raise(Raise::One) } else { Move::Check };
-        deal.play(choice).unwrap();
+        let bid = if bidder == seat(2) { Move::Raise(Raise::One) } else { Move::Check };
+        deal.play(bid).unwrap();
     }
     deal.settle();
     assert_eq!(cards(&deal), (0, vec![7, 1, 2]));
@@ -235,17 +239,17 @@ fn in_a_war_a_single_card_is_enough() {
 
 #[test]
 fn a_seat_without_cards_loses_the_tie() {
-    let mut deal = opened(&[&[9], &[9, 1, 1], &[9, 1, 1], &[1, 1]], 1);
+    let mut deal = open_deal(&[&[9], &[9, 1, 1], &[9, 1, 1], &[1, 1]], 1);
     all_check(&mut deal);
     deal.settle();
-    assert_eq!(deal.result(seat(1)), DealResult::Left(1), "it is out before the war");
+    assert_eq!(deal.result(seat(1)), DealResult::Left(1), "it leaves before the war");
     assert!(deal.open());
     assert_eq!(peeked(&deal), [None, Some(1), Some(1), None]);
     all_check(&mut deal);
     deal.settle();
-    // Both have put their last cards into the war: the pot stays, and no seat is left to win it.
+    // Both seats have paid their last cards in the war, so the pot stays.
     assert_eq!(
-        fates(&deal),
+        results(&deal),
         [DealResult::Left(1), DealResult::Left(2), DealResult::Left(2), DealResult::Stayed]
     );
     assert_eq!(cards(&deal), (8, vec![0, 0, 0, 1]));
@@ -254,19 +258,19 @@ fn a_seat_without_cards_loses_the_tie() {
 
 #[test]
 fn the_only_tied_seat_with_cards_wins_without_a_war() {
-    let mut deal = opened(&[&[9], &[9, 1], &[1, 1], &[9]], 1);
+    let mut deal = open_deal(&[&[9], &[9, 1], &[1, 1], &[9]], 1);
     all_check(&mut deal);
     deal.settle();
     assert_eq!(cards(&deal), (0, vec![0, 5, 1, 0]));
     assert_eq!(
-        fates(&deal),
+        results(&deal),
         [DealResult::Left(1), DealResult::Stayed, DealResult::Stayed, DealResult::Left(1)]
     );
 }
 
 #[test]
-fn a_pot_without_armed_seats_stays() {
-    let mut deal = opened(&[&[9], &[9], &[1, 5, 1], &[1, 4]], 1);
+fn a_pot_stays_if_no_tied_seat_has_cards() {
+    let mut deal = open_deal(&[&[9], &[9], &[1, 5, 1], &[1, 4]], 1);
     all_check(&mut deal);
     deal.settle();
     assert_eq!(cards(&deal), (4, vec![0, 0, 2, 1]));
@@ -276,25 +280,25 @@ fn a_pot_without_armed_seats_stays() {
     all_check(&mut deal);
     deal.settle();
     assert_eq!(cards(&deal), (0, vec![0, 0, 7, 0]));
-    assert!(!deal.open(), "one seat is left");
+    assert!(!deal.open(), "only one seat remains");
     assert_eq!(
-        fates(&deal),
+        results(&deal),
         [DealResult::Left(1), DealResult::Left(1), DealResult::Stayed, DealResult::Left(2)]
     );
 }
 
 #[test]
 fn a_deal_can_end_without_a_survivor() {
-    let mut deal = opened(&[&[9], &[9]], 1);
+    let mut deal = open_deal(&[&[9], &[9]], 1);
     all_check(&mut deal);
     deal.settle();
     assert!(!deal.open());
-    assert_eq!(fates(&deal), [DealResult::Left(1); 2]);
-    assert_eq!(points(&fates(&deal))[..2], [36, 36]);
+    assert_eq!(results(&deal), [DealResult::Left(1); 2]);
+    assert_eq!(points(&results(&deal))[..2], [36, 36]);
 }
 
 #[test]
-fn dealing_goes_round_from_seat_one() {
+fn cards_are_dealt_in_turn_from_seat_one() {
     let deal = Deal::new(&"1-10".parse().unwrap(), 4, Seed([1; 32]));
     assert_eq!(cards(&deal), (0, vec![3, 3, 2, 2]));
     let official = Deal::new(&Deck::default(), 4, Seed([1; 32]));
@@ -302,7 +306,7 @@ fn dealing_goes_round_from_seat_one() {
 }
 
 #[test]
-fn places_are_shared_by_the_number_of_the_auction() {
+fn seats_that_leave_in_the_same_auction_share_places() {
     use DealResult::{Forfeited, Left, Stayed};
     let table: &[(&[DealResult], &[i64])] = &[
         (&[Left(9), Stayed, Left(4), Left(7)], &[24, 48, 0, 12]),
@@ -323,19 +327,19 @@ fn places_are_shared_by_the_number_of_the_auction() {
         (&[Forfeited, Left(2), Left(3)], &[0, 24, 48]),
         (&[Forfeited, Forfeited, Forfeited, Left(2)], &[0, 0, 0, 48]),
     ];
-    for (fates, due) in table {
-        assert_eq!(points(fates)[..fates.len()], **due, "{fates:?}");
+    for (results, expected) in table {
+        assert_eq!(points(results)[..results.len()], **expected, "{results:?}");
     }
 }
 
 #[test]
 fn deals_are_interrupted_after_two_hundred_auctions_once_in_two_hundred() {
     let mut deal = Deal::new(&Deck::default(), 4, Seed([2; 32]));
-    let mut chances = 0;
+    let mut possible = 0;
     let mut interruptions = 0;
     for _ in 0..500 {
         while deal.open() {
-            chances += u32::from(deal.auction() > 200);
+            possible += u32::from(deal.auction() > 200);
             while deal.turn().is_some() {
                 deal.play(Move::Pass).unwrap();
             }
@@ -344,11 +348,11 @@ fn deals_are_interrupted_after_two_hundred_auctions_once_in_two_hundred() {
         if Seat::all(4).filter(|seat| deal.is_in(*seat)).count() > 1 {
             assert!(deal.auction() >= 200);
             interruptions += 1;
-            chances += 1;
+            possible += 1;
         }
         deal.redeal();
     }
-    let expected = f64::from(chances) / 200.0;
+    let expected = f64::from(possible) / 200.0;
     let tolerance = 3.0 * expected.sqrt();
     assert!(interruptions > 300, "passing bots play long deals");
     assert!((f64::from(interruptions) - expected).abs() < tolerance, "{interruptions} {expected}");
@@ -357,10 +361,10 @@ fn deals_are_interrupted_after_two_hundred_auctions_once_in_two_hundred() {
 #[test]
 fn a_war_may_be_interrupted() {
     let mut deal = Deal::new(&"1-2*60".parse().unwrap(), 3, Seed([3; 32]));
-    let found = (0..2000).any(|_| {
+    let is_interrupted = (0..2000).any(|_| {
         while deal.open() {
             while deal.turn().is_some() {
-                // A different seat passes in each auction, so that piles stay about equal.
+                // The seats take turns in passing, so that piles stay about equal.
                 let passes = u32::from(deal.turn().unwrap().number()) == deal.auction() % 3 + 1;
                 deal.play(if passes { Move::Pass } else { Move::Check }).unwrap();
             }
@@ -370,5 +374,5 @@ fn a_war_may_be_interrupted() {
         deal.redeal();
         in_war
     });
-    assert!(found);
+    assert!(is_interrupted);
 }

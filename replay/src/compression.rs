@@ -1,16 +1,16 @@
-//! Records as they are stored and sent: compressed by Zstandard.
+//! Decompression of records, which are stored and sent in the Zstandard format.
 //!
-//! Workers compress them, and workers are not trusted. A few bytes could unpack to more than a disk
-//! holds, or need any amount of memory, so reading limits both.
+//! Untrusted workers compress the records. A few bytes can decompress to more than a disk holds, or
+//! need a large amount of memory. So the reader limits both.
 
 use std::io::{self, BufRead, BufReader, Read};
 
 /// Maximum length of a line, in bytes. A reply or the end of a standard error has at most 64 KiB,
-/// and a byte takes at most six characters of JSON.
+/// and a byte needs at most six characters of JSON.
 pub const MAX_LINE: u64 = 1 << 20;
 
 /// Maximum size of an uncompressed record, in bytes. Four bots write at most 16 MiB each, a byte
-/// takes at most six characters of JSON, and the messages to the bots are shorter.
+/// needs at most six characters of JSON, and the messages to the bots are shorter.
 pub const MAX_RECORD: u64 = 1 << 30;
 
 /// Maximum size of the decompression window, as a power of two in bytes. Workers compress with
@@ -21,14 +21,15 @@ pub const MAX_WINDOW_LOG: u32 = 23;
 #[derive(Debug)]
 struct Bounded<R> {
     inner: R,
-    left: u64,
+    /// The number of bytes that may still be read.
+    remaining: u64,
 }
 
 impl<R: Read> Read for Bounded<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.inner.read(buffer)?;
-        let left = self.left.checked_sub(count as u64);
-        self.left = left.ok_or_else(|| {
+        let remaining = self.remaining.checked_sub(count as u64);
+        self.remaining = remaining.ok_or_else(|| {
             let mib = MAX_RECORD >> 20;
             let error =
                 format!("more than {mib} MiB uncompressed, which is too large for a record");
@@ -46,7 +47,7 @@ impl<R: Read> Read for Bounded<R> {
 pub fn unpack(packed: &[u8]) -> io::Result<impl BufRead + '_> {
     let mut inner = zstd::Decoder::with_buffer(packed)?;
     inner.window_log_max(MAX_WINDOW_LOG)?;
-    Ok(BufReader::new(Bounded { inner, left: MAX_RECORD }))
+    Ok(BufReader::new(Bounded { inner, remaining: MAX_RECORD }))
 }
 
 #[cfg(test)]
@@ -56,8 +57,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bombs_are_refused() {
-        // A gibibyte of zeros in a few frames of some kilobytes.
+    fn decompression_bombs_are_errors() {
+        // More than a gibibyte of zeros in 17 small frames.
         let part = zstd::encode_all(&vec![0; 64 << 20][..], 1).unwrap();
         let bomb = part.repeat(17);
         assert!(bomb.len() < 1 << 20);

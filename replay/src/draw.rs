@@ -1,7 +1,7 @@
 //! Draws a position of a match from the data of its game.
 //!
-//! Boards are SVG, tables of cards are HTML. Both have a description in words, and take their
-//! colours from variables of the page's style sheet, [`crate::STYLE`].
+//! Boards are SVG, tables of cards are HTML. Both have a description in words. Their colours are
+//! variables of the page's style sheet, [`crate::STYLE`].
 
 use arbiter_games::picture::{self, BoardPicture, Cell, Item, Part, Row, Shape, TablePicture};
 use maud::{Markup, PreEscaped, html};
@@ -21,8 +21,8 @@ pub fn draw(picture: &picture::Picture) -> Picture {
     let markup = html! {
         @for part in parts {
             @match part {
-                Part::Board(shown) => (board(shown, caption)),
-                Part::Table(shown) => (table(shown)),
+                Part::Board(picture) => (board(picture, caption)),
+                Part::Table(picture) => (table(picture)),
                 Part::Line { class, items } => p class=(class) { (self::items(items)) },
             }
         }
@@ -36,7 +36,7 @@ fn board(board: &BoardPicture, caption: &str) -> Markup {
         svg class=(class) viewBox=(view) role="img" aria-label=(caption) {
             title { (caption) }
             desc { (description) }
-            @for drawn in shapes { (shape(drawn)) }
+            @for child in shapes { (shape(child)) }
         }
     }
 }
@@ -54,7 +54,7 @@ fn shape(shape: &Shape) -> Markup {
             " " (name) (PreEscaped("=\"")) (value) (PreEscaped("\""))
         }
         (PreEscaped(">")) (text)
-        @for inner in shapes { (self::shape(inner)) }
+        @for child in shapes { (self::shape(child)) }
         (PreEscaped("</")) (tag) (PreEscaped(">"))
     }
 }
@@ -66,10 +66,10 @@ fn table(table: &TablePicture) -> Markup {
             thead { tr { @for Cell { class, items, .. } in head { th class=[class] { (self::items(items)) } } } }
             tbody {
                 @for Row { class, cells } in rows {
-                    tr class=[class] { @for shown in cells { (cell(shown)) } }
+                    tr class=[class] { @for item in cells { (cell(item)) } }
                 }
             }
-            @if !foot.is_empty() { tfoot { tr { @for shown in foot { (cell(shown)) } } } }
+            @if !foot.is_empty() { tfoot { tr { @for item in foot { (cell(item)) } } } }
         }
     }
 }
@@ -95,8 +95,8 @@ fn items(items: &[Item]) -> Markup {
                 Item::Sign { class, title, text } => span class=(class) title=[title] { (text) },
                 Item::Card { class, text } => span class={ "card " (class) } { (text) },
                 Item::FaceDown => span.card.down title="face down" { "▒" },
-                Item::Meter { most, value, label } => {
-                    meter min="0" max=(most) value=(value) aria-label=(label) {}
+                Item::Meter { max, value, label } => {
+                    meter min="0" max=(max) value=(value) aria-label=(label) {}
                 }
             }
         }

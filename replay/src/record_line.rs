@@ -28,9 +28,9 @@ pub struct Header {
     pub params: Params,
     /// The match's seed.
     pub seed: Seed,
-    /// How time was charged.
+    /// The clock rules of the match.
     pub clock: ClockRules,
-    /// The isolation of its bots.
+    /// The isolation of the bots.
     pub sandbox: Level,
     /// The bots, seat 1 first.
     pub seats: Vec<SeatLine>,
@@ -40,15 +40,15 @@ pub struct Header {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SeatLine {
-    /// The name by which the bot played.
+    /// The name of the bot in the match.
     pub bot: BotName,
     /// The digest of its bundle.
     pub digest: String,
-    /// Its protocol, which decides whether its start-up was charged.
+    /// The protocol of the bot. It determines whether start-up time was charged.
     pub protocol: Protocol,
 }
 
-/// A header whose parameters are not parsed yet: that needs the game.
+/// A header whose parameters are not parsed yet. Parsing them needs the game.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RawHeader {
@@ -82,13 +82,13 @@ impl Header {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Footer {
-    /// Always true; marks this line.
+    /// Always true. It marks the last line.
     pub over: bool,
     /// The scores, seat 1 first.
     pub scores: Vec<Score>,
     /// The forfeits, seat 1 first.
     pub forfeits: Vec<Option<Forfeit>>,
-    /// The number of bad answers of each seat, in games that count them.
+    /// The number of bad replies of each seat, in games that count them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bad_answers: Option<Vec<u32>>,
     /// The hash of the dialogue.
@@ -100,19 +100,19 @@ pub struct Footer {
 impl Footer {
     /// Creates the last line of a record whose other lines have the hash `seal`.
     pub fn new(standings: &[SeatResult], transcript: TranscriptHash, seal: blake3::Hash) -> Self {
-        let bad: Vec<_> = standings.iter().map(|standing| standing.bad_answers).collect();
+        let bad_answers: Vec<_> = standings.iter().map(|standing| standing.bad_answers).collect();
         Self {
             over: true,
             scores: standings.iter().map(|standing| standing.score.clone()).collect(),
             forfeits: standings.iter().map(|standing| standing.forfeit).collect(),
-            bad_answers: bad.iter().any(|count| *count > 0).then_some(bad),
+            bad_answers: bad_answers.iter().any(|count| *count > 0).then_some(bad_answers),
             transcript: transcript.to_string(),
             seal: seal.to_string(),
         }
     }
 }
 
-/// Any line between the first and the last.
+/// A line between the first and the last line.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Line {
     /// A message to a seat.
@@ -132,7 +132,7 @@ pub enum Line {
         seat: Seat,
         /// The reply without its framing.
         reply: Vec<u8>,
-        /// Its time.
+        /// The time of the reply.
         spent: TimeSpent,
     },
     /// A seat forfeited.
@@ -143,9 +143,10 @@ pub enum Line {
         seat: Seat,
         /// Why it forfeited.
         forfeit: Forfeit,
-        /// The time of the reply. None if the line before holds the reply that is the reason.
+        /// The time of the reply. `None` if the previous line has the reply that caused the
+        /// forfeit.
         spent: Option<TimeSpent>,
-        /// The evidence, for the bot's author.
+        /// Details for the bot's author.
         detail: String,
     },
     /// A note of the game.
@@ -159,9 +160,9 @@ pub enum Line {
     Stderr {
         /// The bot's seat.
         seat: Seat,
-        /// Its last bytes, as text.
+        /// The last bytes, as text.
         text: String,
-        /// The number of bytes before them.
+        /// The number of earlier bytes, which the record does not have.
         dropped: usize,
     },
 }
@@ -169,7 +170,7 @@ pub enum Line {
 /// Declares the members of a line. Each is optional.
 macro_rules! members {
     ($($name:ident: $kind:ty,)+) => {
-        /// All members of lines, in the order in which they are written.
+        /// All members of lines, in the order of the text.
         #[derive(Debug, Default, Serialize, Deserialize)]
         #[serde(deny_unknown_fields, default)]
         struct RawLine {
@@ -204,10 +205,11 @@ impl Line {
         serde_json::to_string(&RawLine::from(self))
     }
 
-    /// Parses a line; `None` if it is no line of a record.
+    /// Parses a line. `None` if it is not a line of a record.
     pub fn parse(text: &str) -> Option<Self> {
         let line = Self::from_raw(serde_json::from_str(text).ok()?)?;
-        // A line has exactly one valid spelling, so a record cannot hide data in another.
+        // Each line has exactly one valid spelling, so a record cannot hide data in another
+        // spelling.
         (line.to_json().ok()? == text).then_some(line)
     }
 
@@ -241,9 +243,10 @@ impl Line {
 
 impl From<&Line> for RawLine {
     fn from(line: &Line) -> Self {
-        let at = |time: Micros, seat| Self { t: Some(time.0), seat: Some(seat), ..Self::default() };
+        let base =
+            |time: Micros, seat| Self { t: Some(time.0), seat: Some(seat), ..Self::default() };
         match line.clone() {
-            Line::Sent { time, seat, text } => Self { send: Some(text), ..at(time, seat) },
+            Line::Sent { time, seat, text } => Self { send: Some(text), ..base(time, seat) },
             Line::Replied { time, seat, reply, spent } => {
                 let (reply, reply_b64) = match String::from_utf8(reply) {
                     Ok(text) => (Some(text), None),
@@ -251,14 +254,14 @@ impl From<&Line> for RawLine {
                 };
                 let wall_us = Some(spent.wall.0);
                 let cpu_us = Some(spent.cpu.0);
-                Self { reply, reply_b64, wall_us, cpu_us, ..at(time, seat) }
+                Self { reply, reply_b64, wall_us, cpu_us, ..base(time, seat) }
             }
             Line::Forfeited { time, seat, forfeit, spent, detail } => Self {
                 forfeit: Some(forfeit),
                 wall_us: spent.map(|spent| spent.wall.0),
                 cpu_us: spent.map(|spent| spent.cpu.0),
                 detail: Some(detail),
-                ..at(time, seat)
+                ..base(time, seat)
             },
             Line::Noted { time, note: Note::Hand { hand, dealer, chips } } => Self {
                 t: Some(time.0),

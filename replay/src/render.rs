@@ -8,8 +8,8 @@ use maud::{Markup, Render, html};
 
 use crate::steps::{Clock, Step, Steps};
 
-/// The style sheet of the pictures. The page sets their colours, for light and for dark, in the
-/// variables `--seat1` to `--seat4`, `--ink`, `--paper`, `--faint` and `--wood`.
+/// The style sheet of the pictures. The page sets their colours, for the light and the dark theme,
+/// in the variables `--seat1` to `--seat4`, `--ink`, `--paper`, `--faint` and `--wood`.
 pub const STYLE: &str = include_str!("style.css");
 
 impl Steps {
@@ -76,14 +76,14 @@ fn score(standing: &SeatResult) -> String {
 
 /// The clocks of all seats.
 fn clocks(clocks: &[Clock], names: &[BotName], time: Micros) -> Markup {
-    let banks = clocks.iter().any(|clock| clock.left.is_some());
+    let has_banks = clocks.iter().any(|clock| clock.left.is_some());
     html! {
         table.clocks {
             caption { "Clocks, " (Seconds(time)) " after the beginning" }
             thead {
                 tr {
                     th { "Seat" } th { "Bot" } th.number { "Last reply" } th.number { "Total" }
-                    @if banks { th.number { "Left" } }
+                    @if has_banks { th.number { "Left" } }
                 }
             }
             tbody {
@@ -93,7 +93,7 @@ fn clocks(clocks: &[Clock], names: &[BotName], time: Micros) -> Markup {
                         td { (name(names, seat)) }
                         td.number { @if let Some(last) = clock.last { (Seconds(last.wall)) } }
                         td.number { (Seconds(clock.used)) }
-                        @if banks {
+                        @if has_banks {
                             td.number { @if let Some(left) = clock.left { (Seconds(left)) } }
                         }
                     }

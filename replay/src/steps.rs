@@ -1,15 +1,15 @@
 //! Divides a replay into steps for people: the move, the position after it, and the clocks.
 //!
-//! A step is a decision, a forfeit, or another change of the picture: cards are dealt, shown or
-//! won. Only requested steps are drawn, so a page of a match with ten thousand steps is cheap.
+//! A step is a decision, a forfeit, or another change of the picture, such as a deal of cards. Only
+//! requested steps are drawn, so a page of a match with ten thousand steps is cheap.
 
 use std::io::BufRead;
 use std::ops::Range;
 
 use arbiter_games::picture::Key;
 use arbiter_games::{
-    Allowance, BotName, ClockKind, Games, MatchState, Micros, Owes, Say, Seat, SeatResult,
-    TimeSpent,
+    Allowance, BotName, ClockKind, ExpectedReply, Games, MatchState, Message, Micros, Seat,
+    SeatResult, TimeSpent,
 };
 
 use crate::draw::{Picture, draw};
@@ -23,7 +23,7 @@ pub struct Steps {
     pub verified: Verified,
     /// The number of steps of the match.
     pub total: usize,
-    /// The requested steps that exist.
+    /// The requested steps, if they exist.
     pub drawn: Vec<Step>,
     /// The names and first steps of the chapters of the match, such as deals or rounds. Empty in
     /// games without chapters.
@@ -35,24 +35,24 @@ pub struct Steps {
 /// The end of a bot's standard error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stderr {
-    /// Its last bytes, as text.
+    /// The last bytes, as text.
     pub text: String,
-    /// The number of bytes before them.
+    /// The number of earlier bytes, which the record does not have.
     pub dropped: usize,
 }
 
 /// A step of a replay.
 #[derive(Clone, Debug)]
 pub struct Step {
-    /// Its number, from 0.
+    /// The number of the step, from 0.
     pub index: usize,
     /// Time since the match began.
     pub time: Micros,
-    /// The seat that acted; none if the step is no decision or forfeit.
+    /// The seat that acted; `None` if the step is neither a decision nor a forfeit.
     pub seat: Option<Seat>,
-    /// The reply, word for word.
+    /// The exact reply.
     pub reply: Option<String>,
-    /// The kind of forfeit and the evidence.
+    /// The kind of forfeit and its details.
     pub forfeit: Option<String>,
     /// The position after the step.
     pub picture: Picture,
@@ -65,24 +65,24 @@ pub struct Step {
 /// A seat's clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Clock {
-    /// The time left in its bank, in games with a time bank.
+    /// The remaining time of its bank, in games with a time bank.
     pub left: Option<Micros>,
     /// The time of its last reply.
     pub last: Option<TimeSpent>,
-    /// The sum of the times of its replies, by the clock that is charged.
+    /// The sum of the charged clock (wall-clock or processor time) over its replies.
     pub used: Micros,
 }
 
-/// Replays a record and draws the steps whose numbers are in `wanted`.
+/// Replays a record and draws the steps whose numbers are in `requested`.
 ///
 /// # Errors
 /// The first difference between the record and the rules.
 pub fn steps(
     games: &Games,
     record: impl BufRead,
-    wanted: Range<usize>,
+    requested: Range<usize>,
 ) -> Result<Steps, Difference> {
-    let mut builder = StepsBuilder { wanted, ..StepsBuilder::default() };
+    let mut builder = StepsBuilder { requested, ..StepsBuilder::default() };
     let verified = replay_with(games, record, &mut builder)?;
     let StepsBuilder { total, drawn, chapters, stderr, .. } = builder;
     Ok(Steps { verified, total, drawn, chapters, stderr })
@@ -91,7 +91,7 @@ pub fn steps(
 /// Collects the steps during a replay.
 #[derive(Debug, Default)]
 struct StepsBuilder {
-    wanted: Range<usize>,
+    requested: Range<usize>,
     names: Vec<BotName>,
     /// Whether processor time is charged.
     cpu: bool,
@@ -101,7 +101,7 @@ struct StepsBuilder {
     stderr: Vec<Option<Stderr>>,
     clocks: Vec<Clock>,
     /// The key of the last picture.
-    shown: Option<Key>,
+    last_key: Option<Key>,
 }
 
 /// The action of a step.
@@ -118,13 +118,13 @@ impl StepsBuilder {
     fn add(&mut self, time: Micros, action: Action, game: &dyn MatchState) {
         let index = self.total;
         self.total += 1;
-        self.shown = Some(game.view().picture_key());
+        self.last_key = Some(game.view().picture_key());
         if let Some(chapter) = game.view().chapter()
-            && self.chapters.last().is_none_or(|(last, _)| *last != chapter)
+            && self.chapters.last().is_none_or(|(previous, _)| *previous != chapter)
         {
             self.chapters.push((chapter, index));
         }
-        if !self.wanted.contains(&index) {
+        if !self.requested.contains(&index) {
             return;
         }
         let Action { seat, reply, forfeit, standings } = action;
@@ -134,12 +134,12 @@ impl StepsBuilder {
     }
 
     /// Updates the clock of a seat that has replied.
-    fn charge(&mut self, say: &Say, spent: TimeSpent, cost: Micros) {
+    fn charge(&mut self, message: &Message, spent: TimeSpent, cost: Micros) {
         let time = if self.cpu { spent.cpu } else { spent.wall };
-        let clock = &mut self.clocks[say.seat.index()];
+        let clock = &mut self.clocks[message.seat.index()];
         clock.last = Some(spent);
         clock.used += time;
-        if let Allowance::Bank(left) = say.allowance {
+        if let Allowance::Bank(left) = message.allowance {
             clock.left = Some((left - cost).max(Micros::ZERO));
         }
     }
@@ -157,24 +157,24 @@ impl ReplayObserver for StepsBuilder {
     fn on_event(&mut self, time: Micros, event: ReplayEvent<'_>, game: &dyn MatchState) {
         let action = match event {
             ReplayEvent::Notified(_) | ReplayEvent::Dismissed(_) => return,
-            ReplayEvent::Advanced if self.shown == Some(game.view().picture_key()) => return,
+            ReplayEvent::Advanced if self.last_key == Some(game.view().picture_key()) => return,
             ReplayEvent::Advanced => Action::default(),
-            ReplayEvent::Replied { say, reply, spent, cost, illegal } => {
-                self.charge(say, spent, cost);
-                if say.owes != Owes::Move && illegal.is_none() {
+            ReplayEvent::Replied { message, reply, spent, cost, illegal } => {
+                self.charge(message, spent, cost);
+                if message.expected_reply != ExpectedReply::Move && illegal.is_none() {
                     return;
                 }
                 Action {
-                    seat: Some(say.seat),
+                    seat: Some(message.seat),
                     reply: Some(String::from_utf8_lossy(reply).into_owned()),
                     forfeit: illegal.map(|detail| format!("illegal: {detail}")),
                     standings: None,
                 }
             }
-            ReplayEvent::Forfeited { say, forfeit, spent, cost, detail } => {
-                self.charge(say, spent, cost);
+            ReplayEvent::Forfeited { message, forfeit, spent, cost, detail } => {
+                self.charge(message, spent, cost);
                 let forfeit = Some(format!("{forfeit}: {detail}"));
-                Action { seat: Some(say.seat), forfeit, ..Action::default() }
+                Action { seat: Some(message.seat), forfeit, ..Action::default() }
             }
             ReplayEvent::Over(standings) => {
                 Action { standings: Some(standings.to_vec()), ..Action::default() }

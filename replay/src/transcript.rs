@@ -1,7 +1,8 @@
 //! The hash of the dialogue of a match.
 //!
-//! BLAKE3 over one entry for each message, reply and forfeit of the record, in order. Messages that
-//! tell the time (`time_left`) and the replies to them are left out. An entry consists of:
+//! The hash is BLAKE3 over one entry for each message, reply and forfeit of the record, in order.
+//! Messages that contain the remaining time (`time_left`) and the replies to them have no entry. An
+//! entry consists of:
 //! - the seat's number (one byte);
 //! - the direction: `>` message to the seat, `<` its reply, `!` its forfeit (one byte);
 //! - the length of the text in bytes (eight bytes, little endian);
@@ -12,12 +13,12 @@ use std::fmt;
 
 use arbiter_games::{Forfeit, Seat};
 
-/// The hash of a transcript; displayed as 64 hexadecimal digits.
+/// The hash of a transcript. As text: 64 hexadecimal digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TranscriptHash(blake3::Hash);
 
 impl TranscriptHash {
-    /// Its bytes.
+    /// The bytes of the hash.
     pub fn as_bytes(&self) -> &[u8; 32] {
         self.0.as_bytes()
     }
@@ -41,7 +42,7 @@ pub struct Transcript {
 }
 
 impl Transcript {
-    /// The hash of everything so far.
+    /// The hash of all entries so far.
     pub fn hash(&self) -> TranscriptHash {
         TranscriptHash(self.hasher.clone().update(&self.batch).finalize())
     }

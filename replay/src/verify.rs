@@ -1,14 +1,14 @@
 //! Replays a record through the rules.
 //!
-//! The rules produce their messages again, receive the replies of the record, and must reach the
-//! same scores. Every line is checked: messages, the charge for each reply, each forfeit that the
-//! rules or the clock decide, notes, and both hashes.
+//! The rules produce their messages again and get the replies of the record. They must reach the
+//! same scores. Every line is checked: messages, the charge for each reply, each forfeit by the
+//! rules or by the clock, notes, and both hashes.
 
 use std::io::{self, BufRead, Read as _};
 
 use arbiter_games::{
-    Charge, ClockRules, Forfeit, Games, MatchState, Micros, Owes, Protocol, Say, Seat, SeatResult,
-    Step, TimeSpent,
+    Charge, ClockRules, ExpectedReply, Forfeit, Games, MatchState, Message, Micros, Protocol, Seat,
+    SeatResult, Step, TimeSpent,
 };
 use arbiter_proto::tricks_http::HTTP_ONLY_FOR_TRICKS;
 use thiserror::Error;
@@ -20,11 +20,11 @@ use crate::transcript::{Transcript, TranscriptHash};
 /// A verified record.
 #[derive(Clone, Debug)]
 pub struct Verified {
-    /// Its first line.
+    /// The first line of the record.
     pub header: Header,
-    /// The results, seat 1 first, recomputed.
+    /// The recomputed results, seat 1 first.
     pub standings: Vec<SeatResult>,
-    /// The hash of the dialogue, recomputed.
+    /// The recomputed hash of the dialogue.
     pub transcript: TranscriptHash,
     /// The number of lines.
     pub lines: usize,
@@ -34,31 +34,31 @@ pub struct Verified {
 #[derive(Debug, Error)]
 pub enum Difference {
     /// A wrong line.
-    #[error("line {line}: {what}")]
+    #[error("line {line}: {problem}")]
     Line {
-        /// Its number, from 1.
+        /// The number of the line, from 1.
         line: usize,
-        /// What is wrong with it.
-        what: String,
+        /// The problem with the line.
+        problem: String,
     },
     /// The file cannot be read.
     #[error("cannot be read: {0}")]
     Unreadable(#[from] io::Error),
 }
 
-/// An event of a match that is replayed. It borrows its data, so ignored events cost nothing.
+/// An event of a replayed match. It borrows its data, so ignored events are cheap.
 #[derive(Clone, Copy, Debug)]
 pub enum ReplayEvent<'a> {
-    /// The state may have changed without a reply; the next message or note is expected.
+    /// The state may have changed without a reply.
     Advanced,
-    /// A message to a seat that needs no reply.
-    Notified(&'a Say),
+    /// A message to a seat that expects no reply.
+    Notified(&'a Message),
     /// A seat gets no more messages.
     Dismissed(Seat),
     /// A seat replied in time, and the rules have received the reply.
     Replied {
         /// The message.
-        say: &'a Say,
+        message: &'a Message,
         /// The reply without its framing.
         reply: &'a [u8],
         /// The time of the reply.
@@ -68,17 +68,17 @@ pub enum ReplayEvent<'a> {
         /// Why the reply is illegal, if it is.
         illegal: Option<&'a str>,
     },
-    /// A seat forfeited instead of replying, and the rules know it.
+    /// A seat forfeited instead of replying, and the rules have received the forfeit.
     Forfeited {
         /// The message.
-        say: &'a Say,
+        message: &'a Message,
         /// Why it forfeited.
         forfeit: Forfeit,
         /// The time of the reply.
         spent: TimeSpent,
         /// The charged time.
         cost: Micros,
-        /// The evidence.
+        /// Details for the bot's author.
         detail: &'a str,
     },
     /// The match is over: the results, seat 1 first.
@@ -87,9 +87,9 @@ pub enum ReplayEvent<'a> {
     Stderr {
         /// The bot's seat.
         seat: Seat,
-        /// Its last bytes, as text.
+        /// The last bytes, as text.
         text: &'a str,
-        /// The number of bytes before them.
+        /// The number of earlier bytes, which the record does not have.
         dropped: usize,
     },
 }
@@ -126,7 +126,7 @@ pub fn replay_with(
 ) -> Result<Verified, Difference> {
     let mut lines = Lines { record, number: 0, seal: blake3::Hasher::new(), next: None };
     let header = header(games, &mut lines)?;
-    if !header.seats.iter().all(|seat| header.game.speaks(seat.protocol)) {
+    if !header.seats.iter().all(|seat| header.game.supports(seat.protocol)) {
         return Err(lines.difference(HTTP_ONLY_FOR_TRICKS));
     }
     let turns: Vec<_> = header.seats.iter().map(|seat| seat.protocol.turn_policy()).collect();
@@ -144,7 +144,7 @@ pub fn replay_with(
         starting_up,
         time: Micros::ZERO,
         transcript: Transcript::default(),
-        exit_to_gone: None,
+        legacy_farewell: None,
     };
     let standings = replay.play()?;
     let transcript = replay.transcript.hash();
@@ -169,7 +169,7 @@ fn header<R: BufRead>(games: &Games, lines: &mut Lines<R>) -> Result<Header, Dif
     Ok(header)
 }
 
-/// Reads the lines of a record, counts them, and hashes each before it reads the next.
+/// Reads, counts and hashes the lines of a record.
 struct Lines<R> {
     record: R,
     number: usize,
@@ -179,8 +179,8 @@ struct Lines<R> {
 }
 
 impl<R: BufRead> Lines<R> {
-    fn difference(&self, what: impl Into<String>) -> Difference {
-        Difference::Line { line: self.number, what: what.into() }
+    fn difference(&self, problem: impl Into<String>) -> Difference {
+        Difference::Line { line: self.number, problem: problem.into() }
     }
 
     /// Returns the next line without its newline, and does not consume it.
@@ -205,18 +205,18 @@ impl<R: BufRead> Lines<R> {
     fn unsealed_text(&mut self) -> Result<String, Difference> {
         let mut text = String::new();
         self.number += 1;
-        let read = self.record.by_ref().take(MAX_LINE).read_line(&mut text);
-        if let Err(error) = &read
+        let bytes = self.record.by_ref().take(MAX_LINE).read_line(&mut text);
+        if let Err(error) = &bytes
             && error.kind() == io::ErrorKind::InvalidData
         {
             return Err(self.difference("not UTF-8"));
         }
-        if read? == 0 {
+        if bytes? == 0 {
             return Err(self.difference("the record ends before the match does"));
         }
         if text.pop() != Some('\n') {
-            let long = u64::try_from(text.len()).is_ok_and(|length| length + 1 >= MAX_LINE);
-            return Err(self.difference(if long {
+            let is_too_long = u64::try_from(text.len()).is_ok_and(|length| length + 1 >= MAX_LINE);
+            return Err(self.difference(if is_too_long {
                 "longer than a line of a record may be"
             } else {
                 "the record ends within a line"
@@ -232,18 +232,18 @@ impl<R: BufRead> Lines<R> {
     }
 }
 
-/// A match that is replayed.
+/// A match during its replay.
 struct Replay<'a, R, F> {
     lines: Lines<R>,
     observer: &'a mut F,
     game: Box<dyn MatchState>,
     clock: ClockRules,
-    /// Seats that have not replied yet, and whose start-up is free of charge.
+    /// Whether the next reply of each seat is its first one, whose start-up time is not charged.
     starting_up: Vec<bool>,
     time: Micros,
     transcript: Transcript,
-    /// The bot that is gone, and the farewell that only records of earlier versions send it.
-    exit_to_gone: Option<(Seat, String)>,
+    /// A seat whose program is gone, and its last message in records of earlier versions.
+    legacy_farewell: Option<(Seat, String)>,
 }
 
 impl<R: BufRead, F: ReplayObserver> Replay<'_, R, F> {
@@ -257,31 +257,33 @@ impl<R: BufRead, F: ReplayObserver> Replay<'_, R, F> {
             let step = self.game.step();
             let event = match &step {
                 Step::Over(standings) => ReplayEvent::Over(standings),
-                Step::Say(_) | Step::Dismiss(_) | Step::Note(_) => ReplayEvent::Advanced,
+                Step::Send(_) | Step::Dismiss(_) | Step::Note(_) => ReplayEvent::Advanced,
             };
             self.emit(event);
             match step {
-                Step::Say(say) => self.say(&say)?,
+                Step::Send(message) => self.send(&message)?,
                 Step::Dismiss(seat) => self.emit(ReplayEvent::Dismissed(seat)),
                 Step::Note(note) => match self.lines.next()? {
-                    Line::Noted { time, note: found } if found == note => self.advance(time)?,
-                    found => return Err(self.mismatch(&format!("{note:?}"), &found)),
+                    Line::Noted { time, note: recorded } if recorded == note => {
+                        self.advance(time)?
+                    }
+                    line => return Err(self.mismatch(&format!("{note:?}"), &line)),
                 },
                 Step::Over(standings) => {
-                    self.skip_exit_to_gone()?;
+                    self.skip_legacy_farewell()?;
                     return Ok(standings);
                 }
             }
         }
     }
 
-    /// Skips a farewell to a bot that was gone. Earlier versions sent it
-    /// ([`MatchState::legacy_farewell`]), and it had no effect.
-    fn skip_exit_to_gone(&mut self) -> Result<(), Difference> {
-        let Some((gone, exit)) = &self.exit_to_gone else { return Ok(()) };
+    /// Skips the message of [`MatchState::legacy_farewell`] if the record has it. Only earlier
+    /// versions sent this message, and it had no effect.
+    fn skip_legacy_farewell(&mut self) -> Result<(), Difference> {
+        let Some((gone_seat, farewell)) = &self.legacy_farewell else { return Ok(()) };
         match Line::parse(self.lines.peek()?) {
-            Some(Line::Sent { time, seat, text }) if seat == *gone && text == *exit => {
-                self.exit_to_gone = None;
+            Some(Line::Sent { time, seat, text }) if seat == *gone_seat && text == *farewell => {
+                self.legacy_farewell = None;
                 self.lines.next_text()?;
                 self.transcript.sent(seat, &text);
                 self.advance(time)
@@ -290,116 +292,128 @@ impl<R: BufRead, F: ReplayObserver> Replay<'_, R, F> {
         }
     }
 
-    /// Checks that the record has the message of the rules, and passes them the recorded reply.
-    fn say(&mut self, say: &Say) -> Result<(), Difference> {
-        self.skip_exit_to_gone()?;
+    /// Checks that the record has the message of the rules. Passes the recorded reply to the rules.
+    fn send(&mut self, message: &Message) -> Result<(), Difference> {
+        self.skip_legacy_farewell()?;
         match self.lines.next()? {
-            Line::Sent { time, seat, text } if seat == say.seat && text == say.text => {
+            Line::Sent { time, seat, text } if seat == message.seat && text == message.text => {
                 self.advance(time)?;
             }
-            found => {
-                let expected = format!("message {:?} to seat {}", say.text, say.seat);
-                return Err(self.mismatch(&expected, &found));
+            line => {
+                let expected = format!("message {:?} to seat {}", message.text, message.seat);
+                return Err(self.mismatch(&expected, &line));
             }
         }
-        if !say.tells_time {
-            self.transcript.sent(say.seat, &say.text);
+        if !message.tells_time {
+            self.transcript.sent(message.seat, &message.text);
         }
-        if say.owes == Owes::Nothing {
-            self.emit(ReplayEvent::Notified(say));
+        if message.expected_reply == ExpectedReply::None {
+            self.emit(ReplayEvent::Notified(message));
             return Ok(());
         }
         match self.lines.next()? {
-            Line::Replied { time, seat, reply, spent } if seat == say.seat => {
+            Line::Replied { time, seat, reply, spent } if seat == message.seat => {
                 self.advance(time)?;
-                self.replied(say, &reply, spent)
+                self.replied(message, &reply, spent)
             }
             Line::Forfeited { time, seat, forfeit, spent: Some(spent), detail }
-                if seat == say.seat =>
+                if seat == message.seat =>
             {
                 self.advance(time)?;
-                self.forfeited(say, forfeit, spent, &detail)
+                self.forfeited(message, forfeit, spent, &detail)
             }
-            found => {
-                Err(self.mismatch(&format!("a reply or forfeit of seat {}", say.seat), &found))
+            line => {
+                Err(self.mismatch(&format!("a reply or forfeit of seat {}", message.seat), &line))
             }
         }
     }
 
-    fn replied(&mut self, say: &Say, reply: &[u8], spent: TimeSpent) -> Result<(), Difference> {
-        let Charge { cost, late } = self.charge(say, spent)?;
+    fn replied(
+        &mut self,
+        message: &Message,
+        reply: &[u8],
+        spent: TimeSpent,
+    ) -> Result<(), Difference> {
+        let Charge { cost, late } = self.charge(message, spent)?;
         if let Some(late) = late {
             return Err(self.lines.difference(format!("a late reply was accepted: {late}")));
         }
-        if !say.tells_time {
-            self.transcript.replied(say.seat, reply);
+        if !message.tells_time {
+            self.transcript.replied(message.seat, reply);
         }
-        let verdict = self.game.receive_reply(Ok(&String::from_utf8_lossy(reply)), cost);
-        let illegal = verdict.err().map(|illegal| illegal.to_string());
-        self.emit(ReplayEvent::Replied { say, reply, spent, cost, illegal: illegal.as_deref() });
+        let outcome = self.game.receive_reply(Ok(&String::from_utf8_lossy(reply)), cost);
+        let illegal = outcome.err().map(|illegal| illegal.to_string());
+        self.emit(ReplayEvent::Replied {
+            message,
+            reply,
+            spent,
+            cost,
+            illegal: illegal.as_deref(),
+        });
         let Some(illegal) = illegal else { return Ok(()) };
         match self.lines.next()? {
             Line::Forfeited { time, seat, forfeit: Forfeit::Illegal, spent: None, detail }
-                if seat == say.seat && detail == illegal =>
+                if seat == message.seat && detail == illegal =>
             {
                 self.transcript.forfeited(seat, Forfeit::Illegal);
                 self.advance(time)
             }
-            found => {
+            line => {
                 let expected =
-                    format!("forfeit of seat {} by an illegal reply: {illegal}", say.seat);
-                Err(self.mismatch(&expected, &found))
+                    format!("forfeit of seat {} by an illegal reply: {illegal}", message.seat);
+                Err(self.mismatch(&expected, &line))
             }
         }
     }
 
     fn forfeited(
         &mut self,
-        say: &Say,
+        message: &Message,
         forfeit: Forfeit,
         spent: TimeSpent,
         detail: &str,
     ) -> Result<(), Difference> {
-        let Charge { cost, late } = self.charge(say, spent)?;
+        let Charge { cost, late } = self.charge(message, spent)?;
         if (forfeit == Forfeit::Clock) && late.is_none() {
             return Err(self
                 .lines
                 .difference("a forfeit by the clock, but its times are within the limit"));
         }
-        self.transcript.forfeited(say.seat, forfeit);
+        self.transcript.forfeited(message.seat, forfeit);
         if let Err(illegal) = self.game.receive_reply(Err(forfeit), cost) {
             return Err(self.lines.difference(illegal.to_string()));
         }
         if forfeit == Forfeit::Gone {
-            self.exit_to_gone = self.game.legacy_farewell().map(|exit| (say.seat, exit));
+            self.legacy_farewell =
+                self.game.legacy_farewell().map(|farewell| (message.seat, farewell));
         }
-        self.emit(ReplayEvent::Forfeited { say, forfeit, spent, cost, detail });
+        self.emit(ReplayEvent::Forfeited { message, forfeit, spent, cost, detail });
         Ok(())
     }
 
-    /// Computes the charge for a reply, as in the match.
-    fn charge(&mut self, say: &Say, spent: TimeSpent) -> Result<Charge, Difference> {
+    /// Computes the charge for a reply.
+    fn charge(&mut self, message: &Message, spent: TimeSpent) -> Result<Charge, Difference> {
         if spent.wall < Micros::ZERO || spent.cpu < Micros::ZERO {
             return Err(self.lines.difference("a negative time"));
         }
-        let first = std::mem::replace(&mut self.starting_up[say.seat.index()], false);
-        Ok(self.clock.charge(spent, say.allowance, first))
+        let first = std::mem::replace(&mut self.starting_up[message.seat.index()], false);
+        Ok(self.clock.charge(spent, message.allowance, first))
     }
 
-    /// Advances the time, which never runs backwards.
+    /// Advances the time, which never decreases.
     fn advance(&mut self, time: Micros) -> Result<(), Difference> {
         if time < self.time {
-            let before = self.time.0;
-            let now = time.0;
-            return Err(self.lines.difference(format!("t is {now} after {before}")));
+            let previous = self.time.0;
+            let t = time.0;
+            return Err(self.lines.difference(format!("t is {t} after {previous}")));
         }
         self.time = time;
         Ok(())
     }
 
-    fn mismatch(&self, expected: &str, found: &Line) -> Difference {
-        let found = found.to_json().unwrap_or_default();
-        self.lines.difference(format!("expected by the rules: {expected}; found: {found}"))
+    fn mismatch(&self, expected: &str, line: &Line) -> Difference {
+        let json = line.to_json().unwrap_or_default();
+        self.lines.difference(format!("expected by the rules: {expected}; found: {json}"))
     }
 
     /// Checks the lines after the match: standard error and the last line.
@@ -419,7 +433,7 @@ impl<R: BufRead, F: ReplayObserver> Replay<'_, R, F> {
                     last_seat = usize::from(seat.number());
                     self.emit(ReplayEvent::Stderr { seat, text: &text, dropped });
                 }
-                Some(found) => return Err(self.mismatch("the end of the match", &found)),
+                Some(line) => return Err(self.mismatch("the end of the match", &line)),
                 None => {
                     self.lines.seal = seal;
                     break text;
@@ -440,22 +454,22 @@ impl<R: BufRead, F: ReplayObserver> Replay<'_, R, F> {
 
 /// Describes which member of the last line differs.
 fn footer_difference(text: &str, expected: &Footer) -> String {
-    let Ok(found) = serde_json::from_str::<Footer>(text) else {
+    let Ok(footer) = serde_json::from_str::<Footer>(text) else {
         return format!("not a valid last line: {text}");
     };
-    if found.scores != expected.scores {
-        format!("scores {:?}; expected by the rules: {:?}", found.scores, expected.scores)
-    } else if found.forfeits != expected.forfeits {
-        format!("forfeits {:?}; expected by the rules: {:?}", found.forfeits, expected.forfeits)
-    } else if found.bad_answers != expected.bad_answers {
+    if footer.scores != expected.scores {
+        format!("scores {:?}; expected by the rules: {:?}", footer.scores, expected.scores)
+    } else if footer.forfeits != expected.forfeits {
+        format!("forfeits {:?}; expected by the rules: {:?}", footer.forfeits, expected.forfeits)
+    } else if footer.bad_answers != expected.bad_answers {
         format!(
             "bad answers {:?}; expected by the rules: {:?}",
-            found.bad_answers, expected.bad_answers
+            footer.bad_answers, expected.bad_answers
         )
-    } else if found.transcript != expected.transcript {
-        format!("transcript {}; recomputed {}", found.transcript, expected.transcript)
-    } else if found.seal != expected.seal {
-        format!("seal {}; recomputed {}: the record was edited", found.seal, expected.seal)
+    } else if footer.transcript != expected.transcript {
+        format!("transcript {}; recomputed {}", footer.transcript, expected.transcript)
+    } else if footer.seal != expected.seal {
+        format!("seal {}; recomputed {}: the record was edited", footer.seal, expected.seal)
     } else {
         "not the canonical form of the last line".to_owned()
     }

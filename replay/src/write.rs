@@ -10,14 +10,14 @@ use crate::transcript::TranscriptHash;
 /// Writes a record and computes its seal.
 #[derive(Debug)]
 pub struct Writer<W> {
-    to: W,
+    output: W,
     seal: blake3::Hasher,
 }
 
 impl<W: Write> Writer<W> {
     /// Starts a record.
-    pub fn new(to: W, header: &Header) -> io::Result<Self> {
-        let mut writer = Self { to, seal: blake3::Hasher::new() };
+    pub fn new(output: W, header: &Header) -> io::Result<Self> {
+        let mut writer = Self { output, seal: blake3::Hasher::new() };
         writer.text(&serde_json::to_string(header)?)?;
         Ok(writer)
     }
@@ -31,13 +31,13 @@ impl<W: Write> Writer<W> {
     pub fn finish(mut self, standings: &[SeatResult], transcript: TranscriptHash) -> io::Result<W> {
         let footer = Footer::new(standings, transcript, self.seal.finalize());
         self.text(&serde_json::to_string(&footer)?)?;
-        Ok(self.to)
+        Ok(self.output)
     }
 
     fn text(&mut self, text: &str) -> io::Result<()> {
         for part in [text.as_bytes(), b"\n"] {
             self.seal.update(part);
-            self.to.write_all(part)?;
+            self.output.write_all(part)?;
         }
         Ok(())
     }

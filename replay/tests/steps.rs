@@ -1,16 +1,16 @@
-//! Steps of replays: every board comes from the rules, and the last step shows the result.
+//! Steps of replays: their pictures come from the rules, and the last step shows the result.
 
-#![expect(clippy::unwrap_used, reason = "a test that fails is what unwrap is for")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;
 
 use arbiter_games::{Forfeit, Game, Games, Micros, Params, Score, Seat, SeatResult, Seed, gomoku};
 use arbiter_replay::{Header, Line, Step, Steps, Transcript, Writer, steps, verify};
 use proptest::prelude::{ProptestConfig, any, proptest};
-use support::{SPENT, answer, names, params, play, transcript};
+use support::{SPENT, names, params, play, reply, transcript};
 
 /// Every step of a record.
-fn all(record: &[u8]) -> Steps {
+fn all_steps(record: &[u8]) -> Steps {
     steps(&Games::built_in(), record, 0..usize::MAX).unwrap()
 }
 
@@ -26,8 +26,8 @@ fn scores(html: &str) -> Vec<Score> {
     cells.map(|cell| Score(numbers(cell))).collect()
 }
 
-/// Parameters that make short matches.
-fn short(game: &Game) -> Params {
+/// Parameters of short matches.
+fn short_params(game: &Game) -> Params {
     let json = match game.as_str() {
         "wojna" => r#"{"deals":2,"deck":"1-5*4"}"#,
         "bitwa" => r#"{"board":"przyklad","rounds":12}"#,
@@ -44,42 +44,43 @@ proptest! {
         for game in Games::built_in().iter() {
             let seed = Seed::of_text(&format!("{game} {number}"));
             let mut dice = seed.dice(77);
-            let params = short(game);
+            let params = short_params(game);
             let names = names(*params.seats().end());
             let (record, standings) =
-                play(&params, seed, &names, |say, view| answer(&mut dice, say, view));
-            let steps = all(&record);
-            let due: Vec<_> = standings.iter().map(|standing| standing.score.clone()).collect();
+                play(&params, seed, &names, |message, view| reply(&mut dice, message, view));
+            let steps = all_steps(&record);
+            let expected: Vec<_> = standings.iter().map(|standing| standing.score.clone()).collect();
             let last = steps.drawn.last().unwrap();
-            assert_eq!(scores(&html(&steps, last)), due);
+            assert_eq!(scores(&html(&steps, last)), expected);
             assert_eq!(steps.verified.standings, standings);
             assert_eq!(steps.drawn.len(), steps.total);
             assert!(steps.drawn.iter().enumerate().all(|(index, step)| step.index == index));
             assert!(steps.drawn.iter().rev().skip(1).all(|step| step.standings.is_none()));
             let forfeits = steps.drawn.iter().filter(|step| step.forfeit.is_some()).count();
-            let lost = standings.iter().filter(|standing| standing.forfeit.is_some()).count();
-            assert!(forfeits >= lost, "each forfeit is a step");
+            let forfeited_seats = standings.iter().filter(|standing| standing.forfeit.is_some()).count();
+            assert!(forfeits >= forfeited_seats, "each forfeit is a step");
             assert!(steps.chapters.iter().all(|(_, first)| *first < steps.total));
         }
     }
 }
 
 #[test]
-fn a_range_of_steps_equals_that_part_of_all_steps() {
+fn a_range_of_steps_equals_a_part_of_all_steps() {
     for game in Games::built_in().iter() {
         let seed = Seed::of_text(game.as_str());
         let mut dice = seed.dice(1);
-        let params = short(game);
+        let params = short_params(game);
         let names = names(*params.seats().end());
-        let (record, _) = play(&params, seed, &names, |say, view| answer(&mut dice, say, view));
-        let whole = all(&record);
+        let (record, _) =
+            play(&params, seed, &names, |message, view| reply(&mut dice, message, view));
+        let whole = all_steps(&record);
         let middle = whole.total / 2;
         let part = steps(&Games::built_in(), &record[..], middle..middle + 3).unwrap();
         assert_eq!((part.total, &part.chapters), (whole.total, &whole.chapters));
-        let due = whole.drawn.iter().skip(middle).take(3);
-        assert_eq!(part.drawn.len(), due.len());
-        for (found, due) in part.drawn.iter().zip(due) {
-            assert_eq!(html(&part, found), html(&whole, due));
+        let expected_steps = whole.drawn.iter().skip(middle).take(3);
+        assert_eq!(part.drawn.len(), expected_steps.len());
+        for (step, expected) in part.drawn.iter().zip(expected_steps) {
+            assert_eq!(html(&part, step), html(&whole, expected));
         }
     }
 }
@@ -91,15 +92,15 @@ fn an_edited_record_has_no_steps() {
     let text = String::from_utf8(record).unwrap();
     let edited = text.replace("\"(4,0)\"", "\"(4,1)\"");
     assert_ne!(edited, text);
-    let one = steps(&games, edited.as_bytes(), 0..9).unwrap_err();
-    let other = verify(&games, edited.as_bytes()).unwrap_err();
-    assert_eq!(one.to_string(), other.to_string());
+    let steps_error = steps(&games, edited.as_bytes(), 0..9).unwrap_err();
+    let verify_error = verify(&games, edited.as_bytes()).unwrap_err();
+    assert_eq!(steps_error.to_string(), verify_error.to_string());
 }
 
 #[test]
 fn gomoku_shows_the_stones_in_order() {
     let (record, standings) = transcript("gomoku-example.txt", "");
-    let steps = all(&record);
+    let steps = all_steps(&record);
     assert_eq!(standings[0].score, Score(vec![2]));
     let captions: Vec<_> = steps.drawn.iter().map(|step| &step.picture.caption[..]).collect();
     assert_eq!(captions[0], "Opening: alpha is to put two black stones and a white one.");
@@ -121,13 +122,13 @@ fn gomoku_shows_the_stones_in_order() {
 #[test]
 fn bitwa_shows_divisions_and_strengths() {
     let (record, _) = transcript("bitwa-example.txt", "= 1 0 0 1 1 1");
-    let steps = all(&record);
+    let steps = all_steps(&record);
     let first = html(&steps, &steps.drawn[0]);
     assert!(first.contains(r#"viewBox="0 0 8 6""#));
-    // The document's board has five units for each division and side, of strength 2.
+    // The document's board has three units of strength 2 in each division.
     for (letter, units) in [('A', 3), ('a', 3), ('B', 3), ('b', 3)] {
-        let drawn = format!(r#"<text class="letter" x="0.5" y="0.36">{letter}</text>"#);
-        assert_eq!(first.matches(&drawn).count(), units, "{letter}");
+        let text = format!(r#"<text class="letter" x="0.5" y="0.36">{letter}</text>"#);
+        assert_eq!(first.matches(&text).count(), units, "{letter}");
     }
     assert_eq!(first.matches(r#"y="0.72">2</text>"#).count(), 12);
     assert_eq!(first.matches("M0,0h1v1h-1z").count(), 1, "the wall in the corner");
@@ -143,15 +144,21 @@ fn bitwa_shows_divisions_and_strengths() {
 #[test]
 fn wojna_shows_piles_bids_and_wars() {
     let (record, _) = transcript("wojna-war.txt", "= pass");
-    let steps = all(&record);
+    let steps = all_steps(&record);
     let captions = || steps.drawn.iter().map(|step| &step.picture.caption[..]);
-    assert!(captions().any(|caption| caption.contains("war between")), "a war is told");
-    assert!(captions().any(|caption| caption.contains("takes")), "a pot is won");
-    assert!(captions().any(|caption| caption.ends_with("bidding has ended.")), "then they show");
+    assert!(captions().any(|caption| caption.contains("war between")), "a caption announces a war");
+    assert!(
+        captions().any(|caption| caption.contains("takes")),
+        "a caption announces the winner of a pot"
+    );
+    assert!(
+        captions().any(|caption| caption.ends_with("bidding has ended.")),
+        "a caption announces the end of bidding"
+    );
     assert_eq!(captions().next_back(), Some("Deal 1 of 1 has ended."));
-    let opened = steps.drawn.iter().find(|step| step.picture.caption.contains("auction 1:"));
-    let html = html(&steps, opened.unwrap());
-    assert_eq!(html.matches("card peeked").count(), steps.names().len(), "all see a card");
+    let auction = steps.drawn.iter().find(|step| step.picture.caption.contains("auction 1:"));
+    let html = html(&steps, auction.unwrap());
+    assert_eq!(html.matches("card peeked").count(), steps.names().len(), "each seat has a card");
     assert!(html.contains("<th colspan=\"4\" scope=\"row\">Pot</th>"), "{html}");
     assert_eq!(steps.chapters[0], ("Deal 1".to_owned(), 0));
 }
@@ -159,24 +166,24 @@ fn wojna_shows_piles_bids_and_wars() {
 #[test]
 fn tricks_shows_every_table() {
     let (record, _) = transcript("tricks-whole.txt", "");
-    let steps = all(&record);
+    let steps = all_steps(&record);
     let names = steps.names();
     let last = html(&steps, steps.drawn.last().unwrap());
     assert!(last.contains("are over"), "{last}");
-    assert!(last.contains(&format!("<small>{} won</small>", names[0])), "the last trick is there");
+    assert!(last.contains(&format!("<small>{} won</small>", names[0])), "the last trick is shown");
     let first = html(&steps, &steps.drawn[0]);
     let tables = first.matches("<td class=\"number\">18</td>").count();
-    assert_eq!(first.matches("class=\"card ").count(), 18 * tables, "two hands of nine");
+    assert_eq!(first.matches("class=\"card ").count(), 18 * tables, "two hands of nine cards");
 }
 
 #[test]
 fn blackjack_hides_the_dealers_second_card_until_all_have_acted() {
     let (record, standings) = transcript("blackjack-official.txt", "");
-    let steps = all(&record);
+    let steps = all_steps(&record);
     let first = steps.drawn.iter().find(|step| step.picture.caption.contains("to act")).unwrap();
     assert_eq!(html(&steps, first).matches("face down").count(), 1);
-    let settled = steps.drawn.iter().find(|step| step.picture.caption.contains("is over"));
-    let settled = html(&steps, settled.unwrap());
+    let last_step = steps.drawn.iter().find(|step| step.picture.caption.contains("is over"));
+    let settled = html(&steps, last_step.unwrap());
     assert_eq!(settled.matches("face down").count(), 0);
     let dealer = ["2", "3", "7", "T"].map(|card| format!("<span class=\"card \">{card}</span>"));
     assert!(settled.contains(&dealer.concat()), "{settled}");
@@ -189,30 +196,30 @@ fn blackjack_hides_the_dealers_second_card_until_all_have_acted() {
 #[test]
 fn clocks_and_forfeits_are_shown_beside_the_board() {
     let names = names(2);
-    let mut asked = 0;
+    let mut messages = 0;
     let params = params(&gomoku::game(), "{}");
     let (record, _) = play(&params, Seed([7; 32]), &names, |_, _| {
-        asked += 1;
-        if asked == 1 { Ok("<b>(7,7)".to_owned()) } else { Err(Forfeit::Gone) }
+        messages += 1;
+        if messages == 1 { Ok("<b>(7,7)".to_owned()) } else { Err(Forfeit::Gone) }
     });
-    let steps = all(&record);
+    let steps = all_steps(&record);
     let step = &steps.drawn[1];
     assert_eq!(step.seat, Some(Seat::from_index(0)));
     assert!(step.forfeit.as_deref().unwrap().starts_with("illegal: "), "{step:?}");
     assert_eq!(step.clocks[0].used, SPENT.wall);
     let html = html(&steps, step);
-    assert!(html.contains("<code>&lt;b&gt;(7,7)</code>"), "a bot's words are no markup: {html}");
+    assert!(html.contains("<code>&lt;b&gt;(7,7)</code>"), "replies are escaped: {html}");
     assert!(html.contains("0.002 s"), "{html}");
 }
 
-/// The record with this line before the last one, and with recomputed hashes.
-fn with_line(record: &[u8], more: Line, standings: &[SeatResult]) -> Vec<u8> {
+/// The record with one more line before the last one, and with recomputed hashes.
+fn with_line(record: &[u8], added: Line, standings: &[SeatResult]) -> Vec<u8> {
     let text = std::str::from_utf8(record).unwrap();
     let mut lines = text.lines();
     let header = Header::parse(&Games::built_in(), lines.next().unwrap()).unwrap();
     let mut writer = Writer::new(Vec::new(), &header).unwrap();
     let mut transcript = Transcript::default();
-    for line in lines.filter_map(Line::parse).chain([more]) {
+    for line in lines.filter_map(Line::parse).chain([added]) {
         match &line {
             Line::Sent { seat, text, .. } => transcript.sent(*seat, text),
             Line::Replied { seat, reply, .. } => transcript.replied(*seat, reply),

@@ -201,12 +201,12 @@ fn find(path: &Path, inputs: &mut Inputs) -> io::Result<()> {
 
 /// Replays a record and compares its first line and result with its export.
 fn check(games: &Games, path: &Path, expectations: &Expectations) -> Result<Verified, Difference> {
-    if let Some(what) = expectations.header_difference(games, path)? {
-        return Err(Difference::Line { line: 1, what });
+    if let Some(problem) = expectations.header_difference(games, path)? {
+        return Err(Difference::Line { line: 1, problem });
     }
     let verified = record::verify(games, BufReader::new(File::open(path)?))?;
     match expectations.result_difference(path, &verified) {
-        Some(what) => Err(Difference::Line { line: verified.lines, what }),
+        Some(problem) => Err(Difference::Line { line: verified.lines, problem }),
         None => Ok(verified),
     }
 }

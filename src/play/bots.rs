@@ -31,7 +31,7 @@ pub(crate) fn load(
     for path in paths {
         let bot = Bot::load(path).map_err(Failure::usage)?;
         let protocol = bot.protocol.unwrap_or(game.bots.protocol);
-        if !game.speaks(protocol) {
+        if !game.supports(protocol) {
             return Err(Failure::usage(format!(
                 "{}: {HTTP_ONLY_FOR_TRICKS}; use protocol = \"stdio\" or \"exec\"",
                 path.display()

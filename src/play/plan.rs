@@ -1,6 +1,6 @@
 //! Plans the matches of a local run: entrants and seeds.
 
-use arbiter_games::{Params, Seed, StartError, seats_due};
+use arbiter_games::{Params, Seed, StartError, seat_counts};
 
 use crate::failure::Failure;
 use crate::play::bots::Entry;
@@ -113,7 +113,7 @@ fn tables(params: &Params, count: usize) -> Result<Vec<Vec<usize>>, Failure> {
             (0..count).flat_map(|first| (first + 1..count).map(move |second| vec![first, second]));
         return Ok(pairs.collect());
     }
-    let expected = seats_due(&seats);
+    let expected = seat_counts(&seats);
     let remedy = match &game.seats_param {
         Some(key) if count > *game.seats.end() => {
             let max_seats = game.seats.end();

@@ -183,7 +183,7 @@ impl Run<'_> {
         }
         let bots = episode.bots().iter().enumerate();
         let scores = bots.map(|(bot, carried)| {
-            (bot, Score(vec![carried.score, i64::from(episode.plays_on(bot))]))
+            (bot, Score(vec![carried.score, i64::from(episode.can_continue(bot))]))
         });
         Ok(JobResult { matches, scores: scores.collect() })
     }

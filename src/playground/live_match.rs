@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 
 use arbiter_games::picture::Key;
 use arbiter_games::{
-    Allowance, BotName, ClockKind, MatchState, MatchView, Micros, Owes, Say, Seat, SeatResult, Step,
+    Allowance, BotName, ClockKind, ExpectedReply, MatchState, MatchView, Message, Micros, Seat,
+    SeatResult, Step,
 };
 use arbiter_replay::Clock;
 use arbiter_worker::fault::Fault;
@@ -90,7 +91,7 @@ pub(crate) struct LiveState {
     /// The standard error of each bot.
     pub(crate) stderr: Vec<String>,
     /// The kind of reply that the last message needs.
-    owes: Owes,
+    expected_reply: ExpectedReply,
     /// The number of turns of people so far.
     turns: u64,
     /// The current turn of a person, if there is one.
@@ -205,16 +206,18 @@ impl LiveMatch {
 impl LiveMatch {
     /// Shows the state before a step, and waits as long as the pace requires.
     pub(super) fn show_step(&self, view: &dyn MatchView, step: &Step) {
-        let message = if let Step::Say(message) = step { Some(message) } else { None };
+        let message = if let Step::Send(message) = step { Some(message) } else { None };
         let mut state = self.state();
-        state.owes = message.map_or(Owes::Nothing, |message| message.owes);
-        if let Some(&Say { seat, allowance: Allowance::Bank(left), .. }) = message
-            && state.owes != Owes::Nothing
+        state.expected_reply =
+            message.map_or(ExpectedReply::None, |message| message.expected_reply);
+        if let Some(&Message { seat, allowance: Allowance::Bank(left), .. }) = message
+            && state.expected_reply != ExpectedReply::None
         {
             state.clocks[seat.index()].left = Some(left.max(Micros::ZERO));
         }
-        let seat_to_move =
-            message.filter(|message| message.owes == Owes::Move).map(|message| message.seat);
+        let seat_to_move = message
+            .filter(|message| message.expected_reply == ExpectedReply::Move)
+            .map(|message| message.seat);
         let person = seat_to_move
             .filter(|seat| self.config.seat_choices[seat.index()] == SeatChoice::Person);
         let picture_key = view.picture_key();
@@ -270,8 +273,8 @@ impl LiveMatch {
     }
 
     /// The kind of reply that the last message needs.
-    pub(super) fn owes(&self) -> Owes {
-        self.state().owes
+    pub(super) fn expected_reply(&self) -> ExpectedReply {
+        self.state().expected_reply
     }
 
     /// Waits for the reply of the person whose turn it is; none after `limit`.
@@ -307,7 +310,7 @@ impl LiveMatch {
     pub(super) fn record_event(&self, time: Micros, event: MatchEvent<'_>) {
         let mut state = self.state();
         state.time = time;
-        let is_move = state.owes == Owes::Move;
+        let is_move = state.expected_reply == ExpectedReply::Move;
         match event {
             MatchEvent::Sent { seat, text, .. } => state.add_line(seat, true, true, text),
             MatchEvent::Replied { seat, reply, spent, .. } => {

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use arbiter_games::{
-    ClockKind, Forfeit, Illegal, MatchState, MatchView, Micros, Owes, Seat, Step, TimeSpent,
+    ClockKind, ExpectedReply, Forfeit, Illegal, MatchState, MatchView, Micros, Seat, Step,
+    TimeSpent,
 };
 use arbiter_worker::fault::Fault;
 use arbiter_worker::match_runner::MatchHooks;
@@ -130,7 +131,7 @@ impl SeatDriver for Person {
     fn ask(&mut self, _text: &str, limit: Micros) -> Result<TimedReply, Fault> {
         let live_match = &self.live_match;
         self.has_replied = true;
-        if self.is_gone || live_match.owes() != Owes::Move {
+        if self.is_gone || live_match.expected_reply() != ExpectedReply::Move {
             return Ok(TimedReply {
                 reply: Ok(ACKNOWLEDGEMENT.to_vec()),
                 spent: TimeSpent::default(),

@@ -1,7 +1,7 @@
 //! The form of a person's move, drawn from the game's data.
 
 use arbiter_games::move_form::{
-    ANSWER, Choice, ChoiceOption, Field, FormFields, MODE, MoveForm, PICK, SquareField,
+    Choice, ChoiceOption, Field, FormFields, MODE, MoveForm, PICK, REPLY, SquareField,
 };
 use maud::{Markup, html};
 
@@ -37,21 +37,21 @@ pub(crate) fn form(offer: &MoveForm) -> Markup {
 fn field(field: &Field) -> Markup {
     html! {
         @match field {
-            Field::Answer { answer, label } => {
-                button type="submit" name=(ANSWER) value=(answer) { (label) }
+            Field::Reply { reply, label } => {
+                button type="submit" name=(REPLY) value=(reply) { (label) }
             }
             Field::Step { mode, label } => {
                 button type="submit" formmethod="get" formaction="./" name=(MODE) value=(mode) {
                     (label)
                 }
             }
-            Field::Chosen { name, value } => input type="hidden" name=(name) value=(value);,
+            Field::Hidden { name, value } => input type="hidden" name=(name) value=(value);,
             Field::Reset => a href="./" { "Start over" },
             Field::Choice(shown) => (choice(shown)),
-            Field::Number { label, name, most, value } => {
+            Field::Number { label, name, max, value } => {
                 label {
                     (label) " "
-                    input type="number" name=(name) min="1" max=(most) value=(value);
+                    input type="number" name=(name) min="1" max=(max) value=(value);
                 }
             }
             Field::Send(label) => button type="submit" { (label) },
@@ -89,8 +89,8 @@ pub(crate) fn squares(offer: &MoveForm) -> Option<Markup> {
 fn square(square: &SquareField) -> Markup {
     html! {
         @match square {
-            SquareField::Taken => span {},
-            SquareField::Picked { colour, number } => {
+            SquareField::Occupied => span {},
+            SquareField::Selected { colour, number } => {
                 span class={ "picked " (colour) } { (number) }
             },
             SquareField::Free { name, value, label, sends } => {

@@ -7,9 +7,9 @@ use std::ops::RangeInclusive;
 use arbiter_games::move_form::{FormFields, MoveForm};
 use arbiter_games::picture::{Cell, Key, Part, Picture, Row, TablePicture, name};
 use arbiter_games::{
-    BotName, Bounds, Estimate, Forfeit, GameInfo, Illegal, MatchState, MatchView, Micros, Official,
-    PairSeats, ParamKind, ParamsError, Playground, Rules, Say, ScheduleKind, Seat, SeatResult,
-    Seed, StartError, Step, Values, Written, example, param, texts,
+    BotName, Bounds, Estimate, Forfeit, GameInfo, Illegal, MatchState, MatchView, Message, Micros,
+    Official, PairSeats, ParamInput, ParamKind, ParamsError, Playground, Rules, ScheduleKind, Seat,
+    SeatResult, Seed, StartError, Step, Values, example, param, texts,
 };
 
 /// The most sticks of a heap.
@@ -50,10 +50,10 @@ impl Default for Nim {
 }
 
 impl Rules for Nim {
-    fn set(&mut self, written: &Written<'_>) -> Result<(), ParamsError> {
-        match written.key {
-            "heap" => self.heap = written.number_in(1..=MOST, "1 to 100, as in 21", "1 to 100")?,
-            _ => return Err(written.unknown()),
+    fn set(&mut self, input: &ParamInput<'_>) -> Result<(), ParamsError> {
+        match input.key {
+            "heap" => self.heap = input.number_in(1..=MOST, "1 to 100, as in 21", "1 to 100")?,
+            _ => return Err(input.unknown()),
         }
         Ok(())
     }
@@ -127,12 +127,12 @@ impl MatchState for Match {
     fn step(&mut self) -> Step {
         if self.lost.is_none() {
             let text = format!("heap {}", self.heap);
-            return Step::Say(Say::ask(self.turn, text, Micros::from_millis(500)));
+            return Step::Send(Message::request(self.turn, text, Micros::from_millis(500)));
         }
         if self.told < 2 {
             self.told += 1;
             let seat = Seat::from_index(self.told - 1);
-            return Step::Say(Say::tell(seat, "over".to_owned()));
+            return Step::Send(Message::notice(seat, "over".to_owned()));
         }
         Step::Over(Seat::all(2).map(|seat| self.standing(seat)).collect())
     }
@@ -169,7 +169,7 @@ impl MatchView for Match {
             class: "cards nim",
             head: vec![Cell::text("Seat"), Cell::text("Bot"), Cell::number("Sticks")],
             rows: Seat::all(2).map(row).collect(),
-            foot: vec![Cell::text("Heap").over(2).head(), Cell::number(self.heap)],
+            foot: vec![Cell::text("Heap").spanning(2).as_header(), Cell::number(self.heap)],
         };
         let caption = format!("{} sticks are left.", self.heap);
         Picture { caption, parts: vec![Part::Table(table)] }
@@ -186,6 +186,6 @@ impl MatchView for Match {
     fn move_form(&self, _seat: Seat, _chosen: &FormFields) -> MoveForm {
         let all = [("1", "Take one"), ("2", "Take two"), ("3", "Take three")];
         let legal = all.into_iter().filter(|(sticks, _)| self.clone().take(sticks).is_ok());
-        MoveForm::of_answers("Take some sticks.", legal)
+        MoveForm::of_replies("Take some sticks.", legal)
     }
 }

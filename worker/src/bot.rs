@@ -75,7 +75,7 @@ impl Contestant {
             Self::Bot(bot) => bot.protocol,
             Self::Unplayable { .. } | Self::Person => None,
         };
-        let supported = protocol.filter(|protocol| game.speaks(*protocol));
+        let supported = protocol.filter(|protocol| game.supports(*protocol));
         supported.unwrap_or(game.bots.protocol)
     }
 

@@ -253,7 +253,7 @@ impl Match {
     ) -> Result<Box<dyn SeatDriver>, Fault> {
         let game = self.params.game();
         let protocol = bot.protocol.unwrap_or(game.bots.protocol);
-        if !game.speaks(protocol) {
+        if !game.supports(protocol) {
             let reason = format!("{HTTP_ONLY_FOR_TRICKS}; use protocol = \"stdio\"");
             return Ok(AbsentSeat::boxed(reason, None));
         }

@@ -6,7 +6,8 @@
 use std::time::Instant;
 
 use arbiter_games::{
-    ClockRules, Forfeit, MatchState, Micros, Note, Owes, Say, Seat, SeatResult, Step, TimeSpent,
+    ClockRules, ExpectedReply, Forfeit, MatchState, Message, Micros, Note, Seat, SeatResult, Step,
+    TimeSpent,
 };
 
 use crate::fault::Fault;
@@ -88,7 +89,7 @@ impl<'a, W: EventSink> Referee<'a, W> {
         let mut is_dismissed = vec![false; drivers.len()];
         loop {
             match game.step() {
-                Step::Say(say) => self.say(game, drivers, &say)?,
+                Step::Send(message) => self.send(game, drivers, &message)?,
                 Step::Dismiss(seat) => {
                     is_dismissed[seat.index()] = true;
                     drivers[seat.index()].dismiss();
@@ -103,19 +104,19 @@ impl<'a, W: EventSink> Referee<'a, W> {
     }
 
     /// Sends a text to a seat and passes the reply to the game.
-    fn say(
+    fn send(
         &mut self,
         game: &mut dyn MatchState,
         drivers: &mut [Box<dyn SeatDriver>],
-        say: &Say,
+        message: &Message,
     ) -> Result<(), Fault> {
-        let &Say { seat, ref text, owes, allowance, tells_time } = say;
+        let &Message { seat, ref text, expected_reply, allowance, tells_time } = message;
         self.report(MatchEvent::Sent { seat, text, tells_time })?;
-        if owes != Owes::Nothing {
+        if expected_reply != ExpectedReply::None {
             wait_for_others(drivers, seat)?;
         }
         let driver = drivers[seat.index()].as_mut();
-        if owes == Owes::Nothing {
+        if expected_reply == ExpectedReply::None {
             driver.notify(text);
             return Ok(());
         }

@@ -8,7 +8,7 @@ use std::io::BufRead;
 use std::sync::Arc;
 use std::time::Instant;
 
-use arbiter_games::{Games, MatchState, Micros, Say, Seat, TimeSpent};
+use arbiter_games::{Games, MatchState, Message, Micros, Seat, TimeSpent};
 use thiserror::Error;
 
 use crate::bot::Bot;
@@ -135,16 +135,16 @@ impl<F: FnMut(ReplyComparison)> ReplayObserver for Replay<'_, F> {
 
     fn on_event(&mut self, _: Micros, event: ReplayEvent<'_>, _: &dyn MatchState) {
         match event {
-            ReplayEvent::Notified(say) if say.seat == self.config.seat => {
+            ReplayEvent::Notified(message) if message.seat == self.config.seat => {
                 if let BotPhase::Playing { driver, .. } = &mut self.state {
-                    driver.notify(&say.text);
+                    driver.notify(&message.text);
                 }
             }
-            ReplayEvent::Replied { say, reply, spent, .. } => {
-                self.ask(say, Ok(reply.to_owned()), spent);
+            ReplayEvent::Replied { message, reply, spent, .. } => {
+                self.ask(message, Ok(reply.to_owned()), spent);
             }
-            ReplayEvent::Forfeited { say, forfeit, spent, detail, .. } => {
-                self.ask(say, Err(SeatFailure { forfeit, detail: detail.to_owned() }), spent);
+            ReplayEvent::Forfeited { message, forfeit, spent, detail, .. } => {
+                self.ask(message, Err(SeatFailure { forfeit, detail: detail.to_owned() }), spent);
             }
             ReplayEvent::Dismissed(seat) if seat == self.config.seat => self.dismiss(),
             _ => {}
@@ -154,13 +154,13 @@ impl<F: FnMut(ReplyComparison)> ReplayObserver for Replay<'_, F> {
 
 impl<F: FnMut(ReplyComparison)> Replay<'_, F> {
     /// Sends the bot a recorded request and compares its reply with the record.
-    fn ask(&mut self, say: &Say, reply: Result<Vec<u8>, SeatFailure>, spent: TimeSpent) {
-        if say.seat != self.config.seat {
+    fn ask(&mut self, message: &Message, reply: Result<Vec<u8>, SeatFailure>, spent: TimeSpent) {
+        if message.seat != self.config.seat {
             return;
         }
         let BotPhase::Playing { driver, match_config } = &mut self.state else { return };
         self.replies += 1;
-        let replayed = match timed_reply(driver.as_mut(), match_config, say) {
+        let replayed = match timed_reply(driver.as_mut(), match_config, message) {
             Ok(replayed) => replayed,
             Err(fault) => {
                 self.fail(fault);
@@ -169,7 +169,7 @@ impl<F: FnMut(ReplyComparison)> Replay<'_, F> {
         };
         let has_forfeited = replayed.reply.is_err();
         let recorded = TimedReply { reply, spent };
-        let request = say.text.clone();
+        let request = message.text.clone();
         (self.on_reply)(ReplyComparison { number: self.replies, request, recorded, replayed });
         if has_forfeited {
             self.dismiss();
@@ -204,11 +204,11 @@ impl<F> Replay<'_, F> {
 fn timed_reply(
     driver: &mut dyn SeatDriver,
     match_config: &Match,
-    say: &Say,
+    message: &Message,
 ) -> Result<TimedReply, Fault> {
     let is_first = driver.is_starting_up();
-    let limit = match_config.clock.wall_limit(say.allowance, is_first);
-    let TimedReply { reply, spent } = driver.ask(&say.text, limit)?;
-    let late = match_config.clock.charge(spent, say.allowance, is_first).late;
+    let limit = match_config.clock.wall_limit(message.allowance, is_first);
+    let TimedReply { reply, spent } = driver.ask(&message.text, limit)?;
+    let late = match_config.clock.charge(spent, message.allowance, is_first).late;
     Ok(TimedReply { reply: in_time(reply, late), spent })
 }

@@ -150,7 +150,7 @@ impl Trial {
             }
         };
         let game = self.params.game();
-        if !bot.protocol.is_none_or(|protocol| game.speaks(protocol)) {
+        if !bot.protocol.is_none_or(|protocol| game.supports(protocol)) {
             let why = format!("{HTTP_ONLY_FOR_TRICKS}; use stdio or exec");
             return Ok(TrialOutcome { log, ..TrialOutcome::failed(why) });
         }

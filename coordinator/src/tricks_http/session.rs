@@ -46,7 +46,7 @@ impl Seated {
     fn play(&mut self, number: u8) {
         if self.table.turn() == Some(HOUSE) {
             // `tell` returns the events since the last turn of the house.
-            self.house.hear(&self.table.tell(HOUSE));
+            self.house.hear(&self.table.take_text(HOUSE));
             self.house.lay(1 << number);
         }
         self.table.play(Card::all().nth(usize::from(number)));
@@ -56,7 +56,7 @@ impl Seated {
     /// Plays the house's cards while it is its turn.
     fn have_house_play(&mut self) {
         while self.table.turn() == Some(HOUSE) {
-            self.house.hear(&self.table.tell(HOUSE));
+            self.house.hear(&self.table.take_text(HOUSE));
             self.play(number(&player::name(self.house.choose())));
         }
     }
@@ -112,7 +112,7 @@ impl Session {
         }
         for (seated, word) in self.0.iter_mut().zip(words) {
             // The last response contained the events up to here.
-            let _reported = seated.table.tell(CALLER);
+            let _reported = seated.table.take_text(CALLER);
             if seated.table.turn() == Some(CALLER) {
                 seated.play(number(word));
             }
@@ -127,7 +127,8 @@ impl Session {
 
     /// The lines of the response: `states`, `scores`, and at the end `result`.
     pub(super) fn news(&mut self) -> String {
-        let states: Vec<_> = self.0.iter_mut().map(|seated| seated.table.tell(CALLER)).collect();
+        let states: Vec<_> =
+            self.0.iter_mut().map(|seated| seated.table.take_text(CALLER)).collect();
         let scores: Vec<_> = self.0.iter().map(|seated| seated.table.score_for(CALLER)).collect();
         let news = format!("states: {}\nscores: {}", states.join(" "), scores.join(" "));
         if self.is_over() { format!("{news}\nresult: {}", self.result()) } else { news }

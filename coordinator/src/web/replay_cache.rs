@@ -222,7 +222,7 @@ mod matches;
 
 #[cfg(test)]
 mod tests {
-    use arbiter_games::{MatchView, Owes, Say, Seed, wojna};
+    use arbiter_games::{ExpectedReply, MatchView, Message, Seed, wojna};
 
     use super::*;
 
@@ -231,8 +231,9 @@ mod tests {
         let params = matches::params(&wojna::game(), r#"{"deals":1}"#);
         let names = matches::names(4);
         let seed = Seed::of_text(text);
-        let player = |say: &Say, _: &dyn MatchView| {
-            Ok(if say.owes == Owes::Ack { "=" } else { "= check" }.to_owned())
+        let player = |message: &Message, _: &dyn MatchView| {
+            Ok(if message.expected_reply == ExpectedReply::Ack { "=" } else { "= check" }
+                .to_owned())
         };
         let (record, _) = matches::play(&params, seed, &names, player);
         let steps =

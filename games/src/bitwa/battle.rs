@@ -1,8 +1,8 @@
-//! The board in play: what an order does to it.
+//! The state of the board, and the effect of an order on it.
 //!
-//! The rules of movement and nothing else: neither rounds nor players nor clocks. A unit's move
-//! looks at nine squares and allocates nothing, so that bots' authors and benchmarks can play
-//! millions of them.
+//! This module has only the rules of movement, without rounds, players and clocks. A unit's move
+//! reads nine squares and does not allocate, so that authors of bots can simulate millions of
+//! moves.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -13,7 +13,7 @@ use super::board::{Board, Division, Ground, Square};
 use super::order::Order;
 use crate::match_state::Seat;
 
-/// What a square holds now.
+/// The present content of a square.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Cell {
     Blocked,
@@ -21,11 +21,11 @@ enum Cell {
     Unit { division: Division, strength: u32 },
 }
 
-/// What a player has on the board. Compared as at the end of a game: more units win, then more
-/// strength.
+/// The units of a player on the board. They are ordered as at the end of a game: by the number of
+/// units, then by strength.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Forces {
-    /// How many units.
+    /// The number of units.
     pub units: u32,
     /// The sum of their strengths.
     pub strength: u64,
@@ -36,11 +36,11 @@ pub struct Forces {
 pub struct Battle {
     columns: usize,
     rows: usize,
-    /// Row by row.
+    /// The squares, row by row.
     cells: Vec<Cell>,
-    /// Where the units of each division stand, in no particular order.
+    /// The squares of the units of each division, in no particular order.
     divisions: Vec<Vec<Square>>,
-    /// By the index of the seat.
+    /// The forces of each player, by the index of the seat.
     forces: [Forces; 2],
 }
 
@@ -58,14 +58,14 @@ impl Battle {
             let cell = match *ground {
                 Ground::Blocked => Cell::Blocked,
                 Ground::Free => Cell::Free,
-                Ground::Unit(division) => battle.enlist(division, board.strength(), square),
+                Ground::Unit(division) => battle.add_unit(division, board.strength(), square),
             };
             battle.cells.push(cell);
         }
         battle
     }
 
-    fn enlist(&mut self, division: Division, strength: u32, square: Square) -> Cell {
+    fn add_unit(&mut self, division: Division, strength: u32, square: Square) -> Cell {
         self.divisions[division.index()].push(square);
         let forces = &mut self.forces[division.seat().index()];
         forces.units += 1;
@@ -73,7 +73,7 @@ impl Battle {
         Cell::Unit { division, strength }
     }
 
-    /// What a player has left.
+    /// The remaining forces of a player.
     pub fn forces(&self, seat: Seat) -> Forces {
         self.forces[seat.index()]
     }
@@ -83,12 +83,12 @@ impl Battle {
         self.forces.iter().any(|forces| forces.units == 0)
     }
 
-    /// Where the units of a division stand, in no particular order.
+    /// The squares of the units of a division, in no particular order.
     pub fn units(&self, division: Division) -> &[Square] {
         &self.divisions[division.index()]
     }
 
-    /// The strength of the unit on a square of the board, or 0 if none stands there.
+    /// The strength of the unit on a square of the board, or 0 if the square has no unit.
     pub fn strength(&self, square: Square) -> u32 {
         match self.cells[self.index(square)] {
             Cell::Unit { strength, .. } => strength,
@@ -96,7 +96,8 @@ impl Battle {
         }
     }
 
-    /// The unit on a square of the board, if one stands there: its division and its strength.
+    /// The division and the strength of the unit on a square of the board; `None` if the square has
+    /// no unit.
     pub fn unit(&self, square: Square) -> Option<(Division, u32)> {
         match self.cells[self.index(square)] {
             Cell::Unit { division, strength } => Some((division, strength)),
@@ -104,8 +105,8 @@ impl Battle {
         }
     }
 
-    /// Carries out an order: sorts the units of the division once, nearest first, and moves them
-    /// in that order ("Ogólny schemat"). It stops when a player has no unit left.
+    /// Carries out an order: sorts the units of the division once, nearest first, and moves them in
+    /// that order ("Ogólny schemat"). Stops when a player has no unit.
     pub fn carry_out(&mut self, division: Division, order: Order) {
         let mut units = mem::take(&mut self.divisions[division.index()]);
         units.sort_unstable_by_key(|square| order.distance(*square));
@@ -118,10 +119,10 @@ impl Battle {
         self.divisions[division.index()] = units;
     }
 
-    /// Moves the unit on `from`, or lets it attack, and gives the square where it ends
-    /// ("Przemieszczenie oddziału").
+    /// Moves the unit on `from`, or lets it attack. Returns its square afterwards ("Przemieszczenie
+    /// oddziału").
     fn advance(&mut self, from: Square, seat: Seat, order: Order) -> Square {
-        let to = self.choice(from, seat, order);
+        let to = self.destination(from, seat, order);
         if to == from {
             return from;
         }
@@ -136,7 +137,8 @@ impl Battle {
         to
     }
 
-    /// Takes one point of strength from the unit on `square`; whether that removes it ("Atak").
+    /// Takes one point of strength from the unit on `square`. Returns whether this removes the unit
+    /// ("Atak").
     fn strike(&mut self, square: Square, division: Division, strength: u32) -> bool {
         let forces = &mut self.forces[division.seat().index()];
         forces.strength -= 1;
@@ -152,14 +154,15 @@ impl Battle {
         true
     }
 
-    /// The square to which the unit on `from` wants to go: among its own and its neighbours, if
-    /// neither blocked nor held by a unit of the same player, the nearest by the order.
-    fn choice(&self, from: Square, seat: Seat, order: Order) -> Square {
-        // If attack is preferred, the flag in front puts every enemy before every other square.
-        let mut least = (order.attack, order.distance(from));
-        let mut choice = from;
-        for y in near(from.y, self.rows) {
-            for x in near(from.x, self.columns) {
+    /// The destination of the unit on `from`: the nearest square by the order. The candidates are
+    /// its square and the neighbours, without blocked squares and other units of the same player.
+    fn destination(&self, from: Square, seat: Seat, order: Order) -> Square {
+        // If attack is preferred, the flag at the front sorts every enemy before every other
+        // square.
+        let mut min_key = (order.attack, order.distance(from));
+        let mut destination = from;
+        for y in neighbours(from.y, self.rows) {
+            for x in neighbours(from.x, self.columns) {
                 let square = Square { x, y };
                 let is_enemy = match self.cells[self.index(square)] {
                     Cell::Blocked => continue,
@@ -168,12 +171,12 @@ impl Battle {
                     Cell::Free => false,
                 };
                 let key = (order.attack && !is_enemy, order.distance(square));
-                if key < least {
-                    (least, choice) = (key, square);
+                if key < min_key {
+                    (min_key, destination) = (key, square);
                 }
             }
         }
-        choice
+        destination
     }
 
     fn index(&self, square: Square) -> usize {
@@ -181,12 +184,13 @@ impl Battle {
     }
 }
 
-/// The coordinates at most one step from `middle`, on a board with `side` of them.
-fn near(middle: u8, side: usize) -> impl Iterator<Item = u8> {
+/// The coordinates at most one step from `middle`. `side` is the number of coordinates of the
+/// board.
+fn neighbours(middle: u8, side: usize) -> impl Iterator<Item = u8> {
     range(middle.saturating_sub(1), side.min(usize::from(middle) + 2))
 }
 
-/// The coordinates from `first` to before `end`.
+/// The coordinates from `first` up to `end`, without `end`.
 fn range(first: u8, end: usize) -> impl Iterator<Item = u8> + Clone {
     first..u8::try_from(end).expect("a board's sides fit into a byte")
 }

@@ -1,7 +1,7 @@
 //! Boards: walls, the starting squares of units, and the number of rounds.
 //!
-//! As text a board is the arguments of `set_game`: columns, rows, rounds, strength, and the rows,
-//! with any white space between them. Lines that start with `;` are comments.
+//! The text of a board has the arguments of `set_game`: columns, rows, rounds, strength, and the
+//! rows, separated by any white space. Lines that start with `;` are comments.
 
 use alloc::format;
 use alloc::string::String;
@@ -125,13 +125,13 @@ impl Ground {
     }
 }
 
-/// A board and its game: what `set_game` announces.
+/// A board with the number of rounds and the strength of units: the arguments of `set_game`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Board {
     columns: u8,
     rounds: u32,
     strength: u32,
-    /// Row by row.
+    /// The squares, row by row.
     ground: Vec<Ground>,
 }
 
@@ -172,7 +172,7 @@ impl Board {
         &self.ground
     }
 
-    /// The board as `set_game` announces it, with single spaces.
+    /// The arguments of `set_game`, separated by single spaces.
     pub fn text(&self) -> String {
         let columns = self.columns();
         let rows = self.rows();
@@ -243,10 +243,10 @@ fn read_row(
     columns: usize,
     ground: &mut Vec<Ground>,
 ) -> Result<(), ParamsError> {
-    let found = word.chars().count();
-    if found != columns {
+    let squares = word.chars().count();
+    if squares != columns {
         return Err(ParamsError::new(format_args!(
-            "row {row} of the board has {found} squares instead of {columns}"
+            "row {row} of the board has {squares} squares instead of {columns}"
         )));
     }
     for (column, character) in word.chars().enumerate() {
@@ -280,7 +280,8 @@ impl FromStr for Board {
 }
 
 impl fmt::Display for Board {
-    /// The shortest text that reads back: the name of the board if it is a shipped one.
+    /// The shortest text for [`Board::from_str`]: the name of a shipped board, or the text of the
+    /// board.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let shipped = shipped_boards().find(|(_, text)| Self::parse(text).as_ref() == Ok(self));
         match shipped {
@@ -290,6 +291,6 @@ impl fmt::Display for Board {
     }
 }
 
-/// A maximum number of rounds that replaces the board's.
+/// A maximum number of rounds, which replaces the maximum of the board.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rounds(pub(super) u32);

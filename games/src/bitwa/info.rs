@@ -14,7 +14,7 @@ use crate::info::{
 use crate::match_state::{MatchState, StartError};
 use crate::move_form::Grid;
 use crate::name::BotName;
-use crate::parameter::Written;
+use crate::parameter::ParamInput;
 use crate::parameter::{ParamKind, param};
 use crate::protocol::{Framing, Protocol};
 use crate::rules::Rules;
@@ -55,19 +55,19 @@ pub fn game() -> Game {
 }
 
 impl Rules for Params {
-    fn set(&mut self, written: &Written<'_>) -> Result<(), ParamsError> {
-        match written.key {
+    fn set(&mut self, input: &ParamInput<'_>) -> Result<(), ParamsError> {
+        match input.key {
             "board" => {
-                self.board = written.text("the name of a board or its text, as in pole")?;
+                self.board = input.text("the name of a board or its text, as in pole")?;
             }
-            "rounds" if *written.value == Value::Null => self.rounds = None,
+            "rounds" if *input.value == Value::Null => self.rounds = None,
             "rounds" => {
                 let accepts = "a whole number from 1 to 1000000, as in 100";
                 let why = "1 to 1000000 are allowed, as in 100";
-                self.rounds = Some(Rounds(written.number_in(ROUNDS, accepts, why)?));
+                self.rounds = Some(Rounds(input.number_in(ROUNDS, accepts, why)?));
             }
-            "bank" => self.bank = written.some_time("3min")?,
-            _ => return Err(written.unknown()),
+            "bank" => self.bank = input.some_time("3min")?,
+            _ => return Err(input.unknown()),
         }
         Ok(())
     }

@@ -1,8 +1,8 @@
-//! Bitwa ("battle"): divisions of units march and fight on a board.
+//! Bitwa ("battle"): divisions of units move and fight on a board.
 //!
 //! Two bots: seat 1 has the divisions with capital letters, seat 2 those with small letters. The
-//! referee asks for one order per division and round and sends it to both bots. The units of a killed
-//! bot stay where they are, and the other bot plays on alone.
+//! referee asks for one order per division and round and sends it to both bots. The units of a
+//! killed bot stay where they are, and the other bot continues alone.
 //!
 //! Source: the rules "Bitwa" of ITPW, KNI TEAM, whose sections are quoted by their titles.
 
@@ -29,7 +29,8 @@ use crate::bounds::Bounds;
 use crate::clock::Micros;
 use crate::gtp::{self, FAREWELL};
 use crate::match_state::{
-    Allowance, Forfeit, Illegal, MatchState, MatchView, Owes, Say, Seat, SeatResult, Step,
+    Allowance, ExpectedReply, Forfeit, Illegal, MatchState, MatchView, Message, Seat, SeatResult,
+    Step,
 };
 use crate::time_bank::TimeBank;
 
@@ -43,9 +44,9 @@ const BANK: Micros = Micros::from_millis(180_000);
 pub struct Params {
     /// The board, by name or as text.
     pub board: Board,
-    /// The maximum number of rounds, if it is not the board's.
+    /// The maximum number of rounds; `None` for the maximum of the board.
     pub rounds: Option<Rounds>,
-    /// Each bot's time for the whole game, all commands counted.
+    /// Each bot's time for the replies to all commands of a game.
     pub bank: Micros,
 }
 
@@ -56,8 +57,8 @@ impl Default for Params {
     }
 }
 
-/// The bounds of the scores of a game, with or without forfeits: units are never added or strengthened,
-/// and a game ends when a player has none.
+/// The bounds of the scores of a game, with or without forfeits. Units and their strength never
+/// increase, and a game ends when a player has no unit.
 pub(crate) fn bounds(params: &Params) -> Bounds {
     let mut forces = [(0, 0); SEATS];
     for ground in params.board.ground() {
@@ -67,17 +68,17 @@ pub(crate) fn bounds(params: &Params) -> Bounds {
             *strength += i64::from(params.board.strength());
         }
     }
-    let seat = |own: usize| {
-        let (units, strength) = forces[own];
-        let (enemies, enemy_strength) = forces[1 - own];
-        let least = if enemies > 0 { -1 } else { 0 };
-        let most = i64::from(units > 0);
-        vec![least..=most, -enemies..=units, -enemy_strength..=strength]
+    let seat = |index: usize| {
+        let (units, strength) = forces[index];
+        let (enemies, enemy_strength) = forces[1 - index];
+        let min = if enemies > 0 { -1 } else { 0 };
+        let max = i64::from(units > 0);
+        vec![min..=max, -enemies..=units, -enemy_strength..=strength]
     };
     Bounds { seats: vec![seat(0), seat(1)], sums: vec![0..=0; 3], bad_answers: vec![0; SEATS] }
 }
 
-/// A queued command. The next division is chosen once the queue is empty.
+/// A queued command. When the queue is empty, the match chooses the next division.
 #[derive(Clone, Copy, Debug)]
 enum Task {
     SetGame(Seat),
@@ -102,7 +103,7 @@ impl Task {
 struct Player {
     bank: TimeBank,
     forfeit: Option<Forfeit>,
-    /// Whether it still gets commands.
+    /// Whether the bot still gets commands.
     alive: bool,
 }
 
@@ -115,17 +116,17 @@ pub struct Match {
     /// The round being played, from 1.
     round: u32,
     /// The division that moved last in this round.
-    moved: Option<Division>,
-    /// The number of orders that were carried out.
+    last_division: Option<Division>,
+    /// The number of executed orders.
     orders: u64,
     last_order: Option<(Division, Order)>,
     tasks: VecDeque<Task>,
-    /// The command that still owes a reply.
-    asked: Option<Task>,
+    /// The command whose reply has not arrived.
+    awaited: Option<Task>,
     /// The seat whose program must be killed next.
     dismissed: Option<Seat>,
-    /// Whether the farewells have been queued.
-    closing: bool,
+    /// Whether the `quit` commands have been queued.
+    is_closing: bool,
 }
 
 impl Match {
@@ -141,13 +142,13 @@ impl Match {
             board,
             players: [player; SEATS],
             round: 1,
-            moved: None,
+            last_division: None,
             orders: 0,
             last_order: None,
             tasks: Seat::all(SEATS).map(Task::SetGame).collect(),
-            asked: None,
+            awaited: None,
             dismissed: None,
-            closing: false,
+            is_closing: false,
         }
     }
 
@@ -166,12 +167,12 @@ impl Match {
         self.round
     }
 
-    /// The number of orders that were carried out.
+    /// The number of executed orders.
     pub fn orders(&self) -> u64 {
         self.orders
     }
 
-    /// The last order that was carried out, with its division.
+    /// The last executed order, with its division.
     pub fn last_order(&self) -> Option<(Division, Order)> {
         self.last_order
     }
@@ -181,8 +182,8 @@ impl Match {
         self.players[seat.index()].alive
     }
 
-    /// The next round and division; `None` if the game is over because a player has no units, both bots
-    /// are killed, or all rounds are played.
+    /// The next round and division; `None` if the game is over because a player has no units, both
+    /// bots are killed, or all rounds are played.
     fn upcoming(&self) -> Option<(u32, Division)> {
         if self.battle.is_decided() {
             return None;
@@ -190,7 +191,7 @@ impl Match {
         let can_move = |division: &Division| {
             self.players[division.seat().index()].alive && !self.battle.units(*division).is_empty()
         };
-        let in_this_round = |division: &Division| Some(*division) > self.moved;
+        let in_this_round = |division: &Division| Some(*division) > self.last_division;
         if let Some(division) = Division::all().filter(in_this_round).find(can_move) {
             return Some((self.round, division));
         }
@@ -213,35 +214,35 @@ impl Match {
     fn plan(&mut self) {
         if let Some((round, division)) = self.upcoming() {
             if round > self.round {
-                (self.round, self.moved) = (round, None);
+                (self.round, self.last_division) = (round, None);
             }
             self.tasks.extend([Task::TimeLeft(division), Task::GenMove(division)]);
         } else {
-            self.closing = true;
+            self.is_closing = true;
             self.tasks.extend(self.living().map(Task::Quit));
         }
     }
 
-    /// The message of a command. Remembers the command if it owes a reply.
-    fn say(&mut self, task: Task) -> Say {
+    /// The message of a command. Stores the command if it expects a reply.
+    fn message(&mut self, task: Task) -> Message {
         let seat = task.seat();
         let bank = self.players[seat.index()].bank;
-        let owes = match task {
-            Task::GenMove(_) => Owes::Move,
-            Task::Quit(_) => Owes::Nothing,
-            Task::SetGame(_) | Task::TimeLeft(_) | Task::Play(..) => Owes::Ack,
+        let expected_reply = match task {
+            Task::GenMove(_) => ExpectedReply::Move,
+            Task::Quit(_) => ExpectedReply::None,
+            Task::SetGame(_) | Task::TimeLeft(_) | Task::Play(..) => ExpectedReply::Ack,
         };
-        let allowance = match owes {
-            Owes::Nothing => Allowance::Move(Micros::ZERO),
-            Owes::Ack | Owes::Move => bank.allowance(),
+        let allowance = match expected_reply {
+            ExpectedReply::None => Allowance::Move(Micros::ZERO),
+            ExpectedReply::Ack | ExpectedReply::Move => bank.allowance(),
         };
-        self.asked = (owes != Owes::Nothing).then_some(task);
+        self.awaited = (expected_reply != ExpectedReply::None).then_some(task);
         let tells_time = matches!(task, Task::TimeLeft(_));
-        Say { seat, text: self.words(task), owes, allowance, tells_time }
+        Message { seat, text: self.text(task), expected_reply, allowance, tells_time }
     }
 
     /// The text of a command ("Składnia poleceń").
-    fn words(&self, task: Task) -> String {
+    fn text(&self, task: Task) -> String {
         match task {
             Task::SetGame(_) => format!("set_game {}", self.board.text()),
             Task::TimeLeft(division) => {
@@ -254,33 +255,33 @@ impl Match {
         }
     }
 
-    /// Checks the form of a reply, and carries out its order if one was requested.
-    fn take(&mut self, asked: Task, answer: &str) -> Result<(), Illegal> {
-        let Task::GenMove(division) = asked else {
-            return if self.is_over() { Ok(()) } else { gtp::parse_reply(answer).map(drop) };
+    /// Checks the syntax of a reply. Carries out the order in a reply to `gen_move`.
+    fn accept(&mut self, task: Task, reply: &str) -> Result<(), Illegal> {
+        let Task::GenMove(division) = task else {
+            return if self.is_over() { Ok(()) } else { gtp::parse_reply(reply).map(drop) };
         };
-        let order = Order::parse(&gtp::parse_words(answer)?, &self.board)?;
+        let order = Order::parse(&gtp::parse_words(reply)?, &self.board)?;
         self.battle.carry_out(division, order);
-        self.moved = Some(division);
+        self.last_division = Some(division);
         self.orders += 1;
         self.last_order = Some((division, order));
         self.tasks.extend(self.living().map(|seat| Task::Play(seat, division, order)));
         Ok(())
     }
 
-    /// Kills a bot; its units stay on the board. After the end of the game this is no forfeit.
+    /// Kills a bot. Its units stay on the board. After the end of the game it is not a forfeit.
     fn kill(&mut self, seat: Seat, forfeit: Forfeit) {
-        let counts = !self.is_over();
+        let is_forfeit = !self.is_over();
         let player = &mut self.players[seat.index()];
         player.alive = false;
-        player.forfeit = counts.then_some(forfeit);
+        player.forfeit = is_forfeit.then_some(forfeit);
         self.dismissed = Some(seat);
         self.tasks.retain(|task| task.seat() != seat);
     }
 
     /// The result of each seat from the board ("Przebieg turnieju").
-    fn standings(&self) -> Vec<SeatResult> {
-        let mut standings = vec![];
+    fn results(&self) -> Vec<SeatResult> {
+        let mut results = vec![];
         for seat in Seat::all(SEATS) {
             let own = self.battle.forces(seat);
             let enemy = self.battle.forces(Seat::from_index(1 - seat.index()));
@@ -292,9 +293,9 @@ impl Match {
             let units = i64::from(own.units) - i64::from(enemy.units);
             let strength = own.strength.cast_signed() - enemy.strength.cast_signed();
             let forfeit = self.players[seat.index()].forfeit;
-            standings.push(SeatResult::new(vec![result, units, strength], forfeit));
+            results.push(SeatResult::new(vec![result, units, strength], forfeit));
         }
-        standings
+        results
     }
 }
 
@@ -303,12 +304,12 @@ impl MatchState for Match {
         if let Some(seat) = self.dismissed.take() {
             return Step::Dismiss(seat);
         }
-        if self.tasks.is_empty() && !self.closing {
+        if self.tasks.is_empty() && !self.is_closing {
             self.plan();
         }
         match self.tasks.pop_front() {
-            Some(task) => Step::Say(self.say(task)),
-            None => Step::Over(self.standings()),
+            Some(task) => Step::Send(self.message(task)),
+            None => Step::Over(self.results()),
         }
     }
 
@@ -318,16 +319,16 @@ impl MatchState for Match {
 
     fn receive_reply(
         &mut self,
-        answer: Result<&str, Forfeit>,
+        reply: Result<&str, Forfeit>,
         charged: Micros,
     ) -> Result<(), Illegal> {
-        let asked = self.asked.take().expect("the driver passes on one answer for each question");
-        let seat = asked.seat();
+        let task = self.awaited.take().expect("the driver passes one reply for each message");
+        let seat = task.seat();
         self.players[seat.index()].bank.spend(charged);
-        let taken = answer.map(|text| self.take(asked, text));
-        if let Some(forfeit) = Forfeit::from_reply(&taken) {
+        let outcome = reply.map(|text| self.accept(task, text));
+        if let Some(forfeit) = Forfeit::from_reply(&outcome) {
             self.kill(seat, forfeit);
         }
-        taken.unwrap_or(Ok(()))
+        outcome.unwrap_or(Ok(()))
     }
 }

@@ -1,4 +1,5 @@
-//! The move form of bitwa: the target is a square of the board; choices beside it break ties.
+//! The move form of bitwa: a square of the board as the target, and a choice for each other part of
+//! the order.
 
 use alloc::borrow::ToOwned as _;
 use alloc::format;
@@ -16,22 +17,22 @@ const TARGET: &str = "at";
 /// A part of an order besides its target.
 struct Choice {
     name: &'static str,
-    /// Its purpose.
-    what: &'static str,
-    /// Its two values with their meanings; the first is the default.
+    /// The legend of the choice.
+    legend: &'static str,
+    /// The two values with their labels. The first one is the default.
     values: [(&'static str, &'static str); 2],
 }
 
 /// The choices in the order of the protocol, before and after the target.
 const CHOICES: [Choice; 4] = [
-    Choice { name: "a", what: "Enemies on the way", values: [("1", "attack"), ("0", "pass by")] },
-    Choice { name: "dx", what: "Among equals, dx", values: [("1", "right"), ("-1", "left")] },
-    Choice { name: "dy", what: "Among equals, dy", values: [("1", "down"), ("-1", "up")] },
-    Choice { name: "p", what: "First comes", values: [("1", "dx"), ("0", "dy")] },
+    Choice { name: "a", legend: "Enemies on the way", values: [("1", "attack"), ("0", "pass by")] },
+    Choice { name: "dx", legend: "Among equals, dx", values: [("1", "right"), ("-1", "left")] },
+    Choice { name: "dy", legend: "Among equals, dy", values: [("1", "down"), ("-1", "up")] },
+    Choice { name: "p", legend: "First comes", values: [("1", "dx"), ("0", "dy")] },
 ];
 
 pub(super) fn move_form(game: &Match, seat: Seat) -> MoveForm {
-    let task = match due(game, seat) {
+    let task = match next_division(game, seat) {
         Some(division) => format!("Your order to division {division}: click on its target."),
         None => "Your order: click on its target.".to_owned(),
     };
@@ -39,9 +40,9 @@ pub(super) fn move_form(game: &Match, seat: Seat) -> MoveForm {
     MoveForm { task, fields, squares: squares(game) }
 }
 
-/// The next division of `seat`: the first one with units after the last ordered division, or the first
-/// of the next round.
-fn due(game: &Match, seat: Seat) -> Option<Division> {
+/// The next division of `seat`: the first division with units after the division of the last order.
+/// At the end of a round, the first division of the next round.
+fn next_division(game: &Match, seat: Seat) -> Option<Division> {
     let last = game.last_order().map(|(division, _)| division);
     let can_move =
         |division: &Division| division.seat() == seat && !game.battle().units(*division).is_empty();
@@ -51,14 +52,14 @@ fn due(game: &Match, seat: Seat) -> Option<Division> {
 
 impl Choice {
     fn field(&self) -> move_form::Choice {
-        let option = |(value, meaning): (&str, &str)| ChoiceOption {
+        let option = |(value, label): (&str, &str)| ChoiceOption {
             value: value.to_owned(),
-            label: meaning.to_owned(),
+            label: label.to_owned(),
             card: None,
         };
         move_form::Choice {
             name: self.name.to_owned(),
-            legend: self.what.to_owned(),
+            legend: self.legend.to_owned(),
             options: self.values.map(option).into(),
             default: Some(0),
             sends: false,
@@ -78,10 +79,10 @@ fn squares(game: &Match) -> Vec<SquareField> {
     (0..rows).flat_map(|y| (0..columns).map(move |x| square(x, y))).collect()
 }
 
-pub(super) fn answer(fields: &FormFields) -> Result<String, String> {
+pub(super) fn reply(fields: &FormFields) -> Result<String, String> {
     let target = fields.get(TARGET).ok_or("choose a square of the board")?;
-    let value = |Choice { name, values: [(first, _), _], .. }: Choice| {
-        fields.get(name).unwrap_or(first).to_owned()
+    let value = |Choice { name, values: [(default, _), _], .. }: Choice| {
+        fields.get(name).unwrap_or(default).to_owned()
     };
     let [attack, dx, dy, p] = CHOICES.map(value);
     Ok(format!("= {attack} {target} {dx} {dy} {p}"))

@@ -1,4 +1,4 @@
-//! Orders of bots: the six numbers of a move, and the distances that they define.
+//! Orders of bots: the six numbers of a move, and the distances by which units move.
 
 use alloc::format;
 use core::fmt;
@@ -29,15 +29,15 @@ impl Sign {
 /// An order to a division: `A xd yd dx dy p`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Order {
-    /// A: a unit beside an enemy only attacks.
+    /// A: whether a unit next to an enemy only attacks.
     pub attack: bool,
     /// (xd, yd): the target.
     pub target: Square,
-    /// dx: on which side of the target the auxiliary point Px lies.
+    /// dx: the side of the target with the auxiliary point Px.
     pub dx: Sign,
-    /// dy: on which side of the target the auxiliary point Py lies.
+    /// dy: the side of the target with the auxiliary point Py.
     pub dy: Sign,
-    /// p: whether Px is the first auxiliary point and Py the second, or the reverse.
+    /// p: whether Px is the first auxiliary point and Py the second one, or the reverse.
     pub px_first: bool,
 }
 
@@ -45,11 +45,11 @@ impl Order {
     /// Parses the words of a reply to `gen_move`.
     ///
     /// # Errors
-    /// If these are not six numbers within their limits, which kills the program ("Uwagi").
+    /// If the words are not six numbers within their limits ("Uwagi").
     pub(crate) fn parse(words: &[&str], board: &Board) -> Result<Self, Illegal> {
         let &[attack, xd, yd, dx, dy, px_first] = words else {
-            let found = words.len();
-            return Err(Illegal(format!("a move is six numbers, A xd yd dx dy p, not {found}")));
+            let count = words.len();
+            return Err(Illegal(format!("a move is six numbers, A xd yd dx dy p, not {count}")));
         };
         Ok(Self {
             attack: flag("A", attack)?,
@@ -60,15 +60,17 @@ impl Order {
         })
     }
 
-    /// The distances of a square from the target and from the first and second auxiliary points: squared
-    /// Euclidean distances, compared from the left. No two squares have equal distances.
+    /// The squared Euclidean distances of a square from the target, from the first and from the
+    /// second auxiliary point. They are compared from the left. No two squares have equal
+    /// distances.
     pub fn distance(self, square: Square) -> [i32; 3] {
         let x = i32::from(square.x) - i32::from(self.target.x);
         let y = i32::from(square.y) - i32::from(self.target.y);
-        let from = |dx: i32, dy: i32| (x - dx) * (x - dx) + (y - dy) * (y - dy);
-        let px = from(self.dx.step(), 0);
-        let py = from(0, self.dy.step());
-        if self.px_first { [from(0, 0), px, py] } else { [from(0, 0), py, px] }
+        let distance = |dx: i32, dy: i32| (x - dx) * (x - dx) + (y - dy) * (y - dy);
+        let target = distance(0, 0);
+        let px = distance(self.dx.step(), 0);
+        let py = distance(0, self.dy.step());
+        if self.px_first { [target, px, py] } else { [target, py, px] }
     }
 }
 
@@ -103,11 +105,11 @@ fn sign(name: &str, word: &str) -> Result<Sign, Illegal> {
 }
 
 fn target(x: i64, y: i64, board: &Board) -> Result<Square, Illegal> {
-    let on_board = match (u8::try_from(x), u8::try_from(y)) {
+    let square = match (u8::try_from(x), u8::try_from(y)) {
         (Ok(x), Ok(y)) => Some(Square { x, y }).filter(|square| board.contains(*square)),
         _ => None,
     };
-    on_board.ok_or_else(|| {
+    square.ok_or_else(|| {
         let columns = board.columns();
         let rows = board.rows();
         Illegal(format!("the target ({x}, {y}) is off the board of {columns} x {rows} squares"))

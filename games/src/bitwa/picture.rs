@@ -17,11 +17,11 @@ use crate::picture::{
 };
 
 impl MatchView for Match {
-    fn picture(&self, names: &[BotName], _eyes: Option<Seat>) -> Picture {
+    fn picture(&self, names: &[BotName], _viewer: Option<Seat>) -> Picture {
         let board = self.board();
         let columns = board.columns();
         let rows = board.rows();
-        let moved = self.last_order().map(|(division, _)| division);
+        let last_division = self.last_order().map(|(division, _)| division);
         let ground = [("width", &columns as _), ("height", &rows as _)];
         let mut shapes = vec![
             Shape::new(ShapeKind::Rectangle, "ground").with_attributes(ground),
@@ -30,18 +30,18 @@ impl MatchView for Match {
         ];
         for square in squares(columns, rows) {
             if let Some((division, strength)) = self.battle().unit(square) {
-                let is_moved = moved == Some(division);
+                let is_moved = last_division == Some(division);
                 shapes.push(unit(square, division, strength, is_moved, board.strength()));
             }
         }
         if let Some((_, order)) = self.last_order() {
             let Square { x, y } = order.target;
-            let place = [
+            let circle = [
                 ("cx", &format!("{x}.5") as _),
                 ("cy", &format!("{y}.5") as _),
                 ("r", &"0.25" as _),
             ];
-            shapes.push(Shape::new(ShapeKind::Circle, "target").with_attributes(place));
+            shapes.push(Shape::new(ShapeKind::Circle, "target").with_attributes(circle));
         }
         let board = BoardPicture {
             class: "board bitwa",
@@ -70,8 +70,8 @@ impl MatchView for Match {
         moves::move_form(self, seat)
     }
 
-    fn form_answer(&self, _seat: Seat, fields: &FormFields) -> Result<String, String> {
-        moves::answer(fields)
+    fn form_reply(&self, _seat: Seat, fields: &FormFields) -> Result<String, String> {
+        moves::reply(fields)
     }
 }
 
@@ -84,8 +84,8 @@ fn squares(columns: usize, rows: usize) -> impl Iterator<Item = Square> {
 
 /// The lines between the squares, as a path.
 fn lines(columns: usize, rows: usize) -> String {
-    let down = (1..columns).map(|x| format!("M{x},0V{rows}"));
-    down.chain((1..rows).map(|y| format!("M0,{y}H{columns}"))).collect()
+    let vertical = (1..columns).map(|x| format!("M{x},0V{rows}"));
+    vertical.chain((1..rows).map(|y| format!("M0,{y}H{columns}"))).collect()
 }
 
 /// The blocked squares, as a path.
@@ -101,22 +101,28 @@ fn walls(game: &Match) -> String {
     path
 }
 
-fn unit(square: Square, division: Division, strength: u32, moved: bool, full: u32) -> Shape {
+fn unit(
+    square: Square,
+    division: Division,
+    strength: u32,
+    is_moved: bool,
+    full_strength: u32,
+) -> Shape {
     let Square { x, y } = square;
-    // The bar shows the share of the initial strength that is left.
-    let width = 0.8 * f64::from(strength) / f64::from(full.max(1));
-    let class = if moved { "unit moved" } else { "unit" };
+    // The bar shows the remaining share of the initial strength.
+    let width = 0.8 * f64::from(strength) / f64::from(full_strength.max(1));
+    let class = if is_moved { "unit moved" } else { "unit" };
     let body: [(_, &dyn core::fmt::Display); 5] =
         [("x", &"0.06"), ("y", &"0.06"), ("width", &"0.88"), ("height", &"0.88"), ("rx", &"0.12")];
     let bar: [(_, &dyn core::fmt::Display); 4] =
         [("x", &"0.1"), ("y", &"0.84"), ("height", &"0.06"), ("width", &format!("{width:.3}"))];
-    let words = |class, y: &'static str| {
+    let text = |class, y: &'static str| {
         Shape::new(ShapeKind::Text, class).with_attributes([("x", &"0.5"), ("y", &y)])
     };
     let parts = vec![
         Shape::new(ShapeKind::Rectangle, "body").with_attributes(body),
-        words("letter", "0.36").with_text(division),
-        words("strength", "0.72").with_text(strength),
+        text("letter", "0.36").with_text(division),
+        text("strength", "0.72").with_text(strength),
         Shape::new(ShapeKind::Rectangle, "bar").with_attributes(bar),
     ];
     Shape::new(ShapeKind::Group, format!("{class} seat{}", division.seat()))
@@ -165,10 +171,10 @@ fn description(game: &Match) -> String {
             divisions.join(", ")
         )
     };
-    let [one, two] = [0, 1].map(|index| side(Seat::from_index(index)));
+    let [first, second] = [0, 1].map(|index| side(Seat::from_index(index)));
     let columns = game.board().columns();
     let rows = game.board().rows();
-    format!("A board of {columns} by {rows} squares; {one}; {two}.")
+    format!("A board of {columns} by {rows} squares; {first}; {second}.")
 }
 
 fn caption(game: &Match, names: &[BotName]) -> String {
@@ -178,8 +184,8 @@ fn caption(game: &Match, names: &[BotName]) -> String {
         return format!("The battle is set up; it lasts {rounds} rounds at most.");
     };
     let Square { x, y } = order.target;
-    let how = if order.attack { "attacking enemies on the way" } else { "passing enemies by" };
-    let who = name(names, division.seat());
-    let over = if game.is_over() { " The battle is over." } else { "" };
-    format!("Round {round} of {rounds}: {who} sends {division} to ({x}, {y}), {how}.{over}")
+    let manner = if order.attack { "attacking enemies on the way" } else { "passing enemies by" };
+    let bot = name(names, division.seat());
+    let ending = if game.is_over() { " The battle is over." } else { "" };
+    format!("Round {round} of {rounds}: {bot} sends {division} to ({x}, {y}), {manner}.{ending}")
 }

@@ -7,14 +7,14 @@ use crate::seed::Dice;
 
 /// The letters of the cards, the ace first (`class CARD` of the document).
 const LETTERS: [char; 13] = ['A', '2', '3', '4', '5', '6', '7', '8', '9', 'T', 'J', 'Q', 'K'];
-/// The letter of a card that lies face down.
+/// The letter of a face-down card.
 const HIDDEN: char = '#';
-/// The number of cards of each letter in a deck: suits do not matter in this game.
+/// The number of cards of each letter in a deck. Suits do not matter in this game.
 const SUITS: usize = 4;
-/// The best score a hand can have.
+/// The best score of a hand.
 pub const BEST: u32 = 21;
-/// The difference when an ace is lowered from 11 to 1.
-const LOWERED: u32 = 10;
+/// The difference between the two values of an ace.
+const ACE_DIFFERENCE: u32 = 10;
 
 /// A card, identified by its letter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -50,7 +50,7 @@ impl Card {
     }
 }
 
-/// A card as it lies on the table.
+/// A card on the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Face {
     /// Face up.
@@ -68,23 +68,23 @@ impl fmt::Display for Face {
     }
 }
 
-/// The score of a hand: aces count 11, and are lowered to 1 one at a time while the sum is above
-/// 21. What is still above 21 then is bust ("Scoring").
+/// The score of a hand ("Scoring"). An ace counts 11, or 1 if the sum would be above 21. A hand
+/// whose score is above 21 is bust.
 pub fn score(hand: &[Card]) -> u32 {
     let mut score = hand.iter().map(|card| card.value()).sum();
     for _ in hand.iter().filter(|card| card.is_ace()) {
         if score > BEST {
-            score -= LOWERED;
+            score -= ACE_DIFFERENCE;
         }
     }
     score
 }
 
-/// One shuffled deck. A draw from an empty deck replaces it by a freshly shuffled one ("Rules concerning
-/// cards and decks"), also in the middle of a hand, without a message to the bots.
+/// One shuffled deck. A draw from an empty deck replaces it by a newly shuffled deck ("Rules
+/// concerning cards and decks"), also in the middle of a hand. The bots get no message about it.
 #[derive(Clone, Debug)]
 pub struct Shoe {
-    /// The deck; the next card is the last one.
+    /// The deck. The next card is at the end.
     cards: Vec<Card>,
     dice: Dice,
 }
@@ -95,7 +95,7 @@ impl Shoe {
         Self { cards: Vec::new(), dice }
     }
 
-    /// A shoe that deals `cards` in this order, and then decks shuffled with `dice`.
+    /// A shoe that deals `cards` first, in this order, and then decks shuffled with `dice`.
     pub fn stacked(cards: &[Card], dice: Dice) -> Self {
         Self { cards: cards.iter().rev().copied().collect(), dice }
     }

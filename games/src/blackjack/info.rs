@@ -11,27 +11,27 @@ use super::params::{Count, MAX_HANDS, MAX_ROUNDS, PerSeat, SEATS};
 use super::table::ANTE;
 use super::{Match, Params, bounds};
 use crate::bounds::Bounds;
-use crate::episode::{Carried, EpisodeRules};
+use crate::episode::{CarriedScore, EpisodeRules};
 use crate::info::{
     BotInfo, EpisodeInfo, Estimate, Game, GameInfo, Official, Playground, ProtocolExample, Ranking,
     ScheduleKind, example, texts,
 };
 use crate::match_state::{MatchState, StartError};
 use crate::name::BotName;
-use crate::parameter::Written;
+use crate::parameter::ParamInput;
 use crate::parameter::{ParamKind, param};
 use crate::protocol::{Framing, Protocol};
 use crate::rules::Rules;
 use crate::seed::Seed;
 use crate::value::{ParamsError, Value, Values};
 
-/// The maximum chips or bad answers of a bot at the start of an episode. It is low enough that all later
-/// matches can start with what results.
+/// The maximum chips or bad replies of a bot at the start of an episode. It is low enough that the
+/// numbers at the start of later matches stay within [`PerSeat::MAX`].
 const MAX_START: i64 = 1_000_000_000_000;
 
 /// The game.
 pub fn game() -> Game {
-    let bounds = |most: u32| ParamKind::Integer(1..=most.into());
+    let bounds = |max: u32| ParamKind::Integer(1..=max.into());
     let params = vec![
         param(
             "rounds",
@@ -76,20 +76,20 @@ pub fn game() -> Game {
 }
 
 impl Rules for Params {
-    fn set(&mut self, written: &Written<'_>) -> Result<(), ParamsError> {
-        match written.key {
+    fn set(&mut self, input: &ParamInput<'_>) -> Result<(), ParamsError> {
+        match input.key {
             "rounds" => {
                 let accepts = "a whole number from 1 to 1000, as in 1";
-                self.rounds = Count::read(written, MAX_ROUNDS, accepts)?;
+                self.rounds = Count::read(input, MAX_ROUNDS, accepts)?;
             }
             "hands" => {
                 let accepts = "a whole number from 1 to 100, as in 5";
-                self.hands = Count::read(written, MAX_HANDS, accepts)?;
+                self.hands = Count::read(input, MAX_HANDS, accepts)?;
             }
-            "chips" => self.chips = PerSeat::read(written)?,
-            "bad_answers" => self.bad_answers = PerSeat::read(written)?,
-            "move_limit" => self.move_limit = written.some_time("2s")?,
-            _ => return Err(written.unknown()),
+            "chips" => self.chips = PerSeat::read(input)?,
+            "bad_answers" => self.bad_answers = PerSeat::read(input)?,
+            "move_limit" => self.move_limit = input.some_time("2s")?,
+            _ => return Err(input.unknown()),
         }
         Ok(())
     }
@@ -120,41 +120,41 @@ impl Rules for Params {
     }
 }
 
-/// Every bot starts with the same chips and carries them from round to round. Before each round
-/// those who cannot pay an ante drop out ("A round").
+/// Every bot starts with the same chips and carries them from round to round. Before each round the
+/// bots that cannot pay an ante drop out ("A round").
 impl EpisodeRules for Params {
     fn rounds(&self) -> u32 {
         self.rounds.0
     }
 
-    fn begin(&self) -> Result<Carried, StartError> {
-        Ok(Carried {
-            score: start(&self.chips, "chips")?,
-            bad_answers: start(&self.bad_answers, "bad_answers")?,
+    fn begin(&self) -> Result<CarriedScore, StartError> {
+        Ok(CarriedScore {
+            score: start_value(&self.chips, "chips")?,
+            bad_answers: start_value(&self.bad_answers, "bad_answers")?,
         })
     }
 
-    fn at_table(&self, carried: &[Carried]) -> Arc<dyn Rules> {
+    fn at_table(&self, carried: &[CarriedScore]) -> Arc<dyn Rules> {
         Arc::new(Self {
             rounds: Self::default().rounds,
-            chips: of(carried.iter().map(|carried| carried.score)),
-            bad_answers: of(carried.iter().map(|carried| carried.bad_answers)),
+            chips: per_seat(carried.iter().map(|seat| seat.score)),
+            bad_answers: per_seat(carried.iter().map(|seat| seat.bad_answers)),
             ..self.clone()
         })
     }
 }
 
-/// These numbers as a parameter.
-fn of(numbers: impl Iterator<Item = i64>) -> PerSeat {
+/// The numbers of the seats as a parameter.
+fn per_seat(numbers: impl Iterator<Item = i64>) -> PerSeat {
     let numbers: Vec<_> = numbers.collect();
-    PerSeat::each(numbers).expect("an episode's chips and answers stay far below 10^18")
+    PerSeat::each(numbers).expect("an episode's chips and bad replies stay far below 10^18")
 }
 
-/// The number that all bots start with.
-fn start(numbers: &PerSeat, what: &str) -> Result<i64, StartError> {
+/// The start value of all bots. `key` is the key of the parameter.
+fn start_value(numbers: &PerSeat, key: &str) -> Result<i64, StartError> {
     numbers.for_all().filter(|number| *number <= MAX_START).ok_or_else(|| {
         StartError(format!(
-            "{what} = {numbers}: in an episode it is one number for all bots, {MAX_START} at most"
+            "{key} = {numbers}: in an episode it is one number for all bots, {MAX_START} at most"
         ))
     })
 }

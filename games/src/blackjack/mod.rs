@@ -1,14 +1,14 @@
 //! Blackjack: up to four bots at a table against a dealer.
 //!
-//! A match is one round: some hands at the same table with one shoe. A bot is executed once for
-//! each decision and sees the dealer's open card and the cards of all bots; equal scores lose. A
-//! bad answer, or none, counts as standing; no bot ever forfeits a match.
+//! A match is one round: several hands at the same table with one shoe. A bot is executed once for
+//! each decision and sees the dealer's open card and the cards of all bots. Equal scores lose. A
+//! bad reply or a missing reply counts as standing. No bot ever forfeits a match.
 //!
 //! An episode ([`crate::Episode`]) is a series of rounds with new tables in each. [`Table`] has the
 //! rules of a hand; [`Situation`] and [`Action`] are the protocol.
 //!
-//! Source: the challenge "Blackjack KotH", whose sections are quoted by their English titles; where it
-//! is silent, the behaviour of its judge.
+//! Source: the challenge "Blackjack KotH", whose sections are quoted by their English titles. Where
+//! the challenge has no rule, the behaviour of its judge applies.
 
 mod cards;
 mod info;
@@ -31,52 +31,52 @@ pub use table::{ANTE, Player, Table};
 use crate::bounds::Bounds;
 use crate::clock::Micros;
 use crate::match_state::{
-    Forfeit, Illegal, MatchState, MatchView, Note, Say, Seat, SeatResult, StartError, Step,
+    Forfeit, Illegal, MatchState, MatchView, Message, Note, Seat, SeatResult, StartError, Step,
 };
 use crate::seed::Seed;
 
 /// The stream of a match's seed that shuffles its decks.
 const SHOE: u64 = 1;
-/// Maximum number of bad answers of a bot in an episode. From then on it is not asked and stands.
+/// Maximum number of bad replies of a bot in an episode. After them the bot always stands and gets
+/// no more messages.
 const MAX_BAD_ANSWERS: i64 = 15;
 
-/// The bad answers of a bot.
+/// The number of bad replies of a bot.
 #[derive(Clone, Copy, Debug)]
 struct BadAnswers {
-    /// Bad answers in earlier matches of the episode.
-    before: i64,
-    /// Bad answers in this match.
-    here: u32,
+    /// Bad replies in earlier matches of the episode.
+    earlier: i64,
+    /// Bad replies in this match.
+    in_match: u32,
 }
 
 impl BadAnswers {
     fn is_asked(self) -> bool {
-        self.before + i64::from(self.here) < MAX_BAD_ANSWERS
+        self.earlier + i64::from(self.in_match) < MAX_BAD_ANSWERS
     }
 }
 
-/// The bounds of the chips of a round; `None` if a bot forfeited, since bad answers only stand, or if the
-/// parameters are for a table of another size.
+/// The bounds of the chips of a round. `None` if a bot forfeited, which is impossible in blackjack,
+/// or if the parameters are for a table of another size.
 pub(crate) fn bounds(params: &Params, forfeited: &[bool]) -> Option<Bounds> {
     if forfeited.contains(&true) {
         return None;
     }
     let hands = params.hands.0;
     let chips = params.chips.at_table(forfeited.len(), "chips").ok()?;
-    let before = params.bad_answers.at_table(forfeited.len(), "bad_answers").ok()?;
+    let earlier = params.bad_answers.at_table(forfeited.len(), "bad_answers").ok()?;
     let mut seats = Vec::new();
     let mut bad_answers = Vec::new();
-    for (chips, before) in chips.into_iter().zip(before) {
-        let is_asked = before < MAX_BAD_ANSWERS;
+    for (chips, earlier) in chips.into_iter().zip(earlier) {
+        let is_asked = earlier < MAX_BAD_ANSWERS;
         seats.push([table::chips_after(chips, hands, is_asked)].to_vec());
-        // Each bad answer ends the hand for the bot.
-        let most = (MAX_BAD_ANSWERS - before).clamp(0, hands.into());
-        let most = if chips < ANTE { 0 } else { most };
-        bad_answers.push(u32::try_from(most).expect("a round has at most 100 hands"));
+        // A bot gives at most one bad reply in a hand, because it stands then.
+        let max = if chips < ANTE { 0 } else { (MAX_BAD_ANSWERS - earlier).clamp(0, hands.into()) };
+        bad_answers.push(u32::try_from(max).expect("a round has at most 100 hands"));
     }
-    let least = seats.iter().map(|seat| seat[0].start()).sum();
-    let most = seats.iter().map(|seat| seat[0].end()).sum();
-    Some(Bounds { seats, sums: [least..=most].to_vec(), bad_answers })
+    let min = seats.iter().map(|seat| seat[0].start()).sum();
+    let max = seats.iter().map(|seat| seat[0].end()).sum();
+    Some(Bounds { seats, sums: [min..=max].to_vec(), bad_answers })
 }
 
 /// A round of blackjack in progress.
@@ -102,8 +102,8 @@ impl Match {
         Self::with_shoe(params, seats, Shoe::new(seed.dice(SHOE)))
     }
 
-    /// Like [`Match::start`], but deals `cards` first, in this order; the following decks are shuffled
-    /// from `seed`.
+    /// Like [`Match::start`], but deals `cards` first, in this order; the following decks are
+    /// shuffled from `seed`.
     pub fn stacked(
         params: &Params,
         seats: usize,
@@ -115,15 +115,18 @@ impl Match {
 
     fn with_shoe(params: &Params, seats: usize, shoe: Shoe) -> Result<Self, StartError> {
         if !SEATS.contains(&seats) {
-            let least = SEATS.start();
-            let most = SEATS.end();
-            return Err(StartError(format!("a table has {least} to {most} seats, not {seats}")));
+            let min = SEATS.start();
+            let max = SEATS.end();
+            return Err(StartError(format!("a table has {min} to {max} seats, not {seats}")));
         }
         let chips = params.chips.at_table(seats, "chips")?;
-        let before = params.bad_answers.at_table(seats, "bad_answers")?;
+        let earlier = params.bad_answers.at_table(seats, "bad_answers")?;
         Ok(Self {
             table: Table::new(&chips, shoe),
-            bad_answers: before.into_iter().map(|before| BadAnswers { before, here: 0 }).collect(),
+            bad_answers: earlier
+                .into_iter()
+                .map(|earlier| BadAnswers { earlier, in_match: 0 })
+                .collect(),
             move_limit: params.move_limit,
             dealt: 0,
             hands: params.hands.0,
@@ -141,7 +144,7 @@ impl Match {
         self.dealt
     }
 
-    /// The total number of hands, if a player can pay for them.
+    /// The maximum number of hands. The match ends earlier if no player can pay an ante.
     pub fn hands(&self) -> u32 {
         self.hands
     }
@@ -151,9 +154,9 @@ impl Match {
         self.in_hand
     }
 
-    /// The number of bad answers of a seat in this match.
+    /// The number of bad replies of a seat in this match.
     pub fn bad_answers(&self, seat: Seat) -> u32 {
-        self.bad_answers[seat.index()].here
+        self.bad_answers[seat.index()].in_match
     }
 
     /// Deals the next hand, if there is one and a player can pay for it.
@@ -173,11 +176,11 @@ impl Match {
         }
     }
 
-    fn standings(&self) -> Vec<SeatResult> {
+    fn results(&self) -> Vec<SeatResult> {
         let seats = self.table.players().iter().zip(&self.bad_answers);
         seats
             .map(|(player, bad_answers)| SeatResult {
-                bad_answers: bad_answers.here,
+                bad_answers: bad_answers.in_match,
                 ..SeatResult::new([player.chips()].into(), None)
             })
             .collect()
@@ -190,12 +193,12 @@ impl MatchState for Match {
             self.deal();
         }
         if !self.in_hand {
-            return Step::Over(self.standings());
+            return Step::Over(self.results());
         }
         while let Some(seat) = self.table.turn() {
             if self.bad_answers[seat.index()].is_asked() {
                 let situation = self.table.situation(seat).to_string();
-                return Step::Say(Say::ask(seat, situation, self.move_limit));
+                return Step::Send(Message::request(seat, situation, self.move_limit));
             }
             self.table.act(Action::Stand);
         }
@@ -206,22 +209,21 @@ impl MatchState for Match {
         self
     }
 
-    /// A bad answer counts as standing, and is counted.
+    /// Counts a bad reply. The bot stands then.
     fn receive_reply(
         &mut self,
-        answer: Result<&str, Forfeit>,
+        reply: Result<&str, Forfeit>,
         _charged: Micros,
     ) -> Result<(), Illegal> {
-        let seat = self.table.turn().expect("the driver passes on one answer for each question");
-        let action = answer.map(str::parse);
-        let (action, verdict) = match action {
+        let seat = self.table.turn().expect("the driver passes one reply for each message");
+        let (action, legality) = match reply.map(str::parse) {
             Ok(Ok(action)) => (action, Ok(())),
             Ok(Err(illegal)) => (Action::Stand, Err(illegal)),
             Err(_) => (Action::Stand, Ok(())),
         };
-        let bad = verdict.is_err() || answer.is_err();
-        self.bad_answers[seat.index()].here += u32::from(bad);
+        let is_bad = legality.is_err() || reply.is_err();
+        self.bad_answers[seat.index()].in_match += u32::from(is_bad);
         self.table.act(action);
-        verdict
+        legality
     }
 }

@@ -9,7 +9,7 @@ use core::ops::RangeInclusive;
 
 use crate::clock::Micros;
 use crate::match_state::StartError;
-use crate::parameter::Written;
+use crate::parameter::ParamInput;
 use crate::value::{ParamsError, Value};
 
 /// The possible numbers of seats.
@@ -28,7 +28,7 @@ pub struct Params {
     pub hands: Count,
     /// The chips of each bot at the start.
     pub chips: PerSeat,
-    /// The bad answers of each bot earlier in the episode.
+    /// The number of bad replies of each bot earlier in the episode.
     pub bad_answers: PerSeat,
     /// The time limit for a decision.
     pub move_limit: Micros,
@@ -46,7 +46,7 @@ impl Default for Params {
     }
 }
 
-/// A number in a list.
+/// Reads a number of a list.
 fn whole_number(value: &Value) -> Result<i64, ParamsError> {
     match value {
         Value::Integer(number) => i64::try_from(*number).map_err(|_| {
@@ -61,23 +61,24 @@ fn whole_number(value: &Value) -> Result<i64, ParamsError> {
 pub struct Count(pub(super) u32);
 
 impl Count {
-    /// Reads a number from 1 to `most`.
+    /// Reads a number from 1 to `max`.
     pub(super) fn read(
-        written: &Written<'_>,
-        most: u32,
+        input: &ParamInput<'_>,
+        max: u32,
         accepts: &str,
     ) -> Result<Self, ParamsError> {
-        let number = written.whole_number(accepts)?;
-        let fits = u32::try_from(number).ok().filter(|count| (1..=most).contains(count));
-        fits.map(Self).ok_or_else(|| {
-            let key = written.key;
-            let cause = format!("{number} is out of range: 1 to {most} can be played");
+        let number = input.whole_number(accepts)?;
+        let count = u32::try_from(number).ok().filter(|count| (1..=max).contains(count));
+        count.map(Self).ok_or_else(|| {
+            let key = input.key;
+            let cause = format!("{number} is out of range: 1 to {max} can be played");
             ParamsError::new(format!("{key}: {cause}; write {accepts}"))
         })
     }
 }
 
-/// A number for each seat, from 0 to 10^18; as text `200`, the same for all, or `120,0,305`.
+/// A number for each seat, from 0 to 10^18. As text: `200` for the same number at all seats, or
+/// `120,0,305`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct PerSeat(Numbers);
 
@@ -87,10 +88,10 @@ enum Numbers {
     Each(Vec<i64>),
 }
 
-/// The error for something that is not a number for each seat.
-fn not_per_seat(what: impl fmt::Display) -> ParamsError {
+/// The error for a value that is not a number for each seat.
+fn not_per_seat(input: impl fmt::Display) -> ParamsError {
     ParamsError::new(format_args!(
-        "`{what}` is not a number of chips or answers: write one whole number from 0 to 10^18, or \
+        "`{input}` is not a number of chips or answers: write one whole number from 0 to 10^18, or \
          one for each seat of 1 to 4, as in 120,0,305"
     ))
 }
@@ -100,12 +101,12 @@ impl PerSeat {
     pub const MAX: i64 = 1_000_000_000_000_000_000;
 
     /// Reads a number, a list of numbers, or either as text.
-    pub(super) fn read(written: &Written<'_>) -> Result<Self, ParamsError> {
-        let Written { key, value, .. } = *written;
-        let read = match value {
+    pub(super) fn read(input: &ParamInput<'_>) -> Result<Self, ParamsError> {
+        let ParamInput { key, value, .. } = *input;
+        let numbers = match value {
             Value::Integer(number) => {
-                let fits = i64::try_from(*number).map_err(|_| not_per_seat(number));
-                fits.and_then(Self::all)
+                let number = i64::try_from(*number).map_err(|_| not_per_seat(number));
+                number.and_then(Self::all)
             }
             Value::Text(text) => Self::parse(text),
             Value::List(list) => {
@@ -117,25 +118,25 @@ impl PerSeat {
                 Self::each(numbers)
             }
             other => {
-                let due = "a whole number, or one for each seat, in";
-                return Err(other.instead_of(&format!("{due} {key}, as in 120,0,305")));
+                let expected = "a whole number, or one for each seat, in";
+                return Err(other.instead_of(&format!("{expected} {key}, as in 120,0,305")));
             }
         };
-        read.map_err(|error| ParamsError::new(format!("{key}: {error}")))
+        numbers.map_err(|error| ParamsError::new(format!("{key}: {error}")))
     }
 
     /// One number for all seats.
     fn all(number: i64) -> Result<Self, ParamsError> {
-        let fits = (0..=Self::MAX).contains(&number);
-        if fits { Ok(Self::same(number)) } else { Err(not_per_seat(number)) }
+        let is_valid = (0..=Self::MAX).contains(&number);
+        if is_valid { Ok(Self::same(number)) } else { Err(not_per_seat(number)) }
     }
 
     /// A number for each seat.
     pub(super) fn each(numbers: Vec<i64>) -> Result<Self, ParamsError> {
-        let fit = numbers.iter().all(|number| (0..=Self::MAX).contains(number));
-        let fit = fit && SEATS.contains(&numbers.len());
+        let is_valid = SEATS.contains(&numbers.len())
+            && numbers.iter().all(|number| (0..=Self::MAX).contains(number));
         let each = Self(Numbers::Each(numbers));
-        if fit { Ok(each) } else { Err(not_per_seat(each)) }
+        if is_valid { Ok(each) } else { Err(not_per_seat(each)) }
     }
 
     fn parse(text: &str) -> Result<Self, ParamsError> {
@@ -145,7 +146,7 @@ impl PerSeat {
         if let [number] = numbers[..] { Self::all(number) } else { Self::each(numbers) }
     }
 
-    /// A number known to be right, for all seats.
+    /// One number for all seats, without a check.
     fn same(number: i64) -> Self {
         Self(Numbers::Same(number))
     }
@@ -171,13 +172,13 @@ impl PerSeat {
     /// The numbers at a table of `seats` seats, seat 1 first.
     ///
     /// # Errors
-    /// If they are for a table of another size. `what` names them in the error.
-    pub(crate) fn at_table(&self, seats: usize, what: &str) -> Result<Vec<i64>, StartError> {
+    /// If the numbers are for a table of another size. `key` is the key of the parameter.
+    pub(crate) fn at_table(&self, seats: usize, key: &str) -> Result<Vec<i64>, StartError> {
         match &self.0 {
             Numbers::Same(number) => Ok(vec![*number; seats]),
             Numbers::Each(numbers) if numbers.len() == seats => Ok(numbers.clone()),
             Numbers::Each(numbers) => Err(StartError(format!(
-                "{what} = {self} is for a table of {}, and this one has {seats} seats",
+                "{key} = {self} is for a table of {}, and this one has {seats} seats",
                 numbers.len()
             ))),
         }

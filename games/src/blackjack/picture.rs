@@ -13,7 +13,7 @@ use crate::name::BotName;
 use crate::picture::{Cell, Item, Key, Part, Picture, Row, TablePicture, bits, name, number};
 
 impl MatchView for Match {
-    fn picture(&self, names: &[BotName], _eyes: Option<Seat>) -> Picture {
+    fn picture(&self, names: &[BotName], _viewer: Option<Seat>) -> Picture {
         let table = self.table();
         let player = |(seat, player): (Seat, &Player)| {
             let is_turn = table.turn() == Some(seat) && self.is_in_hand();
@@ -22,7 +22,7 @@ impl MatchView for Match {
                 cells: vec![
                     Cell::seat(seat),
                     Cell::text(name(names, seat)),
-                    Cell::of(player.hand().iter().copied().map(card).collect()).classed("hand"),
+                    Cell::of(player.hand().iter().copied().map(card).collect()).with_class("hand"),
                     points(player.hand()),
                     Cell::number(player.stake()),
                     Cell::number(player.chips()),
@@ -67,20 +67,20 @@ impl MatchView for Match {
         moves::move_form(self, seat)
     }
 
-    fn form_answer(&self, _seat: Seat, fields: &FormFields) -> Result<String, String> {
-        moves::answer(fields)
+    fn form_reply(&self, _seat: Seat, fields: &FormFields) -> Result<String, String> {
+        moves::reply(fields)
     }
 
-    fn warn(&self, seat: Seat, answer: &str) -> Result<(), String> {
-        moves::warn(self, seat, answer)
+    fn warn(&self, seat: Seat, reply: &str) -> Result<(), String> {
+        moves::warn(self, seat, reply)
     }
 }
 
-/// The dealer's row: the second card lies face down until all players have acted.
+/// The dealer's row. The second card is face down during the hand.
 fn dealer(game: &Match) -> Row {
     let cards = game.table().dealer();
-    let shown = |(index, face): (usize, Card)| {
-        if index == 1 && game.is_in_hand() { Item::FaceDown } else { card(face) }
+    let item = |(index, value): (usize, Card)| {
+        if index == 1 && game.is_in_hand() { Item::FaceDown } else { card(value) }
     };
     let hidden: &[Card] = &[];
     Row {
@@ -88,7 +88,7 @@ fn dealer(game: &Match) -> Row {
         cells: vec![
             Cell::of(Vec::new()),
             Cell::text("the dealer"),
-            Cell::of(cards.iter().copied().enumerate().map(shown).collect()).classed("hand"),
+            Cell::of(cards.iter().copied().enumerate().map(item).collect()).with_class("hand"),
             points(if game.is_in_hand() { hidden } else { cards }),
             Cell::of(Vec::new()),
             Cell::number(game.table().house()),
@@ -97,13 +97,13 @@ fn dealer(game: &Match) -> Row {
     }
 }
 
-fn card(face: Card) -> Item {
-    Item::card(face.letter(), "")
+fn card(card: Card) -> Item {
+    Item::card(card.letter(), "")
 }
 
 fn points(hand: &[Card]) -> Cell {
     let points = (!hand.is_empty()).then(|| Item::text(score(hand)));
-    Cell::of(points.into_iter().collect()).classed("number")
+    Cell::of(points.into_iter().collect()).with_class("number")
 }
 
 fn state(game: &Match, seat: Seat, player: &Player) -> Vec<Item> {
@@ -116,9 +116,9 @@ fn state(game: &Match, seat: Seat, player: &Player) -> Vec<Item> {
     } else {
         ""
     };
-    let bad = game.bad_answers(seat);
-    let bad = (bad > 0).then(|| Item::text(format!(" (bad answers: {bad})")));
-    [Item::text(state)].into_iter().chain(bad).collect()
+    let bad_replies = game.bad_answers(seat);
+    let note = (bad_replies > 0).then(|| Item::text(format!(" (bad answers: {bad_replies})")));
+    [Item::text(state)].into_iter().chain(note).collect()
 }
 
 fn caption(game: &Match, names: &[BotName]) -> String {

@@ -13,16 +13,17 @@ use crate::match_state::Illegal;
 /// The maximum length of a bet, in decimal digits.
 const MAX_DIGITS: usize = 18;
 
-/// The situation of a decision; as text the five arguments of the command line ("INPUT SPECIFICATION").
+/// The situation of a bot at a decision. As text: the five arguments of the command line ("INPUT
+/// SPECIFICATION").
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Situation {
-    /// Its own cards in dealt order.
+    /// The cards of the bot in dealt order.
     pub hand: Vec<Card>,
     /// The dealer's two cards, then the cards of all bots in dealt order.
     pub visible: Vec<Face>,
-    /// The chips that it has bet in this hand, including the ante.
+    /// The stake of the bot in this hand, including the ante, in chips.
     pub stake: i64,
-    /// Its remaining chips.
+    /// The remaining chips of the bot.
     pub chips: i64,
 }
 
@@ -45,20 +46,20 @@ pub enum Action {
     Stand,
     /// `D`: double the stake, draw one card and stand; only as the first action of a hand.
     DoubleDown,
-    /// `B n`: raise the stake by |n|.
+    /// `B n`: raise the stake by |n| chips.
     Bet(i64),
 }
 
 impl FromStr for Action {
     type Err = Illegal;
 
-    fn from_str(answer: &str) -> Result<Self, Illegal> {
-        match answer.trim_ascii() {
+    fn from_str(reply: &str) -> Result<Self, Illegal> {
+        match reply.trim_ascii() {
             "" => Err(Illegal(String::from("the output is empty: write H, S, D or B n"))),
             "H" | "h" => Ok(Self::Hit),
             "S" | "s" => Ok(Self::Stand),
             "D" | "d" => Ok(Self::DoubleDown),
-            other => amount(other).map(Self::Bet).ok_or_else(|| {
+            other => bet(other).map(Self::Bet).ok_or_else(|| {
                 Illegal(format!("{} is not one of H, S, D and B n", gtp::quote(other)))
             }),
         }
@@ -66,10 +67,10 @@ impl FromStr for Action {
 }
 
 /// The bet of `B n`: the absolute value of n.
-fn amount(answer: &str) -> Option<i64> {
-    let argument = answer.strip_prefix(['B', 'b'])?;
+fn bet(reply: &str) -> Option<i64> {
+    let argument = reply.strip_prefix(['B', 'b'])?;
     let number = argument.strip_prefix([' ', '\t'])?.trim_start_matches([' ', '\t']);
     let digits = number.strip_prefix('-').unwrap_or(number);
-    let plain = digits.len() <= MAX_DIGITS && digits.bytes().all(|byte| byte.is_ascii_digit());
-    if plain { digits.parse().ok() } else { None }
+    let is_valid = digits.len() <= MAX_DIGITS && digits.bytes().all(|byte| byte.is_ascii_digit());
+    if is_valid { digits.parse().ok() } else { None }
 }

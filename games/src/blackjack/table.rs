@@ -1,7 +1,7 @@
 //! A table: the dealer, up to four players, and the chips that move between them.
 //!
-//! A hand is dealt, played in turns, and settled. Every chip belongs to a player, to a stake or to the
-//! house; the number of chips never changes.
+//! A hand is dealt, played in turns, and settled. Every chip belongs to a player, to a stake or to
+//! the house. The total number of chips never changes.
 
 use alloc::vec::Vec;
 use core::mem;
@@ -17,80 +17,80 @@ pub const ANTE: i64 = 10;
 const DEALER_STANDS: u32 = 17;
 /// The maximum number of bets of a player in a hand.
 const MAX_BETS: u32 = 100;
-/// The maximum stake in a hand, in chips: far above what official games reach, and low enough that no
-/// number of hands can overflow.
+/// The maximum stake in a hand, in chips. It is far above the stakes of official games, and low
+/// enough that the sum over all hands cannot overflow.
 const MAX_STAKE: i64 = 1_000_000_000_000;
 
-/// The bounds of a player's chips after `hands` hands. A player that is no longer asked stakes only its
-/// antes.
+/// The bounds of a player's chips after `hands` hands. A player that is not asked stakes only the
+/// ante.
 pub(super) fn chips_after(chips: i64, hands: u32, is_asked: bool) -> RangeInclusive<i64> {
     if chips < ANTE {
         return chips..=chips;
     }
     let stake = if is_asked { MAX_STAKE } else { ANTE };
-    let won = (0..hands).fold(chips, |most, _| most + most.min(stake));
-    let lost = if is_asked {
-        // It can choose any stake, so that an ante or more is left before the last hand.
+    let max = (0..hands).fold(chips, |max, _| max + max.min(stake));
+    let max_loss = if is_asked {
+        // The player can choose its stakes so that it can still pay the ante of the last hand.
         chips.min(i64::from(hands) * stake)
     } else {
         ANTE * (chips / ANTE).min(hands.into())
     };
-    chips - lost..=won
+    chips - max_loss..=max
 }
 
 /// A player at the table.
 #[derive(Clone, Debug)]
 pub struct Player {
     chips: i64,
-    /// 0 in a hand that it sits out.
+    /// The stake in chips; 0 in a hand without this player.
     stake: i64,
     hand: Vec<Card>,
-    /// Whether it has neither stood nor gone bust.
+    /// Whether the player has neither stood nor gone bust.
     acting: bool,
-    /// Whether it has not acted yet in this hand.
-    fresh: bool,
-    /// The number of its bets in this hand.
+    /// Whether the player has not acted yet in this hand.
+    is_first_action: bool,
+    /// The number of the player's bets in this hand.
     bets: u32,
 }
 
 impl Player {
     fn new(chips: i64) -> Self {
-        Self { chips, stake: 0, hand: Vec::new(), acting: false, fresh: true, bets: 0 }
+        Self { chips, stake: 0, hand: Vec::new(), acting: false, is_first_action: true, bets: 0 }
     }
 
-    /// Its chips without the stake.
+    /// The chips of the player without the stake.
     pub fn chips(&self) -> i64 {
         self.chips
     }
 
-    /// Its stake in this hand, in chips.
+    /// The stake in this hand, in chips.
     pub fn stake(&self) -> i64 {
         self.stake
     }
 
-    /// Its cards in dealt order.
+    /// The cards of the player in dealt order.
     pub fn hand(&self) -> &[Card] {
         &self.hand
     }
 
-    /// Whether it has neither stood nor gone bust in this hand.
+    /// Whether the player has neither stood nor gone bust in this hand.
     pub fn is_acting(&self) -> bool {
         self.acting
     }
 
-    /// Whether it can double down: only as its first action, and with enough chips.
+    /// Whether the player can double down: only as the first action, and with enough chips.
     pub fn can_double(&self) -> bool {
-        self.acting && self.fresh && self.can_raise(self.stake)
+        self.acting && self.is_first_action && self.can_raise(self.stake)
     }
 
-    /// Its maximum bet now, in chips; 0 if it cannot bet.
+    /// The maximum bet now, in chips; 0 if the player cannot bet.
     pub fn max_bet(&self) -> i64 {
-        let most = if self.bets < MAX_BETS { self.chips.min(MAX_STAKE - self.stake) } else { 0 };
-        most.max(0)
+        let max = if self.bets < MAX_BETS { self.chips.min(MAX_STAKE - self.stake) } else { 0 };
+        max.max(0)
     }
 
-    /// Begins a hand, if it can pay the ante.
-    fn sit_in(&mut self) {
+    /// Begins a hand with this player, if it can pay the ante.
+    fn begin_hand(&mut self) {
         *self = Self::new(self.chips);
         self.acting = self.raise(ANTE);
     }
@@ -99,24 +99,25 @@ impl Player {
         (1..=self.chips).contains(&chips) && chips <= MAX_STAKE - self.stake
     }
 
-    /// Moves chips to the stake, if it has enough.
+    /// Moves chips to the stake. Returns `false`, without a change, if the player cannot pay them.
     fn raise(&mut self, chips: i64) -> bool {
-        let possible = self.can_raise(chips);
-        if possible {
+        let is_possible = self.can_raise(chips);
+        if is_possible {
             self.chips -= chips;
             self.stake += chips;
         }
-        possible
+        is_possible
     }
 
-    /// Bets, if it has the chips and has not bet too often.
+    /// Bets. Returns `false`, without a change, if the player cannot pay, or has already made
+    /// [`MAX_BETS`] bets.
     fn bet(&mut self, chips: i64) -> bool {
-        let possible = self.bets < MAX_BETS && self.raise(chips);
-        self.bets += u32::from(possible);
-        possible
+        let is_possible = self.bets < MAX_BETS && self.raise(chips);
+        self.bets += u32::from(is_possible);
+        is_possible
     }
 
-    /// Whether its hand beats the dealer's; equal scores lose.
+    /// Whether the hand beats the dealer's score. Equal scores lose.
     fn beats(&self, dealer: u32) -> bool {
         let score = cards::score(&self.hand);
         score <= BEST && score > dealer
@@ -134,7 +135,7 @@ pub struct Table {
     shoe: Shoe,
     /// The winnings of the house.
     house: i64,
-    /// The index of the next seat, if its player still acts.
+    /// The index of the seat from which the next player is searched.
     next: usize,
 }
 
@@ -150,8 +151,8 @@ impl Table {
         &self.players
     }
 
-    /// The dealer's cards in the order drawn: the first lies open, the second face down until all
-    /// players have acted.
+    /// The dealer's cards in drawn order. The first card is open. The second card is face down
+    /// until all players have acted.
     pub fn dealer(&self) -> &[Card] {
         &self.dealer
     }
@@ -161,10 +162,10 @@ impl Table {
         self.house
     }
 
-    /// Takes the antes and deals two cards to each player and to the dealer, one at a time. Players who
-    /// cannot pay sit out. Returns `false`, without a hand, if no player can pay.
+    /// Takes the antes and deals two cards to each player and to the dealer, one at a time. Players
+    /// who cannot pay get no cards. Returns `false`, without a hand, if no player can pay.
     pub fn deal(&mut self) -> bool {
-        self.players.iter_mut().for_each(Player::sit_in);
+        self.players.iter_mut().for_each(Player::begin_hand);
         (self.next, self.dealer, self.dealt) = (0, Vec::new(), Vec::new());
         if self.turn().is_none() {
             return false;
@@ -180,8 +181,8 @@ impl Table {
         true
     }
 
-    /// The seat with the turn: one action each in the order of the seats, again and again, while a player
-    /// has neither stood nor gone bust.
+    /// The seat with the turn. The players act one after another, in the order of the seats, until
+    /// each of them has stood or gone bust. `None` afterwards.
     pub fn turn(&self) -> Option<Seat> {
         let seats = self.players.len();
         let mut order = (self.next..seats).chain(0..self.next);
@@ -208,13 +209,13 @@ impl Table {
         let index = self.turn().expect("a player has the turn").index();
         self.next = index + 1;
         let player = &mut self.players[index];
-        let first = mem::take(&mut player.fresh);
+        let is_first = mem::take(&mut player.is_first_action);
         match action {
             Action::Hit => self.draw(index),
             Action::Stand => player.acting = false,
             Action::DoubleDown => {
                 player.acting = false;
-                if first && player.raise(player.stake) {
+                if is_first && player.raise(player.stake) {
                     self.draw(index);
                 }
             }
@@ -231,8 +232,8 @@ impl Table {
         player.acting &= cards::score(&player.hand) <= BEST;
     }
 
-    /// Reveals the dealer's hidden card, lets the dealer draw, and pays the winners twice their stake
-    /// ("Betting and chips"). A bust dealer has score 0.
+    /// Reveals the dealer's hidden card, lets the dealer draw, and pays the winners twice their
+    /// stake ("Betting and chips"). A bust dealer has score 0.
     pub fn settle(&mut self) {
         while cards::score(&self.dealer) < DEALER_STANDS {
             self.dealer.push(self.shoe.draw());

@@ -37,7 +37,7 @@ impl Colour {
     }
 }
 
-/// The letter of the protocol, without quotes.
+/// The colour's letter in the protocol, without quotes.
 impl fmt::Display for Colour {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
@@ -60,7 +60,7 @@ crate::string_enum! {
     FromStr, Err = OverlineError
 }
 
-/// A text that names no rule for overlines.
+/// The error for a text that is not a rule for overlines.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("overline cannot be `{0}`: rows of more than five are `wins` or `ignored`, as in wins")]
 pub struct OverlineError(String);
@@ -98,7 +98,7 @@ impl Square {
         usize::from(self.x) * usize::from(SIDE) + usize::from(self.y)
     }
 
-    /// Its number of characters in the protocol's syntax.
+    /// The number of characters of the square in the protocol's syntax.
     fn width(self) -> usize {
         let digits = |number: u8| if number < 10 { 1 } else { 2 };
         "(,)".len() + digits(self.x) + digits(self.y)
@@ -125,10 +125,11 @@ pub struct Occupied(pub Square);
 /// The stones on the board.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Board {
-    /// By [`Square::index`].
+    /// The stone on each square, by [`Square::index`].
     stones: [Option<Colour>; SQUARES],
     count: usize,
-    /// The stones in the protocol's syntax. Every prompt repeats it, so it is updated with each stone.
+    /// The stones in the protocol's syntax. Every prompt contains this text, so each new stone
+    /// updates it.
     text: String,
 }
 
@@ -158,19 +159,19 @@ impl Board {
 
     /// Inserts a new stone into the text, in the order of squares.
     fn write(&mut self, square: Square, colour: Colour) {
-        let before: usize = Square::all()
+        let preceding: usize = Square::all()
             .take(square.index())
             .filter(|square| self.get(*square).is_some())
             .map(|square| square.width() + STONE_WIDTH)
             .sum();
         let stone = format!("({square},\"{colour}\")");
-        let at = 1 + before;
-        if at < self.text.len() - 1 {
-            self.text.insert_str(at, &format!("{stone},"));
-        } else if before == 0 {
-            self.text.insert_str(at, &stone);
+        let position = 1 + preceding;
+        if position < self.text.len() - 1 {
+            self.text.insert_str(position, &format!("{stone},"));
+        } else if preceding == 0 {
+            self.text.insert_str(position, &stone);
         } else {
-            self.text.insert_str(at - 1, &format!(",{stone}"));
+            self.text.insert_str(position - 1, &format!(",{stone}"));
         }
     }
 
@@ -179,7 +180,7 @@ impl Board {
         &self.text
     }
 
-    /// How many stones there are.
+    /// The number of stones.
     pub fn count(&self) -> usize {
         self.count
     }
@@ -194,36 +195,36 @@ impl Board {
         Square::all().filter_map(|square| Some((square, self.get(square)?)))
     }
 
-    /// Whether the stone on `square` stands in a row that wins: horizontal, vertical or diagonal,
-    /// unbroken, of one colour. An empty square does not.
+    /// Whether the stone on `square` is in a winning row: unbroken, of one colour, and horizontal,
+    /// vertical or diagonal. False if the square is empty.
     pub fn wins(&self, square: Square, overline: Overline) -> bool {
         self.row(square, overline).is_some()
     }
 
-    /// The ends of a row that wins by the stone on `square`. It looks no further than five stones
-    /// to each side.
+    /// The ends of a winning row with the stone on `square`. The search covers at most five stones
+    /// on each side.
     pub fn row(&self, square: Square, overline: Overline) -> Option<(Square, Square)> {
         let colour = self.get(square)?;
         DIRECTIONS.into_iter().find_map(|(dx, dy)| {
-            let forth = self.reach(square, (dx, dy), colour);
-            let back = self.reach(square, (-dx, -dy), colour);
-            let length = 1 + forth + back;
+            let forward = self.run_length(square, (dx, dy), colour);
+            let backward = self.run_length(square, (-dx, -dy), colour);
+            let length = 1 + forward + backward;
             let wins = match overline {
                 Overline::Wins => length >= ROW,
                 Overline::Ignored => length == ROW,
             };
             let end = |direction, steps| {
                 let squares =
-                    core::iter::successors(Some(square), |at: &Square| at.next(direction));
+                    core::iter::successors(Some(square), |square: &Square| square.next(direction));
                 squares.take(steps + 1).last()
             };
-            if wins { end((-dx, -dy), back).zip(end((dx, dy), forth)) } else { None }
+            if wins { end((-dx, -dy), backward).zip(end((dx, dy), forward)) } else { None }
         })
     }
 
-    /// The number of consecutive stones of `colour` from the neighbour of `square` on, counted only as
-    /// far as it matters.
-    fn reach(&self, square: Square, direction: (i8, i8), colour: Colour) -> usize {
+    /// The number of consecutive stones of `colour`, beginning with the neighbour of `square` in
+    /// this direction. It is at most [`ROW`], since longer runs make no difference.
+    fn run_length(&self, square: Square, direction: (i8, i8), colour: Colour) -> usize {
         let next = |square: &Square| square.next(direction);
         core::iter::successors(Some(square), next)
             .skip(1)

@@ -13,7 +13,7 @@ use crate::info::{
 use crate::match_state::{MatchState, StartError};
 use crate::move_form::Grid;
 use crate::name::BotName;
-use crate::parameter::Written;
+use crate::parameter::ParamInput;
 use crate::parameter::{ParamKind, param};
 use crate::rules::Rules;
 use crate::seed::Seed;
@@ -48,24 +48,24 @@ pub fn game() -> Game {
 }
 
 impl Rules for Params {
-    fn set(&mut self, written: &Written<'_>) -> Result<(), ParamsError> {
-        match written.key {
+    fn set(&mut self, input: &ParamInput<'_>) -> Result<(), ParamsError> {
+        match input.key {
             "overline" => {
                 let accepts = "`wins` or `ignored` for rows of more than five, as in wins";
-                self.overline = written.text(accepts)?;
+                self.overline = input.text(accepts)?;
             }
             "first_number" => {
-                self.first_number = match written.whole_number("0 or 1, as in 0")? {
+                self.first_number = match input.whole_number("0 or 1, as in 0")? {
                     0 => FirstNumber::Zero,
                     1 => FirstNumber::One,
                     _ => {
                         let why = "prompts are counted from 0 or from 1, as in 0";
-                        return Err(written.impossible(why));
+                        return Err(input.impossible(why));
                     }
                 };
             }
-            "move_limit" => self.move_limit = written.some_time("500ms")?,
-            _ => return Err(written.unknown()),
+            "move_limit" => self.move_limit = input.some_time("500ms")?,
+            _ => return Err(input.unknown()),
         }
         Ok(())
     }
@@ -89,8 +89,8 @@ impl Rules for Params {
         bounds(forfeited)
     }
 
-    /// The picture has 1.2 squares before the first crossing and 0.7 after the last one. A stone takes
-    /// half a square on each side of its crossing.
+    /// The picture has 1.2 squares of space before the first intersection of lines, and 0.7 after
+    /// the last one. A stone covers half a square on each side of its intersection.
     fn grid(&self) -> Option<Grid> {
         let side = usize::from(SIDE);
         Some(Grid { columns: side, rows: side, before: 0.7, behind: 0.2 })

@@ -1,9 +1,9 @@
 //! Gomoku: five stones in a row, opened by Swap2.
 //!
-//! Two bots on a board of 15 × 15 squares. In the opening phase seat 1 (A) places three stones, seat 2
-//! (B) responds, and the colours are settled. In the game phase they place one stone each in turn,
-//! black first, until there is a row or the board is full. A bot that forfeits loses at once. Both
-//! bots get the result, unless the program of the loser is gone.
+//! Two bots on a board of 15 × 15 squares. In the opening phase seat 1 (A) places three stones,
+//! seat 2 (B) responds, and the colours are settled. In the game phase they place one stone each in
+//! turn, black first, until a row wins or the board is full. A bot that forfeits loses at once.
+//! Both bots get the result, unless the program of the loser is gone.
 //!
 //! Source: the challenge "KotH: Gomoku (Five in a row)", whose sections are quoted by their
 //! titles.
@@ -24,16 +24,18 @@ pub use info::game;
 
 use crate::bounds::Bounds;
 use crate::clock::Micros;
-use crate::match_state::{Forfeit, Illegal, MatchState, MatchView, Say, Seat, SeatResult, Step};
+use crate::match_state::{
+    Forfeit, Illegal, MatchState, MatchView, Message, Seat, SeatResult, Step,
+};
 use crate::name::BotName;
 use crate::seed::Seed;
 use syntax::Swap;
 
 /// The number of seats.
 const SEATS: usize = 2;
-/// The random stream for the bots' own seed.
+/// The random stream of the seed that the bots get as an argument.
 const BOT_SEED_STREAM: u64 = 0;
-/// The official time limit for a reply, which the source calls fine ("Rules").
+/// The official time limit for a reply ("Rules").
 const MOVE_LIMIT: Micros = Micros::from_millis(500);
 
 /// The first word of the last line of a match.
@@ -46,8 +48,8 @@ const TIE: i64 = 1;
 /// The points of a defeat.
 const DEFEAT: i64 = 0;
 
-/// The bounds of the points when these players forfeited; `None` if both did, since the first forfeit
-/// ends and loses the game.
+/// The bounds of the points, given for each player whether it forfeited. `None` if both forfeited:
+/// the first forfeit ends the game.
 pub(crate) fn bounds(forfeited: &[bool]) -> Option<Bounds> {
     let sum = VICTORY + DEFEAT;
     let seats = match forfeited {
@@ -80,7 +82,7 @@ impl Default for Params {
     }
 }
 
-/// The number of the first prompt of the game phase. The source's example allows both.
+/// The number of the first prompt of the game phase. The source allows both numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum FirstNumber {
     /// Prompts are counted from 0.
@@ -90,7 +92,7 @@ pub enum FirstNumber {
     One = 1,
 }
 
-/// The phase of a match: what is played next.
+/// The phase of a match, by its next move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
     /// A places three stones.
@@ -113,7 +115,7 @@ pub enum Phase {
 struct Ending {
     /// The winner; `None` for a tie.
     winner: Option<Seat>,
-    /// The number of seats that know the result, or are gone.
+    /// The number of seats that got the result, or whose program is gone.
     informed: usize,
 }
 
@@ -122,10 +124,10 @@ struct Ending {
 pub struct Match {
     params: Params,
     names: [BotName; SEATS],
-    /// The seed for the bots' own random numbers.
+    /// The seed that the bots get for their random numbers.
     bot_seed: u32,
     board: Board,
-    /// The squares of the stones, in order.
+    /// The squares of the stones, in the order of placement.
     placed: Vec<Square>,
     phase: Phase,
     ending: Option<Ending>,
@@ -142,7 +144,7 @@ impl Match {
         Self {
             params: *params,
             names: [a.clone(), b.clone()],
-            bot_seed: seed.dice(BOT_SEED_STREAM).word(),
+            bot_seed: seed.dice(BOT_SEED_STREAM).next_u32(),
             board: Board::default(),
             placed: Vec::new(),
             phase: Phase::Open,
@@ -156,7 +158,7 @@ impl Match {
         &self.board
     }
 
-    /// The squares of the stones, in order.
+    /// The squares of the stones, in the order of placement.
     pub fn placed(&self) -> &[Square] {
         &self.placed
     }
@@ -191,8 +193,8 @@ impl Match {
         Seat::from_index(SEATS - 1 - seat.index())
     }
 
-    /// The seat that must reply, or had to when the match ended.
-    pub fn to_answer(&self) -> Seat {
+    /// The seat with the turn. After the end of the match: the last seat with a turn.
+    pub fn turn(&self) -> Seat {
         match self.phase {
             Phase::Open | Phase::Choose => Self::opener(),
             Phase::Swap => Self::opponent(Self::opener()),
@@ -204,7 +206,7 @@ impl Match {
     }
 
     /// The prompt of this phase ("Input/output format").
-    fn prompt(&self) -> Say {
+    fn prompt(&self) -> Message {
         let word = match self.phase {
             Phase::Open => "A".to_string(),
             Phase::Swap => "B".to_string(),
@@ -212,16 +214,16 @@ impl Match {
             Phase::Play { ply, .. } => (self.params.first_number as u32 + ply).to_string(),
         };
         let text = [word.as_str(), self.board.text()].join(" ");
-        Say::ask(self.to_answer(), text, self.params.move_limit)
+        Message::request(self.turn(), text, self.params.move_limit)
     }
 
-    /// Whether a seat's program is gone, so that it cannot get the result.
+    /// Whether a seat's program is gone. It cannot get the result then.
     fn is_gone(&self, seat: Seat) -> bool {
         self.forfeit == Some((seat, Forfeit::Gone))
     }
 
     /// The line with the result of the match, if it is over.
-    pub fn exit(&self) -> Option<String> {
+    pub fn exit_text(&self) -> Option<String> {
         self.ending.map(|ending| self.exit_line(ending.winner))
     }
 
@@ -230,36 +232,36 @@ impl Match {
         format!("{EXIT} {name}")
     }
 
-    /// Plays a reply of `seat`, or changes nothing if it is illegal.
-    fn play(&mut self, seat: Seat, answer: &str) -> Result<(), Illegal> {
+    /// Plays a reply of `seat`. An illegal reply changes nothing.
+    fn play(&mut self, seat: Seat, reply: &str) -> Result<(), Illegal> {
         self.phase = match self.phase {
             Phase::Open => {
-                let [first, second, white] = syntax::opening(answer)?;
-                self.put(&[
+                let [first, second, white] = syntax::opening(reply)?;
+                self.place(&[
                     (first, Colour::Black),
                     (second, Colour::Black),
                     (white, Colour::White),
                 ])?;
                 Phase::Swap
             }
-            Phase::Swap => match syntax::swap(answer)? {
+            Phase::Swap => match syntax::swap(reply)? {
                 Swap::Black => Phase::Play { black: seat, ply: 0 },
                 Swap::White(square) => {
-                    self.put(&[(square, Colour::White)])?;
+                    self.place(&[(square, Colour::White)])?;
                     Phase::Play { black: Self::opponent(seat), ply: 0 }
                 }
                 Swap::Both(black, white) => {
-                    self.put(&[(black, Colour::Black), (white, Colour::White)])?;
+                    self.place(&[(black, Colour::Black), (white, Colour::White)])?;
                     Phase::Choose
                 }
             },
-            Phase::Choose => match syntax::choice(answer)? {
+            Phase::Choose => match syntax::choice(reply)? {
                 Colour::Black => Phase::Play { black: seat, ply: 0 },
                 Colour::White => Phase::Play { black: Self::opponent(seat), ply: 0 },
             },
             Phase::Play { black, ply } => {
-                let square = syntax::stone(answer)?;
-                self.put(&[(square, colour_at(ply))])?;
+                let square = syntax::stone(reply)?;
+                self.place(&[(square, colour_at(ply))])?;
                 if self.board.wins(square, self.params.overline) {
                     self.end(Some(seat));
                 } else if self.board.is_full() {
@@ -272,10 +274,10 @@ impl Match {
     }
 
     /// Places all these stones, or none if one of their squares is occupied.
-    fn put(&mut self, stones: &[(Square, Colour)]) -> Result<(), Illegal> {
+    fn place(&mut self, stones: &[(Square, Colour)]) -> Result<(), Illegal> {
         for (index, (square, _)) in stones.iter().enumerate() {
-            let twice = stones[..index].iter().any(|(other, _)| other == square);
-            if twice || self.board.get(*square).is_some() {
+            let is_duplicate = stones[..index].iter().any(|(other, _)| other == square);
+            if is_duplicate || self.board.get(*square).is_some() {
                 return Err(Illegal(Occupied(*square).to_string()));
             }
         }
@@ -296,7 +298,7 @@ impl Match {
         self.end(Some(Self::opponent(seat)));
     }
 
-    fn standing(&self, seat: Seat, winner: Option<Seat>) -> SeatResult {
+    fn result(&self, seat: Seat, winner: Option<Seat>) -> SeatResult {
         let points = match winner {
             None => TIE,
             Some(winner) if winner == seat => VICTORY,
@@ -307,7 +309,7 @@ impl Match {
     }
 }
 
-/// The colour of a stone at a ply of the game phase. Black begins, whatever the opening placed.
+/// The colour of the stone at a ply of the game phase. Black begins after every opening.
 fn colour_at(ply: u32) -> Colour {
     if ply.is_multiple_of(2) { Colour::Black } else { Colour::White }
 }
@@ -315,14 +317,14 @@ fn colour_at(ply: u32) -> Colour {
 impl MatchState for Match {
     fn step(&mut self) -> Step {
         let Some(Ending { winner, informed }) = self.ending else {
-            return Step::Say(self.prompt());
+            return Step::Send(self.prompt());
         };
         let mut uninformed = Seat::all(SEATS).skip(informed).filter(|seat| !self.is_gone(*seat));
         if let Some(seat) = uninformed.next() {
             self.ending = Some(Ending { winner, informed: seat.index() + 1 });
-            return Step::Say(Say::tell(seat, self.exit_line(winner)));
+            return Step::Send(Message::notice(seat, self.exit_line(winner)));
         }
-        Step::Over(Seat::all(SEATS).map(|seat| self.standing(seat, winner)).collect())
+        Step::Over(Seat::all(SEATS).map(|seat| self.result(seat, winner)).collect())
     }
 
     fn view(&self) -> &dyn MatchView {
@@ -330,23 +332,23 @@ impl MatchState for Match {
     }
 
     fn legacy_farewell(&self) -> Option<String> {
-        self.exit()
+        self.exit_text()
     }
 
     fn receive_reply(
         &mut self,
-        answer: Result<&str, Forfeit>,
+        reply: Result<&str, Forfeit>,
         _charged: Micros,
     ) -> Result<(), Illegal> {
         if self.ending.is_some() {
             return Ok(());
         }
-        let seat = self.to_answer();
-        let taken = answer.map(|answer| self.play(seat, answer));
-        if let Some(forfeit) = Forfeit::from_reply(&taken) {
+        let seat = self.turn();
+        let outcome = reply.map(|reply| self.play(seat, reply));
+        if let Some(forfeit) = Forfeit::from_reply(&outcome) {
             self.lose(seat, forfeit);
         }
-        taken.unwrap_or(Ok(()))
+        outcome.unwrap_or(Ok(()))
     }
 
     /// The opponent's name and the bots' seed ("Arguments").

@@ -17,14 +17,14 @@ use crate::picture::{BoardPicture, Item, Key, Part, Picture, Shape, ShapeKind, n
 const DOTS: [u8; 3] = [3, 7, 11];
 
 impl MatchView for Match {
-    fn picture(&self, names: &[BotName], _eyes: Option<Seat>) -> Picture {
+    fn picture(&self, names: &[BotName], _viewer: Option<Seat>) -> Picture {
         let last = self.placed().last().copied();
-        let mut shapes = marks();
+        let mut shapes = empty_board();
         for (number, square) in (1..).zip(self.placed()) {
             let colour = self.board().get(*square).unwrap_or(Colour::Black);
             shapes.push(stone(*square, colour, number, last == Some(*square)));
         }
-        if let Some((from, to)) = last.and_then(|last| winning(self, last)) {
+        if let Some((from, to)) = last.and_then(|last| winning_row(self, last)) {
             let ends: [(_, &dyn core::fmt::Display); 4] =
                 [("x1", &from.x()), ("y1", &from.y()), ("x2", &to.x()), ("y2", &to.y())];
             shapes.push(Shape::new(ShapeKind::Line, "row").with_attributes(ends));
@@ -57,13 +57,13 @@ impl MatchView for Match {
         moves::move_form(self, chosen)
     }
 
-    fn form_answer(&self, _seat: Seat, fields: &FormFields) -> Result<String, String> {
-        moves::answer(fields)
+    fn form_reply(&self, _seat: Seat, fields: &FormFields) -> Result<String, String> {
+        moves::reply(fields)
     }
 }
 
 /// The empty board: its lines, dots and numbers.
-fn marks() -> Vec<Shape> {
+fn empty_board() -> Vec<Shape> {
     let mut shapes = vec![Shape::new(ShapeKind::Path, "grid").with_attributes([("d", &grid())])];
     for x in DOTS {
         for y in DOTS {
@@ -92,7 +92,7 @@ fn circle(class: &'static str, x: u8, y: u8, radius: &'static str) -> Shape {
     Shape::new(ShapeKind::Circle, class).with_attributes([("cx", &x), ("cy", &y), ("r", &radius)])
 }
 
-fn stone(square: Square, colour: Colour, number: usize, last: bool) -> Shape {
+fn stone(square: Square, colour: Colour, number: usize, is_last: bool) -> Shape {
     let class = match colour {
         Colour::Black => "stone black",
         Colour::White => "stone white",
@@ -102,12 +102,12 @@ fn stone(square: Square, colour: Colour, number: usize, last: bool) -> Shape {
     let text =
         Shape::new(ShapeKind::Text, "").with_attributes([("x", &x), ("y", &y)]).with_text(number);
     let mut parts = vec![circle("", x, y, "0.45"), text];
-    parts.extend(last.then(|| circle("last", x, y, "0.53")));
+    parts.extend(is_last.then(|| circle("last", x, y, "0.53")));
     Shape::new(ShapeKind::Group, class).with_shapes(parts)
 }
 
 /// The ends of the winning row, if the last stone won the match.
-fn winning(game: &Match, last: Square) -> Option<(Square, Square)> {
+fn winning_row(game: &Match, last: Square) -> Option<(Square, Square)> {
     game.winner().and_then(|_| game.board().row(last, game.overline()))
 }
 
@@ -128,11 +128,11 @@ fn colours(game: &Match, names: &[BotName]) -> Vec<Item> {
 
 fn description(game: &Match) -> String {
     let board: &Board = game.board();
-    let of = |wanted| board.stones().filter(|(_, colour)| *colour == wanted).count();
+    let count = |colour| board.stones().filter(|(_, stone)| *stone == colour).count();
     format!(
         "A board of {SIDE} by {SIDE} squares with {} black and {} white stones: {}",
-        of(Colour::Black),
-        of(Colour::White),
+        count(Colour::Black),
+        count(Colour::White),
         board.text()
     )
 }
@@ -154,8 +154,8 @@ fn caption(game: &Match, names: &[BotName]) -> String {
         ),
         Phase::Choose => format!("Swap: {opener} is to choose its colour."),
         Phase::Play { .. } => {
-            let put = game.placed().len();
-            format!("{} is to move; {put} stones are on the board.", name(names, game.to_answer()))
+            let stones = game.placed().len();
+            format!("{} is to move; {stones} stones are on the board.", name(names, game.turn()))
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The syntax of replies: squares `(X,Y)` and colours `"B"`, `"W"`, in lists without separators.
 //!
-//! White space is ignored everywhere ("Format"), so replies are parsed without it; everything else is
-//! strict. A colour may omit both its quotes.
+//! The parser ignores white space everywhere ("Format") and is strict otherwise. A colour may omit
+//! both its quotes.
 
 use alloc::format;
 use alloc::string::String;
@@ -17,7 +17,7 @@ enum Item {
     Colour(Colour),
 }
 
-/// B's response to A's three stones ("First phase").
+/// The response of B to the three stones of A ("First phase").
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Swap {
     /// B plays black.
@@ -29,57 +29,57 @@ pub(super) enum Swap {
 }
 
 /// Parses the reply to `A`: the squares of two black stones and of a white one.
-pub(super) fn opening(answer: &str) -> Result<[Square; 3], Illegal> {
-    match items(answer)?[..] {
+pub(super) fn opening(reply: &str) -> Result<[Square; 3], Illegal> {
+    match items(reply)?[..] {
         [Item::Square(black), Item::Square(second), Item::Square(white)] => {
             Ok([black, second, white])
         }
-        _ => Err(undue("three squares", answer)),
+        _ => Err(unexpected("three squares", reply)),
     }
 }
 
 /// Parses the reply to `B`.
-pub(super) fn swap(answer: &str) -> Result<Swap, Illegal> {
-    match items(answer)?[..] {
+pub(super) fn swap(reply: &str) -> Result<Swap, Illegal> {
+    match items(reply)?[..] {
         [Item::Colour(Colour::Black)] => Ok(Swap::Black),
         [Item::Colour(Colour::White), Item::Square(white)] => Ok(Swap::White(white)),
         [Item::Square(black), Item::Square(white)] => Ok(Swap::Both(black, white)),
-        _ => Err(undue("\"B\", or \"W\" and a square, or two squares", answer)),
+        _ => Err(unexpected("\"B\", or \"W\" and a square, or two squares", reply)),
     }
 }
 
 /// Parses the reply to `C`.
-pub(super) fn choice(answer: &str) -> Result<Colour, Illegal> {
-    match items(answer)?[..] {
+pub(super) fn choice(reply: &str) -> Result<Colour, Illegal> {
+    match items(reply)?[..] {
         [Item::Colour(colour)] => Ok(colour),
-        _ => Err(undue("\"B\" or \"W\"", answer)),
+        _ => Err(unexpected("\"B\" or \"W\"", reply)),
     }
 }
 
 /// Parses the reply to a number: one square.
-pub(super) fn stone(answer: &str) -> Result<Square, Illegal> {
-    match items(answer)?[..] {
+pub(super) fn stone(reply: &str) -> Result<Square, Illegal> {
+    match items(reply)?[..] {
         [Item::Square(square)] => Ok(square),
-        _ => Err(undue("one square", answer)),
+        _ => Err(unexpected("one square", reply)),
     }
 }
 
-fn undue(due: &str, answer: &str) -> Illegal {
-    Illegal(format!("{due} expected, found {}", quote(answer)))
+fn unexpected(expected: &str, reply: &str) -> Illegal {
+    Illegal(format!("{expected} expected, found {}", quote(reply)))
 }
 
 /// All parts of a reply.
-fn items(answer: &str) -> Result<Vec<Item>, Illegal> {
-    if answer.contains('\n') {
-        return Err(Illegal(format!("an answer is one line, found {}", quote(answer))));
+fn items(reply: &str) -> Result<Vec<Item>, Illegal> {
+    if reply.contains('\n') {
+        return Err(Illegal(format!("an answer is one line, found {}", quote(reply))));
     }
-    let dense: String = answer.chars().filter(|c| !c.is_whitespace()).collect();
-    let mut rest = dense.as_str();
+    let compact: String = reply.chars().filter(|c| !c.is_whitespace()).collect();
+    let mut rest = compact.as_str();
     let mut items = Vec::new();
     while !rest.is_empty() {
-        let (item, after) = item(rest)?;
+        let (item, tail) = item(rest)?;
         items.push(item);
-        rest = after;
+        rest = tail;
     }
     Ok(items)
 }
@@ -96,12 +96,12 @@ fn item(text: &str) -> Result<(Item, &str), Illegal> {
             return Ok((Item::Colour(colour), rest));
         }
     }
-    let malformed = || Illegal(format!("neither a square nor a colour: {}", quote(text)));
-    let inner = text.strip_prefix('(').ok_or_else(malformed)?;
-    let (x, rest) = number(inner).ok_or_else(malformed)?;
-    let inner = rest.strip_prefix(',').ok_or_else(malformed)?;
-    let (y, rest) = number(inner).ok_or_else(malformed)?;
-    let rest = rest.strip_prefix(')').ok_or_else(malformed)?;
+    let error = || Illegal(format!("neither a square nor a colour: {}", quote(text)));
+    let inner = text.strip_prefix('(').ok_or_else(error)?;
+    let (x, rest) = number(inner).ok_or_else(error)?;
+    let inner = rest.strip_prefix(',').ok_or_else(error)?;
+    let (y, rest) = number(inner).ok_or_else(error)?;
+    let rest = rest.strip_prefix(')').ok_or_else(error)?;
     let coordinate = |digits: &str| digits.parse().ok();
     let square = coordinate(x).zip(coordinate(y)).and_then(|(x, y)| Square::new(x, y));
     match square {
@@ -118,6 +118,6 @@ fn item(text: &str) -> Result<(Item, &str), Illegal> {
 fn number(text: &str) -> Option<(&str, &str)> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let (number, rest) = text.split_at(digits);
-    let plain = number == "0" || !(number.is_empty() || number.starts_with('0'));
-    plain.then_some((number, rest))
+    let is_valid = number == "0" || !(number.is_empty() || number.starts_with('0'));
+    is_valid.then_some((number, rest))
 }

@@ -1,4 +1,4 @@
-//! Cards, which card beats which, and how a table is dealt.
+//! Cards, their order in a trick, and the deal of a table.
 
 use alloc::string::{String, ToString};
 use core::fmt;
@@ -20,10 +20,10 @@ const RANKS: u8 = 9;
 const CARDS: u64 = 0;
 /// The stream of a seed that chooses the trumps.
 const TRUMPS: u64 = 1;
-/// The stream of a seed that chooses who attacks first.
+/// The stream of a seed that chooses the first attackers.
 const ATTACKERS: u64 = 2;
 
-/// A suit. No suit is above another, except the trump.
+/// A suit. No suit beats another suit, except the trump.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Suit {
     /// The suit `W`.
@@ -76,8 +76,8 @@ impl Card {
         self.rank
     }
 
-    /// Whether this card wins the trick as a defence against `attack`: by a higher rank of the
-    /// same suit, or as a trump where the attack is none.
+    /// Whether this card wins the trick as a defence against `attack`: by a higher rank of the same
+    /// suit, or as a trump against another suit.
     pub fn beats(self, attack: Self, trump: Option<Suit>) -> bool {
         if self.suit == attack.suit { self.rank > attack.rank } else { trump == Some(self.suit) }
     }
@@ -89,7 +89,7 @@ impl fmt::Display for Card {
     }
 }
 
-/// A text that is no card.
+/// The error for a text that is not a card.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("`{0}` is not a card: a letter from WXYZ and a digit from 0 to 8")]
 pub struct CardError(String);
@@ -106,38 +106,37 @@ impl FromStr for Card {
     }
 }
 
-/// What chance decides about a table.
+/// The random start of a table: the order of the cards, the trump and the first attacker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Deal {
-    /// Each card once: the hand of the first player, that of the second, and the pack, whose next
-    /// card comes first.
+    /// Each card once: the hand of the first player, the hand of the second player, and the pack,
+    /// its next card first.
     order: [Card; DECK],
     trump: Option<Suit>,
     attacker: Player,
 }
 
-/// An order of cards that is no deck.
+/// The error for an order of cards that contains a card twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("{0} is dealt twice: a deck has each card once")]
 pub struct DealError(pub Card);
 
 impl Deal {
-    /// A deal of these cards: nine for the first player, nine for the second, and the pack, whose
-    /// next card comes first.
+    /// A deal of these cards: nine for the first player, nine for the second player, and the pack,
+    /// its next card first.
     pub fn new(
         order: [Card; DECK],
         trump: Option<Suit>,
         attacker: Player,
     ) -> Result<Self, DealError> {
-        let twice = |(index, card): &(usize, Card)| order[..*index].contains(card);
-        match order.into_iter().enumerate().find(twice) {
+        let is_duplicate = |(index, card): &(usize, Card)| order[..*index].contains(card);
+        match order.into_iter().enumerate().find(is_duplicate) {
             Some((_, card)) => Err(DealError(card)),
             None => Ok(Self { order, trump, attacker }),
         }
     }
 
-    /// The same deal with the hands and the first attack exchanged, so that luck cancels between
-    /// the two.
+    /// The deal with the hands and the first attack exchanged. Luck cancels between the two deals.
     #[must_use]
     pub fn swapped(&self) -> Self {
         let mut order = self.order;
@@ -146,13 +145,13 @@ impl Deal {
         Self { order, trump: self.trump, attacker: self.attacker.other() }
     }
 
-    /// The hand that a player is dealt.
+    /// The first hand of a player.
     pub fn hand(&self, player: Player) -> &[Card] {
         let start = player.index() * HAND;
         &self.order[start..start + HAND]
     }
 
-    /// The cards that are drawn later, the next first.
+    /// The cards of the pack, the next card first.
     pub fn pack(&self) -> &[Card] {
         &self.order[2 * HAND..]
     }
@@ -162,13 +161,13 @@ impl Deal {
         self.trump
     }
 
-    /// Who attacks in the first trick.
+    /// The attacker of the first trick.
     pub fn attacker(&self) -> Player {
         self.attacker
     }
 }
 
-/// Deals one table after another.
+/// Deals the tables of a match.
 #[derive(Clone, Debug)]
 pub struct Dealer {
     cards: Dice,
@@ -177,16 +176,16 @@ pub struct Dealer {
 }
 
 impl Dealer {
-    /// The dealer whose chance is that of `seed`.
+    /// The dealer for this seed.
     pub fn new(seed: Seed) -> Self {
         Self { cards: seed.dice(CARDS), trumps: seed.dice(TRUMPS), attackers: seed.dice(ATTACKERS) }
     }
 
-    /// The next deal: any order of the cards, any suit or none for trump, and either player for
-    /// the first attack, all equally likely.
+    /// The next deal. The orders of the cards, the five trumps (a suit or none) and the two first
+    /// attackers are equally likely.
     pub fn deal(&mut self) -> Deal {
         let mut order = [Card { suit: Suit::W, rank: 0 }; DECK];
-        order.iter_mut().zip(Card::all()).for_each(|(place, card)| *place = card);
+        order.iter_mut().zip(Card::all()).for_each(|(slot, card)| *slot = card);
         self.cards.shuffle(&mut order);
         Deal {
             order,

@@ -10,14 +10,14 @@ use crate::bounds::Bounds;
 use crate::info::{BotInfo, Estimate, Game, GameInfo, Playground, ProtocolExample, example, texts};
 use crate::match_state::{MatchState, StartError, TurnPolicy};
 use crate::name::BotName;
-use crate::parameter::Written;
+use crate::parameter::ParamInput;
 use crate::parameter::{ParamKind, param};
 use crate::protocol::{Framing, Protocol};
 use crate::rules::Rules;
 use crate::seed::Seed;
 use crate::value::{ParamsError, Value, Values};
 
-/// How many bots play.
+/// The number of seats.
 const SEATS: RangeInclusive<usize> = Player::ALL.len()..=Player::ALL.len();
 
 /// The game.
@@ -50,20 +50,20 @@ pub fn game() -> Game {
 }
 
 impl Rules for Params {
-    fn set(&mut self, written: &Written<'_>) -> Result<(), ParamsError> {
-        match written.key {
+    fn set(&mut self, input: &ParamInput<'_>) -> Result<(), ParamsError> {
+        match input.key {
             "tables" => {
                 let accepts = "an even number from 2 to 200, as in 100";
                 let why = "each deal is played at two tables, with the hands exchanged, so it \
                            takes an even number from 2 to 200, as in 100";
-                let tables = written.number_in(2..=MAX_TABLES, accepts, why)?;
+                let tables = input.number_in(2..=MAX_TABLES, accepts, why)?;
                 if !tables.is_multiple_of(2) {
-                    return Err(written.impossible(why));
+                    return Err(input.impossible(why));
                 }
                 self.tables = TableCount(tables);
             }
-            "move_limit" => self.move_limit = written.some_time("2s")?,
-            _ => return Err(written.unknown()),
+            "move_limit" => self.move_limit = input.some_time("2s")?,
+            _ => return Err(input.unknown()),
         }
         Ok(())
     }

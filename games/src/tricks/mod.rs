@@ -1,20 +1,20 @@
 //! Tricks: two players, 36 cards, a trump and 18 tricks.
 //!
-//! A match is played at many tables at once, which come in pairs: the second table of a pair exchanges
-//! the two hands and the first attack of the first table, so that luck cancels. A bot is asked once for
-//! all tables that wait for it. A bad card loses its table; a bad line or a dead program loses all
-//! unfinished tables.
+//! A match has many tables, which are played at the same time. Tables form pairs: the second table
+//! of a pair exchanges the hands and the first attack of the first table, so that luck cancels. One
+//! message asks a bot for its cards at all tables where it has the turn. An illegal card loses its
+//! table. A malformed reply or a dead program loses all unfinished tables.
 //!
-//! An HTTP client is written for a server whose player replies at once, so that every unfinished table
-//! waits for the client. Against another kind of bot it gets the same service
-//! ([`TurnPolicy::AllTables`]): the opponent is asked until no table waits for it. Two HTTP clients
-//! cannot both get it, since each attacks first at half of the tables.
+//! HTTP clients were written for a server whose player replies at once. So such a client expects
+//! the turn at every unfinished table. Against another kind of bot Arbiter does the same
+//! ([`TurnPolicy::AllTables`]): it asks the opponent until the client has all turns. It cannot do
+//! so for two HTTP clients, since each of them attacks first at half of the tables.
 //!
-//! [`Table`] has the rules of a table and the text fragments that tell players what happened; this
-//! module has the line protocol of two bots at many tables.
+//! [`Table`] has the rules of a table and the protocol's text for one table. This module has the
+//! line protocol of two bots at many tables.
 //!
-//! Source: the problem "Tricks", a game on a server; the line protocol and the duplicate tables
-//! are ours.
+//! Source: the problem "Tricks", a game on a server. Arbiter adds the line protocol and the pairs
+//! of tables.
 
 mod cards;
 mod info;
@@ -33,7 +33,7 @@ pub use table::{Player, TRICKS, Table, Trick};
 use crate::bounds::Bounds;
 use crate::clock::Micros;
 use crate::match_state::{
-    Forfeit, Illegal, MatchState, MatchView, Say, Seat, SeatResult, Step, TurnPolicy,
+    Forfeit, Illegal, MatchState, MatchView, Message, Seat, SeatResult, Step, TurnPolicy,
 };
 use crate::quote::quote;
 use crate::seed::Seed;
@@ -59,12 +59,12 @@ pub struct Params {
     move_limit: Micros,
 }
 
-/// A number of tables: even, since they come in pairs.
+/// A number of tables: even, since tables form pairs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct TableCount(u32);
 
-/// The bounds of the scores when these players forfeited; `None` if both did, since the first forfeit
-/// ends the match. What one player wins the other loses.
+/// The bounds of the scores, given for each player whether it forfeited. `None` if both forfeited:
+/// the first forfeit ends the match. The scores of the two players add up to 0.
 pub(crate) fn bounds(params: &Params, forfeited: &[bool]) -> Option<Bounds> {
     if forfeited.iter().all(|forfeited| *forfeited) {
         return None;
@@ -75,17 +75,17 @@ pub(crate) fn bounds(params: &Params, forfeited: &[bool]) -> Option<Bounds> {
     Some(Bounds::alike(Player::ALL.len(), &components, &[0..=0, 0..=0]))
 }
 
-/// Whether the points and tricks of a score are consistent. The players share the 18 tricks of a table,
-/// so the difference is even; a won table brings 2 to 18, a lost table costs as many.
+/// Whether the points and tricks of a score are consistent. A table has 18 tricks, so the
+/// difference of the players' tricks is even: 2 to 18 at a won table, -18 to -2 at a lost table.
 pub(crate) fn agrees(params: &Params, points: i64, tricks: i64) -> bool {
     let tables = i64::from(params.tables.0);
-    // The best case: tables are won by all tricks, and lost by two.
-    let most = |points: i64| {
+    // The maximum: tables are won by 18 tricks, and lost by two.
+    let max = |points: i64| {
         let won = (tables + points).div_euclid(2);
         let lost = won - points;
         won * i64::from(TRICKS) - 2 * lost
     };
-    tricks % 2 == 0 && (-most(-points)..=most(points)).contains(&tricks)
+    tricks % 2 == 0 && (-max(-points)..=max(points)).contains(&tricks)
 }
 
 impl Default for Params {
@@ -98,13 +98,13 @@ impl Default for Params {
 #[derive(Clone, Debug)]
 pub struct Match {
     tables: Vec<Table>,
-    /// The player that is asked only when all unfinished tables wait for it.
-    asked_for_all: Option<Player>,
+    /// The player with [`TurnPolicy::AllTables`], if its opponent has another policy.
+    all_tables_player: Option<Player>,
     move_limit: Micros,
-    /// The player to ask, while a table waits for one.
+    /// The player of the next message, until all tables are over.
     turn: Player,
     forfeit: Option<(Player, Forfeit)>,
-    /// The number of seats that know the result.
+    /// The number of seats that got the result.
     informed: usize,
 }
 
@@ -118,29 +118,30 @@ impl Match {
     }
 
     /// The match with the [`TurnPolicy`] of each seat, seat 1 first. If both seats have
-    /// [`TurnPolicy::AllTables`], neither gets it.
+    /// [`TurnPolicy::AllTables`], both are treated as
+    /// [`TurnPolicy::AnyTable`].
     #[must_use]
     pub fn with_turn_policies(mut self, turns: [TurnPolicy; 2]) -> Self {
-        self.asked_for_all = match turns {
+        self.all_tables_player = match turns {
             [TurnPolicy::AllTables, TurnPolicy::AnyTable] => Some(Player::First),
             [TurnPolicy::AnyTable, TurnPolicy::AllTables] => Some(Player::Second),
             _ => None,
         };
-        self.turn_to(self.turn);
+        self.give_turn(self.turn);
         self
     }
 
-    /// A match at the given tables, which need not come in pairs.
+    /// A match at these tables, which need not form pairs.
     pub fn at(tables: Vec<Table>, move_limit: Micros) -> Self {
         let mut game = Self {
             tables,
-            asked_for_all: None,
+            all_tables_player: None,
             move_limit,
             turn: Player::First,
             forfeit: None,
             informed: 0,
         };
-        game.turn_to(Player::First);
+        game.give_turn(Player::First);
         game
     }
 
@@ -149,7 +150,7 @@ impl Match {
         &self.tables
     }
 
-    /// The player to ask, while a table waits for one.
+    /// The player of the next message, until all tables are over.
     pub fn turn(&self) -> Player {
         self.turn
     }
@@ -159,25 +160,25 @@ impl Match {
         self.tables.iter().all(|table| table.turn().is_none())
     }
 
-    /// Gives the turn to a player, or to the other if no table waits for that player. A player that is
-    /// asked for all tables comes after the other.
-    fn turn_to(&mut self, player: Player) {
-        let player = self.asked_for_all.map_or(player, Player::other);
-        let waits = self.tables.iter().any(|table| table.turn() == Some(player));
-        self.turn = if waits { player } else { player.other() };
+    /// Gives the turn to a player, or to the opponent if no table waits for the player. A player
+    /// with [`TurnPolicy::AllTables`] gets the turn only if no table waits for the opponent.
+    fn give_turn(&mut self, player: Player) {
+        let player = self.all_tables_player.map_or(player, Player::other);
+        let has_turn = self.tables.iter().any(|table| table.turn() == Some(player));
+        self.turn = if has_turn { player } else { player.other() };
     }
 
     /// The message to a player: the lines `states` and `scores`.
-    fn news(&mut self, player: Player) -> String {
-        let states: Vec<_> = self.tables.iter_mut().map(|table| table.tell(player)).collect();
+    fn message_text(&mut self, player: Player) -> String {
+        let states: Vec<_> = self.tables.iter_mut().map(|table| table.take_text(player)).collect();
         let scores: Vec<_> = self.tables.iter().map(|table| table.score_for(player)).collect();
         format!("states: {}\nscores: {}", states.join(" "), scores.join(" "))
     }
 
     /// The last message to a player, with the result.
-    fn farewell(&mut self, player: Player) -> Say {
+    fn result_message(&mut self, player: Player) -> Message {
         let (result, _) = self.result(player);
-        Say::tell(seat(player), format!("{}\n{RESULT} {result}", self.news(player)))
+        Message::notice(seat(player), format!("{}\n{RESULT} {result}", self.message_text(player)))
     }
 
     /// A player's tables won minus lost, and its tricks won minus lost.
@@ -186,18 +187,20 @@ impl Match {
             i64::from(table.tricks(player)) - i64::from(table.tricks(player.other()))
         };
         let differences = self.tables.iter().map(difference);
-        differences.fold((0, 0), |(tables, tricks), more| (tables + more.signum(), tricks + more))
+        differences.fold((0, 0), |(tables, tricks), difference| {
+            (tables + difference.signum(), tricks + difference)
+        })
     }
 
     /// Plays a reply: a card at each table that waits for the player.
-    fn play(&mut self, player: Player, answer: &str) -> Result<(), Illegal> {
-        let words = words(answer, self.tables.len())?;
+    fn play(&mut self, player: Player, reply: &str) -> Result<(), Illegal> {
+        let words = words(reply, self.tables.len())?;
         for (table, word) in self.tables.iter_mut().zip(words) {
             if table.turn() == Some(player) {
                 table.play(word.parse().ok());
             }
         }
-        self.turn_to(player.other());
+        self.give_turn(player.other());
         Ok(())
     }
 
@@ -207,7 +210,7 @@ impl Match {
         self.tables.iter_mut().for_each(|table| table.concede(player));
     }
 
-    fn standing(&self, player: Player) -> SeatResult {
+    fn seat_result(&self, player: Player) -> SeatResult {
         let (points, tricks) = self.result(player);
         let forfeit = self.forfeit.filter(|(loser, _)| *loser == player);
         SeatResult::new([points, tricks].to_vec(), forfeit.map(|(_, forfeit)| forfeit))
@@ -219,21 +222,21 @@ fn seat(player: Player) -> Seat {
 }
 
 /// The words of a reply, one for each table.
-fn words(answer: &str, tables: usize) -> Result<Vec<&str>, Illegal> {
-    if answer.contains(['\n', char::REPLACEMENT_CHARACTER]) {
-        return Err(Illegal(format!("an answer is one line of plain text, not {}", quote(answer))));
+fn words(reply: &str, tables: usize) -> Result<Vec<&str>, Illegal> {
+    if reply.contains(['\n', char::REPLACEMENT_CHARACTER]) {
+        return Err(Illegal(format!("an answer is one line of plain text, not {}", quote(reply))));
     }
-    let line = answer.trim_ascii();
+    let line = reply.trim_ascii();
     let cards = line.strip_prefix(KEY);
     let words: Vec<_> = cards.unwrap_or(line).split_ascii_whitespace().collect();
     if cards.is_none() && words.first().is_some_and(|word| word.contains('=')) {
-        return Err(Illegal(format!("an answer begins with {KEY} or a card: {}", quote(answer))));
+        return Err(Illegal(format!("an answer begins with {KEY} or a card: {}", quote(reply))));
     }
     if words.len() != tables {
         return Err(Illegal(format!(
             "{tables} cards expected, one for each table, found {}: {}",
             words.len(),
-            quote(answer)
+            quote(reply)
         )));
     }
     Ok(words)
@@ -242,14 +245,14 @@ fn words(answer: &str, tables: usize) -> Result<Vec<&str>, Illegal> {
 impl MatchState for Match {
     fn step(&mut self) -> Step {
         if !self.is_over() {
-            let news = self.news(self.turn);
-            return Step::Say(Say::ask(seat(self.turn), news, self.move_limit));
+            let text = self.message_text(self.turn);
+            return Step::Send(Message::request(seat(self.turn), text, self.move_limit));
         }
         if let Some(&player) = Player::ALL.get(self.informed) {
             self.informed += 1;
-            return Step::Say(self.farewell(player));
+            return Step::Send(self.result_message(player));
         }
-        Step::Over(Player::ALL.map(|player| self.standing(player)).to_vec())
+        Step::Over(Player::ALL.map(|player| self.seat_result(player)).to_vec())
     }
 
     fn view(&self) -> &dyn MatchView {
@@ -258,17 +261,17 @@ impl MatchState for Match {
 
     fn receive_reply(
         &mut self,
-        answer: Result<&str, Forfeit>,
+        reply: Result<&str, Forfeit>,
         _charged: Micros,
     ) -> Result<(), Illegal> {
         if self.is_over() {
             return Ok(());
         }
         let player = self.turn;
-        let taken = answer.map(|answer| self.play(player, answer));
-        if let Some(forfeit) = Forfeit::from_reply(&taken) {
+        let outcome = reply.map(|reply| self.play(player, reply));
+        if let Some(forfeit) = Forfeit::from_reply(&outcome) {
             self.lose(player, forfeit);
         }
-        taken.unwrap_or(Ok(()))
+        outcome.unwrap_or(Ok(()))
     }
 }

@@ -1,4 +1,4 @@
-//! The move form of tricks: a card for each table that waits.
+//! The move form of tricks: a card for each table that waits for the person.
 
 use alloc::borrow::ToOwned as _;
 use alloc::format;
@@ -9,16 +9,16 @@ use super::{Card, KEY, Match, Player, Table};
 use crate::match_state::Seat;
 use crate::move_form::{Choice, ChoiceOption, Field, FormFields, MoveForm};
 
-/// The word in a reply for a table that does not wait.
-const NOTHING: &str = "_";
+/// The word in a reply for a table that waits for the opponent.
+const NO_CARD: &str = "_";
 
 pub(super) fn move_form(game: &Match, seat: Seat) -> MoveForm {
     let waiting: Vec<_> = waiting(game, seat).collect();
-    let alone = waiting.len() == 1;
-    let task = if alone { "Your card." } else { "Your cards, one at each table." };
+    let is_single = waiting.len() == 1;
+    let task = if is_single { "Your card." } else { "Your cards, one at each table." };
     let choices =
-        waiting.into_iter().map(|(number, table)| Field::Choice(choice(number, table, alone)));
-    let send = (!alone).then(|| Field::Send("Play these".to_owned()));
+        waiting.into_iter().map(|(number, table)| Field::Choice(choice(number, table, is_single)));
+    let send = (!is_single).then(|| Field::Send("Play these".to_owned()));
     MoveForm { task: task.to_owned(), fields: choices.chain(send).collect(), squares: Vec::new() }
 }
 
@@ -30,10 +30,10 @@ fn waiting(game: &Match, seat: Seat) -> impl Iterator<Item = (usize, &Table)> {
 }
 
 /// The choice of a legal card at a table. Choosing sends the form if only this table waits.
-fn choice(number: usize, table: &Table, alone: bool) -> Choice {
+fn choice(number: usize, table: &Table, is_single: bool) -> Choice {
     let mut cards: Vec<_> = table.playable().collect();
     cards.sort_unstable();
-    let due = match table.attack() {
+    let task = match table.attack() {
         Some(attack) => format!("answer {attack}"),
         None => "attack".to_owned(),
     };
@@ -48,10 +48,10 @@ fn choice(number: usize, table: &Table, alone: bool) -> Choice {
     };
     Choice {
         name: field(number),
-        legend: format!("Table {number}: {due}, {trump}"),
+        legend: format!("Table {number}: {task}, {trump}"),
         default: (cards.len() == 1).then_some(0),
         options: cards.iter().map(option).collect(),
-        sends: alone,
+        sends: is_single,
     }
 }
 
@@ -60,11 +60,11 @@ fn field(number: usize) -> String {
     format!("card-{number}")
 }
 
-pub(super) fn answer(game: &Match, seat: Seat, fields: &FormFields) -> Result<String, String> {
+pub(super) fn reply(game: &Match, seat: Seat, fields: &FormFields) -> Result<String, String> {
     let player = Player::ALL[seat.index()];
     let word = |(number, table): (usize, &Table)| {
         if table.turn() != Some(player) {
-            return Ok(NOTHING);
+            return Ok(NO_CARD);
         }
         fields.get(&field(number)).ok_or(format!("choose a card at table {number}"))
     };
@@ -73,14 +73,13 @@ pub(super) fn answer(game: &Match, seat: Seat, fields: &FormFields) -> Result<St
 }
 
 /// Warns of an illegal card, which would lose its table.
-pub(super) fn warn(game: &Match, seat: Seat, answer: &str) -> Result<(), String> {
-    let cards = answer.trim_ascii();
-    let cards = cards.strip_prefix(KEY).unwrap_or(cards);
+pub(super) fn warn(game: &Match, seat: Seat, reply: &str) -> Result<(), String> {
+    let line = reply.trim_ascii();
+    let cards = line.strip_prefix(KEY).unwrap_or(line);
     let words: Vec<_> = cards.split_ascii_whitespace().collect();
     for (number, table) in waiting(game, seat) {
         let word = words.get(number - 1).copied().unwrap_or_default();
-        let card: Result<Card, _> = word.parse();
-        let card = card.map_err(|error| format!("table {number}: {error}"))?;
+        let card: Card = word.parse().map_err(|error| format!("table {number}: {error}"))?;
         if !table.playable().any(|playable| playable == card) {
             let playable: Vec<_> = table.playable().map(|card| card.to_string()).collect();
             return Err(format!(

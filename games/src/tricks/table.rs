@@ -1,8 +1,7 @@
 //! One table: two hands, a pack, a trump, and 18 tricks.
 //!
-//! A table knows neither bots nor a protocol. The player with the turn plays a card. What each player
-//! learns from it is collected in the text fragments of the source, which [`Table::tell`] returns. Both
-//! matches at many tables and the server of the house player use this module.
+//! A table is independent of bots and of the line protocol. The player with the turn plays a card.
+//! The table collects the protocol's text for each player, and [`Table::take_text`] returns it.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -10,7 +9,7 @@ use core::fmt::Write as _;
 
 use super::cards::{Card, DECK, Deal, Suit};
 
-/// How many tricks are played at a table.
+/// The number of tricks of a table.
 pub const TRICKS: u8 = 18;
 
 /// The mark of a table that is over.
@@ -51,14 +50,14 @@ impl Player {
     }
 }
 
-/// The phase of a table: what it waits for.
+/// The next action at a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     /// An attack of this player.
     Attack(Player),
     /// A defence of this player against a card.
     Defence(Player, Card),
-    /// Nothing.
+    /// None: the table is over.
     Over,
 }
 
@@ -75,22 +74,24 @@ pub struct Trick {
     pub winner: Player,
 }
 
-/// The state of a player: hand, won tricks, and the text that it has not received yet.
+/// The state of a player.
 #[derive(Clone, Debug, Default)]
 struct PlayerState {
     hand: Vec<Card>,
+    /// The number of won tricks.
     tricks: u8,
-    news: String,
+    /// The text that the player has not received yet.
+    text: String,
 }
 
 impl PlayerState {
     fn take_card(&mut self, card: Card) {
         self.hand.push(card);
-        self.report(card);
+        self.write_card(card);
     }
 
-    fn report(&mut self, card: Card) {
-        write!(self.news, "{card}").expect("a string takes all that is written");
+    fn write_card(&mut self, card: Card) {
+        write!(self.text, "{card}").expect("a string takes every text");
     }
 }
 
@@ -106,14 +107,14 @@ pub struct Table {
 }
 
 impl Table {
-    /// A freshly dealt table.
+    /// A table at its start.
     pub fn new(deal: &Deal) -> Self {
         let trump = deal.trump();
         let state = |player| {
             let mut state = PlayerState::default();
             deal.hand(player).iter().for_each(|card| state.take_card(*card));
-            state.news.push(':');
-            state.news.push(trump.map_or(NO_TRUMP, Suit::letter));
+            state.text.push(':');
+            state.text.push(trump.map_or(NO_TRUMP, Suit::letter));
             state
         };
         Self {
@@ -146,7 +147,7 @@ impl Table {
         }
     }
 
-    /// A player's cards, in the order in which they came.
+    /// A player's cards, in the order in which the player got them.
     pub fn hand(&self, player: Player) -> &[Card] {
         &self.players[player.index()].hand
     }
@@ -166,38 +167,40 @@ impl Table {
         self.last
     }
 
-    /// The legal cards: the attacker's whole hand, or the defender's cards of the attacking suit, or all
-    /// its cards if it has none of this suit. None once the table is over.
+    /// The legal cards: the attacker's whole hand, or the defender's cards of the attacking suit,
+    /// or the defender's whole hand if it has no card of this suit. No cards if the table is over.
     pub fn playable(&self) -> impl Iterator<Item = Card> {
         let hand = self.turn().map(|player| self.hand(player)).unwrap_or_default();
-        let due = self.attack().map(Card::suit);
-        let due = due.filter(|suit| hand.iter().any(|card| card.suit() == *suit));
-        hand.iter().copied().filter(move |card| due.is_none_or(|suit| card.suit() == suit))
+        let suit = self.attack().map(Card::suit);
+        let required_suit = suit.filter(|suit| hand.iter().any(|card| card.suit() == *suit));
+        hand.iter()
+            .copied()
+            .filter(move |card| required_suit.is_none_or(|suit| card.suit() == suit))
     }
 
-    /// Plays a card for the player with the turn. An illegal card, or `None` for a word that is not a
-    /// card, ends the table: the opponent gets all remaining tricks, including the one on the table.
+    /// Plays a card for the player with the turn. An illegal card, or `None` for a word that is not
+    /// a card, ends the table: the opponent gets all remaining tricks, including the present one.
     pub fn play(&mut self, card: Option<Card>) {
         let Some(player) = self.turn() else { return };
         match card.filter(|card| self.playable().any(|playable| playable == *card)) {
-            Some(card) => self.lay(player, card),
+            Some(card) => self.lay_card(player, card),
             None => self.concede(player),
         }
     }
 
-    /// Ends the table: the opponent gets all tricks that `player` has not won. A table that is over does
-    /// not change.
+    /// Ends the table: the opponent gets all tricks that `player` has not won. A table that is over
+    /// does not change.
     pub fn concede(&mut self, player: Player) {
         self.players[player.other().index()].tricks = TRICKS - self.tricks(player);
         self.phase = Phase::Over;
     }
 
     /// Moves a card from a hand to the table.
-    fn lay(&mut self, player: Player, card: Card) {
-        self.players[player.index()].hand.retain(|held| *held != card);
+    fn lay_card(&mut self, player: Player, card: Card) {
+        self.players[player.index()].hand.retain(|other| *other != card);
         let other = &mut self.players[player.other().index()];
-        other.news.push('>');
-        other.report(card);
+        other.text.push('>');
+        other.write_card(card);
         match self.attack() {
             None => self.phase = Phase::Defence(player.other(), card),
             Some(attack) => {
@@ -214,7 +217,7 @@ impl Table {
         for (player, outcome) in [(winner, '+'), (winner.other(), '-')] {
             let state = &mut self.players[player.index()];
             state.tricks += u8::from(player == winner);
-            state.news.push(outcome);
+            state.text.push(outcome);
             if let Some(card) = self.pack.pop() {
                 state.take_card(card);
             }
@@ -223,18 +226,20 @@ impl Table {
         self.phase = if is_over { Phase::Over } else { Phase::Attack(winner) };
     }
 
-    /// The text for a player. If the table waits for the player: everything since its last text. If the
-    /// table waits for the other: `_`, and the text is kept for later. Once the table is over: the last
-    /// text followed by a dot, and from then on only the dot.
-    pub fn tell(&mut self, player: Player) -> String {
+    /// Takes the text for a player:
+    ///
+    /// - If the table waits for the player: the events since the last text.
+    /// - If the table waits for the opponent: `_`. The next text contains the events.
+    /// - If the table is over: the remaining events and a dot. Later texts are only the dot.
+    pub fn take_text(&mut self, player: Player) -> String {
         if self.turn() == Some(player.other()) {
             return WAITING.into();
         }
-        let mut news = core::mem::take(&mut self.players[player.index()].news);
+        let mut text = core::mem::take(&mut self.players[player.index()].text);
         if self.turn().is_none() {
-            news.push(OVER);
+            text.push(OVER);
         }
-        news
+        text
     }
 
     /// The score for a player: the opponent's tricks, a colon, and the player's own.
@@ -243,5 +248,5 @@ impl Table {
     }
 }
 
-// Each trick takes a card from both hands, and the deck is played out.
+// Each trick uses one card of each player, and all cards of the deck are played.
 const _: () = assert!(DECK == 2 * TRICKS as usize);

@@ -1,9 +1,9 @@
 //! One deal: piles, pot, auctions and wars, and when seats leave.
 //!
-//! A deal runs in a loop, without text and without allocation:
+//! A deal runs in a loop, without allocation:
 //!
-//! 1. [`Deal::open`] begins an auction, or returns that the deal is over;
-//! 2. [`Deal::play`] plays a move for the seat of [`Deal::turn`], until there is none;
+//! 1. [`Deal::open`] begins an auction, or returns that the deal is over.
+//! 2. [`Deal::play`] plays a move for the seat of [`Deal::turn`], until no seat has the turn.
 //! 3. [`Deal::settle`] compares the shown cards and awards the pot.
 
 use alloc::collections::VecDeque;
@@ -17,17 +17,17 @@ use crate::seed::{Dice, Seed};
 
 /// The number of auctions before a deal may be interrupted ("Szczegóły").
 const UNINTERRUPTED_AUCTIONS: u32 = 200;
-/// Each later auction is preceded by an interruption with probability 1 / this.
+/// Before each later auction the deal is interrupted with probability 1 / `INTERRUPTION`.
 const INTERRUPTION: u32 = 200;
 
-/// The cards that a seat pays to take part in a regular auction.
+/// The number of cards that a seat pays to take part in a regular auction.
 const ANTE: usize = 1;
-/// The cards that a seat pays to take part in a war, if it has them.
+/// The number of cards that a seat pays to take part in a war, or all its cards if it has fewer.
 const WAR_ANTE: usize = 2;
 
 /// The random stream that shuffles decks.
 const SHUFFLES: u64 = 0;
-/// The random stream that chooses the first bidder.
+/// The random stream that chooses the first bidder of each auction.
 const FIRST_BIDDERS: u64 = 1;
 /// The random stream for the order in which won cards go to the back of a pile.
 const SPOILS: u64 = 2;
@@ -36,7 +36,7 @@ const INTERRUPTIONS: u64 = 3;
 
 /// The random streams of a deal.
 #[derive(Clone, Debug)]
-struct Chance {
+struct DealDice {
     shuffles: Dice,
     first_bidders: Dice,
     spoils: Dice,
@@ -46,31 +46,31 @@ struct Chance {
 /// The state of a seat in a deal.
 #[derive(Clone, Debug)]
 struct Player {
-    /// Its cards, face down, the next one at the front.
+    /// The cards of the seat, face down, the next card at the front.
     pile: VecDeque<Card>,
-    /// Its peeked card in the last auction it took part in.
+    /// The peeked card in the last auction of the seat.
     peeked: Option<Card>,
-    /// The auction after which it left, if it did.
-    left: Option<u32>,
+    /// The number of the auction after which the seat left, if it left.
+    left_after: Option<u32>,
 }
 
-/// What happens to the pot after bidding.
+/// The result of an auction for its pot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PotOutcome {
     /// This seat wins it.
     Won(Seat),
-    /// These seats, by index, fight a war for it.
+    /// The marked seats, by index, fight a war for it.
     War([bool; MAX_SEATS]),
     /// It stays for the next auction.
     Stays,
 }
 
-/// A deal in progress. One value plays many deals with the same cards.
+/// A deal in progress. [`Deal::redeal`] starts the next deal with the same cards.
 #[derive(Clone, Debug)]
 pub struct Deal {
     /// All cards, in the order of the last shuffle.
     cards: Vec<Card>,
-    chance: Chance,
+    dice: DealDice,
     players: Vec<Player>,
     /// The cards in the pot, including those of earlier auctions.
     pot: Vec<Card>,
@@ -93,8 +93,8 @@ impl Deal {
         deal
     }
 
-    /// Deals these cards, the front of each pile first, seat 1's pile first; the deals
-    /// [after this one](Self::redeal) are shuffled.
+    /// Deals these piles, seat 1 first, the front card of each pile first. [Later
+    /// deals](Self::redeal) are shuffled.
     ///
     /// # Panics
     /// If there are not 2 to 4 piles, or one is empty.
@@ -110,11 +110,11 @@ impl Deal {
     fn empty(cards: Vec<Card>, seats: usize, seed: Seed) -> Self {
         assert!((2..=MAX_SEATS).contains(&seats), "a table has 2 to 4 seats, not {seats}");
         let pile = VecDeque::with_capacity(cards.len());
-        let player = Player { pile, peeked: None, left: None };
+        let player = Player { pile, peeked: None, left_after: None };
         Self {
             pot: Vec::with_capacity(cards.len()),
             players: (0..seats).map(|_| player.clone()).collect(),
-            chance: Chance {
+            dice: DealDice {
                 shuffles: seed.dice(SHUFFLES),
                 first_bidders: seed.dice(FIRST_BIDDERS),
                 spoils: seed.dice(SPOILS),
@@ -133,9 +133,9 @@ impl Deal {
         (self.number, self.auction, self.war) = (0, None, None);
         for player in &mut self.players {
             player.pile.clear();
-            (player.peeked, player.left) = (None, None);
+            (player.peeked, player.left_after) = (None, None);
         }
-        self.chance.shuffles.shuffle(&mut self.cards);
+        self.dice.shuffles.shuffle(&mut self.cards);
         let seats = self.players.len();
         for (index, card) in self.cards.iter().enumerate() {
             self.players[index % seats].pile.push_back(*card);
@@ -162,18 +162,18 @@ impl Deal {
         self.number
     }
 
-    /// Whose turn it is, unless bidding has ended.
+    /// The seat with the turn; `None` after the end of bidding.
     pub fn turn(&self) -> Option<Seat> {
         self.auction.and_then(|auction| auction.turn())
     }
 
-    /// The cards that a seat has paid into the pot in the last auction.
+    /// The number of cards that a seat has paid into the pot in the last auction.
     pub fn paid(&self, seat: Seat) -> usize {
         self.auction.map_or(0, |auction| auction.paid(seat))
     }
 
-    /// The peeked card of `seat`, which it shows at the end, if it takes part in this auction and has not
-    /// passed.
+    /// The peeked card of `seat`, if it takes part in this auction and has not passed. It shows
+    /// this card at the end.
     pub fn peeked(&self, seat: Seat) -> Option<Card> {
         let bidding = self.auction.is_some_and(|auction| auction.is_bidding(seat));
         self.players[seat.index()].peeked.filter(|_| bidding)
@@ -181,20 +181,20 @@ impl Deal {
 
     /// Whether `seat` has not left the deal.
     pub fn is_in(&self, seat: Seat) -> bool {
-        self.players[seat.index()].left.is_none()
+        self.players[seat.index()].left_after.is_none()
     }
 
     /// The present result of the deal for `seat`.
     pub fn result(&self, seat: Seat) -> DealResult {
-        self.players[seat.index()].left.map_or(DealResult::Stayed, DealResult::Left)
+        self.players[seat.index()].left_after.map_or(DealResult::Stayed, DealResult::Left)
     }
 
-    /// Begins the next auction: its participants pay, and see their cards. False if there is none,
-    /// because the deal is decided or interrupted.
+    /// Begins the next auction: its participants pay, and see their cards. Returns `false` if the
+    /// deal is over, because it is decided or interrupted.
     pub fn open(&mut self) -> bool {
         self.auction = None;
-        let decided = Seat::all(self.seats()).filter(|seat| self.is_in(*seat)).count() <= 1;
-        if decided || self.is_interrupted() {
+        let is_decided = Seat::all(self.seats()).filter(|seat| self.is_in(*seat)).count() <= 1;
+        if is_decided || self.is_interrupted() {
             return false;
         }
         self.number += 1;
@@ -215,15 +215,15 @@ impl Deal {
 
     /// Whether the deal is interrupted before its next auction.
     fn is_interrupted(&mut self) -> bool {
-        self.number >= UNINTERRUPTED_AUCTIONS && self.chance.interruptions.below(INTERRUPTION) == 0
+        self.number >= UNINTERRUPTED_AUCTIONS && self.dice.interruptions.below(INTERRUPTION) == 0
     }
 
-    /// A random one of the seats that have paid.
+    /// A random seat that has paid.
     fn first_bidder(&mut self, paid: [usize; MAX_SEATS]) -> Seat {
         let participants = paid.iter().filter(|cards| **cards > 0).count();
-        let skipped = self.chance.first_bidders.index(participants);
+        let position = self.dice.first_bidders.index(participants);
         let mut participants = Seat::all(self.seats()).filter(|seat| paid[seat.index()] > 0);
-        participants.nth(skipped).expect("fewer are skipped than there are")
+        participants.nth(position).expect("the position is below the number of participants")
     }
 
     /// Moves cards from the front of a pile into the pot.
@@ -234,28 +234,28 @@ impl Deal {
     /// Plays a move for the seat that has the turn.
     ///
     /// # Errors
-    /// If the seat cannot pay it. Nothing changes then.
+    /// If the seat cannot pay the move. Nothing changes then.
     ///
     /// # Panics
     /// If no seat has the turn.
-    pub fn play(&mut self, choice: Move) -> Result<(), CannotPay> {
-        let seat = self.turn().expect("a move is made only while there is a turn");
+    pub fn play(&mut self, bid: Move) -> Result<(), CannotPay> {
+        let seat = self.turn().expect("a seat has the turn");
         let pile = self.pile(seat);
-        let auction = self.auction.as_mut().expect("there is a turn only in an auction");
-        let cost = auction.play(seat, choice, pile)?;
+        let auction = self.auction.as_mut().expect("only an auction gives turns");
+        let cost = auction.play(seat, bid, pile)?;
         self.pay(seat, cost);
         Ok(())
     }
 
-    /// Ends an auction: the pot is won, stays, or is fought for in a war; seats without cards
-    /// leave.
+    /// Ends an auction: awards the pot, leaves it on the table, or begins a war for it. Seats
+    /// without cards leave.
     ///
     /// # Panics
     /// If bidding has not ended.
     pub fn settle(&mut self) {
         match self.outcome() {
             PotOutcome::Won(winner) => {
-                self.chance.spoils.shuffle(&mut self.pot);
+                self.dice.spoils.shuffle(&mut self.pot);
                 self.players[winner.index()].pile.extend(self.pot.drain(..));
             }
             PotOutcome::War(fighters) => self.war = Some(fighters),
@@ -263,13 +263,13 @@ impl Deal {
         }
         self.auction = None;
         for player in &mut self.players {
-            if player.pile.is_empty() && player.left.is_none() {
-                player.left = Some(self.number);
+            if player.pile.is_empty() && player.left_after.is_none() {
+                player.left_after = Some(self.number);
             }
         }
     }
 
-    /// What happens to the pot, by the shown cards.
+    /// The result of the auction for the pot, by the shown cards.
     ///
     /// # Panics
     /// If bidding has not ended.
@@ -277,11 +277,11 @@ impl Deal {
         assert!(self.turn().is_none(), "bidding has not ended");
         let best = Seat::all(self.seats()).filter_map(|seat| self.peeked(seat)).max();
         let tied = self.seats_where(|seat| best.is_some() && self.peeked(seat) == best);
-        let armed = self.seats_where(|seat| tied[seat.index()] && self.pile(seat) > 0);
-        if let Some(winner) = only(tied).or(only(armed)) {
+        let fighters = self.seats_where(|seat| tied[seat.index()] && self.pile(seat) > 0);
+        if let Some(winner) = only(tied).or(only(fighters)) {
             PotOutcome::Won(winner)
-        } else if armed.contains(&true) {
-            PotOutcome::War(armed)
+        } else if fighters.contains(&true) {
+            PotOutcome::War(fighters)
         } else {
             PotOutcome::Stays
         }
@@ -289,16 +289,16 @@ impl Deal {
 
     /// The seats for which `test` holds.
     fn seats_where(&self, test: impl Fn(Seat) -> bool) -> [bool; MAX_SEATS] {
-        let mut those = [false; MAX_SEATS];
-        Seat::all(self.seats()).for_each(|seat| those[seat.index()] = test(seat));
-        those
+        let mut seats = [false; MAX_SEATS];
+        Seat::all(self.seats()).for_each(|seat| seats[seat.index()] = test(seat));
+        seats
     }
 }
 
-/// The seat, if there is exactly one.
-fn only(those: [bool; MAX_SEATS]) -> Option<Seat> {
-    let mut seats = Seat::all(MAX_SEATS).filter(|seat| those[seat.index()]);
-    seats.next().filter(|_| seats.next().is_none())
+/// The only marked seat; `None` if there are none or several.
+fn only(seats: [bool; MAX_SEATS]) -> Option<Seat> {
+    let mut members = Seat::all(MAX_SEATS).filter(|seat| seats[seat.index()]);
+    members.next().filter(|_| members.next().is_none())
 }
 
 #[cfg(test)]
@@ -306,7 +306,7 @@ mod tests {
     use super::*;
 
     /// All cards on the table, in ascending order.
-    fn inventory(deal: &Deal) -> Vec<Card> {
+    fn all_cards(deal: &Deal) -> Vec<Card> {
         let piles = deal.players.iter().flat_map(|player| &player.pile);
         let mut cards: Vec<_> = piles.chain(&deal.pot).copied().collect();
         cards.sort_unstable();
@@ -322,15 +322,15 @@ mod tests {
             while deal.open() {
                 auctions += 1;
                 while let Some(seat) = deal.turn() {
-                    let choice = if deal.peeked(seat) > Some(6) { Move::Check } else { Move::Pass };
-                    deal.play(choice).expect("checks and passes can be paid");
+                    let bid = if deal.peeked(seat) > Some(6) { Move::Check } else { Move::Pass };
+                    deal.play(bid).expect("checks and passes can be paid");
                 }
-                assert_eq!(inventory(&deal), deck.cards());
+                assert_eq!(all_cards(&deal), deck.cards());
                 deal.settle();
-                assert_eq!(inventory(&deal), deck.cards());
+                assert_eq!(all_cards(&deal), deck.cards());
             }
             deal.redeal();
-            assert_eq!(inventory(&deal), deck.cards());
+            assert_eq!(all_cards(&deal), deck.cards());
         }
         assert!(auctions > 20);
     }
@@ -347,9 +347,9 @@ mod tests {
             deal.settle();
             deal.players[0].pile.iter().copied().collect::<Vec<_>>()
         });
-        let last_won = |order: &Vec<Card>| *order == [5, 6, 9, 1];
-        let (one, other): (Vec<_>, Vec<_>) = orders.partition(last_won);
-        assert!(other.iter().all(|order| *order == [5, 6, 1, 9]));
-        assert!((60..140).contains(&one.len()), "{}", one.len());
+        let is_first_order = |order: &Vec<Card>| *order == [5, 6, 9, 1];
+        let (first, second): (Vec<_>, Vec<_>) = orders.partition(is_first_order);
+        assert!(second.iter().all(|order| *order == [5, 6, 1, 9]));
+        assert!((60..140).contains(&first.len()), "{}", first.len());
     }
 }

@@ -7,14 +7,14 @@ use core::str::FromStr;
 
 use crate::value::ParamsError;
 
-/// A card; the higher number wins.
+/// A card. The higher number wins.
 pub type Card = u16;
 
 /// The maximum number of cards of a deck.
 const MAX_CARDS: usize = 1000;
 
-/// The composition of a deck, in ascending order. As text `1-13*8`: a comma-separated list of
-/// cards `v` or ranges `a-b`, each with `*n` behind it if there are `n` of every card.
+/// The cards of a deck, in ascending order. As text: a comma-separated list of cards `v` or ranges
+/// `a-b`, as in `1-13*8`. The suffix `*n` means `n` copies of each card.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Deck(Vec<Card>);
 
@@ -33,11 +33,13 @@ impl Deck {
     /// The ranges of the shortest text: consecutive cards with equal numbers of copies.
     fn ranges(&self) -> Vec<(RangeInclusive<Card>, usize)> {
         let mut ranges: Vec<(RangeInclusive<Card>, usize)> = Vec::new();
-        for equal in self.0.chunk_by(|one, other| one == other) {
-            let card = equal[0];
-            let copies = equal.len();
+        for equal_cards in self.0.chunk_by(|left, right| left == right) {
+            let card = equal_cards[0];
+            let copies = equal_cards.len();
             match ranges.last_mut() {
-                Some((range, same)) if *same == copies && range.end() + 1 == card => {
+                Some((range, range_copies))
+                    if *range_copies == copies && range.end() + 1 == card =>
+                {
                     *range = *range.start()..=card;
                 }
                 _ => ranges.push((card..=card, copies)),
@@ -63,7 +65,7 @@ fn part(text: &str) -> Option<(RangeInclusive<Card>, usize)> {
     (copies > 0 && !range.is_empty()).then_some((range, usize::from(copies)))
 }
 
-/// Parses a number of digits only.
+/// Parses a number without a sign.
 fn number(text: &str) -> Option<u16> {
     let text = text.trim();
     text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten()
@@ -74,9 +76,9 @@ impl FromStr for Deck {
 
     fn from_str(text: &str) -> Result<Self, ParamsError> {
         let mut cards = Vec::new();
-        for text_of_part in text.split(',') {
-            let (range, copies) = part(text_of_part).ok_or_else(|| {
-                let text = text_of_part.trim();
+        for part_text in text.split(',') {
+            let (range, copies) = part(part_text).ok_or_else(|| {
+                let text = part_text.trim();
                 ParamsError::new(format_args!(
                     "deck cannot contain `{text}`: write cards v or ranges a-b, with *n for n of \
                      each, separated by commas, as in 1-13*8; cards are 0 to 65535"

@@ -14,7 +14,7 @@ use crate::info::{
 };
 use crate::match_state::{MatchState, StartError};
 use crate::name::BotName;
-use crate::parameter::Written;
+use crate::parameter::ParamInput;
 use crate::parameter::{ParamKind, param};
 use crate::protocol::{Framing, Protocol};
 use crate::rules::Rules;
@@ -76,29 +76,29 @@ fn integer(seats: usize) -> i64 {
 }
 
 impl Rules for Params {
-    fn set(&mut self, written: &Written<'_>) -> Result<(), ParamsError> {
-        match written.key {
+    fn set(&mut self, input: &ParamInput<'_>) -> Result<(), ParamsError> {
+        match input.key {
             "deals" => {
                 let accepts = "a whole number from 1 to 10000, as in 40";
                 let why = "a match has 1 to 10000 deals, as in 40";
-                self.deals = written.number_in(1..=MAX_DEALS, accepts, why)?;
+                self.deals = input.number_in(1..=MAX_DEALS, accepts, why)?;
             }
             "deck" => {
                 let accepts = "a text of cards v or ranges a-b, with *n for n of each, separated \
                                by commas, as in 1-13*8";
-                self.deck = written.text(accepts)?;
+                self.deck = input.text(accepts)?;
             }
             "clock" => {
                 let accepts = "a text T/M/t/m, T ms for the first M moves and t ms for each m \
                                moves more, as in 30000/1000/3000/100";
-                self.clock = written.text(accepts)?;
+                self.clock = input.text(accepts)?;
             }
             "seats" => {
                 let accepts = "a whole number from 2 to 4, as in 4";
                 let why = "a table has 2 to 4 seats, as in 4";
-                self.seats = written.number_in(MIN_SEATS..=MAX_SEATS, accepts, why)?;
+                self.seats = input.number_in(MIN_SEATS..=MAX_SEATS, accepts, why)?;
             }
-            _ => return Err(written.unknown()),
+            _ => return Err(input.unknown()),
         }
         Ok(())
     }

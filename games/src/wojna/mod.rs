@@ -1,12 +1,13 @@
-//! Wojna deklarowana, "declared war": a card game for four, between war and poker.
+//! Wojna deklarowana ("declared war"): a card game for four that combines war and poker.
 //!
-//! Every bot has a face-down pile and peeks at its front card only. An auction decides how many cards it
-//! costs to have this card compared; the highest card takes all. A match is a number of deals between
-//! the same bots; the bot that keeps its cards longest gets the most points.
+//! Every bot has a face-down pile and peeks at its front card only. In an auction the bots pay
+//! cards to have their front cards compared. The highest card wins all paid cards. A match has
+//! several deals between the same bots. In each deal, the bot that stays longest gets the most
+//! points.
 //!
-//! [`Deal`] has the rules of the cards and knows no text; [`Match`] sends commands to the bots and
-//! counts points. A bot that forfeits is dead for the rest of the match: its seat passes, pays what
-//! the rules demand, and gets no more points.
+//! [`Deal`] has the rules of the cards. [`Match`] sends commands to the bots and counts points. A
+//! bot that forfeits is dead for the rest of the match: its seat always passes, pays the required
+//! cards, and gets no more points.
 //!
 //! Source: "Wojna deklarowana", whose sections are quoted by their Polish titles.
 
@@ -37,13 +38,14 @@ pub use time_settings::TimeSettings;
 use crate::clock::Micros;
 use crate::gtp::{self, FAREWELL};
 use crate::match_state::{
-    Allowance, Forfeit, Illegal, MatchState, MatchView, Owes, Say, Seat, SeatResult, Step,
+    Allowance, ExpectedReply, Forfeit, Illegal, MatchState, MatchView, Message, Seat, SeatResult,
+    Step,
 };
 use crate::seed::Seed;
 use scoring::FIRST_PLACE;
 use time_settings::SeatClock;
 
-/// What is played, and with how much time.
+/// The parameters of a match.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Params {
     /// The number of deals of a match.
@@ -76,7 +78,7 @@ struct Player {
 enum Phase {
     /// The next deal, or the end.
     Deal,
-    /// The next auction of the deal, or the deal's end.
+    /// The next auction of the deal, or the end of the deal.
     Auction,
     /// The next move of the auction, or the showing of cards.
     Bidding,
@@ -86,16 +88,16 @@ enum Phase {
     Over,
 }
 
-/// The purpose of a command, which determines the owed reply.
+/// The purpose of a command. It determines the expected reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Purpose {
-    Tell,
-    TellTime,
-    AskMove,
-    Farewell,
+    Notice,
+    TimeLeft,
+    MoveRequest,
+    Quit,
 }
 
-/// A queued command. It is dropped if its seat is dead when its turn comes.
+/// A queued command. It is not sent if its seat is dead by then.
 #[derive(Clone, Debug)]
 struct Command {
     seat: Seat,
@@ -107,7 +109,7 @@ struct Command {
 #[derive(Clone, Debug)]
 pub struct Match {
     params: Params,
-    /// The composition of the deck for `setdeck`.
+    /// The deck for `setdeck`.
     deck: Deck,
     deal: Deal,
     /// The number of deals that have begun.
@@ -115,10 +117,10 @@ pub struct Match {
     players: Vec<Player>,
     phase: Phase,
     queue: VecDeque<Command>,
-    /// The seat that owes a reply, and for what.
+    /// The seat whose reply has not arrived, and the purpose of its command.
     awaited: Option<(Seat, Purpose)>,
-    /// The seat that has just forfeited and must be killed.
-    condemned: Option<Seat>,
+    /// The seat that has just forfeited, whose program must be killed next.
+    dismissed: Option<Seat>,
 }
 
 impl Match {
@@ -130,8 +132,8 @@ impl Match {
         Self::with_deal(params, params.deck.clone(), Deal::new(&params.deck, seats, seed))
     }
 
-    /// Starts a match whose first deal has these piles, as in [`Deal::stacked`]. The piles replace the
-    /// deck and the number of seats of the parameters.
+    /// Starts a match whose first deal has these piles, as in [`Deal::stacked`]. The piles replace
+    /// the deck and the number of seats of the parameters.
     ///
     /// # Panics
     /// If there are not 2 to 4 piles, or one is empty.
@@ -140,9 +142,9 @@ impl Match {
     }
 
     fn with_deal(params: &Params, deck: Deck, deal: Deal) -> Self {
-        let clock = SeatClock::set(params.clock);
+        let clock = SeatClock::new(params.clock);
         let player = Player { clock, forfeit: None, points: 0 };
-        let mut this = Self {
+        let mut game = Self {
             params: params.clone(),
             deck,
             players: vec![player; deal.seats()],
@@ -151,12 +153,12 @@ impl Match {
             phase: Phase::Deal,
             queue: VecDeque::new(),
             awaited: None,
-            condemned: None,
+            dismissed: None,
         };
-        for seat in this.seats() {
-            this.say(seat, format!("your_number {seat}"), Purpose::Tell);
+        for seat in game.seats() {
+            game.enqueue(seat, format!("your_number {seat}"), Purpose::Notice);
         }
-        this
+        game
     }
 
     /// The present deal.
@@ -184,7 +186,7 @@ impl Match {
         self.players[seat.index()].forfeit
     }
 
-    /// Whether the cards of the auction are being shown.
+    /// Whether the phase is the showing of cards.
     pub fn is_showdown(&self) -> bool {
         self.phase == Phase::Showdown
     }
@@ -197,24 +199,26 @@ impl Match {
         self.players[seat.index()].forfeit.is_none()
     }
 
-    fn say(&mut self, seat: Seat, text: String, purpose: Purpose) {
+    fn enqueue(&mut self, seat: Seat, text: String, purpose: Purpose) {
         self.queue.push_back(Command { seat, text, purpose });
     }
 
-    /// Tells all living bots, including those without cards.
+    /// Queues a command to all seats, including seats without cards.
     fn announce(&mut self, text: &str) {
         for seat in self.seats() {
-            self.say(seat, text.to_string(), Purpose::Tell);
+            self.enqueue(seat, text.to_string(), Purpose::Notice);
         }
     }
 
     /// Takes the next step once the queue is empty ("Komunikacja arbiter — gracz").
     fn advance(&mut self) {
-        let hopeless = !self.seats().any(|seat| self.is_alive(seat) && self.deal.is_in(seat));
+        let has_active_seat = self.seats().any(|seat| self.is_alive(seat) && self.deal.is_in(seat));
         match self.phase {
-            Phase::Deal if self.number == self.params.deals => self.say_goodbye(),
+            Phase::Deal if self.number == self.params.deals => self.end_match(),
             Phase::Deal => self.begin_deal(),
-            Phase::Auction | Phase::Bidding | Phase::Showdown if hopeless => self.count_deal(),
+            Phase::Auction | Phase::Bidding | Phase::Showdown if !has_active_seat => {
+                self.count_deal()
+            }
             Phase::Auction if self.deal.open() => self.begin_auction(),
             Phase::Auction => self.count_deal(),
             Phase::Bidding => match self.deal.turn() {
@@ -230,12 +234,12 @@ impl Match {
         }
     }
 
-    /// Begins a deal. The first deal is dealt and its clocks are set from the start, so that the reply to
-    /// `your_number` counts as part of it.
+    /// Begins a deal. [`Match::start`] has already dealt the first deal and set its clocks, so the
+    /// clocks also charge the reply to `your_number`.
     fn begin_deal(&mut self) {
         if self.number > 0 {
             self.deal.redeal();
-            let clock = SeatClock::set(self.params.clock);
+            let clock = SeatClock::new(self.params.clock);
             self.players.iter_mut().for_each(|player| player.clock = clock);
         }
         self.number += 1;
@@ -251,7 +255,7 @@ impl Match {
         self.announce(&with_numbers(state, &piles));
         for seat in self.seats() {
             if let Some(card) = self.deal.peeked(seat) {
-                self.say(seat, format!("topcard {seat} {card}"), Purpose::Tell);
+                self.enqueue(seat, format!("topcard {seat} {card}"), Purpose::Notice);
             }
         }
         self.phase = Phase::Bidding;
@@ -259,13 +263,13 @@ impl Match {
 
     fn ask(&mut self, seat: Seat) {
         let time_left = self.players[seat.index()].clock.command();
-        self.say(seat, time_left, Purpose::TellTime);
-        self.say(seat, format!("genmove {seat}"), Purpose::AskMove);
+        self.enqueue(seat, time_left, Purpose::TimeLeft);
+        self.enqueue(seat, format!("genmove {seat}"), Purpose::MoveRequest);
     }
 
-    fn play(&mut self, seat: Seat, choice: Move) -> Result<(), CannotPay> {
-        self.deal.play(choice)?;
-        self.announce(&format!("play {seat} {choice}"));
+    fn play(&mut self, seat: Seat, bid: Move) -> Result<(), CannotPay> {
+        self.deal.play(bid)?;
+        self.announce(&format!("play {seat} {bid}"));
         Ok(())
     }
 
@@ -288,67 +292,68 @@ impl Match {
         self.phase = Phase::Deal;
     }
 
-    fn say_goodbye(&mut self) {
+    fn end_match(&mut self) {
         for seat in self.seats() {
-            self.say(seat, FAREWELL.to_string(), Purpose::Farewell);
+            self.enqueue(seat, FAREWELL.to_string(), Purpose::Quit);
         }
         self.phase = Phase::Over;
     }
 
-    /// Takes a reply of `seat`.
-    fn accept(&mut self, seat: Seat, purpose: Purpose, answer: &str) -> Result<(), Illegal> {
-        if purpose != Purpose::AskMove {
-            return gtp::parse_reply(answer).map(drop);
+    /// Checks a reply of `seat`, and plays its move if the command requested one.
+    fn accept(&mut self, seat: Seat, purpose: Purpose, reply: &str) -> Result<(), Illegal> {
+        if purpose != Purpose::MoveRequest {
+            return gtp::parse_reply(reply).map(drop);
         }
-        let choice = read_move(answer)?;
-        self.play(seat, choice).map_err(|error| Illegal(error.to_string()))?;
+        let bid = read_move(reply)?;
+        self.play(seat, bid).map_err(|error| Illegal(error.to_string()))?;
         self.players[seat.index()].clock.count_move();
         Ok(())
     }
 
-    /// Forfeits a seat for the rest of the match. The last living seat gets the first place of this deal
-    /// and of all later ones, which are not played.
+    /// Forfeits a seat for the rest of the match. If only one seat is alive then, the match ends,
+    /// and this seat gets the first place of this deal and of all later deals.
     fn forfeit(&mut self, seat: Seat, forfeit: Forfeit) {
         self.players[seat.index()].forfeit = Some(forfeit);
-        self.condemned = Some(seat);
+        self.dismissed = Some(seat);
         let mut alive = self.players.iter_mut().filter(|player| player.forfeit.is_none());
         if let (Some(last), None) = (alive.next(), alive.next()) {
             let deals = self.params.deals - self.number.saturating_sub(1);
             last.points += FIRST_PLACE * i64::from(deals);
             self.queue.clear();
-            self.say_goodbye();
+            self.end_match();
         }
     }
 
-    fn send(&mut self, command: Command) -> Say {
+    fn message(&mut self, command: Command) -> Message {
         let Command { seat, text, purpose } = command;
-        let (owes, allowance) = match purpose {
-            Purpose::Farewell => (Owes::Nothing, Allowance::Move(Micros::ZERO)),
-            Purpose::AskMove => (Owes::Move, self.players[seat.index()].clock.allowance()),
-            Purpose::Tell | Purpose::TellTime => {
-                (Owes::Ack, self.players[seat.index()].clock.allowance())
+        let (expected_reply, allowance) = match purpose {
+            Purpose::Quit => (ExpectedReply::None, Allowance::Move(Micros::ZERO)),
+            Purpose::MoveRequest => {
+                (ExpectedReply::Move, self.players[seat.index()].clock.allowance())
+            }
+            Purpose::Notice | Purpose::TimeLeft => {
+                (ExpectedReply::Ack, self.players[seat.index()].clock.allowance())
             }
         };
-        self.awaited = (owes != Owes::Nothing).then_some((seat, purpose));
-        Say { seat, text, owes, allowance, tells_time: purpose == Purpose::TellTime }
+        self.awaited = (expected_reply != ExpectedReply::None).then_some((seat, purpose));
+        Message { seat, text, expected_reply, allowance, tells_time: purpose == Purpose::TimeLeft }
     }
 }
 
 impl MatchState for Match {
     fn step(&mut self) -> Step {
-        if let Some(seat) = self.condemned.take() {
+        if let Some(seat) = self.dismissed.take() {
             return Step::Dismiss(seat);
         }
         loop {
             while let Some(command) = self.queue.pop_front() {
                 if self.is_alive(command.seat) {
-                    return Step::Say(self.send(command));
+                    return Step::Send(self.message(command));
                 }
             }
             if self.phase == Phase::Over {
-                let standing =
-                    |player: &Player| SeatResult::new(vec![player.points], player.forfeit);
-                return Step::Over(self.players.iter().map(standing).collect());
+                let result = |player: &Player| SeatResult::new(vec![player.points], player.forfeit);
+                return Step::Over(self.players.iter().map(result).collect());
             }
             self.advance();
         }
@@ -360,16 +365,16 @@ impl MatchState for Match {
 
     fn receive_reply(
         &mut self,
-        answer: Result<&str, Forfeit>,
+        reply: Result<&str, Forfeit>,
         charged: Micros,
     ) -> Result<(), Illegal> {
         let Some((seat, purpose)) = self.awaited.take() else { return Ok(()) };
         self.players[seat.index()].clock.spend(charged);
-        let taken = answer.map(|answer| self.accept(seat, purpose, answer));
-        if let Some(forfeit) = Forfeit::from_reply(&taken) {
+        let outcome = reply.map(|reply| self.accept(seat, purpose, reply));
+        if let Some(forfeit) = Forfeit::from_reply(&outcome) {
             self.forfeit(seat, forfeit);
         }
-        taken.unwrap_or(Ok(()))
+        outcome.unwrap_or(Ok(()))
     }
 }
 
@@ -382,8 +387,8 @@ fn with_numbers<N: core::fmt::Display>(mut command: String, numbers: &[N]) -> St
 }
 
 /// Parses the reply to `genmove` ("Komendy do wojny deklarowanej").
-fn read_move(answer: &str) -> Result<Move, Illegal> {
-    match gtp::parse_words(answer)?[..] {
+fn read_move(reply: &str) -> Result<Move, Illegal> {
+    match gtp::parse_words(reply)?[..] {
         ["pass"] => Ok(Move::Pass),
         ["check"] => Ok(Move::Check),
         ["raise", "1"] => Ok(Move::Raise(Raise::One)),
@@ -391,7 +396,7 @@ fn read_move(answer: &str) -> Result<Move, Illegal> {
         ["raise", "3"] => Ok(Move::Raise(Raise::Three)),
         _ => Err(Illegal(format!(
             "not a move: {}; the moves are pass, check, raise 1, raise 2 and raise 3",
-            gtp::quote(answer.trim())
+            gtp::quote(reply.trim())
         ))),
     }
 }

@@ -15,6 +15,6 @@ const BIDS: [(&str, &str); 5] = [
 ];
 
 pub(super) fn move_form(game: &Match) -> MoveForm {
-    let is_legal = |answer| game.clone().receive_reply(Ok(answer), Micros::ZERO).is_ok();
-    MoveForm::of_answers("Your bid.", BIDS.into_iter().filter(|(answer, _)| is_legal(answer)))
+    let is_legal = |reply| game.clone().receive_reply(Ok(reply), Micros::ZERO).is_ok();
+    MoveForm::of_replies("Your bid.", BIDS.into_iter().filter(|(reply, _)| is_legal(reply)))
 }

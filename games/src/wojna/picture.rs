@@ -12,7 +12,9 @@ use crate::gtp::FAREWELL;
 use crate::match_state::{MatchView, Seat};
 use crate::move_form::{FormFields, MoveForm};
 use crate::name::BotName;
-use crate::picture::{Cell, Item, Key, Part, Picture, Row, TablePicture, bits, name, number, sees};
+use crate::picture::{
+    Cell, Item, Key, Part, Picture, Row, TablePicture, bits, can_see, name, number,
+};
 
 impl MatchView for Match {
     fn picture(&self, names: &[BotName], viewer: Option<Seat>) -> Picture {
@@ -23,7 +25,7 @@ impl MatchView for Match {
             cells: vec![
                 Cell::seat(seat),
                 Cell::text(name(names, seat)),
-                Cell::of(shown(self, seat, viewer)),
+                Cell::of(card(self, seat, viewer)),
                 Cell::number(deal.paid(seat)),
                 pile(deal.pile(seat), cards, seat),
                 Cell::number(self.points(seat)),
@@ -43,9 +45,9 @@ impl MatchView for Match {
             ],
             rows: Seat::all(deal.seats()).map(row).collect(),
             foot: vec![
-                Cell::text("Pot").over(4).head(),
+                Cell::text("Pot").spanning(4).as_header(),
                 Cell::number(deal.pot()),
-                Cell::of(Vec::new()).over(2),
+                Cell::of(Vec::new()).spanning(2),
             ],
         };
         Picture { caption: caption(self, names), parts: vec![Part::Table(table)] }
@@ -83,18 +85,18 @@ fn cards(game: &Match) -> usize {
 }
 
 /// The number of cards of a seat, with a meter.
-fn pile(cards: usize, all: usize, seat: Seat) -> Cell {
+fn pile(cards: usize, max: usize, seat: Seat) -> Cell {
     let label = format!("cards of seat {seat}");
-    let meter = Item::Meter { most: all, value: cards, label };
-    Cell::of(vec![Item::text(format!("{cards} ")), meter]).classed("number")
+    let meter = Item::Meter { max, value: cards, label };
+    Cell::of(vec![Item::text(format!("{cards} ")), meter]).with_class("number")
 }
 
 /// The card of a bidding seat.
-fn shown(game: &Match, seat: Seat, viewer: Option<Seat>) -> Vec<Item> {
+fn card(game: &Match, seat: Seat, viewer: Option<Seat>) -> Vec<Item> {
     let class = if game.is_showdown() { "open" } else { "peeked" };
-    let visible = game.is_showdown() || sees(viewer, seat);
-    let card = |value| if visible { Item::card(value, class) } else { Item::FaceDown };
-    game.deal().peeked(seat).map(card).into_iter().collect()
+    let visible = game.is_showdown() || can_see(viewer, seat);
+    let item = |value| if visible { Item::card(value, class) } else { Item::FaceDown };
+    game.deal().peeked(seat).map(item).into_iter().collect()
 }
 
 fn state(game: &Match, seat: Seat) -> String {
@@ -123,30 +125,33 @@ fn caption(game: &Match, names: &[BotName]) -> String {
     if auction == 0 {
         return format!("Deal {number} of {deals} begins.");
     }
-    let place = format!("Deal {number} of {deals}, auction {auction}");
+    let position = format!("Deal {number} of {deals}, auction {auction}");
     if let Some(seat) = deal.turn() {
-        return format!("{place}: {} is to bid; {pot} cards are in the pot.", name(names, seat));
+        return format!("{position}: {} is to bid; {pot} cards are in the pot.", name(names, seat));
     }
     if !game.is_showdown() {
         // Payments are reset with each auction.
-        let bid = Seat::all(deal.seats()).any(|seat| deal.paid(seat) > 0);
-        let what =
-            if bid { format!("{place}: bidding") } else { format!("Deal {number} of {deals}") };
-        return format!("{what} has ended.");
+        let has_bids = Seat::all(deal.seats()).any(|seat| deal.paid(seat) > 0);
+        let stage = if has_bids {
+            format!("{position}: bidding")
+        } else {
+            format!("Deal {number} of {deals}")
+        };
+        return format!("{stage} has ended.");
     }
     match deal.outcome() {
         PotOutcome::Won(winner) => {
             let card = deal.peeked(winner).map(|card| format!(" with a {card}"));
             let winner = name(names, winner);
-            format!("{place}: {winner} takes {pot} cards{}.", card.unwrap_or_default())
+            format!("{position}: {winner} takes {pot} cards{}.", card.unwrap_or_default())
         }
         PotOutcome::War(fighters) => {
             let fighters = Seat::all(deal.seats()).filter(|seat| fighters[seat.index()]);
             let fighters: Vec<_> = fighters.map(|seat| name(names, seat)).collect();
-            format!("{place}: war between {} for {pot} cards.", fighters.join(" and "))
+            format!("{position}: war between {} for {pot} cards.", fighters.join(" and "))
         }
         PotOutcome::Stays => {
-            format!("{place}: no seat can take the {pot} cards; they stay in the pot.")
+            format!("{position}: no seat can take the {pot} cards; they stay in the pot.")
         }
     }
 }

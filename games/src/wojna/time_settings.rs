@@ -1,4 +1,4 @@
-//! The clock of GTP: time for the first moves, and more time after every group of further moves.
+//! The clock of GTP: time for the first moves, and more time for each group of later moves.
 
 use alloc::string::String;
 use core::fmt;
@@ -9,17 +9,17 @@ use crate::match_state::Allowance;
 use crate::time_bank::TimeBank;
 use crate::value::ParamsError;
 
-/// The arguments of `time_settings` ("Zarządzanie czasem"). As text `T/M/t/m`: `T` milliseconds for the
-/// first `M` moves, and `t` more for each further `m` moves.
+/// The arguments of `time_settings` ("Zarządzanie czasem"). As text: `T/M/t/m`, with `T`
+/// milliseconds for the first `M` moves, and `t` milliseconds for each `m` moves afterwards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TimeSettings {
     /// The initial time in milliseconds; greater than 0.
     first_millis: u32,
-    /// The number of moves that it must last for; at least 1.
+    /// The number of moves for the initial time; at least 1.
     first_moves: u32,
-    /// The time that is added later, in milliseconds.
+    /// The time that is added for each group of later moves, in milliseconds.
     more_millis: u32,
-    /// The number of moves that it must last for; at least 1.
+    /// The number of moves of such a group; at least 1.
     more_moves: u32,
 }
 
@@ -79,14 +79,14 @@ pub(super) struct SeatClock {
     settings: TimeSettings,
     bank: TimeBank,
     /// The number of moves until time is added; at least 1.
-    moves: u32,
+    moves_left: u32,
 }
 
 impl SeatClock {
     /// A clock at its start.
-    pub(super) fn set(settings: TimeSettings) -> Self {
+    pub(super) fn new(settings: TimeSettings) -> Self {
         let bank = TimeBank::new(millis(settings.first_millis));
-        Self { settings, bank, moves: settings.first_moves }
+        Self { settings, bank, moves_left: settings.first_moves }
     }
 
     /// The allowance for the next reply.
@@ -99,18 +99,18 @@ impl SeatClock {
         self.bank.spend(cost);
     }
 
-    /// Counts a move, and adds time when it is due.
+    /// Counts a move. Adds time after the last move of a group.
     pub(super) fn count_move(&mut self) {
-        self.moves -= 1;
-        if self.moves == 0 {
+        self.moves_left -= 1;
+        if self.moves_left == 0 {
             self.bank.credit(millis(self.settings.more_millis));
-            self.moves = self.settings.more_moves;
+            self.moves_left = self.settings.more_moves;
         }
     }
 
     /// The `time_left` command.
     pub(super) fn command(self) -> String {
-        alloc::format!("time_left {} {}", self.bank.left_millis(), self.moves)
+        alloc::format!("time_left {} {}", self.bank.left_millis(), self.moves_left)
     }
 }
 

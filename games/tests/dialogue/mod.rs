@@ -7,27 +7,28 @@
 //! game gomoku {"first_number": 1}
 //! seed 0000…                       64 hexadecimal digits
 //! names alpha beta
-//! 1> A []                          the referee speaks to seat 1 (a newline is written \n)
-//! 1< (7,7)(7,8)(8,8)               seat 1 answers, in no time at all
-//! 2< (7,7) @ 480ms                 seat 2 answers, and is charged 480 ms
-//! 2! clock                         seat 2 forfeits in the place of an answer
-//! 2? not a square: "x"             what the game finds illegal in the answer before
+//! 1> A []                          a message to seat 1 (a newline is written \n)
+//! 1< (7,7)(7,8)(8,8)               the reply of seat 1, charged 0 ms
+//! 2< (7,7) @ 480ms                 the reply of seat 2, charged 480 ms
+//! 2! clock                         seat 2 forfeits instead of replying
+//! 2? not a square: "x"             why the previous reply is illegal
 //! x 2                              the game dismisses seat 2
 //! note {"hand":1,…}                a note for the record
-//! over [[2],[0]] [null,"clock"]    scores and forfeits; the transcript ends here
-//! ...                              or it ends here: what follows is not compared
+//! over [[2],[0]] [null,"clock"]    scores and forfeits at the end of the match
+//! ...                              instead of `over`: later steps are not compared
 //! ```
 
-#![allow(dead_code, reason = "each test file uses its own part of this module")]
+#![allow(dead_code, reason = "each test file uses only a part of this module")]
 
 use std::fmt::Write as _;
 use std::path::Path;
 
 use arbiter_games::{
-    BotName, Forfeit, Games, MatchState, Micros, Owes, Params, Say, SeatResult, Seed, Step,
+    BotName, ExpectedReply, Forfeit, Games, MatchState, Message, Micros, Params, SeatResult, Seed,
+    Step,
 };
 
-/// A reply or a forfeit, and the time that is charged for it.
+/// A reply or a forfeit, and its charged time.
 pub(crate) type Reply = (Result<String, Forfeit>, Micros);
 
 /// A finished match.
@@ -35,33 +36,33 @@ pub(crate) type Reply = (Result<String, Forfeit>, Micros);
 pub(crate) struct Played {
     /// The lines of its transcript.
     pub(crate) transcript: Vec<String>,
-    /// The score of each seat.
+    /// The result of each seat.
     pub(crate) standings: Vec<SeatResult>,
 }
 
-/// The limit of steps of a match.
-const ENDLESS: usize = 50_000_000;
+/// The maximum number of steps of a match.
+const MAX_STEPS: usize = 50_000_000;
 
-/// Plays `game` to its end; `player` replies whenever a reply is due.
-pub(crate) fn play(game: &mut dyn MatchState, mut player: impl FnMut(&Say) -> Reply) -> Played {
+/// Plays `game` to its end. `player` gives the replies.
+pub(crate) fn play(game: &mut dyn MatchState, mut player: impl FnMut(&Message) -> Reply) -> Played {
     let mut transcript = Vec::new();
-    for _ in 0..ENDLESS {
+    for _ in 0..MAX_STEPS {
         let step = game.step();
         transcript.push(step_line(&step));
         match step {
-            Step::Say(say) if say.owes != Owes::Nothing => {
-                let (answer, charged) = player(&say);
-                let verdict =
-                    game.receive_reply(answer.as_deref().map_err(|forfeit| *forfeit), charged);
-                transcript.push(match answer {
-                    Ok(text) => format!("{}< {}", say.seat, text.replace('\n', "\\n")),
-                    Err(forfeit) => format!("{}! {forfeit}", say.seat),
+            Step::Send(message) if message.expected_reply != ExpectedReply::None => {
+                let (reply, charged) = player(&message);
+                let outcome =
+                    game.receive_reply(reply.as_deref().map_err(|forfeit| *forfeit), charged);
+                transcript.push(match reply {
+                    Ok(text) => format!("{}< {}", message.seat, text.replace('\n', "\\n")),
+                    Err(forfeit) => format!("{}! {forfeit}", message.seat),
                 });
-                if let Err(illegal) = verdict {
-                    transcript.push(format!("{}? {illegal}", say.seat));
+                if let Err(illegal) = outcome {
+                    transcript.push(format!("{}? {illegal}", message.seat));
                 }
             }
-            Step::Say(_) | Step::Dismiss(_) | Step::Note(_) => {}
+            Step::Send(_) | Step::Dismiss(_) | Step::Note(_) => {}
             Step::Over(standings) => return Played { transcript, standings },
         }
     }
@@ -71,7 +72,7 @@ pub(crate) fn play(game: &mut dyn MatchState, mut player: impl FnMut(&Say) -> Re
 /// The transcript line of a game's step.
 fn step_line(step: &Step) -> String {
     match step {
-        Step::Say(say) => format!("{}> {}", say.seat, say.text.replace('\n', "\\n")),
+        Step::Send(message) => format!("{}> {}", message.seat, message.text.replace('\n', "\\n")),
         Step::Dismiss(seat) => format!("x {seat}"),
         Step::Note(note) => format!("note {}", serde_json::to_string(note).unwrap()),
         Step::Over(standings) => {
@@ -122,29 +123,38 @@ pub(crate) fn golden(file: &str) {
 
 /// Sends the replies in `body` to `game`, and compares all other lines with the game's steps.
 pub(crate) fn follow(game: &mut dyn MatchState, body: &[&str], file: &str) {
-    let mut done = String::new();
+    let mut previous_lines = String::new();
     let mut lines = body.iter().copied().peekable();
     while let Some(line) = lines.next() {
         if line == "..." {
             return;
         }
         let step = game.step();
-        assert_eq!(step_line(&step), line, "{file}, after:\n{done}");
-        writeln!(done, "{line}").unwrap();
-        let Step::Say(Say { seat, owes: Owes::Ack | Owes::Move, .. }) = step else { continue };
-        let reply = lines.next().unwrap_or_else(|| panic!("{file}: an answer to {line} is due"));
-        writeln!(done, "{reply}").unwrap();
-        let verdict = if let Some(kind) = reply.strip_prefix(&format!("{seat}! ")) {
+        assert_eq!(step_line(&step), line, "{file}, after:\n{previous_lines}");
+        writeln!(previous_lines, "{line}").unwrap();
+        let Step::Send(Message {
+            seat,
+            expected_reply: ExpectedReply::Ack | ExpectedReply::Move,
+            ..
+        }) = step
+        else {
+            continue;
+        };
+        let reply =
+            lines.next().unwrap_or_else(|| panic!("{file}: the reply to {line} is missing"));
+        writeln!(previous_lines, "{reply}").unwrap();
+        let outcome = if let Some(kind) = reply.strip_prefix(&format!("{seat}! ")) {
             let kind = Forfeit::ALL.into_iter().find(|forfeit| forfeit.as_str() == kind);
             game.receive_reply(Err(kind.expect("a kind of forfeit")), Micros::ZERO)
         } else {
             let text = reply.strip_prefix(&format!("{seat}< "));
-            let text = text.unwrap_or_else(|| panic!("{file}: seat {seat} answers, not {reply}"));
+            let text = text
+                .unwrap_or_else(|| panic!("{file}: expected a reply of seat {seat}, not {reply}"));
             let (text, time) = text.split_once(" @ ").unwrap_or((text, "0ms"));
             game.receive_reply(Ok(&text.replace("\\n", "\n")), time.parse().unwrap())
         };
-        let found = verdict.err().map(|illegal| format!("{seat}? {illegal}"));
-        let due = lines.next_if(|next| next.starts_with(&format!("{seat}? ")));
-        assert_eq!(found.as_deref(), due, "{file}, after:\n{done}");
+        let reason = outcome.err().map(|illegal| format!("{seat}? {illegal}"));
+        let expected = lines.next_if(|next| next.starts_with(&format!("{seat}? ")));
+        assert_eq!(reason.as_deref(), expected, "{file}, after:\n{previous_lines}");
     }
 }

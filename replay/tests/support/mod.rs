@@ -1,25 +1,25 @@
-//! Matches played without programs, as records.
+//! Records of matches without programs.
 
 use std::any::Any;
 use std::path::Path;
 
 use arbiter_games::Protocol;
 use arbiter_games::{
-    BotName, ClockRules, Dice, Forfeit, Game, Games, MatchView, Micros, Owes, Params,
-    RULES_VERSION, Say, Seat, SeatResult, Seed, Step, TimeSpent, bitwa, gomoku, tricks, wojna,
+    BotName, ClockRules, Dice, ExpectedReply, Forfeit, Game, Games, MatchView, Message, Micros,
+    Params, RULES_VERSION, Seat, SeatResult, Seed, Step, TimeSpent, bitwa, gomoku, tricks, wojna,
 };
 use arbiter_proto::level::Level;
 use arbiter_replay::{Header, Line, RECORD_VERSION, SeatLine, Transcript, Writer};
 
-/// What every answer takes, on the wall and of the processor.
+/// The time of every reply.
 pub(crate) const SPENT: TimeSpent = TimeSpent { wall: Micros(2500), cpu: Micros(1500) };
 
-/// Plays a match whose bots answer by `player`, and gives its record and its result.
+/// Plays a match with the replies of `player`. Returns the record and the results.
 pub(crate) fn play(
     params: &Params,
     seed: Seed,
     names: &[BotName],
-    mut player: impl FnMut(&Say, &dyn MatchView) -> Result<String, Forfeit>,
+    mut player: impl FnMut(&Message, &dyn MatchView) -> Result<String, Forfeit>,
 ) -> (Vec<u8>, Vec<SeatResult>) {
     let mut game = params.start(names, seed).unwrap();
     let header = header(params, seed, names);
@@ -28,8 +28,8 @@ pub(crate) fn play(
     let mut transcript = Transcript::default();
     for time in (0..).map(Micros) {
         let mut write = |line: Line| writer.line(&line).unwrap();
-        let say = match game.step() {
-            Step::Say(say) => say,
+        let message = match game.step() {
+            Step::Send(message) => message,
             Step::Dismiss(_) => continue,
             Step::Note(note) => {
                 write(Line::Noted { time, note });
@@ -40,22 +40,22 @@ pub(crate) fn play(
                 return (writer.finish(&standings, hash).unwrap(), standings);
             }
         };
-        let seat = say.seat;
-        write(Line::Sent { time, seat, text: say.text.clone() });
-        if !say.tells_time {
-            transcript.sent(seat, &say.text);
+        let seat = message.seat;
+        write(Line::Sent { time, seat, text: message.text.clone() });
+        if !message.tells_time {
+            transcript.sent(seat, &message.text);
         }
-        if say.owes == Owes::Nothing {
+        if message.expected_reply == ExpectedReply::None {
             continue;
         }
         let first = std::mem::replace(&mut starting_up[seat.index()], false)
             && header.seats[seat.index()].protocol == Protocol::Stdio;
-        let cost = header.clock.charge(SPENT, say.allowance, first).cost;
-        match player(&say, game.view()) {
+        let cost = header.clock.charge(SPENT, message.allowance, first).cost;
+        match player(&message, game.view()) {
             Ok(reply) => {
                 let bytes = reply.clone().into_bytes();
                 write(Line::Replied { time, seat, reply: bytes, spent: SPENT });
-                if !say.tells_time {
+                if !message.tells_time {
                     transcript.replied(seat, reply.as_bytes());
                 }
                 if let Err(illegal) = game.receive_reply(Ok(&reply), cost) {
@@ -67,7 +67,7 @@ pub(crate) fn play(
             }
             Err(forfeit) => {
                 let spent = Some(SPENT);
-                let detail = "it had enough".to_owned();
+                let detail = "details of the forfeit".to_owned();
                 write(Line::Forfeited { time, seat, forfeit, spent, detail });
                 transcript.forfeited(seat, forfeit);
                 game.receive_reply(Err(forfeit), cost).unwrap();
@@ -111,17 +111,17 @@ pub(crate) fn transcript(file: &str, rest: &str) -> (Vec<u8>, Vec<SeatResult>) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let text = std::fs::read_to_string(root.join("games/tests/transcripts").join(file)).unwrap();
     let opening = |word: &str| text.lines().find_map(|line| line.strip_prefix(word)).unwrap();
-    let named = opening("game ");
-    let (game, json) = named.split_once(' ').unwrap_or((named, "{}"));
+    let line = opening("game ");
+    let (game, json) = line.split_once(' ').unwrap_or((line, "{}"));
     let params = params(&Games::built_in().find(game).unwrap(), json);
     let names: Vec<BotName> = opening("names ").split(' ').map(|n| n.parse().unwrap()).collect();
-    let mut answers = text.lines().filter_map(|line| {
-        let (seat, answer) = line.split_at_checked(1)?;
+    let mut replies = text.lines().filter_map(|line| {
+        let (seat, reply) = line.split_at_checked(1)?;
         let seat = Seat::from_index(seat.parse::<usize>().ok()?.checked_sub(1)?);
-        match answer.split_at_checked(2)? {
-            ("< ", said) => {
-                let said = said.split_once(" @ ").map_or(said, |(said, _)| said);
-                Some((seat, Ok(said.replace("\\n", "\n"))))
+        match reply.split_at_checked(2)? {
+            ("< ", text) => {
+                let text = text.split_once(" @ ").map_or(text, |(text, _)| text);
+                Some((seat, Ok(text.replace("\\n", "\n"))))
             }
             ("! ", kind) => {
                 let kind = Forfeit::ALL.into_iter().find(|forfeit| forfeit.as_str() == kind);
@@ -130,25 +130,29 @@ pub(crate) fn transcript(file: &str, rest: &str) -> (Vec<u8>, Vec<SeatResult>) {
             _ => None,
         }
     });
-    play(&params, opening("seed ").parse().unwrap(), &names, |say, _| {
-        let Some((seat, answer)) = answers.next() else { return Ok(rest.to_owned()) };
-        assert_eq!(seat, say.seat, "{file}");
-        answer
+    play(&params, opening("seed ").parse().unwrap(), &names, |message, _| {
+        let Some((seat, reply)) = replies.next() else { return Ok(rest.to_owned()) };
+        assert_eq!(seat, message.seat, "{file}");
+        reply
     })
 }
 
-/// Answers by chance: mostly as the rules want it, sometimes not, and sometimes not at all.
-pub(crate) fn answer(dice: &mut Dice, say: &Say, view: &dyn MatchView) -> Result<String, Forfeit> {
+/// A random reply: usually legal, sometimes illegal or a forfeit.
+pub(crate) fn reply(
+    dice: &mut Dice,
+    message: &Message,
+    view: &dyn MatchView,
+) -> Result<String, Forfeit> {
     if dice.below(400) == 0 {
         return Err([Forfeit::Gone, Forfeit::Flood][dice.index(2)]);
     }
-    if say.owes == Owes::Ack {
+    if message.expected_reply == ExpectedReply::Ack {
         return Ok("=".to_owned());
     }
     if dice.below(200) == 0 {
         return Ok("nonsense".to_owned());
     }
-    let mut any = |most: u32| dice.below(most);
+    let mut any = |bound: u32| dice.below(bound);
     let state: &dyn Any = view;
     Ok(if let Some(game) = state.downcast_ref::<gomoku::Match>() {
         match game.phase() {

@@ -397,7 +397,7 @@ fn make_move(live_match: &LiveMatch, turn: Turn, fields: &Fields) -> Result<(), 
             .as_ref()
             .filter(|_| state.turn == Some(turn))
             .ok_or("This turn is over; see the current position.")?;
-        position.view().answer(turn.seat, &fields.0)?
+        position.view().reply(turn.seat, &fields.0)?
     };
     live_match.answer(turn, answer).map_err(|refusal| match refusal {
         Refusal::NotDue => "This turn is over; see the current position.".to_owned(),
