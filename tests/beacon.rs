@@ -71,7 +71,7 @@ impl Site {
         self.create_game(name, "gomoku", &lines);
     }
 
-    /// The same of any game, with more lines in its file.
+    /// Like [`Self::create`], for any game, with more lines in the file.
     fn create_game(&self, name: &str, game: &str, lines: &str) {
         let house =
             ["ada", "bob", "eve"].map(|bot| format!("{}/{bot}", self.bots.path().display()));
@@ -122,14 +122,14 @@ fn a_beacon_from_the_file_to_the_export() {
     let player = site.database.token("player");
     refused(&site.command(&player, &give).output().unwrap(), 3, "role organiser");
     refused(&site.run("tournament close cup"), 1, "arbiter tournament beacon cup VALUE");
-    let shown = site.succeed("tournament show cup");
-    assert!(shown.contains("Bitcoin block 900000 hash; no value yet"), "{shown}");
+    let tournament = site.succeed("tournament show cup");
+    assert!(tournament.contains("Bitcoin block 900000 hash; no value yet"), "{tournament}");
 
     let unseen = "tournament beacon cup 1a\u{200b}17d";
     refused(&site.run(unseen), 2, "character 3 is not an ASCII letter or digit (U+200B)");
-    let printed = site.succeed(&give);
-    assert!(printed.contains(&format!("its value {VALUE}, set ")), "{printed}");
-    assert!(printed.contains("decides editions from 3 on"), "{printed}");
+    let stdout = site.succeed(&give);
+    assert!(stdout.contains(&format!("its value {VALUE}, set ")), "{stdout}");
+    assert!(stdout.contains("decides editions from 3 on"), "{stdout}");
     refused(&site.run("tournament beacon cup 1a17e"), 1, "never changes");
     site.succeed("tournament watch cup --edition 3");
     assert!(site.succeed(&give).contains("decides editions from 3 on"), "the same value again");
@@ -142,12 +142,12 @@ fn a_beacon_from_the_file_to_the_export() {
     site.succeed(&format!("tournament export cup --records --out {}", open.display()));
     let outcome = support::run(&["verify", open.to_str().unwrap()]);
     assert_eq!(outcome.status.code(), Some(0));
-    let printed = String::from_utf8_lossy(&outcome.stdout).into_owned();
-    assert!(printed.contains(origin.trim_end()), "{printed}");
-    let printed = String::from_utf8_lossy(&outcome.stderr).into_owned();
-    assert!(printed.contains("seeds of its matches are not checked"), "{printed}");
-    assert!(!printed.contains("not final"), "{printed}");
-    // Records are compared with results before the seed is published, too.
+    let stdout = String::from_utf8_lossy(&outcome.stdout).into_owned();
+    assert!(stdout.contains(origin.trim_end()), "{stdout}");
+    let stderr = String::from_utf8_lossy(&outcome.stderr).into_owned();
+    assert!(stderr.contains("seeds of its matches are not checked"), "{stderr}");
+    assert!(!stderr.contains("not final"), "{stderr}");
+    // Records are also compared with results before the seed is published.
     tamper(&open, "match 4: its record gives the scores", |copy| {
         edit_match(copy, 4, |line| line["scores"] = json!([[9], [9]]));
     });
@@ -155,22 +155,19 @@ fn a_beacon_from_the_file_to_the_export() {
     site.succeed(&format!("tournament export cup --edition 2 --out {}", early.display()));
     let outcome = support::run(&["verify", early.to_str().unwrap()]);
     assert_eq!(outcome.status.code(), Some(0), "it is open");
-    let printed = String::from_utf8_lossy(&outcome.stderr).into_owned();
-    assert!(
-        printed.contains("its seed is not final: edition 2 comes before edition 3"),
-        "{printed}"
-    );
+    let stderr = String::from_utf8_lossy(&outcome.stderr).into_owned();
+    assert!(stderr.contains("its seed is not final: edition 2 comes before edition 3"), "{stderr}");
 
-    what_was_played_is_checked(&site);
+    a_closed_tournament_is_checked(&site);
 
     site.create("plain", "");
     site.play("plain");
     let certificate = site.succeed("tournament schedule plain --certificate");
     let origin = "seed: chosen by the organiser; no public beacon\n";
     assert!(certificate.contains(origin), "{certificate}");
-    let printed = site.succeed("tournament check plain");
+    let stdout = site.succeed("tournament check plain");
     let why = "not derived: the seed of plain is published when it is closed\n";
-    assert!(printed.ends_with(why), "{printed}");
+    assert!(stdout.ends_with(why), "{stdout}");
     refused(&site.run("tournament beacon plain 1a17d"), 1, "plain has no beacon");
     site.succeed("tournament close plain");
     boards_and_chips_are_compared(&site);
@@ -194,8 +191,8 @@ fn boards_and_chips_are_compared(site: &Site) {
         let to = site.bots.path().join(format!("export-{game}"));
         let export = format!("tournament export {game} --records --out");
         done(&site.command(&site.organiser, &export).arg(&to).output().unwrap());
-        let printed = support::succeed(&["verify", to.to_str().unwrap()]);
-        assert!(printed.contains("matches follow from the published seed"), "{printed}");
+        let stdout = support::succeed(&["verify", to.to_str().unwrap()]);
+        assert!(stdout.contains("matches follow from the published seed"), "{stdout}");
         let last = support::files(&to.join("records")).pop().unwrap();
         let last = last.strip_prefix(&to).unwrap();
         tamper(&to, &format!("was played with {key} = "), |copy| {
@@ -215,21 +212,21 @@ fn boards_and_chips_are_compared(site: &Site) {
     }
 }
 
-/// Closes the tournament, and checks all that it publishes.
-fn what_was_played_is_checked(site: &Site) {
+/// Closes the tournament and checks everything that it publishes.
+fn a_closed_tournament_is_checked(site: &Site) {
     let closed = site.succeed("tournament close cup");
     assert!(closed.contains(VALUE) && closed.contains("its seed was"), "{closed}");
-    let printed = site.succeed("tournament check cup --records");
-    assert!(printed.contains("6 matches derived again from the published seed"), "{printed}");
-    assert!(printed.contains("the seeds in 6 records"), "{printed}");
-    assert!(printed.starts_with("edition 3: "), "the official one: {printed}");
+    let stdout = site.succeed("tournament check cup --records");
+    assert!(stdout.contains("6 matches derived again from the published seed"), "{stdout}");
+    assert!(stdout.contains("the seeds in 6 records"), "{stdout}");
+    assert!(stdout.starts_with("edition 3: "), "the official one: {stdout}");
     for edition in [1, 2] {
-        let printed = site.succeed(&format!("tournament check cup --records --edition {edition}"));
-        assert!(printed.contains("the seeds in 6 records"), "{printed}");
+        let stdout = site.succeed(&format!("tournament check cup --records --edition {edition}"));
+        assert!(stdout.contains("the seeds in 6 records"), "{stdout}");
     }
-    let found = site.json("tournament show cup");
+    let tournament = site.json("tournament show cup");
     assert_eq!(
-        (&found["beacon"]["value"], &found["beacon"]["first_edition"]),
+        (&tournament["beacon"]["value"], &tournament["beacon"]["first_edition"]),
         (&json!(VALUE), &json!(3))
     );
     let audit = site.succeed("audit cup");
@@ -243,12 +240,12 @@ fn what_was_played_is_checked(site: &Site) {
     };
     let official = export(3);
     for path in [official.clone(), official.join("records")] {
-        let printed = support::succeed(&["verify", path.to_str().unwrap()]);
-        assert!(printed.contains("6 matches follow from the published seed"), "{printed}");
+        let stdout = support::succeed(&["verify", path.to_str().unwrap()]);
+        assert!(stdout.contains("6 matches follow from the published seed"), "{stdout}");
         let origin = format!(
             "seed: keyed with the public beacon \"Bitcoin block 900000 hash\", value \"{VALUE}\""
         );
-        assert!(printed.contains(&origin), "{printed}");
+        assert!(stdout.contains(&origin), "{stdout}");
     }
     no_tampering_passes(&official);
     no_result_is_changed(&official);
@@ -268,9 +265,9 @@ fn tamper(export: &Path, part: &str, change: impl FnOnce(&Path)) {
     change(&copy);
     for more in [&[][..], &["--json"]] {
         let output = support::run(&[&["verify", copy.to_str().unwrap()][..], more].concat());
-        let printed = String::from_utf8(output.stdout).unwrap();
-        assert_eq!(output.status.code(), Some(1), "{part}: {printed}");
-        assert!(printed.contains(part), "{printed} lacks {part:?}");
+        let stdout = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{part}: {stdout}");
+        assert!(stdout.contains(part), "{stdout} lacks {part:?}");
     }
     fs::remove_dir_all(copy).unwrap();
 }

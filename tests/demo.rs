@@ -58,15 +58,15 @@ impl Stage {
         Service::start(&mut self.command(more), &self.log)
     }
 
-    /// The number of counted matches; 0 if the server does not respond.
+    /// The number of counted matches, or 0 if the server does not respond.
     fn counted(&self) -> u64 {
         let token = fs::read_to_string(self.data.join("admin.token")).unwrap_or_default();
         let counted = |game: &str| {
             let mut show = arbiter();
             show.args(["tournament", "show", &format!("{game}-quick"), "--json"]);
             show.args(["--server", &format!("http://{}", self.address), "--token", token.trim()]);
-            let shown: Value = serde_json::from_slice(&show.output().unwrap().stdout).ok()?;
-            shown["editions"][0]["counted"].as_u64()
+            let tournament: Value = serde_json::from_slice(&show.output().unwrap().stdout).ok()?;
+            tournament["editions"][0]["counted"].as_u64()
         };
         TIME.iter().filter_map(|(game, _)| counted(game)).sum()
     }
@@ -102,14 +102,14 @@ fn an_interrupted_demo_loses_nothing() {
     thread::scope(|scope| {
         let boards = scope.spawn(|| calm.play(&[]));
 
-        // Before the program listens for the signal, and while the database is being made.
+        // Before the program listens for the signal, and while the database is created.
         let mut playing = stage.begin(&[]);
         playing.wait_for_log("building and packing");
         playing.signal(Signal::INT);
         assert_ne!(playing.wait(), Some(0), "{}", playing.log());
         let mut playing = stage.begin(&[]);
         let database = stage.data.join("postgres");
-        wait_until("the database is being made", || {
+        wait_until("the database is created", || {
             assert_eq!(playing.ended(), None, "{}", playing.log());
             database.exists()
         });
@@ -131,7 +131,7 @@ fn an_interrupted_demo_loses_nothing() {
             assert!(boards.contains(&format!("\n{game}-quick\n")), "{boards}");
         }
         assert_eq!(boards, stopped, "the same leaderboards");
-        assert_eq!(boards, stage.play(&[]), "the same again, without a match");
+        assert_eq!(boards, stage.play(&[]), "the same leaderboards, without another match");
     });
 
     let mut playing = stage.begin(&["--fresh"]);
@@ -139,7 +139,7 @@ fn an_interrupted_demo_loses_nothing() {
     let counted = stage.counted();
     interrupt(&mut playing, true);
     let all = calm_total(&calm);
-    assert!(counted < all, "{counted} of {all}: it began anew");
+    assert!(counted < all, "{counted} of {all}: the demo started again from the beginning");
 }
 
 /// The number of matches of a finished demonstration.
@@ -148,7 +148,7 @@ fn calm_total(calm: &Stage) -> u64 {
     let text = "matches played and counted";
     playing.wait_for_log(text);
     assert_eq!(playing.wait(), Some(0), "{}", playing.log());
-    let said = playing.log();
-    let lines = said.lines().filter(|line| line.ends_with(text));
+    let log = playing.log();
+    let lines = log.lines().filter(|line| line.ends_with(text));
     lines.filter_map(|line| line.split(' ').nth(1)?.parse::<u64>().ok()).sum()
 }

@@ -68,7 +68,7 @@ fn strict_plays_where_doctor_says_so() {
 
 /// Runs a command whose temporary directory does not support an overlay mount, as in a container
 /// within a container: it is an overlay on an overlay.
-#[expect(clippy::disallowed_methods, reason = "the machine is another one for the program")]
+#[expect(clippy::disallowed_methods, reason = "the program runs on a simulated machine")]
 fn in_layers(bots: &Bots, words: &[&str]) -> Output {
     let layers = bots.path().join("layers");
     let script = "set -e; mkdir -p \"$0\"; cd \"$0\"; mount -t tmpfs layers .; cd \"$0\"
@@ -83,12 +83,12 @@ fn in_layers(bots: &Bots, words: &[&str]) -> Output {
 
 /// The level that the doctor reports.
 fn level(doctor: &Output) -> String {
-    let found = String::from_utf8_lossy(&doctor.stdout);
-    let first = found.lines().next().and_then(|row| row.split_whitespace().last());
+    let report = String::from_utf8_lossy(&doctor.stdout);
+    let first = report.lines().next().and_then(|row| row.split_whitespace().last());
     first.unwrap().to_owned()
 }
 
-/// The doctor's output with TMPDIR on an overlay; none if that makes no difference here.
+/// The doctor's output with TMPDIR on an overlay, or `None` if that changes nothing here.
 fn doctor_in_layers(bots: &Bots, arbiter: &str) -> Option<Output> {
     let plain = level(&run(&["doctor"]));
     if ["C", "D"].contains(&&*plain) || !in_layers(bots, &["true"]).status.success() {
@@ -106,10 +106,15 @@ fn doctor_finds_a_mount_that_would_stop_every_bot() {
     let arbiter = support::arbiter();
     let arbiter = arbiter.get_program().to_str().unwrap();
     let Some(doctor) = doctor_in_layers(&bots, arbiter) else { return };
-    let found = String::from_utf8_lossy(&doctor.stdout);
-    assert_eq!(doctor.status.code(), Some(1), "{found}{}", String::from_utf8_lossy(&doctor.stderr));
-    assert!(found.contains("cannot mount the bot's directory over its program"), "{found}");
-    assert!(found.contains("TMPDIR"), "{found}");
+    let report = String::from_utf8_lossy(&doctor.stdout);
+    assert_eq!(
+        doctor.status.code(),
+        Some(1),
+        "{report}{}",
+        String::from_utf8_lossy(&doctor.stderr)
+    );
+    assert!(report.contains("cannot mount the bot's directory over its program"), "{report}");
+    assert!(report.contains("TMPDIR"), "{report}");
     // Landlock may be missing as well.
     if level(&doctor) == "C" {
         let played = in_layers(&bots, &[arbiter, "play", "gomoku", &good, &good]);
@@ -131,13 +136,13 @@ fn up_runs_bots_without_namespaces_only_on_request() {
     let data = tempfile::tempdir().unwrap();
     let data = data.path().join("data");
     let ports = ["--grpc", &free_address().to_string(), "--http", "127.0.0.1:0"];
-    // If it ran all the same, it would not end by itself.
+    // A failure of this check would leave `up` running.
     let up = ["timeout", "60", arbiter, "up", "--data", data.to_str().unwrap()];
     let up = in_layers(&bots, &[&up[..], &ports].concat());
-    let said = String::from_utf8_lossy(&up.stderr);
-    assert_eq!(up.status.code(), Some(3), "{said}");
+    let stderr = String::from_utf8_lossy(&up.stderr);
+    assert_eq!(up.status.code(), Some(3), "{stderr}");
     for part in ["level C only", "cannot mount the bot's directory", "--sandbox landlock"] {
-        assert!(said.contains(part), "{part}: {said}");
+        assert!(stderr.contains(part), "{part}: {stderr}");
     }
 }
 

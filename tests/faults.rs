@@ -17,27 +17,27 @@ use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use support::machine::groups;
 use support::{Bots, arbiter, files};
 
-/// Long enough for anything on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// The time limit of a wait on a busy machine.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A control group inside that of a match, which then cannot be removed, as with a process that
-/// exits slowly.
+/// A control group inside the group of a match. The group of the match then cannot be removed, as
+/// with a process that exits slowly.
 struct Within(PathBuf);
 
 impl Within {
-    /// Makes one in a group of a match that `worker` plays, other than the match that was `left`.
+    /// Creates the group in a group of a match that `worker` plays, but not in the group `left`.
     fn new(worker: u32, left: Option<&OsStr>) -> Self {
         let started = Instant::now();
         loop {
-            let mut seen = groups(Path::new("/sys/fs/cgroup"), worker);
-            seen.retain(|path| path.file_name() != left);
-            // The jail of the start, in which attacks are made, is the only one of its time.
-            let matches = if are_of_one_jail(&seen) { &[] } else { &*seen };
+            let mut control_groups = groups(Path::new("/sys/fs/cgroup"), worker);
+            control_groups.retain(|path| path.file_name() != left);
+            // During the self-test at the start its jail is the only one.
+            let matches = if are_of_one_jail(&control_groups) { &[] } else { &*control_groups };
             let within = matches.iter().map(|path| path.join("within"));
             if let Some(made) = within.into_iter().find(|path| fs::create_dir(path).is_ok()) {
                 return Self(made);
             }
-            assert!(started.elapsed() < PATIENCE, "there is no match: {seen:?}");
+            assert!(started.elapsed() < TIMEOUT, "no match is running: {control_groups:?}");
             thread::sleep(Duration::from_millis(1));
         }
     }
@@ -66,7 +66,7 @@ fn line_with<R: Read>(lines: &mut Lines<BufReader<R>>, part: &str) -> String {
 #[test]
 fn a_slot_waits_for_slow_exits_and_plays_again() {
     if !rustix::process::geteuid().is_root() || !Path::new("/sys/fs/cgroup").exists() {
-        println!("left out: no control group can be disturbed here");
+        println!("left out: control groups cannot be changed here");
         return;
     }
     let bots = Bots::new();
@@ -77,21 +77,21 @@ fn a_slot_waits_for_slow_exits_and_plays_again() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    let mut played = BufReader::new(run.stdout.take().unwrap()).lines();
-    let mut told = BufReader::new(run.stderr.take().unwrap()).lines();
+    let mut stdout = BufReader::new(run.stdout.take().unwrap()).lines();
+    let mut stderr = BufReader::new(run.stderr.take().unwrap()).lines();
     let one = Within::new(run.id(), None);
     let waits = "a slot waits for a killed bot to exit; 1 slot continues";
-    line_with(&mut told, waits);
-    line_with(&mut played, "\"match\":");
+    line_with(&mut stderr, waits);
+    line_with(&mut stdout, "\"match\":");
     let left = one.of().map(OsStr::to_owned);
     drop(one);
-    // Were the first slot not back, none would go on.
+    // Without the first slot, no slot could continue.
     let two = Within::new(run.id(), left.as_deref());
-    line_with(&mut told, waits);
+    line_with(&mut stderr, waits);
     run.kill().unwrap();
     run.wait().unwrap();
     drop(two);
-    // The next run clears up.
+    // The next run removes the group.
     support::succeed(&["play", "gomoku", slow, slow]);
     assert!(groups(Path::new("/sys/fs/cgroup"), run.id()).is_empty());
 }
@@ -102,9 +102,9 @@ struct Cramped(PathBuf);
 impl Cramped {
     /// Such a group, if it can be created.
     fn new(bytes: &str) -> Option<Self> {
-        let own = fs::read_to_string("/proc/self/cgroup").unwrap();
-        let own = own.lines().find_map(|line| line.split_once(":memory:"))?.1;
-        let hierarchy = Path::new("/sys/fs/cgroup/memory").join(own.trim_start_matches('/'));
+        let memberships = fs::read_to_string("/proc/self/cgroup").unwrap();
+        let path = memberships.lines().find_map(|line| line.split_once(":memory:"))?.1;
+        let hierarchy = Path::new("/sys/fs/cgroup/memory").join(path.trim_start_matches('/'));
         let group = Self(hierarchy.join(format!("cramped-{}", std::process::id())));
         fs::create_dir(&group.0).ok()?;
         fs::write(group.0.join("memory.limit_in_bytes"), bytes).ok()?;
@@ -123,9 +123,9 @@ impl Cramped {
 
 impl Drop for Cramped {
     fn drop(&mut self) {
-        // What the run started is on its way out.
+        // Processes of the run may still be exiting.
         let started = Instant::now();
-        while fs::remove_dir(&self.0).is_err() && self.0.exists() && started.elapsed() < PATIENCE {
+        while fs::remove_dir(&self.0).is_err() && self.0.exists() && started.elapsed() < TIMEOUT {
             thread::sleep(Duration::from_millis(5));
         }
     }
@@ -134,14 +134,14 @@ impl Drop for Cramped {
 #[test]
 fn a_host_out_of_memory_is_no_forfeit() {
     let Some(group) = Cramped::new("150000000") else {
-        println!("left out: no control group of version 1 can be made here");
+        println!("left out: control groups of version 1 cannot be created here");
         return;
     };
     let bots = Bots::new();
     let honest = &bots.rascal("honest", "honest", 0, "");
     let hungry = bots.path().join("hungry");
     fs::create_dir(&hungry).unwrap();
-    // Less than a bot may have, but more than there is.
+    // Within the bot's limit, but more than the machine has.
     fs::write(hungry.join("bot.py"), "input()\nfood = b'x' * 300_000_000\ninput()\n").unwrap();
     fs::write(hungry.join("meta"), "hungry\npython3\nbot.py\n0\n").unwrap();
     let output = group.arbiter().args(["play", "gomoku", honest]).arg(&hungry).output().unwrap();
@@ -178,11 +178,11 @@ fn the_next_run_cleans_up_after_a_killed_one() {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        let mut played = BufReader::new(run.stdout.take().unwrap()).lines();
+        let mut stdout = BufReader::new(run.stdout.take().unwrap()).lines();
         let begun = |name: &String| name.starts_with('.');
-        // Between two matches there may be nothing to leave: halted, it shows what a kill meets.
+        // Between two matches there may be no leftovers. A stopped run shows what a kill leaves.
         let child = Pid::from_child(&run);
-        line_with(&mut played, "\"match\":2");
+        line_with(&mut stdout, "\"match\":2");
         loop {
             kill_process(child, Signal::STOP).unwrap();
             waitpid(Some(child), WaitOptions::UNTRACED).unwrap();
@@ -190,12 +190,12 @@ fn the_next_run_cleans_up_after_a_killed_one() {
                 break;
             }
             kill_process(child, Signal::CONT).unwrap();
-            line_with(&mut played, "\"match\":");
+            line_with(&mut stdout, "\"match\":");
         }
         run.kill().unwrap();
         run.wait().unwrap();
-        // A child that was starting when its run was killed may live a little longer. Then a later
-        // run removes the directories.
+        // A child that was starting when its run was killed may live a little longer. Then a
+        // later run removes the directories.
         let mut runs = 0;
         while runs == 0 || (runs < 10 && !names(&temporary).is_empty()) {
             let other = play(&[honest, honest, "--seed", "other"]).output().unwrap();

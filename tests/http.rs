@@ -45,7 +45,7 @@ def post(body, stream=None, more=""):
     return receive(stream)
 
 def ask_and_read_to_the_end(body):
-    # As PHP and `cat </dev/tcp/…` do. The socket is left open, as by clients that leak.
+    # As PHP and `cat </dev/tcp/…` do. The socket stays open, as with clients that leak sockets.
     version, more = {
         "close": ("1.1", "Host: x\r\nConnection: close\r\n"),
         "long": ("1.1", "Host: x\r\nConnection: close\r\n"),
@@ -91,7 +91,7 @@ if mode == "silent":
 if mode == "exits":
     sys.exit(7)
 if mode in ("close", "old", "shut", "long"):
-    # What is too long is refused before all of it was read.
+    # The server refuses a long request before it has read all of it.
     for bad in ["x" * 3000000] if mode == "long" else ["", "x", "token=%s&move=W0" % token]:
         assert ask_and_read_to_the_end(bad).startswith("error: "), len(bad)
     answer = ask_and_read_to_the_end("token=" + token)
@@ -136,7 +136,7 @@ if mode == "early":
     stream.close()
     time.sleep(1000)
 if mode == "odd":
-    # Everything that is refused, and costs nothing.
+    # Requests that are refused, without a forfeit.
     for bad in ["", "x", "token=" + token, "token=y&move=W0", "token=%s&move=a&move=b" % token]:
         assert post(bad).startswith("error: "), bad
     for bad in ["GET /tricks.php HTTP/1.1\r\n\r\n", "POST / HTTP/1.1\r\n\r\n", "nonsense\r\n\r\n"]:
@@ -144,7 +144,7 @@ if mode == "odd":
         other.sendall(bad.encode())
         assert receive(other).startswith("error: "), bad
         other.close()
-    # In JSON, dribbled and in chunks, and a body that waits for permission.
+    # JSON in small pieces and in chunks, and a body after `100 Continue`.
     body = json.dumps({"token": token, "move": cards(answer).split()})
     for byte in ("POST %s HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n"
             % (url, len(body), body)).encode():
@@ -193,7 +193,7 @@ fn play(bots: &Bots, more: &[&str], seats: [&str; 2]) -> Vec<Value> {
     lines
 }
 
-/// The forfeits and the details of a match.
+/// The forfeit and its detail for each seat of a match.
 fn ends(line: &Value) -> [(Option<&str>, &str); 2] {
     [0, 1].map(|seat| {
         (line["forfeits"][seat].as_str(), line["details"][seat].as_str().unwrap_or_default())
@@ -250,7 +250,7 @@ fn every_table_against_a_line_bot_waits_for_the_http_client() {
     }
 }
 
-/// Plays a short match of a misbehaving client, and checks its result.
+/// Plays a short match of a misbehaving client and checks the forfeit and its detail.
 fn deserves(mode: &str, forfeit: Option<&str>, detail: &str) {
     let bots = Bots::new();
     let bot = client(&bots, mode);
@@ -286,7 +286,7 @@ fn clients_that_read_to_the_end_of_the_stream_are_served() {
 
 #[test]
 fn slow_and_silent_clients_run_out_of_time() {
-    // All at once, since most of this is waiting.
+    // In parallel, because most of the time is waiting.
     thread::scope(|scope| {
         for (mode, detail) in [
             ("silent", "it never connected"),

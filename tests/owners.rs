@@ -71,7 +71,7 @@ impl Site {
         self.command(token, arguments).output().unwrap()
     }
 
-    /// The same with the organiser's token; the command must succeed.
+    /// Runs a command with the organiser's token. It must succeed.
     fn succeed(&self, arguments: &[&str]) -> String {
         done(&self.run(&self.organiser, arguments))
     }
@@ -94,9 +94,9 @@ impl Site {
     fn play(&self) -> i64 {
         self.succeed(&["tournament", "start", "cup"]);
         self.succeed(&["tournament", "watch", "cup"]);
-        let shown: Value =
+        let tournament: Value =
             serde_json::from_str(&self.succeed(&["tournament", "show", "cup", "--json"])).unwrap();
-        shown["editions"][0]["id"].as_i64().unwrap()
+        tournament["editions"][0]["id"].as_i64().unwrap()
     }
 
     /// Changes the entry rules directly in the database, instead of waiting for their times.
@@ -153,22 +153,22 @@ fn evidence_is_shown_to_its_owner_and_to_organisers() {
         &["dying belongs to another player"],
     );
 
-    let shown = |token: &str| objects(&site.run(token, &["match", id, "--json"])).remove(0);
-    let ada = shown(&site.ada);
-    let bob = shown(&site.bob);
-    let organiser = shown(&site.organiser);
+    let details = |token: &str| objects(&site.run(token, &["match", id, "--json"])).remove(0);
+    let ada = details(&site.ada);
+    let bob = details(&site.bob);
+    let organiser = details(&site.organiser);
     let seat = seat_of(&ada, "dying");
     assert_eq!(
-        (&ada["evidence"][seat], &shown("")["evidence"][seat]),
+        (&ada["evidence"][seat], &details("")["evidence"][seat]),
         (&Value::Null, &Value::Null)
     );
-    assert_eq!(ada["forfeits"][seat], "gone", "what everybody sees");
+    assert_eq!(ada["forfeits"][seat], "gone", "public data");
     assert!(bob["evidence"][seat]["detail"].as_str().unwrap().contains("SIGSEGV"));
     assert_eq!(organiser["evidence"], bob["evidence"]);
     assert_eq!((&ada["worker"], &bob["worker"]), (&Value::Null, &Value::Null));
     assert_eq!(organiser["worker"], "cellar");
 
-    // Each reader sees enough of a record to verify it.
+    // The part of the record that a reader sees passes verification.
     let all = record(&site, &site.organiser, id);
     let adas = record(&site, &site.ada, id);
     let bobs = record(&site, &site.bob, id);
@@ -183,15 +183,15 @@ fn evidence_is_shown_to_its_owner_and_to_organisers() {
     rehearse(&site, id, &loud, seat_of(&ada, "loud") + 1);
 }
 
-/// The bot that played gives the same replies again; another bot does not.
+/// The same bot gives the same replies again, and a changed bot does not.
 fn rehearse(site: &Site, id: &str, bot: &str, seat: usize) {
     let seat = seat.to_string();
     let repro = |more: &[&str]| {
         let call = ["repro", id, "--seat", &seat, "--sandbox", "off"];
         site.run(&site.ada, &[&call[..], more].concat())
     };
-    let told = done(&repro(&["--bot", bot]));
-    assert!(told.ends_with("replies, all the same\n"), "{told}");
+    let stdout = done(&repro(&["--bot", bot]));
+    assert!(stdout.ends_with("replies, all the same\n"), "{stdout}");
     let plies = objects(&repro(&["--bot", bot, "--json"]));
     assert!(plies.iter().all(|ply| ply["same"] == json!(true)));
     let changed = site.bots.rascal("changed", "garbage", 2, "");
@@ -218,7 +218,7 @@ fn entry_closes_and_submissions_are_limited() {
     change("b");
     refused(&site.submit(&site.ada, &one), 1, &["2 versions an hour from an owner", "UTC"]);
 
-    // The owner may bring a withdrawn bot back, also unchanged.
+    // The owner may resubmit a withdrawn bot, even unchanged.
     change("a");
     let withdraw = |token: &str| site.run(token, &["bots", "cup", "--withdraw", "one"]);
     done(&withdraw(&site.ada));
@@ -268,10 +268,14 @@ fn a_frozen_leaderboard_does_not_change() {
     let export =
         ["tournament", "export", "cup", "--edition", "2", "--out", export.to_str().unwrap()];
     refused(&public(&export), 3, frozen);
-    let shown: Value =
+    let tournament: Value =
         serde_json::from_str(&done(&public(&["tournament", "show", "cup", "--json"]))).unwrap();
-    let official: Vec<_> =
-        shown["editions"].as_array().unwrap().iter().map(|edition| &edition["official"]).collect();
+    let official: Vec<_> = tournament["editions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|edition| &edition["official"])
+        .collect();
     assert_eq!(official, [&json!(false), &json!(true)]);
 
     let log = objects(&public(&["log", "cup", "one", "--json"]));
@@ -279,12 +283,12 @@ fn a_frozen_leaderboard_does_not_change() {
     assert_eq!((newest.len(), newest[0], newest[newest.len() - 1]), (6, 0, 1));
     let id = log[0]["match"].as_str().unwrap();
     assert!(id.starts_with(&format!("{edition}/")));
-    let shown = objects(&public(&["match", id, "--json"])).remove(0);
-    assert_eq!((&shown["scores"], &shown["transcript"]), (&json!([[], []]), &Value::Null));
+    let details = objects(&public(&["match", id, "--json"])).remove(0);
+    assert_eq!((&details["scores"], &details["transcript"]), (&json!([[], []]), &Value::Null));
     refused(&public(&["match", id, "--record", "-"]), 3, frozen);
     assert_ne!(site.succeed(&["match", id, "--record", "-"]), "");
 
-    // In the end everybody sees everything.
+    // After the end of the tournament the result is public.
     site.succeed(&["tournament", "close", "cup"]);
     assert!(done(&public(&["ranking", "cup", "--json"])).contains("three"));
     assert_ne!(done(&public(&["match", id, "--record", "-"])), "");
@@ -298,7 +302,7 @@ fn matches_of_a_worker_can_be_declared_void() {
     done(&site.submit(&site.bob, &site.bots.rascal("two", "exit", 0, "")));
     let edition = site.play();
 
-    // Who forfeits too much is told, and takes part no more.
+    // A bot that forfeits too many matches is suspended, and its owner sees why.
     let notice =
         &["suspended: it forfeited 2 of 2 matches in edition 1", "submit a better version"];
     refused(&site.run(&site.bob, &["log", "cup", "two"]), 0, notice);
@@ -350,8 +354,8 @@ fn a_directory_of_bots_is_synchronised() {
     bots.rascal("one", "honest", 0, "");
     let two = bots.rascal("two", "honest", 0, "");
     done(&site.submit(&site.bob, &site.bots.rascal("other", "honest", 0, "")));
-    let told = done(&sync(&["--dry-run"]));
-    assert_eq!(told, "one would enter\ntwo would enter\n");
+    let stdout = done(&sync(&["--dry-run"]));
+    assert_eq!(stdout, "one would enter\ntwo would enter\n");
     assert_eq!(done(&sync(&[])), "one entered with version 1\ntwo entered with version 1\n");
     assert_eq!(done(&sync(&[])), "", "nothing changed");
     fs::write(Path::new(&two).join("note"), "better").unwrap();
@@ -359,9 +363,9 @@ fn a_directory_of_bots_is_synchronised() {
     fs::create_dir(&hidden).unwrap();
     assert_eq!(done(&sync(&[])), "two updated with version 2\n");
 
-    let taken = bots.rascal("other", "honest", 0, "");
+    let duplicate = bots.rascal("other", "honest", 0, "");
     refused(&sync(&[]), 1, &["skipped other", "has this name"]);
-    fs::remove_dir_all(&taken).unwrap();
+    fs::remove_dir_all(&duplicate).unwrap();
 
     // A broken bot delays only the withdrawal of bots that are gone.
     let away = site.bots.path().join("away");
@@ -374,7 +378,7 @@ fn a_directory_of_bots_is_synchronised() {
     assert_eq!(String::from_utf8_lossy(&output.stdout), "three entered with version 1\n");
     fs::remove_dir(&broken).unwrap();
     assert_eq!(done(&sync(&["--keep"])), "");
-    assert_eq!(done(&sync(&[])), "two withdrawn\n", "others' bots are left alone");
+    assert_eq!(done(&sync(&[])), "two withdrawn\n", "bots of other owners do not change");
 
     let mut command = site.command(&site.ada, &["sync", "cup", bots.path().to_str().unwrap()]);
     let log = site.bots.path().join("sync.log");

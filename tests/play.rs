@@ -71,15 +71,19 @@ fn the_same_seed_gives_the_same_transcripts() {
         call.extend(settings);
         let transcripts = |seed: &str, jobs: &str| -> Vec<Value> {
             let lines = json(&[&call[..], &["--seed", seed, "--jobs", jobs]].concat());
-            // What went wrong, if something did, explains a difference.
-            let told =
+            // Forfeits and their details explain a difference.
+            let summary =
                 |line: &Value| json!([line["transcript"], line["forfeits"], line["details"]]);
-            lines.iter().map(told).collect()
+            lines.iter().map(summary).collect()
         };
         let first = transcripts("one", "1");
-        assert_eq!(first, transcripts("one", "3"), "{game}: also with three matches at a time");
+        assert_eq!(first, transcripts("one", "3"), "{game}: the same with three matches at a time");
         if game != "bitwa" {
-            assert_ne!(first, transcripts("two", "1"), "{game}: chance comes from the seed");
+            assert_ne!(
+                first,
+                transcripts("two", "1"),
+                "{game}: another seed gives other transcripts"
+            );
         }
     }
 }
@@ -103,8 +107,8 @@ fn bots_of_one_name_are_numbered_and_all_pairs_play() {
     let bot = &bots.rascal("same", "honest", 0, "");
     let lines = json(&["play", "gomoku", bot, bot, bot]);
     let seats: Vec<_> = lines[..3].iter().map(|line| line["seats"].to_string()).collect();
-    let due = ["[\"same\",\"same-2\"]", "[\"same\",\"same-3\"]", "[\"same-2\",\"same-3\"]"];
-    assert_eq!(seats, due);
+    let expected = ["[\"same\",\"same-2\"]", "[\"same\",\"same-3\"]", "[\"same-2\",\"same-3\"]"];
+    assert_eq!(seats, expected);
 }
 
 #[test]
@@ -123,8 +127,8 @@ fn forfeits_are_results_with_evidence() {
         let lines = json(&["play", "gomoku", honest, rascal, "--set", "move_limit=300ms"]);
         assert_eq!(lines[0]["scores"].to_string(), "[[2],[0]]", "{mode}");
         assert_eq!(lines[0]["forfeits"][1], forfeit, "{mode}");
-        let told = lines[0]["details"][1].as_str().unwrap();
-        assert!(told.starts_with(evidence), "{mode}: {told}");
+        let detail = lines[0]["details"][1].as_str().unwrap();
+        assert!(detail.starts_with(evidence), "{mode}: {detail}");
         let rows = lines[1]["ranking"].as_array().unwrap();
         assert_eq!(rows[1]["forfeits"][forfeit], 1, "{mode}");
     }
@@ -147,19 +151,19 @@ fn a_koth_bot_and_a_single_program_play() {
 }
 
 #[test]
-fn standard_error_is_shown_and_kept_when_asked_for() {
+fn standard_error_is_shown_and_stored_on_request() {
     let bots = Bots::new();
     let quiet = &bots.rascal("quiet", "honest", 0, "");
     let loud = &bots.rascal("loud", "stderr", 0, "stderr = true\n");
     let records = bots.path().join("records");
     let out = records.to_str().unwrap();
     let output = run(&["play", "gomoku", quiet, loud, "--stderr", "--record", out]);
-    let shown = String::from_utf8(output.stderr).unwrap();
-    assert!(shown.contains("[1 loud] eeee"), "the end of it is shown");
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(stderr.contains("[1 loud] eeee"), "the end of standard error is shown");
     let record = fs::read_to_string(&files(&records)[0]).unwrap();
-    let kept = record.lines().rev().nth(1).unwrap();
-    assert!(kept.starts_with("{\"seat\":2,\"stderr\":\"eeee"), "{kept}");
-    assert!(kept.ends_with("\",\"dropped\":983040}"));
+    let line = record.lines().rev().nth(1).unwrap();
+    assert!(line.starts_with("{\"seat\":2,\"stderr\":\"eeee"), "{line}");
+    assert!(line.ends_with("\",\"dropped\":983040}"));
 }
 
 #[test]
@@ -167,7 +171,7 @@ fn files_are_kept_only_on_request() {
     let bots = Bots::new();
     let counter = bots.path().join("counter");
     fs::create_dir(&counter).unwrap();
-    // Stands until it has been executed three times in the same directory, then hits.
+    // The bot stands in its first three executions in a directory, then hits.
     let script = "#!/bin/sh\necho x >> seen\n[ $(wc -l < seen) -gt 3 ] && echo H || echo S\n";
     fs::write(counter.join("bot.sh"), script).unwrap();
     fs::write(counter.join("meta"), "counter\nsh\nbot.sh\n0\n").unwrap();
@@ -179,14 +183,14 @@ fn files_are_kept_only_on_request() {
     };
     assert_eq!(transcripts(&[]), transcripts(&[]));
     let fresh = transcripts(&[]);
-    let kept = transcripts(&["--keep-files"]);
-    assert_eq!(fresh[0], kept[0], "the first match finds no files");
-    assert_ne!(fresh[1], kept[1], "the second one does");
+    let with_files = transcripts(&["--keep-files"]);
+    assert_eq!(fresh[0], with_files[0], "the first match finds no files");
+    assert_ne!(fresh[1], with_files[1], "the second match finds files");
     assert!(!counter.join("seen").exists(), "the bot's own directory is never written to");
 }
 
 #[test]
-fn ctrl_c_keeps_finished_matches() {
+fn ctrl_c_does_not_lose_finished_matches() {
     let bots = Bots::new();
     let slow = &bots.rascal("slow", "slow", 1, "");
     let records = bots.path().join("records");
@@ -197,19 +201,19 @@ fn ctrl_c_keeps_finished_matches() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    let mut printed = BufReader::new(child.stdout.take().unwrap()).lines();
-    let first = printed.next().unwrap().unwrap();
+    let mut stdout = BufReader::new(child.stdout.take().unwrap()).lines();
+    let first = stdout.next().unwrap().unwrap();
     assert!(first.contains("\"match\":1"));
     let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
     kill_process(pid, Signal::INT).unwrap();
-    let rest: Vec<_> = printed.map(Result::unwrap).collect();
+    let rest: Vec<_> = stdout.map(Result::unwrap).collect();
     let table: Value = serde_json::from_str(rest.last().unwrap()).unwrap();
     let output = child.wait_with_output().unwrap();
     let message = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1), "{message}");
     assert!(message.contains("interrupted: ") && message.contains("of 1000 games"), "{message}");
     assert_eq!(table["ranking"][0]["games"], rest.len(), "every printed match counts");
-    assert_eq!(files(&records).len(), rest.len(), "and no other record is left");
+    assert_eq!(files(&records).len(), rest.len(), "only finished matches have records");
     succeed(&["verify", records.to_str().unwrap()]);
 }
 
@@ -223,12 +227,12 @@ fn a_second_signal_changes_nothing() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    let mut printed = BufReader::new(child.stdout.take().unwrap()).lines();
-    printed.next().unwrap().unwrap();
+    let mut stdout = BufReader::new(child.stdout.take().unwrap()).lines();
+    stdout.next().unwrap().unwrap();
     let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
     kill_process(pid, Signal::TERM).unwrap();
     kill_process(pid, Signal::TERM).unwrap();
-    let table = printed.last().unwrap().unwrap();
+    let table = stdout.last().unwrap().unwrap();
     assert!(table.contains("\"ranking\""), "{table}");
     let output = child.wait_with_output().unwrap();
     assert!(String::from_utf8(output.stderr).unwrap().contains("interrupted: "));
@@ -245,12 +249,12 @@ fn startup_is_not_timed_and_late_replies_forfeit() {
         let call = ["play", "gomoku", bot, honest, "--set", limit, "--clock", clock];
         json(&call)[0]["forfeits"][0].clone()
     };
-    // Both wait 300 ms: the one before its first answer, the other before its second.
+    // Both bots wait 300 ms: one before its first reply, the other before its second.
     assert_eq!(forfeits(&early, "wall"), Value::Null, "300 ms are free at the start");
     assert_eq!(forfeits(&late, "wall"), "clock");
-    assert_eq!(forfeits(&late, "cpu"), Value::Null, "waiting burns no processor time");
+    assert_eq!(forfeits(&late, "cpu"), Value::Null, "waiting uses no processor time");
     let spin = &bots.rascal("spin", "spin", 1, "");
-    assert_eq!(forfeits(spin, "cpu"), "clock", "spinning does, until ten times the limit");
+    assert_eq!(forfeits(spin, "cpu"), "clock", "spinning uses processor time");
 }
 
 #[test]
@@ -258,7 +262,7 @@ fn editing_a_bot_does_not_affect_a_running_session() {
     let bots = Bots::new();
     let one = bots.path().join("one");
     let two = bots.path().join("two");
-    // The first game rewrites the bot where it was read from; the copies must not notice.
+    // The first game changes the original files of the bot. The copies must not change.
     for (bot, script) in [
         (&one, format!("echo 'echo garbage' > {}/bot.sh; echo S\n", one.display())),
         (&two, "echo S\n".to_owned()),

@@ -40,8 +40,8 @@ impl Table {
         command.env("TMPDIR", directory.path().join("tmp"));
         let mut running = Service::start(&mut command, &directory.path().join("log"));
         running.wait_for_log("open this address");
-        let said = running.log();
-        let address = said.split("http://").nth(1).unwrap().split_whitespace().next().unwrap();
+        let log = running.log();
+        let address = log.split("http://").nth(1).unwrap().split_whitespace().next().unwrap();
         let (host, path) = address.split_once('/').unwrap();
         let browser = Browser::new(host.parse().unwrap());
         Self { running, browser, root: format!("/{path}"), directory }
@@ -59,16 +59,16 @@ impl Table {
         self.browser.post(&self.path(page), form, &[])
     }
 
-    /// Sends a form, which must be accepted.
+    /// Sends a form. The server must accept it.
     fn done(&self, page: &str, form: &str) {
-        let answer = self.post(page, form);
-        assert_eq!(answer.status, 303, "{form}: {}", answer.body);
+        let response = self.post(page, form);
+        assert_eq!(response.status, 303, "{form}: {}", response.body);
     }
 
-    /// The page of seat 1, when its move is due or the match is over.
+    /// Waits until seat 1 must move or the match is over, and returns its page.
     fn turn(&self) -> String {
         let mut page = String::new();
-        wait_until("a turn, or the end", || {
+        wait_until("a turn, or the end of the match", || {
             page = self.page("?seat=1");
             due(&page).is_some() || is_over(&page)
         });
@@ -97,13 +97,13 @@ impl Table {
         let children = descendants(self.running.pid());
         self.running.signal(Signal::INT);
         assert_eq!(self.running.wait(), Some(0), "{}", self.running.log());
-        // The last of them end by themselves, as soon as they see that the program has.
-        wait_until("no process is left", || {
+        // The remaining processes exit as soon as they notice that the program has ended.
+        wait_until("all processes have ended", || {
             let stat = |child| fs::read_to_string(format!("/proc/{child}/stat"));
             children.iter().all(|child| stat(child).map_or(true, |stat| stat.contains(") Z ")))
         });
-        let left = files(&self.directory.path().join("tmp"));
-        assert!(left.is_empty(), "{left:?}");
+        let remaining = files(&self.directory.path().join("tmp"));
+        assert!(remaining.is_empty(), "{remaining:?}");
     }
 }
 
@@ -153,7 +153,7 @@ fn a_person_plays_gomoku() {
     assert!(page.contains("Put a white stone (3 of 3)"), "{page}");
     assert!(!page.contains("value=\"(0,0)\" aria-label"), "a square is not offered twice");
 
-    // What the rules refuse costs nothing, and is explained.
+    // An illegal move has no effect, and the page explains the error.
     for (answer, why) in [
         ("(0,0)", "three squares expected"),
         ("(0,0)(1,1)(1,1)", "(1,1)"),
@@ -165,8 +165,12 @@ fn a_person_plays_gomoku() {
         assert!(refused.body.contains("This move is not allowed: "), "{}", refused.body);
         assert!(refused.body.contains(why), "{answer}: {}", refused.body);
     }
-    assert_eq!(table.post("play", "seat=1&turn=1").status, 422, "nothing was chosen");
-    assert_eq!(table.post("play", "seat=2&turn=1&answer=x").status, 404, "that is the bot's seat");
+    assert_eq!(table.post("play", "seat=1&turn=1").status, 422, "the form has no choice");
+    assert_eq!(
+        table.post("play", "seat=2&turn=1&answer=x").status,
+        404,
+        "the seat belongs to a bot"
+    );
 
     table.done("play", "seat=1&turn=1&pick=(0,0)&pick=(14,14)&pick=(0,14)");
     let again = table.post("play", "seat=1&turn=1&pick=(0,0)&pick=(14,14)&pick=(0,14)");
@@ -198,9 +202,9 @@ fn a_person_plays_wojna() {
         assert!(bids.contains(&"= check"), "{bids:?}");
         format!("answer={}", encoded(bids[bids.len().min(3) - 1]))
     });
-    assert!(first.contains("topcard 1 "), "what a person is told is shown");
+    assert!(first.contains("topcard 1 "), "the messages to a person are shown");
     assert!(!first.contains("topcard 2 ") && !first.contains("topcard 3 "), "{first}");
-    assert!(last.contains("topcard 2 "), "in the end all is shown");
+    assert!(last.contains("topcard 2 "), "after the match all cards are shown");
     check_result(&table, &last);
     table.close();
 }
@@ -214,10 +218,10 @@ fn a_person_plays_tricks() {
         page.contains("Seed <code>s</code>"),
         "the address of a bot's seat shows the person's seat"
     );
-    let mut seen = 0;
+    let mut turns = 0;
     let mut page = String::new();
     loop {
-        wait_until("a turn, or the end", || {
+        wait_until("a turn, or the end of the match", || {
             page = table.page("");
             due(&page).is_some() || is_over(&page)
         });
@@ -227,7 +231,7 @@ fn a_person_plays_tricks() {
         for row in rows(&page, "cards tricks") {
             assert!(row[2].trim_start_matches("▸ ").chars().all(|card| card == '▒'), "{row:?}");
             assert!(!row[6].contains('▒'), "{row:?}");
-            seen += 1;
+            turns += 1;
         }
         assert!(!page.contains("<div class=\"message\"><span class=\"who seat1\">"), "{page}");
         let turn = due(&page).unwrap().to_owned();
@@ -239,7 +243,7 @@ fn a_person_plays_tricks() {
         });
         table.done("play", &format!("seat=2&turn={turn}{}", cards.collect::<String>()));
     }
-    assert!(seen >= 18, "{seen}");
+    assert!(turns >= 18, "{turns}");
     check_result(&table, &page);
     table.close();
 }
@@ -290,7 +294,7 @@ fn people_play_blackjack() {
         table.done("play", &format!("seat={seat}&turn={turn}&answer={play}"));
     }
     check_result(&table, &page);
-    assert!(page.contains("human-2"), "namesakes are told apart");
+    assert!(page.contains("human-2"), "bots of the same name are numbered");
     table.close();
 }
 
@@ -319,26 +323,26 @@ fn bots_are_watched() {
     table.done("new", "seat1=0&seat2=1&seed=s");
     table.done("pace", "do=pause");
     let mut live = table.browser.events(&table.path("live"));
-    let mut shown = live.next().unwrap();
-    while !shown.contains("data-step") {
-        shown = live.next().unwrap();
+    let mut event = live.next().unwrap();
+    while !event.contains("data-step") {
+        event = live.next().unwrap();
     }
-    let first = picture(&shown);
-    assert!(shown.contains("Paused."), "{shown}");
+    let first = picture(&event);
+    assert!(event.contains("Paused."), "{event}");
     table.done("pace", "do=step");
-    while picture(&shown) == first {
-        shown = live.next().unwrap();
+    while picture(&event) == first {
+        event = live.next().unwrap();
     }
-    assert_eq!(picture(&shown), first + 1, "one step is one picture");
+    assert_eq!(picture(&event), first + 1, "each step changes the picture");
     table.done("pace", "do=speed&speed=0");
     table.done("pace", "do=go");
-    while !is_over(&shown) {
-        shown = live.next().unwrap();
+    while !is_over(&event) {
+        event = live.next().unwrap();
     }
-    assert!(shown.contains("1&gt; ") && shown.contains("2&gt; "), "{shown}");
-    assert!(shown.contains("center-2"), "{shown}");
+    assert!(event.contains("1&gt; ") && event.contains("2&gt; "), "{event}");
+    assert!(event.contains("center-2"), "{event}");
     assert_eq!(table.post("pace", "do=what").status, 400);
-    // The same seed, the same match; then the bots change seats.
+    // The same seed gives the same match. Then the bots change seats.
     table.done("new", "seat1=1&seat2=0&seed=s");
     let page = table.page("");
     assert!(page.contains("center-2, center"), "{page}");
@@ -353,7 +357,7 @@ fn a_failing_bot_is_reported() {
     table.done("new", "seat1=0&seat2=human");
     let page = table.turn();
     assert!(is_over(&page) && page.contains("gone: "), "{page}");
-    // A bot that cannot be built any more is told about when it is taken anew.
+    // If a changed bot cannot be built, the next match reports it.
     fs::write(format!("{rascal}/rascal.c"), "nonsense").unwrap();
     let refused = table.post("new", "seat1=0&seat2=human");
     assert_eq!(refused.status, 422);
@@ -365,7 +369,7 @@ fn a_failing_bot_is_reported() {
     ] {
         let refused = table.post("new", form);
         assert!(refused.status == 422, "{form}");
-        // What a new match needs is found before the bots are built only if it needs no bot.
+        // Missing settings are reported before the bots are built, unless a bot is missing.
         assert!(refused.body.contains(why) || refused.body.contains("cannot build"), "{form}");
     }
     table.close();
@@ -375,9 +379,9 @@ fn a_failing_bot_is_reported() {
 fn raw(address: SocketAddr, request: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.write_all(request.as_bytes()).unwrap();
-    let mut answer = Vec::new();
-    stream.read_to_end(&mut answer).unwrap();
-    String::from_utf8_lossy(&answer).into_owned()
+    let mut response = Vec::new();
+    stream.read_to_end(&mut response).unwrap();
+    String::from_utf8_lossy(&response).into_owned()
 }
 
 #[test]
@@ -387,9 +391,9 @@ fn requests_without_the_secret_are_refused() {
     let address = table.browser.address;
     let wrong = table.root.replace(|c: char| c.is_ascii_digit(), "x");
     for path in ["/", "/new", &wrong, &format!("{wrong}new"), table.root.trim_end_matches('/')] {
-        let answer = browser.get(path);
-        assert_eq!(answer.status, 403, "{path}");
-        assert!(!answer.body.contains("center"), "{}", answer.body);
+        let response = browser.get(path);
+        assert_eq!(response.status, 403, "{path}");
+        assert!(!response.body.contains("center"), "{}", response.body);
     }
     assert_eq!(browser.post("/new", "seat1=human&seat2=0", &[]).status, 403);
     let root = &table.root;
@@ -400,14 +404,14 @@ fn requests_without_the_secret_are_refused() {
         ("localhost:1", "303"),
     ] {
         let request = format!("GET {root} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
-        let answer = raw(address, &request);
-        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{host}: {answer}");
+        let response = raw(address, &request);
+        assert!(response.starts_with(&format!("HTTP/1.1 {status} ")), "{host}: {response}");
     }
     let new = table.path("new");
     let foreign = browser.post(&new, "seat1=human&seat2=0", &["Origin: http://evil.example"]);
     assert_eq!(foreign.status, 403);
-    let own = format!("Origin: http://{address}");
-    assert_eq!(browser.post(&new, "seat1=human&seat2=0", &[&own]).status, 303);
+    let own_origin = format!("Origin: http://{address}");
+    assert_eq!(browser.post(&new, "seat1=human&seat2=0", &[&own_origin]).status, 303);
     assert_eq!(browser.post(&new, &format!("seed={}", "x".repeat(300_000)), &[]).status, 413);
     assert_eq!(browser.get(&table.path("play")).status, 405);
     assert_eq!(browser.get(&table.path("console/1")).status, 404);
@@ -415,7 +419,7 @@ fn requests_without_the_secret_are_refused() {
     let page = browser.get(&table.path("new"));
     assert!(page.headers["content-security-policy"].contains("default-src 'none'"));
     assert_eq!(page.headers["cache-control"], "no-store");
-    // In the middle of a match, and with a bot that is talked to, Ctrl-C leaves nothing.
+    // Ctrl-C during a match, with an open console, leaves no process or file.
     table.turn();
     table.done("console/0/say", &format!("line={}", encoded("A []")));
     assert!(!descendants(table.running.pid()).is_empty(), "bots are running");
@@ -436,7 +440,7 @@ fn the_browser_console_shows_replies() {
     let page = table.page(&console(""));
     assert!(page.contains("first anything &lt;at&gt; all"), "{page}");
     assert!(page.contains("Standard error") && page.contains("one"), "{page}");
-    // It is started again as it is on disk then.
+    // A restart uses the current files of the bot.
     let text = fs::read_to_string(&bot).unwrap();
     fs::write(&bot, text.replace("first", "second")).unwrap();
     table.done(&console("/say"), "line=x");
@@ -450,7 +454,7 @@ fn the_browser_console_shows_replies() {
     table.done(&console("/say"), "line=x");
     let page = table.page(&console(""));
     assert!(page.contains("gone: exited with code 0"), "{page}");
-    // What it writes to standard error in a match stands beside the table.
+    // The page shows the bot's standard error beside the table.
     table.done("new", "seat1=0&seat2=human");
     let page = table.turn();
     assert!(page.contains("Standard error of echo</summary><pre>one"), "{page}");
@@ -478,53 +482,56 @@ fn answers(game: &str, bot: &str, lines: &str) -> Vec<Value> {
     let output = talk(game, bot, &["--json"], lines);
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(0), "{game}: {stderr}");
-    let printed = String::from_utf8(output.stdout).unwrap();
-    printed.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    let stdout = String::from_utf8(output.stdout).unwrap();
+    stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
 #[test]
 fn the_terminal_console_speaks_each_protocol() {
-    let said = answers("gomoku", "bots/gomoku/center", "A []\n\nEXIT TIE\n");
-    assert_eq!(said[0]["reply"], "(5,5)(9,9)(7,7)");
-    assert!(said[0]["wall_us"].as_i64().unwrap() > 0);
-    assert_eq!((&said[1]["reply"], &said[1]["exit"]), (&Value::Null, &"exited with code 0".into()));
-    assert_eq!(said[2]["ended"], true);
+    let replies = answers("gomoku", "bots/gomoku/center", "A []\n\nEXIT TIE\n");
+    assert_eq!(replies[0]["reply"], "(5,5)(9,9)(7,7)");
+    assert!(replies[0]["wall_us"].as_i64().unwrap() > 0);
+    assert_eq!(
+        (&replies[1]["reply"], &replies[1]["exit"]),
+        (&Value::Null, &"exited with code 0".into())
+    );
+    assert_eq!(replies[2]["ended"], true);
 
     let bids = "your_number 1\nsetdeck 4 1 2 3 4\nsetstate 2 2 1 1\ntopcard 1 4\ngenmove 1\n";
-    let said = answers("wojna", "bots/wojna/caller", bids);
-    assert_eq!(said[0]["reply"].as_str().map(str::trim_end), Some("="));
-    assert!(said[4]["reply"].as_str().unwrap().starts_with("= "), "{said:?}");
+    let replies = answers("wojna", "bots/wojna/caller", bids);
+    assert_eq!(replies[0]["reply"].as_str().map(str::trim_end), Some("="));
+    assert!(replies[4]["reply"].as_str().unwrap().starts_with("= "), "{replies:?}");
 
     let board = "set_game 8 6 100 2 ######## #.A..a.# #AA#.aa# #BB.#bb# #.B..b.# ########";
-    let said = answers("bitwa", "bots/bitwa/rush", &format!("{board}\ngen_move A\nquit\n"));
-    assert_eq!(said[1]["reply"].as_str().unwrap().split_whitespace().count(), 7, "{said:?}");
+    let replies = answers("bitwa", "bots/bitwa/rush", &format!("{board}\ngen_move A\nquit\n"));
+    assert_eq!(replies[1]["reply"].as_str().unwrap().split_whitespace().count(), 7, "{replies:?}");
 
     let dealt = "states: X3Y7Z5Z3W8Z6X2Z1W7:W _\\nscores: 0:0 0:0\n";
     for bot in ["bots/tricks/lowest", "bots/tricks/http"] {
-        let said = answers("tricks", bot, dealt);
-        assert!(said[0]["reply"].as_str().unwrap().starts_with("move="), "{bot}: {said:?}");
-        assert_eq!(said[0]["told"].as_str().unwrap().lines().count(), 2);
+        let replies = answers("tricks", bot, dealt);
+        assert!(replies[0]["reply"].as_str().unwrap().starts_with("move="), "{bot}: {replies:?}");
+        assert_eq!(replies[0]["told"].as_str().unwrap().lines().count(), 2);
     }
 
-    let said =
+    let replies =
         answers("blackjack", "bots/blackjack/lim17", "10 73 J#Q72A39 10 170\n20 TK J# 10 0\n");
-    assert_eq!((&said[0]["reply"], &said[1]["reply"]), (&"H".into(), &"S".into()));
+    assert_eq!((&replies[0]["reply"], &replies[1]["reply"]), (&"H".into(), &"S".into()));
 
     let output =
         talk("gomoku", "bots/gomoku/center", &[], "A []\n:restart\n:help\nA []\n:quit\nx\n");
     assert_eq!(String::from_utf8_lossy(&output.stdout), "(5,5)(9,9)(7,7)\n(5,5)(9,9)(7,7)\n");
-    let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(told.contains(" ms, CPU ") && told.contains("Open the game."), "{told}");
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(stderr.contains(" ms, CPU ") && stderr.contains("Open the game."), "{stderr}");
 }
 
-/// The first text between two marks.
+/// The text between the first `before` and the next `behind`.
 fn between<'a>(text: &'a str, before: &str, behind: &str) -> &'a str {
     let rest = text.split_once(before).unwrap_or_else(|| panic!("no {before:?}")).1;
     rest.split_once(behind).unwrap().0
 }
 
 #[test]
-#[expect(clippy::disallowed_methods, reason = "the examples are for a shell")]
+#[expect(clippy::disallowed_methods, reason = "the examples run in a shell")]
 fn documented_examples_work() {
     for game in ["wojna", "bitwa", "tricks", "blackjack", "gomoku"] {
         let page = format!("{}/docs/bots/{game}.md", env!("CARGO_MANIFEST_DIR"));
@@ -550,8 +557,8 @@ fn an_invalid_reply_on_the_terminal_exits_with_1() {
     let output = talk("gomoku", &rascal, &[], "A []\n");
     assert_eq!(output.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&output.stdout).starts_with("forfeit: gone: "));
-    let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(told.contains("1 of 1 lines had no valid reply"), "{told}");
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(stderr.contains("1 of 1 lines had no valid reply"), "{stderr}");
 }
 
 #[test]
@@ -559,21 +566,21 @@ fn invalid_requests_are_explained() {
     let bots = Bots::new();
     let broken = bots.rascal("broken", "honest", 0, "");
     fs::write(format!("{broken}/rascal.c"), "nonsense").unwrap();
-    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
-    let taken = taken.local_addr().unwrap().to_string();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
     for (arguments, code, why) in [
         (&["try", "chess", "x"][..], 2, "there is no game `chess`"),
         (&["try", "gomoku", "no/such/bot"], 2, "no/such/bot: "),
         (&["try", "gomoku"], 2, "see --help"),
         (&["try", "gomoku", &broken], 2, "cannot build"),
-        (&["try", "gomoku", "bots/gomoku/center", "--http", &taken], 3, "choose another"),
+        (&["try", "gomoku", "bots/gomoku/center", "--http", &address], 3, "choose another"),
         (&["try", "gomoku", "bots/gomoku/center", "--set", "x=1"], 2, "its parameters are"),
         (&["try", "wojna", "bots/wojna/caller", "bots/wojna/miser", "--console"], 2, "one bot"),
         (&["try", "gomoku", "bots/gomoku/center", "--limit", "0s"], 2, "--limit"),
     ] {
         let output = run(arguments);
-        let told = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {told}");
-        assert!(told.contains(why), "{arguments:?}: {told}");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {stderr}");
+        assert!(stderr.contains(why), "{arguments:?}: {stderr}");
     }
 }

@@ -38,11 +38,11 @@ const GAMES: [(&str, &str); 5] = [
 ];
 
 #[test]
-fn the_same_bot_gives_the_same_answers() {
+fn the_same_bot_gives_the_same_replies() {
     let bots = Bots::new();
     let [one, two] = ["one", "two"].map(|name| bots.rascal(name, "honest", 0, ""));
     for (game, set) in GAMES {
-        // Cards in tricks are not for it.
+        // The HTTP bot of tricks cannot be replayed in this way.
         let (one, two) = match game {
             "tricks" => ("bots/tricks/lowest", "bots/tricks/counter"),
             _ => (one.as_str(), two.as_str()),
@@ -50,14 +50,17 @@ fn the_same_bot_gives_the_same_answers() {
         let record = record(&bots, game, [one, two], set);
         let text = fs::read_to_string(&record).unwrap();
         for seat in ["1", "2"] {
-            let answers = |line: &&str| line.contains(&format!("\"seat\":{seat},\"reply\""));
-            let due = text.lines().filter(answers).count();
+            let is_reply = |line: &&str| line.contains(&format!("\"seat\":{seat},\"reply\""));
+            let expected = text.lines().filter(is_reply).count();
             let bot = if seat == "1" { one } else { two };
-            let told = repro(&record, seat, bot, &["--json"]);
-            assert_eq!(told.status.code(), Some(0), "{game} {seat}: {told:?}");
-            let plies = plies(&told);
-            assert_eq!(plies.len(), due, "{game} {seat}");
-            assert!(due > 0 && plies.iter().all(|ply| ply["same"] == true), "{game} {plies:?}");
+            let output = repro(&record, seat, bot, &["--json"]);
+            assert_eq!(output.status.code(), Some(0), "{game} {seat}: {output:?}");
+            let plies = plies(&output);
+            assert_eq!(plies.len(), expected, "{game} {seat}");
+            assert!(
+                expected > 0 && plies.iter().all(|ply| ply["same"] == true),
+                "{game} {plies:?}"
+            );
             assert!(plies.iter().all(|ply| ply["got"]["wall_us"].is_i64()), "{game}");
         }
     }
@@ -69,20 +72,20 @@ fn the_place_of_a_difference_is_shown() {
     let [one, two] = ["one", "two"].map(|name| bots.rascal(name, "honest", 0, ""));
     let record = record(&bots, "gomoku", [&one, &two], "move_limit=200ms");
     let odd = bots.rascal("odd", "garbage", 2, "");
-    let told = repro(&record, "1", &odd, &["--json"]);
-    assert_eq!(told.status.code(), Some(1));
-    let plies = plies(&told);
+    let output = repro(&record, "1", &odd, &["--json"]);
+    assert_eq!(output.status.code(), Some(1));
+    let plies = plies(&output);
     let same: Vec<_> = plies.iter().map(|ply| ply["same"] == true).collect();
     assert_eq!(same[..3], [true, true, false], "{plies:?}");
     assert!(plies[2]["told"].as_str().unwrap().starts_with("3 ["), "{}", plies[2]);
     assert_ne!(plies[2]["expected"]["reply"], plies[2]["got"]["reply"]);
-    let shown = repro(&record, "1", &odd, &["--all"]);
-    let shown = String::from_utf8(shown.stdout).unwrap();
-    let lines: Vec<_> = shown.lines().collect();
-    assert!(lines[0].starts_with(" 1: ") && lines[1].starts_with(" 2: "), "{shown}");
-    assert!(lines[2].starts_with("@@ 3 @@ 3 ["), "{shown}");
-    assert!(lines[3].starts_with('-') && lines[3].contains(" ms, CPU "), "{shown}");
-    assert!(lines[4].starts_with('+') && lines[4].contains(" ms, CPU "), "{shown}");
+    let output = repro(&record, "1", &odd, &["--all"]);
+    let stdout = String::from_utf8(output.stdout).unwrap();
+    let lines: Vec<_> = stdout.lines().collect();
+    assert!(lines[0].starts_with(" 1: ") && lines[1].starts_with(" 2: "), "{stdout}");
+    assert!(lines[2].starts_with("@@ 3 @@ 3 ["), "{stdout}");
+    assert!(lines[3].starts_with('-') && lines[3].contains(" ms, CPU "), "{stdout}");
+    assert!(lines[4].starts_with('+') && lines[4].contains(" ms, CPU "), "{stdout}");
 }
 
 /// Time limits and forfeits are those of the match.
@@ -92,22 +95,22 @@ fn forfeits_are_compared_like_replies() {
     let [one, two] = ["one", "two"].map(|name| bots.rascal(name, "honest", 0, ""));
     let fast = record(&bots, "gomoku", [&one, &two], "move_limit=200ms");
     let slow = bots.rascal("slow", "slow", 1, "");
-    let told = repro(&fast, "2", &slow, &["--json"]);
-    assert_eq!(told.status.code(), Some(1));
-    let last = plies(&told).pop().unwrap();
+    let output = repro(&fast, "2", &slow, &["--json"]);
+    assert_eq!(output.status.code(), Some(1));
+    let last = plies(&output).pop().unwrap();
     assert_eq!((&last["ply"], &last["got"]["forfeit"]), (&json!(2), &json!("clock")));
     assert!(last["got"]["detail"].as_str().unwrap().contains("over the limit of 200ms"), "{last}");
 
     let dying = bots.rascal("dying", "segv", 1, "");
     let died = record(&bots, "bitwa", [&dying, &two], "rounds=9");
-    let told = repro(&died, "1", &dying, &["--json"]);
-    assert_eq!(told.status.code(), Some(0), "it dies as it died: {told:?}");
-    let last = plies(&told).pop().unwrap();
+    let output = repro(&died, "1", &dying, &["--json"]);
+    assert_eq!(output.status.code(), Some(0), "the bot exits at the same message: {output:?}");
+    let last = plies(&output).pop().unwrap();
     assert_eq!((&last["expected"]["forfeit"], &last["same"]), (&json!("gone"), &json!(true)));
-    let told = repro(&died, "1", &one, &[]);
-    assert_eq!(told.status.code(), Some(1), "another one does not");
-    let shown = String::from_utf8(told.stdout).unwrap();
-    assert!(shown.contains("\n-forfeit: gone: was killed by SIGSEGV"), "{shown}");
+    let output = repro(&died, "1", &one, &[]);
+    assert_eq!(output.status.code(), Some(1), "another bot does not exit");
+    let stdout = String::from_utf8(output.stdout).unwrap();
+    assert!(stdout.contains("\n-forfeit: gone: was killed by SIGSEGV"), "{stdout}");
 }
 
 #[test]

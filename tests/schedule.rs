@@ -18,8 +18,8 @@ fn schedule(words: &str) -> Vec<&str> {
 
 /// The JSON objects that the command prints.
 fn json_lines(words: &str) -> Vec<Value> {
-    let printed = succeed(&[&schedule(words)[..], &["--json"]].concat());
-    printed.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    let stdout = succeed(&[&schedule(words)[..], &["--json"]].concat());
+    stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
 /// The seats of each match, after a check that matches are numbered from 1 and bots from 1 to
@@ -84,16 +84,16 @@ fn certificates_prove_the_balance() {
     assert_eq!(certificate["fewest_in_seat"], 1);
     assert_eq!(certificate["most_in_seat"], 2);
     assert_eq!(certificate["verified"], true);
-    let printed = succeed(&schedule("--kind foursomes --bots 38 --games 175 --certificate"));
-    assert!(printed.contains("1 (356 pairs), 2 (347 pairs): all ⌊x⌋ or ⌈x⌉"), "{printed}");
-    assert!(printed.ends_with("verified: balanced as promised\n"), "{printed}");
-    let printed = succeed(&schedule("--kind round_robin --bots 7 --boards 3 --certificate"));
-    assert_eq!(printed.matches("board ").count(), 3, "{printed}");
-    assert!(printed.contains("exactly λ = 3") && printed.contains("exactly λ = 1"), "{printed}");
+    let stdout = succeed(&schedule("--kind foursomes --bots 38 --games 175 --certificate"));
+    assert!(stdout.contains("1 (356 pairs), 2 (347 pairs): all ⌊x⌋ or ⌈x⌉"), "{stdout}");
+    assert!(stdout.ends_with("verified: balanced as promised\n"), "{stdout}");
+    let stdout = succeed(&schedule("--kind round_robin --bots 7 --boards 3 --certificate"));
+    assert_eq!(stdout.matches("board ").count(), 3, "{stdout}");
+    assert!(stdout.contains("exactly λ = 3") && stdout.contains("exactly λ = 1"), "{stdout}");
 }
 
 #[test]
-fn costs_are_known_without_planning() {
+fn costs_are_computed_without_a_plan() {
     let cost = succeed(&schedule("--kind foursomes --bots 65536 --cost"));
     assert_eq!(cost, "357908480 matches, 21845 for each bot\n");
     let cost = succeed(&schedule("--kind foursomes --bots 100 --games 1001 --cost"));
@@ -118,11 +118,11 @@ fn a_closed_pipe_is_no_error() {
 fn invalid_arguments_are_explained() {
     let refuses = |words: &str, says: &[&str]| {
         let output = run(&words.split_whitespace().collect::<Vec<_>>());
-        let printed = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(2), "{words}: {printed}");
-        assert!((1..=2).contains(&printed.lines().count()), "{words}: {printed}");
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{words}: {stderr}");
+        assert!((1..=2).contains(&stderr.lines().count()), "{words}: {stderr}");
         assert!(output.stdout.is_empty(), "{words}");
-        assert!(says.iter().all(|part| printed.contains(part)), "{words}: {printed}");
+        assert!(says.iter().all(|part| stderr.contains(part)), "{words}: {stderr}");
     };
     refuses("tournament schedule --kind foursomes --bots 9", &["--dry-run"]);
     let dry = |words: &str, says: &[&str]| {

@@ -56,8 +56,8 @@ impl Site {
     }
 
     fn json(&self, words: &[&str]) -> Vec<Value> {
-        let printed = self.succeed(&[words, &["--json"]].concat());
-        printed.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+        let stdout = self.succeed(&[words, &["--json"]].concat());
+        stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
     /// Logs in through a proxy that forwards the client's address.
@@ -71,9 +71,9 @@ impl Site {
         );
         let mut stream = TcpStream::connect(self.http).unwrap();
         stream.write_all(request.as_bytes()).unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        answer
+        let mut response = String::new();
+        stream.read_to_string(&mut response).unwrap();
+        response
     }
 
     fn close(mut self) {
@@ -103,7 +103,7 @@ fn tokens_are_rotated_and_expire() {
     assert!(lets_in(&ada));
     let second = site.succeed(&["token", "rotate", "ada"]).trim().to_owned();
     assert!(second.starts_with("arb_") && second != ada);
-    assert!(lets_in(&ada) && lets_in(&second), "for an hour both let in");
+    assert!(lets_in(&ada) && lets_in(&second), "both secrets are valid for an hour");
     let third = site.succeed(&["token", "rotate", "ada", "--overlap", "0s"]).trim().to_owned();
     assert!(!lets_in(&ada) && !lets_in(&second) && lets_in(&third));
 
@@ -119,7 +119,7 @@ fn tokens_are_rotated_and_expire() {
     refused(&site.call(&third, &["token", "rotate", &id]), 3, "role admin");
     site.succeed(&["token", "rotate", &id]);
     site.succeed(&["token", "revoke", &id]);
-    assert!(!lets_in(&third), "neither of its secrets lets in");
+    assert!(!lets_in(&third), "both secrets are invalid");
     refused(&site.call(&site.admin, &["token", "rotate", &id]), 2, "no valid token");
     site.close();
 }
@@ -129,18 +129,18 @@ fn too_many_invalid_tokens_are_refused() {
     let site = Site::open();
     let ada = site.succeed(&["token", "create", "--role", "player", "--name", "ada"]);
     let eve = "198.51.100.7";
-    let mut answers = (0..40).map(|number| site.log_in(&format!("arb_{number}"), eve));
-    let limited = answers.find(|answer| answer.starts_with("HTTP/1.1 429")).unwrap();
+    let mut responses = (0..40).map(|number| site.log_in(&format!("arb_{number}"), eve));
+    let limited = responses.find(|response| response.starts_with("HTTP/1.1 429")).unwrap();
     let head = limited.to_lowercase();
     assert!(head.contains("\r\nretry-after: ") && limited.contains("wait"), "{limited}");
     let other = site.log_in("arb_1", "198.51.100.8");
     assert!(other.starts_with("HTTP/1.1 401"), "{other}");
     let good = site.log_in(ada.trim(), "198.51.100.8");
     assert!(good.starts_with("HTTP/1.1 303"), "{good}");
-    let known = site.log_in(ada.trim(), eve);
-    assert!(known.starts_with("HTTP/1.1 303"), "who was let in lately is let in: {known}");
+    let valid = site.log_in(ada.trim(), eve);
+    assert!(valid.starts_with("HTTP/1.1 303"), "a recently valid token is not limited: {valid}");
 
-    // The same over gRPC, from here.
+    // The same limit applies to gRPC calls from this address.
     let limited = (0..60).map(|number| site.call(&format!("arb_{number}"), &["token", "list"]));
     let limited = limited.into_iter().find(|output| output.status.code() == Some(1)).unwrap();
     refused(&limited, 1, "too many invalid tokens from this address; wait");
@@ -167,7 +167,7 @@ fn the_audit_log_has_the_state_before_each_change() {
 
     let changes = site.json(&["audit"]);
     let actions: Vec<_> = changes.iter().rev().map(|change| change["action"].clone()).collect();
-    let due = [
+    let expected = [
         "token create",
         "token create",
         "tournament create",
@@ -178,7 +178,7 @@ fn the_audit_log_has_the_state_before_each_change() {
         "tournament cancel",
         "token login",
     ];
-    assert_eq!(actions, due);
+    assert_eq!(actions, expected);
     let of_cup = site.json(&["audit", "cup", "--who", "ada"]);
     assert_eq!(of_cup.len(), 6);
     let detail = |action: &str| {
@@ -195,10 +195,10 @@ fn the_audit_log_has_the_state_before_each_change() {
     assert_eq!(cancel["before"]["newest"]["state"], "running");
     assert_eq!(cancel["after"]["state"], "cancelled");
     let first = &changes.last().unwrap();
-    assert_eq!(first["who"], Value::Null, "made by the owner of the database");
+    assert_eq!(first["who"], Value::Null, "created by the owner of the database");
     assert_eq!(site.json(&["audit", "--limit", "2"]).len(), 2);
     assert!(site.json(&["audit", "--since", "2999-01-01T00:00:00Z"]).is_empty());
-    assert_eq!(site.json(&["audit", "--since", "1h"]).len(), due.len());
+    assert_eq!(site.json(&["audit", "--since", "1h"]).len(), expected.len());
     assert!(site.succeed(&["audit", "cup"]).contains("ada (organiser "));
     let player = site.succeed(&["token", "create", "--role", "player"]);
     refused(&site.call(player.trim(), &["audit"]), 3, "role organiser, not player");

@@ -32,7 +32,7 @@ fn refused(output: &Output, code: i32, says: &[&str]) {
     }
 }
 
-/// The same for a service, which may have logged more before.
+/// Like [`refused`], for a service that may have logged other lines before.
 fn ends(command: &mut Command, code: i32, says: &[&str]) {
     let output = command.output().unwrap();
     let message = String::from_utf8_lossy(&output.stderr);
@@ -124,21 +124,21 @@ fn a_coordinator_explains_errors_of_its_database() {
     let mut command = at(&database.url());
     ends(command.args(["--lease", "1ms"]), 2, &["--lease 1ms", "1s to 24h"]);
 
-    let taken = TcpListener::bind(grpc).unwrap();
+    let listener = TcpListener::bind(grpc).unwrap();
     let port = grpc.port().to_string();
     ends(&mut at(&database.url()), 3, &["--grpc", &port, "choose another"]);
-    drop(taken);
+    drop(listener);
 
-    // There are tables now, of a version that is still to be written.
-    let made = database.token("admin");
-    assert!(made.starts_with("arb_"), "{made}");
+    // The database has a migration of a future version.
+    let admin_token = database.token("admin");
+    assert!(admin_token.starts_with("arb_"), "{admin_token}");
     execute(
         &database,
         "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time)
          VALUES (9999, 'to come', true, '', 0)",
     );
-    // This one can live with it: a coordinator that is restarted in the middle of an upgrade
-    // serves.
+    // The migration is compatible with this version, so a coordinator that is restarted during an
+    // upgrade serves.
     assert!(database.token("worker").starts_with("arb_"));
     execute(&database, "UPDATE compatibility SET oldest = 9999");
     ends(&mut at(&database.url()), 3, &["later version of arbiter", "9999", "install"]);
@@ -146,7 +146,7 @@ fn a_coordinator_explains_errors_of_its_database() {
     token.args(["token", "create", "--role", "admin", "--database-url", &database.url()]);
     ends(&mut token, 3, &["later version of arbiter", "9999"]);
 
-    // A server that says that it is an old one.
+    // A fake server with an old version number.
     execute(
         &database,
         "CREATE SCHEMA old;
@@ -219,10 +219,10 @@ fn a_worker_needs_a_worker_token() {
     let mut worker = Service::start(&mut site.worker(&pass, "spool"), &log);
     worker.wait_for_log("connected");
     ends(&mut site.worker(&pass, "spool"), 3, &["spool", "another worker", "--spool"]);
-    // Those who are connected do not keep the coordinator from ending.
+    // Open connections do not delay the shutdown of the coordinator.
     assert_eq!(site.coordinator.stop(), Some(0), "{}", site.coordinator.log());
-    let said = site.coordinator.log();
-    assert!(!said.contains("not stored"), "no worker had reported anything: {said}");
+    let log = site.coordinator.log();
+    assert!(!log.contains("not stored"), "no worker had reported anything: {log}");
     assert_eq!(worker.stop(), Some(0), "{}", worker.log());
 }
 
@@ -234,12 +234,12 @@ fn a_worker_waits_for_its_coordinator() {
     assert_eq!(site.coordinator.stop(), Some(0), "{}", site.coordinator.log());
     let log = site.directory.path().join("worker");
     let mut worker = Service::start(&mut site.worker(&pass, "spool"), &log);
-    wait_until("it tries again and again", || {
+    wait_until("the worker retries", || {
         worker.log().matches("no coordinator; retrying").count() >= 3
     });
     assert_eq!(worker.stop(), Some(0), "{}", worker.log());
     let mut worker = Service::start(&mut site.worker(&pass, "spool"), &log);
-    wait_until("it goes on trying", || {
+    wait_until("the worker still retries", || {
         worker.log().matches("no coordinator; retrying").count() >= 6
     });
     let mut command = site.database.coordinator(address);
@@ -249,7 +249,7 @@ fn a_worker_waits_for_its_coordinator() {
     assert_eq!(worker.wait(), Some(0), "{}", worker.log());
 }
 
-/// The worker of an `up`, which is killed and started again.
+/// `up` starts a killed worker again.
 #[test]
 fn the_coordinator_outlives_its_worker() {
     let up = Up::start(1);
@@ -262,11 +262,11 @@ fn the_coordinator_outlives_its_worker() {
     };
     kill(&mut workers);
     up.succeed("tournament start cup");
-    // This one is killed while it plays.
-    wait_until("it plays", || up.newest("cup")["counted"].as_u64() > Some(0));
+    // The new worker is killed while it plays.
+    wait_until("a match is played", || up.newest("cup")["counted"].as_u64() > Some(0));
     kill(&mut workers);
     up.wait_for("cup", 1);
-    assert_eq!(up.json("ranking cup").len(), 3, "the leaderboard is whole");
+    assert_eq!(up.json("ranking cup").len(), 3, "the leaderboard is complete");
     up.succeed("tournament check cup");
     up.close();
 }
@@ -277,9 +277,9 @@ fn answer(address: std::net::SocketAddr, request: &str) -> String {
     stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
     stream.write_all(request.as_bytes()).unwrap();
     stream.shutdown(Shutdown::Write).unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
-    answer
+    let mut response = String::new();
+    stream.read_to_string(&mut response).unwrap();
+    response
 }
 
 #[test]
@@ -348,7 +348,7 @@ fn mistakes_of_organisers_are_explained_and_change_nothing() {
     create(&gomoku("cup", &[&one, &broken]), 2, &["bot.toml", "protcol"]);
     let mut absent = site.command(&site.admin, "tournament create /nowhere.toml");
     refused(&absent.output().unwrap(), 2, &["/nowhere.toml", "No such file"]);
-    assert_eq!(site.succeed("tournament list --json"), "", "nothing was made of all this");
+    assert_eq!(site.succeed("tournament list --json"), "", "no refused tournament was created");
 
     for words in [
         "tournament show cup",
@@ -371,12 +371,16 @@ fn mistakes_of_organisers_are_explained_and_change_nothing() {
     refused(&submit.arg(&one).output().unwrap(), 2, &["there is no tournament", "cup"]);
 
     let file = site.file(&gomoku("cup", &[&one]));
-    let made = |words: &str| site.command(&site.admin, words).arg(&file).output().unwrap();
-    done(&made("tournament create"));
-    refused(&made("tournament create"), 2, &["a tournament cup exists already", "another name"]);
+    let create = |words: &str| site.command(&site.admin, words).arg(&file).output().unwrap();
+    done(&create("tournament create"));
+    refused(&create("tournament create"), 2, &["a tournament cup exists already", "another name"]);
     let start = || site.command(&site.admin, "tournament start cup").output().unwrap();
     refused(&start(), 1, &["cannot plan cup", "too few bots", "1", "at least 2"]);
-    assert_eq!(show(&site, "cup")["editions"], Value::Array(Vec::new()), "no edition is half made");
+    assert_eq!(
+        show(&site, "cup")["editions"],
+        Value::Array(Vec::new()),
+        "no partial edition exists"
+    );
     done(&site.command(&site.admin, "submit cup --house").arg(&two).output().unwrap());
     done(&start());
     refused(&start(), 1, &["edition 1 of cup is still running", "wait"]);
@@ -393,9 +397,9 @@ fn a_closing_time_in_the_past_gives_a_warning() {
     let one = bots.rascal("one", "honest", 0, "");
     let late = gomoku("late", &[&one]) + "[submissions]\ncloses = \"2020-03-01T12:00:00Z\"\n";
     let mut create = site.command(&site.admin, "tournament create");
-    let made = done(&create.arg(site.file(&late)).output().unwrap());
-    assert!(made.contains("warning: entry closed at 2020-03-01 12:00:00 UTC"), "{made}");
-    assert_eq!(show(&site, "late")["state"], "open", "it is allowed");
+    let stdout = done(&create.arg(site.file(&late)).output().unwrap());
+    assert!(stdout.contains("warning: entry closed at 2020-03-01 12:00:00 UTC"), "{stdout}");
+    assert_eq!(show(&site, "late")["state"], "open", "the tournament is created");
 }
 
 /// The JSON of a tournament.
@@ -458,10 +462,10 @@ fn up_continues_in_its_data_directory_after_a_stop() {
     fs::create_dir(&foreign).unwrap();
     fs::write(foreign.join("thesis.tex"), "all of it").unwrap();
     ends(&mut up(&foreign), 2, &["foreign", "not Arbiter's", "empty directory"]);
-    assert_eq!(fs::read_dir(&foreign).unwrap().count(), 1, "nothing was put there");
-    let taken = TcpListener::bind(address).unwrap();
+    assert_eq!(fs::read_dir(&foreign).unwrap().count(), 1, "no data directory was created");
+    let listener = TcpListener::bind(address).unwrap();
     ends(&mut up(&data), 3, &["--grpc", &address.to_string(), "choose another"]);
-    drop(taken);
+    drop(listener);
 
     let log = directory.path().join("log");
     let mut running = Service::start(&mut up(&data), &log);
@@ -479,12 +483,12 @@ fn up_continues_in_its_data_directory_after_a_stop() {
     done(&command("tournament create").arg(&file).output().unwrap());
     assert_eq!(running.stop(), Some(0), "{}", running.log());
     let lock = data.join("postgres/postgres/postmaster.pid");
-    assert!(!lock.exists(), "the database was stopped in order");
+    assert!(!lock.exists(), "the database was shut down cleanly");
 
     let mut running = Service::start(&mut up(&data), &directory.path().join("again"));
     running.wait_for_log("serving at");
     assert!(done(&command("tournament list").output().unwrap()).contains("cup"));
-    // Its database is killed, and started again.
+    // `up` starts a killed database again.
     let server = fs::read_to_string(&lock).unwrap();
     let server = Pid::from_raw(server.lines().next().unwrap().parse().unwrap()).unwrap();
     kill_process(server, Signal::KILL).unwrap();

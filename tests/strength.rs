@@ -18,7 +18,7 @@ const PAIRS: usize = 10;
 /// Of ten pairs, the number that the stronger bot must win.
 const ENOUGH: usize = 7;
 
-/// The sum of each bot's scores; bots of one name are added.
+/// The sum of each bot's scores. Scores of bots with the same name are added.
 fn earned<'a>(matches: impl IntoIterator<Item = &'a Value>) -> BTreeMap<String, Vec<i128>> {
     let mut earned: BTreeMap<String, Vec<i128>> = BTreeMap::new();
     for played in matches {
@@ -50,7 +50,7 @@ fn won(game: &str, better: &str, weaker: &str, setting: &str, pairs: usize) -> u
     call.extend([weak.as_str()].repeat(copies));
     let mut lines = json(&call);
     lines.pop();
-    // The last line of each game is its result: an episode's earlier rounds are chips on the way.
+    // The last line of each game is its result. Earlier lines of an episode are its other rounds.
     let results: BTreeMap<u64, Value> =
         lines.into_iter().map(|line| (line["match"].as_u64().unwrap(), line)).collect();
     assert_eq!(results.len(), 2 * pairs);
@@ -64,8 +64,8 @@ fn beats(game: &str, better: &str, weaker: &str, setting: &str) {
     assert!(won >= ENOUGH, "{game}: {better} beats {weaker} in {won} of {PAIRS} pairs");
 }
 
-/// Bitwa has no chance: one pair on each official board.
-fn conquers(better: &str, weaker: &str) {
+/// Bitwa has no randomness, so one pair of matches on each official board is enough.
+fn beats_on_boards(better: &str, weaker: &str) {
     let boards = arbiter_games::bitwa::official_boards();
     let pairs = boards.len();
     let won: usize =
@@ -83,8 +83,8 @@ fn wojna() {
 #[test]
 #[ignore = "thinks for minutes"]
 fn bitwa() {
-    conquers("house", "phalanx");
-    conquers("phalanx", "rush");
+    beats_on_boards("house", "phalanx");
+    beats_on_boards("phalanx", "rush");
 }
 
 #[test]

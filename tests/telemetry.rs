@@ -77,8 +77,8 @@ impl Site {
         self.coordinator = None;
         let mut coordinator = Service::start(&mut command, &log);
         coordinator.wait_for_log("serving");
-        // What it said before it was started again is in the log as well.
-        wait_until("it can be asked", || TcpStream::connect(self.metrics).is_ok());
+        // The log also has the lines from before the restart.
+        wait_until("the coordinator answers requests", || TcpStream::connect(self.metrics).is_ok());
         self.coordinator = Some(coordinator);
     }
 
@@ -182,14 +182,14 @@ impl Figures {
         });
         let mut read = BTreeMap::new();
         for (series, value) in series {
-            assert!(read.insert(series.clone(), value).is_none(), "{series} is there twice");
+            assert!(read.insert(series.clone(), value).is_none(), "{series} appears twice");
         }
         Self(read)
     }
 
     fn of(&self, series: &str) -> i64 {
         let value = self.0.get(series).unwrap_or_else(|| panic!("no {series} in {self:?}"));
-        #[expect(clippy::cast_possible_truncation, reason = "they are small counts")]
+        #[expect(clippy::cast_possible_truncation, reason = "the counts are small")]
         let count = *value as i64;
         count
     }
@@ -304,7 +304,7 @@ fn metrics_equal_sql_counts() {
     // Workers are killed until one is that played: its lot is played again by the next.
     while site.count("SELECT count(*) FROM faults") == 0 {
         site.start_worker();
-        wait_until("something is played", || {
+        wait_until("a match is played", || {
             site.count("SELECT count(*) FROM lots WHERE state = 'leased'") > 0
         });
         site.worker.as_mut().unwrap().kill();
@@ -346,9 +346,7 @@ fn metrics_equal_sql_counts() {
 
     // Another process says the same of the database, and begins to count by itself.
     assert_eq!(site.coordinator.as_mut().unwrap().stop(), Some(0));
-    wait_until("the worker sees that the coordinator is gone", || {
-        well(site.worker_metrics) == [200, 503]
-    });
+    wait_until("the worker has lost its coordinator", || well(site.worker_metrics) == [200, 503]);
     site.start_coordinator();
     let figures = Figures::at(site.metrics);
     equal_to_sql(&site, &figures);
@@ -385,10 +383,11 @@ impl Collector {
         let mut parent = span.parent_span_id.clone();
         while !parent.is_empty() {
             let spans = self.0.lock().unwrap();
-            let found = spans.iter().find(|span| span.span_id == parent);
-            let found = found.unwrap_or_else(|| panic!("a parent of {names:?} is missing"));
-            names.push(found.name.clone());
-            parent = found.parent_span_id.clone();
+            let parent_span = spans.iter().find(|parent_span| parent_span.span_id == parent);
+            let parent_span =
+                parent_span.unwrap_or_else(|| panic!("a parent of {names:?} is missing"));
+            names.push(parent_span.name.clone());
+            parent = parent_span.parent_span_id.clone();
         }
         names.reverse();
         names
@@ -423,11 +422,11 @@ fn a_submission_is_traced_to_the_leaderboard() {
         let spans = collector.named(name).into_iter();
         spans.filter(|span| Some(&span.trace_id) == trace.as_ref()).collect::<Vec<_>>()
     };
-    wait_until("its trace has come to the leaderboard", || !of_it("edition complete").is_empty());
+    wait_until("the trace ends at the leaderboard", || !of_it("edition complete").is_empty());
     // What was played is told while the rest is.
     let lots = site.count("SELECT count(*) FROM lots WHERE edition = 2 AND NOT reused");
     let lots = usize::try_from(lots).unwrap();
-    wait_until("all of it is there", || of_it("report stored").len() == lots);
+    wait_until("all spans are stored", || of_it("report stored").len() == lots);
     assert_eq!(site.worker.as_mut().unwrap().stop(), Some(0));
     assert_eq!(site.coordinator.as_mut().unwrap().stop(), Some(0));
 
@@ -444,21 +443,17 @@ fn a_submission_is_traced_to_the_leaderboard() {
     }
     let [opened, complete] = [&of_it("edition opened")[0], &of_it("edition complete")[0]];
     assert!(complete.end_time_unix_nano > opened.end_time_unix_nano);
-    assert_eq!(
-        site.count("SELECT count(*) FROM trace_contexts"),
-        0,
-        "nothing is kept of what is over"
-    );
+    assert_eq!(site.count("SELECT count(*) FROM trace_contexts"), 0, "finished traces are deleted");
 
     // Logs name the same trace.
     let trace = submitted().unwrap().trace_id;
     let trace = format!("{:032x}", u128::from_be_bytes(trace.try_into().unwrap()));
     let services = [&site.coordinator, &site.worker].map(|service| service.as_ref().unwrap());
     for service in services {
-        let said = service.log();
-        let lines = said.lines().filter(|line| line.starts_with('{'));
+        let log = service.log();
+        let lines = log.lines().filter(|line| line.starts_with('{'));
         let about: Vec<&str> = lines.clone().filter(|line| line.contains(&trace)).collect();
-        assert!(!about.is_empty(), "{trace}: {said}");
+        assert!(!about.is_empty(), "{trace}: {log}");
         for line in lines {
             let read = serde_json::from_str::<Unambiguous>(line);
             assert!(read.is_ok(), "{:?}: {line}", read.err());

@@ -148,8 +148,8 @@ impl<'a> Site<'a> {
         assert_eq!(message.lines().count(), 1, "{message}");
         let mut worker = self.worker(place, papers);
         assert_eq!(worker.wait(), Some(3), "{}: {}", self.name, worker.log());
-        let said = worker.log();
-        let last = said.lines().last().unwrap();
+        let log = worker.log();
+        let last = log.lines().last().unwrap();
         for part in says.iter().copied().chain([self.url(place).as_str()]) {
             assert!(message.contains(part), "{message:?} lacks {part:?}");
             assert!(last.contains(part), "{last:?} lacks {part:?}");
@@ -190,8 +190,8 @@ fn valid_certificates_are_accepted() {
     papers.sign(&clients, "client", "ada", Use::Client, 2999);
     let authority = papers.path("clients.pem");
     let site = Site::start(&database, &papers, "server", &["--tls-client-ca", &authority]);
-    let shown = [&papers.trusting("servers")[..], &papers.showing("client")].concat();
-    let client = |words: &[&str]| done(&site.command(HERE, words, &shown).output().unwrap());
+    let credentials = [&papers.trusting("servers")[..], &papers.showing("client")].concat();
+    let client = |words: &[&str]| done(&site.command(HERE, words, &credentials).output().unwrap());
     let file = papers.path("open.toml");
     fs::write(&file, TOURNAMENT).unwrap();
     client(&["tournament", "create", &file]);
@@ -199,7 +199,7 @@ fn valid_certificates_are_accepted() {
         client(&["submit", "open", bot]);
     }
     client(&["tournament", "start", "open"]);
-    let mut worker = site.worker(HERE, &shown);
+    let mut worker = site.worker(HERE, &credentials);
     assert!(client(&["tournament", "watch", "open"]).contains("complete"));
     assert_eq!(worker.stop(), Some(0), "{}", worker.log());
     site.stop();
@@ -217,16 +217,16 @@ fn certificates_of_arbiter_cert_are_accepted_by_both_sides() {
         command
     };
     let make = |words: &[&str]| done(&cert(words).output().unwrap());
-    let own = papers.0.path().to_str().unwrap();
-    make(&["ca", "--out", own]);
-    let told = make(&["server", "--ca", own, "--name", "localhost", "--name", "127.0.0.1"]);
-    assert!(told.contains("for the server localhost, 127.0.0.1, valid from"), "{told}");
-    assert!(told.contains("renew it after") && told.contains("SHA-256 "), "{told}");
-    make(&["worker", "--ca", own, "--name", "cellar"]);
-    make(&["client", "--ca", own, "--name", "ada", "--valid", "90d"]);
+    let directory = papers.0.path().to_str().unwrap();
+    make(&["ca", "--out", directory]);
+    let stdout = make(&["server", "--ca", directory, "--name", "localhost", "--name", "127.0.0.1"]);
+    assert!(stdout.contains("for the server localhost, 127.0.0.1, valid from"), "{stdout}");
+    assert!(stdout.contains("renew it after") && stdout.contains("SHA-256 "), "{stdout}");
+    make(&["worker", "--ca", directory, "--name", "cellar"]);
+    make(&["client", "--ca", directory, "--name", "ada", "--valid", "90d"]);
     let foreign = at("foreign");
     make(&["ca", "--out", &foreign]);
-    make(&["worker", "--ca", &foreign, "--name", "stranger", "--out", own]);
+    make(&["worker", "--ca", &foreign, "--name", "stranger", "--out", directory]);
     for name in ["ca", "localhost", "cellar", "ada"] {
         let mode = fs::metadata(at(&format!("{name}.key"))).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600, "{name}");
@@ -235,33 +235,44 @@ fn certificates_of_arbiter_cert_are_accepted_by_both_sides() {
     let authority = at("ca.pem");
     let site = Site::start(&database, &papers, "localhost", &["--tls-client-ca", &authority]);
     for place in [HERE, "https://127.0.0.1"] {
-        let shown = [&papers.trusting("ca")[..], &papers.showing("ada")].concat();
-        done(&site.command(place, &["tournament", "list"], &shown).output().unwrap());
-        let shown = [&papers.trusting("ca")[..], &papers.showing("cellar")].concat();
-        let mut worker = site.worker(place, &shown);
+        let credentials = [&papers.trusting("ca")[..], &papers.showing("ada")].concat();
+        done(&site.command(place, &["tournament", "list"], &credentials).output().unwrap());
+        let credentials = [&papers.trusting("ca")[..], &papers.showing("cellar")].concat();
+        let mut worker = site.worker(place, &credentials);
         worker.wait_for_log("connected");
         assert_eq!(worker.stop(), Some(0), "{}", worker.log());
     }
-    let shown = [&papers.trusting("ca")[..], &papers.showing("stranger")].concat();
-    site.turns_away(HERE, &shown, &["does not accept the certificate given with --cert"]);
+    let credentials = [&papers.trusting("ca")[..], &papers.showing("stranger")].concat();
+    site.turns_away(HERE, &credentials, &["does not accept the certificate given with --cert"]);
     site.stop();
 
     let before = fs::read(at("cellar.key")).unwrap();
-    fails(&mut cert(&["worker", "--ca", own, "--name", "cellar"]), 2, &["cellar.", "--force"]);
-    fails(&mut cert(&["ca", "--out", own]), 2, &["ca.", "--force"]);
+    fails(
+        &mut cert(&["worker", "--ca", directory, "--name", "cellar"]),
+        2,
+        &["cellar.", "--force"],
+    );
+    fails(&mut cert(&["ca", "--out", directory]), 2, &["ca.", "--force"]);
     assert_eq!(fs::read(at("cellar.key")).unwrap(), before);
-    make(&["worker", "--ca", own, "--name", "cellar", "--force", "--valid", "10d"]);
+    make(&["worker", "--ca", directory, "--name", "cellar", "--force", "--valid", "10d"]);
     assert_ne!(fs::read(at("cellar.key")).unwrap(), before);
     let show = |within: &str| cert(&["show", &at("cellar.pem"), "--within", within, "--json"]);
-    let shown: serde_json::Value =
+    let certificate: serde_json::Value =
         serde_json::from_str(&done(&show("9d").output().unwrap())).unwrap();
-    assert_eq!((&shown["purpose"], &shown["name"]), (&"client".into(), &"cellar".into()));
+    assert_eq!(
+        (&certificate["purpose"], &certificate["name"]),
+        (&"client".into(), &"cellar".into())
+    );
     fails(&mut show("11d"), 1, &["cellar.pem", "--force"]);
     fs::copy(at("foreign/ca.key"), at("ca.key")).unwrap();
-    let mixed = &mut cert(&["client", "--ca", own, "--name", "eve"]);
+    let mixed = &mut cert(&["client", "--ca", directory, "--name", "eve"]);
     fails(mixed, 2, &["ca.key", "not the key of ca.pem"]);
     fails(&mut cert(&["client", "--ca", &at("nowhere"), "--name", "eve"]), 2, &["nowhere/ca.pem"]);
-    fails(&mut cert(&["server", "--ca", own, "--name", "https://x"]), 2, &["without https://"]);
+    fails(
+        &mut cert(&["server", "--ca", directory, "--name", "https://x"]),
+        2,
+        &["without https://"],
+    );
 }
 
 #[test]
@@ -305,8 +316,8 @@ fn clients_with_invalid_certificates_are_refused() {
     site.turns_away(HERE, &trusting, &["give a certificate", "--cert and --key"]);
     // One for a server does not make a client.
     for name in ["expired", "stranger", "server"] {
-        let shown = [&trusting[..], &papers.showing(name)].concat();
-        site.turns_away(HERE, &shown, &["does not accept the certificate given with --cert"]);
+        let credentials = [&trusting[..], &papers.showing(name)].concat();
+        site.turns_away(HERE, &credentials, &["does not accept the certificate given with --cert"]);
     }
     site.stop();
 }

@@ -78,8 +78,8 @@ impl Site {
 
     /// A bot as `bots` shows it to the holder of a token.
     fn bot(&self, token: &str, name: &str) -> Value {
-        let shown = done(&self.command(token, "bots cup --json").output().unwrap());
-        let bots = shown.lines().map(|line| serde_json::from_str(line).unwrap());
+        let stdout = done(&self.command(token, "bots cup --json").output().unwrap());
+        let bots = stdout.lines().map(|line| serde_json::from_str(line).unwrap());
         bots.into_iter().find(|bot: &Value| bot["bot"] == name).unwrap_or_default()
     }
 }
@@ -105,40 +105,36 @@ fn passing_bots_enter_and_failures_are_explained() {
     let bots = Bots::new();
     let good = bots.rascal("mine", "honest", 0, "");
     let output = site.submit(&good, &[]);
-    let said = stderr(&output);
-    assert_eq!(output.status.code(), Some(0), "{said}");
+    let message = stderr(&output);
+    assert_eq!(output.status.code(), Some(0), "{message}");
     assert!(String::from_utf8_lossy(&output.stdout).contains("mine version 1 is in cup"));
-    assert!(said.contains("built in") && said.contains("matches"), "{said}");
-    assert!(!fs::exists(format!("{good}/bot")).unwrap(), "it was not built here");
+    assert!(message.contains("built in") && message.contains("matches"), "{message}");
+    assert!(!fs::exists(format!("{good}/bot")).unwrap(), "the bot was not built locally");
     assert_eq!(site.bot(&site.player, "mine")["version"], 1);
 
     // Its next version does not build, the one after that breaks the rules.
     fs::write(format!("{good}/rascal.c"), "int main(void) { return nothing; }\n").unwrap();
     let output = site.submit(&good, &[]);
-    let said = stderr(&output);
-    assert_eq!(output.status.code(), Some(1), "{said}");
+    let message = stderr(&output);
+    assert_eq!(output.status.code(), Some(1), "{message}");
     for part in ["mine version 2 failed its trial", "cc -o bot rascal.c", "exited with code 1"] {
-        assert!(said.contains(part), "{said}");
+        assert!(message.contains(part), "{message}");
     }
-    assert!(said.contains("nothing"), "what the compiler said: {said}");
+    assert!(message.contains("nothing"), "the message has the compiler's error: {message}");
     let mine = site.bot(&site.player, "mine");
     assert_eq!((&mine["version"], &mine["pending"]["state"]), (&1.into(), &"failed".into()));
     assert!(mine["pending"]["reason"].as_str().unwrap().contains("its build"), "{mine}");
     let others = site.bot("", "mine");
-    assert_eq!(others["pending"]["reason"], Value::Null, "that is its owner's to know");
+    assert_eq!(others["pending"]["reason"], Value::Null, "only the owner sees the reason");
 
     fs::remove_dir_all(&good).unwrap();
     let bad = bots.rascal("mine", "segv", 2, "");
     let output = site.submit(&bad, &["--json"]);
-    let printed: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(output.status.code(), Some(1), "{printed}");
-    assert_eq!(
-        (&printed["version"], &printed["state"]),
-        (&3.into(), &"failed".into()),
-        "{printed}"
-    );
-    assert!(printed["reason"].as_str().unwrap().contains("forfeit, gone"), "{printed}");
-    assert!(printed["evidence"].as_array().unwrap().len() > 1, "{printed}");
+    let stdout: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{stdout}");
+    assert_eq!((&stdout["version"], &stdout["state"]), (&3.into(), &"failed".into()), "{stdout}");
+    assert!(stdout["reason"].as_str().unwrap().contains("forfeit, gone"), "{stdout}");
+    assert!(stdout["evidence"].as_array().unwrap().len() > 1, "{stdout}");
     let log = done(&site.command(&site.player, "log cup mine").output().unwrap());
     assert!(log.contains("version 3 failed its trial") && log.contains("> "), "{log}");
     let log = site.command(&site.player, "log cup mine --trial --version 1").output().unwrap();
@@ -197,7 +193,7 @@ fn a_trial_outlives_its_worker() {
     worker.signal(rustix::process::Signal::TERM);
     worker.signal(rustix::process::Signal::INT);
     assert_eq!(worker.wait(), Some(0), "{}", worker.log());
-    wait_until("it is given back", || pending(&site) == "waiting");
+    wait_until("the lease is returned", || pending(&site) == "waiting");
     // There is an end to how many may wait.
     for more in 0..7 {
         fs::write(format!("{slow}/more"), more.to_string()).unwrap();
@@ -215,8 +211,8 @@ fn without_trials_workers_build_what_they_play() {
     let bots = Bots::new();
     for name in ["one", "two"] {
         let path = bots.rascal(name, "honest", 0, "");
-        let printed = done(&site.submit(&path, &[]));
-        assert!(printed.contains(&format!("{name} version 1 is in cup")), "{printed}");
+        let stdout = done(&site.submit(&path, &[]));
+        assert!(stdout.contains(&format!("{name} version 1 is in cup")), "{stdout}");
     }
     let broken = bots.rascal("broken", "honest", 0, "");
     build(&broken, "exit 1");
@@ -248,16 +244,16 @@ fn preflight(arguments: &[&str]) -> (Value, i32) {
 fn a_preflight_gives_the_result_of_the_trial() {
     let bots = Bots::new();
     let polite = bots.rascal("polite", "honest", 0, "");
-    let (printed, code) = preflight(&["gomoku", &polite, "--set", "move_limit=30s"]);
+    let (stdout, code) = preflight(&["gomoku", &polite, "--set", "move_limit=30s"]);
     assert_eq!(
-        (code, &printed["passed"], &printed["warnings"]),
+        (code, &stdout["passed"], &stdout["warnings"]),
         (0, &true.into(), &Value::Array(vec![]))
     );
-    assert!(printed["measurements"]["replies"]["p99_us"].is_u64(), "{printed}");
+    assert!(stdout["measurements"]["replies"]["p99_us"].is_u64(), "{stdout}");
     let sloppy = bots.rascal("sloppy", "crlf", 0, "");
-    let (printed, code) = preflight(&["gomoku", &sloppy, "--set", "move_limit=30s"]);
-    assert_eq!(code, 0, "{printed}");
-    assert!(printed["warnings"][0].as_str().unwrap().contains("CR LF"), "{printed}");
+    let (stdout, code) = preflight(&["gomoku", &sloppy, "--set", "move_limit=30s"]);
+    assert_eq!(code, 0, "{stdout}");
+    assert!(stdout["warnings"][0].as_str().unwrap().contains("CR LF"), "{stdout}");
     for (mode, says, hint) in [
         ("twice", "more than one reply", "expected: one reply"),
         ("garbage", "illegal", "> "),
@@ -266,10 +262,10 @@ fn a_preflight_gives_the_result_of_the_trial() {
     ] {
         let path = bots.rascal(mode, mode, 0, "");
         let limit = if mode == "silent" { "move_limit=1s" } else { "move_limit=30s" };
-        let (printed, code) = preflight(&["gomoku", &path, "--set", limit, "--against", &polite]);
-        assert_eq!((code, &printed["passed"]), (1, &false.into()), "{mode}: {printed}");
-        assert!(printed["reason"].as_str().unwrap().contains(says), "{mode}: {printed}");
-        let evidence = printed["evidence"].to_string();
+        let (stdout, code) = preflight(&["gomoku", &path, "--set", limit, "--against", &polite]);
+        assert_eq!((code, &stdout["passed"]), (1, &false.into()), "{mode}: {stdout}");
+        assert!(stdout["reason"].as_str().unwrap().contains(says), "{mode}: {stdout}");
+        let evidence = stdout["evidence"].to_string();
         assert!(evidence.contains(hint), "{mode}: {evidence}");
     }
     let broken = bots.rascal("broken", "honest", 0, "");
@@ -297,8 +293,8 @@ fn bots_of_all_games_pass() {
             "bitwa" => "bank=60min",
             _ => "move_limit=60s",
         };
-        let (printed, code) = preflight(&[game, &path, "--set", limit]);
-        assert_eq!((code, &printed["passed"]), (0, &true.into()), "{game}: {printed}");
-        assert_eq!(printed["measurements"]["matches"], 2, "{game}: {printed}");
+        let (stdout, code) = preflight(&[game, &path, "--set", limit]);
+        assert_eq!((code, &stdout["passed"]), (0, &true.into()), "{game}: {stdout}");
+        assert_eq!(stdout["measurements"]["matches"], 2, "{game}: {stdout}");
     }
 }

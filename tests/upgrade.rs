@@ -74,7 +74,7 @@ fn finish(name: &str, dump: String, boards: &str) {
     ledger.run(dump);
     ledger.run(fs::read_to_string("deploy/postgres/restored.sql").unwrap());
     let before = ledger.number("SELECT count(*) FROM results");
-    assert!(before >= 8, "{name} is in the middle");
+    assert!(before >= 8, "{name} is half played");
     let admin = database.token("admin");
     let pass = database.token("worker");
     let address = free_address();
@@ -112,7 +112,7 @@ fn finish(name: &str, dump: String, boards: &str) {
         support::succeed(&["verify", to.join("records").to_str().unwrap()]);
     }
     expect_same(boards, &now);
-    assert_eq!(ledger.number("SELECT count(*) FROM faults"), 0, "nothing failed");
+    assert_eq!(ledger.number("SELECT count(*) FROM faults"), 0, "no attempt failed");
     // A new edition reuses the results from before the upgrade.
     for tournament in TOURNAMENTS {
         done(&ask(&format!("tournament start {tournament}")).output().unwrap());
@@ -120,28 +120,28 @@ fn finish(name: &str, dump: String, boards: &str) {
     }
     let played = "SELECT count(*) FROM results WHERE source_edition IS NULL";
     let all = "SELECT count(*) / 2 FROM results";
-    assert_eq!(ledger.number(played), ledger.number(all), "nothing was played twice");
+    assert_eq!(ledger.number(played), ledger.number(all), "no match was played twice");
     for tournament in TOURNAMENTS {
         done(&ask(&format!("tournament close {tournament}")).output().unwrap());
         done(&ask(&format!("tournament drop {tournament} --yes")).output().unwrap());
     }
-    let left = "SELECT (SELECT count(*) FROM tournaments) + (SELECT count(*) FROM results)
+    let remaining = "SELECT (SELECT count(*) FROM tournaments) + (SELECT count(*) FROM results)
         + (SELECT count(*) FROM lots) + (SELECT count(*) FROM snapshots)";
-    wait_until("everything is cleared away", || ledger.number(left) == 0);
+    wait_until("all rows are deleted", || ledger.number(remaining) == 0);
     assert_eq!(worker.stop(), Some(0), "{}", worker.log());
     assert_eq!(coordinator.stop(), Some(0), "{}", coordinator.log());
 }
 
 #[test]
 fn tournaments_of_earlier_versions_are_finished() {
-    let mut seen = 0;
+    let mut dumps = 0;
     for path in files(Path::new("tests/upgrade")) {
         let name = path.file_name().unwrap().to_str().unwrap();
         let Some(name) = name.strip_suffix(".sql.zst") else { continue };
         let dump = zstd::decode_all(fs::File::open(&path).unwrap()).unwrap();
         let boards = fs::read_to_string(format!("tests/upgrade/{name}.json")).unwrap();
         finish(name, String::from_utf8(dump).unwrap(), &boards);
-        seen += 1;
+        dumps += 1;
     }
-    assert!(seen > 0, "there are earlier versions");
+    assert!(dumps > 0, "there are earlier versions");
 }

@@ -125,12 +125,12 @@ fn the_first_difference_is_named() {
     let edited = [&lines[..4], &lines[5..]].concat().concat();
     assert!(!passes(&path, edited.as_bytes()));
     let output = run(&["verify", path.to_str().unwrap()]);
-    let printed = String::from_utf8(output.stdout).unwrap();
-    assert!(printed.contains("WRONG, line 5: expected by the rules"), "{printed}");
+    let stdout = String::from_utf8(output.stdout).unwrap();
+    assert!(stdout.contains("WRONG, line 5: expected by the rules"), "{stdout}");
     let output = run(&["verify", "--json", path.to_str().unwrap()]);
-    let printed: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(printed["ok"], false);
-    assert!(printed["difference"].as_str().unwrap().starts_with("line 5: "));
+    let stdout: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(stdout["ok"], false);
+    assert!(stdout["difference"].as_str().unwrap().starts_with("line 5: "));
 }
 
 /// The record with a recomputed seal.

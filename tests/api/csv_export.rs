@@ -39,9 +39,9 @@ fn csv_files_contain_the_same_data_as_the_api() {
     assert!(response.header("content-type").starts_with("text/csv"), "{:?}", response.headers);
     assert!(response.header("content-disposition").contains("cup-1-ranking.csv"));
     let places = server.all("/api/v1/tournaments/cup/ranking", 1000);
-    let found = rows(&response.text());
-    assert_eq!(found.len(), places.len());
-    for (row, place) in found.iter().zip(&places) {
+    let table = rows(&response.text());
+    assert_eq!(table.len(), places.len());
+    for (row, place) in table.iter().zip(&places) {
         for key in ["rank", "tied", "bot", "version", "matches", "mean", "interval95"] {
             assert_eq!(cell(row, key), shown(&place[key]), "{key}");
         }
@@ -50,30 +50,30 @@ fn csv_files_contain_the_same_data_as_the_api() {
             assert_eq!(cell(row, kind), shown(&place["forfeits"][kind]), "{kind}");
         }
     }
-    assert!(found.iter().any(|row| cell(row, "bot") == "'-1-1"), "the name is escaped");
-    let printed = done(&server.up.command("ranking cup --format csv").output().unwrap());
-    assert_eq!(response.text().replace("'-1-1", "-1-1"), printed, "same as the command's output");
+    assert!(table.iter().any(|row| cell(row, "bot") == "'-1-1"), "the name is escaped");
+    let stdout = done(&server.up.command("ranking cup --format csv").output().unwrap());
+    assert_eq!(response.text().replace("'-1-1", "-1-1"), stdout, "same as the command's output");
 
     for query in ["", "?bot=mine"] {
         let response = server.get(&format!("/t/cup/matches.csv{query}"), &[]);
         let matches = server.all(&format!("/api/v1/tournaments/cup/matches{query}"), 1000);
-        let found = rows(&response.text());
-        assert_eq!(found.len(), 2 * matches.len());
-        for (pair, due) in found.chunks(2).zip(&matches) {
+        let table = rows(&response.text());
+        assert_eq!(table.len(), 2 * matches.len());
+        for (pair, entry) in table.chunks(2).zip(&matches) {
             for (seat, row) in pair.iter().enumerate() {
-                let seated = &due["seats"][seat];
-                for (key, due) in [
-                    ("match", &due["match"]),
+                let seated = &entry["seats"][seat];
+                for (key, expected) in [
+                    ("match", &entry["match"]),
                     ("bot", &seated["bot"]),
                     ("version", &seated["version"]),
                     ("points", &seated["score"][0]),
                     ("forfeit", &seated["forfeit"]),
                     ("bad_answers", &seated["bad_answers"]),
-                    ("wall_ms", &due["wall_ms"]),
-                    ("level", &due["level"]),
-                    ("transcript", &due["transcript"]),
+                    ("wall_ms", &entry["wall_ms"]),
+                    ("level", &entry["level"]),
+                    ("transcript", &entry["transcript"]),
                 ] {
-                    assert_eq!(cell(row, key), shown(due), "{key}");
+                    assert_eq!(cell(row, key), shown(expected), "{key}");
                 }
                 assert_eq!(cell(row, "seat"), (seat + 1).to_string());
             }

@@ -203,7 +203,7 @@ fn random_requests_do_not_break_the_server() {
 fn open_connections_do_not_block_other_clients() {
     // Half of the file descriptors are for connections.
     let server = TestServer::open(256);
-    let mut held = Vec::new();
+    let mut connections = Vec::new();
     for number in 0..400 {
         // When the limit is reached, the server closes the oldest connections.
         let Ok(mut stream) = TcpStream::connect(server.up.http) else { break };
@@ -211,9 +211,9 @@ fn open_connections_do_not_block_other_clients() {
             format!("GET /t/cup/{} HTTP/1.1\r\nHost: x\r\n", ["live", "ranking"][number % 2]);
         let more = if number % 4 == 0 { "\r\n" } else { "X-Half: " };
         drop(stream.write_all(format!("{head}{more}").as_bytes()));
-        held.push(stream);
+        connections.push(stream);
     }
-    assert!(held.len() > 300, "{}", held.len());
+    assert!(connections.len() > 300, "{}", connections.len());
     for _ in 0..20 {
         assert_eq!(server.get("/t/cup", &[]).status, 200);
     }
@@ -227,9 +227,9 @@ fn a_command_that_connects_to_the_web_port_gets_a_helpful_error() {
     let mut command = server.up.command("tournament list");
     let output =
         command.env("ARBITER_SERVER", format!("http://{}", server.up.http)).output().unwrap();
-    let told = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(3), "{told}");
-    assert!(told.contains("--grpc"), "{told}");
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(3), "{stderr}");
+    assert!(stderr.contains("--grpc"), "{stderr}");
     done(&server.up.command("tournament list").output().unwrap());
     server.up.close();
 }

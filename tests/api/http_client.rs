@@ -6,7 +6,7 @@ use std::net::{SocketAddr, TcpStream};
 
 use serde_json::Value;
 
-use crate::support::service::SOON;
+use crate::support::service::TIMEOUT;
 
 /// An HTTP response.
 #[derive(Clone, Debug, Default)]
@@ -36,7 +36,7 @@ impl Response {
 /// Sends bytes and reads the response until the server closes the connection.
 pub(crate) fn send(address: SocketAddr, bytes: &[u8]) -> Response {
     let mut stream = TcpStream::connect(address).unwrap();
-    stream.set_read_timeout(Some(SOON)).unwrap();
+    stream.set_read_timeout(Some(TIMEOUT)).unwrap();
     // The server may already have responded and closed the connection.
     drop(stream.write_all(bytes));
     read(&mut BufReader::new(stream))

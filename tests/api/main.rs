@@ -50,42 +50,45 @@ fn the_api_returns_the_same_data_as_commands() {
         assert_eq!((&one["standing"], &one["edition"]), (place, &board["edition"]));
         let history = server.json(&format!("{cup}/bots/{bot}/history"));
         assert_eq!(history["items"], json!([one]));
-        let printed = done(
+        let stdout = done(
             &server.up.command("ranking cup --json").arg(format!("--bot={bot}")).output().unwrap(),
         );
-        let met = printed.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        let met = stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
         let met: Vec<_> = met.filter_map(|line| line.get("meeting").cloned()).collect();
         assert_eq!(server.all(&format!("{cup}/bots/{bot}/head-to-head"), 2), met, "{bot}");
     }
-    let found = server.json(&format!("{cup}/ranking?q=EV"));
-    assert_eq!((&found["bots"], &found["items"][0]["bot"]), (&json!(1), &json!("eve")));
+    let matching = server.json(&format!("{cup}/ranking?q=EV"));
+    assert_eq!((&matching["bots"], &matching["items"][0]["bot"]), (&json!(1), &json!("eve")));
 
-    let printed = &server.up.json("tournament show cup")[0];
-    let found = server.json(cup);
+    let expected = &server.up.json("tournament show cup")[0];
+    let tournament = server.json(cup);
     for key in ["tournament", "game", "state", "seed_hash", "seed", "created_at", "settings"] {
-        assert_eq!(found[key], printed[key], "{key}");
+        assert_eq!(tournament[key], expected[key], "{key}");
     }
-    assert_eq!(found["official"], json!(1));
-    assert_eq!(found["newest"], printed["editions"][0]);
-    assert_eq!(server.json(&format!("{cup}/editions"))["items"], printed["editions"]);
+    assert_eq!(tournament["official"], json!(1));
+    assert_eq!(tournament["newest"], expected["editions"][0]);
+    assert_eq!(server.json(&format!("{cup}/editions"))["items"], expected["editions"]);
     assert_eq!(server.json("/api/v1/tournaments")["items"][0]["tournament"], json!("cup"));
 
-    for (found, printed) in
+    for (bot, expected) in
         server.all(&format!("{cup}/bots"), 2).iter().zip(server.up.json("bots cup"))
     {
         for key in ["bot", "owner", "house", "withdrawn", "suspended", "reason"] {
-            assert_eq!(found[key], printed[key], "{key}");
+            assert_eq!(bot[key], expected[key], "{key}");
         }
         for key in ["version", "digest", "submitted_at"] {
-            assert_eq!(found["newest"][key], printed[key], "{key}");
+            assert_eq!(bot["newest"][key], expected[key], "{key}");
         }
         let versions =
-            server.json(&format!("{cup}/bots/{}/versions", found["bot"].as_str().unwrap()));
-        assert_eq!(versions["items"], json!([found["newest"]]));
+            server.json(&format!("{cup}/bots/{}/versions", bot["bot"].as_str().unwrap()));
+        assert_eq!(versions["items"], json!([bot["newest"]]));
     }
-    let printed = &server.up.json("tournament schedule cup --certificate")[0]["certificate"];
-    let found = server.json(&format!("{cup}/certificate"));
-    assert_eq!((&found["verified"], &found["matches"]), (&json!(true), &printed["matches"]));
+    let expected = &server.up.json("tournament schedule cup --certificate")[0]["certificate"];
+    let certificate = server.json(&format!("{cup}/certificate"));
+    assert_eq!(
+        (&certificate["verified"], &certificate["matches"]),
+        (&json!(true), &expected["matches"])
+    );
     let check = json!({"edition": 1, "matches": 20, "differences": [], "derived": 0,
         "not_derived": "the seed of cup is published when it is closed", "seed_differences": []});
     assert_eq!(server.json(&format!("{cup}/check")), check);
@@ -108,22 +111,22 @@ fn pages_contain_every_item_exactly_once() {
         names.dedup();
         assert_eq!(names.len(), count, "{list}: nothing twice");
     }
-    let own = server.all(&format!("{cup}/matches?bot=mine"), 3);
-    assert_eq!(own.len(), 8);
+    let matches_of_mine = server.all(&format!("{cup}/matches?bot=mine"), 3);
+    assert_eq!(matches_of_mine.len(), 8);
     let plays =
-        |found: &Value| found["seats"].as_array().unwrap().iter().any(|s| s["bot"] == "mine");
-    assert!(own.iter().all(plays));
+        |entry: &Value| entry["seats"].as_array().unwrap().iter().any(|s| s["bot"] == "mine");
+    assert!(matches_of_mine.iter().all(plays));
     for found in server.all(&format!("{cup}/matches"), 7) {
         let name = found["match"].as_str().unwrap();
-        let printed = &server.up.json(&format!("match {name}"))[0];
+        let expected = &server.up.json(&format!("match {name}"))[0];
         let one = server.json(&format!("/api/v1/matches/{name}"));
         for key in ["match", "tournament", "params", "transcript", "wall_ms", "level"] {
-            assert_eq!((&found[key], &one[key]), (&printed[key], &printed[key]), "{key}");
+            assert_eq!((&found[key], &one[key]), (&expected[key], &expected[key]), "{key}");
         }
         for (seat, found) in found["seats"].as_array().unwrap().iter().enumerate() {
-            assert_eq!(found["bot"], printed["seats"][seat]["bot"]);
-            assert_eq!(found["score"], printed["scores"][seat]);
-            assert_eq!(found["forfeit"], printed["forfeits"][seat]);
+            assert_eq!(found["bot"], expected["seats"][seat]["bot"]);
+            assert_eq!(found["score"], expected["scores"][seat]);
+            assert_eq!(found["forfeit"], expected["forfeits"][seat]);
         }
     }
     server.up.close();
@@ -201,9 +204,9 @@ fn access_depends_on_the_role() {
     let cookie = server.get(log, &[&format!("Cookie: arbiter={}", server.player)]);
     assert_eq!(cookie.status, 200, "the cookie works like the token");
     let bots = server.get_as(&server.player, "/api/v1/tournaments/cup/bots").json();
-    let own: Vec<_> =
+    let own_bots: Vec<_> =
         bots["items"].as_array().unwrap().iter().filter(|b| b["owned_by_caller"] == true).collect();
-    assert_eq!((own.len(), &own[0]["bot"]), (1, &json!("mine")));
+    assert_eq!((own_bots.len(), &own_bots[0]["bot"]), (1, &json!("mine")));
     let audit = server.get_as(&admin, "/api/v1/audit").json();
     let actions = audit["items"].as_array().unwrap().iter().map(|change| &change["action"]);
     assert!(actions.into_iter().any(|action| action == "tournament start"), "{audit}");
@@ -216,20 +219,20 @@ fn records_equal_those_of_the_command_and_end_with_the_result() {
     let stranger = server.up.token("player");
     for found in server.all("/api/v1/tournaments/cup/matches", 1000) {
         let name = found["match"].as_str().unwrap();
-        let own = found["seats"].as_array().unwrap().iter().any(|seat| seat["bot"] == "mine");
+        let is_own = found["seats"].as_array().unwrap().iter().any(|seat| seat["bot"] == "mine");
         let path = format!("/api/v1/matches/{name}/record");
         assert_eq!(server.get_as(&stranger, &path).status, 403);
-        let tokens = [Some(server.up.admin()), own.then(|| server.player.clone())];
+        let tokens = [Some(server.up.admin()), is_own.then(|| server.player.clone())];
         for token in tokens.into_iter().flatten() {
             let mut command = server.up.command(&format!("match {name} --record -"));
-            let printed = done(&command.env("ARBITER_TOKEN", &token).output().unwrap());
+            let stdout = done(&command.env("ARBITER_TOKEN", &token).output().unwrap());
             let response = server.get_as(&token, &path);
             assert_eq!(response.header("content-type"), "application/x-ndjson");
-            assert_eq!(response.text(), printed, "{name}");
-            let shown = format!("Authorization: Bearer {token}");
-            let packed = server.get(&path, &[&shown, "Accept-Encoding: gzip, zstd"]);
+            assert_eq!(response.text(), stdout, "{name}");
+            let authorization = format!("Authorization: Bearer {token}");
+            let packed = server.get(&path, &[&authorization, "Accept-Encoding: gzip, zstd"]);
             assert_eq!(packed.header("content-encoding"), "zstd");
-            assert_eq!(zstd::decode_all(&packed.body[..]).unwrap(), printed.as_bytes());
+            assert_eq!(zstd::decode_all(&packed.body[..]).unwrap(), stdout.as_bytes());
         }
         let mut next = Some(format!("/api/v1/matches/{name}/steps?limit=40"));
         let mut steps = Vec::new();

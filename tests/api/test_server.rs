@@ -62,14 +62,14 @@ impl TestServer {
     pub(crate) fn all(&self, path: &str, limit: usize) -> Vec<Value> {
         let sign = if path.contains('?') { '&' } else { '?' };
         let mut next = Some(format!("{path}{sign}limit={limit}"));
-        let mut found = Vec::new();
+        let mut all_items = Vec::new();
         while let Some(path) = next {
             let page = self.json(&path);
             let items = page["items"].as_array().unwrap();
             assert!(!items.is_empty() && items.len() <= limit, "{path}: {page}");
-            found.extend(items.clone());
+            all_items.extend(items.clone());
             next = page["next"].as_str().map(str::to_owned);
         }
-        found
+        all_items
     }
 }

@@ -17,8 +17,8 @@ const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/worker/tests/attacks"
 const SLOW_DEATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/attacks/slow_death.c");
 /// Files in the directory that are no attacks.
 const NO_ATTACKS: [&str; 3] = ["attack.py", "honest.py", "rival.py"];
-/// Programs whose output goes to the referee. That of others goes to standard error: its first line
-/// would end the match.
+/// Programs whose output goes to the referee. The output of other programs goes to standard error,
+/// because its first line would end the match.
 const TALKING: [&str; 2] = ["reopening.py", "stdout_flood.py"];
 /// A program that reports other processes in its jail as a breach. Here that is its shell.
 pub(crate) const ALONE: &str = "proc_walk.py";
@@ -52,7 +52,7 @@ const CHOSEN: [&str; 44] = [
     "sparse.py",
     "special_files.py",
     "unlinked_files.py",
-    // What a later execution of the same bot meets.
+    // Effects on a later execution of the same bot.
     "again_disk.py",
     "again_gone.py",
     "again_home_locked.py",
@@ -82,7 +82,10 @@ const CHOSEN: [&str; 44] = [
 const BUILDS: [(&str, &str); 4] = [
     ("a build that leaves a daemon", "sleep 1000 & (setsid sleep 1000 >&- 2>&- &)"),
     ("a build that fills the disk", "cat /dev/zero > big"),
-    ("a build that eats memory", "exec python3 -c 'b = [bytearray(1 << 20) for _ in range(4096)]'"),
+    (
+        "a build that uses too much memory",
+        "exec python3 -c 'b = [bytearray(1 << 20) for _ in range(4096)]'",
+    ),
     ("a build that writes without end", "exec yes"),
 ];
 

@@ -10,17 +10,17 @@ use rustix::process::Pid;
 
 use crate::support::machine::{descendants, groups};
 
-/// The time limit until nothing is left, on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// The time limit of cleaning up on a busy machine.
+const TIMEOUT: Duration = Duration::from_secs(60);
 /// The interval between two counts.
 const INTERVAL: Duration = Duration::from_millis(20);
 /// The number of equal counts after which the machine is idle.
 const STABLE_COUNTS: u32 = 25;
-/// How much more memory a worker may have than before, in KiB, where a tenth of it is less. It has 4
-/// MiB, and had 0.2 MiB more at most.
+/// Memory that a worker may gain, in KiB, if a tenth of its memory is less. It uses 4 MiB and
+/// gained at most 0.2 MiB.
 const WORKER_SLACK: u64 = 1 << 10;
-/// The same of a coordinator. It has 7 MiB. What its allocator keeps between pieces that are in use
-/// differs after each upload of an archive: it had 1.7 MiB more at most.
+/// The same for a coordinator. It uses 7 MiB and gained at most 1.7 MiB: the gaps between used
+/// blocks of its allocator differ after each upload of an archive.
 const COORDINATOR_SLACK: u64 = 4 << 10;
 /// The Postgres files in the data directory: they grow with every submission.
 const POSTGRES: &str = "postgres";
@@ -76,7 +76,7 @@ impl Census {
 
     /// Counts when the counts are stable: the launcher replaces a used jail asynchronously.
     pub(crate) fn at_rest(worker: Pid, places: &[PathBuf]) -> Self {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         let mut last = Self::take(worker, places);
         let mut equal = 0;
         while equal < STABLE_COUNTS {
@@ -89,7 +89,7 @@ impl Census {
         last
     }
 
-    /// Waits until the worker has what it had before: the kernel removes some things asynchronously.
+    /// Waits until the counts are as before. The kernel removes some objects asynchronously.
     pub(crate) fn expect(&self, attack: &str, worker: Pid, places: &[PathBuf]) {
         wait_for(attack, || {
             let now = Self::take(worker, places);
@@ -111,18 +111,18 @@ fn mounts(pid: i32) -> usize {
 
 /// Everything below a directory, except for the Postgres files. Does not follow links.
 fn below(place: &Path) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    let mut rest = vec![place.to_owned()];
-    while let Some(folder) = rest.pop() {
+    let mut files = Vec::new();
+    let mut folders = vec![place.to_owned()];
+    while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
             let is_directory = entry.file_type().is_ok_and(|kind| kind.is_dir());
             if is_directory && entry.file_name() != POSTGRES {
-                rest.push(entry.path());
+                folders.push(entry.path());
             }
-            found.push(entry.path());
+            files.push(entry.path());
         }
     }
-    found
+    files
 }
 
 /// The anonymous memory of processes, in KiB.
@@ -177,7 +177,7 @@ fn anonymous(pid: Pid) -> u64 {
 
 /// Polls until `look` returns no error. Panics with the attack and the last error after the time limit.
 fn wait_for(attack: &str, mut look: impl FnMut() -> Result<(), String>) {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     while let Err(finding) = look() {
         assert!(Instant::now() < deadline, "after {attack}: {finding}");
         thread::sleep(INTERVAL);

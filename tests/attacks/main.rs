@@ -40,8 +40,8 @@ const GAMES: [(&str, &str); 3] = [
 /// The strictest sandbox policy that works here, and its level; none without namespaces: then an
 /// attack could fill the disk of this machine.
 fn strictest_sandbox() -> Option<(&'static str, String)> {
-    let printed = run(&["doctor", "--json"]).stdout;
-    let row: Value = serde_json::from_slice(printed.split(|byte| *byte == b'\n').next()?).unwrap();
+    let stdout = run(&["doctor", "--json"]).stdout;
+    let row: Value = serde_json::from_slice(stdout.split(|byte| *byte == b'\n').next()?).unwrap();
     let level = row["state"].as_str().unwrap();
     match level.chars().next()? {
         'A' => Some(("strict", level.to_owned())),
@@ -91,12 +91,12 @@ impl Site {
         command.arg(directory).arg("--json").env("ARBITER_TOKEN", &self.player);
         let mut submit = Service::start(&mut command, &self.bots.path().join(log));
         let code = submit.wait();
-        let said = submit.log();
-        let mut told = said.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-        let told = told.next_back().unwrap_or_else(|| panic!("{log}: no result in {said}"));
-        let due = if told["state"] == "entered" { Some(0) } else { Some(1) };
-        assert_eq!(code, due, "{log}: {told}");
-        told
+        let output = submit.log();
+        let mut lines = output.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        let result = lines.next_back().unwrap_or_else(|| panic!("{log}: no verdict in {output}"));
+        let expected = if result["state"] == "entered" { Some(0) } else { Some(1) };
+        assert_eq!(code, expected, "{log}: {result}");
+        result
     }
 
     /// Uploads an archive and waits for the end of its trial. Returns the text of its page.
@@ -107,9 +107,9 @@ impl Site {
             Part::text("bot", "attack"),
             Part::file("bundle", "attack.zip", archive),
         ];
-        let answer = self.browser.upload(page, &parts, &[]);
-        assert_eq!(answer.status, 303, "{}", answer.body);
-        let address = &answer.headers["location"];
+        let response = self.browser.upload(page, &parts, &[]);
+        assert_eq!(response.status, 303, "{}", response.body);
+        let address = &response.headers["location"];
         wait_until("the trial is over", || self.browser.page(address).contains("data-over"));
         text(&self.browser.page(address))
     }
@@ -131,11 +131,11 @@ impl Site {
                 "refused".to_owned()
             }
             Submission::Directory(game, directory) => {
-                let told = self.submit(game, &directory, &log);
-                let evidence = told["evidence"].to_string();
+                let result = self.submit(game, &directory, &log);
+                let evidence = result["evidence"].to_string();
                 let is_breach = evidence.contains("breach:") && attack.name != attack::ALONE;
                 assert!(!is_breach, "{}: {evidence}", attack.name);
-                told["reason"].as_str().unwrap_or("passed").to_owned()
+                result["reason"].as_str().unwrap_or("passed").to_owned()
             }
         }
     }
@@ -147,9 +147,9 @@ impl Site {
         let directory = self.bots.path().join("honest");
         fs::write(directory.join("version"), self.submissions.to_string()).unwrap();
         let log = format!("{}-honest", self.submissions);
-        let told = self.submit("gomoku", &directory, &log);
-        assert_eq!(told["state"], "entered", "after {attack}: {told}");
-        assert_eq!(told["measurements"]["matches"], 2, "after {attack}: {told}");
+        let result = self.submit("gomoku", &directory, &log);
+        assert_eq!(result["state"], "entered", "after {attack}: {result}");
+        assert_eq!(result["measurements"]["matches"], 2, "after {attack}: {result}");
         let fault =
             self.up.log().lines().find(|line| line.contains("attempt failed")).map(str::to_owned);
         assert_eq!(fault, None, "a fault with {attack}");
@@ -163,8 +163,8 @@ impl Site {
     /// Stops it, and checks that no temporary file is left.
     fn close(self) {
         self.up.close();
-        let left = files(self.temporary.path());
-        assert!(left.is_empty(), "{left:?}");
+        let remaining = files(self.temporary.path());
+        assert!(remaining.is_empty(), "{remaining:?}");
     }
 }
 

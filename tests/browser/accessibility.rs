@@ -38,7 +38,7 @@ fn page_kind(path: &str) -> String {
 
 /// One page of each kind that is reachable from the home page, by kind.
 fn find_pages(server: &TestServer, chrome: &Chrome) -> BTreeMap<String, String> {
-    let mut found = BTreeMap::from([(page_kind("/"), "/".to_owned())]);
+    let mut pages = BTreeMap::from([(page_kind("/"), "/".to_owned())]);
     let mut waiting = VecDeque::from(["/".to_owned()]);
     while let Some(path) = waiting.pop_front() {
         server.visit(chrome, &path);
@@ -51,13 +51,13 @@ fn find_pages(server: &TestServer, chrome: &Chrome) -> BTreeMap<String, String> 
             // Skip downloads.
             let files = ["/record", ".csv", "/api"];
             let page = !files.iter().any(|file| link.contains(file));
-            if page && !found.contains_key(&page_kind(&link)) {
-                found.insert(page_kind(&link), link.clone());
+            if page && !pages.contains_key(&page_kind(&link)) {
+                pages.insert(page_kind(&link), link.clone());
                 waiting.push_back(link);
             }
         }
     }
-    found
+    pages
 }
 
 /// The folder for screenshots in the build directory; `None` if it is not writable.
@@ -108,9 +108,9 @@ fn every_page_fits_every_screen_and_passes_the_linter() {
     check("login", "/login");
     check("not-found", "/nothing");
     server.log_in(&chrome);
-    let found = find_pages(&server, &chrome);
-    assert!(found.len() > 8, "{found:?}");
-    for (kind, path) in &found {
+    let pages = find_pages(&server, &chrome);
+    assert!(pages.len() > 8, "{pages:?}");
+    for (kind, path) in &pages {
         let name = kind.trim_matches(['/', '?']).replace(['/', '?', '&'], "-");
         check(if name.is_empty() { "home" } else { &name }, path);
     }
@@ -143,7 +143,7 @@ fn every_link_and_button_is_reachable_by_keyboard() {
         // Scrollable regions and composite fields also take the focus.
         for _ in 0..2 * count.as_u64().unwrap() + 20 {
             chrome.press(keys::TAB);
-            let left = chrome.run(
+            let remaining = chrome.run(
                 "const focused = document.activeElement;
                 window.left.delete(focused);
                 const style = getComputedStyle(focused);
@@ -151,11 +151,11 @@ fn every_link_and_button_is_reachable_by_keyboard() {
                     throw new Error(`${focused.outerHTML} does not show that it is focused`);
                 return window.left.size",
             );
-            if left == 0 {
+            if remaining == 0 {
                 break;
             }
         }
-        let left = chrome.run("return [...window.left].map((one) => one.outerHTML)");
-        assert_eq!(left, Value::Array(Vec::new()), "{path}");
+        let remaining = chrome.run("return [...window.left].map((one) => one.outerHTML)");
+        assert_eq!(remaining, Value::Array(Vec::new()), "{path}");
     }
 }

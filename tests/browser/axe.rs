@@ -36,7 +36,7 @@ impl Axe {
     /// The violations of WCAG 2.1 AA on the page, a line for each rule and element.
     pub(crate) fn violations(&self, chrome: &Chrome) -> Vec<String> {
         chrome.run(&format!("{}; window.axe = axe;", self.script));
-        let found = chrome.run_promise(
+        let violations = chrome.run_promise(
             "const found = await axe.run(document, {
                 runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'best-practice'],
                 resultTypes: ['violations'],
@@ -44,7 +44,7 @@ impl Axe {
             return found.violations.flatMap((rule) => rule.nodes.map((node) =>
                 `${rule.id}: ${node.target.join(' ')}: ${node.failureSummary.replaceAll('\\n', ' ')}`));",
         );
-        let Value::Array(lines) = found else { panic!("the linter failed: {found}") };
+        let Value::Array(lines) = violations else { panic!("the linter failed: {violations}") };
         lines.iter().map(|line| line.as_str().unwrap().to_owned()).collect()
     }
 }

@@ -20,7 +20,7 @@ use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::support::service::{SOON, wait_until};
+use crate::support::service::{TIMEOUT, wait_until};
 
 /// The names of the browser and of its driver on various systems.
 const PROGRAMS: [&[&str]; 2] =
@@ -125,8 +125,8 @@ impl Chrome {
         let data = format!("--user-data-dir={}", chrome.profile.path().join("profile").display());
         let arguments = [&ARGUMENTS[..], &[&data]].concat();
         let options = json!({"binary": browser, "args": arguments});
-        let wanted = json!({"capabilities": {"alwaysMatch": {"goog:chromeOptions": options}}});
-        let session = chrome.request("POST", "/session", &wanted);
+        let request = json!({"capabilities": {"alwaysMatch": {"goog:chromeOptions": options}}});
+        let session = chrome.request("POST", "/session", &request);
         session["sessionId"].as_str().unwrap().clone_into(&mut chrome.session);
         Some(chrome)
     }
@@ -140,7 +140,7 @@ impl Chrome {
     fn try_request(&self, method: &str, path: &str, body: &Value) -> Result<Value, String> {
         let body = if method == "POST" { body.to_string() } else { String::new() };
         let stream = TcpStream::connect(self.address).map_err(|error| error.to_string())?;
-        stream.set_read_timeout(Some(SOON)).unwrap();
+        stream.set_read_timeout(Some(TIMEOUT)).unwrap();
         let mut stream = BufReader::new(stream);
         let head = format!(
             "{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
@@ -230,8 +230,8 @@ impl Chrome {
     }
 
     fn element(&self, selector: &str) -> String {
-        let wanted = json!({"using": "css selector", "value": selector});
-        self.post("element", &wanted)[ELEMENT].as_str().unwrap().to_owned()
+        let request = json!({"using": "css selector", "value": selector});
+        self.post("element", &request)[ELEMENT].as_str().unwrap().to_owned()
     }
 
     /// Clicks an element, which must be visible.
@@ -281,8 +281,8 @@ impl Chrome {
         let height = self.run("return Math.min(document.documentElement.scrollHeight, 6000)");
         let width = self.run("return document.documentElement.clientWidth");
         let clip = json!({"x": 0, "y": 0, "width": width, "height": height, "scale": 1});
-        let wanted = json!({"format": "png", "captureBeyondViewport": true, "clip": clip});
-        let screenshot = self.command("Page.captureScreenshot", &wanted);
+        let request = json!({"format": "png", "captureBeyondViewport": true, "clip": clip});
+        let screenshot = self.command("Page.captureScreenshot", &request);
         STANDARD.decode(screenshot["data"].as_str().unwrap()).unwrap()
     }
 }

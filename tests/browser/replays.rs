@@ -105,15 +105,15 @@ impl Replay<'_> {
         let middle = self.last / 2;
         self.chrome.run(&format!("location.hash = '#step={middle}'"));
         self.wait_for_step(middle, "a link");
-        let shown = self.shown_step();
+        let step = self.shown_step();
         let link = self.chrome.address();
         self.chrome.open("about:blank");
         self.chrome.open(&link);
         self.wait_for_step(middle, "opening the link");
-        assert_eq!(self.shown_step(), shown, "{}", self.game);
+        assert_eq!(self.shown_step(), step, "{}", self.game);
         self.chrome.allow_scripts(false);
         self.chrome.open(&format!("{address}?step={middle}"));
-        assert_eq!(self.shown_step(), shown, "{}", self.game);
+        assert_eq!(self.shown_step(), step, "{}", self.game);
         self.chrome.allow_scripts(true);
     }
 
@@ -121,11 +121,11 @@ impl Replay<'_> {
     fn ends_with(&self, result: &Value) {
         self.chrome.press(keys::END);
         self.wait_for_step(self.last, "the end key");
-        let shown = self.chrome.run(
+        let scores = self.chrome.run(
             "return [...document.querySelectorAll('.step-view table.result [data-score]')]
                 .map((cell) => cell.innerText.split(' ').map(Number));",
         );
-        assert_eq!(shown, result["scores"], "{}", self.game);
+        assert_eq!(scores, result["scores"], "{}", self.game);
     }
 }
 

@@ -34,8 +34,8 @@ fn script() -> Script {
 #[test]
 fn pairs_are_shown_with_an_explanation() {
     let server = Server::start(script());
-    let printed = succeed(&server, &["tournament", "collusion", "finals"]);
-    let lines: Vec<_> = printed.lines().collect();
+    let stdout = succeed(&server, &["tournament", "collusion", "finals"]);
+    let lines: Vec<_> = stdout.lines().collect();
     assert_eq!(lines[0], "edition 2: 90 tables, 90 ordered pairs tested, 1 flagged");
     let row = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
     let header = ["bot", "partner", "tables", "with", "without", "gains", "partner", "p", "q"];
@@ -60,9 +60,9 @@ fn pairs_are_shown_with_an_explanation() {
 #[test]
 fn json_has_the_edition_and_then_the_pairs() {
     let server = Server::start(script());
-    let printed = succeed(&server, &["tournament", "collusion", "finals", "--json"]);
+    let stdout = succeed(&server, &["tournament", "collusion", "finals", "--json"]);
     let objects: Vec<serde_json::Value> =
-        printed.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(objects.len(), 3);
     assert_eq!((&objects[0]["flagged"], &objects[0]["edition"]), (&json!(1), &json!(2)));
     assert_eq!((&objects[1]["bot"], &objects[1]["flagged"]), (&json!("ada"), &json!(true)));

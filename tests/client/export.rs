@@ -42,9 +42,9 @@ fn two_exports_are_identical() {
     let two = folder.path().join("two");
     for (to, edition) in [(&one, 30), (&two, 77)] {
         let output = export(&Server::start(script(edition)), to, &[]);
-        let printed = String::from_utf8(output.stdout).unwrap();
+        let stdout = String::from_utf8(output.stdout).unwrap();
         assert_eq!(
-            printed,
+            stdout,
             format!("exported edition 1 of finals with 40 matches to {}\n", to.display())
         );
     }
@@ -52,7 +52,7 @@ fn two_exports_are_identical() {
     for name in names(&one) {
         assert!(fs::read(one.join(&name)).unwrap() == fs::read(two.join(&name)).unwrap(), "{name}");
     }
-    assert_eq!(names(folder.path()), ["one", "two"], "nothing else is left");
+    assert_eq!(names(folder.path()), ["one", "two"], "the directory has no other file");
     let matches = fs::read_to_string(one.join("matches.jsonl")).unwrap();
     let lines: Vec<Value> =
         matches.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -76,13 +76,16 @@ fn records_are_exported_on_request() {
     let folder = TempDir::new().unwrap();
     let mut script = script(30);
     script.records.remove("30/3");
-    // An empty directory is as good as none.
+    // An existing empty directory is allowed.
     let output = export(&Server::start(script), folder.path(), &["--records"]);
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
     assert_eq!(output.stderr, b"1 of 40 matches have no record\n");
     let records = folder.path().join("records");
-    let found = names(&records);
-    assert_eq!((found.len(), &found[3][..], &found[38][..]), (39, "000004.jsonl", "000039.jsonl"));
+    let file_names = names(&records);
+    assert_eq!(
+        (file_names.len(), &file_names[3][..], &file_names[38][..]),
+        (39, "000004.jsonl", "000039.jsonl")
+    );
     let record = fs::read_to_string(records.join("000017.jsonl")).unwrap();
     assert_eq!(record, "{\"record\":\"30/17\"}\n");
 }
@@ -97,7 +100,7 @@ fn existing_files_are_not_overwritten() {
     fails(&export(&server, &full, &[]), 2, &["full", "not empty", "--out"]);
     fails(&export(&server, &full.join("mine"), &[]), 2, &["mine", "Not a directory"]);
     fails(&export(&server, &folder.path().join("no/where"), &[]), 2, &["where", "No such file"]);
-    assert!(server.received.lock().unwrap().calls.is_empty(), "nothing was asked for");
+    assert!(server.received.lock().unwrap().calls.is_empty(), "no request was sent");
     assert_eq!(names(&full), ["mine"]);
 }
 

@@ -44,8 +44,8 @@ fn succeed(server: &Server, arguments: &[&str]) -> String {
 
 /// The JSON objects that a command prints.
 fn json(server: &Server, arguments: &[&str]) -> Vec<Value> {
-    let printed = succeed(server, arguments);
-    printed.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    let stdout = succeed(server, arguments);
+    stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
 /// Expects exit code `code` and a short message that contains all of `says`.
@@ -61,8 +61,8 @@ fn fails(output: &Output, code: i32, says: &[&str]) {
 /// Expects that nothing in `bytes` controls a terminal.
 fn harmless(bytes: &[u8]) {
     let text = std::str::from_utf8(bytes).unwrap();
-    let found = text.chars().find(|c| c.is_control() && !['\n', '\r'].contains(c));
-    assert_eq!(found, None, "{text:?}");
+    let control = text.chars().find(|c| c.is_control() && !['\n', '\r'].contains(c));
+    assert_eq!(control, None, "{text:?}");
 }
 
 /// A tournament with two editions.

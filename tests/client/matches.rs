@@ -20,19 +20,19 @@ fn evidence() -> Evidence {
 fn one_match() -> (Script, Vec<u8>) {
     let lines: Vec<_> = (0..50_000).map(|line| format!("{{\"t\":{line}}}\n")).collect();
     let record = lines.concat();
-    let mut found = played(3, 17);
-    found.params = r#"{"board":"x"}"#.into();
-    found.faults = vec!["worker lost\u{1b}[2J".into()];
-    found.failed_leases = 1;
-    found.seats[1].evidence = Some(evidence());
+    let mut row = played(3, 17);
+    row.params = r#"{"board":"x"}"#.into();
+    row.faults = vec!["worker lost\u{1b}[2J".into()];
+    row.failed_leases = 1;
+    row.seats[1].evidence = Some(evidence());
     let records = HashMap::from([("3/17".to_owned(), record.clone().into_bytes())]);
-    (Script { matches: vec![found], records, ..Script::default() }, record.into_bytes())
+    (Script { matches: vec![row], records, ..Script::default() }, record.into_bytes())
 }
 
 #[test]
 fn a_match_is_shown_with_its_result() {
     let server = Server::start(one_match().0);
-    let printed = succeed(&server, &["match", "3/17"]);
+    let stdout = succeed(&server, &["match", "3/17"]);
     let parts = [
         "match 3/17 of finals: counted",
         "with {\"board\":\"x\"}",
@@ -43,7 +43,7 @@ fn a_match_is_shown_with_its_result() {
         "clock",
     ];
     for part in parts {
-        assert!(printed.contains(part), "{part}: {printed}");
+        assert!(stdout.contains(part), "{part}: {stdout}");
     }
     assert_eq!(
         crate::json(&server, &["match", "3/17", "--json"]),
@@ -65,12 +65,12 @@ fn records_are_unpacked() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("match.jsonl");
     let name = path.to_str().unwrap();
-    let printed = succeed(&server, &["match", "3/17", "--record", name]);
-    assert!(printed.starts_with("match 3/17"));
+    let stdout = succeed(&server, &["match", "3/17", "--record", name]);
+    assert!(stdout.starts_with("match 3/17"));
     assert!(fs::read(&path).unwrap() == record);
     assert!(run(&server, &["match", "3/17", "--record", "-"]).stdout == record);
     fails(&run(&server, &["match", "3/18", "--record", name]), 2, &["no record of 3/18"]);
-    assert!(fs::read(&path).unwrap() == record, "a record that is not there overwrites nothing");
+    assert!(fs::read(&path).unwrap() == record, "a missing record overwrites no file");
     assert_eq!(crate::support::files(folder.path()), [path]);
     let nowhere = folder.path().join("nowhere/match.jsonl");
     let nowhere = nowhere.to_str().unwrap();
@@ -157,14 +157,14 @@ fn bots_are_listed_with_their_state() {
     let pending = &lines[1]["pending"];
     assert_eq!((&pending["version"], &pending["state"]), (&json!(5), &json!("failed")));
 
-    let printed = succeed(&server, &["bots", "finals", "--withdraw", "bot"]);
-    assert_eq!(printed, "bot was withdrawn from finals\n");
-    let printed = succeed(&server, &["bots", "finals", "--reinstate", "failing"]);
-    assert_eq!(printed, "failing was reinstated in finals\n");
+    let stdout = succeed(&server, &["bots", "finals", "--withdraw", "bot"]);
+    assert_eq!(stdout, "bot was withdrawn from finals\n");
+    let stdout = succeed(&server, &["bots", "finals", "--reinstate", "failing"]);
+    assert_eq!(stdout, "failing was reinstated in finals\n");
     let table = succeed(&server, &["log", "finals", "bot"]);
-    let printed = run(&server, &["log", "finals", "bot"]).stderr;
-    let printed = String::from_utf8(printed).unwrap();
-    assert!(printed.starts_with("suspended: it forfeited\u{fffd} too much; submit"), "{printed}");
+    let output = run(&server, &["log", "finals", "bot"]);
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(stderr.starts_with("suspended: it forfeited\u{fffd} too much; submit"), "{stderr}");
     let row: Vec<_> = table.lines().nth(2).unwrap().split_whitespace().collect();
     assert_eq!(row[..7], ["3/7", "2", "house", "bot", "0", "-1", "gone"]);
     assert!(table.contains("clock: 12 ms\u{fffd} over (took 512.000 ms"), "{table}");

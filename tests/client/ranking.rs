@@ -21,13 +21,13 @@ fn a_table_names_its_edition() {
     assert_eq!(words(lines[2]), row);
     assert_eq!(words(lines[3])[..2], ["=2", "bob"]);
     assert_eq!(words(lines[5]), "4 dan 2 38 -3 1.25 - 3".split(' ').collect::<Vec<_>>());
-    assert_eq!(lines.len(), 6, "all places are shown, so nothing is said of others: {table}");
+    assert_eq!(lines.len(), 6, "all places are shown, so there is no note about others: {table}");
     assert!(
         succeed(&server, &["ranking", "finals", "--limit", "2", "--offset", "1"])
             .ends_with("places 2 to 3 of 4\n")
     );
-    let found = succeed(&server, &["ranking", "finals", "--name", "CY"]);
-    assert!(found.contains("cyd") && !found.contains("bob"), "{found}");
+    let table = succeed(&server, &["ranking", "finals", "--name", "CY"]);
+    assert!(table.contains("cyd") && !table.contains("bob"), "{table}");
 }
 
 #[test]
@@ -37,9 +37,9 @@ fn a_running_edition_is_mentioned() {
     script.tournament.editions.clear();
     let table = succeed(&Server::start(script.clone()), &["ranking", "finals"]);
     let line = table.lines().nth(1).unwrap();
-    let printed = "edition 2 is running, 120 of 400 matches counted; show it with --edition 2";
-    assert_eq!(line, printed);
-    // With when it will be complete, once that can be said.
+    let note = "edition 2 is running, 120 of 400 matches counted; show it with --edition 2";
+    assert_eq!(line, note);
+    // Once there is an estimate, the note has the time of completion.
     let eta_us = Some(1_000_000_000_000_000);
     let rate = Some(2.0);
     script.tournament.editions = vec![Edition { number: 2, eta_us, rate, ..Edition::default() }];
@@ -82,8 +82,8 @@ fn csv_is_quoted() {
     assert_eq!(lines[2], "2,true,bob,2,38,40,1.25,0.5,1,0,2,0,0");
     assert_eq!(lines[4], "4,false,dan,2,38,-3,1.25,,0,0,0,0,3");
     assert_eq!((lines.len(), lines[5]), (6, ""));
-    let printed = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(printed, "edition 1, official: 380 of 380 matches counted\n");
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(stderr, "edition 1, official: 380 of 380 matches counted\n");
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn names_cannot_control_the_terminal() {
         assert!(!String::from_utf8_lossy(&output.stdout).contains('\u{202e}'), "{format}");
     }
     let lines = crate::json(&server, &["ranking", "finals", "--json"]);
-    assert_eq!(lines[0]["bot"], "\u{1b}[2J\u{9b}1m\u{202e}\nada", "JSON keeps what is said");
+    assert_eq!(lines[0]["bot"], "\u{1b}[2J\u{9b}1m\u{202e}\nada", "JSON does not change the text");
 }
 
 /// A leaderboard of more than two pages.
@@ -111,19 +111,23 @@ fn all_pages_show_one_snapshot() {
     let all = |script| {
         let server = Server::start(script);
         let lines = crate::json(&server, &["ranking", "finals", "--json"]);
-        let printed = server.received.lock().unwrap();
-        (lines, printed.calls.len())
+        let received = server.received.lock().unwrap();
+        (lines, received.calls.len())
     };
     let (lines, calls) = all(long());
     assert_eq!((lines.len(), calls), (2345, 3));
     assert!((1..).zip(&lines).all(|(rank, line)| line["rank"] == rank));
     let (again, calls) = all(Script { restless: 1, ..long() });
-    assert_eq!((again.len(), calls), (2345, 2 + 3), "a page that does not fit begins anew");
+    assert_eq!(
+        (again.len(), calls),
+        (2345, 2 + 3),
+        "a page of another moment starts again from the first page"
+    );
     assert!(again.iter().all(|line| line["counted"] == 381));
     let server = Server::start(Script { restless: 1000, ..long() });
     fails(&run(&server, &["ranking", "finals"]), 1, &["keeps changing", "--limit"]);
     let some = crate::json(&server, &["ranking", "finals", "--json", "--limit", "1000"]);
-    assert_eq!(some.len(), 1000, "one page is always of one moment");
+    assert_eq!(some.len(), 1000, "all rows of a page are from the same moment");
     let end = crate::json(&server, &["ranking", "finals", "--json", "--offset", "2344"]);
     assert_eq!(end[0]["rank"], 2345);
 }
@@ -134,9 +138,9 @@ fn a_bot_is_shown_with_its_opponents_and_history() {
     let former = GetStandingResponse { edition: 1, standing: Some(place(3, false, "ada", "12")) };
     let script = Script { meetings: vec![meeting], history: vec![former], ..board() };
     let server = Server::start(script);
-    let printed = succeed(&server, &["ranking", "finals", "--bot", "ada"]);
+    let stdout = succeed(&server, &["ranking", "finals", "--bot", "ada"]);
     for part in ["ada in edition 1", "against", "bob            2    1      0     1", "47"] {
-        assert!(printed.contains(part), "{printed}");
+        assert!(stdout.contains(part), "{stdout}");
     }
     let lines = crate::json(&server, &["ranking", "finals", "--bot", "ada", "--json"]);
     assert_eq!((&lines[0]["standing"]["rank"], lines.len()), (&json!(1), 3));

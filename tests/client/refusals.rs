@@ -72,7 +72,7 @@ fn invalid_arguments_are_explained() {
     refuses("token create --role player --expires 2001-01-01T00:00:00Z", &["--expires"]);
     refuses("token rotate 3 --overlap soon", &["soon", "30min"]);
     refuses("log finals", &["BOT"]);
-    assert!(server.received.lock().unwrap().calls.is_empty(), "nothing of this is sent");
+    assert!(server.received.lock().unwrap().calls.is_empty(), "no request is sent");
 }
 
 #[test]
@@ -89,13 +89,13 @@ fn tokens_are_shown_once_and_sent_with_every_call() {
     let tokens = vec![token(1, true), token(2, false), token(3, false)];
     let server = Server::start(Script { tokens, ..Script::default() });
     let authorization = || server.received.lock().unwrap().authorization.clone();
-    let made = run(&server, &["token", "create", "--role", "worker", "--name", "cellar"]);
-    assert_eq!(made.stdout, b"arb_secret\n", "for a variable of the shell");
-    assert!(String::from_utf8_lossy(&made.stderr).starts_with("token 7 for worker cellar; "));
+    let output = run(&server, &["token", "create", "--role", "worker", "--name", "cellar"]);
+    assert_eq!(output.stdout, b"arb_secret\n", "stdout has only the token, for a shell variable");
+    assert!(String::from_utf8_lossy(&output.stderr).starts_with("token 7 for worker cellar; "));
     assert_eq!(authorization(), None);
-    let made = ["token", "create", "--role", "admin", "--json", "--token", "mine"];
+    let arguments = ["token", "create", "--role", "admin", "--json", "--token", "mine"];
     let object = json!({"id": 7, "role": "admin", "name": "admin", "token": "arb_secret"});
-    assert_eq!(crate::json(&server, &made), [object]);
+    assert_eq!(crate::json(&server, &arguments), [object]);
     assert_eq!(authorization().as_deref(), Some("Bearer mine"));
     let mut listed = call(&server.url(), &["token", "list"]);
     let listed = listed.env("ARBITER_TOKEN", "theirs").output().unwrap();
@@ -106,8 +106,8 @@ fn tokens_are_shown_once_and_sent_with_every_call() {
     assert_eq!(crate::json(&server, &["token", "list", "--json"])[1]["revoked"], false);
     let rotated = run(&server, &["token", "rotate", "cellar", "--overlap", "2h"]);
     assert_eq!(rotated.stdout, b"arb_other\n");
-    let printed = String::from_utf8_lossy(&rotated.stderr);
-    assert!(printed.contains("the previous secret is valid until 2001-09-09"), "{printed}");
+    let stderr = String::from_utf8_lossy(&rotated.stderr);
+    assert!(stderr.contains("the previous secret is valid until 2001-09-09"), "{stderr}");
     let calls = server.received.lock().unwrap().calls.clone();
     assert_eq!(calls.last().map(String::as_str), Some("rotate cellar 7200000000"));
     assert_eq!(succeed(&server, &["token", "revoke", "2"]), "token 2 was revoked\n");

@@ -116,7 +116,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // Nothing is waited for: it is gone as if it had been killed.
+        // Does not wait for open calls, like a killed coordinator.
         self.runtime.take().unwrap().shutdown_background();
     }
 }
@@ -124,8 +124,8 @@ impl Drop for Server {
 type Answer<T> = Result<Response<T>, Status>;
 type Several<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 
-fn stream<T: Send + 'static>(things: Vec<T>) -> Response<Several<T>> {
-    Response::new(Box::pin(tokio_stream::iter(things.into_iter().map(Ok))))
+fn stream<T: Send + 'static>(messages: Vec<T>) -> Response<Several<T>> {
+    Response::new(Box::pin(tokio_stream::iter(messages.into_iter().map(Ok))))
 }
 
 impl Scripted {
@@ -285,8 +285,8 @@ impl TournamentService for Scripted {
     async fn get_match(&self, request: Request<GetMatchRequest>) -> Answer<MatchStatus> {
         let script = self.called("match", &request)?;
         let name = request.into_inner().r#match;
-        let found = script.matches.into_iter().find(|found| found.r#match == name);
-        found.map(Response::new).ok_or_else(|| Status::not_found(format!("no match {name}")))
+        let matched = script.matches.into_iter().find(|matched| matched.r#match == name);
+        matched.map(Response::new).ok_or_else(|| Status::not_found(format!("no match {name}")))
     }
 
     async fn list_matches(

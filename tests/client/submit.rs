@@ -29,16 +29,16 @@ fn a_bot_is_built_packed_and_submitted() {
     let path = bots.rascal("mine", "honest", 0, "");
     let server = Server::start(board());
     let output = run(&server, &["submit", "finals", &path, "--built", "--name", "other"]);
-    let printed = String::from_utf8(output.stdout).unwrap();
+    let stdout = String::from_utf8(output.stdout).unwrap();
     let bundle = server.received.lock().unwrap().bundles["other"].clone();
     let digest = blake3::hash(&bundle.0);
-    assert_eq!(printed, format!("other version 1 is in finals; digest {digest}\n"));
-    let printed = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(printed, format!("building {path} with cc -o bot rascal.c\n"));
-    assert!(!bundle.1, "it is its owner's");
+    assert_eq!(stdout, format!("other version 1 is in finals; digest {digest}\n"));
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(stderr, format!("building {path} with cc -o bot rascal.c\n"));
+    assert!(!bundle.1, "the build output stays private");
     assert_eq!(unpacked(&bundle.0), ["bot", "bot.toml", "rascal.c"]);
     let again = run(&server, &["submit", "finals", &path, "--house", "--json"]);
-    assert!(again.stderr.is_empty(), "it is built already");
+    assert!(again.stderr.is_empty(), "the bundle has no build command");
     let object: serde_json::Value = serde_json::from_slice(&again.stdout).unwrap();
     assert_eq!((&object["bot"], &object["version"]), (&json!("mine"), &json!(1)));
     assert_eq!(object["digest"], json!(digest.to_string()));
@@ -75,29 +75,29 @@ fn submit_sends_sources_and_waits_for_the_trial() {
     let trials = vec![step("waiting", "", 2), step("trying", "", 0), step("entered", "", 0)];
     let server = Server::start(Script { trials: trials.clone(), ..board() });
     let output = run(&server, &["submit", "finals", &path]);
-    let printed = String::from_utf8(output.stderr).unwrap();
-    let due = "mine version 1 waits for its trial, 2 trials ahead of it\n\
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    let expected = "mine version 1 waits for its trial, 2 trials ahead of it\n\
                mine version 1 is in its trial\n\
                warning: a \u{fffd}warning\n\
                built in 12 ms; 4 matches; first reply within 1.5 ms\n";
-    assert_eq!(printed, due);
+    assert_eq!(stderr, expected);
     assert!(String::from_utf8(output.stdout).unwrap().starts_with("mine version 1 is in finals; "));
     let bundle = server.received.lock().unwrap().bundles["mine"].0.clone();
     assert_eq!(unpacked(&bundle), ["bot.toml", "rascal.c"], "nothing is built here");
 
     let server = Server::start(Script { trials, ..board() });
-    let printed = succeed(&server, &["submit", "finals", &path, "--no-wait"]);
-    assert!(printed.starts_with("mine version 1 waits for its trial in finals; "), "{printed}");
+    let stdout = succeed(&server, &["submit", "finals", &path, "--no-wait"]);
+    assert!(stdout.starts_with("mine version 1 waits for its trial in finals; "), "{stdout}");
     assert_eq!(server.received.lock().unwrap().calls, ["submit"]);
 
     let evidence = "> A []\n< x\u{1b}y".to_owned();
     let failed = TrialStatus { evidence, ..step("failed", "it forfeits, illegal", 0) };
     let server = Server::start(Script { trials: vec![failed], ..board() });
     let output = run(&server, &["submit", "finals", &path]);
-    let printed = String::from_utf8(output.stderr).unwrap();
-    let due = "> A []\n< x\u{fffd}y\n\
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    let expected = "> A []\n< x\u{fffd}y\n\
                error: mine version 1 failed its trial: it forfeits, illegal; it has not entered\n";
-    assert_eq!((output.status.code(), &printed[..]), (Some(1), due));
+    assert_eq!((output.status.code(), &stderr[..]), (Some(1), expected));
     let aside = step("aside", "", 0);
     let server = Server::start(Script { trials: vec![aside], ..board() });
     let says = ["was stopped by faults"];
@@ -133,15 +133,15 @@ fn a_tournament_is_created_with_its_house_bots() {
     bots.rascal("two", "honest", 0, "");
     let file = file(&bots, &["one", "./two"]);
     let server = Server::start(board());
-    let printed = succeed(&server, &["tournament", "create", &file]);
+    let stdout = succeed(&server, &["tournament", "create", &file]);
     let hash = "ab".repeat(32);
-    let due = format!("finals: gomoku; seed hash {hash}\nhouse bots: one, two\n");
-    assert_eq!(printed, due);
+    let expected = format!("finals: gomoku; seed hash {hash}\nhouse bots: one, two\n");
+    assert_eq!(stdout, expected);
     {
-        let printed = server.received.lock().unwrap();
-        assert_eq!(printed.calls, ["create", "submit", "submit"]);
-        assert!(printed.bundles.values().all(|(_, house)| *house));
-        assert_eq!(printed.file, fs::read_to_string(&file).unwrap());
+        let received = server.received.lock().unwrap();
+        assert_eq!(received.calls, ["create", "submit", "submit"]);
+        assert!(received.bundles.values().all(|(_, house)| *house));
+        assert_eq!(received.file, fs::read_to_string(&file).unwrap());
     }
     let object = &crate::json(&server, &["tournament", "create", &file, "--json"])[0];
     assert_eq!(
@@ -186,5 +186,5 @@ fn a_tournament_is_not_created_without_its_house_bots() {
     refuses(&bots.file("bad.toml", "name = \"x\"\ngame = \n"), &["bad.toml", "line 2"]);
     refuses(&bots.file("bad.toml", "game = \"gomoku\"\n"), &["bad.toml", "name"]);
     refuses("/nowhere.toml", &["/nowhere.toml", "No such file"]);
-    assert!(server.received.lock().unwrap().calls.is_empty(), "nothing was made");
+    assert!(server.received.lock().unwrap().calls.is_empty(), "no tournament was created");
 }

@@ -18,13 +18,13 @@ fn tournaments_are_listed_and_shown() {
     let server = Server::start(Script { aside: vec![aside], ..board() });
     let table = succeed(&server, &["tournament", "list"]);
     let row: Vec<_> = table.lines().nth(1).unwrap().split_whitespace().collect();
-    let printed = "finals gomoku open 2001-09-09 01:46:40 UTC edition 2: 249 of 400, done about \
+    let expected = "finals gomoku open 2001-09-09 01:46:40 UTC edition 2: 249 of 400, done about \
         2001-09-09 02:46:40 UTC at 2.5 matches a second";
-    assert_eq!(row.join(" "), printed);
+    assert_eq!(row.join(" "), expected);
     let line = &crate::json(&server, &["tournament", "list", "--json"])[0];
     assert_eq!((&line["tournament"], line.get("editions")), (&json!("finals"), None));
     assert_eq!((&line["running"]["edition"], &line["running"]["rate"]), (&json!(2), &json!(2.5)));
-    let printed = succeed(&server, &["tournament", "show", "finals"]);
+    let stdout = succeed(&server, &["tournament", "show", "finals"]);
     let parts = [
         "finals: gomoku, open, created 2001-09-09 01:46:40 UTC",
         &format!("seed hash {}", "ab".repeat(32)),
@@ -37,10 +37,10 @@ fn tournaments_are_listed_and_shown() {
         "31/5: host\u{fffd} stalled",
     ];
     for part in parts {
-        assert!(printed.contains(part), "{part}: {printed}");
+        assert!(stdout.contains(part), "{part}: {stdout}");
     }
     let is_seed = |line: &str| line.starts_with("seed ") && !line.starts_with("seed hash ");
-    assert!(!printed.lines().any(is_seed), "{printed}");
+    assert!(!stdout.lines().any(is_seed), "{stdout}");
     let object = &crate::json(&server, &["tournament", "show", "finals", "--json"])[0];
     assert_eq!(object["seed"], json!(null));
     assert_eq!(object["settings"]["schedule"]["kind"], "round_robin");
@@ -55,20 +55,20 @@ fn tournaments_are_listed_and_shown() {
 #[test]
 fn organisers_start_cancel_close_and_retry() {
     let server = Server::start(board());
-    let printed = succeed(&server, &["tournament", "start", "finals"]);
+    let stdout = succeed(&server, &["tournament", "start", "finals"]);
     let plan = "grown from a plan for 37: 1 joined, 0 left";
-    assert_eq!(printed, format!("edition 2 of finals is running: 400 matches; {plan}\n"));
+    assert_eq!(stdout, format!("edition 2 of finals is running: 400 matches; {plan}\n"));
     succeed(&server, &["tournament", "start", "finals", "--fresh"]);
     let edition = &crate::json(&server, &["tournament", "start", "finals", "--json"])[0];
     assert_eq!((&edition["edition"], &edition["id"]), (&json!(2), &json!(31)));
-    let printed = succeed(&server, &["tournament", "cancel", "finals"]);
-    assert_eq!(printed, "finals is cancelled\n");
-    let printed = succeed(&server, &["tournament", "close", "finals"]);
-    assert!(printed.contains(&format!("its seed was {}", "5e".repeat(32))), "{printed}");
-    let lines: Vec<_> = printed.lines().collect();
-    assert!(matches!(lines[..], [_, beacon] if beacon.starts_with("public beacon: ")), "{printed}");
-    let printed = succeed(&server, &["tournament", "retry", "31/5"]);
-    assert_eq!(printed, "match 31/5 will be played again\n");
+    let stdout = succeed(&server, &["tournament", "cancel", "finals"]);
+    assert_eq!(stdout, "finals is cancelled\n");
+    let stdout = succeed(&server, &["tournament", "close", "finals"]);
+    assert!(stdout.contains(&format!("its seed was {}", "5e".repeat(32))), "{stdout}");
+    let lines: Vec<_> = stdout.lines().collect();
+    assert!(matches!(lines[..], [_, beacon] if beacon.starts_with("public beacon: ")), "{stdout}");
+    let stdout = succeed(&server, &["tournament", "retry", "31/5"]);
+    assert_eq!(stdout, "match 31/5 will be played again\n");
     let calls = server.received.lock().unwrap().calls.clone();
     assert_eq!(calls, ["start", "start fresh", "start", "cancel", "close", "retry 31/5"]);
 }
@@ -76,8 +76,8 @@ fn organisers_start_cancel_close_and_retry() {
 #[test]
 fn irreversible_commands_need_confirmation() {
     let server = Server::start(board());
-    let printed = succeed(&server, &["tournament", "drop", "finals", "--yes"]);
-    assert_eq!(printed, "finals was deleted, with 2 editions and 12 matches\n");
+    let stdout = succeed(&server, &["tournament", "drop", "finals", "--yes"]);
+    assert_eq!(stdout, "finals was deleted, with 2 editions and 12 matches\n");
     let object = &crate::json(&server, &["tournament", "drop", "finals", "--yes", "--json"])[0];
     assert_eq!(object, &json!({"tournament": "finals", "editions": 2, "matches": 12}));
     // Without a terminal the command cannot ask for confirmation.
@@ -94,8 +94,8 @@ fn standings_are_verified() {
         Server::start(Script { check, ..board() })
     };
     let right = check(vec![]);
-    let printed = succeed(&right, &["tournament", "check", "finals"]);
-    assert_eq!(printed, "380 matches recounted: the standings equal the reports\n");
+    let stdout = succeed(&right, &["tournament", "check", "finals"]);
+    assert_eq!(stdout, "380 matches recounted: the standings equal the reports\n");
     let wrong = check(vec!["ada: 47 points, not 46".to_owned()]);
     let output = run(&wrong, &["tournament", "check", "finals", "--edition", "1"]);
     assert_eq!(output.stdout, b"ada: 47 points, not 46\n");
@@ -124,69 +124,69 @@ fn plans_are_verified() {
         };
         Server::start(Script { check, ..board() })
     };
-    let printed = succeed(&check(vec![]), &["tournament", "check", "finals", "--records"]);
+    let stdout = succeed(&check(vec![]), &["tournament", "check", "finals", "--records"]);
     let derived = "380 matches derived again from the published seed: the stored plan agrees, and so \
         do the seeds in 12 records\n";
-    assert!(printed.ends_with(derived), "{printed}");
-    assert!(printed.starts_with("edition 3: 380 matches recounted"), "{printed}");
+    assert!(stdout.ends_with(derived), "{stdout}");
+    assert!(stdout.starts_with("edition 3: 380 matches recounted"), "{stdout}");
     let check_none = CheckEditionResponse {
         edition: 3,
         not_derived: "its rules are of version 0".to_owned(),
         ..CheckEditionResponse::default()
     };
     let none = Server::start(Script { check: check_none, ..board() });
-    let printed = succeed(&none, &["tournament", "check", "finals"]);
-    assert!(printed.ends_with("not derived: its rules are of version 0\n"), "{printed}");
+    let stdout = succeed(&none, &["tournament", "check", "finals"]);
+    assert!(stdout.ends_with("not derived: its rules are of version 0\n"), "{stdout}");
     let wrong = check(vec!["match 31/5: the stored plan gives it the seed 00".to_owned()]);
     let output = run(&wrong, &["tournament", "check", "finals"]);
     fails(&output, 1, &["do not follow from the published seed"]);
-    let printed = String::from_utf8(output.stdout).unwrap();
-    assert!(printed.starts_with("match 31/5: "), "{printed}");
-    assert!(!printed.contains("derived again"), "{printed}");
+    let stdout = String::from_utf8(output.stdout).unwrap();
+    assert!(stdout.starts_with("match 31/5: "), "{stdout}");
+    assert!(!stdout.contains("derived again"), "{stdout}");
 }
 
 #[test]
 fn a_beacon_is_shown_and_set() {
     let server = Server::start(board());
-    let printed = succeed(&server, &["tournament", "show", "finals"]);
-    assert!(printed.contains("public beacon: none; the organiser chose the seed\n"), "{printed}");
-    let printed = succeed(&server, &["tournament", "schedule", "finals", "--certificate"]);
-    assert!(printed.contains("seed: chosen by the organiser; no public beacon\n"), "{printed}");
+    let stdout = succeed(&server, &["tournament", "show", "finals"]);
+    assert!(stdout.contains("public beacon: none; the organiser chose the seed\n"), "{stdout}");
+    let stdout = succeed(&server, &["tournament", "schedule", "finals", "--certificate"]);
+    assert!(stdout.contains("seed: chosen by the organiser; no public beacon\n"), "{stdout}");
 
     let awaited = Beacon { name: "block 900000".into(), ..Beacon::default() };
     let mut script = board();
     script.tournament.beacon = Some(awaited.clone());
     script.certificate.beacon = Some(awaited);
     let server = Server::start(script.clone());
-    let printed = succeed(&server, &["tournament", "show", "finals"]);
-    assert!(printed.contains("public beacon: block 900000; no value yet\n"), "{printed}");
-    let printed = succeed(&server, &["tournament", "schedule", "finals", "--certificate"]);
-    assert!(printed.contains("public beacon \"block 900000\", awaited\n"), "{printed}");
+    let stdout = succeed(&server, &["tournament", "show", "finals"]);
+    assert!(stdout.contains("public beacon: block 900000; no value yet\n"), "{stdout}");
+    let stdout = succeed(&server, &["tournament", "schedule", "finals", "--certificate"]);
+    assert!(stdout.contains("public beacon \"block 900000\", awaited\n"), "{stdout}");
     let object = &crate::json(&server, &["tournament", "show", "finals", "--json"])[0];
     let expected = json!({"name": "block 900000", "value": null, "set_at": null,
         "first_edition": null});
     assert_eq!(object["beacon"], expected);
 
-    let given = Beacon {
+    let beacon = Beacon {
         name: "block 900000".into(),
         value: "1a17d".into(),
         set_at_us: 1_000_000_000_000_000,
         first_edition: 2,
     };
-    script.tournament.beacon = Some(given.clone());
-    script.certificate = Certificate { edition: 1, beacon: Some(given), ..script.certificate };
+    script.tournament.beacon = Some(beacon.clone());
+    script.certificate = Certificate { edition: 1, beacon: Some(beacon), ..script.certificate };
     let server = Server::start(script);
-    let printed = succeed(&server, &["tournament", "beacon", "finals", "1a17d"]);
+    let stdout = succeed(&server, &["tournament", "beacon", "finals", "1a17d"]);
     assert_eq!(
-        printed,
+        stdout,
         "public beacon: block 900000; its value 1a17d, set 2001-09-09 01:46:40 UTC, decides \
          editions from 2 on\nedition 2 is running, played with the seed derived from the beacon\n"
     );
     assert_eq!(server.received.lock().unwrap().calls, ["beacon 1a17d"]);
-    let printed = succeed(&server, &["tournament", "schedule", "finals", "--certificate"]);
+    let stdout = succeed(&server, &["tournament", "schedule", "finals", "--certificate"]);
     assert!(
-        printed.contains("seed: chosen by the organiser; editions from 2 on are keyed"),
-        "{printed}"
+        stdout.contains("seed: chosen by the organiser; editions from 2 on are keyed"),
+        "{stdout}"
     );
 }
 
@@ -202,7 +202,7 @@ fn edition(counted: i64, state: &str) -> Edition {
 
 #[test]
 fn an_edition_is_watched_across_a_restart() {
-    // An address that no other test has: its port is still free when the second one wants it.
+    // A unique address, so that its port is still free for the second coordinator.
     let script = Script { watched: vec![edition(10, "running")], ..board() };
     let first = Server::start_at("127.0.0.2:0".parse().unwrap(), script);
     let mut command = call(&first.url(), &["tournament", "watch", "finals"]);
@@ -215,9 +215,9 @@ fn an_edition_is_watched_across_a_restart() {
     assert_eq!(first.received.lock().unwrap().watched, [None]);
     let address = first.address;
     drop(first);
-    let mut printed = [0; 26];
-    child.stderr.as_mut().unwrap().read_exact(&mut printed).unwrap();
-    assert_eq!(&printed, b"lost the connection to the");
+    let mut buffer = [0; 26];
+    child.stderr.as_mut().unwrap().read_exact(&mut buffer).unwrap();
+    assert_eq!(&buffer, b"lost the connection to the");
     let watched = vec![edition(390, "running"), edition(400, "complete")];
     let second = Server::start_at(address, Script { watched, ..board() });
     assert_eq!(line(), format!("edition 2: running, 390 of 400 matches counted; {lots}"));
@@ -247,15 +247,15 @@ fn the_schedule_of_a_tournament_is_described() {
     let closed = Server::start(closed);
     let schedule = ["tournament", "schedule", "finals"];
     let with = |more: &[&'static str]| [&schedule[..], more].concat();
-    let shown = run(&open, &schedule);
-    assert!(String::from_utf8_lossy(&shown.stderr).contains("seed of finals is not used"));
-    assert_eq!(String::from_utf8(shown.stdout).unwrap().lines().count(), 6);
-    let printed = succeed(&open, &with(&["--cost", "--bots", "20"]));
-    assert_eq!(printed, "380 matches, 38 for each bot\n");
-    let printed = succeed(&open, &with(&["--certificate", "--bots", "5"]));
-    assert!(printed.ends_with("verified: balanced as promised\n"), "{printed}");
-    let shown = run(&closed, &schedule);
-    assert!(shown.status.success() && shown.stderr.is_empty());
+    let output = run(&open, &schedule);
+    assert!(String::from_utf8_lossy(&output.stderr).contains("seed of finals is not used"));
+    assert_eq!(String::from_utf8(output.stdout).unwrap().lines().count(), 6);
+    let stdout = succeed(&open, &with(&["--cost", "--bots", "20"]));
+    assert_eq!(stdout, "380 matches, 38 for each bot\n");
+    let stdout = succeed(&open, &with(&["--certificate", "--bots", "5"]));
+    assert!(stdout.ends_with("verified: balanced as promised\n"), "{stdout}");
+    let output = run(&closed, &schedule);
+    assert!(output.status.success() && output.stderr.is_empty());
     let seeded = run(&closed, &with(&["--seed", "x", "--json"]));
     assert_eq!(seeded.stdout, run(&open, &with(&["--seed", "x", "--json"])).stdout);
     let described = with(&["--kind", "foursomes"]);
@@ -296,22 +296,22 @@ fn a_coordinator_certifies_and_estimates() {
     let server = Server::start(Script { certificate: certificate.clone(), estimate, ..board() });
     let schedule = ["tournament", "schedule", "finals"];
     let with = |more: &[&'static str]| [&schedule[..], more].concat();
-    let printed = succeed(&server, &with(&["--certificate"]));
+    let stdout = succeed(&server, &with(&["--certificate"]));
     for part in [
         "edition 2 of finals, planned from the beginning: the first plan\n",
         "12 bots, 10 matches of 4\n",
         "pairs of one owner: 4, which meet 0 times in all\n",
         "verified: balanced as promised\n",
     ] {
-        assert!(printed.contains(part), "{part}: {printed}");
+        assert!(stdout.contains(part), "{part}: {stdout}");
     }
-    let printed = succeed(&server, &with(&["--next", "--certificate"]));
-    assert!(printed.starts_with("the next edition of finals, planned"), "{printed}");
+    let stdout = succeed(&server, &with(&["--next", "--certificate"]));
+    assert!(stdout.starts_with("the next edition of finals, planned"), "{stdout}");
     let line = &crate::json(&server, &with(&["--certificate", "--json"]))[0]["certificate"];
     assert_eq!((&line["edition"], &line["verified"]), (&json!(2), &json!(true)));
     assert_eq!((&line["same_owner_pairs"], &line["same_owner_meetings"]), (&json!(4), &json!(0)));
-    let printed = succeed(&server, &with(&["--cost"]));
-    let lines: Vec<_> = printed.lines().collect();
+    let stdout = succeed(&server, &with(&["--cost"]));
+    let lines: Vec<_> = stdout.lines().collect();
     assert_eq!(
         lines,
         [
@@ -342,9 +342,9 @@ fn a_certificate_without_numbers_names_the_seed() {
         ..Certificate::default()
     };
     let server = Server::start(Script { certificate: uncounted, ..board() });
-    let printed = succeed(&server, &with(&["--certificate"]));
+    let stdout = succeed(&server, &with(&["--certificate"]));
     assert_eq!(
-        printed,
+        stdout,
         "edition 2 of finals\n12 bots; balance not certified: rounds follow from results\n\
          seed: chosen by the organiser; no public beacon\n"
     );

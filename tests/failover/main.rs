@@ -66,25 +66,25 @@ fn several(coordinators: usize, workers: usize, lease: &'static str) -> Deployme
 
 /// Waits until this many more matches were played and others are in play.
 fn wait_for_matches(deployment: &mut Deployment, more: i64) {
-    let due = deployment.checks.number(PLAYED) + more;
-    wait_until("more is played", || {
+    let target = deployment.checks.number(PLAYED) + more;
+    wait_until("more matches are played", || {
         let leased = "SELECT count(*) FROM lots WHERE state = 'leased'";
         let running = "SELECT count(*) FROM editions WHERE ended_at IS NULL";
-        assert!(deployment.checks.number(running) > 0, "all is over already");
-        deployment.checks.number(PLAYED) >= due && deployment.checks.number(leased) > 0
+        assert!(deployment.checks.number(running) > 0, "all editions are already over");
+        deployment.checks.number(PLAYED) >= target && deployment.checks.number(leased) > 0
     });
 }
 
 /// Waits until a coordinator leads for which `may` is true.
 fn wait_for_leader(deployment: &Deployment, may: impl Fn(usize) -> bool) -> usize {
-    let mut found = None;
+    let mut leader = None;
     wait_until("a coordinator leads", || {
-        assert!(deployment.checks.number(LEADERS) <= 1, "two hold one lock");
-        found = (0..deployment.coordinators.len())
+        assert!(deployment.checks.number(LEADERS) <= 1, "two sessions hold the leader's lock");
+        leader = (0..deployment.coordinators.len())
             .find(|number| may(*number) && deployment.leads(*number));
-        found.is_some()
+        leader.is_some()
     });
-    found.unwrap()
+    leader.unwrap()
 }
 
 #[test]
@@ -96,13 +96,13 @@ fn losing_the_leader_does_not_change_the_results() {
         wait_for_matches(deployment, 2);
         deployment.coordinators[killed].kill();
         let stopped = wait_for_leader(deployment, |number| number != killed);
-        deployment.revive_coordinator(killed);
+        deployment.start_ended_coordinator(killed);
         wait_for_matches(deployment, 2);
         deployment.coordinators[stopped].signal(Signal::STOP);
         wait_for_leader(deployment, |number| number != stopped);
         wait_for_matches(deployment, 2);
         deployment.coordinators[stopped].signal(Signal::CONT);
-        // It finds out that it is none any more, and the other one stays it.
+        // The stopped leader learns that it lost leadership, and the other one still leads.
         deployment.coordinators[stopped].wait_for_log("lost leadership");
         wait_for_leader(deployment, |number| number != stopped);
     };
@@ -129,7 +129,7 @@ fn a_rolling_restart_does_not_change_the_results() {
     let ending = play(&calm.contests, &mut deployment, Some(&mut disturb));
     calm.ending.expect_same(&ending);
     let (_, faults) = ending.disturbances;
-    assert_eq!(faults, 0, "whatever is restarted in order causes no fault");
+    assert_eq!(faults, 0, "a rolling restart causes no fault");
 }
 
 #[test]

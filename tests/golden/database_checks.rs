@@ -64,13 +64,13 @@ impl DatabaseChecks {
 
     /// The number that a statement returns; `None` if the server is down.
     pub(crate) fn try_number(&self, statement: &'static str) -> Option<i64> {
-        let asked = async {
+        let query = async {
             let mut connection = PgConnection::connect_with(&self.options).await?;
             let number = sqlx::query_scalar(statement).fetch_one(&mut connection).await?;
             connection.close().await?;
             Ok::<i64, Error>(number)
         };
-        self.runtime.block_on(asked).ok()
+        self.runtime.block_on(query).ok()
     }
 
     pub(crate) fn number(&self, statement: &'static str) -> i64 {

@@ -55,8 +55,8 @@ impl Deployment {
         Self::fill(directory, database, tokens, records, 1, workers, slots, lease)
     }
 
-    /// The same with this many coordinators, and with a database that may have data and these
-    /// tokens of an administrator and of workers.
+    /// Like [`Self::open`], with this number of coordinators, a database that may contain data, and
+    /// these tokens of an administrator and of workers.
     pub(crate) fn open_in(
         database: Database,
         tokens: [String; 2],
@@ -82,7 +82,7 @@ impl Deployment {
         [self.admin.clone(), self.pass.clone()]
     }
 
-    #[expect(clippy::too_many_arguments, reason = "what makes up a deployment")]
+    #[expect(clippy::too_many_arguments, reason = "the programs of a deployment")]
     fn fill(
         directory: TempDir,
         database: Database,
@@ -224,11 +224,11 @@ impl Deployment {
 
     /// Starts it again.
     pub(crate) fn restart_coordinator(&mut self) {
-        self.revive_coordinator(0);
+        self.start_ended_coordinator(0);
     }
 
-    /// Starts a coordinator again that has ended.
-    pub(crate) fn revive_coordinator(&mut self, number: usize) {
+    /// Starts a coordinator that has ended.
+    pub(crate) fn start_ended_coordinator(&mut self, number: usize) {
         self.coordinators[number] = self.start_coordinator(number);
     }
 
@@ -236,7 +236,7 @@ impl Deployment {
     pub(crate) fn replace_coordinator(&mut self, number: usize) {
         let coordinator = &mut self.coordinators[number];
         assert_eq!(coordinator.stop(), Some(0), "{}", coordinator.log());
-        self.revive_coordinator(number);
+        self.start_ended_coordinator(number);
         let address = self.addresses[number];
         wait_until("the coordinator serves", || TcpStream::connect(address).is_ok());
     }
@@ -260,9 +260,7 @@ impl Deployment {
 
     /// Starts it again.
     pub(crate) fn restart_postgres(&mut self) {
-        wait_until("a killed Postgres is gone", || {
-            self.database.postgres.restart_if_ended().unwrap()
-        });
+        wait_until("Postgres has ended", || self.database.postgres.restart_if_ended().unwrap());
     }
 
     /// Expects that all services run.
@@ -287,8 +285,8 @@ impl Deployment {
         }
     }
 
-    /// The ends of all logs, to find the cause of a failure.
-    pub(crate) fn last_words(&self) -> String {
+    /// The last lines of all logs, to find the cause of a failure.
+    pub(crate) fn log_tails(&self) -> String {
         let files = files(self.directory.path());
         let logs = files.iter().filter(|path| path.is_file());
         logs.map(|path| last_lines(path)).collect()
@@ -297,13 +295,13 @@ impl Deployment {
 
 /// The response of a page.
 fn ask(pages: SocketAddr, path: &str) -> std::io::Result<String> {
-    const PATIENCE: Duration = Duration::from_secs(1);
-    let mut stream = TcpStream::connect_timeout(&pages, PATIENCE)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
+    const TIMEOUT: Duration = Duration::from_secs(1);
+    let mut stream = TcpStream::connect_timeout(&pages, TIMEOUT)?;
+    stream.set_read_timeout(Some(TIMEOUT))?;
     write!(stream, "GET {path} HTTP/1.1\r\nHost: {pages}\r\nConnection: close\r\n\r\n")?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer)?;
-    Ok(answer)
+    let mut response = String::new();
+    stream.read_to_string(&mut response)?;
+    Ok(response)
 }
 
 /// The last lines of a file.

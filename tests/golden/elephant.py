@@ -1,6 +1,6 @@
-"""Elephant, a bot for gomoku that forgets nothing: it notes what its opponents play, match by match,
-and how the board lies in the next one depends on all of it. With another past it plays
-another match. Beside it is center, as bot.py, which does the rest.
+"""Elephant, a bot for gomoku that stores a checksum of the messages of every match. The seed of its
+next match depends on all checksums, so another history gives another match. The bot `center` is in
+the same directory as bot.py and chooses the moves.
 """
 
 import os
@@ -12,22 +12,23 @@ past = os.read(memory, 1 << 20)
 match = " ".join(sys.argv[1:])
 
 
-def note(heard):
-    """Notes a sum of what was heard in this match. The note keeps its length, so a killed bot
-    never leaves half of it."""
-    os.pwrite(memory, f"{match} {heard:08x}\n".encode(), len(past))
+def note(checksum):
+    """Stores the checksum of this match's messages. The line always has the same length, so a
+    killed bot never leaves a partial line."""
+    os.pwrite(memory, f"{match} {checksum:08x}\n".encode(), len(past))
 
 
 class Listener:
-    """Standard input: each line is noted before it is answered."""
+    """Standard input. Each line is added to the checksum before the bot replies."""
 
     def __init__(self, lines):
-        self.lines, self.heard = lines, 0
+        self.lines = lines
+        self.checksum = 0
 
     def __iter__(self):
         for line in self.lines:
-            self.heard = zlib.crc32(line.encode(), self.heard)
-            note(self.heard)
+            self.checksum = zlib.crc32(line.encode(), self.checksum)
+            note(self.checksum)
             yield line
 
 

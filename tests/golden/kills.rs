@@ -8,10 +8,10 @@ use arbiter_games::{Dice, Seed};
 use crate::deployment::Deployment;
 
 /// The interval of progress checks.
-const LOOK: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// The longest time between kills if no match is counted.
 const CALM: Duration = Duration::from_secs(10);
-/// One in so many kills hits two processes at once.
+/// One in this number of kills hits two processes at once.
 const DOUBLE: u32 = 4;
 
 /// The kinds of processes that are killed.
@@ -22,11 +22,11 @@ enum Victim {
     Postgres,
 }
 
-/// The kills that are left.
+/// The remaining kills.
 pub(crate) struct Kills {
     dice: Dice,
     left: usize,
-    /// The next victims, the first one last: all kinds equally often.
+    /// The next victims in reverse order. All kinds appear equally often.
     deck: Vec<Victim>,
 }
 
@@ -35,8 +35,8 @@ impl Kills {
         Self { dice: Seed::of_text(seed).dice(0), left: kills, deck: Vec::new() }
     }
 
-    /// Kills until no kill is left, which must be before the tournaments are over.
-    pub(crate) fn rage(&mut self, deployment: &mut Deployment) {
+    /// Makes all remaining kills. They must end before the tournaments do.
+    pub(crate) fn kill_all(&mut self, deployment: &mut Deployment) {
         let began = Instant::now();
         while self.left > 0 {
             let done = self.wait(deployment);
@@ -55,26 +55,26 @@ impl Kills {
     fn wait(&mut self, deployment: &mut Deployment) -> i64 {
         let results =
             |deployment: &Deployment| deployment.checks.number("SELECT count(*) FROM results");
-        // Blows are spread over what is left, some earlier and some later, but none at the very
-        // end: all might be over before it is seen that the moment has come.
+        // Kills are spread at random over the remaining matches. None is at the very end, because
+        // the tournaments could end before this loop notices that the time has come.
         let planned = deployment.checks.number("SELECT sum(matches)::bigint FROM editions");
         let begin = results(deployment);
         let rest = usize::try_from(planned - begin).unwrap();
         let after = self.dice.index(2 * rest / (self.left + 1) + 1).min(rest * 3 / 4);
-        let due = begin + i64::try_from(after).unwrap();
+        let target = begin + i64::try_from(after).unwrap();
         let since = Instant::now();
         loop {
             deployment.expect_alive();
             let running =
                 deployment.checks.number("SELECT count(*) FROM editions WHERE ended_at IS NULL");
-            assert!(running > 0, "all is over, and {} are still to be killed", self.left);
+            assert!(running > 0, "the tournaments are over, and {} kills remain", self.left);
             let done = results(deployment);
             let playing =
                 deployment.checks.number("SELECT count(*) FROM lots WHERE state = 'leased'");
-            if (done >= due && playing > 0) || since.elapsed() > CALM {
+            if (done >= target && playing > 0) || since.elapsed() > CALM {
                 return done;
             }
-            thread::sleep(LOOK);
+            thread::sleep(POLL_INTERVAL);
         }
     }
 
@@ -84,10 +84,10 @@ impl Kills {
             self.deck = vec![Victim::Worker, Victim::Coordinator, Victim::Postgres];
             self.dice.shuffle(&mut self.deck);
         }
-        self.deck.pop().expect("it was filled")
+        self.deck.pop().expect("a victim was drawn")
     }
 
-    /// Kills them all, and then starts them again.
+    /// Kills the victims, and then restarts them.
     fn strike(&mut self, deployment: &mut Deployment, victims: &[Victim]) {
         for victim in victims {
             match victim {

@@ -7,29 +7,29 @@ use crate::deployment::Deployment;
 use crate::support::files;
 use crate::support::service::wait_until;
 
-/// Orphans become children of this process, so that all are found.
+/// Makes orphans children of this process, so that [`children`] lists them.
 pub(crate) fn adopt() {
     rustix::process::set_child_subreaper(Some(rustix::process::getpid())).unwrap();
 }
 
-/// Expects that no started process is alive. Zombies count as gone.
+/// Expects that no started process is alive. Zombies count as ended.
 pub(crate) fn expect_no_processes() {
     wait_until("the last child is gone", || children().is_empty());
 }
 
 /// The living children of this process: their names.
 fn children() -> Vec<String> {
-    let own = std::process::id().to_string();
+    let own_pid = std::process::id().to_string();
     let processes = fs::read_dir("/proc").unwrap().filter_map(Result::ok);
     let children = processes.filter_map(|process| {
-        // Who has gone meanwhile has no file to read.
+        // The file is missing if the process ended in the meantime.
         let stat = fs::read_to_string(process.path().join("stat")).ok()?;
-        // The name is in brackets, and may have anything in it.
+        // The name is in brackets and may contain any character.
         let (name, rest) = stat.rsplit_once(") ")?;
         let mut fields = rest.split(' ');
         let state = fields.next()?;
         let parent = fields.next()?;
-        (parent == own && state != "Z").then(|| name.to_owned())
+        (parent == own_pid && state != "Z").then(|| name.to_owned())
     });
     children.collect()
 }
@@ -43,11 +43,11 @@ pub(crate) fn expect_no_traces(deployment: &Deployment) {
         expect_none(&files(&deployment.scratch(number)));
     }
     let ours: Vec<_> = deployment.pids.iter().map(|pid| format!("arbiter-{pid}-")).collect();
-    let left: Vec<_> = groups(Path::new("/sys/fs/cgroup"))
+    let remaining: Vec<_> = groups(Path::new("/sys/fs/cgroup"))
         .into_iter()
         .filter(|group| ours.iter().any(|ours| group.to_string_lossy().contains(ours)))
         .collect();
-    expect_none(&left);
+    expect_none(&remaining);
 }
 
 fn expect_none(left: &[PathBuf]) {

@@ -57,7 +57,7 @@ fn kills_change_nothing() {
         let stormy = play(
             &contests,
             &mut Deployment::open(4, 2, "3s"),
-            Some(&mut |deployment| kills.rage(deployment)),
+            Some(&mut |deployment| kills.kill_all(deployment)),
         );
         (calm.join().unwrap(), stormy)
     });

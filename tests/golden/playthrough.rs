@@ -14,7 +14,7 @@ use crate::{leftovers, support};
 /// The longest time without a counted match: longer than any match takes.
 const STUCK: Duration = Duration::from_secs(600);
 /// The interval of progress checks.
-const LOOK: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// The results of tournaments.
 pub(crate) struct Ending {
     /// Export files by tournament and file name.
@@ -36,7 +36,7 @@ impl Ending {
             let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
             assert!(calm == stormy, "{name}:\n{}\n{}", text(calm), text(stormy));
         }
-        assert!(!self.files.is_empty(), "the elephant leaves a file in each match");
+        assert!(!self.files.is_empty(), "the bot that remembers leaves a file in each match");
         assert_eq!(self.files, other.files);
     }
 }
@@ -49,7 +49,7 @@ pub(crate) fn play(
 ) -> Ending {
     let played = catch_unwind(AssertUnwindSafe(|| play_all(contests, deployment, disturb)));
     played.unwrap_or_else(|panic| {
-        eprintln!("{}", deployment.last_words());
+        eprintln!("{}", deployment.log_tails());
         resume_unwind(panic)
     })
 }
@@ -69,7 +69,7 @@ fn play_all(
     }
     let ending = finish(contests, deployment, &mut watchers);
     if calm {
-        assert_eq!(ending.disturbances, (0, 0), "nothing happened");
+        assert_eq!(ending.disturbances, (0, 0), "the tournaments were not disturbed");
     }
     ending
 }
@@ -112,7 +112,7 @@ fn wait_for_all(deployment: &mut Deployment, watchers: &mut [Service]) {
             (counted, since) = (now, Instant::now());
         }
         assert!(since.elapsed() < STUCK, "nothing was counted after {counted} matches");
-        thread::sleep(LOOK);
+        thread::sleep(POLL_INTERVAL);
     }
 }
 
@@ -122,10 +122,10 @@ fn export(deployment: &Deployment, contest: &TestTournament) -> Vec<(String, Vec
     deployment.succeed(&format!("tournament check {}", contest.name));
     let mut export =
         deployment.command(&format!("tournament export {} --records --out", contest.name));
-    let told = done(&export.arg(&to).output().unwrap());
+    let stdout = done(&export.arg(&to).output().unwrap());
     let records = to.join("records");
     let written = support::files(&records).len();
-    assert!(told.contains(&format!("with {written} matches")), "{told}");
+    assert!(stdout.contains(&format!("with {written} matches")), "{stdout}");
     support::succeed(&["verify", records.to_str().unwrap()]);
     let read = |path: &Path| {
         let name = path.file_name().unwrap().to_str().unwrap();

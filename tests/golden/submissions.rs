@@ -14,7 +14,7 @@ use crate::{draw, leftovers};
 
 const BOTS: u32 = 6;
 const SUBMISSIONS: u32 = 50;
-/// One in so many submissions is followed by a kill.
+/// One in this number of submissions is followed by a kill.
 const KILLS: u32 = 6;
 
 /// Matches that were played more than once.
@@ -33,7 +33,7 @@ fn submissions_and_kills_change_nothing() {
     let mut deployment = Deployment::open(2, 2, "3s");
     let played = catch_unwind(AssertUnwindSafe(|| play(&mut deployment, folder.path(), &seed)));
     if let Err(panic) = played {
-        eprintln!("{}", deployment.last_words());
+        eprintln!("{}", deployment.log_tails());
         resume_unwind(panic)
     }
     deployment.close();
@@ -58,7 +58,7 @@ fn play(deployment: &mut Deployment, at: &Path, seed: &str) {
     deployment.succeed("tournament start changing");
     let log = deployment.path("watch-changing");
     let mut watcher = Service::start(&mut deployment.command("tournament watch changing"), &log);
-    // A watcher waits only for a coordinator that it has heard before.
+    // A watcher reconnects only to a coordinator that has already answered.
     watcher.wait_for_log("edition");
     for number in 1..=SUBMISSIONS {
         let bot = dice.below(BOTS);
@@ -77,7 +77,7 @@ fn play(deployment: &mut Deployment, at: &Path, seed: &str) {
         }
     }
     wait_for_the_end(deployment);
-    // The watcher ends with the first edition that was played to its end.
+    // The watcher exits when the first edition is complete.
     assert_eq!(watcher.wait(), Some(0), "{}", watcher.log());
     deployment.succeed("tournament start settled");
     wait_for_the_end(deployment);
@@ -116,12 +116,12 @@ fn version(at: &Path, number: u32, dice: &mut Dice) -> PathBuf {
 
 /// Waits until no edition is running or due.
 fn wait_for_the_end(deployment: &mut Deployment) {
-    // Submissions to a tournament that was not started make nothing due.
+    // Submissions to a tournament that was not started open no edition.
     let open = "
         SELECT (SELECT count(*) FROM editions WHERE ended_at IS NULL)
             + (SELECT count(*) FROM edition_triggers c
                WHERE EXISTS (SELECT FROM editions e WHERE e.tournament = c.tournament))";
-    wait_until("all is played", || {
+    wait_until("all editions are complete", || {
         deployment.expect_alive();
         deployment.checks.number(open) == 0
     });

@@ -46,7 +46,7 @@ fn shipped(game: &str, kinds: &[&str], twins: usize) -> Vec<(PathBuf, usize)> {
     kinds.iter().map(|kind| (bots.join(kind), twins)).collect()
 }
 
-/// The bot that remembers.
+/// The bot that stores its matches in a file and plays according to it.
 fn elephant(at: &Path) -> PathBuf {
     let directory = at.join("elephant");
     fs::create_dir(&directory).unwrap();

@@ -21,10 +21,11 @@ use browser::Browser;
 use proxy::{Lie, Proxy};
 use serde_json::Value;
 use support::arbiter;
+use support::presets::TRICKS_BOTS;
 use support::service::{Database, Service, done, free_address, wait_until};
 use tempfile::TempDir;
 
-/// Deterministic bots, which never run out of time however busy the machine is.
+/// A tournament of deterministic bots with enough time on the slowest machine.
 const TOURNAMENT: &str = r#"
 name = "open"
 game = "tricks"
@@ -45,12 +46,7 @@ window = "0ms"
 [clock]
 startup = "60s"
 "#;
-const BOTS: [(&str, &str); 4] = [
-    ("counter", "bots/tricks/counter"),
-    ("lowest", "bots/tricks/lowest"),
-    ("counter-too", "bots/tricks/counter"),
-    ("lowest-too", "bots/tricks/lowest"),
-];
+
 /// The lying worker.
 const LIAR: &str = "attic";
 
@@ -111,8 +107,8 @@ impl Site {
     }
 
     fn json(&self, words: &[&str]) -> Vec<Value> {
-        let printed = self.succeed(&[words, &["--json"]].concat());
-        printed.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+        let stdout = self.succeed(&[words, &["--json"]].concat());
+        stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
     /// Creates the tournament, with more lines in its file, and starts it.
@@ -120,7 +116,7 @@ impl Site {
         let file = self.directory.path().join("open.toml");
         fs::write(&file, format!("{TOURNAMENT}{more}")).unwrap();
         self.succeed(&["tournament", "create", file.to_str().unwrap()]);
-        for (name, path) in BOTS {
+        for (name, path) in TRICKS_BOTS {
             self.succeed(&["submit", "open", path, "--built", "--name", name]);
         }
         self.succeed(&["tournament", "start", "open"]);
@@ -129,8 +125,8 @@ impl Site {
     /// Waits until the newest edition is this one, and complete.
     fn complete(&self, number: i64) {
         wait_until(&format!("edition {number} is complete"), || {
-            let shown = self.json(&["tournament", "show", "open"]);
-            let edition = &shown[0]["editions"][0];
+            let tournament = self.json(&["tournament", "show", "open"]);
+            let edition = &tournament[0]["editions"][0];
             edition["edition"] == number && edition["state"] == "complete"
         });
         self.succeed(&["tournament", "check", "open"]);
@@ -138,8 +134,8 @@ impl Site {
 
     /// The audit results of a worker.
     fn audit(&self, name: &str) -> Value {
-        let found = self.json(&["workers", "open"]);
-        found.into_iter().find(|worker| worker["worker"] == name).unwrap()
+        let workers = self.json(&["workers", "open"]);
+        workers.into_iter().find(|worker| worker["worker"] == name).unwrap()
     }
 
     /// The published leaderboard.
@@ -179,9 +175,9 @@ fn honest_board() -> String {
     site.begin("");
     site.complete(1);
     for name in ["cellar", "garage"] {
-        let found = site.audit(name);
-        assert_eq!(found["recounts_disagreed"], 0, "{found}");
-        assert_eq!(found["suspended"], Value::Null, "{found}");
+        let audit = site.audit(name);
+        assert_eq!(audit["recounts_disagreed"], 0, "{audit}");
+        assert_eq!(audit["suspended"], Value::Null, "{audit}");
     }
     let board = site.board();
     site.close();
@@ -198,17 +194,17 @@ fn hostile_board(lie: Lie, audit: &str) -> (String, String) {
     site.worker("cellar", &server);
     site.worker("garage", &server);
     site.begin(audit);
-    wait_until("the worker lies", || proxy.lies() > 0);
-    wait_until("the liar is suspended", || !site.audit(LIAR)["suspended"].is_null());
+    wait_until("the worker changes a result", || proxy.lies() > 0);
+    wait_until("the lying worker is suspended", || !site.audit(LIAR)["suspended"].is_null());
     site.complete(1);
-    // It is told so, and ends.
+    // The suspended worker receives the refusal and exits.
     let liar = &mut site.workers[0];
     liar.wait_for_log("this worker is suspended");
     assert_eq!(liar.wait(), Some(3), "{}", liar.log());
     for name in ["cellar", "garage"] {
-        let found = site.audit(name);
-        assert_eq!(found["suspended"], Value::Null, "{found}");
-        assert_eq!(found["recounts_disagreed"], 0, "{found}");
+        let audit = site.audit(name);
+        assert_eq!(audit["suspended"], Value::Null, "{audit}");
+        assert_eq!(audit["recounts_disagreed"], 0, "{audit}");
     }
     let page = site.page("/workers?t=open");
     let false_time_losses = site.false_time_losses(LIAR);
@@ -226,7 +222,7 @@ fn hostile_board(lie: Lie, audit: &str) -> (String, String) {
 
     let log = site.succeed(&["audit"]);
     assert!(log.contains("worker suspend") && log.contains(LIAR), "{log}");
-    // It may come back when the organiser says so, and what it reported before is forgiven.
+    // An organiser may reinstate the worker. Its earlier reports do not suspend it again.
     site.succeed(&["workers", "reinstate", LIAR]);
     site.worker(LIAR, &server);
     assert_eq!(site.audit(LIAR)["suspended"], Value::Null);
@@ -242,7 +238,7 @@ fn a_lying_worker_changes_nothing_and_is_named() {
     assert!(page.contains("attic is suspended"), "{page}");
     assert!(page.contains("not give the result that it reported"), "{page}");
 
-    // Without records there is nothing to recount; but others play the same matches again.
+    // Without records no recount is possible, but other workers play the same matches again.
     let all = "[audit]\nreplay = \"100%\"\nshadow = \"100%\"\n";
     let (board, page) = hostile_board(proxy::invent_time_losses, all);
     assert_eq!(board, honest);

@@ -88,7 +88,7 @@ impl WorkerService for Liar {
         let token = token(&request);
         let lie = self.lie;
         let lies = Arc::clone(&self.lies);
-        let said = request.into_inner().take_while(Result::is_ok).filter_map(move |message| {
+        let messages = request.into_inner().take_while(Result::is_ok).filter_map(move |message| {
             let mut message = message.ok()?;
             if let Some(Payload::Report(report)) = &mut message.payload {
                 let lied = report.results.iter_mut().filter_map(|result| lie(result).then_some(()));
@@ -96,10 +96,10 @@ impl WorkerService for Liar {
             }
             Some(message)
         });
-        let mut passed_on = Request::new(said);
+        let mut passed_on = Request::new(messages);
         passed_on.metadata_mut().insert("authorization", token);
-        let answers = self.client().work(passed_on).await?.into_inner();
-        Ok(Response::new(Box::pin(answers)))
+        let responses = self.client().work(passed_on).await?.into_inner();
+        Ok(Response::new(Box::pin(responses)))
     }
 
     async fn fetch_bundle(

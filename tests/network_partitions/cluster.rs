@@ -29,7 +29,7 @@ impl Cluster {
         // Postgres refuses to run as root.
         let user = ["postgres", "nobody"].into_iter().find_map(User::named).unwrap();
         let directory = tempfile::tempdir().unwrap();
-        // The server's user has to get through, to a directory that it may write.
+        // The server's user must be able to enter the directory and write to the data directory.
         fs::set_permissions(directory.path(), Permissions::from_mode(0o711)).unwrap();
         let home = directory.path().join("postgres");
         fs::create_dir(&home).unwrap();
@@ -43,8 +43,8 @@ impl Cluster {
         let mut initdb = program("initdb");
         initdb.args(["--auth-local=trust", "--auth-host=reject", "--encoding=UTF8"]);
         initdb.args(["--locale=C", "--no-sync", "--username=postgres"]);
-        let made = initdb.output().unwrap();
-        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        let output = initdb.output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         let access = data.join("pg_hba.conf");
         let mut rules = fs::read_to_string(&access).unwrap();
         rules.push_str("host all arbiter 10.77.0.0/24 scram-sha-256\n");

@@ -2,7 +2,7 @@
 //! tournament twice. The second time links are cut and restored again and again. Both tournaments
 //! are equal, byte for byte.
 //!
-//! This needs root and `ip`; without them it says so and tests nothing.
+//! The test needs root and `ip`. Without them it prints that it is left out.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![expect(clippy::disallowed_methods, reason = "the program under test is started from outside")]
@@ -20,6 +20,7 @@ use std::time::{Duration, Instant};
 
 use cluster::Cluster;
 use serde_json::Value;
+use support::presets::TRICKS_BOTS;
 use support::service::{Service, done, wait_until};
 use tempfile::TempDir;
 use virtual_network::{Cut, VirtualNetwork};
@@ -27,10 +28,10 @@ use virtual_network::{Cut, VirtualNetwork};
 const HOSTS: [&str; 5] = ["db", "coordinator", "cellar", "attic", "desk"];
 const WORKERS: [&str; 2] = ["cellar", "attic"];
 
-/// How soon matches are counted again after a link was mended.
+/// The time limit for the next counted match after a link is restored.
 const RECOVERY: Duration = Duration::from_secs(30);
 
-/// Deterministic bots, which never run out of time however busy the machine is.
+/// A tournament of deterministic bots with enough time on the slowest machine.
 const TOURNAMENT: &str = r#"
 name = "open"
 game = "tricks"
@@ -50,12 +51,6 @@ preflight = false
 [clock]
 startup = "60s"
 "#;
-const BOTS: [(&str, &str); 4] = [
-    ("counter", "bots/tricks/counter"),
-    ("lowest", "bots/tricks/lowest"),
-    ("counter-too", "bots/tricks/counter"),
-    ("lowest-too", "bots/tricks/lowest"),
-];
 
 /// The result of a tournament: the files of its export.
 type Export = BTreeMap<String, String>;
@@ -114,7 +109,7 @@ impl<'a> Site<'a> {
         let file = self.directory.path().join("open.toml");
         fs::write(&file, TOURNAMENT).unwrap();
         self.client(&["tournament", "create", file.to_str().unwrap()]);
-        for (name, path) in BOTS {
+        for (name, path) in TRICKS_BOTS {
             self.client(&["submit", "open", path, "--built", "--name", name]);
         }
         for worker in &mut self.workers {
@@ -138,12 +133,12 @@ impl<'a> Site<'a> {
     /// The number of counted matches and of all matches; `None` while the coordinator or its
     /// database is unreachable.
     fn progress(&self) -> Option<(i64, i64)> {
-        let shown = self.command(&["tournament", "show", "open", "--json"]).output().unwrap();
-        if shown.status.code() == Some(3) {
+        let output = self.command(&["tournament", "show", "open", "--json"]).output().unwrap();
+        if output.status.code() == Some(3) {
             return None;
         }
-        let shown: Value = serde_json::from_str(&done(&shown)).unwrap();
-        let edition = &shown["editions"][0];
+        let tournament: Value = serde_json::from_str(&done(&output)).unwrap();
+        let edition = &tournament["editions"][0];
         edition["counted"].as_i64().zip(edition["matches"].as_i64())
     }
 
@@ -152,7 +147,7 @@ impl<'a> Site<'a> {
         let mut goal = None;
         wait_until(&format!("{matches} more matches"), || {
             let Some((counted, planned)) = self.progress() else { return false };
-            assert!(counted < planned, "the tournament is over before the storm is");
+            assert!(counted < planned, "the tournament is over before all links were cut");
             counted >= *goal.get_or_insert(counted + matches)
         });
     }
@@ -163,7 +158,7 @@ impl<'a> Site<'a> {
         let healed = Instant::now();
         self.goes_on(2);
         let recovery = healed.elapsed();
-        assert!(recovery < RECOVERY, "{recovery:?} after the link of {host} was mended");
+        assert!(recovery < RECOVERY, "{recovery:?} after the link of {host} was restored");
     }
 }
 
@@ -215,7 +210,7 @@ fn storm(site: &Site) {
     let cut = Instant::now();
     worker.wait_for_log(lost);
     database.wait_for_log("lost a connection to the database");
-    assert!(cut.elapsed() < RECOVERY, "{:?} until anybody noticed", cut.elapsed());
+    assert!(cut.elapsed() < RECOVERY, "{:?} until the cut was noticed", cut.elapsed());
     lab.heal(WORKERS[0]);
     site.heal("db");
 
@@ -248,7 +243,7 @@ fn broken_links_do_not_change_the_results() {
     let lab = match VirtualNetwork::build(&HOSTS) {
         Ok(lab) => lab,
         Err(reason) => {
-            eprintln!("not tested: {reason}");
+            eprintln!("left out: {reason}");
             return;
         }
     };

@@ -26,8 +26,8 @@ impl User {
     /// The user of this name, if there is one.
     pub(crate) fn named(name: &str) -> Option<Self> {
         let id = |which| {
-            let said = Command::new("id").args([which, name]).output().unwrap();
-            String::from_utf8(said.stdout).unwrap().trim().parse().ok()
+            let output = Command::new("id").args([which, name]).output().unwrap();
+            String::from_utf8(output.stdout).unwrap().trim().parse().ok()
         };
         Some(Self { uid: id("-u")?, gid: id("-g")? })
     }
@@ -106,12 +106,12 @@ impl VirtualNetwork {
 
     /// The address of a host.
     pub(crate) fn address(&self, host: &str) -> String {
-        let place = self.hosts.iter().position(|known| *known == host).unwrap();
+        let place = self.hosts.iter().position(|other| *other == host).unwrap();
         format!("10.77.0.{}", place + 2)
     }
 
     /// A program on a host, as root or as another user. It dies with the test.
-    #[expect(clippy::unused_self, reason = "only while the lab stands")]
+    #[expect(clippy::unused_self, reason = "a receiver proves that the network exists")]
     pub(crate) fn command(&self, host: &str, user: Option<User>, program: &Path) -> Command {
         let mut command = Command::new("nsenter");
         command.arg(format!("--net=/run/netns/{}", namespace(host)));
@@ -125,7 +125,7 @@ impl VirtualNetwork {
     }
 
     /// Cuts a host off from all others.
-    #[expect(clippy::unused_self, reason = "only while the lab stands")]
+    #[expect(clippy::unused_self, reason = "a receiver proves that the network exists")]
     pub(crate) fn cut(&self, host: &str, how: Cut) {
         let what = match how {
             Cut::Unplugged => "down",
@@ -135,7 +135,7 @@ impl VirtualNetwork {
     }
 
     /// Connects it again.
-    #[expect(clippy::unused_self, reason = "only while the lab stands")]
+    #[expect(clippy::unused_self, reason = "a receiver proves that the network exists")]
     pub(crate) fn heal(&self, host: &str) {
         ip(&format!("-n {} link set {host} master switch up", namespace("switch")));
     }

@@ -30,8 +30,8 @@ fn main() -> ExitCode {
     if std::env::var_os(PROGRAM).is_some() {
         return arbiter::run(&games);
     }
-    let own = std::env::current_exe().unwrap();
-    support::PROGRAM.set((own, PROGRAM)).unwrap();
+    let program = std::env::current_exe().unwrap();
+    support::PROGRAM.set((program, PROGRAM)).unwrap();
     descriptor();
     local_matches(&games);
     playground();
@@ -116,9 +116,9 @@ fn playground() {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut console = command.spawn().unwrap();
     console.stdin.take().unwrap().write_all(b":help\nheap 7\nover\n").unwrap();
-    let said = done(&console.wait_with_output().unwrap());
-    assert!(said.contains("\"3\""), "{said}");
-    assert!(said.lines().count() >= 2, "{said}");
+    let stdout = done(&console.wait_with_output().unwrap());
+    assert!(stdout.contains("\"3\""), "{stdout}");
+    assert!(stdout.lines().count() >= 2, "{stdout}");
 }
 
 /// The schedule of pairs.
@@ -136,9 +136,9 @@ fn tournament(games: &Games) {
     up.create(&format!(
         "name = \"cup\"\ngame = \"nim\"\n[params]\nheap = 21\n[house]\nbots = {house:?}\n"
     ));
-    let shown = &up.json("tournament show cup")[0];
-    assert_eq!(shown["game"], "nim");
-    assert_eq!(shown["settings"]["schedule"]["sides"], "both");
+    let tournament = &up.json("tournament show cup")[0];
+    assert_eq!(tournament["game"], "nim");
+    assert_eq!(tournament["settings"]["schedule"]["sides"], "both");
     assert_eq!(up.json("tournament schedule cup").len(), 6);
     up.play("cup");
     up.succeed("tournament check cup");
@@ -146,10 +146,10 @@ fn tournament(games: &Games) {
     let places: Vec<Value> =
         places.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let wins = |place: &Value| (place["bot"].clone(), place["score"].clone());
-    let found: Vec<_> = places.iter().filter(|place| place["bot"].is_string()).map(wins).collect();
-    assert_eq!(found.len(), 3, "{places:?}");
+    let rows: Vec<_> = places.iter().filter(|place| place["bot"].is_string()).map(wins).collect();
+    assert_eq!(rows.len(), 3, "{places:?}");
     assert_eq!(places[0]["columns"], json!(["wins", "sticks"]));
-    let sum = |column: usize| found.iter().map(|(_, score)| score[column].as_i64().unwrap()).sum();
+    let sum = |column: usize| rows.iter().map(|(_, score)| score[column].as_i64().unwrap()).sum();
     let all: (i64, i64) = (sum(0), sum(1));
     assert_eq!(all, (6, 6 * 21), "each match has a winner, and takes all sticks");
 

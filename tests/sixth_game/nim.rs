@@ -143,11 +143,11 @@ impl MatchState for Match {
         _charged: Micros,
     ) -> Result<(), Illegal> {
         let seat = self.turn;
-        let taken = answer.map(|answer| self.take(answer));
-        if let Some(forfeit) = Forfeit::from_reply(&taken) {
+        let result = answer.map(|answer| self.take(answer));
+        if let Some(forfeit) = Forfeit::from_reply(&result) {
             self.lost = Some((seat, Some(forfeit)));
         }
-        taken.unwrap_or(Ok(()))
+        result.unwrap_or(Ok(()))
     }
 
     fn view(&self) -> &dyn MatchView {

@@ -12,30 +12,30 @@ pub(crate) fn descendants(parent: i32) -> Vec<i32> {
         Some((number, parent))
     });
     let all: Vec<(i32, i32)> = all.collect();
-    let mut found = vec![parent];
+    let mut tree = vec![parent];
     let mut index = 0;
-    while index < found.len() {
-        let children = all.iter().filter(|(_, parent)| *parent == found[index]);
+    while index < tree.len() {
+        let children = all.iter().filter(|(_, parent)| *parent == tree[index]);
         let children: Vec<_> = children.map(|(number, _)| *number).collect();
-        found.extend(children);
+        tree.extend(children);
         index += 1;
     }
-    found.split_off(1)
+    tree.split_off(1)
 }
 
 /// Control groups of the process `worker` below `folder`.
 pub(crate) fn groups(folder: &Path, worker: u32) -> Vec<PathBuf> {
-    let mut found = Vec::new();
+    let mut groups_found = Vec::new();
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let path = entry.path();
         if !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
             continue;
         }
         if entry.file_name().to_string_lossy().starts_with(&format!("arbiter-{worker}-")) {
-            found.push(path);
+            groups_found.push(path);
         } else {
-            found.extend(groups(&path, worker));
+            groups_found.extend(groups(&path, worker));
         }
     }
-    found
+    groups_found
 }

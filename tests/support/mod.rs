@@ -50,8 +50,8 @@ pub(crate) fn succeed(arguments: &[&str]) -> String {
 
 /// The JSON objects in what `arguments` prints.
 pub(crate) fn json(arguments: &[&str]) -> Vec<Value> {
-    let printed = succeed(&[arguments, &["--json"]].concat());
-    printed.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    let stdout = succeed(&[arguments, &["--json"]].concat());
+    stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
 /// A temporary directory with the bots of a test.
@@ -91,8 +91,8 @@ impl Bots {
 
 /// Every file below `directory`, sorted.
 pub(crate) fn files(directory: &Path) -> Vec<PathBuf> {
-    let mut found: Vec<_> =
+    let mut paths: Vec<_> =
         fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();
-    found.sort();
-    found
+    paths.sort();
+    paths
 }

@@ -1,5 +1,5 @@
-//! The tournaments of `arbiter demo --quick` with shorter matches, and with enough time for the
-//! bots on slow machines.
+//! Input for tests: the tournaments of `arbiter demo --quick` with shorter matches and with enough
+//! time for the bots on slow machines, and deterministic bots.
 
 use std::fs;
 use std::path::Path;
@@ -27,3 +27,11 @@ pub(crate) fn give_time(to: &Path) {
         fs::write(to.join(file), text + &more).unwrap();
     }
 }
+
+/// Four deterministic bots for tricks: their names, and the directories of their programs.
+pub(crate) const TRICKS_BOTS: [(&str, &str); 4] = [
+    ("counter", "bots/tricks/counter"),
+    ("lowest", "bots/tricks/lowest"),
+    ("counter-too", "bots/tricks/counter"),
+    ("lowest-too", "bots/tricks/lowest"),
+];

@@ -15,19 +15,19 @@ use tempfile::TempDir;
 use super::arbiter;
 
 /// The time limit of all waits, even on a busy machine.
-pub(crate) const SOON: Duration = Duration::from_secs(180);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(180);
 /// The interval between two checks of a condition.
-const LOOK: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// Ports outside the system's ephemeral range, so that one is still free when a killed program
 /// starts again.
 const PORTS: std::ops::Range<u16> = 20_000..32_000;
 
 /// Waits until something holds.
 pub(crate) fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
-    let deadline = Instant::now() + SOON;
+    let deadline = Instant::now() + TIMEOUT;
     while !holds() {
-        assert!(Instant::now() < deadline, "{what}: not within {} s", SOON.as_secs());
-        thread::sleep(LOOK);
+        assert!(Instant::now() < deadline, "{what}: not within {} s", TIMEOUT.as_secs());
+        thread::sleep(POLL_INTERVAL);
     }
 }
 
@@ -86,13 +86,13 @@ impl Service {
 
     /// Waits for its end, and returns its exit code; `None` if a signal ended it.
     pub(crate) fn wait(&mut self) -> Option<i32> {
-        let deadline = Instant::now() + SOON;
+        let deadline = Instant::now() + TIMEOUT;
         loop {
             if let Some(status) = self.ended() {
                 return status.code();
             }
             assert!(Instant::now() < deadline, "it does not end: {}", self.log());
-            thread::sleep(LOOK);
+            thread::sleep(POLL_INTERVAL);
         }
     }
 
@@ -105,11 +105,11 @@ impl Service {
     /// Stops it with SIGTERM and waits, but ignores failures: for the end of a passed or failed
     /// test.
     pub(crate) fn leave(&mut self) {
-        let deadline = Instant::now() + SOON;
+        let deadline = Instant::now() + TIMEOUT;
         let ask = || Pid::from_raw(self.pid()).map(|pid| kill_process(pid, Signal::TERM));
         if self.status.is_none() && ask().is_some_and(|asked| asked.is_ok()) {
             while matches!(self.child.try_wait(), Ok(None)) && Instant::now() < deadline {
-                thread::sleep(LOOK);
+                thread::sleep(POLL_INTERVAL);
             }
         }
     }
@@ -121,11 +121,11 @@ impl Service {
 
     /// Waits until its log contains a text. It must not end before.
     pub(crate) fn wait_for_log(&mut self, words: &str) {
-        let deadline = Instant::now() + SOON;
+        let deadline = Instant::now() + TIMEOUT;
         while !self.log().contains(words) {
             let goes_on = self.ended().is_none() && Instant::now() < deadline;
             assert!(goes_on || self.log().contains(words), "no {words:?} in: {}", self.log());
-            thread::sleep(LOOK);
+            thread::sleep(POLL_INTERVAL);
         }
     }
 }
@@ -158,8 +158,8 @@ impl Database {
         let url = self.url();
         let mut command = arbiter();
         command.args(["token", "create", "--role", role, "--database-url", &url]);
-        let made = done(&command.output().unwrap());
-        made.trim().to_owned()
+        let stdout = done(&command.output().unwrap());
+        stdout.trim().to_owned()
     }
 
     /// A coordinator of this database.

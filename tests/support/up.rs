@@ -64,8 +64,8 @@ impl Up {
         command.arg(directory.path().join("data"));
         let mut running = Service::start(&mut command, &directory.path().join("log"));
         running.wait_for_log("serving at");
-        let said = running.log();
-        let http = said.split("pages at http://").nth(1).unwrap().split(';').next().unwrap();
+        let log = running.log();
+        let http = log.split("pages at http://").nth(1).unwrap().split(';').next().unwrap();
         let http = http.parse().unwrap();
         Self { running, grpc, http, bots: Bots::new(), directory }
     }
@@ -96,8 +96,8 @@ impl Up {
 
     /// The JSON lines that a command prints.
     pub(crate) fn json(&self, words: &str) -> Vec<Value> {
-        let printed = self.succeed(&format!("{words} --json"));
-        printed.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+        let stdout = self.succeed(&format!("{words} --json"));
+        stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
     /// Creates a tournament with this file.
@@ -142,8 +142,8 @@ impl Up {
 
     /// The process id of its newest worker.
     pub(crate) fn worker(&self) -> Pid {
-        let said = self.running.log();
-        let lines = said.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        let log = self.running.log();
+        let lines = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
         let mut processes = lines.filter_map(|line| line["fields"]["process"].as_i64());
         let last = processes.next_back().expect("it says which process its worker is");
         Pid::from_raw(last.try_into().unwrap()).unwrap()

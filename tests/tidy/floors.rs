@@ -165,7 +165,7 @@ fn nested(code: &str) -> Vec<(&str, Vec<String>)> {
 /// `super::…`, from where the file is.
 fn named_paths(own: &[String], text: &str) -> Vec<Vec<String>> {
     let (code, _) = code_and_literals(text);
-    let mut found = Vec::new();
+    let mut paths = Vec::new();
     let mut at = 0;
     for (line, within) in nested(&code) {
         let from = [own, within.as_slice()].concat();
@@ -173,27 +173,27 @@ fn named_paths(own: &[String], text: &str) -> Vec<Vec<String>> {
             for (index, _) in line.match_indices(start) {
                 let before = line[..index].chars().next_back();
                 if before.is_none_or(|c| !(c.is_alphanumeric() || "_:".contains(c))) {
-                    names(&code[at + index..], from.clone(), &mut found);
+                    names(&code[at + index..], from.clone(), &mut paths);
                 }
             }
         }
         at += line.len();
     }
-    found
+    paths
 }
 
 /// Which module each name comes from that the crate's root passes on: by `use one::{Name, …};`.
 fn passed_on(root: &str, sources: &[(PathBuf, String)]) -> Vec<Vec<String>> {
-    let mut found = Vec::new();
+    let mut paths = Vec::new();
     for (path, text) in sources {
         if module_path(path, root).is_some_and(|own| own.is_empty()) {
             let (code, _) = code_and_literals(text);
             for (at, import) in code.match_indices("use ") {
-                names(&code[at + import.len()..], Vec::new(), &mut found);
+                names(&code[at + import.len()..], Vec::new(), &mut paths);
             }
         }
     }
-    found
+    paths
 }
 
 /// The arrows between the modules of a crate that do not run down, and the modules without a floor.
@@ -203,8 +203,8 @@ fn misplaced(root: &str, floors: &[&str], sources: &[(PathBuf, String)]) -> Vec<
     let passed_on = passed_on(root, sources);
     // What the root passes on is named in its module.
     let home = |name: &String| {
-        let found = passed_on.iter().find(|path| path.len() > 1 && path.last() == Some(name));
-        found.and_then(|path| path.first()).unwrap_or(name).clone()
+        let path = passed_on.iter().find(|path| path.len() > 1 && path.last() == Some(name));
+        path.and_then(|path| path.first()).unwrap_or(name).clone()
     };
     let mut wrong = Vec::new();
     for (path, text) in sources {
@@ -303,11 +303,11 @@ fn plans_rules_and_rankings_need_no_runtime_and_workers_no_database() {
             .current_dir(env!("CARGO_MANIFEST_DIR"))
             .output()
             .unwrap();
-        let said = String::from_utf8_lossy(&tree.stderr);
+        let stderr = String::from_utf8_lossy(&tree.stderr);
         let tree = String::from_utf8_lossy(&tree.stdout);
         assert!(
             tree.starts_with(crate_name),
-            "`cargo tree` does not say what {crate_name} needs: {said}{tree}"
+            "`cargo tree` does not say what {crate_name} needs: {stderr}{tree}"
         );
         for library in libraries {
             let named = |line: &str| line.starts_with(&format!("{library} "));

@@ -32,8 +32,8 @@ fn unsafe_code_is_the_sandboxs_alone() {
         // A server of ours is tied to our life by a system call between fork and exec.
         let server = path == Path::new("coordinator/src/postgres/cluster_dir.rs");
         let allowed = server || path.starts_with("worker/src/sandbox");
-        let found = words.iter().any(|word| text.contains(word));
-        assert!(allowed || !found, "{}", path.display());
+        let has_unsafe = words.iter().any(|word| text.contains(word));
+        assert!(allowed || !has_unsafe, "{}", path.display());
     }
 }
 
@@ -71,9 +71,9 @@ fn nothing_is_left_unfinished() {
     for (path, text) in sources() {
         for (number, line) in text.lines().enumerate() {
             let unfinished = ["todo!", "unimplemented!", "dbg!", "FIXME", "TODO", "XXX"];
-            let found = unfinished.iter().find(|word| line.contains(*word));
-            let told = path.ends_with("tidy/main.rs");
-            assert!(told || found.is_none(), "{}:{}: {line}", path.display(), number + 1);
+            let marker = unfinished.iter().find(|word| line.contains(*word));
+            let is_this_test = path.ends_with("tidy/main.rs");
+            assert!(is_this_test || marker.is_none(), "{}:{}: {line}", path.display(), number + 1);
         }
     }
 }
@@ -116,12 +116,12 @@ fn a_game_is_named_in_its_folder_alone() {
         words.any(|word| games.iter().any(|game| game == word))
     };
     for (path, text) in sources() {
-        let own = games.iter().any(|game| path.starts_with(format!("games/src/{game}")));
+        let in_its_folder = games.iter().any(|game| path.starts_with(format!("games/src/{game}")));
         let allowed = MAY_NAME_GAMES.iter().any(|(place, _)| path.starts_with(place));
         let tested = path
             .iter()
             .any(|part| ["tests", "benches", "tests.rs"].iter().any(|name| part == *name));
-        if own || allowed || tested {
+        if in_its_folder || allowed || tested {
             continue;
         }
         let code = text.split("#[cfg(test)]").next().unwrap_or_default();

@@ -34,8 +34,8 @@ fn phrases(text: &str) -> Vec<(usize, &'static str)> {
     let lines = text.lines().map(str::to_lowercase).enumerate();
     lines
         .flat_map(|(number, line)| {
-            let found = PHRASES.into_iter().filter(|phrase| stands(&line, phrase));
-            found.map(|phrase| (number + 1, phrase)).collect::<Vec<_>>()
+            let matches = PHRASES.into_iter().filter(|phrase| stands(&line, phrase));
+            matches.map(|phrase| (number + 1, phrase)).collect::<Vec<_>>()
         })
         .collect()
 }

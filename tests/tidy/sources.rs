@@ -5,16 +5,16 @@ use std::path::{Path, PathBuf};
 
 /// Every Rust file below the crates' folders, with its text.
 pub(crate) fn sources() -> Vec<(PathBuf, String)> {
-    let found = files(|path| path.extension().is_some_and(|extension| extension == "rs"));
-    assert!(found.len() > 40, "the sources are found");
-    found
+    let paths = files(|path| path.extension().is_some_and(|extension| extension == "rs"));
+    assert!(paths.len() > 40, "the sources are found");
+    paths
 }
 
 /// The files of the workspace that `chosen` takes by their path from its root, with their texts.
 pub(crate) fn files(chosen: impl Fn(&Path) -> bool) -> Vec<(PathBuf, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut folders = vec![root.to_owned()];
-    let mut found = Vec::new();
+    let mut paths = Vec::new();
     while let Some(folder) = folders.pop() {
         for path in fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()) {
             let relative = path.strip_prefix(root).unwrap().to_owned();
@@ -23,12 +23,12 @@ pub(crate) fn files(chosen: impl Fn(&Path) -> bool) -> Vec<(PathBuf, String)> {
                 folders.push(path);
             } else if path.is_file() && chosen(&relative) {
                 let text = fs::read_to_string(&path).unwrap();
-                found.push((relative, text));
+                paths.push((relative, text));
             }
         }
     }
-    found.sort();
-    found
+    paths.sort();
+    paths
 }
 
 /// The text without its comments, and the contents of its string literals.

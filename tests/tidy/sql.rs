@@ -34,16 +34,17 @@ const MAY_HAVE_STATEMENTS: &str = "coordinator/src/postgres/role.rs";
 /// Where SQL stands that belongs into `coordinator/src/db`; and where `sqlx` is named outside of the
 /// coordinator.
 fn foreign_sql(path: &Path, text: &str) -> Vec<String> {
-    let own = path.starts_with("coordinator/src/db") || path == Path::new("coordinator/src/db.rs");
-    if own || !path.iter().any(|part| part == "src") {
+    let in_db =
+        path.starts_with("coordinator/src/db") || path == Path::new("coordinator/src/db.rs");
+    if in_db || !path.iter().any(|part| part == "src") {
         return Vec::new();
     }
     let (code, literals) = code_and_literals(text);
     let sqlx = code.match_indices("sqlx").map(|(at, _)| code[at..].split(';').next());
     let sqlx: Vec<_> = sqlx.map(Option::unwrap_or_default).collect();
-    let mut found = Vec::new();
+    let mut violations = Vec::new();
     if !path.starts_with("coordinator/src") && path != Path::new(MAY_NAME_SQLX) {
-        found.extend(sqlx.iter().map(|_| "it names sqlx".to_owned()));
+        violations.extend(sqlx.iter().map(|_| "it names sqlx".to_owned()));
     }
     let asks = |word: &&str| word.starts_with("query") || QUERIES.contains(word);
     let imports = sqlx.iter().filter(|rest| code.contains(&format!("use {rest};")));
@@ -52,7 +53,7 @@ fn foreign_sql(path: &Path, text: &str) -> Vec<String> {
     let called = called.filter_map(|rest| words(rest).nth(1));
     let named = words(&code).filter(|word| QUERIES.contains(word));
     let queries: BTreeSet<_> = imported.chain(called).chain(named).collect();
-    found.extend(queries.iter().map(|query| format!("it has a query: {query}")));
+    violations.extend(queries.iter().map(|query| format!("it has a query: {query}")));
     if path != Path::new(MAY_HAVE_STATEMENTS) {
         let begins = |literal: &&String| {
             let text = literal.trim_start_matches(['\\', ' ', '\n', '\t']);
@@ -62,16 +63,19 @@ fn foreign_sql(path: &Path, text: &str) -> Vec<String> {
                 .any(|rest| rest.starts_with(|c: char| c.is_whitespace() || c == '\\'))
         };
         let statements = literals.iter().filter(begins);
-        found.extend(statements.map(|literal| format!("it has a statement: \"{literal}\"")));
+        violations.extend(statements.map(|literal| format!("it has a statement: \"{literal}\"")));
     }
     let place = path.display();
-    found.iter().map(|what| format!("{place}: {what}; SQL stands in coordinator/src/db")).collect()
+    violations
+        .iter()
+        .map(|what| format!("{place}: {what}; SQL stands in coordinator/src/db"))
+        .collect()
 }
 
 #[test]
 fn sql_stands_in_the_database_module_alone() {
-    let found = sources().into_iter().flat_map(|(path, text)| foreign_sql(&path, &text));
-    assert_eq!(found.collect::<Vec<_>>(), [""; 0]);
+    let violations = sources().into_iter().flat_map(|(path, text)| foreign_sql(&path, &text));
+    assert_eq!(violations.collect::<Vec<_>>(), [""; 0]);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 
-use crate::support::service::SOON;
+use crate::support::service::TIMEOUT;
 
 /// An HTTP response.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ impl Browser {
 
     fn connect(&self, head: &str, body: &[u8]) -> BufReader<TcpStream> {
         let mut stream = TcpStream::connect(self.address).unwrap();
-        stream.set_read_timeout(Some(SOON)).unwrap();
+        stream.set_read_timeout(Some(TIMEOUT)).unwrap();
         let cookie = self.cookie.as_ref().map(|cookie| format!("Cookie: {cookie}\r\n"));
         let host = self.address;
         let cookie = cookie.unwrap_or_default();

@@ -44,11 +44,11 @@ fn pages_show_the_same_data_as_commands() {
     let places = server.up.json("ranking cup");
     let page = browser.page("/t/cup/ranking");
     assert!(page.contains("Official leaderboard"), "{page}");
-    let found = rows(&page, "ranking");
-    assert_eq!(found.len(), 3);
-    for (row, place) in found.iter().zip(&places) {
+    let table = rows(&page, "ranking");
+    assert_eq!(table.len(), 3);
+    for (row, place) in table.iter().zip(&places) {
         let tied = if place["tied"] == true { "=" } else { "" };
-        let due = [
+        let expected = [
             format!("{tied}{}", place["rank"]),
             shown(&place["bot"]),
             shown(&place["version"]),
@@ -56,7 +56,7 @@ fn pages_show_the_same_data_as_commands() {
             shown(&place["score"][0]),
             mean(place),
         ];
-        assert_eq!(row[..due.len()], due);
+        assert_eq!(row[..expected.len()], expected);
         assert!(row[7].contains("gone") || place["bot"] != "eve", "{row:?}");
     }
     let searched = rows(&browser.page("/t/cup/ranking?q=EV"), "ranking");
@@ -123,8 +123,8 @@ fn replays_need_access_to_the_record_and_end_with_the_result() {
         let last: usize = total.parse::<usize>().unwrap() - 1;
         let end = browser.page(&format!("/matches/{name}?step={last}"));
         let scores = end.split("data-score=\"").skip(1).map(|rest| rest.split('"').next().unwrap());
-        let due = result.as_array().unwrap().iter().map(|score| shown(&score[0]));
-        assert_eq!(scores.collect::<Vec<_>>(), due.collect::<Vec<_>>(), "{name}");
+        let expected = result.as_array().unwrap().iter().map(|score| shown(&score[0]));
+        assert_eq!(scores.collect::<Vec<_>>(), expected.collect::<Vec<_>>(), "{name}");
         let part = browser.page(&format!("/matches/{name}/steps?from=0&count=25"));
         assert_eq!(part.matches("<article").count(), 25.min(last + 1));
         assert!(part.contains("<svg class=\"board gomoku\""), "{part}");
@@ -184,10 +184,13 @@ fn live_pages_are_updated_without_a_reload() {
     server.up.succeed("tournament start cup");
     let mut boards = server.browser.events("/t/cup/ranking/live");
     let last = boards.find(|board| board.contains("data-counted=\"6\""));
-    let due: Vec<_> =
+    let expected: Vec<_> =
         server.up.json("ranking cup").iter().map(|place| shown(&place["bot"])).collect();
-    let found = rows(&last.unwrap(), "ranking");
-    assert_eq!(found.iter().map(|row| &row[1]).collect::<Vec<_>>(), due.iter().collect::<Vec<_>>());
+    let table = rows(&last.unwrap(), "ranking");
+    assert_eq!(
+        table.iter().map(|row| &row[1]).collect::<Vec<_>>(),
+        expected.iter().collect::<Vec<_>>()
+    );
     let states: Vec<_> = server.browser.events("/t/cup/live").collect();
     assert!(states.last().unwrap().contains("complete"), "{states:?}");
     // Open streams do not prevent the shutdown.

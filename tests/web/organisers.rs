@@ -57,22 +57,23 @@ fn matches_are_declared_void_after_a_preview_that_equals_the_commands() {
     assert!(!browser.page("/t/cup/void").contains("Preview</h2>"));
 
     let id = server.up.newest("cup")["id"].clone();
-    let one = format!("{id}/0");
-    let other = format!("{id}/3");
-    let told = &server.up.json(&format!("tournament void cup --match {one} --match {other}"))[0];
+    let first = format!("{id}/0");
+    let second = format!("{id}/3");
+    let preview =
+        &server.up.json(&format!("tournament void cup --match {first} --match {second}"))[0];
     let address = format!("/t/cup/void?worker=&from=&to=&matches={id}%2F0+{id}%2F3");
     let page = browser.page(&address);
-    let read = text(&page);
+    let page_text = text(&page);
     assert!(
-        read.contains(&format!("{} matches would be declared void", told["matches"])),
-        "{read}"
+        page_text.contains(&format!("{} matches would be declared void", preview["matches"])),
+        "{page_text}"
     );
-    let due = format!("Edition {} counts {} of them", told["edition"], told["missing"]);
-    assert!(read.contains(&due), "{read}");
-    let found = rows(&page, "void");
-    let places = told["places"].as_array().unwrap();
-    assert_eq!(found.len(), places.len());
-    for (row, place) in found.iter().zip(places) {
+    let expected = format!("Edition {} counts {} of them", preview["edition"], preview["missing"]);
+    assert!(page_text.contains(&expected), "{page_text}");
+    let table = rows(&page, "void");
+    let places = preview["places"].as_array().unwrap();
+    assert_eq!(table.len(), places.len());
+    for (row, place) in table.iter().zip(places) {
         let columns = ["rank", "rank_without"].map(|name| shown(&place[name]));
         assert_eq!(row[..2], columns);
         let score = |name: &str| shown(&place[name][0]);
@@ -97,8 +98,9 @@ fn matches_are_declared_void_after_a_preview_that_equals_the_commands() {
     assert_eq!(done.status, 303, "{}", done.body);
     let page = text(&browser.page(&done.headers["location"]));
     assert!(page.contains("2 matches declared void"), "{page}");
-    let told = &server.up.json(&format!("tournament void cup --match {one} --match {other}"))[0];
-    assert_eq!(told["matches"], 0, "they are void already");
+    let preview =
+        &server.up.json(&format!("tournament void cup --match {first} --match {second}"))[0];
+    assert_eq!(preview["matches"], 0, "they are void already");
     server.up.close();
 }
 
@@ -130,16 +132,16 @@ fn the_collusion_page_shows_the_same_data_as_the_command() {
     assert_eq!(browser.get("/t/attic/collusion").status, 404);
     server.up.play("tables");
     assert!(browser.page("/t/tables").contains("href=\"/t/tables/collusion\""));
-    let printed = server.up.json("tournament collusion tables");
-    assert_eq!((&printed[0]["tables"], &printed[0]["tested"]), (&json!(5), &json!(20)));
-    assert_eq!(printed[0]["flagged"], 0, "five tables are too few for evidence");
+    let pairs = server.up.json("tournament collusion tables");
+    assert_eq!((&pairs[0]["tables"], &pairs[0]["tested"]), (&json!(5), &json!(20)));
+    assert_eq!(pairs[0]["flagged"], 0, "five tables are too few for evidence");
     let page = browser.page("/t/tables/collusion");
     assert!(text(&page).contains("a reason to read its records, not a proof"), "{page}");
-    let found = rows(&page, "collusion");
-    assert_eq!((found.len(), printed.len()), (20, 21));
-    for (row, pair) in found.iter().zip(&printed[1..]) {
-        let due = ["bot", "partner", "together"].map(|name| shown(&pair[name]));
-        assert_eq!(row[..3], due);
+    let table = rows(&page, "collusion");
+    assert_eq!((table.len(), pairs.len()), (20, 21));
+    for (row, pair) in table.iter().zip(&pairs[1..]) {
+        let expected = ["bot", "partner", "together"].map(|name| shown(&pair[name]));
+        assert_eq!(row[..3], expected);
     }
     server.up.play("cup");
     let page = browser.page("/t/cup/collusion");
@@ -165,16 +167,16 @@ fn tournaments_are_created_from_a_file_with_the_same_errors() {
     let wrong = "name = \"<b>new</b>\"\r\ngame = \"chess\"\r\n";
     let refused = send(&hash, wrong, "");
     assert_eq!(refused.status, 400, "{}", refused.body);
-    let read = text(&refused.body);
-    assert!(read.contains("line 1") || read.contains("line 2"), "{read}");
-    assert!(read.contains("game = \"chess\""), "the form keeps the text: {read}");
+    let page_text = text(&refused.body);
+    assert!(page_text.contains("line 1") || page_text.contains("line 2"), "{page_text}");
+    assert!(page_text.contains("game = \"chess\""), "the form keeps the text: {page_text}");
     assert!(!refused.body.contains("<b>new"), "{}", refused.body);
     let file = "name = \"new\"\ngame = \"wojna\"\n";
     assert_eq!(send("", file, "").status, 403);
     let twice = send(&hash, "", "name = \"cup\"\ngame = \"wojna\"\n");
     assert_eq!(twice.status, 409, "{}", twice.body);
-    let made = send(&hash, wrong, file);
-    assert_eq!((made.status, &made.headers["location"][..]), (303, "/t/new?done=created"));
+    let created = send(&hash, wrong, file);
+    assert_eq!((created.status, &created.headers["location"][..]), (303, "/t/new?done=created"));
     assert!(browser.page("/t/new?done=created").contains("Tournament created."));
     assert_eq!(server.up.json("tournament show new")[0]["game"], "wojna");
     server.up.close();
@@ -211,18 +213,18 @@ fn organisers_start_editions_and_suspend_withdraw_and_reinstate_bots() {
 
     // The limit is half of the matches, and eve forfeited all.
     wait_until("eve is suspended", || server.up.json("bots cup")[2]["suspended"] == true);
-    let told = text(&browser.page("/t/cup/bots/eve"));
-    assert!(told.contains("it forfeited 4 of 4 matches in edition 1"), "{told}");
+    let page_text = text(&browser.page("/t/cup/bots/eve"));
+    assert!(page_text.contains("it forfeited 4 of 4 matches in edition 1"), "{page_text}");
     let public = text(&server.browser.page("/t/cup/bots/eve"));
     assert!(public.contains("suspended") && !public.contains("it forfeited"), "{public}");
-    let there = (303, "/t/cup/bots/eve?done=reinstate".to_owned());
-    assert_eq!(post("/t/cup/bots/eve/reinstate", ""), there);
-    assert!(browser.page(&there.1).contains("Bot reinstated"));
+    let redirect = (303, "/t/cup/bots/eve?done=reinstate".to_owned());
+    assert_eq!(post("/t/cup/bots/eve/reinstate", ""), redirect);
+    assert!(browser.page(&redirect.1).contains("Bot reinstated"));
     assert_eq!(server.up.json("bots cup")[2]["suspended"], false);
 
     let withdraw = "/t/cup/bots/eve/withdraw";
-    let there = (303, "/t/cup/bots/eve?done=withdraw".to_owned());
-    assert_eq!(post(withdraw, "&sure=yes"), there);
+    let redirect = (303, "/t/cup/bots/eve?done=withdraw".to_owned());
+    assert_eq!(post(withdraw, "&sure=yes"), redirect);
     assert_eq!(post(withdraw, "&sure=yes").0, 409, "already withdrawn");
     assert_eq!(post("/t/cup/bots/ada/reinstate", "").0, 409, "not suspended");
     assert_eq!(post("/t/cup/bots/ada/versions/1/retry", "").0, 409, "it has no trial");
@@ -232,12 +234,12 @@ fn organisers_start_editions_and_suspend_withdraw_and_reinstate_bots() {
     assert_eq!(post("/t/cup/retry", ""), (303, "/t/cup?done=retry&count=0".to_owned()));
 
     let schedule = browser.page("/t/cup/schedule?edition=1&bot=bob");
-    let read = text(&schedule);
-    assert!(read.contains("Verified: the schedule is as balanced as promised"), "{read}");
+    let page_text = text(&schedule);
+    assert!(page_text.contains("Verified: the schedule is as balanced as promised"), "{page_text}");
     assert_eq!(rows(&schedule, "schedule").len(), 4, "bob's matches");
     let counts = rows(&schedule, "counts");
-    let due = ["ada", "bob", "eve"].map(|bot| [bot, "4", "2", "2"]);
-    assert_eq!(counts, due, "matches, and times in each seat");
+    let expected = ["ada", "bob", "eve"].map(|bot| [bot, "4", "2", "2"]);
+    assert_eq!(counts, expected, "matches, and times in each seat");
     assert_eq!(browser.get("/t/cup/schedule?edition=1&bot=nobody").status, 404);
     server.up.close();
 }

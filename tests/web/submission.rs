@@ -88,14 +88,14 @@ fn an_upload_is_tried_and_enters_or_shows_why_not() {
     for _ in 0..2 {
         let page = text(&bob.page("/t/cup/bots/sent/versions/3"));
         assert!(page.contains("State: trial failed") && !page.contains("forfeit, gone"), "{page}");
-        let shown = rows(&bob.page("/t/cup/bots/sent"), "versions");
-        let states: Vec<_> = shown.iter().map(|row| &row[2][..]).collect();
+        let table = rows(&bob.page("/t/cup/bots/sent"), "versions");
+        let states: Vec<_> = table.iter().map(|row| &row[2][..]).collect();
         let failed = "trial failed";
         assert_eq!(states, [failed, failed, failed, "entered"]);
         bob.log_in(&server.up.token("player --name bob"));
     }
-    let own = rows(&ada.page("/t/cup/bots/sent"), "versions");
-    assert!(own[1][2].contains("forfeit, gone"), "{own:?}");
+    let table = rows(&ada.page("/t/cup/bots/sent"), "versions");
+    assert!(table[1][2].contains("forfeit, gone"), "{table:?}");
 
     // Only the owner can withdraw the bot.
     let sure = |browser: &Browser| format!("csrf={}&sure=yes", csrf(&browser.page("/")));
@@ -138,9 +138,9 @@ fn forged_forms_are_refused_and_errors_keep_the_input() {
     assert_eq!(refused.status, 400);
     assert!(refused.body.contains("cannot be a bot's name"), "{}", refused.body);
     assert!(refused.body.contains("value=\"my bot\""), "{}", refused.body);
-    let taken = ada.upload("/t/cup/submit", &parts(&hash, "eve"), &[]);
-    assert_eq!(taken.status, 403);
-    assert!(taken.body.contains("another player's bot is named eve"), "{}", taken.body);
+    let refused = ada.upload("/t/cup/submit", &parts(&hash, "eve"), &[]);
+    assert_eq!(refused.status, 403);
+    assert!(refused.body.contains("another player's bot is named eve"), "{}", refused.body);
     let empty =
         [Part::text("csrf", &hash), Part::text("bot", "sent"), Part::file("bundle", "", b"")];
     let empty = ada.upload("/t/cup/submit", &empty, &[]);

@@ -24,17 +24,17 @@ enum Node {
 
 /// Everything below a directory.
 fn tree(root: &Path) -> BTreeMap<PathBuf, Node> {
-    let mut found = BTreeMap::new();
-    look(root, root, &mut found);
-    found
+    let mut nodes = BTreeMap::new();
+    collect_nodes(root, root, &mut nodes);
+    nodes
 }
 
-fn look(root: &Path, directory: &Path, found: &mut BTreeMap<PathBuf, Node>) {
+fn collect_nodes(root: &Path, directory: &Path, nodes: &mut BTreeMap<PathBuf, Node>) {
     for entry in fs::read_dir(directory).unwrap().map(Result::unwrap) {
         let path = entry.path();
         let kind = entry.file_type().unwrap();
         let node = if kind.is_dir() {
-            look(root, &path, found);
+            collect_nodes(root, &path, nodes);
             Node::Directory
         } else if kind.is_symlink() {
             Node::Link(fs::read_link(&path).unwrap())
@@ -43,7 +43,7 @@ fn look(root: &Path, directory: &Path, found: &mut BTreeMap<PathBuf, Node>) {
             assert!(runs == 0o755 || runs == 0o644 || root.join("bot.toml").exists());
             Node::File(fs::read(&path).unwrap(), runs & 0o111 != 0)
         };
-        found.insert(path.strip_prefix(root).unwrap().to_owned(), node);
+        nodes.insert(path.strip_prefix(root).unwrap().to_owned(), node);
     }
 }
 
@@ -93,7 +93,7 @@ proptest! {
             0..8,
         ),
     ) {
-        // A name cannot be both a file and a directory, nor begin at the top.
+// A name cannot be both a file and a directory, and no path may be absolute.
         let fits = |name: &str| !name.starts_with(['/', '.', ' ']) && !files.keys().any(|other| {
             other.starts_with(&format!("{name}/"))
         });
@@ -104,7 +104,7 @@ proptest! {
         fs::create_dir_all(one.path().join("files")).unwrap();
         fs::create_dir_all(two.path().join("files")).unwrap();
         let bundle = pack(one.path());
-        prop_assert_eq!(&bundle, &pack(two.path()), "the same files, the same bytes");
+        prop_assert_eq!(&bundle, &pack(two.path()), "the same files give the same bytes");
         prop_assert_eq!(bundle.digest(), blake3::hash(bundle.bytes()));
         let out = tempfile::tempdir().unwrap();
         bundle::unpack(bundle.bytes(), out.path()).unwrap();
@@ -152,13 +152,13 @@ fn links_that_lead_outside_are_not_packed() {
     assert!(bot.contains("does not lead"), "{bot}");
     fs::create_dir(directory.path().join("files")).unwrap();
     let bot = Bot::load(directory.path()).unwrap();
-    // It leads to a place within, but not anywhere else.
+    // An absolute link into the directory is invalid elsewhere.
     symlink(directory.path().join("run"), directory.path().join("absolute")).unwrap();
     let error = Bundle::of(&bot).unwrap_err().to_string();
     assert!(error.starts_with("absolute: this link does not lead"), "{error}");
 }
 
-/// An archive of entries that no honest packer makes.
+/// An archive with entries that an honest program never writes.
 struct Forged(Builder<Vec<u8>>);
 
 impl Forged {
@@ -199,8 +199,8 @@ impl Forged {
 #[test]
 fn nothing_is_written_outside_the_directory() {
     for path in ["../evil", "/tmp/evil", "a/../../evil", "a/..", ".."] {
-        let said = refused(&Forged::new().file(path).bytes());
-        assert!(said.contains("not a valid path"), "{path}: {said}");
+        let message = refused(&Forged::new().file(path).bytes());
+        assert!(message.contains("not a valid path"), "{path}: {message}");
     }
     for (path, target) in [
         ("a", ""),
@@ -210,10 +210,11 @@ fn nothing_is_written_outside_the_directory() {
         ("a/b", "../../c"),
         ("a", "gone"),
     ] {
-        let said = refused(&Forged::new().link(path, target).bytes());
-        assert!(said.contains("does not lead"), "{path} -> {target}: {said}");
+        let message = refused(&Forged::new().link(path, target).bytes());
+        assert!(message.contains("does not lead"), "{path} -> {target}: {message}");
     }
-    // By its words the second link stays within; through the first one it does not.
+    // The text of the second link leads inside the directory, but through the first link it leads
+    // outside.
     let chain = Forged::new().directory("a/b").link("a/b/x", "../..").link("y", "a/b/x/../..");
     assert!(refused(&chain.bytes()).contains("does not lead"));
     let through = Forged::new().directory("a").link("l", "a").file("l/evil");
@@ -235,20 +236,21 @@ fn only_files_directories_and_links_are_unpacked() {
         EntryType::XHeader,
     ];
     for kind in kinds {
-        let said = refused(&Forged::new().file("b").entry(kind, "a", "b", b"").bytes());
-        assert!(said.contains("not a file, directory or link"), "{kind:?}: {said}");
+        let message = refused(&Forged::new().file("b").entry(kind, "a", "b", b"").bytes());
+        assert!(message.contains("not a file, directory or link"), "{kind:?}: {message}");
     }
 }
 
 #[test]
 fn archives_beyond_the_limits_are_refused() {
-    let mut many = Forged::new();
+    let mut archive = Forged::new();
     for number in 0..=bundle::MAX_ENTRIES {
-        many = many.link(&format!("l{number}"), "l0");
+        archive = archive.link(&format!("l{number}"), "l0");
     }
-    assert!(refused(&many.bytes()).contains("more than 10000 files"));
+    assert!(refused(&archive.bytes()).contains("more than 10000 files"));
 
-    // A quarter of a gigabyte in some kilobytes: in one file, or as names that are skipped.
+    // Some kilobytes that unpack to a quarter of a gigabyte: one file, or long names of skipped
+    // entries.
     let name = Forged::new().entry(EntryType::GNULongName, "", "", &vec![b'n'; 1 << 20]);
     let names = zstd::encode_all(&name.0.into_inner().unwrap()[..(1 << 20) + 512], 3).unwrap();
     assert!(refused(&names.repeat(256)).contains("1000 times its size"));
@@ -287,12 +289,16 @@ fn bot_state_is_packed_and_unpacked() {
     symlink("/etc/passwd", directory.path().join("c")).unwrap();
     let packed = bundle::pack_state(directory.path()).unwrap();
     bundle::unpack_state(&packed, out.path()).unwrap();
-    let left: Vec<_> = tree(out.path()).into_keys().collect();
-    assert_eq!(left, [Path::new("a"), Path::new("a/b")], "links are not kept");
-    assert_eq!(bundle::pack_state(out.path()).unwrap(), packed, "the same files, the same bytes");
+    let paths: Vec<_> = tree(out.path()).into_keys().collect();
+    assert_eq!(paths, [Path::new("a"), Path::new("a/b")], "links are not stored");
+    assert_eq!(
+        bundle::pack_state(out.path()).unwrap(),
+        packed,
+        "the same files give the same bytes"
+    );
 
-    let most = usize::try_from(MAX_STATE_UNPACKED).unwrap();
-    write(&directory.path().join("long"), &vec![0; most], 0o644);
+    let max = usize::try_from(MAX_STATE_UNPACKED).unwrap();
+    write(&directory.path().join("long"), &vec![0; max], 0o644);
     let error = bundle::pack_state(directory.path()).unwrap_err().to_string();
     assert!(error.contains("exceed 8 MiB"), "{error}");
     let link = Forged::new().file("b").link("a", "b").bytes();

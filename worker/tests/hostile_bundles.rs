@@ -1,5 +1,5 @@
 //! Small bundles that would need much memory: each is refused or unpacked in little memory. This
-//! program unpacks them in a child of itself with a limited address space.
+//! program starts itself as a child process with a limited address space, which unpacks them.
 
 #![expect(clippy::unwrap_used, reason = "a test that fails is what unwrap is for")]
 
@@ -16,7 +16,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use tar::{Builder, EntryType, Header};
 
-/// The limit of the child's address space, in KiB. It starts with a third of it.
+/// The limit of the child's address space, in KiB. The child uses a third of it at its start.
 const MOST_MEMORY: u32 = 448 << 10;
 
 /// The variable with the path of the child's archive.
@@ -27,7 +27,7 @@ const MUCH: usize = 200;
 
 const MANIFEST: &[u8] = b"name = \"small\"\nrun = [\"./run\"]\n";
 
-/// The work of the child: the same as a worker's with a fetched bundle.
+/// Runs in the child: unpacks a bundle as a worker does after fetching it.
 #[test]
 fn child() {
     let Some(archive) = env::var_os(ARCHIVE) else { return };
@@ -38,14 +38,14 @@ fn child() {
         Bot::unpacked(to.path(), blake3::hash(&bytes)).map_err(|error| error.to_string())
     });
     match loaded {
-        Ok(bot) => println!("said: {} can play", bot.name),
-        Err(why) => println!("said: {why}"),
+        Ok(bot) => println!("result: {} can play", bot.name),
+        Err(why) => println!("result: {why}"),
     }
 }
 
-/// The output of a process with limited memory for an archive.
+/// The result that a child with limited memory prints for an archive.
 #[expect(clippy::disallowed_methods, reason = "it runs this program again, under a limit")]
-fn said(archive: &[u8]) -> String {
+fn result_of(archive: &[u8]) -> String {
     let file = tempfile::NamedTempFile::new().unwrap();
     fs::write(file.path(), archive).unwrap();
     let output = Command::new("sh")
@@ -56,12 +56,12 @@ fn said(archive: &[u8]) -> String {
         .output()
         .unwrap();
     let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
-    let said = stdout.lines().find_map(|line| line.split_once("said: "));
-    let Some((_, said)) = said else {
+    let message = stdout.lines().find_map(|line| line.split_once("result: "));
+    let Some((_, message)) = message else {
         let stderr = String::from_utf8_lossy(&output.stderr);
         panic!("{} bytes ended the process: {} {stdout} {stderr}", archive.len(), output.status);
     };
-    said.to_owned()
+    message.to_owned()
 }
 
 /// A tar archive compressed by Zstandard or by gzip, of parts that may be repeated.
@@ -129,7 +129,7 @@ impl Parts {
 /// A mebibyte that compresses too little to count as a bomb.
 fn part(line: impl Fn(usize) -> String) -> Vec<u8> {
     let mut text = String::new();
-    // What repeats is smaller than the window of gzip.
+    // The repeated part is smaller than the window of gzip.
     for number in (0..2000).cycle() {
         text += &line(number);
         if text.len() >= 1 << 20 {
@@ -144,16 +144,16 @@ fn large_manifests_are_refused() {
     let toml = part(|number| format!("k = [[[{number}]], \"a\"]\n"));
     for name in ["bot.toml", "meta"] {
         let long = Parts::new(zst).long(EntryType::Regular, name, MANIFEST, &toml);
-        let said = said(&long.header(EntryType::Regular, "run", 0).bytes(&[0; 1024]).bytes);
-        assert!(said.contains(name) && said.contains("64 KiB"), "{name}: {said}");
-        assert!(said.contains("keep only"), "{name}: {said}");
+        let message = result_of(&long.header(EntryType::Regular, "run", 0).bytes(&[0; 1024]).bytes);
+        assert!(message.contains(name) && message.contains("64 KiB"), "{name}: {message}");
+        assert!(message.contains("keep only"), "{name}: {message}");
     }
 }
 
 #[test]
 fn large_headers_are_refused() {
     let name = part(|number| format!("{number:x}/"));
-    // Our own form is compressed by Zstandard and has no PAX headers; others write them.
+    // Our bundles use Zstandard and have no PAX headers. Other programs write such headers.
     let expected: [(EntryType, &str, &str); 4] = [
         (EntryType::XHeader, "not a file", "larger than 64 KiB"),
         (EntryType::XGlobalHeader, "not a file", "small can play"),
@@ -163,8 +163,8 @@ fn large_headers_are_refused() {
     for (kind, ours, theirs) in expected {
         for (compress, due) in [(zst as fn(&[u8]) -> Vec<u8>, ours), (gz, theirs)] {
             let long = Parts::new(compress).long(kind, "x", b"209715200 path=", &name);
-            let said = said(&long.small_bot(""));
-            assert!(said.contains(due), "{kind:?}: {due:?} in {said}");
+            let message = result_of(&long.small_bot(""));
+            assert!(message.contains(due), "{kind:?}: {due:?} in {message}");
         }
     }
 }
@@ -174,21 +174,21 @@ fn large_data_is_packed_in_little_memory() {
     let data = part(|number| format!("{number:x}"));
     // A bundle with a top directory is packed again without it.
     let long = Parts::new(zst).long(EntryType::Regular, "bot/data", b"", &data);
-    let said = said(&long.small_bot("bot/"));
-    // Packed as well as we pack it is a bomb, which shows when all of it was packed.
-    assert!(said.contains("1000 times its size"), "{said}");
+    let message = result_of(&long.small_bot("bot/"));
+    // Compressed with our compression this bundle counts as a bomb. The check runs after packing.
+    assert!(message.contains("1000 times its size"), "{message}");
 }
 
 #[test]
 fn manifests_that_are_not_files_are_refused() {
-    let place = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let refused = |what: &str| {
-        let error = Bot::load(place.path()).unwrap_err().to_string();
+        let error = Bot::load(directory.path()).unwrap_err().to_string();
         assert!(error.contains("bot.toml") && error.contains("put"), "{what}: {error}");
-        fs::remove_file(place.path().join("bot.toml")).unwrap();
+        fs::remove_file(directory.path().join("bot.toml")).unwrap();
     };
-    fs::write(place.path().join("run"), "").unwrap();
-    let manifest = place.path().join("bot.toml");
+    fs::write(directory.path().join("run"), "").unwrap();
+    let manifest = directory.path().join("bot.toml");
     for target in ["/dev/zero", "/dev/stdin", "/etc/passwd", "../nowhere", "bot.toml"] {
         symlink(target, &manifest).unwrap();
         refused(target);
@@ -198,8 +198,8 @@ fn manifests_that_are_not_files_are_refused() {
     rustix::fs::mknodat(rustix::fs::CWD, &manifest, fifo, mode, 0).unwrap();
     refused("a FIFO");
     symlink("conf", &manifest).unwrap();
-    fs::write(place.path().join("conf"), MANIFEST).unwrap();
+    fs::write(directory.path().join("conf"), MANIFEST).unwrap();
     let mode = <fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o755);
-    fs::set_permissions(place.path().join("run"), mode).unwrap();
-    assert_eq!(Bot::load(Path::new(place.path())).unwrap().name.as_str(), "small");
+    fs::set_permissions(directory.path().join("run"), mode).unwrap();
+    assert_eq!(Bot::load(Path::new(directory.path())).unwrap().name.as_str(), "small");
 }

@@ -8,25 +8,11 @@ mod memory_seat;
 use arbiter_games::{
     BotName, ClockKind, ClockRules, Forfeit, Micros, Params, SeatResult, Seed, bitwa, gomoku,
 };
-use arbiter_worker::fault::Fault;
-use arbiter_worker::referee::{EventSink, MatchEvent, Referee};
+use arbiter_worker::referee::Referee;
 use arbiter_worker::seat::SeatDriver;
-use memory_seat::MemorySeat;
+use memory_seat::{Forfeits, MemorySeat};
 
-/// Collects forfeits with their evidence.
-#[derive(Default)]
-struct Forfeits(Vec<(u8, Forfeit, String)>);
-
-impl EventSink for Forfeits {
-    fn on_event(&mut self, _time: Micros, event: MatchEvent<'_>) -> Result<(), Fault> {
-        if let MatchEvent::Forfeited { seat, forfeit, detail, .. } = event {
-            self.0.push((seat.number(), forfeit, detail.to_owned()));
-        }
-        Ok(())
-    }
-}
-
-/// Plays between bots that reply `answer(seat, words)`; each reply takes that long.
+/// Plays a match between bots. `answer(seat, words)` gives each reply and its time.
 fn play(
     params: &Params,
     clock: ClockRules,
@@ -73,8 +59,8 @@ fn a_reply_within_the_margin_counts_and_a_later_one_does_not() {
     let (_, forfeits) = at(520);
     assert!(!forfeits.iter().any(|(_, kind, _)| *kind == Forfeit::Clock), "{forfeits:?}");
     let (standings, forfeits) = at(521);
-    let due = "521 ms for one answer: 21 ms over the limit of 500ms";
-    assert_eq!(forfeits, [(2, Forfeit::Clock, due.to_owned())]);
+    let expected = "521 ms for one answer: 21 ms over the limit of 500ms";
+    assert_eq!(forfeits, [(2, Forfeit::Clock, expected.to_owned())]);
     assert_eq!(standings[1].forfeit, Some(Forfeit::Clock));
     assert_eq!((&standings[0].score.0[..], &standings[1].score.0[..]), (&[2][..], &[0][..]));
 }
@@ -83,13 +69,13 @@ fn a_reply_within_the_margin_counts_and_a_later_one_does_not() {
 fn a_bank_pays_for_every_command_and_grants_the_margin_once() {
     let json = serde_json::json!({"board": "przyklad", "bank": "100ms"});
     let params = Params::read(&bitwa::game(), json).unwrap();
-    let answer = |seat: u8, words: &str| {
+    let reply = |seat: u8, words: &str| {
         let words = if words.starts_with("gen_move") { "= 0 1 1 1 1 1" } else { "=" };
         // Seat 1 pays 10 ms for each command, acknowledgements included: the eleventh is paid
         // from the margin, so is the twelfth, and the thirteenth is too many.
         (words.to_owned(), Micros::from_millis(if seat == 1 { 10 } else { 0 }))
     };
-    let (standings, forfeits) = play(&params, ClockRules::OFFICIAL, answer);
+    let (standings, forfeits) = play(&params, ClockRules::OFFICIAL, reply);
     assert_eq!(forfeits, [(1, Forfeit::Clock, "bank exhausted: 30 ms over".to_owned())]);
     assert_eq!(standings[0].forfeit, Some(Forfeit::Clock));
     assert_eq!(standings[1].forfeit, None);
@@ -100,8 +86,8 @@ fn a_processor_clock_forgives_waiting_up_to_ten_times() {
     let params = Params::official(&gomoku::game());
     let clock = ClockRules { kind: ClockKind::Cpu, ..ClockRules::OFFICIAL };
     let at = |millis: i64| {
-        let answer = move |seat, words: &str| (gomoku(seat, words), Micros::from_millis(millis));
-        play(&params, clock, answer).1
+        let reply = move |seat, words: &str| (gomoku(seat, words), Micros::from_millis(millis));
+        play(&params, clock, reply).1
     };
     assert!(!at(5_200).iter().any(|(_, kind, _)| *kind == Forfeit::Clock));
     let forfeits = at(5_201);

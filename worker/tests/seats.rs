@@ -17,10 +17,10 @@ use arbiter_worker::seat::{
     ExecSeat, Framing, GRACE, SeatDriver, StdioSeat, StopSignal, TimedReply,
 };
 
-/// Long enough for a process to start and reply on a busy machine.
-const PATIENCE: Micros = Micros::from_millis(20_000);
+/// The time in which a process starts and replies on a busy machine.
+const TIMEOUT: Micros = Micros::from_millis(20_000);
 
-/// For replies that never come.
+/// The limit for replies that never arrive.
 const SHORT: Micros = Micros::from_millis(300);
 
 /// The misbehaving bot, compiled once.
@@ -38,7 +38,7 @@ fn rascal() -> PathBuf {
     program.clone()
 }
 
-/// A stop signal and its other end; the tests do not send it.
+/// A stop signal and its sender. The tests do not send the signal.
 fn stop() -> (Arc<StopSignal>, UnixStream) {
     let (reader, writer) = UnixStream::pair().unwrap();
     (Arc::new(StopSignal::new(OwnedFd::from(reader))), writer)
@@ -51,7 +51,7 @@ fn jail() -> Jail {
 }
 
 /// A jail whose bot may run and write while no reply is due.
-fn jail_without_rest() -> Jail {
+fn jail_that_allows_pondering() -> Jail {
     let host = Host::prepare(Policy::Off).unwrap();
     let terms = JailConfig { ponder: Ponder::Allow, ..JailConfig::default() };
     Jail::open(&host, Workdir::new(&BotSource::File(rascal())).unwrap(), &terms).unwrap()
@@ -67,7 +67,7 @@ fn line_bot(mode: &str, at: u32, limits: &[Micros]) -> Vec<Result<String, (Forfe
     talk(mode, at, Framing::Line, &questions, limits)
 }
 
-/// The same for a GTP bot.
+/// Like [`line_bot`], for a GTP bot.
 fn gtp_bot(mode: &str, at: u32, limits: &[Micros]) -> Vec<Result<String, (Forfeit, String)>> {
     let questions = ["your_number 1", "genmove 1", "play 1 check", "genmove 1"];
     talk(mode, at, Framing::Gtp, &questions, limits)
@@ -83,23 +83,23 @@ fn talk(
     let (stop, _writer) = stop();
     let mut seat =
         StdioSeat::start(jail(), &argv(mode, at), framing, ClockKind::Wall, stop).unwrap();
-    let mut heard = Vec::new();
+    let mut replies = Vec::new();
     for (question, limit) in questions.iter().zip(limits) {
         let TimedReply { reply, spent } = seat.ask(question, *limit).unwrap();
-        assert!(spent.wall <= *limit + PATIENCE, "{mode}: {spent:?}");
+        assert!(spent.wall <= *limit + TIMEOUT, "{mode}: {spent:?}");
         match reply {
-            Ok(bytes) => heard.push(Ok(String::from_utf8_lossy(&bytes).into_owned())),
+            Ok(bytes) => replies.push(Ok(String::from_utf8_lossy(&bytes).into_owned())),
             Err(failure) => {
                 if failure.forfeit == Forfeit::Clock {
                     assert!(spent.wall > *limit, "{mode}: late, but {spent:?}");
                 }
-                heard.push(Err((failure.forfeit, failure.detail)));
+                replies.push(Err((failure.forfeit, failure.detail)));
                 break;
             }
         }
     }
     seat.close().unwrap();
-    heard
+    replies
 }
 
 /// The expected last reply.
@@ -113,8 +113,8 @@ enum Expected {
 #[test]
 fn line_bots_forfeit_for_protocol_errors() {
     use Expected::{Forfeit as Fails, TimedReply};
-    let slow = [PATIENCE, SHORT];
-    let calm = [PATIENCE, PATIENCE];
+    let slow = [TIMEOUT, SHORT];
+    let calm = [TIMEOUT, TIMEOUT];
     let cases: &[(&str, &[Micros], Expected)] = &[
         ("honest", &calm, TimedReply("(0,0)")),
         ("silent", &slow, Fails(Forfeit::Clock, "")),
@@ -142,9 +142,9 @@ fn line_bots_forfeit_for_protocol_errors() {
         ("stderr", &calm, TimedReply("(0,0)")),
     ];
     for (mode, limits, expected) in cases {
-        let heard = line_bot(mode, 1, limits);
-        assert_eq!(heard[0].as_deref(), Ok("(7,7)(7,8)(8,8)"), "{mode}");
-        check(mode, &heard[1], expected);
+        let replies = line_bot(mode, 1, limits);
+        assert_eq!(replies[0].as_deref(), Ok("(7,7)(7,8)(8,8)"), "{mode}");
+        check(mode, &replies[1], expected);
     }
 }
 
@@ -159,20 +159,26 @@ fn check(mode: &str, heard: &Result<String, (Forfeit, String)>, expected: &Expec
     }
 }
 
-/// How the rascal in `mode` replies after a rival's slow answer, which gives it time to act after
-/// its previous reply.
+/// The forfeit of the rascal in `mode` after a slow reply of its rival. Meanwhile the rascal has
+/// time to act.
 fn after_a_rival(mode: &str) -> (Forfeit, String) {
     let (stop, _writer) = stop();
     let start = |mode| {
         let stop = Arc::clone(&stop);
-        StdioSeat::start(jail_without_rest(), &argv(mode, 0), Framing::Line, ClockKind::Wall, stop)
-            .unwrap()
+        StdioSeat::start(
+            jail_that_allows_pondering(),
+            &argv(mode, 0),
+            Framing::Line,
+            ClockKind::Wall,
+            stop,
+        )
+        .unwrap()
     };
     let mut seat = start(mode);
     let mut rival = start("slow");
-    assert!(seat.ask("A []", PATIENCE).unwrap().reply.is_ok(), "{mode}: the answer counts");
-    assert!(rival.ask("A []", PATIENCE).unwrap().reply.is_ok());
-    let failure = seat.ask("0 []", PATIENCE).unwrap().reply.unwrap_err();
+    assert!(seat.ask("A []", TIMEOUT).unwrap().reply.is_ok(), "{mode}: the answer counts");
+    assert!(rival.ask("A []", TIMEOUT).unwrap().reply.is_ok());
+    let failure = seat.ask("0 []", TIMEOUT).unwrap().reply.unwrap_err();
     seat.close().unwrap();
     Box::new(rival).close().unwrap();
     (failure.forfeit, failure.detail)
@@ -181,22 +187,22 @@ fn after_a_rival(mode: &str) -> (Forfeit, String) {
 #[test]
 fn unrequested_output_is_a_forfeit() {
     for mode in ["early", "late-twice"] {
-        let due = "wrote 15 bytes without being asked: \"(7,7)(7,8)(8,8)\"";
-        assert_eq!(after_a_rival(mode), (Forfeit::Illegal, due.to_owned()), "{mode}");
+        let expected = "wrote 15 bytes without being asked: \"(7,7)(7,8)(8,8)\"";
+        assert_eq!(after_a_rival(mode), (Forfeit::Illegal, expected.to_owned()), "{mode}");
     }
 }
 
 #[test]
 fn a_bot_that_closes_its_input_forfeits() {
-    let due = "closed its standard input, but is still running";
-    assert_eq!(after_a_rival("close-stdin"), (Forfeit::Gone, due.to_owned()));
+    let expected = "closed its standard input, but is still running";
+    assert_eq!(after_a_rival("close-stdin"), (Forfeit::Gone, expected.to_owned()));
 }
 
 #[test]
 fn gtp_bots_forfeit_for_protocol_errors() {
     use Expected::{Forfeit as Fails, TimedReply};
-    let slow = [PATIENCE, SHORT];
-    let calm = [PATIENCE, PATIENCE];
+    let slow = [TIMEOUT, SHORT];
+    let calm = [TIMEOUT, TIMEOUT];
     let cases: &[(&str, &[Micros], Expected)] = &[
         ("honest", &calm, TimedReply("= check")),
         ("crlf", &calm, TimedReply("= check")),
@@ -208,9 +214,9 @@ fn gtp_bots_forfeit_for_protocol_errors() {
         ("flood-line", &calm, Fails(Forfeit::Flood, "more than 65536 bytes")),
     ];
     for (mode, limits, expected) in cases {
-        let heard = gtp_bot(mode, 0, limits);
-        assert_eq!(heard[0].as_deref(), Ok("="), "{mode}");
-        check(mode, &heard[1], expected);
+        let replies = gtp_bot(mode, 0, limits);
+        assert_eq!(replies[0].as_deref(), Ok("="), "{mode}");
+        check(mode, &replies[1], expected);
     }
 }
 
@@ -219,16 +225,16 @@ fn more_than_16_mib_of_output_is_a_flood() {
     let (stop, _writer) = stop();
     let argv = argv("flood-lines", 0);
     let mut seat = StdioSeat::start(jail(), &argv, Framing::Gtp, ClockKind::Wall, stop).unwrap();
-    let mut answers = 0;
+    let mut replies = 0;
     let failure = loop {
-        match seat.ask("your_number 1", PATIENCE).unwrap().reply {
-            Ok(_) => answers += 1,
+        match seat.ask("your_number 1", TIMEOUT).unwrap().reply {
+            Ok(_) => replies += 1,
             Err(failure) => break failure,
         }
     };
     assert_eq!(failure.forfeit, Forfeit::Flood, "{}", failure.detail);
     assert!(failure.detail.contains("in one match"), "{}", failure.detail);
-    assert!((270..=280).contains(&answers), "16 MiB are 279 answers of 60 000 bytes: {answers}");
+    assert!((270..=280).contains(&replies), "16 MiB are 279 answers of 60 000 bytes: {replies}");
     seat.close().unwrap();
 }
 
@@ -246,11 +252,11 @@ fn a_bot_that_does_not_read_its_input_loses_on_time() {
 }
 
 #[test]
-fn the_end_of_standard_error_is_kept() {
+fn the_end_of_standard_error_is_stored() {
     let (stop, _writer) = stop();
     let mut seat =
         StdioSeat::start(jail(), &argv("stderr", 0), Framing::Line, ClockKind::Wall, stop).unwrap();
-    assert!(seat.ask("A []", PATIENCE).unwrap().reply.is_ok());
+    assert!(seat.ask("A []", TIMEOUT).unwrap().reply.is_ok());
     seat.close_input();
     seat.wait_for_exit(Instant::now() + GRACE).unwrap();
     let remains = seat.close().unwrap();
@@ -264,10 +270,10 @@ fn processor_time_is_charged_to_the_reply_that_used_it() {
     let (stop, _writer) = stop();
     let mut seat =
         StdioSeat::start(jail(), &argv("spin", 1), Framing::Line, ClockKind::Wall, stop).unwrap();
-    let calm = seat.ask("A []", PATIENCE).unwrap();
+    let calm = seat.ask("A []", TIMEOUT).unwrap();
     let spun = seat.ask("0 []", SHORT).unwrap();
     assert!(calm.reply.is_ok() && spun.reply.is_err());
-    // It had a whole core for most of the time, unless the machine was very busy.
+    // The bot had a whole processor for most of the time, unless the machine was very busy.
     assert!(spun.spent.cpu > Micros::from_millis(30), "{spun:?}");
     assert!(spun.spent.cpu > calm.spent.cpu, "{calm:?} {spun:?}");
     seat.close().unwrap();
@@ -278,7 +284,7 @@ fn a_program_that_cannot_start_forfeits() {
     let (stop, _writer) = stop();
     let argv = vec!["./no-such-program".to_owned()];
     let mut seat = StdioSeat::start(jail(), &argv, Framing::Line, ClockKind::Wall, stop).unwrap();
-    let failure = seat.ask("A []", PATIENCE).unwrap().reply.unwrap_err();
+    let failure = seat.ask("A []", TIMEOUT).unwrap().reply.unwrap_err();
     assert_eq!(failure.forfeit, Forfeit::Gone);
     assert!(failure.detail.contains("./no-such-program could not be started"), "{failure:?}");
     seat.close().unwrap();
@@ -290,7 +296,7 @@ fn a_stop_signal_abandons_the_match() {
     let mut seat =
         StdioSeat::start(jail(), &argv("silent", 0), Framing::Line, ClockKind::Wall, stop).unwrap();
     drop(writer);
-    assert!(matches!(seat.ask("A []", PATIENCE), Err(Fault::Abandoned)));
+    assert!(matches!(seat.ask("A []", TIMEOUT), Err(Fault::Abandoned)));
     seat.close().unwrap();
 }
 
@@ -298,28 +304,28 @@ fn a_stop_signal_abandons_the_match() {
 fn decision(mode: &str, limit: Micros) -> TimedReply {
     let (stop, _writer) = stop();
     let mut seat = ExecSeat::new(jail(), argv(mode, 0), stop);
-    let answer = seat.ask("21 KJA KQKJA3592A# 25 145", limit).unwrap();
+    let reply = seat.ask("21 KJA KQKJA3592A# 25 145", limit).unwrap();
     Box::new(seat).close().unwrap();
-    answer
+    reply
 }
 
 #[test]
 fn executed_bots_forfeit_for_protocol_errors() {
-    let heard = |mode| decision(mode, PATIENCE).reply.map_err(|failure| failure.forfeit);
-    assert_eq!(heard("honest"), Ok(b"S".to_vec()));
-    assert_eq!(heard("crlf"), Ok(b"S".to_vec()), "the whole output is trimmed");
-    assert_eq!(heard("twice"), Ok(b"S\nS".to_vec()), "the game judges it");
+    let reply = |mode| decision(mode, TIMEOUT).reply.map_err(|failure| failure.forfeit);
+    assert_eq!(reply("honest"), Ok(b"S".to_vec()));
+    assert_eq!(reply("crlf"), Ok(b"S".to_vec()), "the whole output is trimmed");
+    assert_eq!(reply("twice"), Ok(b"S\nS".to_vec()), "the game judges it");
     for mode in ["empty", "silent", "orphan"] {
-        assert_eq!(heard(mode), Ok(Vec::new()), "{mode}: no output is an empty answer");
+        assert_eq!(reply(mode), Ok(Vec::new()), "{mode}: no output is an empty reply");
     }
     for (mode, due) in [
         ("exit", "exited with code 3 without output"),
         ("segv", "was killed by SIGSEGV without output"),
     ] {
-        let failure = decision(mode, PATIENCE).reply.unwrap_err();
+        let failure = decision(mode, TIMEOUT).reply.unwrap_err();
         assert_eq!((failure.forfeit, &failure.detail[..]), (Forfeit::Gone, due), "{mode}");
     }
-    assert_eq!(heard("flood-line"), Err(Forfeit::Flood));
+    assert_eq!(reply("flood-line"), Err(Forfeit::Flood));
     for mode in ["dribble", "spin"] {
         let late = decision(mode, SHORT);
         assert_eq!(late.reply.map_err(|failure| failure.forfeit), Err(Forfeit::Clock), "{mode}");
@@ -331,8 +337,8 @@ fn executed_bots_forfeit_for_protocol_errors() {
 fn a_program_can_run_right_after_it_is_written() {
     let start_many = || {
         for _ in 0..60 {
-            let answer = decision("honest", PATIENCE);
-            assert_eq!(answer.reply, Ok(b"S".to_vec()), "each in a separate home");
+            let reply = decision("honest", TIMEOUT);
+            assert_eq!(reply.reply, Ok(b"S".to_vec()), "each bot has a separate directory");
         }
     };
     std::thread::scope(|scope| {

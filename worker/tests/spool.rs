@@ -95,7 +95,7 @@ fn damaged_and_foreign_files_are_set_aside() {
     assert_eq!(names(&aside), ["3_2_1", "3_3_1", "3_4_1", "3_5_1", "3_6", "notes.txt"]);
     assert_eq!(names(&reports), ["3_1_1"]);
 
-    // What is damaged later is found when it is read.
+    // A report that is damaged later is set aside when it is read.
     fs::write(reports.join("3_1_1"), "torn").unwrap();
     assert_eq!(spool.read(whole), None);
     assert!(spool.leases().is_empty() && names(&aside).contains(&"3_1_1".to_owned()));

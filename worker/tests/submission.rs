@@ -94,7 +94,7 @@ impl Zip {
 fn the_same_files_give_the_same_bundle() {
     let place = place();
     let bot = place.path().join("bot");
-    let due = digest(&bot);
+    let expected = digest(&bot);
     assert_eq!(Submission::read(&bot).unwrap().name.as_str(), "sent");
     let tar = tar_of(&bot, "");
     let inside = tar_of(&bot, "bot-1.0");
@@ -109,8 +109,8 @@ fn the_same_files_give_the_same_bundle() {
     for (name, bytes) in forms {
         let path = place.path().join(name);
         fs::write(&path, bytes).unwrap();
-        assert_eq!(digest(&path), due, "{name}");
-        assert_eq!(unpacked(bytes), due, "{name}");
+        assert_eq!(digest(&path), expected, "{name}");
+        assert_eq!(unpacked(bytes), expected, "{name}");
     }
     let zip = Zip::new(&place)
         .file("bot/run", b"#!/bin/sh\n", 0o755)
@@ -118,19 +118,19 @@ fn the_same_files_give_the_same_bundle() {
         .link("bot/main.c", "src/main.c")
         .file("bot/bot.toml", MANIFEST.as_bytes(), 0o600);
     let zip = zip.end();
-    assert_eq!(digest(&zip), due);
-    assert_eq!(unpacked(&fs::read(&zip).unwrap()), due);
-    // What is wrong with such an archive is said as of any bundle.
+    assert_eq!(digest(&zip), expected);
+    assert_eq!(unpacked(&fs::read(&zip).unwrap()), expected);
+    // An invalid archive gives the same errors as an invalid bundle.
     let evil = Zip::new(&place).file("../evil", b"x", 0o644).end();
     let to = tempfile::tempdir().unwrap();
-    let said = bundle::unpack(&fs::read(evil).unwrap(), to.path()).unwrap_err().to_string();
-    assert!(said.contains("not a valid path"), "{said}");
-    // What version control keeps is no part of it; what is built from it would be another.
+    let message = bundle::unpack(&fs::read(evil).unwrap(), to.path()).unwrap_err().to_string();
+    assert!(message.contains("not a valid path"), "{message}");
+    // Files of version control are not part of the bundle.
     fs::create_dir(bot.join(".git")).unwrap();
     fs::write(bot.join(".git/index"), "private").unwrap();
-    assert_eq!(digest(&bot), due);
+    assert_eq!(digest(&bot), expected);
     fs::write(bot.join("src/main.c"), "int main(void) { return 1; }\n").unwrap();
-    assert_ne!(digest(&bot), due);
+    assert_ne!(digest(&bot), expected);
 }
 
 #[test]
@@ -139,8 +139,8 @@ fn a_path_without_a_bot_is_refused() {
     let zip = Zip::new(&place).file("readme", b"hello", 0o644).end();
     assert!(refused(&zip).contains("sent.zip: not a bot: it has neither a bot.toml nor"));
     let zip = Zip::new(&place).file("bot.toml", b"name = 1", 0o644).end();
-    let said = refused(&zip);
-    assert!(said.contains("sent.zip: bot.toml: line 1"), "{said}");
+    let message = refused(&zip);
+    assert!(message.contains("sent.zip: bot.toml: line 1"), "{message}");
     let noise = place.path().join("noise.tar.gz");
     fs::write(&noise, "no archive").unwrap();
     assert!(refused(&noise).contains("noise.tar.gz"));
@@ -151,12 +151,12 @@ fn a_path_without_a_bot_is_refused() {
 fn nothing_is_unpacked_outside_the_directory() {
     let place = place();
     for name in ["../evil", "/tmp/evil", "a/../../evil"] {
-        let said = refused(&Zip::new(&place).file(name, b"x", 0o644).end());
-        assert!(said.contains("not a valid path"), "{name}: {said}");
+        let message = refused(&Zip::new(&place).file(name, b"x", 0o644).end());
+        assert!(message.contains("not a valid path"), "{name}: {message}");
     }
     for (name, target) in [("a", "/etc/passwd"), ("a", ".."), ("a/b", "../../c"), ("a", "gone")] {
-        let said = refused(&Zip::new(&place).link(name, target).end());
-        assert!(said.contains("does not lead"), "{name} -> {target}: {said}");
+        let message = refused(&Zip::new(&place).link(name, target).end());
+        assert!(message.contains("does not lead"), "{name} -> {target}: {message}");
     }
     let through = Zip::new(&place).link("l", "src").file("l/evil", b"x", 0o644).end();
     assert!(refused(&through).contains("duplicate"));
@@ -207,7 +207,7 @@ fn duplicate_entries_are_refused() {
 #[test]
 fn archive_bombs_are_refused() {
     let place = place();
-    // Some hundred kilobytes that would be 300 MiB, in one file and in many.
+    // Some hundred kilobytes that unpack to 300 MiB, in one file and in many.
     let zeros = vec![0; 100 << 20];
     let mut zip = Zip::new(&place);
     for name in ["a", "b", "c"] {
@@ -215,8 +215,8 @@ fn archive_bombs_are_refused() {
     }
     let zip = zip.end();
     assert!(fs::metadata(&zip).unwrap().len() < 1 << 20);
-    let said = refused(&zip);
-    assert!(said.contains("exceed 256 MiB in total"), "{said}");
+    let message = refused(&zip);
+    assert!(message.contains("exceed 256 MiB in total"), "{message}");
     let tar = place.path().join("zeros.tar.zst");
     let mut header = Header::new_gnu();
     header.set_path("zeros").unwrap();
@@ -225,12 +225,12 @@ fn archive_bombs_are_refused() {
     header.set_cksum();
     fs::write(&tar, zstd::encode_all(&[header.as_bytes(), &zeros[..]].concat()[..], 3).unwrap())
         .unwrap();
-    let said = refused(&tar);
-    assert!(said.contains("1000 times its size"), "{said}");
-    // The same without an archive around it.
+    let message = refused(&tar);
+    assert!(message.contains("1000 times its size"), "{message}");
+    // The same files in a directory.
     fs::write(place.path().join("bot/zeros"), &zeros).unwrap();
-    let said = refused(&place.path().join("bot"));
-    assert!(said.contains("1000 times its size"), "{said}");
+    let message = refused(&place.path().join("bot"));
+    assert!(message.contains("1000 times its size"), "{message}");
 }
 
 #[test]

@@ -1,10 +1,10 @@
-/* One of two bots that talk to each other by what a machine shares. Its first argument says by what:
- *   cache      the time of loads from pages that both map
- *   maps       whether another process has a page of the file in the second argument in its map
- *   numbers    those that the kernel gives to pipes in turn
- *   events     the lowest numbers that no event descriptor has
- *   processes  how many the machine has
- * `send HEX` leaves bits, `receive BITS` tells them as they are found, `clear` takes them away. */
+/* One of two bots that signal each other through shared resources. The first argument is the way:
+ *   cache      the time of loads from pages that both bots map
+ *   maps       whether another process maps a page of the file in the second argument
+ *   numbers    the numbers that the kernel gives to pipes in turn
+ *   events     the lowest free numbers of event descriptors
+ *   processes  the number of processes of the machine
+ * `send HEX` stores bits, `receive BITS` prints the received bits, `clear` removes the bits. */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdint.h>
@@ -25,7 +25,7 @@
 static volatile uint8_t *shared;
 static int file;
 
-/* Where a line is: in an order that no processor foresees. */
+/* The position of a line, in an order that the processor cannot predict. */
 static volatile uint8_t *place(int line)
 {
     unsigned mixed = line * 0x9E3779B1u;
@@ -77,7 +77,7 @@ static int length_of(const char *hex)
     return strcspn(hex, "\n") * 4;
 }
 
-/* Tells `bits` values of zero and one. */
+/* Prints `bits` values of zero and one. */
 static void tell(const char *values, int bits)
 {
     for (int index = 0; index < bits; index += 4)
@@ -86,7 +86,7 @@ static void tell(const char *values, int bits)
     puts("");
 }
 
-/* Tells a number in as many digits as `bits` take. */
+/* Prints a number with the digits of `bits` bits. */
 static void tell_number(uint64_t number, int bits)
 {
     printf("%0*lx\n", (bits + 3) / 4, (unsigned long)(number & ((1ul << bits) - 1)));
@@ -134,7 +134,7 @@ static void maps_receive(int bits)
         uint64_t entry = 0;
         (void)*at;
         pread(pages, &entry, sizeof entry, (uintptr_t)at / STRIDE * sizeof entry);
-        /* Bit 56: no other process has it in its map. */
+        /* Bit 56: no other process maps the page. */
         values[page] = !(entry >> 56 & 1);
     }
     tell(values, bits);
@@ -153,10 +153,10 @@ static void numbers_receive(int bits)
     last = now;
 }
 
-/* Numbers of event descriptors from here on carry bits; those below are other programs'. */
+/* The first number that carries bits. Other programs use the numbers below. */
 #define FIRST_EVENT 64
 
-/* Opens an event descriptor, and tells its number. */
+/* Opens an event descriptor and returns its number. */
 static int event(int *descriptor)
 {
     char path[64], line[256];
@@ -269,7 +269,7 @@ static int compare(const void *one, const void *other)
     return (a > b) - (a < b);
 }
 
-/* Between the time of a load from a cache and that of one from memory. */
+/* The limit between the times of a load from a cache and of a load from memory. */
 static uint64_t halfway(void)
 {
     static uint64_t near[LINES], far[LINES];

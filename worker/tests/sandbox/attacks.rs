@@ -16,9 +16,9 @@ use arbiter_worker::sandbox::{BotSource, Exit, Guarantee, JailConfig};
 use arbiter_worker::seat::{ExecSeat, SeatDriver};
 
 use super::jail_tests::Test;
-use super::lab::{Lab, Network, PATIENCE, Seen, slower, stop};
+use super::lab::{Lab, Network, Seen, TIMEOUT, slower, stop};
 
-/// How long a program that never ends may run.
+/// The time after which a program that never ends is killed.
 const DEADLINE: Duration = Duration::from_millis(600);
 
 /// The time limit for closing a jail. The guarantee is a median of fifty milliseconds; a single
@@ -52,10 +52,10 @@ const NEED_NAMESPACES: [&str; 16] = [
     "unlinked_files.py",
 ];
 
-/// Programs with unmapped memory, which only control groups count.
+/// Programs whose memory is not mapped. Only control groups count it.
 const NEED_GROUPS: [&str; 2] = ["buffers_pipes.py", "buffers_unix.py"];
 
-/// Programs that change the mode of a file by path, which bots with the worker's user may not.
+/// Programs that change the mode of a file by path. Bots that run as the worker's user may not.
 const NEED_CHMOD: [&str; 1] = ["again_locked.py"];
 
 /// Programs that start as many processes as allowed.
@@ -64,7 +64,7 @@ const NEED_PROCESS_LIMIT: [&str; 2] = ["fork_count.py", "zombies.py"];
 /// The minimum processor time of the program that tries to hide it.
 const LAUNDERED: Micros = Micros::from_millis(180);
 
-/// Attacks with much output, many errors, processes and refusals for the worker.
+/// Attacks with much output and many errors, processes and refused calls.
 const LOUD: [&str; 4] = ["stdout_flood.py", "stderr_flood.py", "zombies.py", "again_text_busy.py"];
 
 /// Growth that is not significant, in bytes: floods of output are stored in chunks of 64 KiB, between
@@ -72,10 +72,10 @@ const LOUD: [&str; 4] = ["stdout_flood.py", "stderr_flood.py", "zombies.py", "ag
 /// tenth of it is two such chunks.
 const GRAIN: u64 = 256 << 10;
 
-/// How often a program is executed that leaves something behind.
+/// The number of executions of a program that leaves something behind.
 const EXECUTIONS: usize = 3;
 
-/// The longest that one of these executions may take.
+/// The time limit of one of these executions.
 const EXECUTION: Micros = Micros::from_millis(30_000);
 
 pub(crate) fn all() -> Vec<Test> {
@@ -91,23 +91,23 @@ pub(crate) fn all() -> Vec<Test> {
     [first].into_iter().chain(attacks).chain([last]).collect()
 }
 
-/// Runs the loudest attacks, and records the memory that the worker needs afterwards.
+/// Runs the attacks with the most output, and records the worker's memory afterwards.
 fn note_memory(lab: &Lab) {
     for name in LOUD.into_iter().chain(LOUD) {
         attack(lab, name);
     }
-    lab.settled_memory.set(Lab::memory()).expect("it is recorded once");
+    lab.settled_memory.set(Lab::memory()).expect("the memory is recorded once");
 }
 
 fn compare_memory(lab: &Lab) {
     let Some(before) = lab.settled_memory.get().copied() else {
-        println!("  skipped: it was not recorded before");
+        println!("  skipped: the memory was not recorded before");
         return;
     };
     let after = Lab::memory();
     println!("  {before} bytes before, {after} after");
-    let most = before + (before / 10).max(GRAIN);
-    assert!(after <= most, "{before} bytes before, {after} after");
+    let limit = before + (before / 10).max(GRAIN);
+    assert!(after <= limit, "{before} bytes before, {after} after");
 }
 
 fn test(name: String) -> Box<dyn Fn(&Lab)> {
@@ -135,15 +135,15 @@ fn attack(lab: &Lab, name: &str) {
     }
     let compiled = name.strip_suffix(".c").map(|stem| format!("./{stem}"));
     let argv = compiled.as_ref().map_or_else(|| vec!["python3", name], |program| vec![program]);
-    let deadline = if end == "at the deadline" { DEADLINE } else { PATIENCE };
-    let seen = lab.run_with(&source, &argv, &JailConfig::default(), deadline, network);
-    assert!(!seen.output.lines().any(|line| line.starts_with("breach")), "{}", tail(&seen));
-    check_end(lab, end, &seen);
-    assert!(seen.closing < CLOSING * slower(), "{:?}", seen.closing);
+    let deadline = if end == "at the deadline" { DEADLINE } else { TIMEOUT };
+    let outcome = lab.run_with(&source, &argv, &JailConfig::default(), deadline, network);
+    assert!(!outcome.output.lines().any(|line| line.starts_with("breach")), "{}", tail(&outcome));
+    check_end(lab, end, &outcome);
+    assert!(outcome.closing < CLOSING * slower(), "{:?}", outcome.closing);
     lab.assert_unharmed(&before);
 }
 
-/// What the attack needs and this machine lacks.
+/// The requirement of the attack that this machine does not meet, if any.
 fn missing(lab: &Lab, name: &str, end: &str, network: Network) -> Option<&'static str> {
     let has_namespaces = lab.holds(Guarantee::Disk);
     let counts_memory = lab.holds(Guarantee::Memory);
@@ -163,8 +163,8 @@ fn missing(lab: &Lab, name: &str, end: &str, network: Network) -> Option<&'stati
     }
 }
 
-/// Executes a script for several decisions. Each is answered or forfeited; if `loses`, all after the
-/// first are forfeited.
+/// Executes a script for several decisions. Each gets a reply or a forfeit. If `loses`, all after
+/// the first get a forfeit.
 fn execute(lab: &Lab, source: &BotSource, name: &str, loses: bool) {
     let BotSource::Directory(directory) = source else {
         unreachable!("a lab's program is a directory")
@@ -177,10 +177,10 @@ fn execute(lab: &Lab, source: &BotSource, name: &str, loses: bool) {
     let argv = vec!["./program".to_owned()];
     let mut seat = ExecSeat::new(lab.jail(source, &JailConfig::default()), argv, stop);
     for execution in 0..EXECUTIONS {
-        let answer = seat.ask("0", EXECUTION).unwrap();
+        let reply = seat.ask("0", EXECUTION).unwrap();
         let errors = String::from_utf8_lossy(seat.stderr()).into_owned();
-        println!("  {:?}", answer.reply);
-        match answer.reply {
+        println!("  {:?}", reply.reply);
+        match reply.reply {
             Ok(reply) if execution == 0 => assert_eq!(reply, b"left", "{errors}"),
             Err(failure) if execution == 0 => panic!("{failure:?} {errors}"),
             Ok(reply) => assert!(!loses, "{}", String::from_utf8_lossy(&reply)),

@@ -124,8 +124,8 @@ fn is_visible(tool: &str) -> bool {
     ["/usr/local/bin", "/usr/bin", "/bin"].iter().any(|path| Path::new(path).join(tool).exists())
 }
 
-/// A version of this bot, tried at blackjack.
-fn tried(lab: &Lab, directory: &Path) -> TrialOutcome {
+/// Tries a version of this bot at blackjack.
+fn try_bot(lab: &Lab, directory: &Path) -> TrialOutcome {
     let submission = Submission::read(&directory.join("bot")).unwrap();
     let (stop, _cord) = StopSignal::new_pair().unwrap();
     let patient = json!({"move_limit": "60s"});
@@ -153,7 +153,7 @@ fn language(lab: &Lab, program: &Program) {
     }
     let before = lab.settled_census();
     let directory = bot(program.build, program.run, &[(program.file, program.text)]);
-    let tried = tried(lab, directory.path());
+    let tried = try_bot(lab, directory.path());
     assert_eq!(tried.failure, None, "{}", tried.log);
     assert_eq!(tried.measurements.matches, 2);
     // The result is a bundle that plays without another build.
@@ -170,7 +170,7 @@ fn language(lab: &Lab, program: &Program) {
 /// Checks the result of a hostile build, and the bot's directory.
 type Check = fn(&BuildOutcome, &Path);
 
-/// What a hostile build does, its script for `sh`, and the check of the result.
+/// A hostile build: its description, its script for `sh`, and the check of the result.
 const HOSTILE: [(&str, &str, Check); 12] = [
     ("loops", "while :; do :; done", |built, _| {
         fails(built, &format!("took longer than {}s", time().as_secs()));
@@ -180,21 +180,21 @@ const HOSTILE: [(&str, &str, Check); 12] = [
     }),
     ("fills the disk", "cat /dev/zero > big", |built, _| {
         assert!(built.failure.is_some(), "{built:?}");
-        let told = ["No space left", "File size limit"];
-        assert!(told.iter().any(|words| built.log.contains(words)), "{}", built.log);
+        let errors = ["No space left", "File size limit"];
+        assert!(errors.iter().any(|words| built.log.contains(words)), "{}", built.log);
     }),
     ("makes files without end", "n=0; while : > f$n; do n=$((n+1)); done", |built, _| {
         assert!(built.failure.is_some(), "{built:?}");
     }),
     (
-        "eats memory",
+        "uses too much memory",
         "exec python3 -c 'b = [bytearray(1 << 20) for _ in range(4096)]'",
         |built, _| {
             assert!(built.failure.is_some(), "{built:?}");
         },
     ),
     (
-        "phones home",
+        "connects to the network",
         "exec python3 -c 'import socket; socket.create_connection((\"192.0.2.1\", 80), 1)'",
         |built, _| {
             fails(built, "exited with code 1");
@@ -215,7 +215,7 @@ const HOSTILE: [(&str, &str, Check); 12] = [
         assert!(!Path::new("/out").exists(), "{built:?}");
     }),
     (
-        "puts links in the way",
+        "creates links",
         "rm -r data; ln -s /etc data; mkfifo pipe; : > done
         exec python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind(\"socket\")'",
         |built, bot| {

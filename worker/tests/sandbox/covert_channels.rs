@@ -1,5 +1,5 @@
 //! Measures covert channels: how much two bots of a match can signal each other through what the
-//! sandbox does not separate. It is no test, and runs only by name:
+//! sandbox does not separate. These measurements are no tests and run only by name:
 //! `cargo test -p arbiter-worker --test sandbox -- measure`.
 
 use std::path::Path;
@@ -11,31 +11,31 @@ use arbiter_worker::seat::{Framing, SeatDriver, StdioSeat};
 use super::jail_tests::Test;
 use super::lab::{Lab, command, stop};
 
-/// Longer than any turn takes.
+/// The time limit of a turn.
 const TURN: Micros = Micros::from_millis(20_000);
 
-/// How many turns are measured.
+/// The number of measured turns.
 const TURNS: u64 = 200;
 
-/// The channels, by the program's names, and how many bits each transmits a turn.
-const WAYS: [(&str, usize); 5] =
+/// The channels: the name in `signaller.c`, and the number of bits that it sends in a turn.
+const CHANNELS: [(&str, usize); 5] =
     [("cache", 1024), ("maps", 1024), ("numbers", 8), ("events", 128), ("processes", 5)];
 
 /// Channels through files of `/proc`, which cannot be read without namespaces.
 const NEED_PROC: [&str; 2] = ["maps", "events"];
 
 pub(crate) fn all() -> Vec<Test> {
-    let ways = WAYS.into_iter();
+    let channels = CHANNELS.into_iter();
     let test = |(way, bits)| -> Test {
         (format!("measure the channel {way}"), Box::new(move |lab| measure(lab, way, bits)))
     };
-    ways.map(test).collect()
+    channels.map(test).collect()
 }
 
 /// A large system file that no process maps: the compiler, which does not run.
 fn idle_file() -> String {
-    let told = command("cc").arg("-print-prog-name=cc1").output().unwrap();
-    let path = String::from_utf8(told.stdout).unwrap().trim().to_owned();
+    let output = command("cc").arg("-print-prog-name=cc1").output().unwrap();
+    let path = String::from_utf8(output.stdout).unwrap().trim().to_owned();
     if path.starts_with("/usr") { path } else { "/usr/bin/python3".to_owned() }
 }
 
@@ -71,12 +71,12 @@ fn measure(lab: &Lab, way: &str, bits: usize) {
     };
     let mut wrong = 0;
     for turn in 0..TURNS {
-        let sent = pattern(turn, bits);
+        let message = pattern(turn, bits);
         ask(&mut sender, "clear");
         ask(&mut receiver, &format!("receive {bits}"));
-        ask(&mut sender, &format!("send {sent}"));
-        let found = ask(&mut receiver, &format!("receive {bits}"));
-        let digits = sent.chars().zip(found.chars());
+        ask(&mut sender, &format!("send {message}"));
+        let received = ask(&mut receiver, &format!("receive {bits}"));
+        let digits = message.chars().zip(received.chars());
         let differ = digits.map(|(a, b)| a.to_digit(16).unwrap() ^ b.to_digit(16).unwrap());
         wrong += differ.map(u32::count_ones).sum::<u32>();
     }
@@ -85,10 +85,13 @@ fn measure(lab: &Lab, way: &str, bits: usize) {
     }
     let bits = f64::from(u32::try_from(bits).unwrap());
     let error = f64::from(wrong) / (bits * f64::from(u32::try_from(TURNS).unwrap()));
-    println!("  {bits} bits a turn, {error:.4} of them wrong: {:.1} arrive", bits * told(error));
+    println!(
+        "  {bits} bits a turn, {error:.4} of them wrong: {:.1} arrive",
+        bits * capacity(error)
+    );
 }
 
-/// Bits of no pattern, as hexadecimal digits, by the generator of Numerical Recipes.
+/// Pseudorandom bits as hexadecimal digits, by the generator of Numerical Recipes.
 fn pattern(turn: u64, bits: usize) -> String {
     let mut state = turn;
     let mut next = |bits: usize| {
@@ -100,8 +103,8 @@ fn pattern(turn: u64, bits: usize) -> String {
     (0..bits / 4).fold(first, |digits, _| digits + &next(4))
 }
 
-/// The part of a bit that arrives where this part of bits is wrong.
-fn told(error: f64) -> f64 {
+/// The capacity of a binary symmetric channel with this error rate, in bits for each sent bit.
+fn capacity(error: f64) -> f64 {
     let loss = |part: f64| if part > 0.0 { -part * part.log2() } else { 0.0 };
     1.0 - loss(error) - loss(1.0 - error)
 }

@@ -20,25 +20,25 @@ use super::lab::{Lab, command, converse, descendants, groups, listen, source, st
 /// The time limit for closing a jail.
 const CLOSING: Duration = Duration::from_millis(50);
 
-/// How many jails are open at once.
+/// The number of jails that are open at once.
 const MANY: usize = 200;
 
-/// How many jails come one after the other.
+/// The number of jails that are opened one after the other.
 const SUCCESSION: usize = 200;
 
-/// How long a bot may try to think on its opponent's time.
-const REST: Duration = Duration::from_millis(200);
+/// The pause in which a bot tries to think on its opponent's time.
+const PAUSE: Duration = Duration::from_millis(200);
 
-/// The processor time that a stopped bot may seem to use.
-const NOTHING: Micros = Micros::from_millis(2);
+/// The measurement error of the processor time of a stopped bot.
+const EXACT_ERROR: Micros = Micros::from_millis(2);
 
-/// The same for clocks of processes, which lag by a tick each.
-const A_FEW_TICKS: Micros = Micros::from_millis(30);
+/// The same for the clocks of processes: each may be late by a tick.
+const TICK_ERROR: Micros = Micros::from_millis(30);
 
 /// The argument of this test's program as a worker that will be killed.
 pub(crate) const KILLED: &str = "--worker-to-be-killed";
 
-/// A bot that spins between its answers.
+/// A bot that spins between its replies.
 const PONDERER: &str = "
 import sys, threading
 def spin():
@@ -47,22 +47,22 @@ threading.Thread(target=spin, daemon=True).start()
 for line in sys.stdin: print('ok', flush=True)
 ";
 
-/// A guarantee, and its test.
-type Promise = (&'static str, fn(&Lab));
+/// A description of a guarantee, and its test.
+type GuaranteeTest = (&'static str, fn(&Lab));
 
-const PROMISES: [Promise; 16] = [
-    ("a bot is stopped while it owes no reply", rests),
-    ("a bot may ponder if that is allowed", thinks_on),
+const GUARANTEES: [GuaranteeTest; 16] = [
+    ("a bot is stopped while it owes no reply", stops_between_replies),
+    ("a bot may ponder if that is allowed", may_ponder),
     ("a jail runs one execution after another", executes),
     ("processes of an execution die with it", leaves_nothing_running),
-    ("files are saved from match to match", keeps_files),
-    ("sparse files stay sparse", keeps_holes),
-    ("saved files that are too large do not prevent a jail", brings_back_what_fits),
-    ("files are not saved otherwise", forgets_files),
-    ("a bot that sends many descriptors cannot prevent jails", hands_over),
-    ("a listener accepts sixteen connections at once", door_has_room),
-    ("limits of the configuration are enforced", obeys_terms),
-    ("a jail runs on its own processors", stays_on_its_cores),
+    ("files are saved from match to match", saves_files),
+    ("sparse files stay sparse", saves_sparse_files),
+    ("saved files that are too large do not prevent a jail", restores_files_within_limits),
+    ("files are not saved otherwise", deletes_files),
+    ("a bot that sends many descriptors cannot prevent jails", tolerates_sent_descriptors),
+    ("a listener accepts sixteen connections at once", listener_accepts_all_connections),
+    ("limits of the configuration are enforced", enforces_limits),
+    ("a jail runs on its own processors", uses_only_its_processors),
     ("a bot's clocks hide the machine's uptime", hides_uptime),
     ("closing takes less than fifty milliseconds", closes_quickly),
     ("many jails at once and in succession leak nothing", leaks_nothing),
@@ -70,13 +70,12 @@ const PROMISES: [Promise; 16] = [
 ];
 
 pub(crate) fn all() -> Vec<Test> {
-    let tests = PROMISES.into_iter();
+    let tests = GUARANTEES.into_iter();
     tests.map(|(name, test)| -> Test { (name.to_owned(), Box::new(test)) }).collect()
 }
 
-/// The processor time of a bot that spins through a pause between two answers, as its seat
-/// charges it.
-fn used_between_answers(lab: &Lab, ponder: Ponder) -> Micros {
+/// The processor time that a seat charges to a bot that spins in a pause between two replies.
+fn used_between_replies(lab: &Lab, ponder: Ponder) -> Micros {
     let (_directory, source) = source(&[("bot.py", PONDERER)]);
     let terms = JailConfig { ponder, ..JailConfig::default() };
     let jail = lab.jail(&source, &terms);
@@ -84,20 +83,20 @@ fn used_between_answers(lab: &Lab, ponder: Ponder) -> Micros {
     let argv = ["python3", "bot.py"].map(str::to_owned);
     let mut seat = StdioSeat::start(jail, &argv, Framing::Line, ClockKind::Wall, stop).unwrap();
     let mut ask = || {
-        let answer = seat.ask("?", Micros::from_millis(20_000)).unwrap();
-        assert_eq!(answer.reply.unwrap(), b"ok");
-        answer.spent.cpu
+        let reply = seat.ask("?", Micros::from_millis(20_000)).unwrap();
+        assert_eq!(reply.reply.unwrap(), b"ok");
+        reply.spent.cpu
     };
     ask();
-    std::thread::sleep(REST);
+    std::thread::sleep(PAUSE);
     let used = ask();
     seat.close().unwrap();
     used
 }
 
-fn rests(lab: &Lab) {
-    let used = used_between_answers(lab, Ponder::Freeze);
-    // After it resumes, it spins until its two threads have taken turns.
+fn stops_between_replies(lab: &Lab) {
+    let used = used_between_replies(lab, Ponder::Freeze);
+    // When the bot continues, both threads run in turn before it replies.
     assert!(used < Micros::from_millis(60), "{used}");
     let (_directory, source) = source(&[("bot.py", PONDERER)]);
     let mut jail = lab.jail(&source, &JailConfig::default());
@@ -105,17 +104,17 @@ fn rests(lab: &Lab) {
     assert_eq!(converse(&mut process, "?"), "ok");
     jail.freeze().unwrap();
     let before = jail.cpu_time();
-    std::thread::sleep(REST);
+    std::thread::sleep(PAUSE);
     let used = jail.cpu_time() - before;
     let exact = lab.holds(Guarantee::Freeze);
-    assert!(used < if exact { NOTHING } else { A_FEW_TICKS }, "{used}");
+    assert!(used < if exact { EXACT_ERROR } else { TICK_ERROR }, "{used}");
     jail.thaw().unwrap();
     assert_eq!(converse(&mut process, "?"), "ok");
     jail.close().unwrap();
 }
 
-fn thinks_on(lab: &Lab) {
-    let used = used_between_answers(lab, Ponder::Allow);
+fn may_ponder(lab: &Lab) {
+    let used = used_between_replies(lab, Ponder::Allow);
     assert!(used > Micros::from_millis(20), "{used}");
 }
 
@@ -128,9 +127,9 @@ fn executes(lab: &Lab) {
     let mut seat =
         ExecSeat::new(lab.jail(&source, &JailConfig::default()), argv, Arc::clone(&stop));
     for number in 0..20 {
-        let answer = seat.ask(&format!("{number} 1"), Micros::from_millis(20_000)).unwrap();
-        assert_eq!(answer.reply.unwrap(), (number + 1).to_string().into_bytes());
-        assert!(answer.spent.cpu > Micros::from_millis(1), "{:?}", answer.spent);
+        let reply = seat.ask(&format!("{number} 1"), Micros::from_millis(20_000)).unwrap();
+        assert_eq!(reply.reply.unwrap(), (number + 1).to_string().into_bytes());
+        assert!(reply.spent.cpu > Micros::from_millis(1), "{:?}", reply.spent);
     }
     let remains = Box::new(seat).close().unwrap();
     assert!(remains.cpu > Micros::from_millis(20));
@@ -163,21 +162,21 @@ os.symlink('/etc/shadow', f'link{old}')
 print(int(old) + 1)
 ";
 
-fn keeps_files(lab: &Lab) {
+fn saves_files(lab: &Lab) {
     let (directory, source) = source(&[("bot.py", COUNTER)]);
-    let kept = directory.path().with_extension("kept");
+    let state = directory.path().with_extension("kept");
     for expected in ["1", "2", "3"] {
-        let home = Workdir::with_state(&source, kept.clone()).unwrap();
+        let home = Workdir::with_state(&source, state.clone()).unwrap();
         let mut jail = Jail::open(&lab.host, home, &JailConfig::default()).unwrap();
         let mut process = start(&mut jail, &["python3", "bot.py"], Stdin::Null);
         assert_eq!(listen(&mut process, Duration::from_secs(10)).trim(), expected);
         jail.close().unwrap();
     }
-    assert_eq!(fs::read_to_string(kept.join("state/count")).unwrap(), "3");
+    assert_eq!(fs::read_to_string(state.join("state/count")).unwrap(), "3");
     let links =
-        fs::read_dir(&kept).unwrap().filter(|entry| entry.as_ref().unwrap().path().is_symlink());
+        fs::read_dir(&state).unwrap().filter(|entry| entry.as_ref().unwrap().path().is_symlink());
     assert!(links.count() == 0 || !lab.holds(Guarantee::Disk));
-    fs::remove_dir_all(kept).unwrap();
+    fs::remove_dir_all(state).unwrap();
 }
 
 /// A bot that leaves sparse files.
@@ -193,39 +192,39 @@ print(used)
 ";
 
 /// Saved files fit into the next jail, and take no more space there.
-fn keeps_holes(lab: &Lab) {
+fn saves_sparse_files(lab: &Lab) {
     let (directory, source) = source(&[("bot.py", HOLLOW)]);
-    let kept = directory.path().with_extension("kept");
+    let state = directory.path().with_extension("kept");
     let limits = Limits { disk: Bytes::megabytes(5), ..Limits::OFFICIAL };
     let terms = JailConfig { limits, ..JailConfig::default() };
     for _ in 0..3 {
-        let home = Workdir::with_state(&source, kept.clone()).unwrap();
+        let home = Workdir::with_state(&source, state.clone()).unwrap();
         let mut jail = Jail::open(&lab.host, home, &terms).unwrap();
         let mut process = start(&mut jail, &["python3", "bot.py"], Stdin::Null);
         let output = listen(&mut process, Duration::from_secs(10));
-        let told: Vec<u64> = output.lines().map(|line| line.parse().unwrap()).collect();
-        assert!(told[0] <= 900 && told[1] <= limits.disk.0, "{output}");
+        let sizes: Vec<u64> = output.lines().map(|line| line.parse().unwrap()).collect();
+        assert!(sizes[0] <= 900 && sizes[1] <= limits.disk.0, "{output}");
         jail.close().unwrap();
     }
-    fs::remove_dir_all(kept).unwrap();
+    fs::remove_dir_all(state).unwrap();
 }
 
-/// These files come from no bot: another worker made them up.
-fn brings_back_what_fits(lab: &Lab) {
+/// The files come from another worker, not from a bot.
+fn restores_files_within_limits(lab: &Lab) {
     let (directory, source) = source(&[("bot.py", COUNTER)]);
-    let kept = directory.path().with_extension("kept");
-    fs::create_dir(&kept).unwrap();
+    let state = directory.path().with_extension("kept");
+    fs::create_dir(&state).unwrap();
     for number in 0..40 {
-        fs::write(kept.join(format!("made up {number}")), vec![7; 100_000]).unwrap();
+        fs::write(state.join(format!("invented {number}")), vec![7; 100_000]).unwrap();
     }
     let limits = Limits { disk: Bytes::megabytes(1), ..Limits::OFFICIAL };
     let terms = JailConfig { limits, ..JailConfig::default() };
-    let home = Workdir::with_state(&source, kept.clone()).unwrap();
+    let home = Workdir::with_state(&source, state.clone()).unwrap();
     let mut jail = Jail::open(&lab.host, home, &terms).unwrap();
     let mut process = start(&mut jail, &["true"], Stdin::Null);
     listen(&mut process, Duration::from_secs(10));
     jail.close().unwrap();
-    fs::remove_dir_all(kept).unwrap();
+    fs::remove_dir_all(state).unwrap();
 }
 
 /// A bot that leaves as many descriptors in flight in sockets as it can.
@@ -245,13 +244,13 @@ for line in sys.stdin: print(sent, flush=True)
 
 /// The kernel counts descriptors in flight for each user, and bots share one if the worker is an
 /// ordinary user.
-fn hands_over(lab: &Lab) {
+fn tolerates_sent_descriptors(lab: &Lab) {
     let (_directory, source) = source(&[("bot.py", SENDER)]);
     let mut other = lab.jail(&source, &JailConfig::default());
     let mut process = start(&mut other, &["python3", "bot.py"], Stdin::Pipe);
-    let sent: u64 = converse(&mut process, "?").parse().unwrap();
-    assert!(sent > Limits::OFFICIAL.descriptors, "{sent}");
-    keeps_files(lab);
+    let sent_count: u64 = converse(&mut process, "?").parse().unwrap();
+    assert!(sent_count > Limits::OFFICIAL.descriptors, "{sent_count}");
+    saves_files(lab);
     if lab.holds(Guarantee::Disk) {
         let home = Workdir::new(&source).unwrap();
         let (jail, _door) =
@@ -268,8 +267,8 @@ held = [socket.create_connection(('127.0.0.1', 8080)) for _ in range(16)]
 print(len(held), flush=True)
 ";
 
-/// The worker accepts none of them here, so all must fit into the backlog.
-fn door_has_room(lab: &Lab) {
+/// The worker accepts no connection here, so all must fit into the backlog.
+fn listener_accepts_all_connections(lab: &Lab) {
     if !lab.holds(Guarantee::Disk) {
         println!("  skipped: there are no namespaces here");
         return;
@@ -283,7 +282,7 @@ fn door_has_room(lab: &Lab) {
     jail.close().unwrap();
 }
 
-fn forgets_files(lab: &Lab) {
+fn deletes_files(lab: &Lab) {
     let (directory, source) = source(&[("bot.py", COUNTER)]);
     for _ in 0..2 {
         let mut jail = lab.jail(&source, &JailConfig::default());
@@ -292,7 +291,7 @@ fn forgets_files(lab: &Lab) {
         jail.close().unwrap();
     }
     assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
-    // Changes of its author are visible in the next match.
+    // The next match uses the author's changes.
     fs::write(directory.path().join("bot.py"), "print('changed')").unwrap();
     let mut jail = lab.jail(&source, &JailConfig::default());
     let mut process = start(&mut jail, &["python3", "bot.py"], Stdin::Null);
@@ -300,7 +299,7 @@ fn forgets_files(lab: &Lab) {
     jail.close().unwrap();
 }
 
-fn obeys_terms(lab: &Lab) {
+fn enforces_limits(lab: &Lab) {
     let text = "
 import os
 def count(make):
@@ -329,47 +328,47 @@ print('processes', count(fork))
         disk: Bytes::megabytes(5),
         ..Limits::OFFICIAL
     };
-    let seen = lab.run(
+    let outcome = lab.run(
         &source,
         &["python3", "bot.py"],
         &JailConfig { limits, ..JailConfig::default() },
         Duration::from_secs(20),
     );
-    let words = seen.output.lines().filter_map(|line| line.split_once(' '));
-    let found: BTreeMap<_, u64> = words.map(|(word, n)| (word, n.parse().unwrap())).collect();
+    let words = outcome.output.lines().filter_map(|line| line.split_once(' '));
+    let counts: BTreeMap<_, u64> = words.map(|(word, n)| (word, n.parse().unwrap())).collect();
     // Kernels differ by one in their count of overlayfs's own inodes.
-    let files = (80..=101).contains(&found["files"]);
-    assert!(files || !lab.holds(Guarantee::Disk), "{found:?}");
-    assert!((30..40).contains(&found["descriptors"]), "{found:?}");
-    let processes = (5..=10).contains(&found["processes"]);
-    assert!(processes || !lab.holds(Guarantee::Processes), "{found:?}");
+    let files = (80..=101).contains(&counts["files"]);
+    assert!(files || !lab.holds(Guarantee::Disk), "{counts:?}");
+    assert!((30..40).contains(&counts["descriptors"]), "{counts:?}");
+    let processes = (5..=10).contains(&counts["processes"]);
+    assert!(processes || !lab.holds(Guarantee::Processes), "{counts:?}");
 }
 
-fn stays_on_its_cores(lab: &Lab) {
+fn uses_only_its_processors(lab: &Lab) {
     let text = "import os\nprint(sorted(os.sched_getaffinity(0)))\n";
     let (_directory, source) = source(&[("bot.py", text)]);
     let terms = JailConfig { cores: vec![0], ..JailConfig::default() };
-    let seen = lab.run(&source, &["python3", "bot.py"], &terms, Duration::from_secs(20));
-    assert_eq!(seen.output.trim(), "[0]");
+    let outcome = lab.run(&source, &["python3", "bot.py"], &terms, Duration::from_secs(20));
+    assert_eq!(outcome.output.trim(), "[0]");
 }
 
 fn hides_uptime(lab: &Lab) {
     if !lab.holds(Guarantee::Disk) || !Path::new("/proc/self/ns/time").exists() {
-        println!("  skipped: there are no namespaces here, or the kernel knows one time");
+        println!("  skipped: there are no namespaces here, or the kernel has no time namespaces");
         return;
     }
     let text =
         "import time\nprint(max(time.monotonic(), time.clock_gettime(time.CLOCK_BOOTTIME)))\n";
     let (_directory, source) = source(&[("bot.py", text)]);
-    let seen =
+    let outcome =
         lab.run(&source, &["python3", "bot.py"], &JailConfig::default(), Duration::from_secs(20));
-    let told: f64 = seen.output.trim().parse().unwrap();
+    let time: f64 = outcome.output.trim().parse().unwrap();
     // Clocks are set to the whole second.
-    let most = lab.opened.elapsed().as_secs_f64() + 1.0;
-    assert!((0.0..most).contains(&told), "{told} of {most}");
+    let max = lab.opened.elapsed().as_secs_f64() + 1.0;
+    assert!((0.0..max).contains(&time), "{time} of {max}");
 }
 
-/// The best of several measurements: others use the machine, too.
+/// Takes the best of several measurements, because other programs use the machine too.
 fn closes_quickly(lab: &Lab) {
     let source = lab.program("deaf.py");
     let mut times: Vec<_> = (0..9)
@@ -415,7 +414,7 @@ fn leaks_nothing(lab: &Lab) {
     );
 }
 
-/// Another worker, which opens a jail with a bot that spins, and waits to be killed.
+/// Runs as another worker: opens a jail with a bot that spins, and waits to be killed.
 pub(crate) fn be_a_worker_to_be_killed() -> ! {
     let lab = Lab::open();
     let source = lab.program("deaf.py");
@@ -440,13 +439,16 @@ fn dies_with_its_worker(lab: &Lab) {
         assert_ne!(output.read_line(&mut line).unwrap(), 0);
     }
     let tree = descendants(worker.id());
-    // The bot and the rival, besides what holds them.
+    // At least the bot and the rival. Their launchers are also in the tree.
     assert!(tree.len() >= 2, "{tree:?}");
     worker.kill().unwrap();
     worker.wait().unwrap();
     let started = Instant::now();
     while tree.iter().any(|pid| is_alive(*pid)) {
-        assert!(started.elapsed() < Duration::from_secs(2), "something lives on");
+        assert!(
+            started.elapsed() < Duration::from_secs(2),
+            "a process of the worker is still alive"
+        );
         std::thread::sleep(Duration::from_millis(2));
     }
     println!("  all gone after {:?}", started.elapsed());
@@ -457,7 +459,7 @@ fn dies_with_its_worker(lab: &Lab) {
     assert!(groups(worker.id()).is_empty(), "{:?}", groups(worker.id()));
 }
 
-/// Whether a process is there, and no zombie that its parent has not reaped yet.
+/// Whether a process exists and is not a zombie.
 fn is_alive(pid: u32) -> bool {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     text.rsplit(") ").next().is_some_and(|rest| !rest.is_empty() && !rest.starts_with('Z'))

@@ -6,7 +6,7 @@ use std::time::Duration;
 use arbiter_worker::sandbox::{BotSource, Exit, Guarantee, JailConfig};
 
 use super::jail_tests::Test;
-use super::lab::{Lab, PATIENCE, command};
+use super::lab::{Lab, TIMEOUT, command};
 
 /// A program in some language.
 struct Program {
@@ -113,10 +113,10 @@ fn run(lab: &Lab, program: &Program) {
     }
     let source = BotSource::Directory(directory.path().to_owned());
     let before = lab.settled_census();
-    let seen = lab.run(&source, program.run, &JailConfig::default(), 2 * PATIENCE);
-    assert!(seen.output.lines().any(|line| line == "42"), "{}", seen.output);
-    assert_eq!(seen.exit, Some(Exit::Code(0)), "{}", seen.output);
-    assert!(seen.closing < Duration::from_millis(500), "{:?}", seen.closing);
-    println!("  {} of processor time, {:?} of memory", seen.cpu, seen.memory);
+    let outcome = lab.run(&source, program.run, &JailConfig::default(), 2 * TIMEOUT);
+    assert!(outcome.output.lines().any(|line| line == "42"), "{}", outcome.output);
+    assert_eq!(outcome.exit, Some(Exit::Code(0)), "{}", outcome.output);
+    assert!(outcome.closing < Duration::from_millis(500), "{:?}", outcome.closing);
+    println!("  {} of processor time, {:?} of memory", outcome.cpu, outcome.memory);
     lab.assert_nothing_left(&before);
 }

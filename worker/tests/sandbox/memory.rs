@@ -12,8 +12,8 @@ use arbiter_worker::seat::{ExecSeat, Framing, SeatDriver, StdioSeat, StopSignal,
 use super::jail_tests::Test;
 use super::lab::Lab;
 
-/// Long enough for any answer on a busy machine.
-const PATIENCE: Micros = Micros::from_millis(30_000);
+/// The time limit of a reply on a busy machine.
+const TIMEOUT: Micros = Micros::from_millis(30_000);
 
 /// The evidence of a bot that was killed.
 const EVIDENCE: &str = "killed for using more than its 64 MB of memory (peak ";
@@ -57,7 +57,7 @@ fn is_measured(lab: &Lab) -> bool {
     lab.holds(Guarantee::Memory) || lab.holds(Guarantee::Disk)
 }
 
-/// Seats the glutton with 64 MB by `seat`, and does something with it.
+/// Creates a seat for the memory program with a limit of 64 MB, and passes the seat to `test`.
 fn with_glutton(
     lab: &Lab,
     seat: impl FnOnce(
@@ -82,7 +82,7 @@ fn with_glutton(
     assert!(peak > Bytes::megabytes(32), "{peak}");
 }
 
-/// The evidence of an answer that is a forfeit.
+/// The evidence of a reply that must be a forfeit.
 fn evidence(answer: TimedReply) -> String {
     let failure = answer.reply.unwrap_err();
     assert_eq!(failure.forfeit, Forfeit::Gone, "{failure:?}");
@@ -101,13 +101,13 @@ fn stdio(lab: &Lab) {
             StdioSeat::start(jail, &argv, Framing::Line, ClockKind::Wall, stop).unwrap()
         };
         with_glutton(lab, seat, |seat| {
-            assert_eq!(seat.ask("well", PATIENCE).unwrap().reply.unwrap(), b"ok");
-            let detail = evidence(seat.ask(word, PATIENCE).unwrap());
+            assert_eq!(seat.ask("well", TIMEOUT).unwrap().reply.unwrap(), b"ok");
+            let detail = evidence(seat.ask(word, TIMEOUT).unwrap());
             // If only a child was killed, the evidence says so. On a busy machine the bot's own end is
             // seen late, and the evidence names a process of it as well.
             let is_named = detail.starts_with(EVIDENCE) || detail.contains("a process of it was ");
             assert!(is_named, "{detail}");
-            let after = seat.ask("well", PATIENCE).unwrap().reply.unwrap_err();
+            let after = seat.ask("well", TIMEOUT).unwrap().reply.unwrap_err();
             assert_eq!(after.forfeit, Forfeit::Gone, "it plays no more: {after:?}");
         });
     }
@@ -123,10 +123,10 @@ fn executed(lab: &Lab) {
         |jail, argv, stop| Box::new(ExecSeat::new(jail, argv, stop)),
         |seat| {
             for word in ["eat", "child"] {
-                evidence(seat.ask(word, PATIENCE).unwrap());
-                let after = seat.ask("well", PATIENCE).unwrap().reply;
+                evidence(seat.ask(word, TIMEOUT).unwrap());
+                let after = seat.ask("well", TIMEOUT).unwrap().reply;
                 assert_eq!(after.unwrap(), b"ok", "its next decision is its own");
-                let after = seat.ask("crash", PATIENCE).unwrap().reply.unwrap_err();
+                let after = seat.ask("crash", TIMEOUT).unwrap().reply.unwrap_err();
                 assert_eq!(after.detail, "exited with code 3 without output");
             }
         },

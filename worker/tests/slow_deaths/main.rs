@@ -1,4 +1,4 @@
-//! Bots whose processes neither stop nor die: other bots play on, and there is no fault.
+//! Bots whose processes neither stop nor exit: other bots continue, and there is no fault.
 //!
 //! The tests hold processes in a v1 freezer that the jail does not use: inside it a process
 //! receives no signal, not even SIGKILL, as in a system call that takes minutes.
@@ -22,14 +22,13 @@ use std::time::Instant;
 use arbiter_games::{
     BotName, ClockKind, ClockRules, Forfeit, Micros, Params, SeatResult, Seed, gomoku,
 };
-use arbiter_worker::fault::Fault;
-use arbiter_worker::referee::{EventSink, MatchEvent, Referee};
+use arbiter_worker::referee::Referee;
 use arbiter_worker::sandbox::{self, Jail, JailConfig, Stdin, reaper};
 use arbiter_worker::seat::{Framing, SeatDriver, StdioSeat, StopSignal};
 
 use jail_tests::Test;
-use lab::{Lab, PATIENCE, command, descendants, parents, source, start, stop};
-use memory_seat::MemorySeat;
+use lab::{Lab, TIMEOUT, command, descendants, parents, source, start, stop};
+use memory_seat::{Forfeits, MemorySeat};
 
 /// The mount point of the v1 freezer.
 const FREEZER: &str = "/sys/fs/cgroup/freezer";
@@ -37,7 +36,7 @@ const FREEZER: &str = "/sys/fs/cgroup/freezer";
 /// The name of the held process.
 const HELPER: &str = "sleep";
 
-/// Long enough for any reply on a busy machine.
+/// The time limit of a reply on a busy machine.
 const LIMIT: Micros = Micros::from_millis(30_000);
 
 /// Replies to every line, with a helper process.
@@ -67,7 +66,7 @@ for _ in range(40):
         while True: pass
 ";
 
-/// Twenty processes that walk through their mappings inside the kernel.
+/// Twenty processes that read through their mappings inside the kernel.
 const WALKER: &str = "
 import mmap, os
 with open('pages', 'wb') as file:
@@ -95,8 +94,8 @@ fn main() -> ExitCode {
         ("a rival is asked when the other is seen to stand", |lab| asks_in_turn(lab, SPINNER)),
         ("a rival is asked when no call of the other goes on", |lab| asks_in_turn(lab, WALKER)),
         ("a forfeit of a bot that will not stop ends its match", loses_its_match),
-        ("what dies slowly comes after the bot that is asked next", dies_behind),
-        ("a jail that a bot silenced is its forfeit and no fault", silenced),
+        ("what dies slowly comes after the bot that is asked next", dies_with_idle_priority),
+        ("a jail that a bot silenced is its forfeit and no fault", first_process_is_stopped),
     ];
     let tests = tests.map(|(name, test)| -> Test { (name.to_owned(), Box::new(test)) });
     jail_tests::run(tests)
@@ -110,7 +109,7 @@ fn helper() -> u32 {
         name.trim_end() == HELPER
     };
     loop {
-        assert!(started.elapsed() < PATIENCE, "no helper");
+        assert!(started.elapsed() < TIMEOUT, "no helper");
         if let Some(pid) = descendants(std::process::id()).into_iter().find(named) {
             return pid;
         }
@@ -124,7 +123,8 @@ struct Held {
 }
 
 impl Held {
-    /// The same for jails that notice a process that does not stop; those with stop signals do not.
+    /// Like [`Self::helper`], but `None` for jails with stop signals: they cannot notice a process
+    /// that does not stop.
     fn unstoppable(lab: &Lab) -> Option<Self> {
         if lab.stops_by("signals") {
             println!("  skipped: what is inside the freezer seems to stand here");
@@ -147,7 +147,7 @@ impl Held {
         fs::write(group.join("cgroup.procs"), pid.to_string()).unwrap();
         fs::write(group.join("freezer.state"), "FROZEN").unwrap();
         while fs::read_to_string(group.join("freezer.state")).unwrap().trim() != "FROZEN" {
-            assert!(started.elapsed() < PATIENCE, "it does not freeze");
+            assert!(started.elapsed() < TIMEOUT, "it does not freeze");
         }
         Some(Self { group, pid })
     }
@@ -158,7 +158,7 @@ impl Drop for Held {
         fs::write(self.group.join("freezer.state"), "THAWED").unwrap();
         let started = Instant::now();
         while fs::remove_dir(&self.group).is_err() {
-            assert!(started.elapsed() < PATIENCE, "what was held does not die");
+            assert!(started.elapsed() < TIMEOUT, "what was held does not die");
             thread::yield_now();
         }
     }
@@ -184,7 +184,7 @@ fn recovers(lab: &Lab) {
     assert!(closed.lingers);
     assert!(!reaper::is_clear(), "this slot waits");
     thread::scope(|scope| {
-        // Another one plays.
+        // Another bot plays.
         let other = scope.spawn(|| {
             assert!(reaper::is_clear());
             lab.next_match();
@@ -195,7 +195,7 @@ fn recovers(lab: &Lab) {
     reaper::when_clear(move || sender.send(()).unwrap());
     assert!(cleared.try_recv().is_err(), "it is still there");
     drop(held);
-    cleared.recv_timeout(PATIENCE).unwrap();
+    cleared.recv_timeout(TIMEOUT).unwrap();
     assert!(reaper::is_clear());
     drop(process);
     lab.assert_nothing_left(&before);
@@ -208,9 +208,10 @@ fn will_not_stop(lab: &Lab) {
         let (stop, _writer) = stop();
         let mut seat = StdioSeat::start(jail, &argv(), Framing::Line, clock, stop).unwrap();
         let Some(held) = Held::unstoppable(lab) else { return };
-        let answer = seat.ask("?", LIMIT).unwrap();
-        // By the wall clock it has answered; by the other its account was waited for.
-        assert_eq!(answer.reply.is_ok(), clock == ClockKind::Wall, "{answer:?}");
+        let reply = seat.ask("?", LIMIT).unwrap();
+        // With the wall clock the reply counts. With the other clock, the seat waited in vain for
+        // the processor time.
+        assert_eq!(reply.reply.is_ok(), clock == ClockKind::Wall, "{reply:?}");
         seat.wait_until_stopped().unwrap();
         let failure = seat.ask("?", LIMIT).unwrap().reply.unwrap_err();
         assert_eq!(failure.forfeit, Forfeit::Gone);
@@ -221,20 +222,7 @@ fn will_not_stop(lab: &Lab) {
     }
 }
 
-/// Collects forfeits with their evidence.
-#[derive(Default)]
-struct Forfeits(Vec<(u8, Forfeit, String)>);
-
-impl EventSink for Forfeits {
-    fn on_event(&mut self, _time: Micros, event: MatchEvent<'_>) -> Result<(), Fault> {
-        if let MatchEvent::Forfeited { seat, forfeit, detail, .. } = event {
-            self.0.push((seat.number(), forfeit, detail.to_owned()));
-        }
-        Ok(())
-    }
-}
-
-/// The replies of a bot as strong as [`PLAY`].
+/// The replies of a bot that plays like [`PLAY`].
 fn gomoku(words: &str) -> String {
     match words.as_bytes()[0] {
         b'A' => "(7,7)(7,8)(8,8)".to_owned(),
@@ -287,8 +275,8 @@ fn asks_in_turn(lab: &Lab, helpers: &str) {
         assert!(!bots.is_empty());
         assert_eq!(runners(&bots), 0, "a bot runs while another is asked");
     });
-    let gone = |(_, forfeit, _): &(u8, Forfeit, String)| *forfeit == Forfeit::Gone;
-    assert!(!forfeits.0.iter().any(gone), "{:?}", forfeits.0);
+    let is_gone = |(_, forfeit, _): &(u8, Forfeit, String)| *forfeit == Forfeit::Gone;
+    assert!(!forfeits.0.iter().any(is_gone), "{:?}", forfeits.0);
 }
 
 fn loses_its_match(lab: &Lab) {
@@ -299,7 +287,8 @@ fn loses_its_match(lab: &Lab) {
     let kind = ClockKind::Wall;
     let seat = StdioSeat::start(jail, &argv(), Framing::Line, kind, stop).unwrap();
     let Some(held) = Held::unstoppable(lab) else { return };
-    // It is thawed when the rival is asked, which is when the bot was seen not to stop.
+    // The process is thawed when the rival is asked. The referee has then seen that the bot does
+    // not stop.
     let held = std::cell::RefCell::new(Some(held));
     let (standings, forfeits) = play(seat, move || drop(held.borrow_mut().take()));
     let [(1, Forfeit::Gone, detail)] = &forfeits.0[..] else { panic!("{:?}", forfeits.0) };
@@ -311,23 +300,23 @@ fn loses_its_match(lab: &Lab) {
 /// The scheduling class of idle priority in the fields of `stat`.
 const IDLE: &str = "5";
 
-fn dies_behind(lab: &Lab) {
+fn dies_with_idle_priority(lab: &Lab) {
     let (_directory, mut jail) = jail(lab);
     let process = start(&mut jail, &["python3", "bot.py"], Stdin::Pipe);
     let Some(held) = Held::helper(lab) else { return };
     jail.kill();
     assert!(jail.wait_until_idle().unwrap());
     let text = fs::read_to_string(format!("/proc/{}/stat", held.pid)).unwrap();
-    // Behind its name the first field is the third of all; the class is the forty-first.
+    // After the name, the first field is the third of all. The class is the forty-first.
     let fields = text.rsplit_once(") ").unwrap().1;
     assert_eq!(fields.split(' ').nth(38), Some(IDLE), "{text}");
     drop((held, process));
     jail.close().unwrap();
 }
 
-/// The first process of a jail hears no bot, so what a bot could do to it by other means is done
-/// from outside: it is stopped.
-fn silenced(lab: &Lab) {
+/// Bots cannot signal the first process of their jail. So the test stops it from outside, as a bot
+/// might do by other means.
+fn first_process_is_stopped(lab: &Lab) {
     let before = lab.settled_census();
     let (_directory, mut jail) = jail(lab);
     let process = start(&mut jail, &["python3", "bot.py"], Stdin::Pipe);
@@ -342,7 +331,7 @@ fn silenced(lab: &Lab) {
     }
     let stopped = command("kill").args(["-STOP", &first.to_string()]).status().unwrap();
     assert!(stopped.success());
-    // Only signals need the first process.
+    // Only jails with stop signals need the first process.
     assert_eq!(jail.freeze().unwrap(), !lab.stops_by("signals"));
     jail.thaw().unwrap();
     let why = jail.start(&["true".to_owned()], Stdin::Null).unwrap().unwrap_err();

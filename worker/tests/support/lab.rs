@@ -25,8 +25,8 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fs::{Access, access};
 use tempfile::TempDir;
 
-/// Long enough for any honest program on a busy machine.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+/// The time limit of an honest program on a busy machine.
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// If set, the tests run with Landlock instead of namespaces.
 const LANDLOCK: &str = "ARBITER_TEST_LANDLOCK";
@@ -62,7 +62,7 @@ pub(crate) struct Lab {
     listener: TcpListener,
     _abstract_socket: UnixListener,
     _path_sockets: (UnixListener, UnixDatagram),
-    /// A bot in another jail during all tests, with targets for the others.
+    /// A bot in another jail during all tests. It has the targets of the attacks.
     rival: Mutex<Option<(Jail, Process)>>,
     /// The worker's memory after its first load, in bytes.
     pub(crate) settled_memory: OnceLock<u64>,
@@ -81,7 +81,7 @@ pub(crate) enum Network {
 #[derive(Debug)]
 pub(crate) struct Seen {
     pub(crate) output: String,
-    /// How it ended; none if it was killed at its deadline.
+    /// How the program ended, or `None` if it was killed at its deadline.
     pub(crate) exit: Option<Exit>,
     pub(crate) cause: Option<String>,
     pub(crate) cpu: Micros,
@@ -100,7 +100,7 @@ impl Lab {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let name = SocketAddr::from_abstract_name("arbiter-test-worker");
         let socket = UnixListener::bind_addr(&name.unwrap());
-        // Another run of this test may use the name; any listener will do.
+        // Another run of this test may use the name. Its listener works too.
         let fallback = || UnixListener::bind(directory.path().join("socket")).unwrap();
         let abstract_socket = socket.unwrap_or_else(|_| fallback());
         let path_sockets = (
@@ -140,7 +140,7 @@ impl Lab {
     /// Checks that the rival is alive, and closes everything.
     pub(crate) fn close(self) {
         let (jail, mut process) = self.rival.lock().unwrap().take().unwrap();
-        assert_eq!(converse(&mut process, "still there?"), "alive");
+        assert_eq!(converse(&mut process, "is the rival alive?"), "alive");
         jail.close().unwrap();
     }
 
@@ -148,7 +148,7 @@ impl Lab {
         self.host.report().state(guarantee) == Enforcement::Enforced
     }
 
-    /// Whether there is a v1 freezer that we may use and jails do not.
+    /// Whether this test may use a v1 freezer that the jails do not use.
     pub(crate) fn has_spare_v1_freezer(&self) -> bool {
         let other = self.stops_by("control group v2") || self.stops_by("signals");
         other && access("/sys/fs/cgroup/freezer", Access::WRITE_OK).is_ok()
@@ -194,7 +194,7 @@ impl Lab {
         self.run_with(source, argv, terms, deadline, Network::None)
     }
 
-    /// The same in a jail with this network. Nothing accepts its connections.
+    /// Like [`Self::run`], in a jail with this network. Connections are not accepted.
     pub(crate) fn run_with(
         &self,
         source: &BotSource,
@@ -256,15 +256,15 @@ impl Lab {
 
     /// Counts now.
     pub(crate) fn census(&self) -> Census {
-        let own = std::process::id();
-        let processes = descendants(own);
-        let launcher = processes.iter().find(|pid| parents().get(pid) == Some(&own));
+        let own_pid = std::process::id();
+        let processes = descendants(own_pid);
+        let launcher = processes.iter().find(|pid| parents().get(pid) == Some(&own_pid));
         let launcher = launcher.map_or_else(|| "self".to_owned(), u32::to_string);
         let lines = |path: String| fs::read_to_string(path).unwrap_or_default().lines().count();
         let entries = |path: String| fs::read_dir(path).map_or(0, Iterator::count);
         Census {
             processes: processes.len(),
-            groups: groups(own),
+            groups: groups(own_pid),
             directories: fs::read_dir(self.directory.path())
                 .unwrap()
                 .filter(|entry| {
@@ -278,27 +278,27 @@ impl Lab {
         }
     }
 
-    /// Counts mounts that could be a jail's; other processes may mount something meanwhile.
+    /// Counts mounts that may belong to a jail. Other processes may change other mounts.
     fn mounts(&self) -> usize {
         let text = fs::read_to_string("/proc/self/mounts").unwrap();
-        let own = self.directory.path().display().to_string();
+        let own_path = self.directory.path().display().to_string();
         let ours = |line: &&str| {
             let named = ["root ", "box ", "work "].iter().any(|name| line.starts_with(name));
-            named || line.contains(&own)
+            named || line.contains(&own_path)
         };
         text.lines().filter(ours).count()
     }
 
     /// The anonymous memory of this worker and its launcher, in bytes.
     pub(crate) fn memory() -> u64 {
-        let own = std::process::id();
-        let launcher = parents().into_iter().find(|(_, parent)| *parent == own);
+        let own_pid = std::process::id();
+        let launcher = parents().into_iter().find(|(_, parent)| *parent == own_pid);
         let anonymous = |pid: u32| {
             let text = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
             let line = text.lines().find_map(|line| line.strip_prefix("RssAnon:"));
             line.map_or(0, |line| line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10)
         };
-        anonymous(own) + launcher.map_or(0, |(pid, _)| anonymous(pid))
+        anonymous(own_pid) + launcher.map_or(0, |(pid, _)| anonymous(pid))
     }
 
     /// Waits until nothing is left, and plays the next match.
@@ -321,16 +321,16 @@ impl Lab {
 /// All descendants of a process.
 pub(crate) fn descendants(ancestor: u32) -> BTreeSet<u32> {
     let parents = parents();
-    let mut found = BTreeSet::new();
-    // Generation by generation.
+    let mut tree = BTreeSet::new();
+    // Each pass adds the children of the previous pass.
     loop {
-        let known = |pid: &u32| *pid == ancestor || found.contains(pid);
-        let born = parents.iter().filter(|(_, parent)| known(parent)).map(|(pid, _)| *pid);
+        let is_parent = |pid: &u32| *pid == ancestor || tree.contains(pid);
+        let born = parents.iter().filter(|(_, parent)| is_parent(parent)).map(|(pid, _)| *pid);
         let grown: BTreeSet<_> = born.collect();
-        if grown == found {
-            return found;
+        if grown == tree {
+            return tree;
         }
-        found = grown;
+        tree = grown;
     }
 }
 
@@ -348,24 +348,24 @@ pub(crate) fn parents() -> BTreeMap<u32, u32> {
 /// The control groups of a worker.
 pub(crate) fn groups(worker: u32) -> Vec<PathBuf> {
     let prefix = format!("arbiter-{worker}-");
-    let mut found = Vec::new();
-    let mut rest = vec![PathBuf::from("/sys/fs/cgroup")];
-    while let Some(folder) = rest.pop() {
+    let mut groups = Vec::new();
+    let mut folders = vec![PathBuf::from("/sys/fs/cgroup")];
+    while let Some(folder) = folders.pop() {
         let Ok(entries) = fs::read_dir(folder) else { continue };
         for entry in
             entries.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
         {
             if entry.file_name().to_string_lossy().starts_with(&prefix) {
-                found.push(entry.path());
+                groups.push(entry.path());
             }
-            rest.push(entry.path());
+            folders.push(entry.path());
         }
     }
-    found.sort();
-    found
+    groups.sort();
+    groups
 }
 
-#[expect(clippy::disallowed_methods, reason = "compilers are run, not bots")]
+#[expect(clippy::disallowed_methods, reason = "the program is a compiler, not a bot")]
 pub(crate) fn command(program: &str) -> Command {
     Command::new(program)
 }
@@ -381,7 +381,7 @@ pub(crate) fn converse(process: &mut Process, line: &str) -> String {
     let mut reply = Vec::new();
     let started = Instant::now();
     while !reply.ends_with(b"\n") {
-        assert!(started.elapsed() < PATIENCE * slower(), "no reply to {line}");
+        assert!(started.elapsed() < TIMEOUT * slower(), "no reply to {line}");
         let mut ready = [
             PollFd::new(&process.stdout, PollFlags::IN),
             PollFd::from_borrowed_fd(process.exit_fd(), PollFlags::IN),
@@ -389,7 +389,9 @@ pub(crate) fn converse(process: &mut Process, line: &str) -> String {
         rustix::event::poll(&mut ready, Some(&Timespec { tv_sec: 1, tv_nsec: 0 })).unwrap();
         let mut byte = [0];
         match process.stdout.read(&mut byte) {
-            Ok(0) => panic!("it closed its output after {:?}", String::from_utf8_lossy(&reply)),
+            Ok(0) => {
+                panic!("the program closed its output after {:?}", String::from_utf8_lossy(&reply))
+            }
             Ok(_) => reply.push(byte[0]),
             Err(error) => assert_eq!(error.kind(), ErrorKind::WouldBlock),
         }
@@ -410,17 +412,17 @@ pub(crate) fn listen(process: &mut Process, deadline: Duration) -> String {
     let mut output = Vec::new();
     let mut buffer = vec![0; 65536];
     loop {
-        let left = deadline.saturating_sub(started.elapsed());
-        let left = Timespec {
-            tv_sec: left.as_secs().try_into().unwrap(),
-            tv_nsec: left.subsec_nanos().into(),
+        let remaining = deadline.saturating_sub(started.elapsed());
+        let remaining = Timespec {
+            tv_sec: remaining.as_secs().try_into().unwrap(),
+            tv_nsec: remaining.subsec_nanos().into(),
         };
         let mut ready = vec![
             PollFd::from_borrowed_fd(process.exit_fd(), PollFlags::IN),
             PollFd::new(&process.stdout, PollFlags::IN),
         ];
         ready.extend(process.stderr.as_ref().map(|pipe| PollFd::new(pipe, PollFlags::IN)));
-        rustix::event::poll(&mut ready, Some(&left)).unwrap();
+        rustix::event::poll(&mut ready, Some(&remaining)).unwrap();
         let ended = !ready[0].revents().is_empty();
         let mut idle = true;
         if let Ok(count @ 1..) = process.stdout.read(&mut buffer) {

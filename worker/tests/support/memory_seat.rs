@@ -1,13 +1,14 @@
-//! Seats with functions instead of processes, for tests of the referee.
+//! Seats with functions instead of processes, and a log of forfeits, for tests of the referee.
 
 use std::fmt;
 
-use arbiter_games::{Micros, TimeSpent};
+use arbiter_games::{Forfeit, Micros, TimeSpent};
 use arbiter_worker::fault::Fault;
+use arbiter_worker::referee::{EventSink, MatchEvent};
 use arbiter_worker::seat::{SeatDriver, SeatFailure, SeatUsage, TimedReply};
 
 /// A reply of a function: a text or a failure, and the time it took.
-type Spoken = (Result<String, SeatFailure>, Micros);
+type FunctionReply = (Result<String, SeatFailure>, Micros);
 
 /// A seat whose bot is a function from messages to replies.
 pub(crate) struct MemorySeat<F> {
@@ -15,7 +16,7 @@ pub(crate) struct MemorySeat<F> {
     dismissed: bool,
 }
 
-impl<F: FnMut(&str) -> Spoken> MemorySeat<F> {
+impl<F: FnMut(&str) -> FunctionReply> MemorySeat<F> {
     /// A seat for a function.
     pub(crate) fn new(bot: F) -> Self {
         Self { bot, dismissed: false }
@@ -28,7 +29,7 @@ impl<F> fmt::Debug for MemorySeat<F> {
     }
 }
 
-impl<F: FnMut(&str) -> Spoken> SeatDriver for MemorySeat<F> {
+impl<F: FnMut(&str) -> FunctionReply> SeatDriver for MemorySeat<F> {
     fn ask(&mut self, text: &str, _limit: Micros) -> Result<TimedReply, Fault> {
         assert!(!self.dismissed, "a dismissed bot is never asked again");
         let (reply, wall) = (self.bot)(text);
@@ -37,7 +38,7 @@ impl<F: FnMut(&str) -> Spoken> SeatDriver for MemorySeat<F> {
     }
 
     fn notify(&mut self, _text: &str) {
-        assert!(!self.dismissed, "a dismissed bot is never told anything again");
+        assert!(!self.dismissed, "a dismissed bot never receives a message again");
     }
 
     fn dismiss(&mut self) {
@@ -46,5 +47,19 @@ impl<F: FnMut(&str) -> Spoken> SeatDriver for MemorySeat<F> {
 
     fn close(self: Box<Self>) -> Result<SeatUsage, Fault> {
         Ok(SeatUsage::default())
+    }
+}
+
+/// Collects forfeits with their evidence.
+#[allow(dead_code, reason = "the benchmark of the referee collects none")]
+#[derive(Default)]
+pub(crate) struct Forfeits(pub(crate) Vec<(u8, Forfeit, String)>);
+
+impl EventSink for Forfeits {
+    fn on_event(&mut self, _time: Micros, event: MatchEvent<'_>) -> Result<(), Fault> {
+        if let MatchEvent::Forfeited { seat, forfeit, detail, .. } = event {
+            self.0.push((seat.number(), forfeit, detail.to_owned()));
+        }
+        Ok(())
     }
 }

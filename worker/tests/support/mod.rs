@@ -35,14 +35,14 @@ use tonic::transport::Server;
 use tonic::{Request, Response, Status, Streaming};
 
 /// The time limit of all waits on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The data that the coordinator serves.
 #[derive(Clone)]
 struct Script {
     bundles: Arc<Mutex<HashMap<Vec<u8>, Vec<u8>>>>,
-    fetched: Arc<Mutex<BTreeMap<Vec<u8>, usize>>>,
-    lines: mpsc::UnboundedSender<Line>,
+    fetches: Arc<Mutex<BTreeMap<Vec<u8>, usize>>>,
+    streams: mpsc::UnboundedSender<WorkerStream>,
     refusal: Arc<Mutex<Option<Status>>>,
     token: Option<String>,
 }
@@ -50,17 +50,17 @@ struct Script {
 /// A coordinator.
 pub(crate) struct Coordinator {
     script: Script,
-    lines: mpsc::UnboundedReceiver<Line>,
+    streams: mpsc::UnboundedReceiver<WorkerStream>,
     pub(crate) address: String,
     server: AbortHandle,
 }
 
 /// The coordinator's end of a worker's stream. Dropping it breaks the stream.
-pub(crate) struct Line {
+pub(crate) struct WorkerStream {
     from: Streaming<WorkerMessage>,
     to: mpsc::Sender<Result<CoordinatorMessage, Status>>,
     /// All received messages.
-    pub(crate) heard: Vec<Payload>,
+    pub(crate) received: Vec<Payload>,
 }
 
 impl Coordinator {
@@ -72,11 +72,11 @@ impl Coordinator {
     pub(crate) async fn start_for(token: Option<&str>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
-        let (sender, lines) = mpsc::unbounded_channel();
+        let (sender, streams) = mpsc::unbounded_channel();
         let script = Script {
             bundles: Arc::default(),
-            fetched: Arc::default(),
-            lines: sender,
+            fetches: Arc::default(),
+            streams: sender,
             refusal: Arc::default(),
             token: token.map(str::to_owned),
         };
@@ -87,7 +87,7 @@ impl Coordinator {
             .add_service(service)
             .serve_with_incoming(TcpListenerStream::new(listener));
         let server = tokio::spawn(async { served.await.unwrap() }).abort_handle();
-        Self { script, lines, address, server }
+        Self { script, streams, address, server }
     }
 
     /// Refuses all later streams.
@@ -96,26 +96,27 @@ impl Coordinator {
     }
 
     /// Ends the refusals.
-    pub(crate) fn admit_again(&self) {
+    pub(crate) fn stop_refusing(&self) {
         *self.script.refusal.lock().unwrap() = None;
     }
 
     /// The next stream of a worker, not yet welcomed.
-    pub(crate) async fn line(&mut self) -> Line {
-        timeout(PATIENCE, self.lines.recv()).await.unwrap().unwrap()
+    pub(crate) async fn accept(&mut self) -> WorkerStream {
+        timeout(TIMEOUT, self.streams.recv()).await.unwrap().unwrap()
     }
 
     /// The next stream of a worker, after its Hello and the welcome.
-    pub(crate) async fn welcome(&mut self) -> Line {
-        let mut line = self.line().await;
-        line.until(|message| matches!(message, Payload::Hello(_)).then_some(())).await;
-        line.send(CoordinatorPayload::Welcome(v1::Welcome {
-            worker: 1,
-            lease_ms: 900,
-            database: "the test's".to_owned(),
-        }))
-        .await;
-        line
+    pub(crate) async fn welcome(&mut self) -> WorkerStream {
+        let mut stream = self.accept().await;
+        stream.until(|message| matches!(message, Payload::Hello(_)).then_some(())).await;
+        stream
+            .send(CoordinatorPayload::Welcome(v1::Welcome {
+                worker: 1,
+                lease_ms: 900,
+                database: "the test's".to_owned(),
+            }))
+            .await;
+        stream
     }
 
     /// Serves a bundle, and returns its digest.
@@ -131,8 +132,8 @@ impl Coordinator {
     }
 
     /// How often a bundle was fetched.
-    pub(crate) fn fetched(&self, digest: &[u8]) -> usize {
-        self.script.fetched.lock().unwrap().get(digest).copied().unwrap_or(0)
+    pub(crate) fn fetch_count(&self, digest: &[u8]) -> usize {
+        self.script.fetches.lock().unwrap().get(digest).copied().unwrap_or(0)
     }
 }
 
@@ -142,34 +143,34 @@ impl Drop for Coordinator {
     }
 }
 
-impl Line {
+impl WorkerStream {
     pub(crate) async fn send(&self, payload: CoordinatorPayload) {
         self.to.send(Ok(CoordinatorMessage { payload: Some(payload) })).await.unwrap();
     }
 
     /// Receives messages until one matches.
-    pub(crate) async fn until<T>(&mut self, mut wanted: impl FnMut(&Payload) -> Option<T>) -> T {
+    pub(crate) async fn until<T>(&mut self, mut select: impl FnMut(&Payload) -> Option<T>) -> T {
         loop {
-            let received = timeout(PATIENCE, self.from.message()).await.unwrap().unwrap();
-            let message = received.expect("the worker goes on").payload.unwrap();
-            let found = wanted(&message);
-            self.heard.push(message);
-            if let Some(found) = found {
-                return found;
+            let received = timeout(TIMEOUT, self.from.message()).await.unwrap().unwrap();
+            let message = received.expect("the worker keeps the stream open").payload.unwrap();
+            let result = select(&message);
+            self.received.push(message);
+            if let Some(result) = result {
+                return result;
             }
         }
     }
 
     /// Receives messages until the worker closes the stream, and returns them.
-    pub(crate) async fn rest(&mut self) -> Vec<Payload> {
-        let mut rest = Vec::new();
-        while let Some(message) = timeout(PATIENCE, self.from.message()).await.unwrap().unwrap() {
-            rest.push(message.payload.unwrap());
+    pub(crate) async fn receive_all(&mut self) -> Vec<Payload> {
+        let mut messages = Vec::new();
+        while let Some(message) = timeout(TIMEOUT, self.from.message()).await.unwrap().unwrap() {
+            messages.push(message.payload.unwrap());
         }
-        rest
+        messages
     }
 
-    pub(crate) async fn room(&mut self) -> u32 {
+    pub(crate) async fn capacity(&mut self) -> u32 {
         self.until(|message| match message {
             Payload::Capacity(room) => Some(room.slots),
             _ => None,
@@ -193,7 +194,7 @@ impl Line {
         .await
     }
 
-    pub(crate) async fn renewed(&mut self) -> Vec<v1::Lease> {
+    pub(crate) async fn renewed_leases(&mut self) -> Vec<v1::Lease> {
         self.until(|message| match message {
             Payload::RenewLeases(renew) => Some(renew.leases.clone()),
             _ => None,
@@ -201,10 +202,10 @@ impl Line {
         .await
     }
 
-    pub(crate) async fn judge(&self, lease: Option<v1::Lease>, fate: v1::ReportStatus) {
+    pub(crate) async fn respond(&self, lease: Option<v1::Lease>, status: v1::ReportStatus) {
         self.send(CoordinatorPayload::ReportResponse(v1::ReportResponse {
             lease,
-            status: fate.into(),
+            status: status.into(),
             reason: String::new(),
         }))
         .await;
@@ -225,8 +226,8 @@ impl WorkerService for Script {
             return Err(status);
         }
         let (to, messages) = mpsc::channel(16);
-        let line = Line { from: request.into_inner(), to, heard: Vec::new() };
-        self.lines.send(line).map_err(|_| Status::unavailable("the test is over"))?;
+        let stream = WorkerStream { from: request.into_inner(), to, received: Vec::new() };
+        self.streams.send(stream).map_err(|_| Status::unavailable("the test is over"))?;
         Ok(Response::new(ReceiverStream::new(messages)))
     }
 
@@ -236,7 +237,7 @@ impl WorkerService for Script {
     ) -> Result<Response<Self::FetchBundleStream>, Status> {
         self.admit(request.metadata())?;
         let digest = request.into_inner().digest;
-        *self.fetched.lock().unwrap().entry(digest.clone()).or_default() += 1;
+        *self.fetches.lock().unwrap().entry(digest.clone()).or_default() += 1;
         let bytes = self.bundles.lock().unwrap().get(&digest).cloned();
         let bytes = bytes.ok_or_else(|| Status::not_found("no such bundle"))?;
         let pieces: Vec<_> =
@@ -247,9 +248,9 @@ impl WorkerService for Script {
 
 impl Script {
     fn admit(&self, metadata: &tonic::metadata::MetadataMap) -> Result<(), Status> {
-        let shown = metadata.get("authorization").and_then(|value| value.to_str().ok());
-        let due = self.token.as_ref().map(|token| format!("Bearer {token}"));
-        if due.is_none() || shown == due.as_deref() {
+        let actual = metadata.get("authorization").and_then(|value| value.to_str().ok());
+        let expected = self.token.as_ref().map(|token| format!("Bearer {token}"));
+        if expected.is_none() || actual == expected.as_deref() {
             return Ok(());
         }
         Err(Status::unauthenticated("no such token"))
@@ -302,16 +303,16 @@ pub(crate) fn lot(number: i64, game: &str, tables: &[&[Vec<u8>]]) -> v1::Lot {
 }
 
 /// A running worker.
-pub(crate) struct Working {
-    pub(crate) ending: watch::Sender<Shutdown>,
+pub(crate) struct RunningWorker {
+    pub(crate) shutdown: watch::Sender<Shutdown>,
     pub(crate) metrics: Arc<Metrics>,
     task: JoinHandle<Result<(), WorkerError>>,
 }
 
 /// The directory of a worker's files and of test bots.
-pub(crate) struct Place(TempDir);
+pub(crate) struct TestDirectory(TempDir);
 
-impl Place {
+impl TestDirectory {
     pub(crate) fn new() -> Self {
         Self(tempfile::tempdir().unwrap())
     }
@@ -339,8 +340,8 @@ impl Place {
     }
 
     /// Starts a worker.
-    pub(crate) fn work(&self, coordinator: &Coordinator, slots: usize) -> Working {
-        Working::start(self.config(coordinator, slots))
+    pub(crate) fn work(&self, coordinator: &Coordinator, slots: usize) -> RunningWorker {
+        RunningWorker::start(self.config(coordinator, slots))
     }
 
     /// A bot that is a shell script.
@@ -356,32 +357,32 @@ impl Place {
     }
 }
 
-impl Working {
+impl RunningWorker {
     pub(crate) fn start(config: WorkerConfig) -> Self {
-        let (ending, watched) = watch::channel(Shutdown::None);
+        let (shutdown, receiver) = watch::channel(Shutdown::None);
         let worker = Worker::prepare(config).unwrap();
         let metrics = worker.metrics();
-        Self { ending, metrics, task: tokio::spawn(worker.run(watched)) }
+        Self { shutdown, metrics, task: tokio::spawn(worker.run(receiver)) }
     }
 
     /// The result of the worker.
     pub(crate) async fn end(self) -> Result<(), WorkerError> {
-        timeout(PATIENCE, self.task).await.unwrap().unwrap()
+        timeout(TIMEOUT, self.task).await.unwrap().unwrap()
     }
 
-    /// Aborts it, and waits until its threads have noticed.
-    pub(crate) async fn kill(self, place: &Place) {
-        let Self { ending: _ending, metrics, task } = self;
+    /// Aborts the worker, and waits until its threads have released the spool.
+    pub(crate) async fn kill(self, directory: &TestDirectory) {
+        let Self { shutdown: _shutdown, metrics, task } = self;
         task.abort();
         assert!(task.await.unwrap_err().is_cancelled());
-        // They look into the spool.
+        // Threads of the worker share the metrics and may still use the spool.
         drop(metrics);
-        let gone = async {
-            while Spool::open(&place.spool()).is_err() {
+        let closed = async {
+            while Spool::open(&directory.spool()).is_err() {
                 tokio::task::yield_now().await;
             }
         };
-        timeout(PATIENCE, gone).await.unwrap();
+        timeout(TIMEOUT, closed).await.unwrap();
     }
 }
 
