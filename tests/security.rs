@@ -114,7 +114,11 @@ fn tokens_are_rotated_and_expire() {
     let id = listed["id"].to_string();
     site.succeed(&["token", "create", "--role", "player", "--name", "ada"]);
     let both = site.call(&site.admin, &["token", "rotate", "ada"]);
-    refused(&both, 2, &format!("several tokens are named ada; give the number of one: {id}, "));
+    refused(
+        &both,
+        2,
+        &format!("several tokens are named ada; use the number of one of them: {id}, "),
+    );
     refused(&site.call(&site.admin, &["token", "rotate", "eve"]), 2, "no valid token `eve`");
     refused(&site.call(&third, &["token", "rotate", &id]), 3, "role admin");
     site.succeed(&["token", "rotate", &id]);

@@ -1,7 +1,8 @@
 //! The peak memory of a coordinator under demanding clients:
 //! `cargo bench -p arbiter-coordinator --bench memory`.
 //!
-//! The coordinator is a separate process of this program: the memory of its clients does not count.
+//! The coordinator is a separate process of this program, so that the memory of its clients does
+//! not count.
 
 use std::env;
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -35,7 +36,7 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::transport::Channel;
 use tonic::{Request, Streaming};
 
-use support::measure::{forget_most_memory, memory};
+use support::measure::{memory, reset_peak_memory};
 use support::server::config;
 use support::{edition, name, play_at_once, running};
 
@@ -45,22 +46,24 @@ mod support;
 const SERVE: &str = "serve";
 /// The size of the bundle of all bots, in bytes.
 const BUNDLE: usize = 40_000_000;
-/// Clients that fetch it, but do not read it.
+/// The number of clients that fetch the bundle, but do not read it.
 const FETCHES: usize = 30;
-/// Reports over one stream, and the record of each in bytes.
+/// The number of reports over one stream.
 const REPORTS: i64 = 400;
+/// The size of the record of a report, in bytes.
 const RECORD: usize = 4_000_000;
-/// Matches whose seats have bot state, leased at once to a worker that does not read.
+/// The number of matches with bot state that are leased to a worker that does not read.
 const CHAINED: i64 = 512;
 /// The bot state of a seat, in bytes.
 const FILES: usize = 1 << 20;
-/// Bots that all meet, and their matches.
-const FIELD: i32 = 2000;
-const MET: i64 = 2_000_000;
-/// Empty results in a report: two bytes each.
-const EMPTY: usize = 4 << 20;
+/// The number of bots of the edition whose head-to-head results are counted.
+const BOTS: i32 = 2000;
+/// The number of matches of this edition.
+const MATCHES: i64 = 2_000_000;
+/// The number of empty results in a report. Each takes two bytes.
+const EMPTY_RESULTS: usize = 4 << 20;
 /// How long the coordinator takes to become idle.
-const CALM: Duration = Duration::from_secs(5);
+const IDLE_AFTER: Duration = Duration::from_secs(5);
 
 fn main() {
     let mut arguments = env::args().skip(1);
@@ -69,7 +72,9 @@ fn main() {
         return;
     }
     support::run(async |postgres, pool| {
-        versions::store_bundle(&pool, &[0; 32], &noise(BUNDLE)).await.expect("it is stored");
+        versions::store_bundle(&pool, &[0; 32], &noise(BUNDLE))
+            .await
+            .expect("the bundle is stored");
         reports(postgres, &pool).await;
         fetches(postgres, &pool).await;
         files(postgres, &pool).await;
@@ -85,17 +90,21 @@ fn noise(bytes: usize) -> Vec<u8> {
     noise
 }
 
-/// Serves until the process that started it closes its standard input.
+/// Serves until the parent process closes the standard input.
 fn serve(database: &str) {
     let options: PgConnectOptions = database.parse().expect("an address");
-    Runtime::new().expect("a runtime can be made").block_on(async {
-        let coordinator = Coordinator::prepare(options, config()).await.expect("it can be used");
+    Runtime::new().expect("a runtime can be created").block_on(async {
+        let coordinator =
+            Coordinator::prepare(options, config()).await.expect("the database can be used");
         let name = format!("memory-{}", std::process::id());
         let token = coordinator.create_token(Role::Worker, &name).await.expect("a token");
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-        println!("{} {}", listener.local_addr().expect("it is bound"), token.text());
+        println!("{} {}", listener.local_addr().expect("the port is bound"), token.text());
         let stop = tokio::task::spawn_blocking(|| drop(std::io::stdin().read(&mut [0])));
-        coordinator.run(listener, async { drop(stop.await) }).await.expect("it serves");
+        coordinator
+            .run(listener, async { drop(stop.await) })
+            .await
+            .expect("the coordinator serves");
     });
 }
 
@@ -104,7 +113,8 @@ struct Server {
     process: Child,
     address: String,
     token: String,
-    until: ChildStdin,
+    /// The coordinator stops when this is closed.
+    stop: ChildStdin,
 }
 
 impl Server {
@@ -117,15 +127,15 @@ impl Server {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
-            .expect("it starts");
+            .expect("the coordinator starts");
         let mut line = String::new();
-        let said = process.stdout.take().expect("it is a pipe");
-        BufReader::new(said).read_line(&mut line).expect("it says where it is");
+        let output = process.stdout.take().expect("it is a pipe");
+        BufReader::new(output).read_line(&mut line).expect("the coordinator prints its address");
         let (address, token) = line.trim().split_once(' ').expect("an address and a token");
         let address = format!("http://{address}");
         let token = token.to_owned();
-        let until = process.stdin.take().expect("it is a pipe");
-        Self { process, address, token, until }
+        let stop = process.stdin.take().expect("it is a pipe");
+        Self { process, address, token, stop }
     }
 
     async fn channel(&self) -> Channel {
@@ -150,7 +160,7 @@ impl Server {
         let stream = tokio::spawn({
             let request = self.request(ReceiverStream::new(messages));
             let mut client = WorkerServiceClient::new(self.channel().await);
-            async move { client.work(request).await.expect("it may work").into_inner() }
+            async move { client.work(request).await.expect("the worker is admitted").into_inner() }
         });
         let worker = Worker { outgoing, incoming: stream };
         worker.send(Payload::Hello(hello)).await;
@@ -158,17 +168,17 @@ impl Server {
         worker
     }
 
-    /// Prints the peak memory beside the memory before.
-    async fn measure(self, what: &str, act: impl AsyncFnOnce(&Self)) {
-        sleep(CALM).await;
+    /// Prints how much `load` increases the peak memory, and the memory before.
+    async fn measure(self, name: &str, load: impl AsyncFnOnce(&Self)) {
+        sleep(IDLE_AFTER).await;
         let id = self.process.id().to_string();
-        let before = forget_most_memory(&id);
-        act(&self).await;
-        let most = memory(&id, "VmHWM:");
-        println!("{what}: {} MB beside {before} MB", most.saturating_sub(before));
+        let before = reset_peak_memory(&id);
+        load(&self).await;
+        let peak = memory(&id, "VmHWM:");
+        println!("{name}: {} MB beside {before} MB", peak.saturating_sub(before));
         let mut process = self.process;
-        drop(self.until);
-        process.wait().expect("it ends");
+        drop(self.stop);
+        process.wait().expect("the coordinator ends");
     }
 }
 
@@ -186,11 +196,11 @@ impl Worker {
     }
 }
 
-/// The next lots that a worker receives.
+/// The next `count` lots that a worker receives.
 async fn lots(incoming: &mut Streaming<CoordinatorMessage>, count: i64) -> Vec<Lot> {
     let mut lots = Vec::new();
     while i64::try_from(lots.len()).expect("few") < count {
-        let message = incoming.message().await.expect("the stream holds").expect("it goes on");
+        let message = incoming.message().await.expect("the stream is open").expect("a message");
         if let Some(CoordinatorPayload::Lot(lot)) = message.payload {
             lots.push(lot);
         }
@@ -216,10 +226,10 @@ fn report(lot: &Lot, record: &[u8]) -> Report {
 async fn reports(postgres: &Postgres, pool: &PgPool) {
     let server = Server::start(postgres);
     running(pool, &name(), 100, REPORTS, 1).await;
-    let what = format!("{REPORTS} reports of {} MB over one stream", RECORD / 1_000_000);
-    let act = async |server: &Server| {
+    let name = format!("{REPORTS} reports of {} MB over one stream", RECORD / 1_000_000);
+    let load = async |server: &Server| {
         let Worker { outgoing, incoming } = server.worker(400).await;
-        let mut incoming = incoming.await.expect("it is there");
+        let mut incoming = incoming.await.expect("the stream opens");
         let lots = lots(&mut incoming, REPORTS).await;
         let record = noise(RECORD);
         let reporting = tokio::spawn(async move {
@@ -231,30 +241,36 @@ async fn reports(postgres: &Postgres, pool: &PgPool) {
             outgoing
         });
         for _ in 0..REPORTS {
-            incoming.message().await.expect("the stream holds").expect("it goes on");
+            incoming.message().await.expect("the stream is open").expect("a message");
         }
         drop(reporting.await);
     };
-    server.measure(&what, act).await;
+    server.measure(&name, load).await;
 }
 
 async fn fetches(postgres: &Postgres, pool: &PgPool) {
     let server = Server::start(postgres);
     running(pool, &name(), 100, REPORTS, 1).await;
-    let what = format!("{FETCHES} bundles of {} MB, fetched slowly", BUNDLE / 1_000_000);
-    let act = async |server: &Server| {
+    let name = format!("{FETCHES} bundles of {} MB, fetched slowly", BUNDLE / 1_000_000);
+    let load = async |server: &Server| {
         let worker = server.worker(1).await;
-        let mut incoming = worker.incoming.await.expect("it is there");
+        let mut incoming = worker.incoming.await.expect("the stream opens");
         drop(lots(&mut incoming, 1).await);
         let mut streams = Vec::new();
         for _ in 0..FETCHES {
             let mut client = WorkerServiceClient::new(server.channel().await);
             let request = server.request(FetchBundleRequest { digest: vec![0; 32] });
-            streams.push(client.fetch_bundle(request).await.expect("it needs it").into_inner());
+            streams.push(
+                client
+                    .fetch_bundle(request)
+                    .await
+                    .expect("the lease needs the bundle")
+                    .into_inner(),
+            );
         }
-        sleep(CALM).await;
+        sleep(IDLE_AFTER).await;
     };
-    server.measure(&what, act).await;
+    server.measure(&name, load).await;
 }
 
 async fn files(postgres: &Postgres, pool: &PgPool) {
@@ -287,64 +303,65 @@ async fn files(postgres: &Postgres, pool: &PgPool) {
     let plan = Plan { matches, lots, order: std::iter::empty(), open_ended: false };
     let queue = Queue::new(pool.clone(), Games::built_in(), LeasePolicy::DEFAULT);
     queue.plan(edition, plan).await.expect("the plan is stored");
-    let left = "
+    let statement = "
         WITH snapshot AS (INSERT INTO snapshots VALUES ($2, $3) RETURNING digest)
         INSERT INTO bot_state (number, edition, seat, digest)
         SELECT number, $1, seat, digest
         FROM snapshot, generate_series(0, $4 - 1) AS number, generate_series(1, 2) AS seat";
-    let left = sqlx::query(left).bind(edition.0).bind(vec![5_u8; 32]).bind(noise(FILES));
-    left.bind(CHAINED).execute(pool).await.expect("they are stored");
+    let insert = sqlx::query(statement).bind(edition.0).bind(vec![5_u8; 32]).bind(noise(FILES));
+    insert.bind(CHAINED).execute(pool).await.expect("the files are stored");
     play_at_once(pool, edition, CHAINED).await;
-    assert!(queue.start(edition).await.expect("the plan makes sense"));
-    let what = format!("{CHAINED} lots with {} MiB of files each, one claim", (2 * FILES) >> 20);
-    let act = async |server: &Server| {
+    assert!(queue.start(edition).await.expect("the plan is valid"));
+    let name = format!("{CHAINED} lots with {} MiB of files each, one claim", (2 * FILES) >> 20);
+    let load = async |server: &Server| {
         let worker = server.worker(u32::try_from(CHAINED).expect("few")).await;
-        let _unread = worker.incoming.await.expect("it is there");
-        sleep(2 * CALM).await;
+        let _unread = worker.incoming.await.expect("the stream opens");
+        sleep(2 * IDLE_AFTER).await;
     };
-    server.measure(&what, act).await;
+    server.measure(&name, load).await;
 }
 
 async fn meetings(postgres: &Postgres, pool: &PgPool) {
     let tournament = name();
-    let edition = running(pool, &tournament, FIELD, MET, 500).await;
-    play_at_once(pool, edition, MET).await;
+    let edition = running(pool, &tournament, BOTS, MATCHES, 500).await;
+    play_at_once(pool, edition, MATCHES).await;
     let server = Server::start(postgres);
-    let counted = "SELECT count(*) FROM lots WHERE edition = $1 AND state <> 'counted'";
+    let statement = "SELECT count(*) FROM lots WHERE edition = $1 AND state <> 'counted'";
     loop {
-        let left: i64 =
-            sqlx::query_scalar(counted).bind(edition.0).fetch_one(pool).await.expect("a number");
-        if left == 0 {
+        let uncounted: i64 =
+            sqlx::query_scalar(statement).bind(edition.0).fetch_one(pool).await.expect("a number");
+        if uncounted == 0 {
             break;
         }
-        sleep(CALM / 10).await;
+        sleep(IDLE_AFTER / 10).await;
     }
-    let what = format!("the meetings of a bot, of {MET} matches of {FIELD}");
-    let act = async |server: &Server| {
+    let name = format!("the head-to-head results of a bot, of {MATCHES} matches of {BOTS}");
+    let load = async |server: &Server| {
         let board = Some(LeaderboardRef { tournament, edition: None });
         let request = GetHeadToHeadRequest { leaderboard: board, bot: "bot-0".to_owned() };
         let mut client = RankingServiceClient::new(server.channel().await);
-        let begin = std::time::Instant::now();
-        let met = client.get_head_to_head(request).await.expect("they are counted").into_inner();
-        assert!(met.results.len() > 900, "{} others", met.results.len());
-        println!("they are counted within {} ms", begin.elapsed().as_millis());
+        let start = std::time::Instant::now();
+        let response =
+            client.get_head_to_head(request).await.expect("the results are counted").into_inner();
+        assert!(response.results.len() > 900, "{} others", response.results.len());
+        println!("the results are counted within {} ms", start.elapsed().as_millis());
     };
-    server.measure(&what, act).await;
+    server.measure(&name, load).await;
 }
 
 async fn empty_results(postgres: &Postgres, _pool: &PgPool) {
     let server = Server::start(postgres);
-    let what = format!("a report of {} MiB of empty results", (2 * EMPTY) >> 20);
-    let act = async |server: &Server| {
+    let name = format!("a report of {} MiB of empty results", (2 * EMPTY_RESULTS) >> 20);
+    let load = async |server: &Server| {
         let Worker { outgoing, incoming } = server.worker(1).await;
-        let results = vec![MatchResult::default(); EMPTY];
+        let results = vec![MatchResult::default(); EMPTY_RESULTS];
         let report = Report { results, ..Report::default() };
         outgoing
             .send(WorkerMessage { payload: Some(Payload::Report(report)) })
             .await
-            .expect("it listens");
-        let mut incoming = incoming.await.expect("it is there");
+            .expect("the coordinator listens");
+        let mut incoming = incoming.await.expect("the stream opens");
         while let Ok(Some(_)) = incoming.message().await {}
     };
-    server.measure(&what, act).await;
+    server.measure(&name, load).await;
 }

@@ -1,8 +1,9 @@
-//! The cost of partitions for the queue: lots are leased, reported and counted on tables without
-//! partitions, with those of a few tournaments, and with as many as there can be, in turn; and how
-//! long the deletion of a tournament takes: `cargo bench --bench partitions`.
+//! The cost of partitions for the queue, and the time to delete a tournament:
+//! `cargo bench --bench partitions`.
 //!
-//! The medians of several turns are compared, since other programs use the machine, too.
+//! Lots are leased, reported and counted on tables without partitions, with partitions of a few
+//! tournaments, and with partitions of many tournaments. The three kinds take turns, and the
+//! medians of several turns are compared, because other programs use the machine.
 
 use std::time::Instant;
 
@@ -23,14 +24,14 @@ use support::{CONNECTIONS, NOW, name, running};
 
 mod support;
 
-/// Bots of an edition.
+/// The number of bots of an edition.
 const BOTS: i32 = 100;
-/// The matches in a lot, and in an edition.
+/// The numbers of matches in a lot and in an edition.
 const EDITIONS: [(i32, i64); 2] = [(1, 20_000), (64, 200_000)];
-/// Turns of each measurement.
+/// The number of turns of each measurement.
 const TURNS: usize = 5;
 
-/// Replaces the partitioned tables by plain ones.
+/// Replaces the partitioned tables with plain ones.
 const FLAT: &str = "
     DROP TRIGGER tournaments_get_partitions ON tournaments;
     DROP TRIGGER editions_get_ids ON editions;
@@ -48,10 +49,12 @@ fn main() {
         for (kind, tournaments) in [("flat", 0), ("few", 0), ("many", 20)] {
             let statement = format!("CREATE DATABASE {kind}");
             sqlx::raw_sql(AssertSqlSafe(statement)).execute(&pool).await.expect("a database");
-            let pool = db::connect(postgres.options(kind), CONNECTIONS).await.expect("it answers");
-            db::migrate(&pool).await.expect("the tables are made");
+            let pool = db::connect(postgres.options(kind), CONNECTIONS)
+                .await
+                .expect("the database answers");
+            db::migrate(&pool).await.expect("the migrations run");
             if kind == "flat" {
-                sqlx::raw_sql(FLAT).execute(&pool).await.expect("they are made flat");
+                sqlx::raw_sql(FLAT).execute(&pool).await.expect("the tables are replaced");
             }
             for _ in 0..tournaments {
                 let file = TournamentFile::official(&name(), &gomoku::game());
@@ -65,7 +68,7 @@ fn main() {
             compare(&databases, per_lot, matches).await;
         }
         for (kind, pool) in &databases[1..] {
-            drop_one(kind, pool).await;
+            delete_newest(kind, pool).await;
         }
     });
 }
@@ -81,41 +84,46 @@ async fn compare(databases: &[(&str, PgPool)], per_lot: i32, matches: i64) {
     let flat = median(speeds[0].clone());
     for ((kind, _), speeds) in databases.iter().zip(speeds) {
         let speed = median(speeds);
-        let part = speed / flat;
-        println!("lots of {per_lot:>2}, {kind:<4} {speed:>9.0} matches/s, {part:.2} of flat");
+        let ratio = speed / flat;
+        println!("lots of {per_lot:>2}, {kind:<4} {speed:>9.0} matches/s, {ratio:.2} of flat");
     }
 }
 
-/// The speed of an edition from the first lease until everything is counted, in matches a second.
+/// The speed of an edition from the first lease until all results are counted, in matches a second.
 async fn turn(pool: &PgPool, per_lot: i32, matches: i64) -> f64 {
     let worker = support::worker(pool).await;
     let queue = Queue::new(pool.clone(), Games::built_in(), LeasePolicy::DEFAULT);
     let edition = running(pool, &name(), BOTS, matches, per_lot).await;
-    let begin = Instant::now();
+    let start = Instant::now();
     play(&queue, worker, edition, matches).await;
-    while queue.count(edition).await.expect("they are counted") > 0 {}
-    let speed = speed(matches, begin);
-    assert!(queue.complete(edition, NOW).await.expect("it is looked at"));
+    while queue.count(edition).await.expect("the results are counted") > 0 {}
+    let speed = speed(matches, start);
+    assert!(queue.complete(edition, NOW).await.expect("the database answers"));
     speed
 }
 
 /// Deletes the newest tournament, and prints how long that takes.
-async fn drop_one(kind: &str, pool: &PgPool) {
-    let newest = tournaments::list(pool).await.expect("they are listed").swap_remove(0);
-    let editions = editions::of_tournament(pool, newest.id).await.expect("they are listed");
+async fn delete_newest(kind: &str, pool: &PgPool) {
+    let newest = tournaments::list(pool).await.expect("the database answers").swap_remove(0);
+    let editions = editions::of_tournament(pool, newest.id).await.expect("the database answers");
     let matches: i64 = editions.iter().map(|edition| edition.matches).sum();
-    tournaments::end(pool, newest.id, TournamentState::Closed, NOW).await.expect("it is closed");
-    let begin = Instant::now();
+    tournaments::end(pool, newest.id, TournamentState::Closed, NOW)
+        .await
+        .expect("the tournament is closed");
+    let start = Instant::now();
     let mut transaction = pool.begin().await.expect("a transaction");
-    deleted_tournaments::add(&mut transaction, newest.id, NOW).await.expect("it is dropped");
-    transaction.commit().await.expect("it is dropped");
-    let gone = begin.elapsed().as_secs_f64() * 1000.0;
-    Cleaner::new(pool.clone(), Records::default(), Clock::given(|| NOW))
+    deleted_tournaments::add(&mut transaction, newest.id, NOW)
+        .await
+        .expect("the tournament is deleted");
+    transaction.commit().await.expect("the deletion is committed");
+    let delete_ms = start.elapsed().as_secs_f64() * 1000.0;
+    Cleaner::new(pool.clone(), Records::default(), Clock::fixed(|| NOW))
         .round()
         .await
-        .expect("it is cleared");
-    let all = begin.elapsed().as_secs_f64() * 1000.0;
+        .expect("the data are removed");
+    let clean_up_ms = start.elapsed().as_secs_f64() * 1000.0;
     println!(
-        "{kind}: a tournament of {matches} matches is gone after {gone:.1} ms, and cleared after {all:.0} ms"
+        "{kind}: a tournament of {matches} matches is deleted after {delete_ms:.1} ms, and its \
+         data after {clean_up_ms:.0} ms"
     );
 }

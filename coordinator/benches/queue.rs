@@ -1,10 +1,10 @@
-//! Leases and reports through the queue with durable commits, compared with a raw `COPY` and
-//! single-row inserts of the same rows in the same Postgres, all in one run:
+//! The speed of leases and reports through the queue with durable commits, compared with a raw
+//! `COPY` and single-row inserts of the same rows in the same Postgres:
 //! `cargo bench -p arbiter-coordinator --bench queue`.
 //!
-//! Workers play nothing. The lots are leased and reported on the same connections and cores as
-//! everything else. More tasks than fit in a batch hand reports to the batcher, one lot each, and
-//! wait for the verdict. A second figure includes counting the standings meanwhile.
+//! No matches are played. All operations use the same connections and processors. Each task reports
+//! one lot at a time to the batcher and waits for the status. There are more tasks than lots in a
+//! batch. A second measurement counts the standings at the same time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,14 +23,14 @@ use support::{edition, name, raw_copy, running, single_inserts};
 
 mod support;
 
-/// Bots of an edition.
+/// The number of bots of an edition.
 const BOTS: i32 = 1000;
-/// Matches of an edition with large lots.
-const MANY: i64 = 1_000_000;
-/// Matches of an edition with lots of one.
-const FEW: i64 = 200_000;
-/// Sessions that insert single rows at the same time.
-const INSERTERS: i64 = 8;
+/// The number of matches of an edition with large lots.
+const LARGE_LOTS_MATCHES: i64 = 1_000_000;
+/// The number of matches of an edition with lots of one match.
+const SMALL_LOTS_MATCHES: i64 = 200_000;
+/// The number of sessions that insert single rows at the same time.
+const INSERT_SESSIONS: i64 = 8;
 
 /// The measurements.
 struct Bench {
@@ -49,18 +49,20 @@ fn main() {
 
 impl Bench {
     async fn run(self) {
-        let floor = edition(&self.pool, &name(), BOTS).await;
-        let copy = raw_copy(&self.pool, floor).await;
-        let floor = edition(&self.pool, &name(), BOTS).await;
-        let inserts = single_inserts(&self.pool, floor, INSERTERS).await;
+        let baseline = edition(&self.pool, &name(), BOTS).await;
+        let copy = raw_copy(&self.pool, baseline).await;
+        let baseline = edition(&self.pool, &name(), BOTS).await;
+        let inserts = single_inserts(&self.pool, baseline, INSERT_SESSIONS).await;
         println!("raw COPY of results               {copy:>9.0} rows/s");
-        println!("single-row inserts, {INSERTERS} sessions    {inserts:>9.0} rows/s");
-        for (per_lot, matches, target) in [(1, FEW, 30_000.0), (64, MANY, 250_000.0)] {
-            for counting in [false, true] {
-                let speed = self.queue(per_lot, matches, counting).await;
-                let counted = if counting { ", counted meanwhile" } else { "" };
+        println!("single-row inserts, {INSERT_SESSIONS} sessions    {inserts:>9.0} rows/s");
+        for (per_lot, matches, target) in
+            [(1, SMALL_LOTS_MATCHES, 30_000.0), (64, LARGE_LOTS_MATCHES, 250_000.0)]
+        {
+            for counts in [false, true] {
+                let speed = self.queue(per_lot, matches, counts).await;
+                let suffix = if counts { ", counted meanwhile" } else { "" };
                 println!(
-                    "lots of {per_lot:>2}{counted:<19}     {speed:>9.0} matches/s, {:.2} of COPY, \
+                    "lots of {per_lot:>2}{suffix:<19}     {speed:>9.0} matches/s, {:.2} of COPY, \
                     {:.1} × inserts, {:.2} of the target",
                     speed / copy,
                     speed / inserts,
@@ -71,35 +73,39 @@ impl Bench {
     }
 
     /// The speed of leasing and reporting an edition, in matches a second.
-    async fn queue(&self, per_lot: i32, matches: i64, counting: bool) -> f64 {
+    async fn queue(&self, per_lot: i32, matches: i64, counts: bool) -> f64 {
         let edition = running(&self.pool, &name(), BOTS, matches, per_lot).await;
-        let over = Arc::new(AtomicBool::new(false));
+        let is_over = Arc::new(AtomicBool::new(false));
         let mut counter = JoinSet::new();
-        if counting {
+        if counts {
             let queue = self.queue.clone();
-            let over = Arc::clone(&over);
+            let is_over = Arc::clone(&is_over);
             counter.spawn(async move {
-                let mut done = 0;
-                while done < matches || !over.load(Ordering::Relaxed) {
-                    done += queue.count(edition).await.expect("they are counted");
+                let mut counted = 0;
+                while counted < matches || !is_over.load(Ordering::Relaxed) {
+                    counted += queue.count(edition).await.expect("the results are counted");
                 }
             });
         }
-        let begin = Instant::now();
+        let start = Instant::now();
         play(&self.queue, self.worker, edition, matches).await;
-        over.store(true, Ordering::Relaxed);
-        let speed = speed(matches, begin);
-        let lag = Instant::now();
+        is_over.store(true, Ordering::Relaxed);
+        let speed = speed(matches, start);
+        let count_start = Instant::now();
         counter.join_all().await;
-        if counting {
-            println!("  the last results are counted {:.2} s later", lag.elapsed().as_secs_f64());
-            let wrong = self.queue.verify_standings(edition).await.expect("it can be checked");
-            assert!(wrong.is_empty(), "{wrong:?}");
+        if counts {
+            println!(
+                "  the last results are counted {:.2} s later",
+                count_start.elapsed().as_secs_f64()
+            );
+            let differences =
+                self.queue.verify_standings(edition).await.expect("the standings can be checked");
+            assert!(differences.is_empty(), "{differences:?}");
         }
         speed
     }
 }
 
-/// A lease is valid for the whole run.
+// A lease is valid for the whole run.
 const _: () =
     assert!(LeasePolicy::DEFAULT.lease.whole_seconds() >= Duration::MINUTE.whole_seconds());

@@ -1,12 +1,12 @@
-//! The time from a submission to the leaderboard that shows it, compared with the matches alone:
-//! 100 bots, one of which submits a new version: `cargo bench -p arbiter-coordinator --bench
-//! rerun`.
+//! The time from a submission to the leaderboard that includes it, compared with the time of the
+//! matches. One of 100 bots submits a new version:
+//! `cargo bench -p arbiter-coordinator --bench rerun`.
 //!
-//! Workers play nothing: a slot holds a lot as long as its matches would take, and reports it. The
-//! coordinator does its usual work: it opens the edition when it is due, dispatches lots, batches
-//! reports, counts in maintenance, and changes the official leaderboard. The best possible time
-//! follows from the plan: the bot's matches are divided among the slots or, if files pass from
-//! match to match, played one after the other.
+//! Workers do not play matches: a slot waits as long as the matches of a lot would take, and
+//! reports the lot. The coordinator does its usual work: it opens the edition when it is due,
+//! dispatches lots, batches reports, counts in maintenance, and changes the official leaderboard.
+//! The shortest possible time follows from the plan: the bot's matches are divided among the slots,
+//! or played one after the other if bots leave files for later matches.
 
 use std::time::{Duration, Instant};
 
@@ -30,15 +30,17 @@ use support::{NOW, result};
 
 mod support;
 
-/// Bots of a tournament.
+/// The number of bots of a tournament.
 const BOTS: i32 = 100;
-/// Slots.
+/// The number of slots.
 const SLOTS: u32 = 16;
 
-/// A tournament, how long each match takes, and the least number of matches in sequence.
+/// A tournament to measure.
 struct Case {
     file: &'static str,
-    each: Duration,
+    /// The time of a match.
+    match_time: Duration,
+    /// The minimum number of matches that are played one after the other.
     chain: u32,
 }
 
@@ -46,13 +48,13 @@ const CASES: [Case; 2] = [
     // 99 matches of the bot that changed.
     Case {
         file: "name = \"tricks\"\ngame = \"tricks\"\n[submissions]\nwindow = \"0s\"",
-        each: Duration::from_millis(2500),
+        match_time: Duration::from_millis(2500),
         chain: 99_u32.div_ceil(SLOTS),
     },
-    // 198 matches, each of which waits for the one before.
+    // 198 matches, each of which waits for the match before.
     Case {
         file: "name = \"gomoku\"\ngame = \"gomoku\"\n[submissions]\nwindow = \"0s\"",
-        each: Duration::from_millis(300),
+        match_time: Duration::from_millis(300),
         chain: 198,
     },
 ];
@@ -79,25 +81,25 @@ async fn measure(pool: &PgPool, worker: WorkerId, case: &Case) {
     }
     let first = edition::open(&queue, OpenRequest::new(tournament, IfRunning::Refuse), NOW)
         .await
-        .expect("it opens");
+        .expect("the edition opens");
     serve(&queue, worker, tournament, &first, Duration::ZERO).await;
 
     submit(pool, tournament, BOTS / 2, 2).await;
-    let begin = Instant::now();
-    let opener = EditionOpener::new(queue.clone(), Clock::given(|| NOW));
-    let opened = opener.open_all_due().await.expect("it looks");
-    assert_eq!(opened.len(), 1, "one edition is due");
-    let opening = begin.elapsed().as_secs_f64();
-    let all = editions::of_tournament(pool, tournament).await.expect("editions");
-    serve(&queue, worker, tournament, &all[0], case.each).await;
-    let took = begin.elapsed().as_secs_f64();
-    let best = case.each.as_secs_f64() * f64::from(case.chain);
+    let start = Instant::now();
+    let opener = EditionOpener::new(queue.clone(), Clock::fixed(|| NOW));
+    let outcomes = opener.open_all_due().await.expect("the database answers");
+    assert_eq!(outcomes.len(), 1, "one edition is due");
+    let opening_seconds = start.elapsed().as_secs_f64();
+    let all_editions = editions::of_tournament(pool, tournament).await.expect("editions");
+    serve(&queue, worker, tournament, &all_editions[0], case.match_time).await;
+    let seconds = start.elapsed().as_secs_f64();
+    let min_seconds = case.match_time.as_secs_f64() * f64::from(case.chain);
     println!(
-        "{}: {took:.2} s, of which {opening:.2} s are the opening; {best:.2} s of playing alone: \
-         {:.1} % more, {:.1} ms for each match in a row",
+        "{}: {seconds:.2} s, of which {opening_seconds:.2} s are the opening; {min_seconds:.2} s is the \
+         minimum: {:.1} % more, {:.1} ms for each match in a row",
         file.name,
-        100.0 * (took / best - 1.0),
-        1000.0 * (took - best) / f64::from(case.chain)
+        100.0 * (seconds / min_seconds - 1.0),
+        1000.0 * (seconds - min_seconds) / f64::from(case.chain)
     );
 }
 
@@ -105,13 +107,13 @@ async fn submit(pool: &PgPool, tournament: TournamentId, bot: i32, bundle: u8) {
     let name = format!("bot-{bot}");
     let digest = [bundle; 32];
     versions::store_bundle(pool, &digest, &[bundle]).await.expect("a bundle");
-    let found = bots::find(pool, tournament, &name).await.expect("the database answers");
-    let bot = match found {
+    let row = bots::find(pool, tournament, &name).await.expect("the database answers");
+    let bot = match row {
         Some(bot) => bot.id,
         None => bots::create(pool, tournament, None, &name, NOW).await.expect("a bot"),
     };
     versions::submit(pool, bot, &digest, NOW).await.expect("a version");
-    tournaments::mark_changed(pool, tournament, NOW).await.expect("it is noted");
+    tournaments::mark_changed(pool, tournament, NOW).await.expect("the change is stored");
 }
 
 /// Runs a coordinator and its workers until this edition is the official one.
@@ -120,29 +122,32 @@ async fn serve(
     worker: WorkerId,
     tournament: TournamentId,
     edition: &Edition,
-    each: Duration,
+    match_time: Duration,
 ) {
     let (dispatcher, allocator) = Dispatcher::new(queue.clone());
-    let (reporter, collector) = ReportSender::new(queue.clone());
+    let (reporter, batcher) = ReportSender::new(queue.clone());
     let mut tasks = JoinSet::new();
     tasks.spawn(allocator.run(std::future::pending(), |error| panic!("{error}")));
-    tasks.spawn(collector.run(std::future::pending()));
-    let upkeep = Maintenance::new(queue.clone(), Clock::given(|| NOW));
-    let news = dispatcher.clone();
-    tasks.spawn(async move { upkeep.run(tokio::time::Instant::now(), |_| news.news()).await });
+    tasks.spawn(batcher.run(std::future::pending()));
+    let maintenance = Maintenance::new(queue.clone(), Clock::fixed(|| NOW));
+    let maintenance_dispatcher = dispatcher.clone();
+    tasks.spawn(async move {
+        maintenance.run(tokio::time::Instant::now(), |_| maintenance_dispatcher.news()).await
+    });
     for _ in 0..SLOTS {
         let dispatcher = dispatcher.clone();
         let reporter = reporter.clone();
         tasks.spawn(async move {
             while let Some(task) = dispatcher.next().await {
                 let Task::Lot(work) = task else { panic!("there are no trials here") };
-                tokio::time::sleep(each * work.lot.count.unsigned_abs()).await;
-                reporter.report(report(&work.lot, worker)).await.expect("a verdict");
+                tokio::time::sleep(match_time * work.lot.count.unsigned_abs()).await;
+                reporter.report(report(&work.lot, worker)).await.expect("a status");
                 dispatcher.news();
             }
         });
     }
-    while editions::official(queue.pool(), tournament).await.expect("an answer") != Some(edition.id)
+    while editions::official(queue.pool(), tournament).await.expect("the database answers")
+        != Some(edition.id)
     {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }

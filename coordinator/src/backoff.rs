@@ -1,4 +1,4 @@
-//! How long to wait before failed work is retried: the wait doubles with each failure.
+//! Delays before failed work is retried. The delay doubles with each failure.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -8,8 +8,7 @@ use tokio::time::Instant;
 
 /// The delay after the first failure.
 const MIN_DELAY: Duration = Duration::from_millis(250);
-/// The longest delay. It is short enough that work resumes within a minute after the cause of its
-/// failure is gone.
+/// The longest delay. It is short, so that work resumes soon after the cause of the failures ends.
 const MAX_DELAY: Duration = Duration::from_secs(20);
 
 /// Delays that double with each failure.
@@ -45,7 +44,7 @@ struct Failure {
 pub(crate) struct BackoffMap<K>(HashMap<K, Failure>);
 
 impl<K: Copy + Eq + Hash> BackoffMap<K> {
-    /// No key has failed yet.
+    /// A map without failures.
     pub(crate) fn new() -> Self {
         Self(HashMap::new())
     }
@@ -71,18 +70,18 @@ impl<K: Copy + Eq + Hash> BackoffMap<K> {
         delay
     }
 
-    /// Records a success. [`BackoffMap::failed_at`] still returns the last failure until it is
-    /// `remembered` old.
-    pub(crate) fn record_success(&mut self, key: K, remembered: Duration) {
-        let is_over = |failure: &Failure| failure.failed_at.elapsed() >= remembered;
-        if self.0.get(&key).is_some_and(is_over) {
+    /// Records a success. [`BackoffMap::failed_at`] returns the last failure until its age is
+    /// `retention`.
+    pub(crate) fn record_success(&mut self, key: K, retention: Duration) {
+        let is_expired = |failure: &Failure| failure.failed_at.elapsed() >= retention;
+        if self.0.get(&key).is_some_and(is_expired) {
             self.0.remove(&key);
         } else if let Some(failure) = self.0.get_mut(&key) {
             failure.backoff = Backoff::new();
         }
     }
 
-    /// When a key failed last, while that is remembered.
+    /// When a key failed last, if that failure is still stored.
     pub(crate) fn failed_at(&self, key: K) -> Option<Instant> {
         self.0.get(&key).map(|failure| failure.failed_at)
     }

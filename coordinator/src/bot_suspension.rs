@@ -1,15 +1,14 @@
-//! Suspension of bots: a bot that forfeits too many matches of an edition, or causes faults, does not
-//! take part in later editions.
+//! Suspension of bots: a bot that forfeits too many matches of an edition, or causes faults, does
+//! not take part in later editions.
 //!
 //! The tournament file sets the limits (`[submissions] stand_down_percent`, `stand_down_after`).
 //! They are checked whenever results are counted. The version that forfeited is suspended: a later
 //! version enters normally, and an organiser can reinstate the bot. A new edition without the bot
 //! becomes due, as after a withdrawal. It reuses the results of the other bots.
 //!
-//! A single fault is not attributed to a bot; a match with too many faults is set aside. Then
+//! A single fault is not attributed to a bot. When a match is set aside after too many faults,
 //! [`fault_attribution`] checks whether the faults of the edition occur with one bot on any worker.
-//! Such a bot is suspended as if it had forfeited. Faults that workers have with all bots suspend
-//! none.
+//! Such a bot is suspended as if it had forfeited. A worker's faults with all bots suspend no bot.
 
 pub mod fault_attribution;
 
@@ -34,7 +33,7 @@ pub async fn suspend_for_forfeits(
     Ok(suspended)
 }
 
-/// Suspends the bots that cause faults in an edition, by the faults known now.
+/// Suspends the bots that cause faults in an edition, by the faults recorded so far.
 pub async fn suspend_for_faults(
     pool: &PgPool,
     edition: EditionId,
@@ -51,8 +50,8 @@ pub async fn suspend_for_faults(
     let mut suspended = Vec::new();
     for bot in faulty_bots {
         let reason = bot.to_string();
-        let found = bots::suspend_entrant(&mut *db, edition, bot.entrant, &reason, now).await?;
-        suspended.extend(found);
+        let rows = bots::suspend_entrant(&mut *db, edition, bot.entrant, &reason, now).await?;
+        suspended.extend(rows);
     }
     record(db, &suspended, now).await?;
     transaction.commit().await?;

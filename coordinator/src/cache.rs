@@ -17,7 +17,7 @@ pub struct Cache<K, V> {
 #[derive(Debug)]
 struct Entries<K, V> {
     by_key: HashMap<K, Entry<V>>,
-    /// How often any value was used.
+    /// How often values were used.
     uses: u64,
 }
 
@@ -49,8 +49,9 @@ impl<K: Copy + Eq + Hash, V> Cache<K, V> {
 
     /// The value of a key, if it was inserted at most `max_age` ago.
     pub fn get(&self, key: K, max_age: Option<Duration>) -> Option<Arc<V>> {
-        let fresh = |entry: &Entry<V>| max_age.is_none_or(|age| entry.inserted_at.elapsed() <= age);
-        self.entries().get(key, fresh)
+        let is_fresh =
+            |entry: &Entry<V>| max_age.is_none_or(|age| entry.inserted_at.elapsed() <= age);
+        self.entries().get(key, is_fresh)
     }
 
     /// The value of a key. If there is none, `make` is called and its value inserted.
@@ -96,8 +97,8 @@ impl<K: Copy + Eq + Hash, V> Cache<K, V> {
 }
 
 impl<K: Copy + Eq + Hash, V> Entries<K, V> {
-    fn get(&mut self, key: K, fits: impl FnOnce(&Entry<V>) -> bool) -> Option<Arc<V>> {
-        let entry = self.by_key.get_mut(&key).filter(|entry| fits(entry))?;
+    fn get(&mut self, key: K, is_usable: impl FnOnce(&Entry<V>) -> bool) -> Option<Arc<V>> {
+        let entry = self.by_key.get_mut(&key).filter(|entry| is_usable(entry))?;
         self.uses += 1;
         entry.last_use = self.uses;
         Some(Arc::clone(&entry.value))

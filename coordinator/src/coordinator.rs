@@ -43,7 +43,8 @@ use crate::worker_suspension::SuspendedWorker;
 /// The oldest supported version of PostgreSQL.
 const MIN_POSTGRES: i32 = 14;
 
-/// How long a stopping coordinator waits until leases are returned, and until reports are stored.
+/// How long a stopping coordinator waits until leases are returned, and again until reports are
+/// stored.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The configuration of a coordinator.
@@ -73,49 +74,49 @@ pub enum StartError {
         credentials right?)"
     )]
     Unreachable {
-        /// Its address, without the password.
+        /// The address of the database, without the password.
         database: String,
         /// The cause.
         cause: Error,
     },
-    /// The database is too old.
+    /// The database server is too old.
     #[error(
         "the database {database} runs PostgreSQL {version}; version {MIN_POSTGRES} or later is \
         required"
     )]
     Old {
-        /// Its address, without the password.
+        /// The address of the database, without the password.
         database: String,
-        /// Its version.
+        /// The version of PostgreSQL.
         version: i32,
     },
-    /// Its schema is newer than this program.
+    /// The schema is newer than this program.
     #[error(
         "the tables in {database} were created by a later version of arbiter (migration \
         {migration}); install that version"
     )]
     Later {
-        /// Its address, without the password.
+        /// The address of the database, without the password.
         database: String,
         /// A migration that this program does not have.
         migration: i64,
     },
-    /// Its schema is that of a version before the first release.
+    /// The schema was created by a version before the first release.
     #[error(
-        "the database {database} was made by a development version before 0.1 (migration \
-        {migration} of another series): export what you need with that version, then create a new \
-        database (for `arbiter up` and `arbiter demo`: move the data directory away)"
+        "the database {database} was created by a development version before 0.1 (migration \
+        {migration} of another series): export the data that you need with that version, then \
+        create a new database (for `arbiter up` and `arbiter demo`: move the data directory away)"
     )]
     Development {
-        /// Its address, without the password.
+        /// The address of the database, without the password.
         database: String,
-        /// Its newest migration.
+        /// The newest migration of the schema.
         migration: i64,
     },
-    /// Its schema cannot be created or updated.
+    /// The schema cannot be created or updated.
     #[error("cannot migrate the tables in {database}: {cause}")]
     Migrate {
-        /// Its address, without the password.
+        /// The address of the database, without the password.
         database: String,
         /// The cause.
         cause: MigrateError,
@@ -144,25 +145,25 @@ impl Coordinator {
         let database = address(&options);
         // Readers get a third of the connections.
         let readers = (config.connections / 3).max(1);
-        let work = (config.connections - readers).max(1);
+        let queue_connections = (config.connections - readers).max(1);
         let pool = open(options.clone(), readers).await?;
         let unreachable = |cause| StartError::Unreachable { database: database.clone(), cause };
-        let work = db::connect(options, work).await.map_err(unreachable)?;
-        let clock = db::retry_startup(|| Clock::of(&work)).await.map_err(unreachable)?;
-        let queue = Queue::new(work.clone(), config.games.clone(), config.lease_policy);
+        let queue_pool = db::connect(options, queue_connections).await.map_err(unreachable)?;
+        let clock = db::retry_startup(|| Clock::of(&queue_pool)).await.map_err(unreachable)?;
+        let queue = Queue::new(queue_pool.clone(), config.games.clone(), config.lease_policy);
         let (dispatcher, allocator) = Dispatcher::new(queue.clone());
         let (reporter, batcher) = ReportSender::new(queue.clone());
         let store = config.records.store.clone();
         let batcher = batcher.with_store(store.clone());
-        let cleaner = Cleaner::new(work.clone(), config.records.clone(), clock.clone());
+        let cleaner = Cleaner::new(queue_pool.clone(), config.records.clone(), clock.clone());
         if store.is_none()
-            && db::retry_startup(|| record_objects::any(&work)).await.unwrap_or_default()
+            && db::retry_startup(|| record_objects::any(&queue_pool)).await.unwrap_or_default()
         {
             tracing::warn!(
                 "some records are in an object store, but none is configured; set --records"
             );
         }
-        let parts = ServiceConfig {
+        let service = Service::new(ServiceConfig {
             pool,
             queue,
             dispatcher,
@@ -171,9 +172,8 @@ impl Coordinator {
             token_throttle: TokenThrottle::new(config.proxies.clone()),
             clock,
             lease: config.lease_policy.lease,
-        };
-        let service = Service::new(parts);
-        let assignments = Arc::new(AssignmentBuilder::new(work, config.games.clone()));
+        });
+        let assignments = Arc::new(AssignmentBuilder::new(queue_pool, config.games.clone()));
         let workers = WorkerService::new(service, assignments, reporter);
         Ok(Self {
             workers,
@@ -211,28 +211,28 @@ impl Coordinator {
     /// Whether the database has no tokens yet.
     pub async fn has_no_tokens(&self) -> Result<bool, StartError> {
         let tokens = db::retry_startup(|| tokens::list(&self.service().pool)).await;
-        Ok(tokens.map_err(|cause| self.failed(cause))?.is_empty())
+        Ok(tokens.map_err(|cause| self.unreachable(cause))?.is_empty())
     }
 
     /// Whether a token is valid.
     pub async fn is_valid_token(&self, secret: &Secret) -> Result<bool, StartError> {
         let now = self.service().now();
-        let found = db::retry_startup(|| access::find(&self.service().pool, secret, now)).await;
-        Ok(found.map_err(|cause| self.failed(cause))?.is_some())
+        let token = db::retry_startup(|| access::find(&self.service().pool, secret, now)).await;
+        Ok(token.map_err(|cause| self.unreachable(cause))?.is_some())
     }
 
     /// Creates a token.
     pub async fn create_token(&self, role: Role, name: &str) -> Result<Secret, StartError> {
         let now = self.service().now();
-        let created = access::create_audited(&self.service().pool, role, name, None, now).await;
-        created.map(|(_, secret)| secret).map_err(|cause| self.failed(cause))
+        let token = access::create_audited(&self.service().pool, role, name, None, now).await;
+        token.map(|(_, secret)| secret).map_err(|cause| self.unreachable(cause))
     }
 
-    fn failed(&self, cause: Error) -> StartError {
+    fn unreachable(&self, cause: Error) -> StartError {
         StartError::Unreachable { database: self.database.clone(), cause }
     }
 
-    /// Serves until `stop`. Reports received until then are stored.
+    /// Serves until `stop` completes, and stores all reports that were received before.
     pub async fn run(
         self,
         listener: TcpListener,
@@ -244,12 +244,12 @@ impl Coordinator {
         let mut background = JoinSet::new();
         let (stop_allocator, allocator_stopped) = oneshot::channel::<()>();
         let metrics = Arc::clone(service.metrics());
-        let failed = move |error| {
+        let on_failure = move |error| {
             metrics.record_failure(BackgroundTask::Allocator);
             tracing::warn!(%error, "cannot lease; retrying");
         };
-        let allocating =
-            tokio::spawn(allocator.run(async { drop(allocator_stopped.await) }, failed));
+        let allocator_task =
+            tokio::spawn(allocator.run(async { drop(allocator_stopped.await) }, on_failure));
         let election = Election::new(service.queue.pool().clone(), leadership);
         let leader_workers = workers.clone();
         background.spawn(
@@ -261,7 +261,7 @@ impl Coordinator {
         let pool = service.queue.pool().clone();
         background.spawn(async move { checked_tokens.run(&pool).await });
         let (stop_batcher, batcher_stopped) = oneshot::channel::<()>();
-        let batching = tokio::spawn(batcher.run(async { drop(batcher_stopped.await) }));
+        let batcher_task = tokio::spawn(batcher.run(async { drop(batcher_stopped.await) }));
         let changes = service.changes.clone();
         let mut pages = JoinSet::new();
         if let Some(listener) = web {
@@ -273,19 +273,19 @@ impl Coordinator {
             });
         }
         let server = rpc::Server { workers, open_tokens, tls: config.tls };
-        let served = server.run(listener, stop).await;
+        let result = server.run(listener, stop).await;
         changes.stop();
         pages.join_all().await;
         background.shutdown().await;
         // Unclaimed leases must be returned: they would expire and count as faults.
         drop(stop_allocator);
-        drop(tokio::time::timeout(SHUTDOWN_TIMEOUT, allocating).await);
-        // Open connections still hold report senders, so the batcher does not end by itself.
+        drop(tokio::time::timeout(SHUTDOWN_TIMEOUT, allocator_task).await);
+        // Open connections still hold report senders, so the batcher must be stopped explicitly.
         drop(stop_batcher);
-        if tokio::time::timeout(SHUTDOWN_TIMEOUT, batching).await.is_err() {
+        if tokio::time::timeout(SHUTDOWN_TIMEOUT, batcher_task).await.is_err() {
             tracing::warn!("some reports were not stored; their workers will send them again");
         }
-        served
+        result
     }
 }
 
@@ -341,11 +341,11 @@ fn publish_maintenance(round: Result<Round, MaintenanceError>, service: &Service
             return;
         }
     };
-    for failed in &round.expired.failed {
-        let state = failed.state.as_str();
-        tracing::warn!(lease = %failed.lease, state, "a lease expired");
-        if failed.state == LotState::Aside {
-            tracing::error!(lot = %failed.lease.lot, "set aside after too many faults");
+    for fault in &round.expired.failed {
+        let state = fault.state.as_str();
+        tracing::warn!(lease = %fault.lease, state, "a lease expired");
+        if fault.state == LotState::Aside {
+            tracing::error!(lot = %fault.lease.lot, "set aside after too many faults");
         }
     }
     for SuspendedBot { tournament_name, name, reason, .. } in &round.suspended {
@@ -361,7 +361,7 @@ fn publish_maintenance(round: Result<Round, MaintenanceError>, service: &Service
     }
 }
 
-/// Logs that an edition was opened, or why not, and notifies watchers.
+/// Logs that an edition was opened, or why it cannot be opened, and notifies watchers.
 fn publish_opening(outcome: Result<OpenOutcome, OpenError>, service: &Service) {
     match outcome {
         Ok(OpenOutcome::Opened(edition)) => {
@@ -391,7 +391,7 @@ pub fn parse_database_url(url: &str) -> Result<PgConnectOptions, UrlError> {
     url.parse().map_err(|error: Error| UrlError(error.to_string()))
 }
 
-/// A text that is not the URL of a database.
+/// Why a text is not the URL of a database.
 #[derive(Clone, Debug, PartialEq, Eq, ThisError)]
 #[error("invalid database URL: {0}; write postgres://USER@HOST/NAME")]
 pub struct UrlError(String);
@@ -408,7 +408,7 @@ pub async fn open(options: PgConnectOptions, connections: u32) -> Result<PgPool,
     if version < MIN_POSTGRES {
         return Err(StartError::Old { database, version });
     }
-    let migrated = db::retry_startup(|| async {
+    let migration = db::retry_startup(|| async {
         match db::migrate(&pool).await {
             // Migrations that succeeded are stored; the next attempt continues after them.
             Err(MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _))
@@ -416,17 +416,17 @@ pub async fn open(options: PgConnectOptions, connections: u32) -> Result<PgPool,
             {
                 Err(error)
             }
-            migrated => Ok(migrated),
+            result => Ok(result),
         }
     });
-    let migrated = migrated.await.map_err(unreachable)?;
-    if matches!(migrated, Err(MigrateError::VersionMissing(_) | MigrateError::VersionMismatch(_)))
+    let result = migration.await.map_err(unreachable)?;
+    if matches!(result, Err(MigrateError::VersionMissing(_) | MigrateError::VersionMismatch(_)))
         && let Some(migration) =
             db::retry_startup(|| db::development_migration(&pool)).await.map_err(unreachable)?
     {
         return Err(StartError::Development { database, migration });
     }
-    match migrated {
+    match result {
         Ok(()) => Ok(pool),
         Err(MigrateError::VersionMissing(migration))
             if db::retry_startup(|| db::is_compatible(&pool)).await.unwrap_or_default() =>

@@ -1,10 +1,10 @@
 //! The time of the database, as this process knows it.
 //!
-//! Several coordinators serve one database, and the clocks of their hosts may differ by hours or be
-//! set while they run. So no host's clock decides anything: SQL statements use the database's clock
-//! (`database_clock()`, `migrations/0001_baseline.sql`), and all other code uses this one. It
-//! reads the database's clock every few seconds. Between two readings it adds the time that the
-//! monotonic clock shows, which is never set.
+//! Several coordinators serve one database. The clocks of their hosts may differ by hours, or be
+//! set while the coordinators run. So no decision uses the clock of a host. SQL statements use the
+//! database's clock (`database_clock()`, `migrations/0001_baseline.sql`), and all other code uses
+//! [`Clock`]. It reads the database's clock every few seconds. Between two readings it adds the
+//! time that has passed on the monotonic clock, which is never set.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -15,33 +15,34 @@ use tokio::time::Instant;
 
 /// How often the database's clock is read.
 const READ_INTERVAL: Duration = Duration::from_secs(5);
-/// A larger difference between clocks is reported: the logs of two hosts cannot be compared then.
+/// A larger difference between two clocks is reported, because the logs of the two hosts cannot be
+/// compared.
 pub const MAX_SKEW: time::Duration = time::Duration::seconds(1);
-/// A reading that took longer is too inexact.
+/// A reading that took longer is not used: it is too inaccurate.
 const MAX_READING_TIME: Duration = Duration::from_secs(1);
 
-/// A moment on the database's clock and on this process's monotonic one.
+/// One moment, on the database's clock and on the monotonic clock of this process.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reading {
     /// The time of the database.
-    pub(crate) at: OffsetDateTime,
-    /// The same moment here, accurate to half the time that the reading took.
-    pub(crate) read: Instant,
+    pub(crate) time: OffsetDateTime,
+    /// The same moment on the monotonic clock, accurate to half the duration of the reading.
+    pub(crate) instant: Instant,
 }
 
 impl Reading {
     /// The time of the database at another moment, unless its clock was set in between.
     fn time_at(&self, moment: Instant) -> OffsetDateTime {
-        if moment >= self.read {
-            self.at + moment.duration_since(self.read)
+        if moment >= self.instant {
+            self.time + moment.duration_since(self.instant)
         } else {
-            self.at - self.read.duration_since(moment)
+            self.time - self.instant.duration_since(moment)
         }
     }
 
     /// By how much the database's clock was set between two readings.
     pub(crate) fn step_to(&self, later: &Self) -> time::Duration {
-        later.at - self.time_at(later.read)
+        later.time - self.time_at(later.instant)
     }
 }
 
@@ -68,8 +69,8 @@ impl Clock {
         Ok(clock)
     }
 
-    /// A clock for tests.
-    pub fn given(now: fn() -> OffsetDateTime) -> Self {
+    /// A clock for tests, which calls this function for the time.
+    pub fn fixed(now: fn() -> OffsetDateTime) -> Self {
         Self(Source::Fixed(now))
     }
 
@@ -91,15 +92,15 @@ impl Clock {
 
     /// Reads the database's clock repeatedly, without end.
     pub(crate) async fn follow(&self, pool: &PgPool) {
-        let Source::Database(known) = &self.0 else { return std::future::pending().await };
+        let Source::Database(newest) = &self.0 else { return std::future::pending().await };
         loop {
             tokio::time::sleep(READ_INTERVAL).await;
             // While the database does not respond, the monotonic clock is used alone.
-            let began = Instant::now();
+            let start = Instant::now();
             if let Ok(reading) = read(pool).await
-                && began.elapsed() <= MAX_READING_TIME
+                && start.elapsed() <= MAX_READING_TIME
             {
-                *known.lock().unwrap_or_else(PoisonError::into_inner) = reading;
+                *newest.lock().unwrap_or_else(PoisonError::into_inner) = reading;
             }
         }
     }
@@ -107,9 +108,9 @@ impl Clock {
 
 /// Reads the database's clock.
 pub(crate) async fn read(db: impl PgExecutor<'_>) -> Result<Reading> {
-    let began = Instant::now();
-    let at = crate::db::now(db).await?;
-    Ok(Reading { at, read: began + began.elapsed() / 2 })
+    let start = Instant::now();
+    let time = crate::db::now(db).await?;
+    Ok(Reading { time, instant: start + start.elapsed() / 2 })
 }
 
 #[cfg(test)]
@@ -117,11 +118,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_clock_that_was_set_differs_from_time_that_passed() {
-        let first = Reading { at: OffsetDateTime::UNIX_EPOCH, read: Instant::now() };
-        let later = |set: time::Duration| Reading {
-            at: first.at + time::Duration::seconds(7) + set,
-            read: first.read + Duration::from_secs(7),
+    fn a_step_of_the_clock_differs_from_elapsed_time() {
+        let first = Reading { time: OffsetDateTime::UNIX_EPOCH, instant: Instant::now() };
+        let later = |step: time::Duration| Reading {
+            time: first.time + time::Duration::seconds(7) + step,
+            instant: first.instant + Duration::from_secs(7),
         };
         assert_eq!(first.step_to(&later(time::Duration::ZERO)), time::Duration::ZERO);
         assert_eq!(first.step_to(&later(time::Duration::HOUR)), time::Duration::HOUR);

@@ -1,7 +1,7 @@
 //! Background tasks by key, so that a slow or failing key does not delay the others.
 //!
-//! Each key has at most one task at a time. After a failure a key waits before it is retried; the
-//! wait doubles with each failure.
+//! Each key has at most one task at a time. After a failure a key waits before it is retried. The
+//! delay doubles with each failure.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -26,7 +26,8 @@ impl<K: Copy + Eq + Hash, T: Send + 'static> KeyedTasks<K, T> {
         Self { tasks: JoinSet::new(), keys: HashMap::new(), backoffs: BackoffMap::new() }
     }
 
-    /// Whether a task may be spawned for a key: none runs, and the key does not wait for a retry.
+    /// Whether a task may be spawned for a key: it has no running task and does not wait for a
+    /// retry.
     pub(crate) fn is_ready(&self, key: K) -> bool {
         !self.backoffs.is_waiting(key) && self.keys.values().all(|running| *running != key)
     }
@@ -39,8 +40,8 @@ impl<K: Copy + Eq + Hash, T: Send + 'static> KeyedTasks<K, T> {
     /// Waits for the next task that ends; `None` if no task runs. Cancel safe.
     pub(crate) async fn join_next(&mut self) -> Option<(K, Result<T, JoinError>)> {
         let (id, result) = match self.tasks.join_next_with_id().await? {
-            Ok((id, returned)) => (id, Ok(returned)),
-            Err(panicked) => (panicked.id(), Err(panicked)),
+            Ok((id, output)) => (id, Ok(output)),
+            Err(error) => (error.id(), Err(error)),
         };
         self.keys.remove(&id).map(|key| (key, result))
     }
@@ -51,11 +52,11 @@ impl<K: Copy + Eq + Hash, T: Send + 'static> KeyedTasks<K, T> {
     }
 
     /// Records that the task of a key succeeded; see [`BackoffMap::record_success`].
-    pub(crate) fn record_success(&mut self, key: K, remembered: Duration) {
-        self.backoffs.record_success(key, remembered);
+    pub(crate) fn record_success(&mut self, key: K, retention: Duration) {
+        self.backoffs.record_success(key, retention);
     }
 
-    /// When a key failed last, while that is remembered.
+    /// When a key failed last, if that failure is still stored.
     pub(crate) fn failed_at(&self, key: K) -> Option<Instant> {
         self.backoffs.failed_at(key)
     }

@@ -1,7 +1,8 @@
 //! The coordinator: plans tournaments into a Postgres queue, leases matches to workers, and counts
 //! their reports. This is the only crate that depends on Postgres.
 //!
-//! All SQL is in [`db`]. [`tournament`] plans editions from tournament files, and cuts them into lots.
+//! All SQL is in [`db`]. [`tournament`] plans editions from tournament files, and divides their
+//! matches into lots.
 
 pub mod access;
 mod backoff;

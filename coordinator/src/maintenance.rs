@@ -341,6 +341,6 @@ async fn end_trace(queue: &Queue, edition: EditionId, created_at: OffsetDateTime
 fn into_database_error(error: NextRoundError) -> Error {
     match error {
         NextRoundError::Database(_, cause) => cause,
-        NextRoundError::Nonsense { .. } => Error::Decode(Box::new(error)),
+        NextRoundError::Inconsistent { .. } => Error::Decode(Box::new(error)),
     }
 }

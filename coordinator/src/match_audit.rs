@@ -3,24 +3,24 @@
 //! # Theory of operation
 //!
 //! The transaction that counts results also selects some of them for audits
-//! (`queue/audit_selection.rs`): a share of all matches by the tournament's secret seed, and every
-//! match with a forfeit, a bad answer or an outlying score. So each result is considered exactly
-//! once.
+//! (`queue/audit_selection.rs`). It selects a share of all matches by the tournament's secret seed,
+//! and every match with a forfeit, a bad answer or an outlying score. So each result is considered
+//! exactly once.
 //!
-//! The leader *recounts* matches: it replays the record of a report through the rules, and compares
+//! The leader *recounts* matches. It replays the record of a report through the rules. It compares
 //! the scores, forfeits and transcript hash with the report, and the parameters, seed and bots with
-//! the plan. This runs no bot, and handles one record after the other on one thread. A record that
-//! contradicts its report proves that the worker is broken or dishonest, and suspends it
-//! (`crate::worker_suspension`).
+//! the plan. A recount runs no bot, and recounts run one after the other on one thread. A record
+//! that contradicts its report proves that the worker is broken or dishonest, so the worker is
+//! suspended (`crate::worker_suspension`).
 //!
 //! A share of the matches is played again by another worker, and so are matches selected for a
 //! recount that have no record (`match_audit/shadow_play.rs`).
 //!
 //! When an edition is complete, the results of each worker are compared with those of the others
-//! (`ranking/residual.rs`): once nothing is played, or some minutes later.
+//! (`ranking/residual.rs`). The comparison waits until no edition is running, but at most ten
+//! minutes.
 //!
-//! Audits change no result. The results of a suspended worker count until an organiser declares them
-//! void.
+//! Audits change no result. The results of a suspended worker count until an organiser voids them.
 
 use std::fmt::Display;
 use std::sync::Arc;
@@ -50,15 +50,15 @@ pub mod worker_review;
 
 use recount::Finding;
 
-/// The pause between two rounds when there is nothing to recount.
+/// The pause after a round without recounts.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
-/// How often the audits of all workers are reviewed without a new recount.
+/// How often the audits of all workers are reviewed if there are no recounts.
 const REVIEW_INTERVAL: Duration = Duration::from_secs(5);
-/// Approximate maximum number of matches in a comparison of workers, which takes seconds.
+/// Approximate maximum number of matches in a comparison of workers. A comparison takes seconds.
 const MAX_COMPARED: i64 = 50_000;
-/// How long a comparison is deferred while matches are played: it uses a whole processor.
+/// How long a comparison is deferred while an edition runs. A comparison uses a whole processor.
 const MAX_DEFERRAL: time::Duration = time::Duration::minutes(10);
-/// Maximum number of tries to read a record.
+/// Maximum number of attempts to read a record.
 const MAX_FAULTS: i16 = 20;
 
 /// Why a match cannot be recounted now.
@@ -73,9 +73,9 @@ pub(crate) enum AuditError {
     /// The plan of the match cannot be read.
     #[error("{0}")]
     Assignment(#[from] AssignmentError),
-    /// What was to be played makes no sense.
-    #[error("what was planned makes no sense: {0}")]
-    Nonsense(String),
+    /// The plan of the match is not valid.
+    #[error("the plan of the match is not valid: {0}")]
+    InvalidPlan(String),
 }
 
 /// The result of an audit round.
@@ -89,7 +89,8 @@ pub(crate) struct AuditRound {
     pub(crate) suspended: Vec<SuspendedWorker>,
 }
 
-/// Recounts matches and suspends workers. The leader does so; several at once do no harm.
+/// Recounts matches and suspends workers. It runs on the leader. Several auditors at the same time
+/// are safe.
 #[derive(Debug)]
 pub(crate) struct Auditor {
     pool: PgPool,
@@ -111,13 +112,13 @@ impl Auditor {
         Self { pool, store, assignments, clock, reviewed_at: None }
     }
 
-    /// Runs rounds without end, and calls `done` with their results. Cancel safe.
-    pub(crate) async fn run(&mut self, mut done: impl FnMut(Result<AuditRound>)) {
+    /// Runs rounds without end, and calls `on_round` with the result of each. Cancel safe.
+    pub(crate) async fn run(&mut self, mut on_round: impl FnMut(Result<AuditRound>)) {
         loop {
             let round = self.round().await;
-            let idle = round.as_ref().map_or(true, |round| round.recounted == 0);
-            done(round);
-            if idle {
+            let is_idle = round.as_ref().map_or(true, |round| round.recounted == 0);
+            on_round(round);
+            if is_idle {
                 tokio::time::sleep(POLL_INTERVAL).await;
             }
         }
@@ -126,23 +127,23 @@ impl Auditor {
     /// Recounts some matches, and suspends workers.
     pub(crate) async fn round(&mut self) -> Result<AuditRound> {
         let mut round = AuditRound::default();
-        for waiting in match_audits::waiting_recounts(&self.pool).await? {
-            match self.recount(waiting.id).await {
+        for pending in match_audits::waiting_recounts(&self.pool).await? {
+            match self.recount(pending.id).await {
                 Ok((state, reason)) => {
                     round.recounted += 1;
-                    self.end(waiting.id, state, reason, &mut round).await?;
+                    self.store_result(pending.id, state, reason, &mut round).await?;
                 }
                 Err(AuditError::Database(error)) if db::is_transient(&error) => {
                     return Err(error);
                 }
-                Err(error) => self.put_off(waiting, &error, &mut round).await?,
+                Err(error) => self.defer(pending, &error, &mut round).await?,
             }
         }
-        let compared = self.check_residuals().await?;
-        // Shadow matches may have been reported to another coordinator, so reviews also happen every
-        // few seconds.
+        let has_compared = self.check_residuals().await?;
+        // Another coordinator may have received reports of shadow matches, so a review also happens
+        // every few seconds.
         if round.recounted > 0
-            || compared
+            || has_compared
             || self.reviewed_at.is_none_or(|at| at.elapsed() > REVIEW_INTERVAL)
         {
             round.suspended = worker_review::review(&self.pool, self.clock.now()).await?;
@@ -151,24 +152,24 @@ impl Auditor {
         Ok(round)
     }
 
-    /// Compares the results of workers in a complete edition. Returns whether there was one to
-    /// compare.
+    /// Compares the results of workers in a complete edition. Returns whether there was such an
+    /// edition.
     async fn check_residuals(&self) -> Result<bool> {
-        let waited = self.clock.now() - MAX_DEFERRAL;
-        let Some(edition) = worker_stats::unchecked(&self.pool, waited).await? else {
+        let deferrable_after = self.clock.now() - MAX_DEFERRAL;
+        let Some(edition) = worker_stats::unchecked(&self.pool, deferrable_after).await? else {
             return Ok(false);
         };
         let mut transaction = self.pool.begin().await?;
         let db = &mut *transaction;
         db::lift_time_limits(&mut *db).await?;
-        // Usual sessions look up rows one after the other, by plans that are kept: over a whole edition
-        // that takes hours.
+        // With the usual settings Postgres looks up rows one by one. For a whole edition this takes
+        // hours.
         result_reuse::prepare(&mut *db).await?;
         let suspended = suspensions::all(&mut *db).await?;
-        let untrusted = suspended.into_iter().map(|found| found.worker).collect();
+        let untrusted = suspended.into_iter().map(|row| row.worker).collect();
         let salt = match tournaments::of_edition(&mut *db, edition).await {
             Ok(tournament) => tournament.seed.derive_number("audit/residual").cast_signed(),
-            // It was dropped: any lots will do.
+            // The tournament was deleted, so the choice of lots does not matter.
             Err(Error::RowNotFound) => 0,
             Err(error) => return Err(error),
         };
@@ -180,7 +181,7 @@ impl Auditor {
     }
 
     /// Stores the result of a recount.
-    async fn end(
+    async fn store_result(
         &self,
         id: MatchId,
         state: AuditState,
@@ -200,18 +201,18 @@ impl Auditor {
     }
 
     /// Defers a recount that is not possible now, up to [`MAX_FAULTS`] times.
-    async fn put_off(
+    async fn defer(
         &self,
-        waiting: PendingRecount,
+        pending: PendingRecount,
         error: &AuditError,
         round: &mut AuditRound,
     ) -> Result<()> {
-        let PendingRecount { id, faults } = waiting;
+        let PendingRecount { id, faults } = pending;
         tracing::warn!(%id, %error, "a record cannot be recounted");
         if faults < MAX_FAULTS {
             return match_audits::record_failure(&self.pool, id).await;
         }
-        self.end(id, AuditState::Skipped, Some(error.to_string()), round).await
+        self.store_result(id, AuditState::Skipped, Some(error.to_string()), round).await
     }
 
     /// Recounts a match.
@@ -229,7 +230,7 @@ impl Auditor {
         let Some(record) = self.record(id).await? else {
             return Ok((AuditState::Absent, None));
         };
-        let planned = planned(&self.pool, &self.assignments, id).await?;
+        let planned = planned_match(&self.pool, &self.assignments, id).await?;
         Ok(
             match compare(
                 self.assignments.games().clone(),
@@ -248,34 +249,36 @@ impl Auditor {
 
     /// The record of a match, from the database or the record store.
     async fn record(&self, id: MatchId) -> Result<Option<Vec<u8>>, AuditError> {
-        let Some(found) = records::find(&self.pool, id).await? else { return Ok(None) };
-        let Slice { pack, start, length } = match found.record {
+        let Some(row) = records::find(&self.pool, id).await? else { return Ok(None) };
+        let Slice { pack, start, length } = match row.record {
             Record::InDatabase(bytes) => return Ok(Some(bytes)),
             Record::InPack(slice) => slice,
         };
         let store = self.store.as_ref().ok_or(StoreError::NotConfigured)?;
         let start = u64::from(start.cast_unsigned());
         let range = start..start + u64::from(length.cast_unsigned());
-        Ok(Some(store.get(found.edition, pack, range).await?))
+        Ok(Some(store.get(row.edition, pack, range).await?))
     }
 }
 
 /// The planned match, and its clock.
-async fn planned(
+async fn planned_match(
     pool: &PgPool,
     assignments: &AssignmentBuilder,
     id: MatchId,
 ) -> Result<(ClockRules, MatchAssignment<Params>), AuditError> {
-    let planned = matches::range(pool, id.edition, id.number, 1).await?;
-    let planned = planned.into_iter().next();
-    let planned = planned.ok_or_else(|| AuditError::Nonsense("no such match".to_owned()))?;
-    let (game, settings, assignment) = assignments.match_assignment(id.edition, planned).await?;
-    let nonsense = |error: &dyn Display| AuditError::Nonsense(error.to_string());
-    let game = assignments.games().find(&game).map_err(|error| nonsense(&error))?;
-    let settings: Settings =
-        serde_json::from_str(&settings).map_err(|error| nonsense(&format!("settings: {error}")))?;
-    let due = assignment.complete(&game, &settings).map_err(|error| nonsense(&error))?;
-    Ok((settings.clock, due))
+    let rows = matches::range(pool, id.edition, id.number, 1).await?;
+    let row = rows
+        .into_iter()
+        .next()
+        .ok_or_else(|| AuditError::InvalidPlan("no such match".to_owned()))?;
+    let (game, settings, assignment) = assignments.match_assignment(id.edition, row).await?;
+    let invalid_plan = |error: &dyn Display| AuditError::InvalidPlan(error.to_string());
+    let game = assignments.games().find(&game).map_err(|error| invalid_plan(&error))?;
+    let settings: Settings = serde_json::from_str(&settings)
+        .map_err(|error| invalid_plan(&format!("settings: {error}")))?;
+    let planned = assignment.complete(&game, &settings).map_err(|error| invalid_plan(&error))?;
+    Ok((settings.clock, planned))
 }
 
 /// Recounts on a blocking thread.
@@ -286,7 +289,7 @@ async fn compare(
     reported: (String, MatchResult),
 ) -> Finding {
     let work = move || recount::recount(&games, &record, &planned, (&reported.0, &reported.1));
-    let found = tokio::task::spawn_blocking(work).await;
-    // A panic means that the rules met an impossible state.
-    found.unwrap_or_else(|_| Finding::Disagreed("the rules cannot replay it".to_owned()))
+    let finding = tokio::task::spawn_blocking(work).await;
+    // A panic means that the record leads to an impossible state of the game.
+    finding.unwrap_or_else(|_| Finding::Disagreed("the rules cannot replay it".to_owned()))
 }

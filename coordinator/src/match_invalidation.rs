@@ -1,12 +1,12 @@
 //! Invalidation of matches: an organiser declares matches void because they do not trust the worker
 //! or the time at which they were played.
 //!
-//! Results are not changed. Void matches are listed in a table; a later edition reuses all other
-//! results and replays the void ones. Invalidation and reuse exclude each other (see
-//! [`invalidated_matches::lock_against_reuse`]):
-//! either the reuse sees the void matches, or the invalidation makes a new edition due. The
-//! official leaderboard changes when that edition is complete. The preview shows the leaderboard
-//! without the void matches; the results of the replays are unknown.
+//! Results are not changed. Void matches are listed in a table. A later edition reuses all other
+//! results and plays the void matches again. Invalidation and reuse exclude each other
+//! ([`invalidated_matches::lock_against_reuse`]): either the reuse reads the void matches, or the
+//! invalidation makes a new edition due. The official leaderboard changes when that edition is
+//! complete. The preview shows the leaderboard without the void matches, since their new results
+//! are unknown.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -25,9 +25,9 @@ use crate::db::{self, editions, standings, tournaments};
 /// Why matches cannot be declared void.
 #[derive(Debug, thiserror::Error)]
 pub enum InvalidationError {
-    /// The request has no condition.
+    /// The request has no condition, so it would void all matches.
     #[error("no matches selected; name a worker, a time span or matches")]
-    Boundless,
+    NoCondition,
     /// A named match was not played in this tournament.
     #[error("match {0} was not played in this tournament")]
     Unplayed(MatchId),
@@ -58,8 +58,9 @@ pub struct Preview {
     pub places: Vec<RankChange>,
 }
 
-/// Finds the matches of a tournament that satisfy the conditions, only among `named` if that is not
-/// empty. Returns the original matches that are not void yet, in order.
+/// Finds the matches of a tournament that satisfy the conditions of `filter`. If `named` is not
+/// empty, only these matches are searched. Returns the original matches that are not void yet, in
+/// order.
 ///
 /// # Errors
 /// If there is no condition, or a named match was not played.
@@ -69,34 +70,37 @@ pub async fn find(
     filter: &MatchFilter,
     named: &[MatchId],
 ) -> Result<Vec<MatchId>, InvalidationError> {
-    let any = *filter == MatchFilter::default();
-    if any && named.is_empty() {
-        return Err(InvalidationError::Boundless);
+    let is_unfiltered = *filter == MatchFilter::default();
+    if is_unfiltered && named.is_empty() {
+        return Err(InvalidationError::NoCondition);
     }
     db::lift_time_limits(&mut *db).await?;
-    let fitting = if any {
+    let matching = if is_unfiltered {
         None
     } else {
         Some(invalidated_matches::find(&mut *db, tournament, filter).await?)
     };
     if named.is_empty() {
-        return Ok(fitting.unwrap_or_default());
+        return Ok(matching.unwrap_or_default());
     }
-    let found = invalidated_matches::originals(&mut *db, tournament, named).await?;
-    let played: HashSet<_> = found.iter().map(|(named, ..)| *named).collect();
-    if let Some(unplayed) = named.iter().find(|id| !played.contains(id)) {
+    let originals = invalidated_matches::originals(&mut *db, tournament, named).await?;
+    let played_ids: HashSet<_> = originals.iter().map(|(named, ..)| *named).collect();
+    if let Some(unplayed) = named.iter().find(|id| !played_ids.contains(id)) {
         return Err(InvalidationError::Unplayed(*unplayed));
     }
-    let fitting: Option<HashSet<_>> = fitting.map(|found| found.into_iter().collect());
-    let fits = |id: &MatchId| fitting.as_ref().is_none_or(|fitting| fitting.contains(id));
-    let fresh = found.into_iter().filter(|(_, original, void)| !void && fits(original));
-    let mut fresh: Vec<_> = fresh.map(|(_, original, _)| original).collect();
-    fresh.sort_unstable();
-    fresh.dedup();
-    Ok(fresh)
+    let matching: Option<HashSet<_>> = matching.map(|ids| ids.into_iter().collect());
+    let is_matching = |id: &MatchId| matching.as_ref().is_none_or(|ids| ids.contains(id));
+    let mut not_void: Vec<_> = originals
+        .into_iter()
+        .filter(|(_, original, void)| !void && is_matching(original))
+        .map(|(_, original, _)| original)
+        .collect();
+    not_void.sort_unstable();
+    not_void.dedup();
+    Ok(not_void)
 }
 
-/// Declares matches void, and makes an edition due that replays them.
+/// Declares matches void, and makes an edition due that plays them again.
 pub async fn apply(
     db: &mut PgConnection,
     tournament: TournamentId,
@@ -121,17 +125,17 @@ pub async fn preview(
     let mut transaction = db::snapshot(pool).await?;
     let db = &mut *transaction;
     db::lift_time_limits(&mut *db).await?;
-    let void: HashSet<_> = matches.iter().copied().collect();
-    let taken = invalidated_matches::reused_results(&mut *db, edition).await?;
-    let origin: HashMap<_, _> = taken.into_iter().collect();
+    let void_ids: HashSet<_> = matches.iter().copied().collect();
+    let reused = invalidated_matches::reused_results(&mut *db, edition).await?;
+    let origin: HashMap<_, _> = reused.into_iter().collect();
     let game = editions::game(&mut *db, games, edition).await?;
     let mut all = Tallies::new(&game);
     let mut without = Tallies::new(&game);
     let mut missing = 0;
     let add = |played: &SeatedResult| {
-        let here = MatchId { edition, number: played.number };
+        let id = MatchId { edition, number: played.number };
         all.add(&played.outcome());
-        if void.contains(origin.get(&played.number).unwrap_or(&here)) {
+        if void_ids.contains(origin.get(&played.number).unwrap_or(&id)) {
             missing += 1;
         } else {
             without.add(&played.outcome());
@@ -157,8 +161,8 @@ fn rank_changes(
     now: Vec<RankedContestant>,
     without: Vec<RankedContestant>,
 ) -> Vec<RankChange> {
-    let place = |place: RankedContestant| {
-        (place.contestant.entrant, (place.rank, place.contestant.tally.score))
+    let place = |ranked: RankedContestant| {
+        (ranked.contestant.entrant, (ranked.rank, ranked.contestant.tally.score))
     };
     let mut without: HashMap<_, _> = without.into_iter().map(place).collect();
     let changes = now.into_iter().map(place).map(|(entrant, now)| RankChange {

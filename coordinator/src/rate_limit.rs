@@ -16,7 +16,7 @@ pub(crate) struct Rate {
 pub(crate) struct TokenBucket {
     rate: Rate,
     tokens: u32,
-    /// When `tokens` was correct.
+    /// The time at which `tokens` was computed.
     updated_at: Instant,
 }
 
@@ -29,27 +29,27 @@ impl TokenBucket {
     /// Adds the tokens that are due since the last update.
     fn refill(&mut self, now: Instant) {
         let elapsed = now.saturating_duration_since(self.updated_at).as_nanos();
-        let due = elapsed / self.rate.interval.as_nanos().max(1);
+        let new_tokens = elapsed / self.rate.interval.as_nanos().max(1);
         let missing = self.rate.burst - self.tokens;
-        match u32::try_from(due) {
-            Ok(due) if due < missing => {
-                self.tokens += due;
-                self.updated_at += self.rate.interval * due;
+        match u32::try_from(new_tokens) {
+            Ok(new_tokens) if new_tokens < missing => {
+                self.tokens += new_tokens;
+                self.updated_at += self.rate.interval * new_tokens;
             }
             _ => *self = Self::full(self.rate, now),
         }
     }
 
-    /// Whether it is full, and so equal to a new one.
+    /// Whether it is full. A full bucket is equal to a new one.
     pub(crate) fn is_full(&mut self, now: Instant) -> bool {
         self.refill(now);
         self.tokens == self.rate.burst
     }
 
-    /// Whether `price` tokens can be taken. A price above the capacity costs a full bucket.
+    /// Checks that `price` tokens can be taken. A price above the capacity costs a full bucket.
     ///
     /// # Errors
-    /// If there are fewer: the time until there are enough.
+    /// The time until there are enough tokens, if there are too few.
     pub(crate) fn check(&mut self, price: u32, now: Instant) -> Result<(), Duration> {
         self.refill(now);
         let price = price.min(self.rate.burst);
@@ -63,7 +63,7 @@ impl TokenBucket {
     /// Takes `price` tokens. A price above the capacity costs a full bucket.
     ///
     /// # Errors
-    /// If there are fewer: the time until there are enough. No token is taken then.
+    /// The time until there are enough tokens, if there are too few. Then no token is taken.
     pub(crate) fn try_take(&mut self, price: u32, now: Instant) -> Result<(), Duration> {
         self.check(price, now)?;
         self.tokens -= price.min(self.rate.burst);

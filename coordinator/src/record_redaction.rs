@@ -1,7 +1,7 @@
-//! Redaction of records for the owners of some of their seats. The standard error of other bots is
-//! removed, and so is the evidence of their forfeits where the rules cannot recompute it. All lines
-//! that determine the result remain. The seal in the last line is recomputed, so a redacted record
-//! can be verified like any other.
+//! Redaction of records for owners of some of the seats. The standard error of other bots is
+//! removed. The evidence of their forfeits is also removed, unless the rules can recompute it. All
+//! lines that determine the result remain. The seal in the last line is recomputed, so a redacted
+//! record can be verified like any other.
 //!
 //! A record is a stream of JSON lines ([docs/records.md]). Only the compressed result is held in
 //! memory.
@@ -12,7 +12,7 @@ use arbiter_replay::MAX_LINE;
 use serde_json::{Map, Value};
 use thiserror::Error;
 
-/// The zstd level: low, since the result is sent once.
+/// The zstd level. It is low, because the result is sent only once.
 const COMPRESSION_LEVEL: i32 = 1;
 
 /// Why a record cannot be redacted.
@@ -26,25 +26,29 @@ pub enum RedactError {
     Unreadable(#[from] io::Error),
 }
 
-/// Redacts a compressed record for the owner of the seats with `visible` set, seat 1 first.
-/// The result is compressed, too.
+/// Redacts a compressed record for the owner of the seats for which `visible` is true. The first
+/// item is for seat 1. The result is compressed, too.
 pub fn redact(packed: &[u8], visible: &[bool]) -> Result<Vec<u8>, RedactError> {
     let mut lines = arbiter_replay::unpack(packed)?;
     let mut redacted = zstd::Encoder::new(Vec::new(), COMPRESSION_LEVEL)?;
     let mut seal = blake3::Hasher::new();
     let mut text = String::new();
-    let mut over = false;
+    let mut is_over = false;
     for number in 1.. {
         text.clear();
         if lines.by_ref().take(MAX_LINE).read_line(&mut text)? == 0 {
             // A record without its last line is incomplete.
-            return if over { Ok(redacted.finish()?) } else { Err(RedactError::Malformed(number)) };
+            return if is_over {
+                Ok(redacted.finish()?)
+            } else {
+                Err(RedactError::Malformed(number))
+            };
         }
         let malformed = || RedactError::Malformed(number);
-        let text = text.strip_suffix('\n').filter(|_| !over).ok_or_else(malformed)?;
+        let text = text.strip_suffix('\n').filter(|_| !is_over).ok_or_else(malformed)?;
         let mut line: Map<String, Value> = serde_json::from_str(text).map_err(|_| malformed())?;
-        over = line.contains_key("over");
-        if over {
+        is_over = line.contains_key("over");
+        if is_over {
             line.insert("seal".to_owned(), Value::from(seal.finalize().to_hex().as_str()));
             writeln!(redacted, "{}", Value::from(line))?;
         } else if let Some(line) = redact_line(text, line, visible) {
@@ -57,7 +61,7 @@ pub fn redact(packed: &[u8], visible: &[bool]) -> Result<Vec<u8>, RedactError> {
     unreachable!("a record has fewer lines than usize::MAX")
 }
 
-/// Redacts a line before the last one; `None` if it is removed.
+/// Redacts a line before the last one. None if the line is removed.
 fn redact_line(text: &str, mut line: Map<String, Value>, visible: &[bool]) -> Option<String> {
     let seat = line.get("seat").and_then(Value::as_u64);
     let seat = seat.and_then(|seat| usize::try_from(seat).ok()?.checked_sub(1));
@@ -67,9 +71,9 @@ fn redact_line(text: &str, mut line: Map<String, Value>, visible: &[bool]) -> Op
     if line.contains_key("stderr") {
         return None;
     }
-    // The detail of an illegal reply is kept: the rules derive it from the line before.
-    let measured = line.contains_key("wall_us");
-    if let Some(detail) = line.get_mut("detail").filter(|_| measured) {
+    // The detail of an illegal reply remains: the rules derive it from the line before.
+    let is_measured = line.contains_key("wall_us");
+    if let Some(detail) = line.get_mut("detail").filter(|_| is_measured) {
         *detail = Value::from("");
         return Some(Value::from(line).to_string());
     }
@@ -94,33 +98,33 @@ mod tests {
 
     #[test]
     fn stderr_and_evidence_of_others_are_removed() {
-        let sent = r#"{"t":1,"seat":2,"send":"A []"}"#;
-        let dead = r#"{"t":9,"seat":2,"forfeit":"gone","wall_us":5,"cpu_us":4,"detail":"SIGSEGV"}"#;
-        let bad = r#"{"t":9,"seat":2,"forfeit":"illegal","detail":"(7,7) is taken"}"#;
-        let mine = r#"{"seat":1,"stderr":"ply 7\n","dropped":0}"#;
-        let theirs = r#"{"seat":2,"stderr":"my secret book\n","dropped":0}"#;
+        let message = r#"{"t":1,"seat":2,"send":"A []"}"#;
+        let gone = r#"{"t":9,"seat":2,"forfeit":"gone","wall_us":5,"cpu_us":4,"detail":"SIGSEGV"}"#;
+        let illegal = r#"{"t":9,"seat":2,"forfeit":"illegal","detail":"(7,7) is taken"}"#;
+        let own_stderr = r#"{"seat":1,"stderr":"ply 7\n","dropped":0}"#;
+        let other_stderr = r#"{"seat":2,"stderr":"my secret book\n","dropped":0}"#;
         let end = r#"{"over":true,"scores":[[2],[0]],"transcript":"ab","seal":"00"}"#;
-        let record = packed(&[HEADER, sent, dead, bad, mine, theirs, end]);
+        let record = packed(&[HEADER, message, gone, illegal, own_stderr, other_stderr, end]);
         let lines = redacted(&record, &[true, false]);
-        assert_eq!(lines[..2], [HEADER, sent]);
-        assert_eq!(lines[2], dead.replace("SIGSEGV", ""));
-        assert_eq!(lines[3..5], [bad, mine]);
+        assert_eq!(lines[..2], [HEADER, message]);
+        assert_eq!(lines[2], gone.replace("SIGSEGV", ""));
+        assert_eq!(lines[3..5], [illegal, own_stderr]);
         let before: String = lines[..5].iter().flat_map(|line| [line, "\n"]).collect();
         let seal = blake3::hash(before.as_bytes()).to_hex();
         assert_eq!(lines[5..], [end.replace("00", &seal)]);
         let all = redacted(&record, &[true, true]);
-        assert_eq!(all[..6], [HEADER, sent, dead, bad, mine, theirs]);
+        assert_eq!(all[..6], [HEADER, message, gone, illegal, own_stderr, other_stderr]);
     }
 
     #[test]
     fn a_malformed_record_is_refused() {
-        let refused = |record: &[u8]| redact(record, &[true, false]).unwrap_err().to_string();
-        assert!(refused(b"a record").contains("cannot decompress"));
-        assert_eq!(refused(&packed(&[HEADER, "secret"])), "line 2 is not a line of a record");
-        assert_eq!(refused(&packed(&[HEADER])), "line 2 is not a line of a record");
+        let refusal = |record: &[u8]| redact(record, &[true, false]).unwrap_err().to_string();
+        assert!(refusal(b"a record").contains("cannot decompress"));
+        assert_eq!(refusal(&packed(&[HEADER, "secret"])), "line 2 is not a line of a record");
+        assert_eq!(refusal(&packed(&[HEADER])), "line 2 is not a line of a record");
         let end = r#"{"over":true,"seal":""}"#;
-        assert_eq!(refused(&packed(&[HEADER, end, HEADER])), "line 3 is not a line of a record");
-        let whole = packed(&[HEADER, end]);
-        assert!(refused(&whole[..whole.len() - 1]).contains("cannot decompress"));
+        assert_eq!(refusal(&packed(&[HEADER, end, HEADER])), "line 3 is not a line of a record");
+        let complete = packed(&[HEADER, end]);
+        assert!(refusal(&complete[..complete.len() - 1]).contains("cannot decompress"));
     }
 }

@@ -1,9 +1,9 @@
 //! Reply times of bots, read from their records.
 //!
-//! Nothing is counted during matches: the record holds the time of each reply. A query for a bot
-//! reads the records of its last few dozen matches, and the result is cached. The first reply of a
-//! program that runs for the whole match includes its start-up. It is left out, as in trials: the
-//! clock does not charge it either.
+//! Reply times are not counted during matches, because records have the time of each reply. A query
+//! for a bot reads the records of its last few dozen matches, and the result is cached. The first
+//! reply of a program that runs for the whole match includes its start-up. It is left out, as in
+//! trials, because the clock does not charge it.
 
 use std::io::{self, BufRead as _, Read as _};
 
@@ -21,10 +21,10 @@ const MAX_REPLIES: usize = 20_000;
 pub struct ReplyTimes {
     /// The number of matches.
     pub matches: u32,
-    /// Their quantiles, if there are any replies.
+    /// The quantiles of the times, if there are any replies.
     pub replies: Option<ReplyTimeSummary>,
-    /// A histogram: the upper bound of each bin in microseconds, and its number of replies. Bins
-    /// ascend, from the first to the last that is not empty.
+    /// A histogram: the upper bound of each bin in microseconds, and its number of replies. The
+    /// bins are in ascending order. The first and the last are not empty.
     pub bins: Vec<(u64, u64)>,
 }
 
@@ -65,19 +65,20 @@ impl ReplyTimesReader {
     pub fn read(&mut self, packed: &[u8], seat: usize) -> io::Result<()> {
         let mut lines = arbiter_replay::unpack(packed)?;
         let mut text = String::new();
-        let mut line = |text: &mut String| {
+        let mut read_line = |text: &mut String| {
             text.clear();
             lines.by_ref().take(MAX_LINE).read_line(text)
         };
-        line(&mut text)?;
+        read_line(&mut text)?;
         let header: Header = serde_json::from_str(&text)?;
         let protocol = header.seats.get(seat).map(|seat| seat.protocol);
         let mut includes_startup = protocol != Some(Protocol::Exec);
         self.matches += 1;
-        while line(&mut text)? > 0 && !self.is_full() {
-            let Line { seat: whose, reply, reply_b64, wall_us } = serde_json::from_str(&text)?;
-            let replied = reply.is_some() || reply_b64.is_some();
-            let Some(time) = wall_us.filter(|_| replied && whose == Some(seat + 1)) else {
+        while read_line(&mut text)? > 0 && !self.is_full() {
+            let Line { seat: seat_number, reply, reply_b64, wall_us } =
+                serde_json::from_str(&text)?;
+            let has_reply = reply.is_some() || reply_b64.is_some();
+            let Some(time) = wall_us.filter(|_| has_reply && seat_number == Some(seat + 1)) else {
                 continue;
             };
             if !std::mem::take(&mut includes_startup) {
@@ -91,14 +92,14 @@ impl ReplyTimesReader {
     pub fn finish(mut self) -> ReplyTimes {
         self.times.sort_unstable();
         let mut bins = Vec::new();
-        let mut rest = &self.times[..];
+        let mut remaining = &self.times[..];
         for end in bin_bounds() {
-            let count = rest.partition_point(|time| *time <= end);
-            rest = &rest[count..];
+            let count = remaining.partition_point(|time| *time <= end);
+            remaining = &remaining[count..];
             if count > 0 || !bins.is_empty() {
                 bins.push((end, count as u64));
             }
-            if rest.is_empty() {
+            if remaining.is_empty() {
                 break;
             }
         }
@@ -106,8 +107,8 @@ impl ReplyTimesReader {
     }
 }
 
-/// The upper bounds of bins: 10, 20 and 50 µs, ten times that, and so on up to 500 s. The last bin
-/// has no bound.
+/// The upper bounds of bins: 10, 20, 50, 100, 200, 500 µs, and so on up to 500 s. The last bin has
+/// no bound.
 fn bin_bounds() -> impl Iterator<Item = u64> {
     let decades = (1..=8).flat_map(|power| [1, 2, 5].map(|digit| digit * 10_u64.pow(power)));
     decades.chain([u64::MAX])
@@ -137,11 +138,11 @@ mod tests {
         assert_eq!(reader.times, [15], "neither the first reply nor the forfeit");
         reader.read(&packed(["exec", "stdio"], LINES), 0).unwrap();
         assert_eq!(reader.times, [15, 9000, 15], "an executed bot starts for every reply");
-        let found = reader.finish();
-        assert_eq!((found.matches, found.replies.unwrap().count), (2, 3));
-        assert_eq!(found.bins.first(), Some(&(20, 2)));
-        assert_eq!(found.bins.last(), Some(&(10_000, 1)));
-        assert_eq!(found.bins.iter().map(|(_, count)| count).sum::<u64>(), 3);
+        let times = reader.finish();
+        assert_eq!((times.matches, times.replies.unwrap().count), (2, 3));
+        assert_eq!(times.bins.first(), Some(&(20, 2)));
+        assert_eq!(times.bins.last(), Some(&(10_000, 1)));
+        assert_eq!(times.bins.iter().map(|(_, count)| count).sum::<u64>(), 3);
         assert_eq!(ReplyTimesReader::default().finish(), ReplyTimes::default());
     }
 

@@ -1,9 +1,9 @@
 //! The use cases of clients and workers, one function each.
 //!
 //! A use case takes a [`Caller`] and a request, checks the caller's permission, and returns a
-//! response or a [`ServiceError`] with a message for the caller. It knows nothing of gRPC or HTTP:
-//! `rpc` and `web` translate. Responses are the messages of `arbiter.v1`; each interface shows them
-//! in its own form. Every change is recorded in the audit log, in the same transaction.
+//! response or a [`ServiceError`] with a message for the caller. It does not depend on gRPC or
+//! HTTP: `rpc` and `web` convert requests and responses. Responses are messages of `arbiter.v1`.
+//! Every change is recorded in the audit log, in the same transaction.
 
 use std::ops::Deref;
 use std::pin::Pin;
@@ -72,7 +72,7 @@ use crate::access::token_throttle::TokenThrottle;
 use crate::cache::Cache;
 use crate::database_clock::Clock;
 use crate::db::tournaments::Tournament;
-use crate::db::{audit_log as audit_lines, tournaments as stored};
+use crate::db::{audit_log as audit_log_rows, tournaments as tournament_rows};
 use crate::leader_election::Leadership;
 use crate::leaderboard_cache::LeaderboardCache;
 use crate::metrics::{Metrics, Observer, Sources};
@@ -86,11 +86,11 @@ use edition_watch::EditionWatches;
 use ranking_watch::RankingWatches;
 use tournament_cache::TournamentCache;
 
-/// Certificates in the cache.
+/// Maximum number of certificates in the cache.
 const MAX_CERTIFICATES: usize = 256;
-/// Collusion searches in the cache, one an edition, 100 KB each.
+/// Maximum number of collusion searches in the cache: one for each edition, about 100 KB each.
 const MAX_COLLUSIONS: usize = 32;
-/// Bots whose reply times are in the cache.
+/// Maximum number of bots whose reply times are in the cache.
 const MAX_REPLY_TIMES: usize = 10_000;
 
 /// The result of a use case.
@@ -103,10 +103,10 @@ pub(crate) type ResponseStream<T> = Pin<Box<dyn Stream<Item = Result<T>> + Send 
 #[derive(Clone, Debug)]
 pub struct Service(Arc<Parts>);
 
-/// What the use cases of clients share.
+/// The data that the use cases of clients share.
 #[derive(Debug)]
 pub struct Parts {
-    /// The database, for readers. They have their own connections, so that they never delay the
+    /// The database, for readers. Readers have separate connections, so that they never delay the
     /// queue and its workers.
     pub(crate) pool: PgPool,
     pub(crate) queue: Queue,
@@ -141,11 +141,11 @@ pub struct ServiceConfig {
     pub queue: Queue,
     /// Where workers wait for lots.
     pub dispatcher: Dispatcher,
-    /// The store of records, unless they are in the database.
+    /// The store of records. None if records are in the database.
     pub store: Option<RecordStore>,
     /// Deletes dropped tournaments.
     pub cleaner: Cleaner,
-    /// Limits invalid tokens.
+    /// Limits how many invalid tokens an address may send.
     pub token_throttle: TokenThrottle,
     /// The time of the database.
     pub clock: Clock,
@@ -153,12 +153,12 @@ pub struct ServiceConfig {
     pub lease: time::Duration,
 }
 
-/// The edition that a request without a number means.
+/// The edition to which a request without a number refers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Which {
-    /// The official one, or the newest if there is none yet.
+pub(crate) enum DefaultEdition {
+    /// The official edition, or the newest if there is no official one yet.
     Official,
-    /// The newest.
+    /// The newest edition.
     Newest,
 }
 
@@ -209,8 +209,8 @@ impl Service {
         })
     }
 
-    /// Follows the database while the coordinator runs: its clock, suspended workers, and data to
-    /// delete.
+    /// Starts the background tasks that read the database's clock and the suspended workers, and
+    /// delete dropped tournaments and old records.
     pub(crate) fn watch_database(&self, background: &mut JoinSet<()>) {
         let cleaner = self.cleaner.clone();
         let clock = self.clock.clone();
@@ -241,19 +241,20 @@ impl Service {
     async fn record_change(
         &self,
         db: impl PgExecutor<'_>,
-        who: &Principal,
+        principal: &Principal,
         action: &str,
         subject: &str,
         detail: Option<&Value>,
     ) -> Result<()> {
-        tracing::info!(token = %who.id, action, subject, "changed");
-        Ok(audit_lines::write(db, Some(who.id), action, subject, detail, self.now()).await?)
+        tracing::info!(token = %principal.id, action, subject, "changed");
+        Ok(audit_log_rows::write(db, Some(principal.id), action, subject, detail, self.now())
+            .await?)
     }
 
     /// The tournament of this name.
     async fn tournament(&self, name: &str) -> Result<Tournament> {
-        let found = stored::find(&self.pool, name).await?;
-        found.ok_or_else(|| ServiceError::missing("tournament", name))
+        let row = tournament_rows::find(&self.pool, name).await?;
+        row.ok_or_else(|| ServiceError::missing("tournament", name))
     }
 }
 

@@ -1,13 +1,15 @@
 //! Tournaments: from the organiser's file to editions, lots and reports.
 //!
 //! ```text
-//! file ──► create ──► edition: versions fixed, schedule planned ──► lots ──► assignments ──► workers
+//! file ──► create ──► edition: versions fixed, schedule planned ──► lots ──► assignments ──►
+//! workers
 //!                        ▲    │                                                             │
 //!             episodes ──┘    └── state_dependencies                    standings ◄── report ◄┘
 //! ```
 //!
-//! A tournament is a file and a seed; an edition adds an ordered list of versions. The same three
-//! always give the same matches, with the same numbers, seats, seed keys and order.
+//! A tournament is a file and a seed. An edition adds an ordered list of versions. The same file,
+//! seed and versions always give the same matches, with the same numbers, seats, seed keys and
+//! order.
 
 pub mod auto_edition;
 pub mod beacon;

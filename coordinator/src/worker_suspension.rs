@@ -1,8 +1,8 @@
-//! Suspended workers: workers that certainly or probably report false results. No coordinator gives
-//! them leases or accepts their reports.
+//! Suspension of workers that certainly or probably report false results. No coordinator gives a
+//! suspended worker leases or accepts its reports.
 //!
-//! The table `suspensions` lists them; the transaction that stores a report checks it. Each
-//! coordinator keeps a copy, [`Suspensions`], which ends the streams of suspended workers.
+//! The table `suspensions` lists them. The transaction that stores a report checks the table. Each
+//! coordinator also has a copy, [`Suspensions`], and ends the streams of suspended workers.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use tokio::sync::watch;
 
 use crate::db::{audit_log, suspensions};
 
-/// How often the suspensions are read: another coordinator may have added one.
+/// How often the suspensions are read, because another coordinator may have added one.
 const REFRESH_INTERVAL: Duration = Duration::from_millis(500);
 
 /// A worker that was suspended just now.
@@ -30,7 +30,8 @@ pub struct SuspendedWorker {
     pub reason: String,
 }
 
-/// Suspends a worker, and adds that to the audit log; `None` if it is suspended already.
+/// Suspends a worker, and adds the suspension to the audit log. None if the worker is already
+/// suspended.
 pub(crate) async fn suspend(
     pool: &PgPool,
     worker: WorkerId,
@@ -56,12 +57,12 @@ pub struct Suspensions(Arc<watch::Sender<BTreeMap<WorkerId, String>>>);
 impl Suspensions {
     /// Refreshes the suspensions repeatedly.
     pub(crate) async fn run(&self, pool: &PgPool) {
-        let mut failing = false;
+        let mut has_failed = false;
         loop {
             match self.refresh(pool).await {
-                Ok(()) => failing = false,
-                Err(error) if !failing => {
-                    failing = true;
+                Ok(()) => has_failed = false,
+                Err(error) if !has_failed => {
+                    has_failed = true;
                     tracing::warn!(%error, "cannot read which workers are suspended; retrying");
                 }
                 Err(_) => {}
@@ -75,17 +76,17 @@ impl Suspensions {
         let rows = suspensions::all(pool).await?;
         let current: BTreeMap<_, _> =
             rows.into_iter().map(|row| (row.worker, row.reason)).collect();
-        self.0.send_if_modified(|known| {
-            let changed = *known != current;
-            *known = current;
-            changed
+        self.0.send_if_modified(|previous| {
+            let is_changed = *previous != current;
+            *previous = current;
+            is_changed
         });
         Ok(())
     }
 
     /// Adds a worker that was suspended just now.
     pub(crate) fn add(&self, worker: WorkerId, reason: &str) {
-        self.0.send_modify(|known| drop(known.insert(worker, reason.to_owned())));
+        self.0.send_modify(|suspensions| drop(suspensions.insert(worker, reason.to_owned())));
     }
 
     /// The reason why a worker is suspended, if it is.
@@ -95,9 +96,9 @@ impl Suspensions {
 
     /// Waits until a worker is suspended, and returns the reason.
     pub(crate) async fn wait(&self, worker: WorkerId) -> String {
-        let mut known = self.0.subscribe();
-        let found = known.wait_for(|known| known.contains_key(&worker)).await;
+        let mut receiver = self.0.subscribe();
+        let suspensions = receiver.wait_for(|workers| workers.contains_key(&worker)).await;
         // The wait cannot fail: `self` holds the sender.
-        found.map_or_else(|_| String::new(), |known| known[&worker].clone())
+        suspensions.map_or_else(|_| String::new(), |workers| workers[&worker].clone())
     }
 }

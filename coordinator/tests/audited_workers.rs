@@ -161,7 +161,7 @@ async fn results_of_a_replaced_edition_are_chosen_for_audits() {
     for report in late_reports {
         store(&queue, report).await;
     }
-    Maintenance::new(queue, Clock::given(|| START)).round().await.unwrap();
+    Maintenance::new(queue, Clock::fixed(|| START)).round().await.unwrap();
     let uncounted = "SELECT count(*) FROM lots WHERE state = 'reported'";
     assert_eq!(database.number(uncounted).await, 0);
     // Matches 0, 7 and 14 had a forfeit. Such matches are always recounted.

@@ -297,7 +297,7 @@ async fn concurrent_maintenance_counts_each_match_once() {
     support::report_all(&queue, &reports).await;
     let mut tasks = JoinSet::new();
     for _ in 0..4 {
-        let maintenance = Maintenance::new(queue.clone(), Clock::given(|| START));
+        let maintenance = Maintenance::new(queue.clone(), Clock::fixed(|| START));
         tasks.spawn(async move { maintenance.round().await.unwrap().counted });
     }
     assert_eq!(tasks.join_all().await.iter().sum::<i64>(), 4096);

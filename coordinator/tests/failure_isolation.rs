@@ -205,12 +205,12 @@ async fn no_host_clock_decides_when_a_lease_expires() {
         || START - Duration::DAY,
     ];
     for clock in host_clocks {
-        let round = Maintenance::new(queue.clone(), Clock::given(clock)).round().await.unwrap();
+        let round = Maintenance::new(queue.clone(), Clock::fixed(clock)).round().await.unwrap();
         assert_eq!(round.expired.failed, []);
     }
     let reports: Vec<_> = lots.iter().map(|lot| report(lot, worker)).collect();
     support::report_all(&queue, &reports).await;
-    let last = Maintenance::new(queue, Clock::given(host_clocks[2])).round().await.unwrap();
+    let last = Maintenance::new(queue, Clock::fixed(host_clocks[2])).round().await.unwrap();
     assert_eq!(last.complete, [edition]);
 }
 
@@ -221,7 +221,7 @@ async fn leases_survive_a_step_of_the_database_clock() {
     let edition = database.running_edition(2, 1).await;
     set_offset(&database.pool, Duration::ZERO).await;
     let [lot, _] = *queue.lease(edition, 2).await.unwrap() else { panic!("expected two lots") };
-    let maintenance = Maintenance::new(queue.clone(), Clock::given(OffsetDateTime::now_utc));
+    let maintenance = Maintenance::new(queue.clone(), Clock::fixed(OffsetDateTime::now_utc));
     let rounds = Arc::new(AtomicUsize::new(0));
     let expired = Arc::new(AtomicUsize::new(0));
     let round_counter = Arc::clone(&rounds);
@@ -308,7 +308,7 @@ async fn an_edition_whose_maintenance_fails_delays_no_other() {
         support::report_all(&queue, &reports).await;
     }
     inject_error(&database, "progress", "XX000", &format!("NEW.edition = {failing}")).await;
-    let maintenance = Maintenance::new(queue, Clock::given(OffsetDateTime::now_utc));
+    let maintenance = Maintenance::new(queue, Clock::fixed(OffsetDateTime::now_utc));
     let task =
         tokio::spawn(async move { maintenance.run(tokio::time::Instant::now(), |_| {}).await });
     let state =
@@ -339,7 +339,7 @@ async fn a_change_is_not_forgotten_if_its_edition_cannot_open() {
     tournaments::mark_changed(&mut *database.pool.acquire().await.unwrap(), cup.id, START)
         .await
         .unwrap();
-    let opener = EditionOpener::new(database.queue(), Clock::given(|| START + Duration::DAY));
+    let opener = EditionOpener::new(database.queue(), Clock::fixed(|| START + Duration::DAY));
     for code in ["53100", "57014", "XX000"] {
         inject_error(database, "editions", code, "true").await;
         opener.open_all_due().await.unwrap_err();
@@ -397,7 +397,7 @@ async fn no_lot_of_a_cancelled_edition_stays_pending() {
     cancellation.commit().await.unwrap();
     let pending = "SELECT count(*) FROM lots WHERE state = 'pending'";
     assert_eq!(database.number(pending).await, 1);
-    let maintenance = Maintenance::new(queue, Clock::given(OffsetDateTime::now_utc));
+    let maintenance = Maintenance::new(queue, Clock::fixed(OffsetDateTime::now_utc));
     maintenance.round().await.unwrap();
     assert_eq!(database.number(pending).await, 0);
 }

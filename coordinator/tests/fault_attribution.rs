@@ -92,8 +92,8 @@ impl Cup {
     /// Plays all matches. An attempt at a lot fails if `fails` returns true for the index of the
     /// worker and the bots of the lot.
     async fn play(&self, fails: impl Fn(usize, &[i32]) -> bool) -> FinalState {
-        let maintenance = Maintenance::new(self.queue.clone(), Clock::given(now));
-        let opener = EditionOpener::new(self.queue.clone(), Clock::given(now));
+        let maintenance = Maintenance::new(self.queue.clone(), Clock::fixed(now));
+        let opener = EditionOpener::new(self.queue.clone(), Clock::fixed(now));
         let mut suspended = Vec::new();
         for minute in 0..60_usize {
             NOW.set(START + Duration::minutes(i64::try_from(minute).unwrap()));

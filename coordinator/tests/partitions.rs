@@ -63,7 +63,7 @@ async fn delete_tournament(pool: &PgPool, id: TournamentId) {
 
 /// The cleanup of deleted tournaments.
 fn cleaner(pool: &PgPool) -> Cleaner {
-    Cleaner::new(pool.clone(), Records::default(), Clock::given(|| START))
+    Cleaner::new(pool.clone(), Records::default(), Clock::fixed(|| START))
 }
 
 /// The number of rows of an edition in each table that has some.

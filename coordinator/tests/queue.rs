@@ -552,14 +552,14 @@ async fn maintenance_completes_an_edition() {
     let worker = database.worker("w").await;
     let edition = database.running_edition(16, 1).await;
     let lots = queue.lease_at(edition, 16, START).await.unwrap();
-    let first_hour = Maintenance::new(queue.clone(), Clock::given(|| START + Duration::HOUR));
+    let first_hour = Maintenance::new(queue.clone(), Clock::fixed(|| START + Duration::HOUR));
     set_time(&database.pool, START + Duration::HOUR).await;
     let reports: Vec<_> = lots[1..].iter().map(|lot| report(lot, worker)).collect();
     report_all(&queue, &reports).await;
     let round = first_hour.round().await.unwrap();
     assert_eq!((round.expired.failed.len(), round.counted, round.complete.len()), (1, 15, 0));
     assert_eq!(first_hour.round().await.unwrap().expired.resumed, 0);
-    let second_hour = Maintenance::new(queue.clone(), Clock::given(|| START + Duration::HOUR * 2));
+    let second_hour = Maintenance::new(queue.clone(), Clock::fixed(|| START + Duration::HOUR * 2));
     set_time(&database.pool, START + Duration::HOUR * 2).await;
     assert_eq!(second_hour.round().await.unwrap().expired.resumed, 1);
     let last = lease_one(&queue, edition, 7200).await.unwrap();

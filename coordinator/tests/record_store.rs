@@ -88,7 +88,7 @@ async fn tournament_of(pool: &PgPool, edition: EditionId) -> TournamentId {
 /// their tournament; never if it is `None`.
 fn cleaner(pool: &PgPool, store: &RecordStore, keep: Option<Duration>) -> Cleaner {
     let records = Records { store: Some(store.clone()), keep };
-    Cleaner::new(pool.clone(), records, Clock::given(|| START + Duration::days(40)))
+    Cleaner::new(pool.clone(), records, Clock::fixed(|| START + Duration::days(40)))
 }
 
 /// All files below a directory.

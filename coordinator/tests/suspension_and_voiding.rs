@@ -102,7 +102,7 @@ async fn play_edition(
 /// Runs one round of maintenance. Returns the names of the suspended bots and the reasons.
 async fn run_maintenance(database: &Database, now: fn() -> OffsetDateTime) -> Vec<String> {
     set_time(&database.pool, now()).await;
-    let round = Maintenance::new(database.queue(), Clock::given(now)).round().await.unwrap();
+    let round = Maintenance::new(database.queue(), Clock::fixed(now)).round().await.unwrap();
     round.suspended.into_iter().map(|bot| format!("{}: {}", bot.name, bot.reason)).collect()
 }
 
@@ -246,7 +246,7 @@ async fn matches_are_chosen_by_worker_time_and_number() {
     assert_eq!(by_id.unwrap(), [4, 5]);
     let error =
         find_matches(&database, &tournament, &MatchFilter::default(), &[]).await.unwrap_err();
-    assert!(matches!(error, InvalidationError::Boundless));
+    assert!(matches!(error, InvalidationError::NoCondition));
     let error =
         find_matches(&database, &tournament, &MatchFilter::default(), &[id(99)]).await.unwrap_err();
     assert_eq!(error.to_string(), format!("match {} was not played in this tournament", id(99)));

@@ -73,7 +73,7 @@ impl Server {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let pages =
-            router(database.pool.clone(), Clock::given(clock), TokenThrottle::default(), mode);
+            router(database.pool.clone(), Clock::fixed(clock), TokenThrottle::default(), mode);
         let task = tokio::spawn(async { serve_routes(listener, pages).await.unwrap() });
         Self { address, task }
     }

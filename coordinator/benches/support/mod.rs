@@ -1,7 +1,7 @@
 //! Shared code of the coordinator's benchmarks: a new database with durable commits, editions to
-//! play, floors to compare with, and measurements.
+//! play, simple operations to compare with, and measurements.
 
-#![allow(dead_code, reason = "each benchmark uses its part")]
+#![allow(dead_code, reason = "each benchmark uses a part")]
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
@@ -31,39 +31,39 @@ use measure::speed;
 
 /// The time of all events.
 pub(crate) const NOW: OffsetDateTime = OffsetDateTime::UNIX_EPOCH;
-/// Connections to the database: the coordinator's default.
+/// The number of connections to the database: the coordinator's default.
 pub(crate) const CONNECTIONS: u32 = 16;
-/// No audits, so that all played matches are measured.
+/// No audits, so that no match is played twice.
 const UNAUDITED: Audit = Audit { replay: Share::percent(0), shadow: Share::percent(0) };
-/// WAL files to fill at the start, of 16 MiB each.
-const LOGS: usize = 128;
-/// Rows of the raw copy.
-const COPIED: i64 = 1_000_000;
-/// Single-row inserts.
-const INSERTED: i64 = 4_000;
+/// The number of WAL files to fill at the start, of 16 MiB each.
+const WAL_FILES: usize = 128;
+/// The number of rows of the raw copy.
+const COPY_ROWS: i64 = 1_000_000;
+/// The number of single-row inserts.
+const INSERT_ROWS: i64 = 4_000;
 
 /// Runs a benchmark on a new database with durable commits.
 pub(crate) fn run(bench: impl AsyncFnOnce(&Postgres, PgPool)) {
-    let directory = tempfile::tempdir().expect("a directory for the data can be made");
+    let directory = tempfile::tempdir().expect("a temporary directory can be created");
     let postgres = Postgres::start(directory.path(), Durability::Synced).expect("Postgres runs");
-    let runtime = Runtime::new().expect("a runtime can be made");
+    let runtime = Runtime::new().expect("a runtime can be created");
     runtime.block_on(async {
         let options = postgres.options("postgres");
-        let pool = db::connect(options, CONNECTIONS).await.expect("it answers");
-        db::migrate(&pool).await.expect("the tables are made");
-        age(&pool).await;
+        let pool = db::connect(options, CONNECTIONS).await.expect("the database answers");
+        db::migrate(&pool).await.expect("the migrations run");
+        recycle_wal(&pool).await;
         bench(&postgres, pool).await;
     });
     drop(runtime);
     postgres.stop();
 }
 
-/// Brings the server into the state of one that has run for a while: it recycles WAL files. A new
-/// server stops now and then to fill the next file with zeros.
-async fn age(pool: &PgPool) {
-    for _ in 0..LOGS {
-        let end = "SELECT pg_logical_emit_message(false, 'bench', 'x'), pg_switch_wal()";
-        sqlx::query(end).execute(pool).await.expect("a file of the log ends");
+/// Brings the server into the state of a server that has run for a while, which recycles WAL files.
+/// A new server sometimes pauses to fill the next file with zeros.
+async fn recycle_wal(pool: &PgPool) {
+    for _ in 0..WAL_FILES {
+        let statement = "SELECT pg_logical_emit_message(false, 'bench', 'x'), pg_switch_wal()";
+        sqlx::query(statement).execute(pool).await.expect("a WAL file ends");
     }
     settle(pool).await;
 }
@@ -71,15 +71,15 @@ async fn age(pool: &PgPool) {
 /// A worker with a new token.
 pub(crate) async fn worker(pool: &PgPool) -> WorkerId {
     let token = access::create(pool, Role::Worker, "bench", NOW).await.expect("a token").0;
-    let greeted = workers::register(pool, token, "bench", "none", "bench", NOW).await;
-    greeted.expect("a database").expect("a free name")
+    let worker = workers::register(pool, token, "bench", "none", "bench", NOW).await;
+    worker.expect("the database answers").expect("a free name")
 }
 
-/// Makes the server finish deferred work of earlier benchmarks, so that the next one does not pay
-/// for it: it vacuums tables, writes dirty pages back and recycles WAL files.
+/// Makes the server do the deferred work of earlier benchmarks, so that it does not slow down the
+/// next one: vacuum tables, write dirty pages back and recycle WAL files.
 pub(crate) async fn settle(pool: &PgPool) {
-    for chore in ["VACUUM ANALYZE", "CHECKPOINT"] {
-        sqlx::query(chore).execute(pool).await.expect("a server that is ours");
+    for statement in ["VACUUM ANALYZE", "CHECKPOINT"] {
+        sqlx::query(statement).execute(pool).await.expect("the server is idle");
     }
 }
 
@@ -112,11 +112,11 @@ pub(crate) async fn running_audited(
     let edition = edition_audited(pool, name, audit, bots).await;
     let queue = Queue::new(pool.clone(), Games::built_in(), LeasePolicy::DEFAULT);
     queue.plan(edition, plan(bots, matches, per_lot)).await.expect("the plan is stored");
-    assert!(queue.start(edition).await.expect("the plan makes sense"));
+    assert!(queue.start(edition).await.expect("the plan is valid"));
     edition
 }
 
-/// An edition between so many bots, not planned yet.
+/// An edition of this many bots without a plan.
 pub(crate) async fn edition(pool: &PgPool, name: &str, bots: i32) -> EditionId {
     edition_audited(pool, name, UNAUDITED, bots).await
 }
@@ -130,20 +130,20 @@ async fn edition_audited(pool: &PgPool, name: &str, audit: Audit, bots: i32) -> 
             .id;
     let edition = editions::create(pool, tournament, 1, false, NOW).await.expect("an edition");
     versions::store_bundle(pool, &[0; 32], b"bundle").await.expect("a bundle");
-    let mut entered = Vec::new();
+    let mut version_ids = Vec::new();
     let mut transaction = pool.begin().await.expect("a transaction");
     for bot in 0..bots {
         let name = format!("bot-{bot}");
         let bot = bots::create(&mut *transaction, tournament, None, &name, NOW).await;
         let version = versions::submit(&mut *transaction, bot.expect("a bot"), &[0; 32], NOW);
-        entered.push(version.await.expect("a version"));
+        version_ids.push(version.await.expect("a version"));
     }
-    transaction.commit().await.expect("they are stored");
-    editions::enter(pool, edition, &entered).await.expect("they take part");
+    transaction.commit().await.expect("the versions are stored");
+    editions::enter(pool, edition, &version_ids).await.expect("the versions enter");
     edition
 }
 
-/// A plan of so many matches, so many in a lot, in which all bots play about as often.
+/// A plan with `per_lot` matches in a lot, in which all bots play about the same number of matches.
 fn plan(
     bots: i32,
     matches: i64,
@@ -178,7 +178,7 @@ fn plan(
     }
 }
 
-/// The result of a match: the same from every worker.
+/// The result of a match. It is the same from every worker.
 pub(crate) fn result(number: MatchNumber) -> MatchResult {
     let wins = number.0 % 3;
     MatchResult {
@@ -191,70 +191,70 @@ pub(crate) fn result(number: MatchNumber) -> MatchResult {
     }
 }
 
-/// The transcript hash of a match: different for each match.
+/// The transcript hash of a match. It is different for each match.
 pub(crate) fn transcript(number: MatchNumber) -> [u8; 32] {
     let mut transcript = [0; 32];
-    for (place, word) in (0..).zip(transcript.chunks_exact_mut(8)) {
+    for (index, word) in (0..).zip(transcript.chunks_exact_mut(8)) {
         // Multiplied by an odd constant, so that all bits differ.
-        let mixed = (number.0 + place).cast_unsigned().wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let mixed = (number.0 + index).cast_unsigned().wrapping_mul(0x9e37_79b9_7f4a_7c15);
         word.copy_from_slice(&mixed.to_be_bytes());
     }
     transcript
 }
 
-/// Copies the results of the first `matches` matches of an edition, past the queue.
+/// Copies the results of the first `matches` matches of an edition directly into the table.
 pub(crate) async fn copy_results(db: &mut PgConnection, edition: EditionId, matches: i64) {
-    /// So many at a time.
+    /// Rows that are copied at a time.
     const PIECE: i64 = 1_000_000;
-    for first in (0..matches).step_by(usize::try_from(PIECE).expect("it fits")) {
+    for first in (0..matches).step_by(usize::try_from(PIECE).expect("a usize has 64 bits")) {
         let numbers = first..matches.min(first + PIECE);
         let rows: Vec<_> = numbers.map(|number| result(MatchNumber(number))).collect();
         let rows = rows.iter().map(|row| (edition, Level::A, row));
-        results::copy_in(&mut *db, rows).await.expect("they are copied");
+        results::copy_in(&mut *db, rows).await.expect("the results are copied");
     }
 }
 
-/// Stores the first so many results of an edition, as if they had been reported.
+/// Stores the first `results` results of an edition as if workers had reported them.
 pub(crate) async fn play_at_once(pool: &PgPool, edition: EditionId, results: i64) {
     let mut connection = pool.acquire().await.expect("a connection");
     copy_results(&mut connection, edition, results).await;
-    let reported = "UPDATE lots SET state = 'reported', attempt = 1
+    let statement = "UPDATE lots SET state = 'reported', attempt = 1
         WHERE edition = $1 AND first_match < $2";
-    let reported = sqlx::query(reported).bind(edition.0).bind(results);
-    reported.execute(&mut *connection).await.expect("they are reported");
+    let update = sqlx::query(statement).bind(edition.0).bind(results);
+    update.execute(&mut *connection).await.expect("the lots are updated");
     connection
         .execute("VACUUM ANALYZE lots, matches, results")
         .await
-        .expect("the tables are clean");
+        .expect("the tables are vacuumed");
 }
 
 /// The speed of a raw copy of results in one transaction, in rows a second.
 pub(crate) async fn raw_copy(pool: &PgPool, edition: EditionId) -> f64 {
     let mut connection = pool.acquire().await.expect("a connection");
-    let begin = Instant::now();
+    let start = Instant::now();
     let mut transaction = connection.begin().await.expect("a transaction");
-    copy_results(&mut transaction, edition, COPIED).await;
-    transaction.commit().await.expect("it is committed");
-    speed(COPIED, begin)
+    copy_results(&mut transaction, edition, COPY_ROWS).await;
+    transaction.commit().await.expect("the rows are committed");
+    speed(COPY_ROWS, start)
 }
 
-/// The speed of prepared inserts of one result each, committed one by one by so many sessions at
-/// the same time, in rows a second: what `pgbench` would measure.
+/// The speed of prepared inserts of one result each, in rows a second. Each insert is one commit,
+/// and `sessions` sessions insert at the same time, as in `pgbench`.
 pub(crate) async fn single_inserts(pool: &PgPool, edition: EditionId, sessions: i64) -> f64 {
     let mut tasks = JoinSet::new();
-    let begin = Instant::now();
+    let start = Instant::now();
     for first in 0..sessions {
         let mut connection = pool.acquire().await.expect("a connection");
         tasks.spawn(async move {
             let mut number = first;
-            while number < INSERTED {
+            while number < INSERT_ROWS {
                 insert(&mut connection, edition, &result(MatchNumber(number))).await;
                 number += sessions;
             }
         });
     }
     tasks.join_all().await;
-    speed(INSERTED, begin)
+    speed(INSERT_ROWS, start)
 }
 
 async fn insert(db: &mut PgConnection, edition: EditionId, result: &MatchResult) {
@@ -268,5 +268,5 @@ async fn insert(db: &mut PgConnection, edition: EditionId, result: &MatchResult)
         .bind(result.transcript.as_slice())
         .execute(db)
         .await
-        .expect("it is inserted");
+        .expect("the row is inserted");
 }

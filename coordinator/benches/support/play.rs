@@ -1,4 +1,4 @@
-//! Lots leased and reported as fast as it goes, by workers that play nothing.
+//! Leases and reports lots at full speed without playing the matches.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -11,27 +11,27 @@ use tokio::task::JoinSet;
 
 use super::{NOW, result};
 
-/// Tasks that report, each one lot at a time.
+/// The number of tasks that report. Each reports one lot at a time.
 const REPORTERS: usize = 192;
 
-/// Leases and reports everything.
+/// Leases and reports all lots of an edition.
 pub(crate) async fn play(queue: &Queue, worker: WorkerId, edition: EditionId, matches: i64) {
-    let (reporter, collector) = ReportSender::new(queue.clone());
+    let (reporter, batcher) = ReportSender::new(queue.clone());
     let mut tasks = JoinSet::new();
-    tasks.spawn(collector.run(std::future::pending()));
-    let hands = Arc::new(Hands {
+    tasks.spawn(batcher.run(std::future::pending()));
+    let source = Arc::new(LotSource {
         queue: queue.clone(),
         edition,
         leased: Mutex::new(Vec::new()),
-        left: AtomicI64::new(matches),
+        matches_left: AtomicI64::new(matches),
     });
     for _ in 0..REPORTERS {
-        let hands = Arc::clone(&hands);
+        let source = Arc::clone(&source);
         let reporter = reporter.clone();
         tasks.spawn(async move {
-            while let Some(lot) = hands.next().await {
-                let verdict = reporter.report(report(&lot, worker)).await.expect("a verdict");
-                assert_eq!(verdict, ReportStatus::Accepted);
+            while let Some(lot) = source.next().await {
+                let status = reporter.report(report(&lot, worker)).await.expect("a status");
+                assert_eq!(status, ReportStatus::Accepted);
             }
         });
     }
@@ -39,22 +39,22 @@ pub(crate) async fn play(queue: &Queue, worker: WorkerId, edition: EditionId, ma
     tasks.join_all().await;
 }
 
-/// Hands out lots that were leased many at a time.
-struct Hands {
+/// Returns single lots, which it leases many at a time.
+struct LotSource {
     queue: Queue,
     edition: EditionId,
     leased: Mutex<Vec<LeasedLot>>,
-    left: AtomicI64,
+    matches_left: AtomicI64,
 }
 
-impl Hands {
+impl LotSource {
     async fn next(&self) -> Option<LeasedLot> {
         let mut leased = self.leased.lock().await;
-        if leased.is_empty() && self.left.load(Ordering::Relaxed) > 0 {
+        if leased.is_empty() && self.matches_left.load(Ordering::Relaxed) > 0 {
             *leased = self.queue.lease(self.edition, 1024).await.expect("lots are leased");
         }
         let lot = leased.pop()?;
-        self.left.fetch_sub(lot.count.into(), Ordering::Relaxed);
+        self.matches_left.fetch_sub(lot.count.into(), Ordering::Relaxed);
         Some(lot)
     }
 }

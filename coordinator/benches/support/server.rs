@@ -1,4 +1,4 @@
-//! A coordinator that serves over TCP in this process, and workers that play nothing.
+//! A coordinator that serves over TCP in this process, and workers that report without playing.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -28,17 +28,17 @@ use tonic_health::pb::health_client::HealthClient;
 use super::measure::Latencies;
 use super::{CONNECTIONS, result};
 
-/// A coordinator that serves.
+/// A running coordinator.
 pub(crate) struct Server {
     address: String,
-    /// Where the web pages are.
+    /// The address of the web pages.
     pub(crate) pages: SocketAddr,
     token: MetadataValue<Ascii>,
     stop: oneshot::Sender<()>,
     serving: JoinHandle<()>,
 }
 
-/// What coordinators are told that are measured.
+/// The configuration of measured coordinators.
 pub(crate) fn config() -> Config {
     Config {
         games: Games::built_in(),
@@ -57,13 +57,16 @@ impl Server {
         let secret = coordinator.create_token(Role::Worker, "bench").await.expect("a token");
         let token = format!("Bearer {}", secret.text()).parse().expect("letters and digits");
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-        let address = format!("http://{}", listener.local_addr().expect("it is bound"));
+        let address = format!("http://{}", listener.local_addr().expect("the port is bound"));
         let web = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-        let pages = web.local_addr().expect("it is bound");
+        let pages = web.local_addr().expect("the port is bound");
         let coordinator = coordinator.with_web(web);
         let (stop, stopped) = oneshot::channel();
         let serving = tokio::spawn(async move {
-            coordinator.run(listener, async { drop(stopped.await) }).await.expect("it serves");
+            coordinator
+                .run(listener, async { drop(stopped.await) })
+                .await
+                .expect("the coordinator serves");
         });
         Self { address, pages, token, stop, serving }
     }
@@ -80,8 +83,8 @@ impl Server {
     }
 
     pub(crate) async fn stop(self) {
-        self.stop.send(()).expect("it waits for that");
-        self.serving.await.expect("it ends");
+        self.stop.send(()).expect("the coordinator runs");
+        self.serving.await.expect("the coordinator ends");
     }
 }
 
@@ -94,7 +97,8 @@ pub(crate) struct Worker {
 impl Worker {
     /// A worker over a new connection, with at most `slots` slots.
     pub(crate) async fn connect(server: &Server, name: &str, slots: u32) -> Self {
-        // Each slot sends at most one report and one offer at a time, so sends never wait.
+        // Each slot sends at most one report and one capacity message at a time, so sends never
+        // wait.
         let (outgoing, messages) = mpsc::channel(2 * slots as usize + 2);
         let hello = Hello {
             name: name.to_owned(),
@@ -107,11 +111,11 @@ impl Worker {
         request.metadata_mut().insert("authorization", server.token.clone());
         let mut client = WorkerServiceClient::new(server.channel().await);
         let hello = WorkerMessage { payload: Some(Payload::Hello(hello)) };
-        outgoing.send(hello).await.expect("there is room");
-        let stream = client.work(request).await.expect("a worker may work");
+        outgoing.send(hello).await.expect("the channel has room");
+        let stream = client.work(request).await.expect("the worker is admitted");
         let mut worker = Self { outgoing, incoming: stream.into_inner() };
         let Some(CoordinatorPayload::Welcome(_)) = worker.receive().await else {
-            panic!("a welcome comes first");
+            panic!("the first message is not a welcome");
         };
         worker
     }
@@ -123,7 +127,7 @@ impl Worker {
             .expect("the coordinator listens");
     }
 
-    /// Offers room for so many lots.
+    /// Offers capacity for this many lots.
     pub(crate) async fn offer(&self, slots: u32) {
         self.send(Payload::Capacity(Capacity { slots })).await;
     }
@@ -133,57 +137,57 @@ impl Worker {
         self.send(Payload::Report(report(lot))).await;
     }
 
-    /// Plays one lot after the other until then, each for `play` or half as long or half as long
-    /// again, and says how long each took to come.
-    pub(crate) async fn play_calmly(
+    /// Plays one lot after the other until `until`, and returns how long it waited for each lot. A
+    /// lot takes a random time between 0.5 and 1.5 of `play`.
+    pub(crate) async fn play_with_pauses(
         mut self,
         play: Duration,
         mut dice: Dice,
         until: Instant,
     ) -> Latencies {
-        let mut rest = move || play / 2 + play * dice.below(1000) / 1000;
+        let mut play_time = move || play / 2 + play * dice.below(1000) / 1000;
         let mut waits = Latencies::default();
-        // Workers do not begin all at once.
-        tokio::time::sleep(rest()).await;
+        // The workers begin at different times.
+        tokio::time::sleep(play_time()).await;
         while Instant::now() < until {
             let lot = waits.time(self.lot()).await;
-            tokio::time::sleep(rest()).await;
+            tokio::time::sleep(play_time()).await;
             self.report(&lot).await;
         }
         waits
     }
 
-    /// Asks for a lot.
+    /// Requests a lot and waits for it.
     async fn lot(&mut self) -> Lot {
         self.offer(1).await;
         loop {
-            match self.receive().await.expect("the coordinator goes on") {
+            match self.receive().await.expect("the coordinator runs") {
                 CoordinatorPayload::Lot(lot) => return lot,
-                CoordinatorPayload::ReportResponse(verdict) => {
-                    assert_eq!(verdict.status(), ReportStatus::Accepted);
+                CoordinatorPayload::ReportResponse(response) => {
+                    assert_eq!(response.status(), ReportStatus::Accepted);
                 }
-                other => panic!("{other:?} was not asked for"),
+                other => panic!("unexpected message {other:?}"),
             }
         }
     }
 
-    /// What the coordinator says next; nothing at the end. It may be dropped at any moment.
+    /// The next message of the coordinator. None at the end of the stream. Cancel safe.
     pub(crate) async fn receive(&mut self) -> Option<CoordinatorPayload> {
-        let message = self.incoming.message().await.expect("the stream holds")?;
-        Some(message.payload.expect("every message says something"))
+        let message = self.incoming.message().await.expect("the stream is open")?;
+        Some(message.payload.expect("every message has a payload"))
     }
 }
 
 /// The report of a lot.
 fn report(lot: &Lot) -> Report {
     let results = lot.matches.iter().map(|planned| {
-        let came = result(MatchNumber(planned.number));
+        let match_result = result(MatchNumber(planned.number));
         let seat = |score: &i64| SeatResult { score: vec![*score], ..SeatResult::default() };
         MatchResult {
             number: planned.number,
-            seats: came.scores.iter().map(seat).collect(),
-            transcript: came.transcript.to_vec(),
-            wall_ms: came.wall_ms,
+            seats: match_result.scores.iter().map(seat).collect(),
+            transcript: match_result.transcript.to_vec(),
+            wall_ms: match_result.wall_ms,
             record: Vec::new(),
         }
     });

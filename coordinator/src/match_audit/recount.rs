@@ -12,7 +12,7 @@ use crate::db::results::MatchResult;
 /// Maximum length of a record, in bytes of text. The output of a bot is limited to 16 MiB a match,
 /// and a byte takes at most six characters of JSON.
 const MAX_RECORD_LEN: u64 = 512 << 20;
-/// Maximum zstd window of a record, as a power of two: 8 MiB. Our workers use less.
+/// Maximum zstd window of a record, as a power of two: 8 MiB. Workers of this program use less.
 const MAX_WINDOW_LOG: u32 = 23;
 /// Maximum length of the description of a difference, in characters.
 const MAX_DESCRIPTION_LEN: usize = 500;
@@ -39,15 +39,15 @@ pub(crate) fn replay(games: &Games, record: &[u8]) -> Result<Verified, Finding> 
     verify(games, BufReader::new(text.take(MAX_RECORD_LEN))).map_err(
         |difference| match difference {
             Difference::Unreadable(_) | Difference::Line { line: 1, .. } => {
-                Finding::Unreadable(shown(&difference))
+                Finding::Unreadable(describe(&difference))
             }
-            Difference::Line { .. } => Finding::Disagreed(shown(&difference)),
+            Difference::Line { .. } => Finding::Disagreed(describe(&difference)),
         },
     )
 }
 
-/// A description of a difference, shortened and made printable: it may quote a dishonest worker.
-fn shown(difference: &Difference) -> String {
+/// Describes a difference in a short, printable text. It may quote data of a dishonest worker.
+fn describe(difference: &Difference) -> String {
     let text = difference.to_string();
     let printable = |c: char| if c.is_control() { ' ' } else { c };
     text.chars().take(MAX_DESCRIPTION_LEN).map(printable).collect()
@@ -58,44 +58,45 @@ fn shown(difference: &Difference) -> String {
 pub(crate) fn recount(
     games: &Games,
     record: &[u8],
-    (clock, due): &(ClockRules, MatchAssignment<Params>),
+    (clock, planned): &(ClockRules, MatchAssignment<Params>),
     (level, reported): (&str, &MatchResult),
 ) -> Finding {
-    let found = match replay(games, record) {
-        Ok(verified) => difference(&verified, (*clock, due), (level, reported)),
+    let difference = match replay(games, record) {
+        Ok(verified) => difference(&verified, (*clock, planned), (level, reported)),
         Err(finding) => return finding,
     };
-    found.map_or(Finding::Agreed, Finding::Disagreed)
+    difference.map_or(Finding::Agreed, Finding::Disagreed)
 }
 
 /// The first difference of a record from the plan and the report.
 fn difference(
     verified: &Verified,
-    (clock, due): (ClockRules, &MatchAssignment<Params>),
+    (clock, planned): (ClockRules, &MatchAssignment<Params>),
     (level, reported): (&str, &MatchResult),
 ) -> Option<String> {
     let Verified { header, standings, transcript, .. } = verified;
     let seats: Vec<_> =
         header.seats.iter().map(|seat| (seat.bot.to_string(), seat.digest.clone())).collect();
-    let due_seat = |seat: &SeatAssignment| (seat.bot.to_string(), seat.digest.to_hex().to_string());
-    let due_seats: Vec<_> = due.seats.iter().map(due_seat).collect();
-    unlike("parameters", &header.params, &due.params)
+    let planned_seat =
+        |seat: &SeatAssignment| (seat.bot.to_string(), seat.digest.to_hex().to_string());
+    let planned_seats: Vec<_> = planned.seats.iter().map(planned_seat).collect();
+    unequal("parameters", &header.params, &planned.params)
         .or_else(|| {
-            let same = header.seed == due.seed;
-            (!same).then(|| "seed: it is not that of the match".to_owned())
+            let is_same = header.seed == planned.seed;
+            (!is_same).then(|| "seed: it is not that of the match".to_owned())
         })
-        .or_else(|| unlike("clock", &header.clock, &clock))
-        .or_else(|| unlike("bots", &seats, &due_seats))
-        .or_else(|| unlike("sandbox", &header.sandbox.as_str(), &level))
-        .or_else(|| result(standings, reported))
+        .or_else(|| unequal("clock", &header.clock, &clock))
+        .or_else(|| unequal("bots", &seats, &planned_seats))
+        .or_else(|| unequal("sandbox", &header.sandbox.as_str(), &level))
+        .or_else(|| result_difference(standings, reported))
         .or_else(|| {
-            let same = *transcript.as_bytes() == reported.transcript;
-            (!same).then(|| "transcript: its hash is not the one that was reported".to_owned())
+            let is_same = *transcript.as_bytes() == reported.transcript;
+            (!is_same).then(|| "transcript: its hash is not the one that was reported".to_owned())
         })
 }
 
-/// The first difference of a result from the report.
-fn result(standings: &[SeatResult], reported: &MatchResult) -> Option<String> {
+/// The first difference of a recorded result from the report.
+fn result_difference(standings: &[SeatResult], reported: &MatchResult) -> Option<String> {
     let scores: Vec<i64> =
         standings.iter().flat_map(|standing| standing.score.0.iter().copied()).collect();
     let seats = || 0..standings.len();
@@ -104,12 +105,12 @@ fn result(standings: &[SeatResult], reported: &MatchResult) -> Option<String> {
         seats().map(|seat| reported.forfeit(seat)).collect();
     let bad: Vec<_> = standings.iter().map(|standing| i64::from(standing.bad_answers)).collect();
     let reported_bad: Vec<_> = seats().map(|seat| i64::from(reported.bad_answers(seat))).collect();
-    unlike("scores", &scores, &reported.scores)
-        .or_else(|| unlike("forfeits", &forfeits, &reported_forfeits))
-        .or_else(|| unlike("bad answers", &bad, &reported_bad))
+    unequal("scores", &scores, &reported.scores)
+        .or_else(|| unequal("forfeits", &forfeits, &reported_forfeits))
+        .or_else(|| unequal("bad answers", &bad, &reported_bad))
 }
 
-/// A description of a difference, if there is one.
-fn unlike<T: PartialEq + Debug>(what: &str, recorded: &T, due: &T) -> Option<String> {
-    (recorded != due).then(|| format!("{what}: the record gives {recorded:?}, not {due:?}"))
+/// Describes the difference between a recorded and the correct value, if there is one.
+fn unequal<T: PartialEq + Debug>(name: &str, recorded: &T, correct: &T) -> Option<String> {
+    (recorded != correct).then(|| format!("{name}: the record gives {recorded:?}, not {correct:?}"))
 }

@@ -1,13 +1,13 @@
 //! Shadow matches: some matches are played again by another worker, and both plays are compared.
 //!
-//! A shadow match is leased by the same messages as a lot; the edition in its lease marks it
+//! A shadow match is leased by the same messages as a lot. The edition in its lease marks it
 //! ([`arbiter_proto::ids::Lease::shadow`]). It is not in the queue of lots, so its result cannot
-//! count, and a coordinator without support for shadow matches refuses its report as late.
+//! count. A coordinator without support for shadow matches refuses its report as late.
 //!
-//! Deterministic bots reply the same both times. Which bots are deterministic is not known
-//! beforehand: a bot is *steady* if it replied the same in matches that two other workers played, and
-//! never differently with any two other workers. If only steady bots played and the transcripts
-//! still differ, one of the two workers is dishonest: the one that differs from several others.
+//! Deterministic bots reply the same both times, but it is unknown which bots are deterministic. In
+//! the judgement of one worker, a bot is *steady* if all plays by pairs of other workers agree, and
+//! there is at least one. If all bots of a match are steady and its two transcripts differ, one of
+//! the two workers is dishonest: the worker that differs from several others.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +17,7 @@ use sqlx::PgPool;
 use time::OffsetDateTime;
 
 use super::recount::Finding;
-use super::{AuditError, compare, planned};
+use super::{AuditError, compare, planned_match};
 use crate::db::match_audits::{AuditState, FALSE_TIME_LOSS};
 use crate::db::played_matches;
 use crate::db::results::MatchResult;
@@ -26,12 +26,12 @@ use crate::queue::{Report, ReportStatus};
 use crate::tournament::lot_assignment::AssignmentBuilder;
 use crate::worker_suspension;
 
-/// Minimum number of differences between steady bots that make a worker suspect, ...
+/// Minimum number of different matches of steady bots that make a worker suspect, ...
 const MIN_DIFFERENCES: usize = 3;
-/// ... and of other workers from which it differs.
+/// ... and minimum number of other parties from which the worker differs.
 const MIN_PARTNERS: usize = 2;
 
-/// The most telling difference between the two plays, if there is one.
+/// The most important difference between the two plays, if there is one.
 pub(crate) fn difference(first: &MatchResult, second: &MatchResult) -> Option<String> {
     let seats = || 0..usize::from(MAX_SEATS);
     let clock = Some(Forfeit::Clock);
@@ -57,7 +57,7 @@ pub(crate) fn difference(first: &MatchResult, second: &MatchResult) -> Option<St
 
 /// Compares the second play of a match with the first, and returns the status of its report. If the
 /// record of the second play contradicts its report, its worker is suspended.
-pub(crate) async fn judge(
+pub(crate) async fn check_report(
     pool: &PgPool,
     assignments: &AssignmentBuilder,
     report: &Report,
@@ -67,7 +67,7 @@ pub(crate) async fn judge(
     let (Some(id), [second]) = (lease.shadow(), &report.results[..]) else {
         return Ok(ReportStatus::Malformed);
     };
-    // Nothing is replayed for a worker without the lease.
+    // The record of a worker without the lease is not replayed.
     if !shadows::is_held(pool, *lease, *worker).await? {
         return Ok(ReportStatus::Late);
     }
@@ -76,7 +76,7 @@ pub(crate) async fn judge(
     if second.number != id.number || second.scores.len() != first.scores.len() {
         return Ok(ReportStatus::Malformed);
     }
-    let (state, reason) = match proven_false(pool, assignments, id, second, report).await? {
+    let (state, reason) = match record_contradiction(pool, assignments, id, second, report).await? {
         Some(reason) => {
             let reason = format!("the record of the second play is false: {reason}");
             worker_suspension::suspend(pool, *worker, &format!("match {id}: {reason}"), now)
@@ -88,12 +88,12 @@ pub(crate) async fn judge(
             None => (AuditState::Agreed, None),
         },
     };
-    let ended = shadows::end(pool, *lease, *worker, (state, reason.as_deref())).await?;
-    Ok(if ended { ReportStatus::Accepted } else { ReportStatus::Late })
+    let has_ended = shadows::end(pool, *lease, *worker, (state, reason.as_deref())).await?;
+    Ok(if has_ended { ReportStatus::Accepted } else { ReportStatus::Late })
 }
 
-/// The contradiction between a second play's report and its record, if it has one.
-async fn proven_false(
+/// The contradiction between the report of the second play and its record, if there is one.
+async fn record_contradiction(
     pool: &PgPool,
     assignments: &AssignmentBuilder,
     id: MatchId,
@@ -102,7 +102,7 @@ async fn proven_false(
 ) -> Result<Option<String>, AuditError> {
     let Some((_, record)) = report.records.first() else { return Ok(None) };
     let reported = (report.level.as_str().to_owned(), second.clone());
-    let planned = planned(pool, assignments, id).await?;
+    let planned = planned_match(pool, assignments, id).await?;
     Ok(match compare(assignments.games().clone(), record.clone(), planned, reported).await {
         Finding::Disagreed(reason) => Some(reason),
         Finding::Agreed | Finding::Unreadable(_) => None,
@@ -120,95 +120,95 @@ pub struct Accused {
     pub others: usize,
 }
 
-/// The dishonest workers by these comparisons, without those that are suspended already.
+/// The workers that these comparisons show to be dishonest, without suspended ones.
 pub fn accuse(compared: &[ComparedMatch], suspended: &BTreeSet<WorkerId>) -> Vec<Accused> {
     let parties = Parties::of(compared);
-    let mut out = suspended.clone();
+    let mut excluded = suspended.clone();
     let mut accused = Vec::new();
-    // One after the other: differences with a dishonest worker are no evidence against others.
-    while let Some(found) = most_suspect(compared, &parties, &out) {
-        out.insert(found.worker);
-        accused.push(found);
+    // Differences from a dishonest worker are no evidence against others, so each accused worker is
+    // excluded before the next search.
+    while let Some(suspect) = strongest_suspect(compared, &parties, &excluded) {
+        excluded.insert(suspect.worker);
+        accused.push(suspect);
     }
     accused
 }
 
-/// Workers that may act together: those with the same token. If all workers have the same token,
-/// its owner trusts them all, and each counts as a separate party.
+/// The party of each worker. Workers with the same token may act together, so they are one party.
+/// If all workers have the same token, its owner trusts them all, and each is a separate party.
 #[derive(Debug)]
 struct Parties(BTreeMap<WorkerId, i32>);
 
 impl Parties {
     fn of(compared: &[ComparedMatch]) -> Self {
-        let tokens: BTreeSet<_> = compared.iter().flat_map(|one| one.tokens).collect();
-        let all = compared.iter().flat_map(|one| one.workers.into_iter().zip(one.tokens));
+        let tokens: BTreeSet<_> = compared.iter().flat_map(|play| play.tokens).collect();
+        let workers = compared.iter().flat_map(|play| play.workers.into_iter().zip(play.tokens));
         let party = |(worker, token): (WorkerId, Option<TokenId>)| match token {
             Some(token) if tokens.len() > 1 => (worker, token.0),
-            // Tokens have positive numbers.
+            // The numbers of tokens are positive, so negative numbers identify workers.
             _ => (worker, -worker.0),
         };
-        Self(all.map(party).collect())
+        Self(workers.map(party).collect())
     }
 
     fn party(&self, worker: WorkerId) -> Option<i32> {
         self.0.get(&worker).copied()
     }
 
-    /// Whether two workers of different parties played a match.
-    fn is_between(&self, [one, other]: [WorkerId; 2]) -> bool {
-        self.party(one) != self.party(other)
+    /// Whether two workers belong to different parties.
+    fn is_between(&self, [first, second]: [WorkerId; 2]) -> bool {
+        self.party(first) != self.party(second)
     }
 }
 
-fn most_suspect(
+/// The worker with the most evidence against it, if there is enough and no other worker has as
+/// much. Plays of `excluded` workers are no evidence.
+fn strongest_suspect(
     compared: &[ComparedMatch],
     parties: &Parties,
-    out: &BTreeSet<WorkerId>,
+    excluded: &BTreeSet<WorkerId>,
 ) -> Option<Accused> {
-    let trusted: Vec<_> = compared
+    let plays: Vec<_> = compared
         .iter()
-        .filter(|one| parties.is_between(one.workers))
-        .filter(|one| one.workers.iter().all(|who| !out.contains(who)))
+        .filter(|play| parties.is_between(play.workers))
+        .filter(|play| play.workers.iter().all(|worker| !excluded.contains(worker)))
         .collect();
-    let workers: BTreeSet<_> = trusted.iter().flat_map(|one| one.workers).collect();
-    let weighed = workers.into_iter().map(|worker| {
-        let steady = steady_without(&trusted, parties, worker);
-        let against = trusted.iter().filter(|one| {
-            !one.agreed
-                && one.workers.contains(&worker)
-                && one.bots.iter().all(|bot| steady.contains(bot))
+    let workers: BTreeSet<_> = plays.iter().flat_map(|play| play.workers).collect();
+    let evidence = workers.into_iter().map(|worker| {
+        let steady = steady_bots(&plays, parties, worker);
+        let differing = plays.iter().filter(|play| {
+            !play.agreed
+                && play.workers.contains(&worker)
+                && play.bots.iter().all(|bot| steady.contains(bot))
         });
-        let with: Vec<_> =
-            against.flat_map(|one| one.workers.into_iter().filter(|who| *who != worker)).collect();
-        let others: BTreeSet<_> = with.iter().map(|other| parties.party(*other)).collect();
-        Accused { worker, differences: with.len(), others: others.len() }
+        let partners: Vec<_> = differing
+            .flat_map(|play| play.workers.into_iter().filter(|partner| *partner != worker))
+            .collect();
+        let others: BTreeSet<_> = partners.iter().map(|other| parties.party(*other)).collect();
+        Accused { worker, differences: partners.len(), others: others.len() }
     });
-    let weight = |found: &Accused| (found.others, found.differences);
-    let mut most: Vec<_> = weighed
-        .filter(|found| found.differences >= MIN_DIFFERENCES && found.others >= MIN_PARTNERS)
+    let weight = |accused: &Accused| (accused.others, accused.differences);
+    let mut suspects: Vec<_> = evidence
+        .filter(|accused| accused.differences >= MIN_DIFFERENCES && accused.others >= MIN_PARTNERS)
         .collect();
-    most.sort_by_key(|found| std::cmp::Reverse(weight(found)));
-    match &most[..] {
-        // Of two equally suspect workers either may be honest.
+    suspects.sort_by_key(|accused| std::cmp::Reverse(weight(accused)));
+    match &suspects[..] {
+        // If two workers are equally suspect, either may be honest.
         [first, second, ..] if weight(first) == weight(second) => None,
         [first, ..] => Some(first.clone()),
         [] => None,
     }
 }
 
-/// The bots that always replied the same when two workers of other parties played them, at least
-/// once.
-fn steady_without(
-    compared: &[&ComparedMatch],
-    parties: &Parties,
-    worker: WorkerId,
-) -> BTreeSet<i32> {
+/// The bots whose plays by other parties than the worker's always agreed, at least one play each.
+fn steady_bots(plays: &[&ComparedMatch], parties: &Parties, worker: WorkerId) -> BTreeSet<i32> {
     let mut bots: BTreeMap<i32, bool> = BTreeMap::new();
-    let own = parties.party(worker);
-    let without = |one: &&&ComparedMatch| one.workers.iter().all(|who| parties.party(*who) != own);
-    for one in compared.iter().filter(without) {
-        for bot in &one.bots {
-            *bots.entry(*bot).or_insert(true) &= one.agreed;
+    let party = parties.party(worker);
+    let by_others =
+        |play: &&&ComparedMatch| play.workers.iter().all(|other| parties.party(*other) != party);
+    for play in plays.iter().filter(by_others) {
+        for bot in &play.bots {
+            *bots.entry(*bot).or_insert(true) &= play.agreed;
         }
     }
     bots.into_iter().filter_map(|(bot, steady)| steady.then_some(bot)).collect()
@@ -231,9 +231,9 @@ mod tests {
         ComparedMatch { workers: [first, second], tokens, agreed, bots: bots.to_vec() }
     }
 
-    fn blamed(compared: &[ComparedMatch]) -> Vec<WorkerId> {
+    fn accused_workers(compared: &[ComparedMatch]) -> Vec<WorkerId> {
         let accused = accuse(compared, &BTreeSet::new());
-        accused.into_iter().map(|found| found.worker).collect()
+        accused.into_iter().map(|accused| accused.worker).collect()
     }
 
     #[test]
@@ -243,55 +243,60 @@ mod tests {
         let with_ben = played(BEN, EVE, false, [1, 2]);
         let differences = [with_ann.clone(), with_ann.clone(), with_ben.clone()];
         let all: Vec<_> = [&[honest.clone()][..], &differences].concat();
-        assert_eq!(blamed(&all), [EVE]);
-        // Two are too few, and three with the same other worker could be that one's fault.
-        assert_eq!(blamed(&[honest.clone(), with_ann.clone(), with_ben]), []);
+        assert_eq!(accused_workers(&all), [EVE]);
+        // Two differences are too few. Three differences from one worker may be that worker's
+        // fault.
+        assert_eq!(accused_workers(&[honest.clone(), with_ann.clone(), with_ben]), []);
         let same = [honest, with_ann.clone(), with_ann.clone(), with_ann];
-        assert_eq!(blamed(&same), []);
-        // Of a worker that is suspended already nothing follows.
+        assert_eq!(accused_workers(&same), []);
+        // Plays of a suspended worker are no evidence.
         assert_eq!(accuse(&all, &BTreeSet::from([EVE])), []);
     }
 
     #[test]
-    fn bots_that_are_not_steady_accuse_no_worker() {
+    fn matches_of_bots_that_are_not_steady_are_no_evidence() {
         let differences = [
             played(EVE, ANN, false, [1, 2]),
             played(EVE, BEN, false, [1, 2]),
             played(EVE, ANN, false, [2, 1]),
         ];
-        // It is unknown whether they are steady.
-        assert_eq!(blamed(&differences), []);
+        // No play of other workers shows that the bots are steady.
+        assert_eq!(accused_workers(&differences), []);
         let with = |other: ComparedMatch| [&differences[..], &[other]].concat();
-        assert_eq!(blamed(&with(played(ANN, BEN, false, [1, 2]))), []);
-        assert_eq!(blamed(&with(played(ANN, BEN, true, [1, 3]))), [], "bot 2 is not known");
-        assert_eq!(blamed(&with(played(ANN, BEN, true, [1, 2]))), [EVE]);
+        assert_eq!(accused_workers(&with(played(ANN, BEN, false, [1, 2]))), []);
+        assert_eq!(
+            accused_workers(&with(played(ANN, BEN, true, [1, 3]))),
+            [],
+            "bot 2 may not be steady"
+        );
+        assert_eq!(accused_workers(&with(played(ANN, BEN, true, [1, 2]))), [EVE]);
     }
 
     #[test]
     fn workers_of_one_token_are_one_witness() {
         const TWIN: WorkerId = WorkerId(4);
-        // What Eve and her twin say of each other's matches, and of Ann's.
+        // Eve and her twin agree with each other, and both differ from Ann.
         let mut compared = vec![
             played(EVE, TWIN, true, [1, 2]),
             played(EVE, ANN, false, [1, 2]),
             played(TWIN, ANN, false, [1, 2]),
             played(ANN, TWIN, false, [1, 2]),
         ];
-        assert_eq!(blamed(&compared), [ANN], "as if they were two");
-        let own = |worker: WorkerId| Some(TokenId(if worker == TWIN { EVE.0 } else { worker.0 }));
-        for one in &mut compared {
-            one.tokens = one.workers.map(own);
+        assert_eq!(accused_workers(&compared), [ANN], "they count as two witnesses");
+        let token = |worker: WorkerId| Some(TokenId(if worker == TWIN { EVE.0 } else { worker.0 }));
+        for play in &mut compared {
+            play.tokens = play.workers.map(token);
         }
-        assert_eq!(blamed(&compared), []);
-        // With one more who is honest both of them are found.
+        assert_eq!(accused_workers(&compared), []);
+        // Another honest worker gives enough evidence against both.
         let honest = played(ANN, BEN, true, [1, 2]);
         let with_ben = [EVE, TWIN].map(|worker| played(worker, BEN, false, [1, 2]));
         compared.extend([honest, with_ben[0].clone(), with_ben[1].clone()]);
         compared.extend([played(EVE, ANN, false, [1, 2]), with_ben[0].clone()]);
-        for one in &mut compared {
-            one.tokens = one.workers.map(own);
+        for play in &mut compared {
+            play.tokens = play.workers.map(token);
         }
-        assert_eq!(blamed(&compared), [EVE, TWIN]);
+        assert_eq!(accused_workers(&compared), [EVE, TWIN]);
     }
 
     #[test]
@@ -302,27 +307,27 @@ mod tests {
             played(EVE, ANN, false, [1, 2]),
             played(BEN, EVE, false, [1, 2]),
         ];
-        for one in &mut compared {
-            one.tokens = [Some(TokenId(1)); 2];
+        for play in &mut compared {
+            play.tokens = [Some(TokenId(1)); 2];
         }
-        assert_eq!(blamed(&compared), [EVE]);
+        assert_eq!(accused_workers(&compared), [EVE]);
     }
 
     #[test]
-    fn two_plays_are_compared_in_all_that_is_reported() {
+    fn two_plays_are_compared_in_all_reported_fields() {
         let first = MatchResult {
             number: MatchNumber(0),
             wall_ms: 1,
             scores: vec![2, 0],
-            transcript: Seed::of_text("what was said").0,
+            transcript: Seed::of_text("replies").0,
             forfeits: vec![None, Some(Forfeit::Clock)],
             bad_answers: vec![0, 1],
         };
         let same = MatchResult { wall_ms: 900, ..first.clone() };
         assert_eq!(difference(&first, &same), None);
-        let differs = |second: MatchResult, how: &str| {
-            let found = difference(&first, &second).unwrap();
-            assert!(found.contains(how), "{found}");
+        let differs = |second: MatchResult, expected: &str| {
+            let difference = difference(&first, &second).unwrap();
+            assert!(difference.contains(expected), "{difference}");
         };
         let in_time = MatchResult { forfeits: Vec::new(), ..same.clone() };
         differs(in_time, &format!("seat 2 {FALSE_TIME_LOSS}"));
@@ -330,7 +335,7 @@ mod tests {
         differs(MatchResult { forfeits: also_gone, ..same.clone() }, "seat 1 forfeited");
         differs(MatchResult { scores: vec![0, 2], ..same.clone() }, "scores [2, 0], and [0, 2]");
         differs(MatchResult { bad_answers: Vec::new(), ..same.clone() }, "seat 2 gave other bad");
-        let transcript = Seed::of_text("something else").0;
+        let transcript = Seed::of_text("other replies").0;
         differs(MatchResult { transcript, ..same }, "the transcripts differ");
     }
 }

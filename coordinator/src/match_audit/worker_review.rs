@@ -1,5 +1,5 @@
-//! Suspends workers for the findings of audits: records that contradict reports, improbable results,
-//! and differences from other workers.
+//! Suspends workers for the findings of audits: records that contradict reports, improbable
+//! results, and differences from other workers.
 
 use sqlx::{PgPool, Result};
 use time::OffsetDateTime;
@@ -10,44 +10,42 @@ use crate::db::worker_stats::{self, ImprobableResidual};
 use crate::db::{shadows, suspensions};
 use crate::worker_suspension::{SuspendedWorker, suspend};
 
-/// This many unreadable records suspend a worker. Our workers write readable records; a faulty disk
-/// may damage one, but not several.
+/// This many unreadable records suspend a worker. The worker program writes readable records, and a
+/// faulty disk is unlikely to damage several.
 const MAX_UNREADABLE: i64 = 3;
 
-/// The probability that an honest worker is suspended. All tests of a tournament share it
-/// (Bonferroni).
+/// Maximum probability that the tests of a tournament suspend an honest worker. It is divided by
+/// the number of tests (Bonferroni correction).
 pub(crate) const IMPROBABLE: f64 = 0.001;
 
-/// Suspends the workers over a bound, and returns them.
+/// Suspends the workers for which an audit gives a reason, and returns them.
 pub async fn review(pool: &PgPool, now: OffsetDateTime) -> Result<Vec<SuspendedWorker>> {
-    let mut over = Vec::new();
-    for found in match_audits::recount_differences(pool).await? {
-        let reason = suspension_reason(&found);
-        over.extend(reason.map(|reason| (found.worker, reason)));
+    let mut reasons = Vec::new();
+    for row in match_audits::recount_differences(pool).await? {
+        reasons.extend(recount_reason(&row).map(|reason| (row.worker, reason)));
     }
-    for found in worker_stats::improbable_residuals(pool, IMPROBABLE).await? {
-        let reason = improbable(&found);
-        over.extend(reason.map(|reason| (found.worker, reason)));
+    for row in worker_stats::improbable_residuals(pool, IMPROBABLE).await? {
+        reasons.extend(improbability_reason(&row).map(|reason| (row.worker, reason)));
     }
-    let known = suspensions::all(pool).await?.into_iter().map(|found| found.worker).collect();
-    for accused in shadow_play::accuse(&shadows::played(pool).await?, &known) {
+    let excluded = suspensions::all(pool).await?.into_iter().map(|row| row.worker).collect();
+    for accused in shadow_play::accuse(&shadows::played(pool).await?, &excluded) {
         let Accused { worker, differences, others } = accused;
         let reason = format!(
             "{differences} of its matches came to something else when {others} other workers \
              played them, with bots that otherwise always say the same"
         );
-        over.push((worker, reason));
+        reasons.push((worker, reason));
     }
     let mut suspended = Vec::new();
-    for (worker, reason) in over {
+    for (worker, reason) in reasons {
         suspended.extend(suspend(pool, worker, &reason, now).await?);
     }
     Ok(suspended)
 }
 
 /// The reason to suspend a worker by its recounts, if there is one.
-fn suspension_reason(found: &RecountDifferences) -> Option<String> {
-    let RecountDifferences { disagreed, unreadable, example, .. } = found;
+fn recount_reason(row: &RecountDifferences) -> Option<String> {
+    let RecountDifferences { disagreed, unreadable, example, .. } = row;
     if *disagreed > 0 {
         let records = if *disagreed == 1 { "record does" } else { "records do" };
         return Some(format!(
@@ -60,8 +58,8 @@ fn suspension_reason(found: &RecountDifferences) -> Option<String> {
 
 /// The reason to suspend a worker for improbable results, if there is one.
 #[expect(clippy::cast_precision_loss, reason = "there are fewer than 2^53 tests")]
-fn improbable(found: &ImprobableResidual) -> Option<String> {
-    let ImprobableResidual { edition, p, tests, .. } = found;
+fn improbability_reason(row: &ImprobableResidual) -> Option<String> {
+    let ImprobableResidual { edition, p, tests, .. } = row;
     (p * (*tests as f64) < IMPROBABLE).then(|| {
         format!(
             "its results in edition {edition} differ from those of the other workers: p = {p:.1e}, \
@@ -76,7 +74,7 @@ mod tests {
 
     use super::*;
 
-    fn found(disagreed: i64, unreadable: i64) -> RecountDifferences {
+    fn recounted(disagreed: i64, unreadable: i64) -> RecountDifferences {
         let worker = WorkerId(1);
         RecountDifferences {
             worker,
@@ -88,17 +86,21 @@ mod tests {
 
     #[test]
     fn the_threshold_falls_with_the_number_of_tests() {
-        let found = |p, tests| ImprobableResidual { worker: WorkerId(1), edition: 7, p, tests };
-        assert_eq!(improbable(&found(0.0004, 3)), None);
-        assert!(improbable(&found(0.0003, 3)).unwrap().contains("p = 3.0e-4, one of 3 tests"));
+        let unlikely = |p, tests| ImprobableResidual { worker: WorkerId(1), edition: 7, p, tests };
+        assert_eq!(improbability_reason(&unlikely(0.0004, 3)), None);
+        assert!(
+            improbability_reason(&unlikely(0.0003, 3))
+                .unwrap()
+                .contains("p = 3.0e-4, one of 3 tests")
+        );
     }
 
     #[test]
     fn one_false_record_or_three_unreadable_ones_suspend_a_worker() {
-        assert_eq!(suspension_reason(&found(0, 2)), None);
-        let reason = suspension_reason(&found(1, 0)).unwrap();
+        assert_eq!(recount_reason(&recounted(0, 2)), None);
+        let reason = recount_reason(&recounted(1, 0)).unwrap();
         assert!(reason.starts_with("1 record does not give the result"), "{reason}");
         assert!(reason.ends_with("match 3/7: scores differ"), "{reason}");
-        assert!(suspension_reason(&found(0, 3)).unwrap().starts_with("3 of its records"));
+        assert!(recount_reason(&recounted(0, 3)).unwrap().starts_with("3 of its records"));
     }
 }

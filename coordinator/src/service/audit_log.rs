@@ -6,9 +6,9 @@ use super::{Caller, Result, Service, micros, parse_micros};
 use crate::access::Role;
 use crate::db::audit_log::{self, ChangeFilter};
 
-/// Entries if the request has no limit.
+/// The number of entries if the request has no limit.
 const DEFAULT_ENTRIES: u32 = 100;
-/// Entries in a response, at most.
+/// Maximum number of entries in a response.
 const MAX_ENTRIES: u32 = 1000;
 
 impl Service {
@@ -18,10 +18,10 @@ impl Service {
         request: ListAuditEntriesRequest,
     ) -> Result<ListAuditEntriesResponse> {
         caller.require(Role::Organiser)?;
-        let ListAuditEntriesRequest { tournament, actor: who, since_us, before, limit } = request;
+        let ListAuditEntriesRequest { tournament, actor, since_us, before, limit } = request;
         let filter = ChangeFilter {
             tournament: Some(tournament).filter(|name| !name.is_empty()),
-            who: Some(who).filter(|name| !name.is_empty()),
+            who: Some(actor).filter(|name| !name.is_empty()),
             since: Some(since_us).filter(|since| *since != 0).map(parse_micros).transpose()?,
             before: Some(before).filter(|before| *before != 0),
         };

@@ -1,11 +1,11 @@
-//! Public beacons: organisers enter their values, and everybody sees them.
+//! Public beacons: organisers enter their values, which are public.
 
 use crate::access::Role;
 use arbiter_proto::v1::{self, SetBeaconRequest};
 
 use super::{Caller, Result, Service, micros};
 use crate::db::tournaments::Beacon;
-use crate::tournament::beacon::{self};
+use crate::tournament::beacon;
 
 impl Service {
     /// Stores the value of a tournament's beacon.
@@ -14,16 +14,16 @@ impl Service {
         caller: &Caller,
         SetBeaconRequest { tournament, value }: SetBeaconRequest,
     ) -> Result<v1::Tournament> {
-        let who = caller.require(Role::Organiser)?;
-        let found = self.tournament(&tournament).await?;
-        let stored = beacon::set_value(&self.queue, found.id, &value, Some(who.id), self.now());
-        let (after, opened) = stored.await?;
-        if opened.is_some() {
+        let principal = caller.require(Role::Organiser)?;
+        let id = self.tournament(&tournament).await?.id;
+        let (updated, new_edition) =
+            beacon::set_value(&self.queue, id, &value, Some(principal.id), self.now()).await?;
+        if new_edition.is_some() {
             self.dispatcher.news();
         }
         self.changes.notify();
-        tracing::info!(token = %who.id, tournament = after.name, "beacon value stored");
-        self.tournament_message(after, caller).await
+        tracing::info!(token = %principal.id, tournament = updated.name, "beacon value stored");
+        self.tournament_message(updated, caller).await
     }
 
     /// The beacon of a tournament.

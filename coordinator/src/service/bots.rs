@@ -1,4 +1,4 @@
-//! Bots: listed, shown with their versions and logs, withdrawn.
+//! Bots: their lists, versions and logs, and their withdrawal.
 
 use arbiter_proto::ids::{EditionId, MatchId, TournamentId};
 use arbiter_proto::v1::{
@@ -19,9 +19,9 @@ use crate::db::played_matches::{self, PlayedMatch};
 use crate::db::tournaments::{self, Tournament};
 use crate::db::{bots, editions};
 
-/// Lines of a log if the request has no limit.
+/// The number of lines of a log if the request has no limit.
 const DEFAULT_LINES: u32 = 100;
-/// Lines of a log, at most.
+/// Maximum number of lines of a log.
 const MAX_LINES: u32 = 1000;
 
 impl Service {
@@ -31,8 +31,8 @@ impl Service {
         request: ListBotsRequest,
     ) -> Result<ListBotsResponse> {
         let tournament = self.tournament(&request.tournament).await?;
-        let found = bot_list::list(&self.pool, tournament.id, None).await?;
-        let bots = found.iter().map(|found| bot_message(found, caller)).collect();
+        let rows = bot_list::list(&self.pool, tournament.id, None).await?;
+        let bots = rows.iter().map(|row| bot_message(row, caller)).collect();
         Ok(ListBotsResponse { bots })
     }
 
@@ -42,14 +42,15 @@ impl Service {
         GetBotRequest { tournament, bot }: GetBotRequest,
     ) -> Result<GetBotResponse> {
         let tournament = self.tournament(&tournament).await?;
-        let found = self.listed(tournament.id, &bot).await?;
-        let versions = bot_list::versions(&self.pool, found.bot.id).await?;
-        let who = caller.principal();
-        let versions = versions.iter().map(|tried| message(&found.bot, tried, who)).collect();
-        Ok(GetBotResponse { bot: Some(bot_message(&found, caller)), versions })
+        let row = self.bot_row(tournament.id, &bot).await?;
+        let versions = bot_list::versions(&self.pool, row.bot.id).await?;
+        let principal = caller.principal();
+        let versions =
+            versions.iter().map(|version| message(&row.bot, version, principal)).collect();
+        Ok(GetBotResponse { bot: Some(bot_message(&row, caller)), versions })
     }
 
-    /// The versions of a bot, newest first, as far as the caller may see them.
+    /// The versions of a bot, newest first, without details that the caller may not see.
     pub(crate) async fn versions_of(
         &self,
         caller: &Caller,
@@ -57,10 +58,11 @@ impl Service {
         bot: &str,
     ) -> Result<Vec<Version>> {
         let tournament = self.tournament(tournament).await?;
-        let found = bots::find(&self.pool, tournament.id, bot).await?;
-        let bot = found.ok_or_else(|| ServiceError::missing("bot", bot))?;
+        let row = bots::find(&self.pool, tournament.id, bot).await?;
+        let bot = row.ok_or_else(|| ServiceError::missing("bot", bot))?;
         let versions = bot_list::versions(&self.pool, bot.id).await?;
-        Ok(versions.iter().map(|tried| message(&bot, tried, caller.principal())).collect())
+        let principal = caller.principal();
+        Ok(versions.iter().map(|version| message(&bot, version, principal)).collect())
     }
 
     pub(crate) async fn get_bot_log(
@@ -68,21 +70,22 @@ impl Service {
         caller: &Caller,
         GetBotLogRequest { tournament, bot, limit, forfeits }: GetBotLogRequest,
     ) -> Result<GetBotLogResponse> {
-        let who = caller.require(Role::Player)?;
-        let (tournament, bot) = self.managed_bot(who, &tournament, &bot).await?;
+        let principal = caller.require(Role::Player)?;
+        let (tournament, bot) = self.managed_bot(principal, &tournament, &bot).await?;
         let limit = if limit == 0 { DEFAULT_LINES } else { limit.min(MAX_LINES) };
         let visibility = self.visibility(&tournament, caller)?;
         let mut lines = Vec::new();
         for (edition, entrant) in entrants::editions_of(&self.pool, bot.id).await? {
-            let room = limit as usize - lines.len();
-            lines.extend(self.entrant_log((edition, entrant), forfeits, room, &visibility).await?);
+            let max_lines = limit as usize - lines.len();
+            let log = self.entrant_log((edition, entrant), forfeits, max_lines, &visibility);
+            lines.extend(log.await?);
             if lines.len() == limit as usize {
                 break;
             }
         }
-        let listed = self.listed(tournament.id, &bot.name).await?;
-        let stood_down = listed.suspension_reason().unwrap_or_default().to_owned();
-        Ok(GetBotLogResponse { entries: lines, suspended_reason: stood_down })
+        let row = self.bot_row(tournament.id, &bot.name).await?;
+        let suspended_reason = row.suspension_reason().unwrap_or_default().to_owned();
+        Ok(GetBotLogResponse { entries: lines, suspended_reason })
     }
 
     pub(crate) async fn withdraw_bot(
@@ -90,9 +93,9 @@ impl Service {
         caller: &Caller,
         WithdrawBotRequest { tournament, bot }: WithdrawBotRequest,
     ) -> Result<WithdrawBotResponse> {
-        let who = caller.require(Role::Player)?;
-        let (tournament, bot) = self.managed_bot(who, &tournament, &bot).await?;
-        self.check_bot_entry(who, &tournament, &bot).await?;
+        let principal = caller.require(Role::Player)?;
+        let (tournament, bot) = self.managed_bot(principal, &tournament, &bot).await?;
+        self.check_bot_entry(principal, &tournament, &bot).await?;
         let mut transaction = self.pool.begin().await?;
         let db = &mut *transaction;
         if !bots::withdraw(&mut *db, bot.id, self.now()).await? {
@@ -102,19 +105,18 @@ impl Service {
         tournaments::mark_changed(&mut *db, tournament.id, self.now()).await?;
         let subject = format!("{} {}", tournament.name, bot.name);
         let detail = change(&json!({"withdrawn": false}), &json!({"withdrawn": true}));
-        self.record_change(&mut *db, who, "withdraw", &subject, Some(&detail)).await?;
+        self.record_change(&mut *db, principal, "withdraw", &subject, Some(&detail)).await?;
         transaction.commit().await?;
         Ok(WithdrawBotResponse {})
     }
 }
 
 /// A bot as a message. Its owner sees why it is suspended.
-fn bot_message(found: &BotSummary, caller: &Caller) -> Bot {
-    let BotSummary { bot, owner, entered, pending } = found;
-    let reason = found.suspension_reason();
-    let version = |tried: &Option<TriedVersion>| {
-        tried.as_ref().map(|tried| message(bot, tried, caller.principal()))
-    };
+fn bot_message(row: &BotSummary, caller: &Caller) -> Bot {
+    let BotSummary { bot, owner, entered, pending } = row;
+    let reason = row.suspension_reason();
+    let version =
+        |row: &Option<TriedVersion>| row.as_ref().map(|row| message(bot, row, caller.principal()));
     Bot {
         name: bot.name.clone(),
         owner: owner.clone().unwrap_or_default(),
@@ -131,9 +133,14 @@ fn bot_message(found: &BotSummary, caller: &Caller) -> Bot {
 }
 
 /// A match in the log of one of its entrants.
-fn log_line(edition: EditionId, owner: Entrant, roster: &Roster, played: &PlayedMatch) -> LogEntry {
+fn log_line(
+    edition: EditionId,
+    log_entrant: Entrant,
+    roster: &Roster,
+    played: &PlayedMatch,
+) -> LogEntry {
     let seats = &played.seats.0;
-    let seat = seats.iter().position(|entrant| *entrant == owner).unwrap_or_default();
+    let seat = seats.iter().position(|entrant| *entrant == log_entrant).unwrap_or_default();
     let name = |entrant: &Entrant| roster.get(*entrant).map(|named| named.name.clone());
     LogEntry {
         r#match: MatchId { edition, number: played.result.number }.to_string(),
@@ -156,29 +163,29 @@ pub(super) fn evidence_message(evidence: &Evidence) -> v1::Evidence {
 }
 
 impl Service {
-    /// The matches of an entrant, or only its forfeits, newest first, `room` at most.
+    /// The matches of an entrant, or only its forfeits, newest first. At most `max_lines` of them.
     async fn entrant_log(
         &self,
         (edition, entrant): (EditionId, Entrant),
         forfeits: bool,
-        room: usize,
+        max_lines: usize,
         visibility: &Visibility,
     ) -> Result<Vec<LogEntry>> {
         let roster = Roster::of(&self.pool, edition).await?;
-        let found = editions::get(&self.pool, edition).await?;
-        let shown = found.is_some_and(|edition| visibility.shows(&edition));
+        let row = editions::get(&self.pool, edition).await?;
+        let shows_scores = row.is_some_and(|edition| visibility.shows(&edition));
         let mut matches =
             played_matches::of_entrant(&self.pool, edition, entrant, forfeits).await?;
-        matches.truncate(room);
+        matches.truncate(max_lines);
         let numbers: Vec<_> = matches.iter().map(|played| played.result.number).collect();
         let evidence = evidence::of_matches(&self.pool, edition, &numbers).await?;
         let lines = matches.iter().map(|played| {
             let mut line = log_line(edition, entrant, &roster, played);
-            let fits = |found: &&Evidence| {
-                found.number == played.result.number && u32::try_from(found.seat) == Ok(line.seat)
+            let is_of_line = |row: &&Evidence| {
+                row.number == played.result.number && u32::try_from(row.seat) == Ok(line.seat)
             };
-            line.evidence = evidence.iter().find(fits).map(evidence_message);
-            if !shown {
+            line.evidence = evidence.iter().find(is_of_line).map(evidence_message);
+            if !shows_scores {
                 line.score.clear();
             }
             line
@@ -187,24 +194,24 @@ impl Service {
     }
 
     /// A bot with the state of its versions.
-    async fn listed(&self, tournament: TournamentId, name: &str) -> Result<BotSummary> {
-        let found = bots::find(&self.pool, tournament, name).await?;
-        let only = found.map(|bot| bot.id).ok_or_else(|| ServiceError::missing("bot", name))?;
-        let listed = bot_list::list(&self.pool, tournament, Some(only)).await?;
-        listed.into_iter().next().ok_or_else(|| ServiceError::missing("bot", name))
+    async fn bot_row(&self, tournament: TournamentId, name: &str) -> Result<BotSummary> {
+        let bot = bots::find(&self.pool, tournament, name).await?;
+        let id = bot.map(|bot| bot.id).ok_or_else(|| ServiceError::missing("bot", name))?;
+        let rows = bot_list::list(&self.pool, tournament, Some(id)).await?;
+        rows.into_iter().next().ok_or_else(|| ServiceError::missing("bot", name))
     }
 
     /// A bot that the caller may manage, and its tournament.
     pub(super) async fn managed_bot(
         &self,
-        who: &Principal,
+        principal: &Principal,
         tournament: &str,
         name: &str,
     ) -> Result<(Tournament, bots::Bot)> {
         let tournament = self.tournament(tournament).await?;
-        let found = bots::find(&self.pool, tournament.id, name).await?;
-        let bot = found.ok_or_else(|| ServiceError::missing("bot", name))?;
-        if who.owns(&bot) {
+        let row = bots::find(&self.pool, tournament.id, name).await?;
+        let bot = row.ok_or_else(|| ServiceError::missing("bot", name))?;
+        if principal.owns(&bot) {
             return Ok((tournament, bot));
         }
         Err(ServiceError::permission_denied(format!("{name} belongs to another player")))

@@ -1,6 +1,6 @@
-//! Streams bundles to workers. Each stream holds one or two pieces in memory, however large the
-//! bundle is and however slow the worker. Streams that need the same piece at about the same time
-//! share one read.
+//! Streams bundles to workers. Each stream has at most two pieces in memory, even if the bundle is
+//! large or the worker is slow. Streams that need the same piece at about the same time share one
+//! read.
 
 use sqlx::{Error, PgPool};
 use tokio::sync::{OnceCell, mpsc};
@@ -8,11 +8,11 @@ use tokio::sync::{OnceCell, mpsc};
 use crate::cache::Cache;
 use crate::db::versions;
 
-/// Bytes in a piece.
+/// The size of a piece, in bytes.
 const PIECE_BYTES: usize = 256 << 10;
-/// Pieces in the cache: 32 MiB.
+/// Maximum number of pieces in the cache: 32 MiB.
 const CACHED_PIECES: usize = 128;
-/// Pieces of a stream that wait to be sent.
+/// Maximum number of pieces of a stream that wait to be sent.
 const MAX_BUFFERED: usize = 1;
 
 type Digest = [u8; 32];
@@ -36,8 +36,8 @@ impl BundlePieces {
         piece.get_or_try_init(read).await.cloned()
     }
 
-    /// Streams the pieces of a bundle, in order. None if there is no such bundle. An error while
-    /// reading takes the place of a piece and ends the stream.
+    /// Streams the pieces of a bundle, in order. None if there is no such bundle. If a piece cannot
+    /// be read, the stream ends with the error.
     pub(super) async fn stream(
         &self,
         pool: &PgPool,
@@ -49,12 +49,12 @@ impl BundlePieces {
         let pool = pool.clone();
         tokio::spawn(async move {
             for index in 0..size.div_ceil(PIECE_BYTES) {
-                // Read a piece only when there is room for it.
+                // A piece is read only when the channel has room for it.
                 let Ok(permit) = send.reserve().await else { return };
                 let piece = cache.read(&pool, digest, index).await;
-                let failed = piece.is_err();
+                let has_failed = piece.is_err();
                 permit.send(piece);
-                if failed {
+                if has_failed {
                     return;
                 }
             }

@@ -15,7 +15,7 @@ use crate::db::{audit_log, bots};
 pub struct Principal {
     /// The token.
     pub(crate) id: TokenId,
-    /// What it allows.
+    /// The role of the token.
     pub(crate) role: Role,
 }
 
@@ -44,13 +44,15 @@ pub enum Caller {
 }
 
 impl Caller {
-    /// The holder of the token, if its role covers `role`.
+    /// Returns the holder of the token if its role covers `role`.
     pub(crate) fn require(&self, role: Role) -> Result<&Principal> {
         match self {
             Self::Known(principal) if principal.role.covers(role) => Ok(principal),
-            Self::Known(Principal { role: other, .. }) => Err(ServiceError::permission_denied(
-                format!("this needs a token of role {role}, not {other}"),
-            )),
+            Self::Known(Principal { role: caller_role, .. }) => {
+                Err(ServiceError::permission_denied(format!(
+                    "this needs a token of role {role}, not {caller_role}"
+                )))
+            }
             Self::Rejected(error) => Err(error.clone()),
             Self::Anonymous => {
                 Err(ServiceError::unauthenticated(format!("this needs a token of role {role}")))
@@ -71,7 +73,7 @@ impl Caller {
         self.principal().is_some_and(Principal::is_organiser)
     }
 
-    /// Whether its token is this owner.
+    /// Whether its token is the owner with this number.
     pub(crate) fn is_owner(&self, owner: Option<i32>) -> bool {
         owner.is_some() && self.principal().map(|principal| principal.id.0) == owner
     }
@@ -86,7 +88,7 @@ impl Service {
     /// Identifies the sender by the secret of its token, if it sent one.
     pub(crate) async fn caller(&self, secret: Option<&Secret>, origin: &Origin) -> Result<Caller> {
         let Some(secret) = secret else { return Ok(Caller::Anonymous) };
-        if let Err(error) = self.admits(secret, origin) {
+        if let Err(error) = self.check_throttle(secret, origin) {
             return Ok(Caller::Rejected(error));
         }
         Ok(match self.find_token(secret, origin).await? {
@@ -102,34 +104,34 @@ impl Service {
     /// # Errors
     /// If this origin, or all origins together, sent too many invalid tokens.
     pub(crate) async fn log_in(&self, secret: &Secret, origin: &Origin) -> Result<bool> {
-        self.admits(secret, origin)?;
-        let found = self.find_token(secret, origin).await?;
-        if let Some(token) = found.as_ref().filter(|token| token.role.covers(Role::Organiser)) {
+        self.check_throttle(secret, origin)?;
+        let token = self.find_token(secret, origin).await?;
+        if let Some(token) = token.as_ref().filter(|token| token.role.covers(Role::Organiser)) {
             let id = token.id;
             let now = self.now();
             let subject = format!("{id} {} {}", token.role, token.name);
             audit_log::write(&self.pool, Some(id), "token login", &subject, None, now).await?;
         }
-        Ok(found.is_some())
+        Ok(token.is_some())
     }
 
     /// Refuses an origin that sent too many invalid tokens.
-    fn admits(&self, secret: &Secret, origin: &Origin) -> Result<()> {
+    fn check_throttle(&self, secret: &Secret, origin: &Origin) -> Result<()> {
         self.token_throttle.check(secret, origin, Instant::now()).map_err(|wait| {
             let seconds = wait.as_secs() + 1;
-            let why = format!("too many invalid tokens from this address; wait {seconds} s");
-            ServiceError::resource_exhausted(why).with_retry_after(wait)
+            let error = format!("too many invalid tokens from this address; wait {seconds} s");
+            ServiceError::resource_exhausted(error).with_retry_after(wait)
         })
     }
 
     /// The valid token of this secret.
     async fn find_token(&self, secret: &Secret, origin: &Origin) -> Result<Option<Token>> {
-        // This uses the connections of the queue: slow readers must not keep workers out.
-        let found = access::find(self.queue.pool(), secret, self.now()).await?;
-        match found {
+        // This uses the connections of the queue, so that slow readers do not delay workers.
+        let token = access::find(self.queue.pool(), secret, self.now()).await?;
+        match token {
             Some(_) => self.token_throttle.record_valid(secret, Instant::now()),
             None => self.token_throttle.record_invalid(secret, origin, Instant::now()),
         }
-        Ok(found)
+        Ok(token)
     }
 }

@@ -1,11 +1,11 @@
-//! Wakes streams that wait for a change, and ends them when the coordinator stops.
+//! Notifies streams of changes, and ends them when the coordinator stops.
 
 use std::time::Duration;
 
 use tokio::sync::watch;
 
-/// How often a stream reads again without a notification: another coordinator may have changed the
-/// data.
+/// How often a stream reads again without a notification, because another coordinator may have
+/// changed the data.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// How long open streams and calls may take to end when the coordinator stops.
@@ -30,14 +30,14 @@ impl ChangeNotifier {
         self.changed.send_replace(());
     }
 
-    /// The coordinator stops: endless streams end now.
+    /// Ends all streams, because the coordinator is stopping.
     pub(crate) fn stop(&self) {
         self.stopped.send_replace(true);
     }
 
     /// Waits until the coordinator stops.
     pub(crate) async fn stopped(&self) {
-        // It fails if the last sender is gone, which means the same.
+        // An error means that the last sender was dropped, so the coordinator has stopped.
         drop(self.stopped.subscribe().wait_for(|stopped| *stopped).await);
     }
 
@@ -60,11 +60,11 @@ pub(super) struct ChangeListener {
 }
 
 impl ChangeListener {
-    /// Waits until it is time to read again. False if `gone` completes first, or the coordinator
+    /// Waits until the stream must read again. False if `closed` completes first or the coordinator
     /// stops.
-    pub(super) async fn changed_unless(&mut self, gone: impl Future<Output = ()>) -> bool {
+    pub(super) async fn changed_unless(&mut self, closed: impl Future<Output = ()>) -> bool {
         tokio::select! {
-            () = gone => false,
+            () = closed => false,
             () = self.notifier.stopped() => false,
             _ = self.changed.changed() => true,
             () = tokio::time::sleep(POLL_INTERVAL) => true,

@@ -9,7 +9,7 @@ use arbiter_ranking::collusion::{
 };
 use tokio::sync::Semaphore;
 
-use super::{Caller, Result, Service, ServiceError, Which};
+use super::{Caller, DefaultEdition, Result, Service, ServiceError};
 use crate::access::Role;
 use crate::db::editions::{self, Edition, EditionState};
 use crate::db::results;
@@ -17,12 +17,12 @@ use crate::db::tournaments::Tournament;
 use crate::leaderboard_cache::Leaderboard;
 use crate::tournament::episodes::round_of;
 
-/// Pairs in a response if the request has no limit.
+/// The number of pairs in a response if the request has no limit.
 const DEFAULT_PAIRS: u32 = 20;
-/// Pairs in a response, at most.
+/// Maximum number of pairs in a response.
 const MAX_PAIRS: u32 = 1000;
 
-/// One search runs at a time: it holds all tables of an edition in memory.
+/// Only one search runs at a time, because it has all tables of an edition in memory.
 static SEARCH: Semaphore = Semaphore::const_new(1);
 
 impl Service {
@@ -35,21 +35,23 @@ impl Service {
         caller.require(Role::Organiser)?;
         let tournament = self.tournament(&request.tournament).await?;
         let official = editions::official(&self.pool, tournament.id).await?;
-        let edition = self.which(&tournament, request.edition, Which::Official, official).await?;
+        let edition = self
+            .edition_or_default(&tournament, request.edition, DefaultEdition::Official, official)
+            .await?;
         let board = self.boards.get(&edition).await?;
-        let found = if let Some(found) = self.collusion.get(edition.id, None) {
-            found
+        let collusion = if let Some(collusion) = self.collusion.get(edition.id, None) {
+            collusion
         } else {
-            let found = self.search(&tournament, &edition, &board.game).await?;
+            let collusion = self.search(&tournament, &edition, &board.game).await?;
             // Results of a running edition are incomplete.
             if edition.state == EditionState::Complete {
-                self.collusion.insert(edition.id, found)
+                self.collusion.insert(edition.id, collusion)
             } else {
-                Arc::new(found)
+                Arc::new(collusion)
             }
         };
         let limit = if request.limit == 0 { DEFAULT_PAIRS } else { request.limit.min(MAX_PAIRS) };
-        Ok(message(&board, &edition, &found, limit as usize))
+        Ok(message(&board, &edition, &collusion, limit as usize))
     }
 
     /// Reads the results of an edition and searches them.
@@ -62,26 +64,26 @@ impl Service {
         let permit = SEARCH.acquire().await.map_err(|_| ServiceError::stopping())?;
         let mut tables = Tables::new();
         let mut results = 0_usize;
-        let read = results::each_with_seed_key(&self.pool, edition.id, |seed_key, played| {
+        let reading = results::each_with_seed_key(&self.pool, edition.id, |seed_key, played| {
             results += 1;
             // The chips of an episode differ from round to round.
             let stratum = if game.episodes.is_some() { round_of(seed_key) } else { 0 };
             tables.add(&played.outcome(), stratum)
         });
-        read.await?.map_err(|TooManyTables| too_many(edition))?;
+        reading.await?.map_err(|TooManyTables| too_many(edition))?;
         if tables.is_empty() {
             return Err(no_tables(tournament, edition, results));
         }
         let seed = public_seed(tournament, edition)?;
         let search = move || collusion::analyze(&tables, seed, MAX_PAIRS as usize);
-        let found = tokio::task::spawn_blocking(search).await;
+        let collusion = tokio::task::spawn_blocking(search).await;
         drop(permit);
-        found.map_err(|_| ServiceError::stopping())
+        collusion.map_err(|_| ServiceError::stopping())
     }
 }
 
-/// The seed of the search's random draws. It is public from the beginning, so that anybody can
-/// repeat the search.
+/// The seed of the random numbers of the search. It is public from the beginning, so that every
+/// user can repeat the search.
 fn public_seed(tournament: &Tournament, edition: &Edition) -> Result<Seed> {
     let hash: Result<[u8; 32], _> = tournament.seed_hash.as_slice().try_into();
     let hash = hash.map_err(|_| ServiceError::internal("the hash of a seed has 32 bytes"))?;
@@ -102,8 +104,8 @@ fn no_tables(tournament: &Tournament, edition: &Edition, results: usize) -> Serv
         format!("edition {} of {name} has no results yet; try again later", edition.number)
     } else {
         format!(
-            "{name} is played by two at a table: collusion needs a third bot that loses; the \
-             search covers tables of three or more"
+            "{name} is played by two at a table; collusion needs a third bot that loses, so the \
+             search covers only tables of three or more"
         )
     })
 }
@@ -111,7 +113,7 @@ fn no_tables(tournament: &Tournament, edition: &Edition, results: usize) -> Serv
 fn message(
     board: &Leaderboard,
     edition: &Edition,
-    found: &Collusion,
+    collusion: &Collusion,
     limit: usize,
 ) -> FindCollusionResponse {
     let name = |entrant| board.roster.get(entrant).map(|bot| bot.name.clone()).unwrap_or_default();
@@ -129,11 +131,11 @@ fn message(
     };
     FindCollusionResponse {
         edition: edition.number,
-        tables: found.tables as u64,
-        tested: found.tested as u64,
-        flagged: found.flagged as u64,
+        tables: collusion.tables as u64,
+        tested: collusion.tested as u64,
+        flagged: collusion.flagged as u64,
         false_discoveries: FALSE_DISCOVERIES,
         claim: CLAIM.to_owned(),
-        pairs: found.pairs.iter().take(limit).map(pair).collect(),
+        pairs: collusion.pairs.iter().take(limit).map(pair).collect(),
     }
 }

@@ -1,5 +1,5 @@
-//! Limits the concurrent requests that read all matches of an edition. Anybody may make them, and
-//! many at once would slow down everything else. Organisers are not limited.
+//! Limits the concurrent requests that read all matches of an edition. Such requests need no token,
+//! and many at the same time would slow down all other requests. Organisers are not limited.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use tokio::time::timeout;
 
 use super::{Caller, Result, Service, ServiceError};
 
-/// Requests of this kind that run at the same time.
+/// Maximum number of such requests that run at the same time.
 const MAX_CONCURRENT: usize = 3;
 /// How long a request waits for a permit before it is refused.
 const MAX_WAIT: Duration = Duration::from_secs(10);
@@ -17,13 +17,13 @@ const MAX_WAIT: Duration = Duration::from_secs(10);
 /// The free permits.
 #[derive(Clone, Debug)]
 pub(super) struct ConcurrencyLimit {
-    free: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
     max_wait: Duration,
 }
 
 impl Default for ConcurrencyLimit {
     fn default() -> Self {
-        Self { free: Arc::new(Semaphore::new(MAX_CONCURRENT)), max_wait: MAX_WAIT }
+        Self { permits: Arc::new(Semaphore::new(MAX_CONCURRENT)), max_wait: MAX_WAIT }
     }
 }
 
@@ -33,7 +33,7 @@ impl ConcurrencyLimit {
         if caller.is_organiser() {
             return Ok(None);
         }
-        match timeout(self.max_wait, Arc::clone(&self.free).acquire_owned()).await {
+        match timeout(self.max_wait, Arc::clone(&self.permits).acquire_owned()).await {
             Ok(permit) => Ok(permit.ok()),
             Err(_) => Err(ServiceError::resource_exhausted(
                 "too many slow requests are running; try again in a moment",

@@ -15,11 +15,11 @@ impl Service {
         caller: &Caller,
         request: DeleteTournamentRequest,
     ) -> Result<DeleteTournamentResponse> {
-        let who = caller.require(Role::Organiser)?;
+        let principal = caller.require(Role::Organiser)?;
         let name = request.tournament.as_str();
-        let found = self.tournament(name).await?;
+        let id = self.tournament(name).await?.id;
         let mut transaction = self.pool.begin().await?;
-        let deleted = lifecycle::delete(&mut transaction, found.id, self.now()).await?;
+        let deleted = lifecycle::delete(&mut transaction, id, self.now()).await?;
         let editions = editions::of_tournament(&mut *transaction, deleted.id).await?;
         let matches = editions.iter().map(|edition| edition.counted).sum();
         let editions = u32::try_from(editions.len()).unwrap_or(u32::MAX);
@@ -27,7 +27,8 @@ impl Service {
             "id": deleted.id.0, "game": deleted.game, "state": deleted.state.as_str(),
             "editions": editions, "matches": matches,
         });
-        self.record_change(&mut *transaction, who, "tournament drop", name, Some(&detail)).await?;
+        self.record_change(&mut *transaction, principal, "tournament drop", name, Some(&detail))
+            .await?;
         transaction.commit().await?;
         self.cleaner.wake();
         self.changes.notify();

@@ -1,5 +1,5 @@
-//! Streams of an edition's progress. Each edition is read once for all its subscribers, whether
-//! they are one or ten thousand.
+//! Streams of an edition's progress. Each edition is read once for all its subscribers, so that
+//! thousands of subscribers cost about as much as one.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,25 +11,25 @@ use tokio::sync::{mpsc, watch};
 use tokio_stream::wrappers::ReceiverStream;
 
 use super::tournaments::without_estimate;
-use super::{Caller, ResponseStream, Result, Service, Which};
+use super::{Caller, DefaultEdition, ResponseStream, Result, Service};
 use crate::db::editions::{self, EditionState};
 use crate::db::tournaments;
 
-/// How long the edition that a request names stays resolved.
+/// How long the edition of a name stays in memory.
 const MAX_NAME_AGE: Duration = Duration::from_millis(500);
-/// Resolved names in memory.
+/// Maximum number of names in memory.
 const MAX_NAMES: usize = 256;
 
-/// An edition, and whether organisers watch it: they may see more than others.
+/// An edition, and whether the subscribers are organisers, who may see more than others.
 type Key = (EditionId, bool);
 
-/// How an edition stands and whether it is over. None until it was read.
+/// The state of an edition and whether the edition is over. None until the first read.
 type WatchState = Option<Result<(Edition, bool)>>;
 
 /// An edition with its tournament.
 type EditionRow = (tournaments::Tournament, editions::Edition);
 
-/// A tournament's name and an edition number, as requests name an edition.
+/// The name of a tournament and the number of an edition, as in a request.
 type EditionName = (String, Option<i32>);
 
 /// The editions that have subscribers.
@@ -79,43 +79,44 @@ impl EditionWatches {
         let mut changes = service.changes.subscribe();
         loop {
             service.queue.metrics().edition_reads.inc();
-            let now = service.edition_state(tournament, edition, caller).await;
-            let is_over = !matches!(&now, Ok((_, false)));
+            let state = service.edition_state(tournament, edition, caller).await;
+            let is_over = !matches!(&state, Ok((_, false)));
             if is_over {
                 // Later subscribers start a new reader.
                 self.editions().remove(&key);
             }
             subscribers.send_if_modified(|last| {
-                let same = match (&*last, &now) {
-                    (Some(Ok((last, _))), Ok((now, _))) => {
-                        without_estimate(last.clone()) == without_estimate(now.clone())
+                let is_same = match (&*last, &state) {
+                    (Some(Ok((last, _))), Ok((state, _))) => {
+                        without_estimate(last.clone()) == without_estimate(state.clone())
                     }
                     _ => false,
                 };
-                let changed = is_over || !same;
-                if changed {
-                    *last = Some(now);
+                let is_changed = is_over || !is_same;
+                if is_changed {
+                    *last = Some(state);
                 }
-                changed
+                is_changed
             });
             if is_over {
                 return;
             }
-            let goes_on = changes.changed_unless(subscribers.closed()).await;
-            if !goes_on && self.remove_unused(service, key, subscribers) {
+            let has_changed = changes.changed_unless(subscribers.closed()).await;
+            if !has_changed && self.remove_unused(service, key, subscribers) {
                 return;
             }
         }
     }
 
-    /// Removes an edition that has no subscribers or whose coordinator stops.
+    /// Removes an edition if it has no subscribers or the coordinator stops. Returns whether it
+    /// did.
     fn remove_unused(
         &self,
         service: &Service,
         key: Key,
         subscribers: &watch::Sender<WatchState>,
     ) -> bool {
-        // The lock keeps new subscribers out between the check and the removal.
+        // Because of the lock, no subscriber can be added between the check and the removal.
         let mut editions = self.editions();
         let is_unused = subscribers.receiver_count() == 0 || service.changes.is_stopped();
         if is_unused {
@@ -124,25 +125,26 @@ impl EditionWatches {
         is_unused
     }
 
-    /// The edition that a name meant a moment ago, if its stream still says that it runs. A client
-    /// that was told that it is over asks for the edition that replaced it.
-    fn resolved(&self, name: &EditionName, caller: &Caller) -> Option<EditionRow> {
-        let found = self.names.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned();
-        let (since, row) = found?;
+    /// The edition of a name, if it was resolved a moment ago and its stream shows that it still
+    /// runs. A client whose edition is over requests the edition that replaced it, so the name must
+    /// be resolved again.
+    fn recent_edition(&self, name: &EditionName, caller: &Caller) -> Option<EditionRow> {
+        let entry = self.names.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned();
+        let (resolved_at, row) = entry?;
         let key = (row.1.id, caller.is_organiser());
         let editions = self.editions();
-        let runs = matches!(&*editions.get(&key)?.borrow(), Some(Ok((_, false))));
-        (runs && since.elapsed() < MAX_NAME_AGE).then_some(row)
+        let is_running = matches!(&*editions.get(&key)?.borrow(), Some(Ok((_, false))));
+        (is_running && resolved_at.elapsed() < MAX_NAME_AGE).then_some(row)
     }
 
     fn remember_name(&self, name: EditionName, row: &EditionRow) {
-        // An edition that is over may be followed by another at any moment.
+        // If the edition is over, the name may mean another edition at any moment.
         if row.1.state != EditionState::Running {
             return;
         }
         let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
         if names.len() >= MAX_NAMES {
-            names.retain(|_, (since, _)| since.elapsed() < MAX_NAME_AGE);
+            names.retain(|_, (resolved_at, _)| resolved_at.elapsed() < MAX_NAME_AGE);
         }
         if names.len() < MAX_NAMES {
             names.insert(name, (Instant::now(), row.clone()));
@@ -158,11 +160,12 @@ impl Service {
         WatchEditionRequest { tournament, edition }: WatchEditionRequest,
     ) -> Result<ResponseStream<Edition>> {
         let name = (tournament, edition);
-        let row = if let Some(row) = self.edition_watches.resolved(&name, caller) {
+        let row = if let Some(row) = self.edition_watches.recent_edition(&name, caller) {
             row
         } else {
             let tournament = self.tournament(&name.0).await?;
-            let edition = self.which(&tournament, edition, Which::Newest, None).await?;
+            let edition =
+                self.edition_or_default(&tournament, edition, DefaultEdition::Newest, None).await?;
             let row = (tournament, edition);
             self.edition_watches.remember_name(name, &row);
             row
@@ -180,15 +183,15 @@ async fn forward_changes(
     mut states: watch::Receiver<WatchState>,
     sender: mpsc::Sender<Result<Edition>>,
 ) {
-    let mut last = None;
+    let mut last_sent = None;
     loop {
         let state = states.borrow_and_update().clone();
         if let Some(state) = state {
             let is_over = !matches!(&state, Ok((_, false)));
             let response = state.map(|(edition, _)| edition);
-            let seen = response.as_ref().ok().cloned().map(without_estimate);
-            if is_over || seen != last {
-                last = seen;
+            let edition = response.as_ref().ok().cloned().map(without_estimate);
+            if is_over || edition != last_sent {
+                last_sent = edition;
                 if sender.send(response).await.is_err() || is_over {
                     return;
                 }
@@ -196,7 +199,7 @@ async fn forward_changes(
         }
         tokio::select! {
             () = sender.closed() => return,
-            changed = states.changed() => if changed.is_err() { return },
+            result = states.changed() => if result.is_err() { return },
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Which bots may enter, leave and return, and until when.
+//! The rules by which bots may enter, leave and return.
 
 use arbiter_proto::ids::TokenId;
 use arbiter_proto::v1::{ReinstateBotRequest, ReinstateBotResponse};
@@ -16,9 +16,9 @@ use crate::db::{bots, versions};
 const HOUR: Duration = Duration::HOUR;
 
 /// Refuses a change after the end of a tournament, or after its entry has closed. Organisers may
-/// still change the `house` bots.
+/// still change house bots. `house` is true for a house bot.
 fn check_entry(
-    who: &Principal,
+    principal: &Principal,
     tournament: &Tournament,
     house: bool,
     now: OffsetDateTime,
@@ -30,7 +30,7 @@ fn check_entry(
     }
     let closed = entry_rules(tournament)?.closes.filter(|closes| closes.0 <= now);
     match closed {
-        Some(closes) if !(house && who.is_organiser()) => {
+        Some(closes) if !(house && principal.is_organiser()) => {
             let error = format!(
                 "entry to {name} closed at {}: no bot can enter, leave or change any more",
                 format_time(closes.0)
@@ -41,28 +41,30 @@ fn check_entry(
     }
 }
 
-/// Refuses a version that comes too late, by [`check_entry`]. In a tournament with a beacon this
-/// includes organisers: once they know its value, they could add bots until the plan suits them.
+/// Refuses a version that is too late by [`check_entry`]. In a tournament with a beacon this
+/// includes versions of organisers. Otherwise an organiser who knows the value of the beacon could
+/// add bots until the plan suits them.
 pub(super) fn check_version_entry(
-    who: &Principal,
+    principal: &Principal,
     tournament: &Tournament,
     house: bool,
     now: OffsetDateTime,
 ) -> Result<()> {
-    check_entry(who, tournament, house && tournament.beacon.is_none(), now)
+    check_entry(principal, tournament, house && tournament.beacon.is_none(), now)
 }
 
 impl Service {
     /// Refuses that a bot leaves or returns too late, by [`check_entry`]. Organisers may still
-    /// change players' bots, but not house bots of a tournament with a beacon: once they know its
-    /// value, each house bot would let them choose between two plans.
+    /// change players' bots, but not house bots of a tournament with a beacon. Otherwise an
+    /// organiser who knows the value of the beacon could choose between two plans for each house
+    /// bot.
     pub(super) async fn check_bot_entry(
         &self,
-        who: &Principal,
+        principal: &Principal,
         tournament: &Tournament,
         bot: &bots::Bot,
     ) -> Result<()> {
-        check_entry(who, tournament, true, self.now())?;
+        check_entry(principal, tournament, true, self.now())?;
         let closed = entry_rules(tournament)?.closes.filter(|closes| closes.0 <= self.now());
         let Some(closes) = closed.filter(|_| tournament.beacon.is_some()) else { return Ok(()) };
         if !self.is_of_organisers(bot).await? {
@@ -78,7 +80,7 @@ impl Service {
         )))
     }
 
-    /// Whether an organiser entered a bot, without an owner or as its owner.
+    /// Whether a bot is a house bot: it has no owner, or its owner is an organiser.
     async fn is_of_organisers(&self, bot: &bots::Bot) -> Result<bool> {
         let Some(owner) = bot.owner else { return Ok(true) };
         let token = tokens::get(&self.pool, TokenId(owner)).await?;
@@ -95,17 +97,17 @@ impl Service {
         let Some(owner) = owner else { return Ok(()) };
         let per_hour = entry_rules(tournament)?.per_hour;
         let since = self.now() - HOUR;
-        let past = versions::of_owner(db, tournament.id, owner, since, per_hour).await;
-        // The limit allows another version when the oldest counted one is an hour old.
-        match past?.get((per_hour as usize).saturating_sub(1)) {
+        let times = versions::of_owner(db, tournament.id, owner, since, per_hour).await?;
+        // The next version is allowed when the oldest counted one is an hour old.
+        match times.get((per_hour as usize).saturating_sub(1)) {
             Some(oldest) if per_hour > 0 => {
-                let again = *oldest + HOUR + Duration::SECOND;
+                let allowed_at = *oldest + HOUR + Duration::SECOND;
                 let error = format!(
                     "{} takes at most {per_hour} versions an hour from an owner; submit again at {}",
                     tournament.name,
-                    format_time(again)
+                    format_time(allowed_at)
                 );
-                let wait = (again - self.now()).unsigned_abs();
+                let wait = (allowed_at - self.now()).unsigned_abs();
                 Err(ServiceError::resource_exhausted(error).with_retry_after(wait))
             }
             _ => Ok(()),
@@ -132,22 +134,22 @@ impl Service {
         caller: &Caller,
         ReinstateBotRequest { tournament, bot }: ReinstateBotRequest,
     ) -> Result<ReinstateBotResponse> {
-        let who = caller.require(Role::Organiser)?;
+        let principal = caller.require(Role::Organiser)?;
         let tournament = self.tournament(&tournament).await?;
-        let found = bots::find(&self.pool, tournament.id, &bot).await?;
-        let found = found.ok_or_else(|| ServiceError::missing("bot", &bot))?;
-        self.check_bot_entry(who, &tournament, &found).await?;
+        let row = bots::find(&self.pool, tournament.id, &bot).await?;
+        let row = row.ok_or_else(|| ServiceError::missing("bot", &bot))?;
+        self.check_bot_entry(principal, &tournament, &row).await?;
         let mut transaction = self.pool.begin().await?;
         let db = &mut *transaction;
-        if !bots::reinstate(&mut *db, found.id).await? {
+        if !bots::reinstate(&mut *db, row.id).await? {
             let error = format!("{bot} is not suspended");
             return Err(ServiceError::failed_precondition(error));
         }
         tournaments::mark_changed(&mut *db, tournament.id, self.now()).await?;
         let subject = format!("{} {bot}", tournament.name);
-        let before = json!({"stood_down": found.stood_down_reason});
+        let before = json!({"stood_down": row.stood_down_reason});
         let detail = change(&before, &json!({"stood_down": null}));
-        self.record_change(&mut *db, who, "reinstate", &subject, Some(&detail)).await?;
+        self.record_change(&mut *db, principal, "reinstate", &subject, Some(&detail)).await?;
         transaction.commit().await?;
         Ok(ReinstateBotResponse {})
     }

@@ -16,26 +16,26 @@ use crate::tournament::edition::OpenError;
 use crate::tournament::file::FileError;
 use crate::tournament::lifecycle::{CreateError, LifecycleError};
 
-/// The kind of an error: those canonical codes of gRPC that occur here.
+/// The kind of an error: the canonical codes of gRPC that the coordinator uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorKind {
-    /// A concurrent change won; the same request may succeed now.
+    /// A concurrent change came first. The same request may succeed now.
     Aborted,
     /// The name is taken.
     AlreadyExists,
     /// The request took too long to arrive.
     DeadlineExceeded,
-    /// The present state does not allow it.
+    /// The present state does not allow the request.
     FailedPrecondition,
     /// The coordinator failed; its log says why.
     Internal,
     /// The request is wrong in any state.
     InvalidArgument,
-    /// There is no such thing.
+    /// There is nothing with this name.
     NotFound,
-    /// The caller's role is not enough.
+    /// The caller's role does not allow the request.
     PermissionDenied,
-    /// This caller, or all callers together, ask for too much.
+    /// This caller, or all callers together, exceed a limit.
     ResourceExhausted,
     /// The caller sent no valid token.
     Unauthenticated,
@@ -49,7 +49,7 @@ pub enum ErrorKind {
 pub struct ServiceError {
     kind: ErrorKind,
     message: String,
-    /// When the same request may succeed, if that is known.
+    /// How long to wait before the same request may succeed, if that is known.
     retry_after: Option<Duration>,
 }
 
@@ -95,7 +95,7 @@ impl ServiceError {
         Self::unauthenticated("this token is no longer valid: it was revoked, replaced or expired")
     }
 
-    /// Adds when the same request may succeed.
+    /// Adds how long to wait before the same request may succeed.
     #[must_use]
     pub(crate) fn with_retry_after(self, wait: Duration) -> Self {
         Self { retry_after: Some(wait), ..self }
@@ -111,13 +111,13 @@ impl ServiceError {
         &self.message
     }
 
-    /// When the same request may succeed, in whole seconds, rounded up.
+    /// How long to wait before the same request may succeed, in whole seconds, rounded up.
     pub(crate) fn retry_after_s(&self) -> Option<u64> {
         self.retry_after.map(|wait| wait.as_secs() + 1)
     }
 }
 
-/// A failure of the database. The cause is logged; the caller may try again or ask the operator.
+/// An error of the database. The cause is logged. The caller may try again or ask the operator.
 impl From<sqlx::Error> for ServiceError {
     fn from(error: sqlx::Error) -> Self {
         if db::is_duplicate(&error) {
@@ -159,7 +159,7 @@ impl From<CreateError> for ServiceError {
             CreateError::Database(error) => error.into(),
             CreateError::Taken { .. } => Self::already_exists(error.to_string()),
             CreateError::BeaconIsPast { .. } => Self::failed_precondition(error.to_string()),
-            CreateError::Chance(_) => Self::internal(error.to_string()),
+            CreateError::NoRandomNumbers(_) => Self::internal(error.to_string()),
         }
     }
 }
@@ -191,15 +191,15 @@ impl From<BeaconError> for ServiceError {
             BeaconError::State(error) => error.into(),
             BeaconError::Open(cause) => {
                 let cause = Self::from(cause);
-                let why = format!("cannot open an edition with the value: {}", cause.message);
-                Self::new(cause.kind, why)
+                let error = format!("cannot open an edition with the value: {}", cause.message);
+                Self::new(cause.kind, error)
             }
             BeaconError::Value(_) => Self::invalid_argument(error.to_string()),
             BeaconError::Stopped => Self::unavailable(error.to_string()),
             BeaconError::Settings { .. } => Self::internal(error.to_string()),
-            BeaconError::Unnamed { .. } | BeaconError::Early { .. } | BeaconError::Given { .. } => {
-                Self::failed_precondition(error.to_string())
-            }
+            BeaconError::NoBeacon { .. }
+            | BeaconError::Early { .. }
+            | BeaconError::HasOtherValue { .. } => Self::failed_precondition(error.to_string()),
         }
     }
 }

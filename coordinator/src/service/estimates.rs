@@ -1,5 +1,5 @@
-//! Estimates of when an edition completes and what the next one costs; certificates that schedules
-//! are balanced.
+//! Estimates of the completion of an edition and of the cost of the next one, and certificates of
+//! the balance of schedules.
 
 use arbiter_proto::v1::{self, CertifyEditionRequest, EditionEstimate, EstimateEditionRequest};
 use arbiter_schedule::foursomes::MAX_COUNTED_BOTS;
@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 
 use super::beacon;
-use super::{Caller, Result, Service, ServiceError, Which, micros};
+use super::{Caller, DefaultEdition, Result, Service, ServiceError, micros};
 use crate::access::Role;
 use crate::db::editions::{self, EditionState};
 use crate::db::lots::Census;
@@ -19,8 +19,9 @@ use crate::db::{matches, progress_samples, workers};
 use crate::tournament::PlanMode;
 use crate::tournament::estimate::{self, CompletionEstimate, NextEdition};
 
-/// One certificate is made at a time: it holds a number for each pair of bots.
-static CERTIFYING: Semaphore = Semaphore::const_new(1);
+/// Only one certificate is counted at a time, because it has a number in memory for each pair of
+/// bots.
+static CERTIFICATE_PERMIT: Semaphore = Semaphore::const_new(1);
 
 /// A certificate, and the guarantee of the schedule that it breaks, if any.
 struct CheckedCertificate {
@@ -60,7 +61,7 @@ impl Service {
         })
     }
 
-    /// Certifies the balance of an edition, or of the next one.
+    /// Counts the balance of an edition, or of the next one.
     pub(crate) async fn certify_edition(
         &self,
         caller: &Caller,
@@ -84,22 +85,25 @@ impl Service {
                 let error = "only organisers may plan the next edition";
                 return Err(ServiceError::permission_denied(error));
             }
-            let _alone = CERTIFYING.acquire().await.map_err(|_| ServiceError::stopping())?;
+            let _certificate_permit =
+                CERTIFICATE_PERMIT.acquire().await.map_err(|_| ServiceError::stopping())?;
             return self.certify_next(tournament, plan_mode(request.fresh)).await;
         }
-        let all = editions::of_tournament(&self.pool, tournament.id).await?;
-        if all.is_empty() {
+        let editions = editions::of_tournament(&self.pool, tournament.id).await?;
+        if editions.is_empty() {
             let _permit = self.permit(caller).await?;
-            let _alone = CERTIFYING.acquire().await.map_err(|_| ServiceError::stopping())?;
+            let _certificate_permit =
+                CERTIFICATE_PERMIT.acquire().await.map_err(|_| ServiceError::stopping())?;
             return self.certify_next(tournament, PlanMode::Incremental).await;
         }
         let board = v1::LeaderboardRef { tournament: request.tournament, edition: request.edition };
-        let (edition, _) = self.edition_of(Some(board), Which::Newest, caller).await?;
+        let (edition, _) = self.edition_of(Some(board), DefaultEdition::Newest, caller).await?;
         if let Some(cached) = self.certificates.get(edition.id, None) {
             return Ok(v1::Certificate::clone(&cached));
         }
         let _permit = self.permit(caller).await?;
-        let _alone = CERTIFYING.acquire().await.map_err(|_| ServiceError::stopping())?;
+        let _certificate_permit =
+            CERTIFICATE_PERMIT.acquire().await.map_err(|_| ServiceError::stopping())?;
         let certificate = self.certify_stored(&tournament, &edition).await?;
         // Complete plans never change.
         if edition.state != EditionState::Planning && !edition.open_ended {
@@ -127,8 +131,8 @@ impl Service {
             };
             let claim = planned.claim();
             let seats = planned.seats();
-            let counted = Certificate::count(field.bots(), seats, field.owners(), planned);
-            let certificate = counted.map_err(|broken| impossible(&broken))?;
+            let certificate = Certificate::count(field.bots(), seats, field.owners(), planned)
+                .map_err(|error| impossible(&error))?;
             let broken = certificate.prove(&claim).err();
             let plan = next.summary();
             Ok(CheckedCertificate { edition: 0, plan, certificate, broken }.message())
@@ -157,8 +161,8 @@ impl Service {
             }
         };
         let mut counter = CertificateBuilder::new(field.bots(), guarantees.seats, field.owners());
-        let seen = matches::each_seats(&mut *db, edition.id, |seats| counter.add(seats)).await;
-        seen?.map_err(|broken| impossible(&broken))?;
+        let result = matches::each_seats(&mut *db, edition.id, |seats| counter.add(seats)).await;
+        result?.map_err(|error| impossible(&error))?;
         let certificate = counter.finish();
         let broken = certificate.prove(&claim).err();
         let edition = edition.number;
@@ -168,12 +172,12 @@ impl Service {
 
     /// Matches that the connected workers can play at the same time.
     async fn slots(&self) -> Result<u32> {
-        // A connected worker gives several signs of life during a lease.
+        // A connected worker sends several signs of life during a lease.
         let since = self.now() - self.lease;
         Ok(workers::slots(&self.pool, since).await?)
     }
 
-    /// When a running edition will be complete and how fast it is played, and the number of slots.
+    /// The estimated completion of a running edition, and the number of slots.
     pub(super) async fn completion_estimate(
         &self,
         edition: &editions::Edition,
@@ -183,21 +187,27 @@ impl Service {
             return Ok((None, 0));
         }
         let slots = self.slots().await?;
-        let found = tournaments::get(&self.pool, edition.tournament).await?;
-        let Some(tournament) = found else { return Ok((None, slots)) };
+        let row = tournaments::get(&self.pool, edition.tournament).await?;
+        let Some(tournament) = row else { return Ok((None, slots)) };
         let mut db = self.pool.acquire().await?;
         let bots = editions::entrants(&mut *db, edition.id).await?.len();
-        let typical = estimate::typical(&mut db, self.queue.games(), &tournament, bots).await;
-        let (match_ms, most) = typical?;
+        let (match_ms, max_matches) =
+            estimate::typical(&mut db, self.queue.games(), &tournament, bots).await?;
         let pace = progress_samples::of_edition(&mut *db, edition.id).await?;
-        let planned = u64::try_from(edition.matches).unwrap_or(0);
-        let total = if edition.open_ended { most.unwrap_or(planned).max(planned) } else { planned };
-        // Matches that are set aside wait for the organiser.
-        let done = ["counted", "reported", "aside", "cancelled"];
-        let done = census.iter().filter(|count| done.contains(&count.state.as_str()));
-        let done: i64 = done.map(|count| count.matches).sum();
-        let left = total.saturating_sub(u64::try_from(done).unwrap_or(0));
-        Ok((CompletionEstimate::new(left, pace, slots, match_ms, self.now()), slots))
+        let planned_matches = u64::try_from(edition.matches).unwrap_or(0);
+        let total = match max_matches {
+            Some(max_matches) if edition.open_ended => max_matches.max(planned_matches),
+            _ => planned_matches,
+        };
+        // Matches that are set aside wait for an organiser, so they are not played.
+        let finished_states = ["counted", "reported", "aside", "cancelled"];
+        let finished: i64 = census
+            .iter()
+            .filter(|count| finished_states.contains(&count.state.as_str()))
+            .map(|count| count.matches)
+            .sum();
+        let remaining = total.saturating_sub(u64::try_from(finished).unwrap_or(0));
+        Ok((CompletionEstimate::new(remaining, pace, slots, match_ms, self.now()), slots))
     }
 }
 
@@ -205,14 +215,14 @@ impl CheckedCertificate {
     fn message(self) -> v1::Certificate {
         let Self { edition, plan, certificate, broken } = self;
         let pair_count = |(times, pairs)| v1::PairCount { times, pairs };
-        let small = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+        let to_u32 = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
         let SameOwnerPairs { pairs, meetings } =
             certificate.same_owner.unwrap_or(SameOwnerPairs { pairs: 0, meetings: 0 });
         v1::Certificate {
             edition,
             plan: plan.unwrap_or_default(),
-            bots: small(certificate.bots),
-            seats: small(certificate.seats),
+            bots: to_u32(certificate.bots),
+            seats: to_u32(certificate.seats),
             matches: certificate.matches,
             meetings: certificate.meetings.into_iter().map(pair_count).collect(),
             same_owner_pairs: certificate.same_owner.map(|_| pairs),
@@ -230,8 +240,8 @@ impl CheckedCertificate {
     }
 }
 
-/// The certificate of a plan whose balance is not counted: it only states the plan and the origin
-/// of the seed. `size` is bots, seats and matches, as far as they are known.
+/// The certificate of a plan whose balance is not counted. It has only the plan, its size and the
+/// origin of the seed. `size` is the numbers of bots, seats and matches, or 0 if unknown.
 fn not_counted(
     (edition, plan): (i32, Option<String>),
     size: (usize, usize, u64),
@@ -272,10 +282,10 @@ fn plan_mode(fresh: bool) -> PlanMode {
 }
 
 /// Why the balance of episodes is not counted.
-const EPISODES: &str = "each round of an episode follows from the results of the round before, so \
-    its plan guarantees nothing about how often pairs meet";
+const EPISODES: &str = "each round of an episode depends on the results of the round before, so \
+    its plan does not guarantee how often pairs meet";
 
-/// Why the meetings of this many bots are not counted on request, if there are too many.
+/// Why the meetings of this many bots are not counted on request. None if they are counted.
 fn not_countable(bots: usize) -> Option<String> {
     (bots > MAX_COUNTED_BOTS).then(|| {
         format!(
@@ -285,15 +295,15 @@ fn not_countable(bots: usize) -> Option<String> {
     })
 }
 
-fn impossible(broken: &CertificateError) -> ServiceError {
-    ServiceError::internal(format!("the schedule is impossible: {broken}"))
+fn impossible(error: &CertificateError) -> ServiceError {
+    ServiceError::internal(format!("the schedule is impossible: {error}"))
 }
 
 /// How often the progress of editions is sampled.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(5);
 
 impl Service {
-    /// Samples the progress of editions as long as the coordinator runs.
+    /// Samples the progress of editions repeatedly, without end.
     pub(crate) async fn sample_progress(&self) {
         loop {
             if let Err(error) = progress_samples::mark(&self.pool, self.now()).await {

@@ -1,9 +1,9 @@
 //! Frozen leaderboards. A tournament file may name a freeze time. From then until the tournament is
 //! over, only organisers see newer leaderboards and match results.
 //!
-//! Results of an edition are visible if it ended by the freeze. The progress of later editions
-//! stays visible, and owners still see how their own bots forfeited, so that they can fix them in
-//! time.
+//! Results of an edition are visible if the edition ended before the freeze. The progress of later
+//! editions stays visible. Owners still see how their bots forfeited, so that they can correct the
+//! bots in time.
 
 use arbiter_proto::ids::EditionId;
 use arbiter_proto::v1::MatchStatus;
@@ -14,7 +14,7 @@ use crate::db::editions::{self, Edition};
 use crate::db::tournaments::{Tournament, TournamentState};
 use crate::tournament::file::Submissions;
 
-/// What a caller may see of a tournament.
+/// The results of a tournament that a caller may see.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Visibility {
     /// The tournament's name.
@@ -26,8 +26,8 @@ pub(super) struct Visibility {
 impl Visibility {
     /// Whether the results and standings of an edition are visible.
     pub(super) fn shows(&self, edition: &Edition) -> bool {
-        let ended_by = |at: OffsetDateTime| edition.ended_at.is_some_and(|ended| ended <= at);
-        self.frozen.is_none_or(ended_by)
+        let has_ended_by = |time: OffsetDateTime| edition.ended_at.is_some_and(|end| end <= time);
+        self.frozen.is_none_or(has_ended_by)
     }
 
     /// The error for results that are not visible.
@@ -47,7 +47,7 @@ impl Visibility {
 }
 
 impl Service {
-    /// What a caller may see of a tournament.
+    /// The results of a tournament that a caller may see.
     pub(super) fn visibility(
         &self,
         tournament: &Tournament,
@@ -55,12 +55,12 @@ impl Service {
     ) -> Result<Visibility> {
         let rules = entry_rules(tournament)?;
         let freeze = rules.freeze.map(|freeze| freeze.0);
-        let holds = tournament.state == TournamentState::Open && !caller.is_organiser();
-        let frozen = freeze.filter(|at| holds && *at <= self.now());
+        let may_freeze = tournament.state == TournamentState::Open && !caller.is_organiser();
+        let frozen = freeze.filter(|at| may_freeze && *at <= self.now());
         Ok(Visibility { name: tournament.name.clone(), frozen })
     }
 
-    /// The edition whose leaderboard is official, as far as it is visible.
+    /// The newest edition whose leaderboard is official and visible.
     pub(super) async fn official(
         &self,
         tournament: &Tournament,
@@ -83,7 +83,7 @@ pub(super) fn entry_rules(tournament: &Tournament) -> Result<Submissions> {
 
 /// Removes the result of a match. Its state and its bots remain.
 pub(super) fn hide_result(status: &mut MatchStatus) {
-    // The chips of an episode show the results of its earlier rounds.
+    // For an episode they contain chips, which show the results of earlier rounds.
     status.params.clear();
     status.transcript.clear();
     status.level.clear();

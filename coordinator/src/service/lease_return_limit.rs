@@ -1,9 +1,10 @@
-//! Limits how many leases a worker may return. A returned lease is no fault and costs its match
-//! nothing, so without a limit one worker could keep a tournament from being played. A worker that
-//! returns more than four leases per slot in a minute gets no work until its debt has expired.
+//! Limits how many leases a worker may return. A returned lease does not count as a fault. So
+//! without a limit one worker could take and return leases forever, and the tournament would not
+//! progress. A worker that returns more than four leases per slot in a minute gets no work for a
+//! time.
 //!
-//! The rule is the generic cell rate algorithm (ITU-T I.371): each returned lease moves the time
-//! up to which the worker has used its allowance.
+//! The rule is the generic cell rate algorithm (ITU-T I.371). For each worker there is a time up to
+//! which it has used its allowance. Each returned lease moves this time forward.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,20 +15,20 @@ use tokio::time::Instant;
 
 /// The time in which a worker may use its whole allowance.
 const WINDOW: Duration = Duration::from_secs(60);
-/// Leases that a slot may return in that time.
+/// How many leases a slot may return in [`WINDOW`].
 const LEASES_PER_SLOT: u32 = 4;
 /// Every worker has at least the allowance of this many slots.
 const MIN_SLOTS: u32 = 16;
-/// Workers in memory before those without a debt are removed.
+/// Number of workers in memory at which those with an unused allowance are removed.
 const MAX_WORKERS: usize = 10_000;
 
-/// Limits the leases that each worker returns: the time up to which its allowance is used.
+/// For each worker, the time up to which it has used its allowance.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LeaseReturnLimiter(Arc<Mutex<HashMap<WorkerId, Instant>>>);
 
 impl LeaseReturnLimiter {
-    /// Records that a worker with this many slots returned this many leases. Returns how long it
-    /// gets no work, if its allowance is used up.
+    /// Records that a worker with this many slots returned this many leases. If its allowance is
+    /// used up, returns how long the worker gets no work.
     pub(crate) fn record(
         &self,
         worker: WorkerId,
@@ -46,7 +47,7 @@ impl LeaseReturnLimiter {
         Some(wait(*until, now)).filter(|wait| !wait.is_zero())
     }
 
-    /// How long a worker still gets no work.
+    /// How much longer a worker gets no work.
     pub(crate) fn wait(&self, worker: WorkerId, now: Instant) -> Duration {
         let used = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         used.get(&worker).map_or(Duration::ZERO, |until| wait(*until, now))

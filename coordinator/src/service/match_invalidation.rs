@@ -4,14 +4,14 @@ use arbiter_proto::ids::{MatchId, MatchIdError};
 use arbiter_proto::v1::{VoidMatchesRequest, VoidMatchesResponse, VoidStanding};
 use serde_json::json;
 
-use super::{Caller, Result, Service, ServiceError, Which, parse_micros};
+use super::{Caller, DefaultEdition, Result, Service, ServiceError, parse_micros};
 use crate::access::Role;
 use crate::db::invalidated_matches::MatchFilter;
 use crate::db::{editions, workers};
 use crate::match_invalidation::{self, Preview, RankChange};
 use crate::tournament::lifecycle;
 
-/// Matches that a response names, at most.
+/// Maximum number of matches that a response names.
 const MAX_NAMED: usize = 20;
 /// The longest reason, in characters.
 const MAX_REASON: usize = 1000;
@@ -23,59 +23,61 @@ impl Service {
         caller: &Caller,
         request: VoidMatchesRequest,
     ) -> Result<VoidMatchesResponse> {
-        let who = caller.require(Role::Organiser)?;
+        let principal = caller.require(Role::Organiser)?;
         let tournament = self.tournament(&request.tournament).await?;
         let filter = self.void_filter(&request).await?;
-        let named = request.matches.iter().map(|name| name.parse());
-        let named = named.collect::<Result<Vec<MatchId>, MatchIdError>>()?;
+        let named_matches: Vec<MatchId> =
+            request.matches.iter().map(|name| name.parse()).collect::<Result<_, MatchIdError>>()?;
         if request.reason.chars().count() > MAX_REASON {
             return Err(ServiceError::invalid_argument(format!(
                 "write a reason of at most {MAX_REASON} characters"
             )));
         }
         let official = editions::official(&self.pool, tournament.id).await?;
-        let edition = self.which(&tournament, None, Which::Official, official).await?;
+        let edition =
+            self.edition_or_default(&tournament, None, DefaultEdition::Official, official).await?;
         let mut connection = self.pool.acquire().await?;
-        let found =
-            match_invalidation::find(&mut connection, tournament.id, &filter, &named).await?;
+        let matches =
+            match_invalidation::find(&mut connection, tournament.id, &filter, &named_matches)
+                .await?;
         drop(connection);
         let games = self.queue.games();
-        let preview = match_invalidation::preview(&self.pool, games, edition.id, &found).await?;
+        let preview = match_invalidation::preview(&self.pool, games, edition.id, &matches).await?;
         if request.apply {
             let mut transaction = self.pool.begin().await?;
             let db = &mut *transaction;
             lifecycle::lock_open(&mut *db, tournament.id).await?;
-            // Matches reported since the preview are included.
-            let found = match_invalidation::find(&mut *db, tournament.id, &filter, &named).await?;
-            if found.is_empty() {
+            // The second search includes matches that were reported after the preview.
+            let matches =
+                match_invalidation::find(&mut *db, tournament.id, &filter, &named_matches).await?;
+            if matches.is_empty() {
                 return Err(ServiceError::failed_precondition(
-                    "all these matches are void already, or there are none; nothing was changed",
+                    "no match was changed: no match is selected, or all are already void",
                 ));
             }
             let reason = request.reason.as_str();
             let now = self.now();
-            let applied =
-                match_invalidation::apply(&mut *db, tournament.id, &found, who.id, reason, now);
-            applied.await?;
+            match_invalidation::apply(&mut *db, tournament.id, &matches, principal.id, reason, now)
+                .await?;
             let detail = json!({
                 "worker": request.worker, "from_us": request.from_us, "to_us": request.to_us,
-                "named": request.matches.len(), "matches": found.len(), "reason": reason,
+                "named": request.matches.len(), "matches": matches.len(), "reason": reason,
             });
             let action = "tournament void";
             let subject = &tournament.name;
-            self.record_change(&mut *db, who, action, subject, Some(&detail)).await?;
+            self.record_change(&mut *db, principal, action, subject, Some(&detail)).await?;
             transaction.commit().await?;
             self.changes.notify();
         }
-        Ok(message(&found, edition.number, preview))
+        Ok(message(&matches, edition.number, preview))
     }
 
     /// The requested worker and period.
     async fn void_filter(&self, request: &VoidMatchesRequest) -> Result<MatchFilter> {
         let worker = Some(request.worker.clone()).filter(|name| !name.is_empty());
         if let Some(name) = &worker {
-            let known = workers::find(&self.pool, name).await?;
-            known.ok_or_else(|| ServiceError::missing("worker", name))?;
+            let row = workers::find(&self.pool, name).await?;
+            row.ok_or_else(|| ServiceError::missing("worker", name))?;
         }
         let from = request.from_us.map(parse_micros).transpose()?;
         let to = request.to_us.map(parse_micros).transpose()?;
@@ -83,7 +85,7 @@ impl Service {
     }
 }
 
-fn message(found: &[MatchId], edition: i32, preview: Preview) -> VoidMatchesResponse {
+fn message(matches: &[MatchId], edition: i32, preview: Preview) -> VoidMatchesResponse {
     let Preview { game, missing, places } = preview;
     let columns = game.ranking_columns();
     let texts = |score: &[i128]| {
@@ -99,8 +101,8 @@ fn message(found: &[MatchId], edition: i32, preview: Preview) -> VoidMatchesResp
         score_without: texts(&without.1),
     });
     VoidMatchesResponse {
-        matches: i64::try_from(found.len()).unwrap_or(i64::MAX),
-        examples: found.iter().take(MAX_NAMED).map(ToString::to_string).collect(),
+        matches: i64::try_from(matches.len()).unwrap_or(i64::MAX),
+        examples: matches.iter().take(MAX_NAMED).map(ToString::to_string).collect(),
         edition,
         missing: i64::try_from(missing).unwrap_or(i64::MAX),
         standings: places.collect(),

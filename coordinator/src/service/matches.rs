@@ -14,7 +14,7 @@ use tokio_stream::wrappers::ReceiverStream;
 
 use super::bots::evidence_message;
 use super::leaderboard_freeze::hide_result;
-use super::{Caller, ResponseStream, Result, Service, ServiceError, Which};
+use super::{Caller, DefaultEdition, ResponseStream, Result, Service, ServiceError};
 use crate::access::Role;
 use crate::db::entrants::Roster;
 use crate::db::matches::Seats;
@@ -26,7 +26,7 @@ use crate::record_redaction;
 use crate::record_store::StoreError;
 use crate::tournament::lot_assignment::deal_seed;
 
-/// Bytes in a piece of a record.
+/// The size of a piece of a record, in bytes.
 const PIECE_BYTES: usize = 256 << 10;
 
 impl Service {
@@ -41,12 +41,11 @@ impl Service {
         let edition = edition.ok_or_else(|| ServiceError::missing("match", id))?;
         let tournament = tournaments::get(&self.pool, edition.tournament).await?;
         let tournament = tournament.ok_or_else(|| ServiceError::missing("match", id))?;
-        let planned = matches::range(&self.pool, id.edition, id.number, 1).await?;
-        let planned = planned.into_iter().next();
-        let planned = planned.ok_or_else(|| ServiceError::missing("match", id))?;
+        let rows = matches::range(&self.pool, id.edition, id.number, 1).await?;
+        let planned = rows.into_iter().next().ok_or_else(|| ServiceError::missing("match", id))?;
         let roster = Roster::of(&self.pool, id.edition).await?;
         let played = played_matches::find(&self.pool, id).await?;
-        // If its result is reused, the match in which it was played.
+        // If the result is reused, the match that was played.
         let source = played.as_ref().and_then(PlayedMatch::source);
         let mut status = match played {
             Some(played) => played_match(id.edition, &roster, &played),
@@ -64,17 +63,17 @@ impl Service {
         let seed = published_seed(&tournament, edition.number);
         add_seed(seed, planned.seed_key, &mut status);
         status.tournament = tournament.name;
-        if let Some(standing) = played_matches::lot(&self.pool, id).await? {
-            let lot = LotId { edition: id.edition, number: standing.lot };
-            let failed = faults::of_lot(&self.pool, lot).await?;
-            standing.state.as_str().clone_into(&mut status.state);
-            status.failed_leases = u32::try_from(failed.len()).unwrap_or(u32::MAX);
+        if let Some(lot_row) = played_matches::lot(&self.pool, id).await? {
+            let lot = LotId { edition: id.edition, number: lot_row.lot };
+            let faults = faults::of_lot(&self.pool, lot).await?;
+            lot_row.state.as_str().clone_into(&mut status.state);
+            status.failed_leases = u32::try_from(faults.len()).unwrap_or(u32::MAX);
             if caller.is_organiser() {
                 status.worker = match source {
                     Some(source) => self.worker_of(source).await?,
-                    None => standing.worker.unwrap_or_default(),
+                    None => lot_row.worker.unwrap_or_default(),
                 };
-                status.faults = failed.into_iter().map(|fault| fault.reason).collect();
+                status.faults = faults.into_iter().map(|fault| fault.reason).collect();
             }
         }
         Ok(status)
@@ -82,11 +81,11 @@ impl Service {
 
     /// The name of the worker that played a match.
     async fn worker_of(&self, id: MatchId) -> Result<String> {
-        let standing = played_matches::lot(&self.pool, id).await?;
-        Ok(standing.and_then(|standing| standing.worker).unwrap_or_default())
+        let lot = played_matches::lot(&self.pool, id).await?;
+        Ok(lot.and_then(|lot| lot.worker).unwrap_or_default())
     }
 
-    /// Adds why seats forfeited, if the caller may see it.
+    /// Adds the reasons of forfeits that the caller may see.
     async fn add_evidence(
         &self,
         id: MatchId,
@@ -98,10 +97,10 @@ impl Service {
         let evidence = evidence::of_matches(&self.pool, id.edition, &[id.number]).await;
         for evidence in evidence? {
             let index = usize::try_from(evidence.seat - 1).unwrap_or_default();
-            let entrant = seats.0.get(index).and_then(|entrant| roster.get(*entrant));
+            let bot = seats.0.get(index).and_then(|entrant| roster.get(*entrant));
             let seat = status.seats.get_mut(index);
-            if let (Some(named), Some(seat)) = (entrant, seat)
-                && caller.may_inspect(named.owner)
+            if let (Some(bot), Some(seat)) = (bot, seat)
+                && caller.may_inspect(bot.owner)
             {
                 seat.evidence = Some(evidence_message(&evidence));
             }
@@ -116,10 +115,10 @@ impl Service {
         ListMatchesRequest { tournament, edition, bot, after, limit }: ListMatchesRequest,
     ) -> Result<ResponseStream<MatchStatus>> {
         let board = v1::LeaderboardRef { tournament: tournament.clone(), edition };
-        let (edition, _) = self.edition_of(Some(board), Which::Official, caller).await?;
+        let (edition, _) = self.edition_of(Some(board), DefaultEdition::Official, caller).await?;
         let seed = published_seed(&self.tournament(&tournament).await?, edition.number);
         let roster = Arc::new(Roster::of(&self.pool, edition.id).await?);
-        let only = match bot.as_str() {
+        let entrant = match bot.as_str() {
             "" => None,
             name => Some(roster.find(name).ok_or_else(|| ServiceError::missing("bot", name))?),
         };
@@ -128,11 +127,11 @@ impl Service {
         let service = self.clone();
         let caller = caller.clone();
         let edition = edition.id;
-        let listing = MatchListing { service, caller, edition, roster, only, tournament, seed };
+        let listing = MatchListing { service, caller, edition, roster, entrant, tournament, seed };
         let after = MatchNumber(after.unwrap_or(-1));
         tokio::spawn(async move {
             if let Err(error) = listing.send(after, limit, &sender).await {
-                // The client may have left.
+                // This fails if the client has closed the stream.
                 drop(sender.send(Err(error)).await);
             }
         });
@@ -140,18 +139,18 @@ impl Service {
     }
 
     /// Fetches a record from the database or the store.
-    pub(super) async fn fetch_record(&self, id: MatchId, found: StoredRecord) -> Result<Vec<u8>> {
-        let Slice { pack, start, length } = match found.record {
+    pub(super) async fn fetch_record(&self, id: MatchId, row: StoredRecord) -> Result<Vec<u8>> {
+        let Slice { pack, start, length } = match row.record {
             Record::InDatabase(bytes) => return Ok(bytes),
             Record::InPack(slice) => slice,
         };
         let start = u64::from(start.cast_unsigned());
         let range = start..start + u64::from(length.cast_unsigned());
-        let fetched = match &self.store {
-            Some(store) => store.get(found.edition, pack, range).await,
+        let record = match &self.store {
+            Some(store) => store.get(row.edition, pack, range).await,
             None => Err(StoreError::NotConfigured),
         };
-        fetched.map_err(|error| {
+        record.map_err(|error| {
             tracing::error!(%id, %error, "cannot fetch a record");
             ServiceError::unavailable(format!(
                 "the record of match {id} cannot be fetched; the log says why"
@@ -175,18 +174,18 @@ impl Service {
 
     /// The compressed record of a match, for organisers and for the owners of its bots.
     pub(crate) async fn record(&self, caller: &Caller, id: &str) -> Result<Vec<u8>> {
-        let who = caller.require(Role::Player)?;
+        let principal = caller.require(Role::Player)?;
         let id: MatchId = id.parse()?;
-        let found = matches::range(&self.pool, id.edition, id.number, 1).await?;
-        let planned = found.into_iter().next().ok_or_else(|| ServiceError::missing("match", id))?;
+        let rows = matches::range(&self.pool, id.edition, id.number, 1).await?;
+        let planned = rows.into_iter().next().ok_or_else(|| ServiceError::missing("match", id))?;
         let edition = editions::get(&self.pool, id.edition).await?;
         let edition = edition.ok_or_else(|| ServiceError::missing("match", id))?;
         let roster = Roster::of(&self.pool, id.edition).await?;
         let owns = |entrant: &Entrant| {
-            roster.get(*entrant).is_some_and(|named| named.owner == Some(who.id.0))
+            roster.get(*entrant).is_some_and(|named| named.owner == Some(principal.id.0))
         };
         let owned_seats: Vec<_> = planned.seats.0.iter().map(owns).collect();
-        if !who.is_organiser() {
+        if !principal.is_organiser() {
             if !owned_seats.contains(&true) {
                 let error = format!("none of your bots plays in match {id}");
                 return Err(ServiceError::permission_denied(error));
@@ -194,20 +193,20 @@ impl Service {
             let tournament = tournaments::of_edition(&self.pool, edition.id).await;
             self.visibility(&tournament?, caller)?.require(&edition)?;
         }
-        let record = records::find(&self.pool, id).await?;
-        let record = record.ok_or_else(|| {
+        let row = records::find(&self.pool, id).await?;
+        let row = row.ok_or_else(|| {
             ServiceError::failed_precondition(format!("match {id} has no record yet"))
         })?;
-        let record = self.fetch_record(id, record).await?;
-        if who.is_organiser() { Ok(record) } else { redacted(id, record, owned_seats).await }
+        let record = self.fetch_record(id, row).await?;
+        if principal.is_organiser() { Ok(record) } else { redact(id, record, owned_seats).await }
     }
 }
 
-/// A record without what belongs to the owners of other seats.
-async fn redacted(id: MatchId, record: Vec<u8>, owned_seats: Vec<bool>) -> Result<Vec<u8>> {
-    let redact = move || record_redaction::redact(&record, &owned_seats);
-    let redacted = tokio::task::spawn_blocking(redact).await;
-    redacted.map_err(|_| ServiceError::stopping())?.map_err(|error| {
+/// Removes from a record the private data of the owners of other seats.
+async fn redact(id: MatchId, record: Vec<u8>, owned_seats: Vec<bool>) -> Result<Vec<u8>> {
+    let work = move || record_redaction::redact(&record, &owned_seats);
+    let result = tokio::task::spawn_blocking(work).await;
+    result.map_err(|_| ServiceError::stopping())?.map_err(|error| {
         tracing::error!(%id, %error, "cannot read a record");
         ServiceError::internal(format!("the record of match {id} cannot be read; the log says why"))
     })
@@ -219,23 +218,24 @@ struct MatchListing {
     caller: Caller,
     edition: EditionId,
     roster: Arc<Roster>,
-    only: Option<Entrant>,
+    /// Only matches of this entrant are sent, if there is one.
+    entrant: Option<Entrant>,
     tournament: String,
     /// The seed of the edition, once it is published.
     seed: Option<Seed>,
 }
 
 impl MatchListing {
-    /// Sends at most `limit` matches after this one, page by page.
+    /// Sends at most `limit` matches with numbers above `after`, page by page.
     async fn send(
         &self,
         mut after: MatchNumber,
         limit: usize,
         to: &mpsc::Sender<Result<MatchStatus>>,
     ) -> Result<()> {
-        let mut sent = 0;
+        let mut sent_matches = 0;
         loop {
-            // The permit is for the query only: a slow client holds none.
+            // The permit is held only during the query, so a slow client does not block it.
             let permit = self.service.permit(&self.caller).await?;
             let page = played_matches::page(&self.service.pool, self.edition, after).await;
             drop(permit);
@@ -243,7 +243,7 @@ impl MatchListing {
             let Some(last) = page.last() else { return Ok(()) };
             after = last.result.number;
             for played in &page {
-                if self.only.is_some_and(|entrant| !played.seats.0.contains(&entrant)) {
+                if self.entrant.is_some_and(|entrant| !played.seats.0.contains(&entrant)) {
                     continue;
                 }
                 let mut status = played_match(self.edition, &self.roster, played);
@@ -252,8 +252,8 @@ impl MatchListing {
                 if to.send(Ok(status)).await.is_err() {
                     return Ok(());
                 }
-                sent += 1;
-                if sent == limit {
+                sent_matches += 1;
+                if sent_matches == limit {
                     return Ok(());
                 }
             }
@@ -276,10 +276,10 @@ fn add_seed(edition: Option<Seed>, seed_key: i64, status: &mut MatchStatus) {
 
 /// The bot in a seat.
 fn seat(roster: &Roster, entrant: Entrant) -> MatchSeat {
-    let named = roster.get(entrant);
+    let bot = roster.get(entrant);
     MatchSeat {
-        bot: named.map(|named| named.name.clone()).unwrap_or_default(),
-        version: named.map_or(0, |named| named.version),
+        bot: bot.map(|bot| bot.name.clone()).unwrap_or_default(),
+        version: bot.map_or(0, |bot| bot.version),
         ..MatchSeat::default()
     }
 }

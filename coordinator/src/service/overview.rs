@@ -1,4 +1,4 @@
-//! The overview pages: running editions, workers, changes, players of tricks over HTTP.
+//! The data of the overview pages: running editions, workers, changes, players of tricks over HTTP.
 
 use arbiter_proto::v1::Edition;
 
@@ -12,13 +12,13 @@ use crate::db::{audit_log, tournaments, tricks_http, workers};
 /// Workers and their leases.
 #[derive(Debug, Default)]
 pub(crate) struct WorkersOverview {
-    /// How many are known.
+    /// The number of registered workers.
     pub(crate) known: usize,
-    /// How many are connected.
+    /// The number of connected workers.
     pub(crate) connected: usize,
-    /// Matches that these can play at the same time.
+    /// The number of matches that the connected workers can play at the same time.
     pub(crate) slots: i64,
-    /// All of them, for organisers.
+    /// All workers, for organisers.
     pub(crate) workers: Vec<Worker>,
     /// Active leases of this coordinator, for organisers.
     pub(crate) held: Vec<LeaseDetails>,
@@ -28,27 +28,28 @@ impl Service {
     /// The running editions, with the names of their tournaments.
     pub(crate) async fn running_editions(&self, caller: &Caller) -> Result<Vec<(String, Edition)>> {
         let mut running = Vec::new();
-        for found in self.open_tournaments().await? {
-            let name = found.name.clone();
-            let found = self.tournament_message(found, caller).await?;
-            let editions = found.editions.into_iter().filter(|edition| edition.state == "running");
+        for row in self.open_tournaments().await? {
+            let name = row.name.clone();
+            let tournament = self.tournament_message(row, caller).await?;
+            let editions =
+                tournament.editions.into_iter().filter(|edition| edition.state == "running");
             running.extend(editions.map(|edition| (name.clone(), edition)));
         }
         Ok(running)
     }
 
     pub(super) async fn open_tournaments(&self) -> Result<Vec<tournaments::Tournament>> {
-        let mut found = tournaments::list(&self.pool).await?;
-        found.retain(|tournament| tournament.state == TournamentState::Open);
-        Ok(found)
+        let mut rows = tournaments::list(&self.pool).await?;
+        rows.retain(|tournament| tournament.state == TournamentState::Open);
+        Ok(rows)
     }
 
-    /// The workers; for organisers also their leases.
+    /// The workers. For organisers also their leases.
     pub(crate) async fn workers_overview(&self, caller: &Caller) -> Result<WorkersOverview> {
         let workers = workers::list(&self.pool).await?;
-        // A connected worker gives several signs of life during a lease.
+        // A connected worker sends several signs of life during a lease.
         let since = self.now() - self.lease;
-        let connected = workers.iter().filter(|one| one.slots > 0 && one.seen_at >= since);
+        let connected = workers.iter().filter(|row| row.slots > 0 && row.seen_at >= since);
         let overview = WorkersOverview {
             known: workers.len(),
             connected: connected.clone().count(),

@@ -4,7 +4,7 @@ use arbiter_proto::ids::MatchNumber;
 use arbiter_proto::v1::{LeaderboardRef, ListMatchesRequest};
 use arbiter_ranking::Entrant;
 
-use super::{Caller, Result, Service, ServiceError, Which};
+use super::{Caller, DefaultEdition, Result, Service, ServiceError};
 use crate::db::editions::Edition;
 use crate::db::entrants::Roster;
 use crate::db::matches::{self, Match};
@@ -18,25 +18,25 @@ pub(crate) struct Planned {
 }
 
 impl Service {
-    /// Planned matches of an edition, by default of the newest.
+    /// Planned matches of an edition. Without a number, of the newest edition.
     pub(crate) async fn planned_matches(
         &self,
         caller: &Caller,
         ListMatchesRequest { tournament, edition, bot, after, limit }: ListMatchesRequest,
     ) -> Result<Planned> {
         let board = LeaderboardRef { tournament, edition };
-        let (edition, _) = self.edition_of(Some(board), Which::Newest, caller).await?;
+        let (edition, _) = self.edition_of(Some(board), DefaultEdition::Newest, caller).await?;
         let roster = Roster::of(&self.pool, edition.id).await?;
-        let only = match bot.as_str() {
+        let entrant = match bot.as_str() {
             "" => None,
             name => Some(roster.find(name).ok_or_else(|| {
-                let why = format!("there is no bot `{name}` in edition {}", edition.number);
-                ServiceError::new(super::ErrorKind::NotFound, why)
+                let error = format!("there is no bot `{name}` in edition {}", edition.number);
+                ServiceError::new(super::ErrorKind::NotFound, error)
             })?),
         };
         let first = MatchNumber(after.map_or(0, |after| after.saturating_add(1)).max(0));
         let _permit = self.permit(caller).await?;
-        let matches = matches::planned(&self.pool, edition.id, first, only, limit).await?;
+        let matches = matches::planned(&self.pool, edition.id, first, entrant, limit).await?;
         Ok(Planned { edition, roster, matches })
     }
 

@@ -1,5 +1,5 @@
-//! Streams of a leaderboard page. Each page is computed once for all its subscribers, whether they
-//! are one or ten thousand.
+//! Streams of a leaderboard page. Each page is computed once for all its subscribers, so that
+//! thousands of subscribers cost about as much as one.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -30,7 +30,7 @@ impl PageSnapshot {
 /// The newest state of a page, or why it cannot be read. None until its first change.
 type PageState = Option<Result<Arc<PageSnapshot>>>;
 
-/// A page, and whether organisers watch it: they may see more than others.
+/// A page, and whether the subscribers are organisers, who may see more than others.
 type PageKey = (GetRankingRequest, bool);
 
 /// The pages that have subscribers.
@@ -48,7 +48,7 @@ impl Service {
         Ok(Box::pin(pages.map(|snapshot| Ok(snapshot?.page.clone()))))
     }
 
-    /// The same. All subscribers of a page share each [`PageSnapshot`].
+    /// Streams a leaderboard page as [`PageSnapshot`]s, which all its subscribers share.
     pub(crate) async fn watch_page(
         &self,
         caller: &Caller,
@@ -68,7 +68,7 @@ impl RankingWatches {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Subscribes to a page. A state that another one replaces at once may be skipped.
+    /// Subscribes to a page. A state that is replaced quickly may be skipped.
     fn subscribe(
         &self,
         service: &Service,
@@ -89,8 +89,8 @@ impl RankingWatches {
         states
     }
 
-    /// The first state for a new subscriber: the shared one, if it is the same. If the page has no
-    /// shared state yet, this one becomes it.
+    /// The first state for a new subscriber. If the shared state has the same page, this is the
+    /// shared state. If there is no shared state yet, the new state is shared.
     fn share_first(&self, key: &PageKey, page: GetRankingResponse) -> Arc<PageSnapshot> {
         let first = PageSnapshot::new(page);
         let mut shared = Arc::clone(&first);
@@ -120,35 +120,36 @@ impl RankingWatches {
     ) {
         let mut changes = service.changes.subscribe();
         loop {
-            let goes_on = changes.changed_unless(subscribers.closed()).await;
-            if !goes_on && self.remove_unused(service, &key, subscribers) {
+            let has_changed = changes.changed_unless(subscribers.closed()).await;
+            if !has_changed && self.remove_unused(service, &key, subscribers) {
                 return;
             }
-            let now = service.get_ranking(caller, key.0.clone()).await;
-            let failed = now.is_err();
+            let state = service.get_ranking(caller, key.0.clone()).await;
+            let has_failed = state.is_err();
             subscribers.send_if_modified(|last| {
-                let same = matches!((&*last, &now), (Some(Ok(last)), Ok(now)) if last.page == *now);
-                if !same {
-                    *last = Some(now.map(PageSnapshot::new));
+                let is_same =
+                    matches!((&*last, &state), (Some(Ok(last)), Ok(state)) if last.page == *state);
+                if !is_same {
+                    *last = Some(state.map(PageSnapshot::new));
                 }
-                !same
+                !is_same
             });
-            if failed {
+            if has_failed {
                 self.pages().remove(&key);
                 return;
             }
         }
     }
 
-    /// Removes a page that has no subscribers or whose coordinator stops. The next subscriber adds
-    /// it again.
+    /// Removes a page if it has no subscribers or the coordinator stops. Returns whether it did.
+    /// The next subscriber adds the page again.
     fn remove_unused(
         &self,
         service: &Service,
         key: &PageKey,
         subscribers: &watch::Sender<PageState>,
     ) -> bool {
-        // The lock keeps new subscribers out between the check and the removal.
+        // Because of the lock, no subscriber can be added between the check and the removal.
         let mut pages = self.pages();
         let is_unused = subscribers.receiver_count() == 0 || service.changes.is_stopped();
         if is_unused {
@@ -164,20 +165,20 @@ async fn forward_changes(
     mut states: watch::Receiver<PageState>,
     sender: mpsc::Sender<Result<Arc<PageSnapshot>>>,
 ) {
-    let mut sent = sender.send(Ok(Arc::clone(&last))).await;
-    while sent.is_ok() {
+    let mut send_result = sender.send(Ok(Arc::clone(&last))).await;
+    while send_result.is_ok() {
         tokio::select! {
             () = sender.closed() => return,
-            changed = states.changed() => if changed.is_err() { return },
+            result = states.changed() => if result.is_err() { return },
         }
         let state = states.borrow_and_update().clone();
         match state {
             Some(Ok(snapshot)) if snapshot.page != last.page => {
                 last = Arc::clone(&snapshot);
-                sent = sender.send(Ok(snapshot)).await;
+                send_result = sender.send(Ok(snapshot)).await;
             }
             Some(Err(error)) => {
-                // The subscriber may have left.
+                // This fails if the subscriber has closed the stream.
                 drop(sender.send(Err(error)).await);
                 return;
             }

@@ -1,4 +1,4 @@
-//! Leaderboards, single standings, head-to-head results and histories. Anybody may read them.
+//! Leaderboards, single standings, head-to-head results and histories. They are public.
 
 use arbiter_games::Game;
 use arbiter_proto::ids::EditionId;
@@ -11,19 +11,19 @@ use arbiter_ranking::Entrant;
 use arbiter_ranking::{self as ranking, HeadToHeads, PairFilter, Tally};
 use std::sync::Arc;
 
-use super::{Caller, Result, Service, ServiceError, Which};
+use super::{Caller, DefaultEdition, Result, Service, ServiceError};
 use crate::db::editions::{self, Edition};
 use crate::db::standings::PastStanding;
 use crate::db::tournaments::Tournament;
 use crate::db::{bots, standings};
 use crate::leaderboard_cache::Leaderboard;
 
-/// Places on a page if the request has no limit.
+/// The number of places on a page if the request has no limit.
 const DEFAULT_PLACES: u32 = 100;
-/// Places on a page, at most.
+/// Maximum number of places on a page.
 const MAX_PLACES: u32 = 1000;
-/// Matches of the largest edition whose head-to-head results are counted on request: the query
-/// reads them all.
+/// Maximum number of matches of an edition whose head-to-head results are counted on request. The
+/// query reads all of them.
 const MAX_HEAD_TO_HEAD: i64 = 5_000_000;
 
 impl Service {
@@ -43,13 +43,13 @@ impl Service {
         GetHeadToHeadRequest { leaderboard: board, bot }: GetHeadToHeadRequest,
     ) -> Result<GetHeadToHeadResponse> {
         let (edition, board) = self.leaderboard(caller, board.unwrap_or_default()).await?;
-        let whose = board.roster.find(&bot).ok_or_else(|| ServiceError::missing("bot", &bot))?;
-        let meetings = self.head_to_heads(&edition, PairFilter::One(whose), caller).await?;
-        let mut met: Vec<_> = board
+        let entrant = board.roster.find(&bot).ok_or_else(|| ServiceError::missing("bot", &bot))?;
+        let meetings = self.head_to_heads(&edition, PairFilter::One(entrant), caller).await?;
+        let mut results: Vec<_> = board
             .roster
             .iter()
             .filter_map(|(other, named)| {
-                let meeting = meetings.between(whose, other).filter(|_| other != whose)?;
+                let meeting = meetings.between(entrant, other).filter(|_| other != entrant)?;
                 Some(HeadToHead {
                     opponent: named.name.clone(),
                     matches: meeting.matches,
@@ -59,8 +59,8 @@ impl Service {
                 })
             })
             .collect();
-        met.sort_by(|one, two| one.opponent.cmp(&two.opponent));
-        Ok(GetHeadToHeadResponse { results: met })
+        results.sort_by(|first, second| first.opponent.cmp(&second.opponent));
+        Ok(GetHeadToHeadResponse { results })
     }
 
     pub(crate) async fn get_history(
@@ -70,10 +70,10 @@ impl Service {
     ) -> Result<GetHistoryResponse> {
         let tournament = self.tournament(&tournament).await?;
         let visibility = self.visibility(&tournament, caller)?;
-        let found = bots::find(&self.pool, tournament.id, &bot).await?;
-        let found = found.ok_or_else(|| ServiceError::missing("bot", &bot))?;
-        let past = standings::of_bot(&self.pool, found.id, visibility.frozen).await?;
-        let editions: Vec<_> = past.iter().map(|past| past.edition).collect();
+        let row = bots::find(&self.pool, tournament.id, &bot).await?;
+        let row = row.ok_or_else(|| ServiceError::missing("bot", &bot))?;
+        let past = standings::of_bot(&self.pool, row.id, visibility.frozen).await?;
+        let editions: Vec<_> = past.iter().map(|standing| standing.edition).collect();
         let game = self.queue.games().find(&tournament.game);
         let game = game.map_err(|error| ServiceError::internal(error.to_string()))?;
         let _permit = self.permit(caller).await?;
@@ -97,7 +97,7 @@ impl Service {
         caller: &Caller,
         board: v1::LeaderboardRef,
     ) -> Result<(Edition, Arc<Leaderboard>)> {
-        let (edition, _) = self.edition_of(Some(board), Which::Official, caller).await?;
+        let (edition, _) = self.edition_of(Some(board), DefaultEdition::Official, caller).await?;
         let board = self.boards.get(&edition).await?;
         Ok((edition, board))
     }
@@ -106,7 +106,7 @@ impl Service {
     pub(crate) async fn head_to_heads(
         &self,
         edition: &Edition,
-        whose: PairFilter,
+        pairs: PairFilter,
         caller: &Caller,
     ) -> Result<HeadToHeads> {
         if edition.matches > MAX_HEAD_TO_HEAD {
@@ -117,7 +117,7 @@ impl Service {
             )));
         }
         let _permit = self.permit(caller).await?;
-        Ok(self.queue.head_to_heads(edition.id, whose).await?)
+        Ok(self.queue.head_to_heads(edition.id, pairs).await?)
     }
 
     /// A page of a leaderboard.
@@ -127,17 +127,17 @@ impl Service {
         request: GetRankingRequest,
     ) -> Result<GetRankingResponse> {
         let board = request.leaderboard.clone();
-        let (edition, official) = self.edition_of(board, Which::Official, caller).await?;
+        let (edition, official) = self.edition_of(board, DefaultEdition::Official, caller).await?;
         let board = self.boards.get(&edition).await?;
         let text = request.name_contains.to_lowercase();
-        let named = |entrant: Entrant| {
-            let named = board.roster.get(entrant);
-            text.is_empty() || named.is_some_and(|bot| bot.name.to_lowercase().contains(&text))
+        let has_text = |entrant: Entrant| {
+            let bot = board.roster.get(entrant);
+            text.is_empty() || bot.is_some_and(|bot| bot.name.to_lowercase().contains(&text))
         };
-        let shown: Vec<_> =
-            board.places.iter().filter(|place| named(place.contestant.entrant)).collect();
+        let places: Vec<_> =
+            board.places.iter().filter(|place| has_text(place.contestant.entrant)).collect();
         let limit = if request.limit == 0 { DEFAULT_PLACES } else { request.limit.min(MAX_PLACES) };
-        let page = shown.iter().skip(request.offset as usize).take(limit as usize);
+        let page = places.iter().skip(request.offset as usize).take(limit as usize);
         let playing = editions::running(&self.pool, edition.tournament).await?;
         let running = playing.filter(|playing| playing.id != edition.id);
         Ok(GetRankingResponse {
@@ -146,8 +146,8 @@ impl Service {
             matches: edition.matches,
             counted: board.counted,
             columns: board.game.ranking_columns().into_iter().map(str::to_owned).collect(),
-            bots: u32::try_from(shown.len()).unwrap_or(u32::MAX),
-            standings: page.map(|found| place(&board, found)).collect(),
+            bots: u32::try_from(places.len()).unwrap_or(u32::MAX),
+            standings: page.map(|ranked| place(&board, ranked)).collect(),
             running: running.map(|Edition { number, matches, counted, .. }| EditionProgress {
                 edition: number,
                 matches,
@@ -156,41 +156,41 @@ impl Service {
         })
     }
 
-    /// The requested edition and the official one, if the caller may see them. Without a number,
-    /// and as long as there is no official edition, this is the newest edition.
+    /// The requested edition and the official one, if the caller may see them. Without a number
+    /// this is the default edition, or the newest if there is no official one.
     pub(crate) async fn edition_of(
         &self,
         board: Option<v1::LeaderboardRef>,
-        default: Which,
+        default: DefaultEdition,
         caller: &Caller,
     ) -> Result<(Edition, Option<EditionId>)> {
         let v1::LeaderboardRef { tournament, edition } = board.unwrap_or_default();
         let tournament = self.tournament(&tournament).await?;
         let visibility = self.visibility(&tournament, caller)?;
         let official = self.official(&tournament, &visibility).await?;
-        let found = self.which(&tournament, edition, default, official).await?;
-        visibility.require(&found)?;
-        Ok((found, official))
+        let edition = self.edition_or_default(&tournament, edition, default, official).await?;
+        visibility.require(&edition)?;
+        Ok((edition, official))
     }
 
     /// The edition with this number, or the default one.
-    pub(super) async fn which(
+    pub(super) async fn edition_or_default(
         &self,
         tournament: &Tournament,
         number: Option<i32>,
-        default: Which,
+        default: DefaultEdition,
         official: Option<EditionId>,
     ) -> Result<Edition> {
         match (number, official) {
             (Some(number), _) => {
-                let found = editions::find(&self.pool, tournament.id, number).await;
-                let none =
-                    || ServiceError::missing("edition", format!("{number} of {}", tournament.name));
-                found?.ok_or_else(none)
+                let row = editions::find(&self.pool, tournament.id, number).await?;
+                row.ok_or_else(|| {
+                    ServiceError::missing("edition", format!("{number} of {}", tournament.name))
+                })
             }
-            (None, Some(official)) if default == Which::Official => {
-                let found = editions::get(&self.pool, official).await?;
-                found.ok_or_else(|| ServiceError::internal("the official edition is missing"))
+            (None, Some(official)) if default == DefaultEdition::Official => {
+                let row = editions::get(&self.pool, official).await?;
+                row.ok_or_else(|| ServiceError::internal("the official edition is missing"))
             }
             _ => self.newest(tournament).await,
         }
@@ -200,16 +200,15 @@ impl Service {
 /// The place of the bot with this name.
 fn place_of(board: &Leaderboard, bot: &str) -> Result<Standing> {
     let entrant = board.roster.find(bot);
-    let found = entrant.and_then(|entrant| board.place(entrant));
-    found.map(|found| place(board, found)).ok_or_else(|| ServiceError::missing("bot", bot))
+    let ranked = entrant.and_then(|entrant| board.place(entrant));
+    ranked.map(|ranked| place(board, ranked)).ok_or_else(|| ServiceError::missing("bot", bot))
 }
 
 /// A place as a message.
-pub(crate) fn place(board: &Leaderboard, found: &ranking::RankedContestant) -> Standing {
-    let named = board.roster.get(found.contestant.entrant);
-    let (name, version) =
-        named.map_or_else(Default::default, |bot| (bot.name.clone(), bot.version));
-    place_message(&board.game, (found.rank, found.tied), name, version, &found.contestant.tally)
+pub(crate) fn place(board: &Leaderboard, ranked: &ranking::RankedContestant) -> Standing {
+    let bot = board.roster.get(ranked.contestant.entrant);
+    let (name, version) = bot.map_or_else(Default::default, |bot| (bot.name.clone(), bot.version));
+    place_message(&board.game, (ranked.rank, ranked.tied), name, version, &ranked.contestant.tally)
 }
 
 /// The standing of a version of a bot, as a message.

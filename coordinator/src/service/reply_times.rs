@@ -8,31 +8,31 @@ use arbiter_proto::trial::ReplyTimeSummary;
 use arbiter_proto::v1::{GetReplyTimesRequest, GetReplyTimesResponse, ReplyTimeBin};
 use arbiter_ranking::Entrant;
 
-use super::{Caller, Result, Service, ServiceError, Which};
+use super::{Caller, DefaultEdition, Result, Service, ServiceError};
 use crate::db::editions::{Edition, EditionState};
 use crate::db::{played_matches, records};
 use crate::reply_times::{ReplyTimes, ReplyTimesReader};
 
-/// Matches of a bot that are read, the newest first.
+/// Maximum number of matches of a bot that are read, newest first.
 const MAX_MATCHES: i64 = 40;
-/// The age up to which a cached result about a running edition is used.
+/// Maximum age of a cached result about a running edition.
 const MAX_AGE: Duration = Duration::from_secs(30);
 
 impl Service {
-    /// How long a bot takes to reply.
+    /// The reply times of a bot.
     pub(crate) async fn get_reply_times(
         &self,
         caller: &Caller,
         GetReplyTimesRequest { leaderboard: board, bot }: GetReplyTimesRequest,
     ) -> Result<GetReplyTimesResponse> {
-        let (edition, _) = self.edition_of(board, Which::Official, caller).await?;
+        let (edition, _) = self.edition_of(board, DefaultEdition::Official, caller).await?;
         let board = self.boards.get(&edition).await?;
         let entrant = board.roster.find(&bot).ok_or_else(|| ServiceError::missing("bot", &bot))?;
-        let runs = matches!(edition.state, EditionState::Planning | EditionState::Running);
+        let is_running = matches!(edition.state, EditionState::Planning | EditionState::Running);
         let key = (edition.id, entrant);
-        // A result from before the end of the edition is incomplete.
+        // A result that was cached before the end of the edition is incomplete.
         let since_end = edition.ended_at.map(|ended| (self.now() - ended).unsigned_abs());
-        let cached = self.reply_times.get(key, if runs { Some(MAX_AGE) } else { since_end });
+        let cached = self.reply_times.get(key, if is_running { Some(MAX_AGE) } else { since_end });
         let times = if let Some(times) = cached {
             times
         } else {
@@ -44,34 +44,34 @@ impl Service {
 
     /// Reads the records of the last matches of an entrant.
     async fn read_times(&self, edition: &Edition, entrant: Entrant) -> Result<ReplyTimes> {
-        let last = played_matches::last_of(&self.pool, edition.id, entrant, MAX_MATCHES).await;
-        let mut reading = ReplyTimesReader::default();
-        for (number, seats) in last? {
+        let matches = played_matches::last_of(&self.pool, edition.id, entrant, MAX_MATCHES).await?;
+        let mut reader = ReplyTimesReader::default();
+        for (number, seats) in matches {
             let id = MatchId { edition: edition.id, number };
-            let seat = seats.0.iter().position(|sitting| *sitting == entrant);
-            let record = records::find(&self.pool, id).await?;
-            let (Some(seat), Some(record)) = (seat, record) else { continue };
-            let record = self.fetch_record(id, record).await?;
+            let seat = seats.0.iter().position(|seat_entrant| *seat_entrant == entrant);
+            let row = records::find(&self.pool, id).await?;
+            let (Some(seat), Some(row)) = (seat, row) else { continue };
+            let record = self.fetch_record(id, row).await?;
             let result;
-            (reading, result) = tokio::task::spawn_blocking(move || {
-                let result = reading.read(&record, seat);
-                (reading, result)
+            (reader, result) = tokio::task::spawn_blocking(move || {
+                let result = reader.read(&record, seat);
+                (reader, result)
             })
             .await
             .map_err(|_| ServiceError::stopping())?;
             if let Err(error) = result {
                 tracing::warn!(%id, %error, "cannot read a record");
             }
-            if reading.is_full() {
+            if reader.is_full() {
                 break;
             }
         }
-        Ok(reading.finish())
+        Ok(reader.finish())
     }
 }
 
-fn message(edition: &Edition, found: &Arc<ReplyTimes>) -> GetReplyTimesResponse {
-    let ReplyTimes { matches, replies, bins } = &**found;
+fn message(edition: &Edition, times: &Arc<ReplyTimes>) -> GetReplyTimesResponse {
+    let ReplyTimes { matches, replies, bins } = &**times;
     let ReplyTimeSummary { count, p50_us, p90_us, p99_us, max_us } = replies.unwrap_or_default();
     let bin = |(up_to_us, count): &(u64, u64)| ReplyTimeBin { up_to_us: *up_to_us, count: *count };
     GetReplyTimesResponse {

@@ -1,4 +1,4 @@
-//! Stores the reports of workers, whichever stream they arrive on.
+//! Stores the reports of workers from all streams.
 
 use std::pin::Pin;
 
@@ -16,7 +16,7 @@ use crate::queue::{self, Failure, Report, ReportError};
 use crate::tournament::AssignmentError;
 use crate::tournament::report_check::{Implausible, LotCheck};
 
-/// The longest reason that is stored, in characters.
+/// Maximum length of a stored reason, in characters.
 const MAX_REASON: usize = 1000;
 
 /// A report that is being stored.
@@ -43,8 +43,8 @@ pub(crate) enum DeliveryContents {
 }
 
 impl WorkerService {
-    /// Begins to store a report. Many of these futures exist at the same time, so each is boxed by
-    /// kind and holds no more than its kind needs.
+    /// Begins to store a report. Many of these futures exist at the same time, so each kind is
+    /// boxed separately to use little memory.
     pub(crate) fn store_delivery(
         self,
         delivery: Delivery,
@@ -97,11 +97,11 @@ impl WorkerService {
         }
         let matches = report.results.len();
         let losses = TimeLosses::of(&report.evidence);
-        let stored = match self.reporter.report(report).await {
+        let status = match self.reporter.report(report).await {
             Ok(queue::ReportStatus::Malformed) => {
                 return refuse("its report is not about its matches".to_owned()).await;
             }
-            Ok(stored) => stored,
+            Ok(status) => status,
             Err(ReportError::Database(error)) if db::is_invalid_data(&error) => {
                 return refuse(format!("its report cannot be stored: {error}")).await;
             }
@@ -110,15 +110,15 @@ impl WorkerService {
             }
             Err(error) => return Ok(self.postpone(worker, lease, &error)),
         };
-        span.set("verdict", format!("{stored:?}"));
-        if stored == queue::ReportStatus::Accepted {
+        span.set("verdict", format!("{status:?}"));
+        if status == queue::ReportStatus::Accepted {
             self.service.metrics().record_matches(matches, losses);
         }
-        self.service.metrics().record_report(lease, stored, arrived);
-        tracing::debug!(%lease, verdict = ?stored, trace_id = span.trace_id(), "reported");
+        self.service.metrics().record_report(lease, status, arrived);
+        tracing::debug!(%lease, verdict = ?status, trace_id = span.trace_id(), "reported");
         // Lots that depend on this one may be leased now.
         self.service.dispatcher.news();
-        Ok(report_status(lease, stored))
+        Ok(report_status(lease, status))
     }
 
     /// Checks a report of a lot that was assigned over another stream. Returns why it is refused.
@@ -130,7 +130,7 @@ impl WorkerService {
             Ok(Some(check)) => {
                 Ok(check.check(report).err().map(|error| implausible_reason(&error)))
             }
-            // The lot no longer exists: the queue refuses the report as late.
+            // The lot no longer exists, so the queue refuses the report as late.
             Ok(None) => Ok(None),
             Err(AssignmentError::Database(_, cause)) => Err(cause),
             Err(error) => Ok(Some(format!("its report cannot be used: {error}"))),
@@ -147,24 +147,25 @@ impl WorkerService {
     ) -> Result<ReportResponse> {
         let worker = outcome.worker;
         let lease = outcome.lease;
-        // Errors of tracing are ignored: a trace may have a gap.
+        // Errors of tracing are ignored, so a trace may have a gap.
         let parent = span.context();
         if let (None, Some(parent)) = (&outcome.verdict, &parent) {
-            // Before the version enters: the trace of its first edition continues this one.
+            // This must happen before the version enters, because the trace of its first edition
+            // continues this trace.
             drop(trace_contexts::update_version(self.service.queue.pool(), lease, parent).await);
         }
         match self.service.queue.end_trial(&outcome, &program, self.service.now()).await {
-            Ok(stored) => {
+            Ok(status) => {
                 if parent.is_some() {
                     drop(trace_contexts::delete_failed(self.service.queue.pool(), lease).await);
                 }
                 let verdict = outcome.verdict.as_deref().unwrap_or("passed");
                 span.set("verdict", verdict.to_owned());
                 let trace_id = span.trace_id();
-                tracing::info!(%lease, verdict, status = ?stored, trace_id, "trial finished");
-                self.service.metrics().record_report(lease, stored, arrived);
+                tracing::info!(%lease, verdict, ?status, trace_id, "trial finished");
+                self.service.metrics().record_report(lease, status, arrived);
                 self.service.changes.notify();
-                Ok(report_status(lease, stored))
+                Ok(report_status(lease, status))
             }
             Err(error) if db::is_invalid_data(&error) => {
                 let reason = format!("its report cannot be stored: {error}");
@@ -174,20 +175,20 @@ impl WorkerService {
         }
     }
 
-    /// Postpones a report that cannot be stored now: the worker keeps it and sends it again.
+    /// Postpones a report that cannot be stored now. The worker keeps it and sends it again.
     pub(super) fn postpone(
         &self,
         worker: WorkerId,
         lease: Lease,
         error: &dyn std::error::Error,
     ) -> ReportResponse {
-        tracing::warn!(%worker, %lease, %error, "cannot store a report; postponed");
+        tracing::warn!(%worker, %lease, %error, "cannot store a report now; its worker keeps it");
         self.service.metrics().deferred.inc();
         let reason = error.to_string().chars().take(MAX_REASON).collect();
         ReportResponse { lease: Some(lease.into()), status: ReportStatus::Postponed.into(), reason }
     }
 
-    /// Refuses a report that can never be stored: the attempt has failed.
+    /// Refuses a report that can never be stored. The attempt counts as failed.
     pub(super) async fn refuse(
         &self,
         worker: WorkerId,

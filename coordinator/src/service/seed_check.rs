@@ -20,16 +20,16 @@ use crate::tournament::TournamentFile;
 use crate::tournament::derivation::{Commitment, EditionSource};
 use crate::tournament::lot_assignment::deal_seed;
 
-/// Differences in a response, at most.
+/// Maximum number of differences in a response.
 const MAX_DIFFERENCES: usize = 1000;
-/// The longest first line of a record, in bytes.
+/// Maximum length of the first line of a record, in bytes.
 const MAX_HEADER: u64 = 1 << 20;
-/// Matches that are read at a time.
+/// The number of matches that are read at a time.
 const PAGE: u32 = 1000;
 
 impl Service {
-    /// The published inputs from which anybody can derive the matches of an edition. They exist
-    /// once its tournament is over.
+    /// The published inputs from which every user can derive the matches of an edition. They are
+    /// published when the tournament is over.
     pub(super) async fn edition_source(
         &self,
         tournament: &Tournament,
@@ -67,10 +67,10 @@ impl Service {
         tournament: &Tournament,
         edition: &Edition,
         with_records: bool,
-        into: &mut CheckEditionResponse,
+        response: &mut CheckEditionResponse,
     ) -> Result<()> {
         if let Some(reason) = not_derivable(tournament, edition) {
-            into.not_derived = reason;
+            response.not_derived = reason;
             return Ok(());
         }
         let (file, source) = self.read_source(tournament, edition).await?;
@@ -81,17 +81,17 @@ impl Service {
             seed: tournament.seed,
             beacon: value.map(|value| (value.text.as_str(), value.first_edition)),
         };
-        into.seed_differences = commitment.differences(edition.number, seed);
+        response.seed_differences = commitment.differences(edition.number, seed);
         let stored = StoredPlan::new(self.pool.clone(), edition.id);
         let compare = move || stored.compare(&file, &source);
-        let compared = tokio::task::spawn_blocking(compare).await;
-        let (derived, differences) = compared.map_err(|_| ServiceError::stopping())??;
-        into.derived = derived;
-        into.seed_differences.extend(differences);
+        let result = tokio::task::spawn_blocking(compare).await;
+        let (derived, differences) = result.map_err(|_| ServiceError::stopping())??;
+        response.derived = derived;
+        response.seed_differences.extend(differences);
         if with_records {
-            self.check_records(edition.id, seed, into).await?;
+            self.check_records(edition.id, seed, response).await?;
         }
-        into.seed_differences.truncate(MAX_DIFFERENCES);
+        response.seed_differences.truncate(MAX_DIFFERENCES);
         Ok(())
     }
 
@@ -100,37 +100,37 @@ impl Service {
         &self,
         edition: EditionId,
         seed: Seed,
-        into: &mut CheckEditionResponse,
+        response: &mut CheckEditionResponse,
     ) -> Result<()> {
         let mut after = MatchNumber(-1);
         loop {
             let page = records::page(&self.pool, edition, after).await?;
             let Some(last) = page.last() else { return Ok(()) };
             after = last.number;
-            for found in page {
-                let id = MatchId { edition, number: found.number };
-                let expected = deal_seed(seed, found.seed_key);
-                let record = self.fetch_record(id, found.stored).await?;
-                into.records += 1;
+            for row in page {
+                let id = MatchId { edition, number: row.number };
+                let expected = deal_seed(seed, row.seed_key);
+                let record = self.fetch_record(id, row.stored).await?;
+                response.records += 1;
                 match header_seed(&record) {
-                    Some(recorded) if recorded == expected => {}
-                    recorded => {
-                        let recorded = recorded.map_or("no seed".to_owned(), |s| s.to_string());
-                        into.seed_differences.push(format!(
-                            "match {id}: its record has the seed {recorded}, and the published seed \
+                    Some(seed) if seed == expected => {}
+                    seed => {
+                        let seed = seed.map_or("no seed".to_owned(), |seed| seed.to_string());
+                        response.seed_differences.push(format!(
+                            "match {id}: its record has the seed {seed}, and the published seed \
                              gives {expected}"
                         ));
                     }
                 }
             }
-            if into.seed_differences.len() >= MAX_DIFFERENCES {
+            if response.seed_differences.len() >= MAX_DIFFERENCES {
                 return Ok(());
             }
         }
     }
 }
 
-/// Why the matches of an edition cannot be derived, if they cannot.
+/// Why the matches of an edition cannot be derived. None if they can.
 fn not_derivable(tournament: &Tournament, edition: &Edition) -> Option<String> {
     if tournament.state == TournamentState::Open {
         return Some(format!("the seed of {} is published when it is closed", tournament.name));
@@ -152,19 +152,22 @@ fn header_seed(record: &[u8]) -> Option<Seed> {
         seed: Seed,
     }
     let lines = zstd::Decoder::with_buffer(record).ok()?;
-    let mut first = String::new();
-    BufReader::new(lines).take(MAX_HEADER).read_line(&mut first).ok()?;
-    serde_json::from_str(&first).ok().map(|Header { seed }| seed)
+    let mut first_line = String::new();
+    BufReader::new(lines).take(MAX_HEADER).read_line(&mut first_line).ok()?;
+    serde_json::from_str(&first_line).ok().map(|Header { seed }| seed)
 }
 
 /// The stored plan of an edition, read page by page.
 struct StoredPlan {
     pool: PgPool,
     edition: EditionId,
+    /// The remaining planned matches of the last page.
     planned: VecDeque<Match>,
-    /// The page of results that was read last.
+    /// The remaining results of the last page.
     played: VecDeque<SeatedResult>,
+    /// The match of the last result that was read.
     last_played: MatchNumber,
+    /// The first planned match that was not read.
     next: MatchNumber,
 }
 
@@ -180,7 +183,7 @@ impl StoredPlan {
         }
     }
 
-    /// The next stored match. It is not removed.
+    /// The next stored match, without removing it.
     fn peek(&mut self) -> Result<Option<&Match>, sqlx::Error> {
         if self.planned.is_empty() {
             let page = matches::planned(&self.pool, self.edition, self.next, None, PAGE);
@@ -192,7 +195,7 @@ impl StoredPlan {
         Ok(self.planned.front())
     }
 
-    /// The result of a match. Callers ask in ascending order.
+    /// The result of a match. Call it with ascending numbers.
     fn result(&mut self, number: MatchNumber) -> Result<Option<SeatedResult>, sqlx::Error> {
         loop {
             if self.played.is_empty() {
@@ -216,22 +219,22 @@ impl StoredPlan {
     ) -> Result<(i64, Vec<String>), sqlx::Error> {
         let mut derived = 0;
         let mut differences = Vec::new();
-        let mut failed = None;
-        let end = source.derive(file, |expected| {
+        let mut database_error = None;
+        let result = source.derive(file, |expected| {
             derived += 1;
             match self.compare_match(&expected, source.seed, &mut differences) {
                 Ok(played) if differences.len() < MAX_DIFFERENCES => Ok(played),
                 Ok(_) => Err("there may be more differences".to_owned()),
                 Err(error) => {
-                    failed = Some(error);
+                    database_error = Some(error);
                     Err(String::new())
                 }
             }
         });
-        if let Some(error) = failed {
+        if let Some(error) = database_error {
             return Err(error);
         }
-        match end {
+        match result {
             Err(reason) => differences.push(reason),
             Ok(()) => {
                 if let Some(stored) = self.peek()? {
@@ -268,11 +271,11 @@ impl StoredPlan {
             }
         };
         if stored.seed_key != expected.seed_key {
-            let found = deal_seed(seed, stored.seed_key);
-            let from_seed = deal_seed(seed, expected.seed_key);
+            let stored_seed = deal_seed(seed, stored.seed_key);
+            let expected_seed = deal_seed(seed, expected.seed_key);
             differences.push(format!(
-                "match {id}: its seed in the stored plan is {found}, and the published seed gives \
-                 {from_seed}"
+                "match {id}: its seed in the stored plan is {stored_seed}, and the published seed \
+                 gives {expected_seed}"
             ));
         } else if stored != expected {
             differences.push(format!(

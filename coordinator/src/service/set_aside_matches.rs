@@ -1,4 +1,4 @@
-//! Matches that were set aside after too many faults: listed and retried.
+//! Lists and retries matches that were set aside after too many faults.
 
 use arbiter_proto::ids::{LotId, MatchId};
 use arbiter_proto::v1::{
@@ -24,15 +24,15 @@ impl Service {
         Ok(ListSetAsideResponse { matches: self.tournament_aside(&tournament, caller).await? })
     }
 
-    /// The same for all open tournaments, by name.
+    /// Lists the matches of all open tournaments that were set aside, with the tournaments' names.
     pub(crate) async fn list_all_aside(
         &self,
         caller: &Caller,
     ) -> Result<Vec<(String, Vec<SetAsideMatch>)>> {
         let mut all = Vec::new();
-        for found in self.open_tournaments().await? {
-            let aside = self.tournament_aside(&found, caller).await?;
-            all.push((found.name, aside));
+        for tournament in self.open_tournaments().await? {
+            let matches = self.tournament_aside(&tournament, caller).await?;
+            all.push((tournament.name, matches));
         }
         Ok(all)
     }
@@ -75,23 +75,23 @@ impl Service {
         caller: &Caller,
         request: RetrySetAsideRequest,
     ) -> Result<RetrySetAsideResponse> {
-        let who = caller.require(Role::Organiser)?;
+        let principal = caller.require(Role::Organiser)?;
         let id: MatchId = request.r#match.parse()?;
-        let standing = played_matches::lot(&self.pool, id).await?;
-        let standing = standing.ok_or_else(|| ServiceError::missing("match", id))?;
-        let lot = LotId { edition: id.edition, number: standing.lot };
-        self.retry_lot(who, lot, id).await?;
+        let row = played_matches::lot(&self.pool, id).await?;
+        let row = row.ok_or_else(|| ServiceError::missing("match", id))?;
+        let lot = LotId { edition: id.edition, number: row.lot };
+        self.retry_lot(principal, lot, id).await?;
         Ok(RetrySetAsideResponse {})
     }
 
     /// Queues all matches of a tournament that were set aside, and returns how many.
     pub(crate) async fn retry_all_aside(&self, caller: &Caller, tournament: &str) -> Result<usize> {
-        let who = caller.require(Role::Organiser)?;
+        let principal = caller.require(Role::Organiser)?;
         let tournament = self.tournament(tournament).await?;
         let mut count = 0;
         for lot in self.lots_aside(&tournament).await? {
             let id = self.first_match(lot).await?;
-            match self.retry_lot(who, lot, id).await {
+            match self.retry_lot(principal, lot, id).await {
                 Ok(()) => count += 1,
                 // Another organiser retried it a moment ago.
                 Err(error) if error.kind() == ErrorKind::FailedPrecondition => {}
@@ -101,16 +101,17 @@ impl Service {
         Ok(count)
     }
 
-    async fn retry_lot(&self, who: &Principal, lot: LotId, id: MatchId) -> Result<()> {
+    async fn retry_lot(&self, principal: &Principal, lot: LotId, id: MatchId) -> Result<()> {
         let mut transaction = self.pool.begin().await?;
         if !lots::requeue(&mut *transaction, lot).await? {
             let error = format!("match {id} is not set aside");
             return Err(ServiceError::failed_precondition(error));
         }
-        let of = tournaments::of_edition(&mut *transaction, id.edition).await?;
-        let subject = format!("{} {id}", of.name);
+        let tournament = tournaments::of_edition(&mut *transaction, id.edition).await?;
+        let subject = format!("{} {id}", tournament.name);
         let detail = change(&json!({"state": "aside"}), &json!({"state": "pending"}));
-        self.record_change(&mut *transaction, who, "match retry", &subject, Some(&detail)).await?;
+        self.record_change(&mut *transaction, principal, "match retry", &subject, Some(&detail))
+            .await?;
         transaction.commit().await?;
         self.dispatcher.news();
         Ok(())

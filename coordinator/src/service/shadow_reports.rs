@@ -17,10 +17,10 @@ impl WorkerService {
     ) -> Result<ReportResponse> {
         let worker = report.worker;
         let lease = report.lease;
-        let compared =
-            shadow_play::judge(&self.service.pool, &self.assignments, &report, self.service.now())
-                .await;
-        let status = match compared {
+        let pool = &self.service.pool;
+        let now = self.service.now();
+        let checked = shadow_play::check_report(pool, &self.assignments, &report, now).await;
+        let status = match checked {
             Ok(status) => status,
             Err(error) => return Ok(self.postpone(worker, lease, &error)),
         };
@@ -28,8 +28,9 @@ impl WorkerService {
             let reason = "its report is not about its match".to_owned();
             return self.refuse(worker, lease, reason, arrived).await;
         }
-        // If it fails, the next periodic refresh finds the workers that this suspends.
-        drop(self.service.suspensions.refresh(&self.service.pool).await);
+        // The report may have suspended a worker. If this refresh fails, the next periodic one
+        // succeeds soon.
+        drop(self.service.suspensions.refresh(pool).await);
         self.service.metrics().record_report(lease, status, arrived);
         Ok(report_status(lease, status))
     }

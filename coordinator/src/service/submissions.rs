@@ -1,8 +1,8 @@
-//! Submissions: received, stored, and sent to their trial.
+//! Receives and stores submissions, and queues their trials.
 //!
-//! Here a bundle is only bytes. They go piece by piece from the network to a temporary file, then
-//! to the database, and from there to workers. Nothing in this crate can read an archive: only a
-//! worker's sandbox unpacks one.
+//! The coordinator does not interpret bundles. It receives a bundle in pieces, writes them to a
+//! temporary file, and copies the file to the database. It later sends the bundle to workers. This
+//! crate cannot read archives: bundles are unpacked only in a worker's sandbox.
 
 use std::fs::File;
 use std::io::{self, Seek as _, Write as _};
@@ -27,13 +27,13 @@ use crate::db::{bots, tokens, tournaments, trace_contexts, trials, versions};
 
 /// The largest bundle, in bytes.
 pub(crate) const MAX_BUNDLE: usize = 64 << 20;
-/// Pieces of a bundle that may wait to be written.
+/// Maximum number of pieces of a bundle that wait to be written.
 const MAX_BUFFERED: usize = 4;
-/// Versions of one owner that may wait for their trials.
+/// Maximum number of versions of one owner that wait for their trials.
 const MAX_PENDING: i64 = 8;
 
-/// A bundle that was received.
-struct Received {
+/// A received bundle.
+struct Bundle {
     file: File,
     size: u64,
     digest: [u8; 32],
@@ -48,22 +48,23 @@ impl Service {
         submission: &Submission,
         pieces: impl Stream<Item = Result<Vec<u8>>>,
     ) -> Result<Version> {
-        let who = caller.require(Role::Player)?;
-        if submission.house && !who.role.covers(Role::Organiser) {
+        let principal = caller.require(Role::Player)?;
+        if submission.house && !principal.role.covers(Role::Organiser) {
             return Err(ServiceError::permission_denied("only organisers submit house bots"));
         }
         let tournament = self.tournament(&submission.tournament).await?;
-        check_version_entry(who, &tournament, submission.house, self.now())?;
+        check_version_entry(principal, &tournament, submission.house, self.now())?;
         let needs_trial = !submission.house && entry_rules(&tournament)?.preflight;
         if needs_trial {
-            self.check_pending(&mut *self.pool.acquire().await?, who).await?;
+            self.check_pending(&mut *self.pool.acquire().await?, principal).await?;
         }
         let mut span = Span::begin("submit", None);
         span.set("tournament", tournament.name.clone());
         let bundle = receive(pieces).await?;
-        let version =
-            self.store_version(who, &tournament, submission, bundle, needs_trial, &span).await;
-        let version = version.inspect_err(|status| span.fail(status.message()))?;
+        let version = self
+            .store_version(principal, &tournament, submission, bundle, needs_trial, &span)
+            .await;
+        let version = version.inspect_err(|error| span.fail(error.message()))?;
         span.set("version", i64::from(version.number));
         tracing::info!(
             tournament = tournament.name,
@@ -77,8 +78,8 @@ impl Service {
     }
 
     /// Refuses a version if too many versions of its owner wait for their trials.
-    async fn check_pending(&self, db: &mut PgConnection, who: &Principal) -> Result<()> {
-        let pending = trials::pending(db, who.id).await?;
+    async fn check_pending(&self, db: &mut PgConnection, principal: &Principal) -> Result<()> {
+        let pending = trials::pending(db, principal.id).await?;
         if pending < MAX_PENDING {
             return Ok(());
         }
@@ -88,66 +89,67 @@ impl Service {
         )))
     }
 
-    /// Refuses a version whose bundle arrived too late: entry has closed since, or the token has
-    /// ended. Locks out other submissions of this owner until the transaction ends, so that
-    /// concurrent ones cannot exceed the owner's limits. Returns the present tournament.
+    /// Refuses a version if entry closed or the token became invalid while its bundle arrived.
+    /// Blocks other submissions of this owner until the transaction ends, so that concurrent
+    /// submissions cannot exceed the owner's limits. Returns the present state of the tournament.
     async fn lock_entry(
         &self,
         db: &mut PgConnection,
-        who: &Principal,
+        principal: &Principal,
         tournament: TournamentId,
         submission: &Submission,
     ) -> Result<Tournament> {
-        tokens::lock_submissions(&mut *db, who.id).await?;
-        if !tokens::is_valid(&mut *db, who.id).await? {
+        tokens::lock_submissions(&mut *db, principal.id).await?;
+        if !tokens::is_valid(&mut *db, principal.id).await? {
             return Err(ServiceError::token_ended());
         }
-        let found = tournaments::get(&mut *db, tournament).await?;
-        let found =
-            found.ok_or_else(|| ServiceError::missing("tournament", &submission.tournament))?;
-        let now = database_clock::read(db).await?.at;
-        check_version_entry(who, &found, submission.house, now)?;
-        Ok(found)
+        let row = tournaments::get(&mut *db, tournament).await?;
+        let row = row.ok_or_else(|| ServiceError::missing("tournament", &submission.tournament))?;
+        let now = database_clock::read(db).await?.time;
+        check_version_entry(principal, &row, submission.house, now)?;
+        Ok(row)
     }
 
-    /// Stores a bundle as the next version of a bot, which is created if it is new. A bundle that
-    /// is equal to the newest version's makes no new version.
+    /// Stores a bundle as the next version of a bot, which is created if it is new. If the newest
+    /// version has the same bundle, no new version is created.
     async fn store_version(
         &self,
-        who: &Principal,
+        principal: &Principal,
         tournament: &Tournament,
         submission: &Submission,
-        bundle: Received,
+        bundle: Bundle,
         needs_trial: bool,
         span: &Span,
     ) -> Result<Version> {
-        let Received { file, size, digest } = bundle;
+        let Bundle { file, size, digest } = bundle;
         let mut transaction = self.pool.begin().await?;
         let db = &mut *transaction;
         let now = self.now();
-        let tournament = &self.lock_entry(&mut *db, who, tournament.id, submission).await?;
+        let tournament = &self.lock_entry(&mut *db, principal, tournament.id, submission).await?;
         if needs_trial {
-            self.check_pending(&mut *db, who).await?;
+            self.check_pending(&mut *db, principal).await?;
         }
-        let bot = self.find_or_create_bot(&mut *db, who, tournament.id, submission).await?;
+        let bot = self.find_or_create_bot(&mut *db, principal, tournament.id, submission).await?;
         self.undo_withdrawal(&mut *db, tournament, &bot, now).await?;
         let subject = |number: i32| format!("{} {} {number}", tournament.name, submission.bot);
-        let newest = bot_list::versions(&mut *db, bot.id).await?;
-        if let Some(same) = newest.first().filter(|newest| newest.version.digest == digest) {
-            let number = same.version.number;
-            if let Some(reason) = bot.suspension_reason(same.version.id) {
+        let versions = bot_list::versions(&mut *db, bot.id).await?;
+        if let Some(row) = versions.first().filter(|newest| newest.version.digest == digest) {
+            let number = row.version.number;
+            if let Some(reason) = bot.suspension_reason(row.version.id) {
                 return Err(ServiceError::failed_precondition(format!(
                     "{} version {number} is suspended: {reason}; submit a better version, or ask \
                     an organiser to reinstate it",
                     bot.name
                 )));
             }
-            self.record_change(&mut *db, who, "submit", &subject(number), None).await?;
+            self.record_change(&mut *db, principal, "submit", &subject(number), None).await?;
             transaction.commit().await?;
-            return Ok(message(&bot, same, Some(who)));
+            return Ok(message(&bot, row, Some(principal)));
         }
-        self.check_quota(&mut *db, tournament, bot.owner.filter(|_| !who.is_organiser())).await?;
-        // Only now: bundles of refused versions are not stored.
+        self.check_quota(&mut *db, tournament, bot.owner.filter(|_| !principal.is_organiser()))
+            .await?;
+        // The bundle is stored after all checks, so that bundles of refused versions are not
+        // stored.
         versions::copy_bundle_in(&mut *db, &digest, size, file).await?;
         let id = versions::submit(&mut *db, bot.id, &digest, now).await?;
         if needs_trial {
@@ -159,35 +161,33 @@ impl Service {
             trace_contexts::store_version(&mut *db, id, &parent).await?;
         }
         let versions = bot_list::versions(&mut *db, bot.id).await?;
-        let submitted = versions.iter().find(|found| found.version.id == id);
-        let submitted =
-            submitted.ok_or_else(|| ServiceError::internal("the submitted version is missing"))?;
-        let number = submitted.version.number;
-        self.record_change(&mut *db, who, "submit", &subject(number), None).await?;
+        let row = versions.iter().find(|row| row.version.id == id);
+        let row = row.ok_or_else(|| ServiceError::internal("the submitted version is missing"))?;
+        let number = row.version.number;
+        self.record_change(&mut *db, principal, "submit", &subject(number), None).await?;
         transaction.commit().await?;
-        Ok(message(&bot, submitted, Some(who)))
+        Ok(message(&bot, row, Some(principal)))
     }
 
     /// The bot of a submission, which is created if it is new.
     async fn find_or_create_bot(
         &self,
         db: &mut PgConnection,
-        who: &Principal,
+        principal: &Principal,
         tournament: TournamentId,
         submission: &Submission,
     ) -> Result<bots::Bot> {
         let name = &submission.bot;
-        let found = bots::find(&mut *db, tournament, name).await?;
-        let Some(bot) = found else {
+        let Some(bot) = bots::find(&mut *db, tournament, name).await? else {
             name.parse::<arbiter_games::BotName>()
                 .map_err(|error| ServiceError::invalid_argument(error.to_string()))?;
-            let owner = (!submission.house).then_some(who.id);
+            let owner = (!submission.house).then_some(principal.id);
             let now = self.now();
             bots::create(&mut *db, tournament, owner, name, now).await?;
-            let created = bots::find(&mut *db, tournament, name).await?;
-            return created.ok_or_else(|| ServiceError::internal("the created bot is missing"));
+            let bot = bots::find(&mut *db, tournament, name).await?;
+            return bot.ok_or_else(|| ServiceError::internal("the created bot is missing"));
         };
-        if submission.house != bot.owner.is_none() || !who.owns(&bot) {
+        if submission.house != bot.owner.is_none() || !principal.owns(&bot) {
             let error = format!("another player's bot is named {name}; choose another name");
             return Err(ServiceError::permission_denied(error));
         }
@@ -195,12 +195,17 @@ impl Service {
     }
 }
 
-/// A version as a message. Its owner sees why it failed, organisers why its trial was set aside.
-pub(super) fn message(bot: &bots::Bot, tried: &TriedVersion, who: Option<&Principal>) -> Version {
-    let TriedVersion { version, state, verdict } = tried;
-    let sees_verdict = who.is_some_and(|who| match state {
-        TrialState::Failed => who.owns(bot),
-        TrialState::Aside => who.role.covers(Role::Organiser),
+/// A version as a message. Its owner sees why it failed. Organisers see why its trial was set
+/// aside.
+pub(super) fn message(
+    bot: &bots::Bot,
+    row: &TriedVersion,
+    principal: Option<&Principal>,
+) -> Version {
+    let TriedVersion { version, state, verdict } = row;
+    let sees_verdict = principal.is_some_and(|principal| match state {
+        TrialState::Failed => principal.owns(bot),
+        TrialState::Aside => principal.role.covers(Role::Organiser),
         TrialState::Waiting | TrialState::Leased | TrialState::Passed => false,
     });
     Version {
@@ -214,36 +219,38 @@ pub(super) fn message(bot: &bots::Bot, tried: &TriedVersion, who: Option<&Princi
 }
 
 /// Receives a bundle into a temporary file without a name.
-async fn receive(parts: impl Stream<Item = Result<Vec<u8>, ServiceError>>) -> Result<Received> {
-    let (pieces, written) = mpsc::channel(MAX_BUFFERED);
-    let writing = tokio::task::spawn_blocking(move || write(written));
-    let mut parts = pin!(parts);
+async fn receive(pieces: impl Stream<Item = Result<Vec<u8>, ServiceError>>) -> Result<Bundle> {
+    let (sender, receiver) = mpsc::channel(MAX_BUFFERED);
+    let writer = tokio::task::spawn_blocking(move || write(receiver));
+    let mut pieces = pin!(pieces);
     let mut size = 0;
-    while let Some(piece) = parts.next().await {
+    while let Some(piece) = pieces.next().await {
         let piece = piece?;
         size += piece.len();
         if size > MAX_BUNDLE {
             let error = format!(
-                "the bundle is larger than {} MiB; leave out what the bot does not need",
+                "the bundle is larger than {} MiB; remove files that the bot does not need",
                 MAX_BUNDLE >> 20
             );
             return Err(ServiceError::resource_exhausted(error));
         }
-        if pieces.send(piece).await.is_err() {
-            // The writer failed. Its error is read below.
+        if sender.send(piece).await.is_err() {
+            // The writer has failed. Its error is returned below.
             break;
         }
     }
-    drop(pieces);
+    drop(sender);
     if size == 0 {
         return Err(ServiceError::invalid_argument("the bundle is empty"));
     }
-    let written = writing.await.map_err(io::Error::other).flatten();
-    let (file, digest) = written.map_err(|error| {
+    let result = writer.await.map_err(io::Error::other).flatten();
+    let (file, digest) = result.map_err(|error| {
         tracing::error!(%error, "cannot write a bundle to a temporary file");
-        ServiceError::unavailable("the coordinator has no room for the bundle; try again later")
+        ServiceError::unavailable(
+            "the coordinator cannot write the bundle to a temporary file; try again later",
+        )
     })?;
-    Ok(Received { file, size: size as u64, digest })
+    Ok(Bundle { file, size: size as u64, digest })
 }
 
 /// Writes pieces to a temporary file. Returns the rewound file and the digest of its contents.

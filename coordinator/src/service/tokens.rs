@@ -12,7 +12,7 @@ use super::{Caller, Result, Service, ServiceError, change, format_time, micros, 
 use crate::access::{self, Role};
 use crate::db::tokens;
 
-/// How long a replaced secret may stay valid, at most.
+/// The longest time for which a replaced secret may stay valid.
 const MAX_OVERLAP: Duration = Duration::days(30);
 
 impl Service {
@@ -21,7 +21,7 @@ impl Service {
         caller: &Caller,
         CreateTokenRequest { role, name, expires_at_us }: CreateTokenRequest,
     ) -> Result<CreateTokenResponse> {
-        let who = caller.require(Role::Admin)?;
+        let principal = caller.require(Role::Admin)?;
         let role: Role = role.parse()?;
         access::check_name(&name)?;
         let now = self.now();
@@ -32,11 +32,12 @@ impl Service {
             ));
         }
         let mut transaction = self.pool.begin().await?;
-        let created = access::create_until(&mut transaction, role, &name, expires, now).await;
-        let (id, secret) = created?;
+        let (id, secret) =
+            access::create_until(&mut transaction, role, &name, expires, now).await?;
         let subject = format!("{id} {role} {name}");
         let detail = access::token_detail(role, &name, expires);
-        self.record_change(&mut *transaction, who, "token create", &subject, Some(&detail)).await?;
+        self.record_change(&mut *transaction, principal, "token create", &subject, Some(&detail))
+            .await?;
         transaction.commit().await?;
         Ok(CreateTokenResponse { id: id.0, token: secret.text().to_owned() })
     }
@@ -46,7 +47,7 @@ impl Service {
         caller: &Caller,
         RotateTokenRequest { token, overlap_us }: RotateTokenRequest,
     ) -> Result<RotateTokenResponse> {
-        let who = caller.require(Role::Admin)?;
+        let principal = caller.require(Role::Admin)?;
         let overlap = Duration::microseconds(overlap_us);
         if overlap.is_negative() || overlap > MAX_OVERLAP {
             let max_days = MAX_OVERLAP.whole_days();
@@ -56,13 +57,14 @@ impl Service {
         let token = self.valid_token(&token).await?;
         let until = Some(self.now() + overlap).filter(|_| overlap.is_positive());
         let mut transaction = self.pool.begin().await?;
-        let rotated = access::rotate(&mut *transaction, token.id, until).await;
-        let secret = rotated?.ok_or_else(|| ServiceError::missing("valid token", token.id))?;
+        let secret = access::rotate(&mut *transaction, token.id, until).await?;
+        let secret = secret.ok_or_else(|| ServiceError::missing("valid token", token.id))?;
         let subject = format!("{} {} {}", token.id, token.role, token.name);
-        let until_then =
+        let former_until =
             |until: Option<OffsetDateTime>| json!({"former_until": until.map(format_time)});
-        let detail = change(&until_then(token.previous_valid_until), &until_then(until));
-        self.record_change(&mut *transaction, who, "token rotate", &subject, Some(&detail)).await?;
+        let detail = change(&former_until(token.previous_valid_until), &former_until(until));
+        self.record_change(&mut *transaction, principal, "token rotate", &subject, Some(&detail))
+            .await?;
         transaction.commit().await?;
         Ok(RotateTokenResponse {
             id: token.id.0,
@@ -78,17 +80,18 @@ impl Service {
         caller: &Caller,
         request: RevokeTokenRequest,
     ) -> Result<RevokeTokenResponse> {
-        let who = caller.require(Role::Admin)?;
+        let principal = caller.require(Role::Admin)?;
         let id = TokenId(request.id);
         let mut transaction = self.pool.begin().await?;
         if !tokens::revoke(&mut transaction, id, self.now()).await? {
             return Err(ServiceError::missing("valid token", id));
         }
-        let revoked = tokens::get(&mut *transaction, id).await?;
-        let revoked = revoked.ok_or_else(|| ServiceError::missing("token", id))?;
-        let subject = format!("{id} {} {}", revoked.role, revoked.name);
+        let token = tokens::get(&mut *transaction, id).await?;
+        let token = token.ok_or_else(|| ServiceError::missing("token", id))?;
+        let subject = format!("{id} {} {}", token.role, token.name);
         let detail = change(&json!({"revoked": false}), &json!({"revoked": true}));
-        self.record_change(&mut *transaction, who, "token revoke", &subject, Some(&detail)).await?;
+        self.record_change(&mut *transaction, principal, "token revoke", &subject, Some(&detail))
+            .await?;
         transaction.commit().await?;
         Ok(RevokeTokenResponse {})
     }
@@ -121,23 +124,23 @@ impl Service {
 
 impl Service {
     /// The valid token with this number, or with this name if it is the only one.
-    async fn valid_token(&self, named: &str) -> Result<tokens::Token> {
+    async fn valid_token(&self, token_name: &str) -> Result<tokens::Token> {
         let now = self.now();
-        let all = tokens::list(&self.pool).await?;
-        let mut valid = all.into_iter().filter(|token| token.is_valid(now));
-        if let Ok(id) = named.parse() {
-            let found = valid.find(|token| token.id == TokenId(id));
-            return found.ok_or_else(|| ServiceError::missing("valid token", named));
+        let all_tokens = tokens::list(&self.pool).await?;
+        let mut valid_tokens = all_tokens.into_iter().filter(|token| token.is_valid(now));
+        if let Ok(id) = token_name.parse() {
+            let token = valid_tokens.find(|token| token.id == TokenId(id));
+            return token.ok_or_else(|| ServiceError::missing("valid token", token_name));
         }
-        let mut found: Vec<_> = valid.filter(|token| token.name == named).collect();
-        if found.len() > 1 {
-            let ids: Vec<_> = found.iter().map(|token| token.id.to_string()).collect();
+        let mut tokens: Vec<_> = valid_tokens.filter(|token| token.name == token_name).collect();
+        if tokens.len() > 1 {
+            let ids: Vec<_> = tokens.iter().map(|token| token.id.to_string()).collect();
             let error = format!(
-                "several tokens are named {named}; give the number of one: {}",
+                "several tokens are named {token_name}; use the number of one of them: {}",
                 ids.join(", ")
             );
             return Err(ServiceError::invalid_argument(error));
         }
-        found.pop().ok_or_else(|| ServiceError::missing("valid token", named))
+        tokens.pop().ok_or_else(|| ServiceError::missing("valid token", token_name))
     }
 }

@@ -1,5 +1,5 @@
-//! A short-lived cache of tournaments whose edition runs: the progress of an edition is a count
-//! over all its lots, and many clients poll it.
+//! A short-lived cache of tournaments with a running edition. Many clients poll the progress of an
+//! edition, and counting it reads all its lots.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,12 +11,12 @@ use super::{Caller, Result, Service};
 
 /// The age at which an entry is refreshed in the background.
 const REFRESH_AFTER: Duration = Duration::from_millis(500);
-/// The age up to which an entry is used.
+/// Maximum age of an entry that is used.
 const MAX_AGE: Duration = Duration::from_secs(1);
-/// Entries in memory before expired ones are removed.
+/// Number of entries in memory at which expired ones are removed.
 const MAX_ENTRIES: usize = 64;
 
-/// A tournament's name, and whether an organiser reads it: organisers may see more than others.
+/// The name of a tournament, and whether the reader is an organiser, who may see more than others.
 type Key = (String, bool);
 
 #[derive(Debug)]
@@ -32,7 +32,7 @@ struct Entry {
 pub(super) struct TournamentCache(Arc<Mutex<HashMap<Key, Entry>>>);
 
 impl Service {
-    /// A tournament as it was at most a second ago if an edition of it runs, else as it is now.
+    /// The state of a tournament. If an edition is running, the state may be up to a second old.
     pub(crate) async fn cached_tournament(
         &self,
         caller: &Caller,
@@ -45,7 +45,7 @@ impl Service {
         if is_old {
             let service = self.clone();
             let caller = caller.clone();
-            // If it fails, the entry expires and the next caller gets the error.
+            // If the refresh fails, the entry expires and the next caller gets the error.
             tokio::spawn(async move { drop(service.refresh_tournament(key, &caller).await) });
         }
         Ok(tournament)

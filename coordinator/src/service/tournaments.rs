@@ -1,4 +1,4 @@
-//! Tournaments and their editions: created, started, ended, checked and shown.
+//! Tournaments and their editions: creates, starts, ends, checks and shows them.
 
 use arbiter_proto::ids::EditionId;
 use arbiter_proto::v1::{
@@ -10,22 +10,22 @@ use arbiter_proto::v1::{
 use serde_json::{Value, json};
 use sqlx::PgConnection;
 
-use super::{Caller, Result, Service, ServiceError, Which, beacon, change, micros};
+use super::{Caller, DefaultEdition, Result, Service, ServiceError, beacon, change, micros};
 use crate::access::Role;
 use crate::db::editions::{self, EditionState};
 use crate::db::lots::{self, Census};
 use crate::db::tournaments::{self, TournamentState};
 use crate::tournament::edition::{self, IfRunning, OpenRequest};
 use crate::tournament::file::TournamentFile;
-use crate::tournament::lifecycle::{self};
+use crate::tournament::lifecycle;
 use crate::tournament::{PlanMode, auto_edition, plan_history};
 
 /// How an organiser ends a tournament.
 #[derive(Clone, Copy, Debug)]
 enum Ending {
-    /// It is abandoned: nothing more is played.
+    /// The tournament is abandoned: no more matches are played.
     Cancel,
-    /// Its official leaderboard is final, and its seed is published.
+    /// The official leaderboard is final, and the seed is published.
     Close,
 }
 
@@ -35,13 +35,13 @@ impl Service {
         caller: &Caller,
         request: CreateTournamentRequest,
     ) -> Result<Tournament> {
-        let who = caller.require(Role::Organiser)?;
+        let principal = caller.require(Role::Organiser)?;
         let file = TournamentFile::parse(self.queue.games(), &request.file)?;
         let mut transaction = self.pool.begin().await?;
         let created = lifecycle::create(&mut transaction, &file, self.now()).await?;
         let detail = change(&Value::Null, &json!({"settings": created.settings}));
         let name = &created.name;
-        self.record_change(&mut *transaction, who, "tournament create", name, Some(&detail))
+        self.record_change(&mut *transaction, principal, "tournament create", name, Some(&detail))
             .await?;
         transaction.commit().await?;
         self.tournament_message(created, caller).await
@@ -52,19 +52,21 @@ impl Service {
         _: &Caller,
         _: ListTournamentsRequest,
     ) -> Result<ListTournamentsResponse> {
-        let listed = tournaments::list(&self.pool).await?;
+        let rows = tournaments::list(&self.pool).await?;
         let mut tournaments = Vec::new();
-        for found in listed {
-            let editions = if found.state == TournamentState::Open {
-                editions::of_tournament(&self.pool, found.id).await?
+        for row in rows {
+            let editions = if row.state == TournamentState::Open {
+                editions::of_tournament(&self.pool, row.id).await?
             } else {
                 Vec::new()
             };
             let mut running = Vec::new();
-            for edition in editions.into_iter().filter(|one| one.state == EditionState::Running) {
-                running.push(self.edition_message(edition, None).await?);
+            for edition in editions {
+                if edition.state == EditionState::Running {
+                    running.push(self.edition_message(edition, None).await?);
+                }
             }
-            tournaments.push(message(found, running));
+            tournaments.push(message(row, running));
         }
         Ok(ListTournamentsResponse { tournaments })
     }
@@ -74,8 +76,8 @@ impl Service {
         caller: &Caller,
         request: GetTournamentRequest,
     ) -> Result<Tournament> {
-        let found = self.tournament(&request.tournament).await?;
-        self.tournament_message(found, caller).await
+        let row = self.tournament(&request.tournament).await?;
+        self.tournament_message(row, caller).await
     }
 
     pub(crate) async fn start_edition(
@@ -83,16 +85,19 @@ impl Service {
         caller: &Caller,
         StartEditionRequest { tournament, fresh }: StartEditionRequest,
     ) -> Result<Edition> {
-        let who = caller.require(Role::Organiser)?;
+        let principal = caller.require(Role::Organiser)?;
         let tournament = self.tournament(&tournament).await?;
         let mode = if fresh { PlanMode::Fresh } else { PlanMode::Incremental };
-        let opening = OpenRequest::new(tournament.id, IfRunning::Refuse);
-        let opening = OpenRequest { mode, who: Some(who.id), ..opening };
-        let opened = edition::open(&self.queue, opening, self.now()).await?;
+        let request = OpenRequest {
+            mode,
+            token: Some(principal.id),
+            ..OpenRequest::new(tournament.id, IfRunning::Refuse)
+        };
+        let edition = edition::open(&self.queue, request, self.now()).await?;
         self.dispatcher.news();
         self.changes.notify();
         let official = editions::official(&self.pool, tournament.id).await?;
-        self.edition_message(opened, official).await
+        self.edition_message(edition, official).await
     }
 
     pub(crate) async fn cancel_tournament(
@@ -118,11 +123,11 @@ impl Service {
         name: &str,
         ending: Ending,
     ) -> Result<Tournament> {
-        let who = caller.require(Role::Organiser)?;
-        let found = self.tournament(name).await?;
+        let principal = caller.require(Role::Organiser)?;
+        let row = self.tournament(name).await?;
         let mut transaction = self.pool.begin().await?;
-        let before = audit_state(&mut transaction, &found).await?;
-        let id = found.id;
+        let before = audit_state(&mut transaction, &row).await?;
+        let id = row.id;
         let now = self.now();
         let (ended, action) = match ending {
             Ending::Cancel => {
@@ -133,7 +138,8 @@ impl Service {
             }
         };
         let detail = change(&before, &audit_state(&mut transaction, &ended).await?);
-        self.record_change(&mut *transaction, who, action, &ended.name, Some(&detail)).await?;
+        self.record_change(&mut *transaction, principal, action, &ended.name, Some(&detail))
+            .await?;
         transaction.commit().await?;
         self.changes.notify();
         self.tournament_message(ended, caller).await
@@ -144,15 +150,14 @@ impl Service {
         caller: &Caller,
         CheckEditionRequest { tournament, edition, records }: CheckEditionRequest,
     ) -> Result<CheckEditionResponse> {
-        let found = self.tournament(&tournament).await?;
-        // The official edition of a tournament that is over is final; a newer one may have been
-        // cancelled.
-        let which = match found.state {
-            TournamentState::Open => Which::Newest,
-            TournamentState::Closed | TournamentState::Cancelled => Which::Official,
+        let row = self.tournament(&tournament).await?;
+        // If the tournament is over, its official edition is final. A newer one may be cancelled.
+        let default = match row.state {
+            TournamentState::Open => DefaultEdition::Newest,
+            TournamentState::Closed | TournamentState::Cancelled => DefaultEdition::Official,
         };
         let board = v1::LeaderboardRef { tournament, edition };
-        let (edition, _) = self.edition_of(Some(board), which, caller).await?;
+        let (edition, _) = self.edition_of(Some(board), default, caller).await?;
         if records && !caller.is_organiser() {
             let error = "only organisers may compare the seeds of all records";
             return Err(ServiceError::permission_denied(error));
@@ -165,15 +170,15 @@ impl Service {
             differences.push("a voided result still counts".to_owned());
         }
         let number = edition.number;
-        let mut checked = CheckEditionResponse {
+        let mut response = CheckEditionResponse {
             matches,
             differences,
             edition: number,
             ..CheckEditionResponse::default()
         };
         let tournament = tournaments::of_edition(&self.pool, edition.id).await?;
-        self.check_seeds(&tournament, &edition, records, &mut checked).await?;
-        Ok(checked)
+        self.check_seeds(&tournament, &edition, records, &mut response).await?;
+        Ok(response)
     }
 
     pub(crate) async fn get_edition_source(
@@ -181,11 +186,11 @@ impl Service {
         caller: &Caller,
         GetEditionSourceRequest { tournament, edition }: GetEditionSourceRequest,
     ) -> Result<EditionSource> {
-        let found = self.tournament(&tournament).await?;
+        let row = self.tournament(&tournament).await?;
         let board = v1::LeaderboardRef { tournament, edition };
-        let (edition, _) = self.edition_of(Some(board), Which::Official, caller).await?;
+        let (edition, _) = self.edition_of(Some(board), DefaultEdition::Official, caller).await?;
         let _permit = self.permit(caller).await?;
-        self.edition_source(&found, &edition).await
+        self.edition_source(&row, &edition).await
     }
 }
 
@@ -193,12 +198,12 @@ impl Service {
 async fn audit_state(db: &mut PgConnection, tournament: &tournaments::Tournament) -> Result<Value> {
     let editions = editions::of_tournament(&mut *db, tournament.id).await?;
     let newest = editions.first().map(edition::audit_state);
-    let found = tournaments::get(&mut *db, tournament.id).await?;
-    let state = found.map(|found| found.state.as_str());
+    let row = tournaments::get(&mut *db, tournament.id).await?;
+    let state = row.map(|row| row.state.as_str());
     Ok(json!({"state": state, "newest": newest}))
 }
 
-/// An edition without counts; `official` is the official one.
+/// An edition without counts. `official` is the official edition of its tournament.
 fn edition_summary(edition: &editions::Edition, official: Option<EditionId>) -> Edition {
     Edition {
         id: edition.id.0,
@@ -216,14 +221,15 @@ impl Service {
     /// A tournament with its editions.
     pub(super) async fn tournament_message(
         &self,
-        found: tournaments::Tournament,
+        row: tournaments::Tournament,
         caller: &Caller,
     ) -> Result<Tournament> {
-        let visibility = self.visibility(&found, caller)?;
-        let official = self.official(&found, &visibility).await?;
+        let visibility = self.visibility(&row, caller)?;
+        let official = self.official(&row, &visibility).await?;
         let mut messages = Vec::new();
-        for edition in editions::of_tournament(&self.pool, found.id).await? {
-            // There may be one edition for each submission: older ones get no counts.
+        for edition in editions::of_tournament(&self.pool, row.id).await? {
+            // There may be an edition for each submission, so only the newest edition and running
+            // ones get counts.
             let message = if messages.is_empty() || edition.state == EditionState::Running {
                 self.edition_message(edition, official).await?
             } else {
@@ -232,8 +238,8 @@ impl Service {
             messages.push(message);
         }
         let mut connection = self.pool.acquire().await?;
-        let due = auto_edition::due_at(&mut connection, self.queue.games(), &found).await?;
-        Ok(Tournament { next_edition_at_us: due.map_or(0, micros), ..message(found, messages) })
+        let due = auto_edition::due_at(&mut connection, self.queue.games(), &row).await?;
+        Ok(Tournament { next_edition_at_us: due.map_or(0, micros), ..message(row, messages) })
     }
 
     /// The newest edition of a tournament.
@@ -241,8 +247,8 @@ impl Service {
         &self,
         tournament: &tournaments::Tournament,
     ) -> Result<editions::Edition> {
-        let all = editions::of_tournament(&self.pool, tournament.id).await?;
-        all.into_iter().next().ok_or_else(|| {
+        let editions = editions::of_tournament(&self.pool, tournament.id).await?;
+        editions.into_iter().next().ok_or_else(|| {
             ServiceError::failed_precondition(format!(
                 "tournament {name} has no edition yet; an organiser starts one: arbiter \
                  tournament start {name}",
@@ -251,7 +257,7 @@ impl Service {
         })
     }
 
-    /// An edition with its lots by state; `official` is the official one.
+    /// An edition with its lots by state. `official` is the official edition of its tournament.
     async fn edition_message(
         &self,
         edition: editions::Edition,
@@ -284,32 +290,32 @@ impl Service {
     ) -> Result<(Edition, bool)> {
         let visibility = self.visibility(tournament, caller)?;
         let official = self.official(tournament, &visibility).await?;
-        let now = editions::get(&self.pool, edition.id).await?;
-        let now = now.ok_or_else(|| ServiceError::missing("edition", edition.id))?;
-        let over = matches!(now.state, EditionState::Complete | EditionState::Cancelled);
-        Ok((self.edition_message(now, official).await?, over))
+        let row = editions::get(&self.pool, edition.id).await?;
+        let row = row.ok_or_else(|| ServiceError::missing("edition", edition.id))?;
+        let is_over = matches!(row.state, EditionState::Complete | EditionState::Cancelled);
+        Ok((self.edition_message(row, official).await?, is_over))
     }
 }
 
-/// An edition without the fields that change with time alone.
+/// An edition without the fields that change even if no match is played.
 pub(super) fn without_estimate(edition: Edition) -> Edition {
     Edition { eta_us: None, rate: None, ..edition }
 }
 
 /// A tournament as a message. Its seed is public once it is over.
-fn message(found: tournaments::Tournament, editions: Vec<Edition>) -> Tournament {
-    let over = found.state != TournamentState::Open;
+fn message(row: tournaments::Tournament, editions: Vec<Edition>) -> Tournament {
+    let is_over = row.state != TournamentState::Open;
     Tournament {
-        name: found.name,
-        game: found.game,
-        settings: found.settings.to_string(),
-        state: found.state.as_str().to_owned(),
-        seed_hash: found.seed_hash,
-        seed: if over { found.seed.0.to_vec() } else { Vec::new() },
-        created_at_us: micros(found.created_at),
+        name: row.name,
+        game: row.game,
+        settings: row.settings.to_string(),
+        state: row.state.as_str().to_owned(),
+        seed_hash: row.seed_hash,
+        seed: if is_over { row.seed.0.to_vec() } else { Vec::new() },
+        created_at_us: micros(row.created_at),
         editions,
-        last_error: found.last_error.unwrap_or_default(),
+        last_error: row.last_error.unwrap_or_default(),
         next_edition_at_us: 0,
-        beacon: found.beacon.as_ref().map(beacon::message),
+        beacon: row.beacon.as_ref().map(beacon::message),
     }
 }

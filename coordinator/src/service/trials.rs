@@ -20,23 +20,26 @@ impl Service {
         caller: &Caller,
         GetTrialRequest { tournament, bot, number }: GetTrialRequest,
     ) -> Result<ResponseStream<TrialStatus>> {
-        let who = caller.require(Role::Player)?.clone();
-        let (_, bot) = self.managed_bot(&who, &tournament, &bot).await?;
-        let mut last = self.trial(&who, &bot, number).await?;
+        let principal = caller.require(Role::Player)?.clone();
+        let (_, bot) = self.managed_bot(&principal, &tournament, &bot).await?;
+        let mut last = self.trial(&principal, &bot, number).await?;
         let (sender, states) = mpsc::channel(1);
         let mut changes = self.changes.subscribe();
         let service = self.clone();
         tokio::spawn(async move {
-            let mut sent = sender.send(Ok(last.clone())).await;
-            while sent.is_ok() && !is_over(&last) && changes.changed_unless(sender.closed()).await {
-                match service.trial(&who, &bot, number).await {
-                    Ok(now) if now == last => {}
-                    Ok(now) => {
-                        last = now.clone();
-                        sent = sender.send(Ok(now)).await;
+            let mut send_result = sender.send(Ok(last.clone())).await;
+            while send_result.is_ok()
+                && !is_over(&last)
+                && changes.changed_unless(sender.closed()).await
+            {
+                match service.trial(&principal, &bot, number).await {
+                    Ok(status) if status == last => {}
+                    Ok(status) => {
+                        last = status.clone();
+                        send_result = sender.send(Ok(status)).await;
                     }
-                    Err(status) => {
-                        drop(sender.send(Err(status)).await);
+                    Err(error) => {
+                        drop(sender.send(Err(error)).await);
                         return;
                     }
                 }
@@ -51,9 +54,9 @@ impl Service {
         caller: &Caller,
         GetTrialRequest { tournament, bot, number }: GetTrialRequest,
     ) -> Result<TrialStatus> {
-        let who = caller.require(Role::Player)?;
-        let (_, bot) = self.managed_bot(who, &tournament, &bot).await?;
-        self.trial(who, &bot, number).await
+        let principal = caller.require(Role::Player)?;
+        let (_, bot) = self.managed_bot(principal, &tournament, &bot).await?;
+        self.trial(principal, &bot, number).await
     }
 
     /// Retries a trial that was set aside after too many faults.
@@ -62,8 +65,8 @@ impl Service {
         caller: &Caller,
         RetryTrialRequest { tournament, bot, number }: RetryTrialRequest,
     ) -> Result<TrialStatus> {
-        let who = caller.require(Role::Organiser)?;
-        let (tournament, bot) = self.managed_bot(who, &tournament, &bot).await?;
+        let principal = caller.require(Role::Organiser)?;
+        let (tournament, bot) = self.managed_bot(principal, &tournament, &bot).await?;
         let version = self.version(&bot, number).await?.version;
         let mut transaction = self.pool.begin().await?;
         if !trials::retry(&mut *transaction, version.id).await? {
@@ -74,25 +77,31 @@ impl Service {
         }
         let subject = format!("{} {} {}", tournament.name, bot.name, version.number);
         let detail = change(&json!({"state": "aside"}), &json!({"state": "waiting"}));
-        self.record_change(&mut *transaction, who, "retry trial", &subject, Some(&detail)).await?;
+        self.record_change(&mut *transaction, principal, "retry trial", &subject, Some(&detail))
+            .await?;
         transaction.commit().await?;
         self.dispatcher.news();
-        self.trial(who, &bot, version.number).await
+        self.trial(principal, &bot, version.number).await
     }
 
-    /// A version of a bot; 0 means the newest.
+    /// A version of a bot. Number 0 means the newest version.
     async fn version(&self, bot: &bots::Bot, number: i32) -> Result<TriedVersion> {
         let versions = bot_list::versions(&self.pool, bot.id).await?;
         let mut versions = versions.into_iter();
-        let found = versions.find(|tried| number == 0 || tried.version.number == number);
-        found.ok_or_else(|| ServiceError::missing("version", format!("{} {number}", bot.name)))
+        let row = versions.find(|row| number == 0 || row.version.number == number);
+        row.ok_or_else(|| ServiceError::missing("version", format!("{} {number}", bot.name)))
     }
 
     /// The state of a version's trial, for its owner or an organiser.
-    async fn trial(&self, who: &Principal, bot: &bots::Bot, number: i32) -> Result<TrialStatus> {
-        let tried = self.version(bot, number).await?;
-        let id = tried.version.id;
-        let version = Some(message(bot, &tried, Some(who)));
+    async fn trial(
+        &self,
+        principal: &Principal,
+        bot: &bots::Bot,
+        number: i32,
+    ) -> Result<TrialStatus> {
+        let row = self.version(bot, number).await?;
+        let id = row.version.id;
+        let version = Some(message(bot, &row, Some(principal)));
         let Some(trial) = trials::get(&self.pool, id).await? else {
             return Ok(TrialStatus { version, ..TrialStatus::default() });
         };

@@ -1,8 +1,8 @@
-//! The use cases of workers: register, take lots and trials, fetch bundles, renew and return
+//! The use cases of workers: register, lease lots and trials, fetch bundles, renew and return
 //! leases, report.
 //!
-//! `rpc` keeps the stream of a worker, and nothing here remembers leases. A worker that reconnects,
-//! or connects to another coordinator, continues as before.
+//! `rpc` has the stream of a worker. This module stores no leases in memory, so a worker can
+//! reconnect to any coordinator and continue.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -24,18 +24,18 @@ use crate::queue::ReportSender;
 use crate::tournament::lot_assignment::AssignmentBuilder;
 use crate::tournament::trial_assignment::{self, TrialAssignment, TrialError};
 
-/// The slots of a worker, at most: more must be a mistake.
+/// Maximum number of slots of a worker. A larger number must be a mistake.
 pub(crate) const MAX_SLOTS: u32 = 4096;
 /// The longest name of a worker, in bytes.
 const MAX_NAME: usize = 128;
-/// The longest description of a worker's build, and of its sandbox, in bytes: they are stored.
+/// Maximum length of the descriptions of a worker's build and sandbox, in bytes.
 const MAX_DESCRIPTION: usize = 2048;
 
 /// The use cases of workers. Clones are the same service.
 #[derive(Clone, Debug)]
 pub struct WorkerService(Arc<WorkerParts>);
 
-/// What the use cases of workers share.
+/// The data that the use cases of workers share.
 #[derive(Debug)]
 pub struct WorkerParts {
     /// The use cases of clients.
@@ -69,7 +69,7 @@ pub(crate) struct AdmittedWorker {
 }
 
 impl WorkerService {
-    /// The use cases of workers beside those of clients.
+    /// The use cases of workers, with those of clients.
     pub fn new(
         service: Service,
         assignments: Arc<AssignmentBuilder>,
@@ -80,7 +80,7 @@ impl WorkerService {
         Self(Arc::new(WorkerParts { service, assignments, reporter, lease_returns, bundles }))
     }
 
-    /// Admits a worker with this token. From then on its name belongs to the token.
+    /// Admits a worker with this token. Then the name of the worker belongs to the token.
     pub(crate) async fn admit(&self, token: TokenId, hello: &Hello) -> Result<AdmittedWorker> {
         check_hello(hello)?;
         let pool = self.service.queue.pool();
@@ -104,12 +104,14 @@ impl WorkerService {
         Ok(AdmittedWorker { worker, slots, stream, database })
     }
 
-    /// Records that a worker's stream has ended. If it fails, the worker's last sign of life ages.
+    /// Records that a worker's stream has ended. An error has little effect: without new signs of
+    /// life the worker counts as disconnected after a time.
     pub(crate) async fn disconnect(&self, worker: WorkerId, stream: i32) {
         drop(workers::disconnect(self.service.queue.pool(), worker, stream).await);
     }
 
-    /// Records a sign of life of a worker. If it fails, the next one follows soon.
+    /// Records a sign of life of a worker. An error has no effect, because the next one follows
+    /// soon.
     pub(crate) async fn mark_seen(&self, worker: WorkerId) {
         drop(workers::record_contact(self.service.queue.pool(), worker, self.service.now()).await);
     }
@@ -131,8 +133,8 @@ impl WorkerService {
                 "the workers of this token hold no lease that needs this bundle",
             ));
         }
-        let found = self.bundles.stream(pool, digest).await?;
-        let pieces = found.ok_or_else(|| {
+        let pieces = self.bundles.stream(pool, digest).await?;
+        let pieces = pieces.ok_or_else(|| {
             ServiceError::new(super::ErrorKind::NotFound, "there is no bundle with this digest")
         })?;
         Ok(Box::pin(ReceiverStream::new(pieces).map(|piece| Ok(piece?))))
@@ -149,7 +151,7 @@ impl WorkerService {
         trial_assignment::assignment(queue.pool(), queue.games(), lease, version, lease_ms).await
     }
 
-    /// The audit of what workers report.
+    /// The auditor of workers' reports.
     pub(crate) fn auditor(&self) -> Auditor {
         let Parts { queue, store, clock, .. } = &*self.service;
         let assignments = Arc::clone(&self.assignments);
@@ -157,7 +159,7 @@ impl WorkerService {
     }
 }
 
-/// Refuses a worker that cannot work for this coordinator.
+/// Refuses a worker that this coordinator does not support.
 fn check_hello(hello: &Hello) -> Result<()> {
     if hello.rules != RULES_VERSION {
         return Err(ServiceError::failed_precondition(format!(
@@ -166,9 +168,10 @@ fn check_hello(hello: &Hello) -> Result<()> {
             hello.rules
         )));
     }
-    // Pages show names, so two different names must not look alike.
-    let is_name = !hello.name.is_empty() && hello.name.bytes().all(|byte| byte.is_ascii_graphic());
-    if !is_name || hello.name.len() > MAX_NAME {
+    // Pages show the names of workers, so two different names must not look the same.
+    let is_printable =
+        !hello.name.is_empty() && hello.name.bytes().all(|byte| byte.is_ascii_graphic());
+    if !is_printable || hello.name.len() > MAX_NAME {
         return Err(ServiceError::invalid_argument(format!(
             "a worker's name has 1 to {MAX_NAME} ASCII letters, digits and signs, and no spaces: \
              start this worker with another --name"

@@ -2,9 +2,9 @@
 //!
 //! Each change adds a row to `edition_triggers`. The window of the tournament begins with the first
 //! row. At its end an edition opens that includes all changes so far, and replaces a running one.
-//! The row of the tournament is locked and checked again, so several coordinators may do this at
-//! the same time. A change that comes too late for an edition keeps its row and triggers the next
-//! one.
+//! The row of the tournament is locked and checked again, so several coordinators may run this task
+//! at the same time. A change that is too late for an edition keeps its row and triggers the next
+//! edition.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,10 +29,11 @@ use crate::queue::{PlanError, Queue};
 
 /// How often the triggers are read.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
-/// Editions of different tournaments that are opened at the same time.
+/// Maximum number of editions of different tournaments that are opened at the same time.
 const MAX_CONCURRENT: usize = 2;
 
-/// Opens editions. It runs on the leader; several at once do no harm ([`crate::leader_election`]).
+/// Opens editions. It runs on the leader. Several at the same time are safe
+/// ([`crate::leader_election`]).
 #[derive(Debug)]
 pub struct EditionOpener {
     queue: Queue,
@@ -55,51 +56,51 @@ impl EditionOpener {
         Self { queue, clock }
     }
 
-    /// Opens due editions as long as it is polled, and passes each result to `done`. It may be
-    /// dropped at any moment: an edition opens as a whole or not at all. Tournaments are handled
-    /// concurrently; a failed one is retried with backoff.
-    pub async fn run(&self, mut done: impl FnMut(Result<OpenOutcome, OpenError>)) {
-        let free = Arc::new(Semaphore::new(MAX_CONCURRENT));
+    /// Opens due editions without end, and passes each result to `on_outcome`. Cancel safe: an
+    /// edition opens as a whole or not at all. Tournaments are handled concurrently. After a
+    /// failure a tournament is retried with backoff.
+    pub async fn run(&self, mut on_outcome: impl FnMut(Result<OpenOutcome, OpenError>)) {
+        let permits = Arc::new(Semaphore::new(MAX_CONCURRENT));
         let mut openings: KeyedTasks<TournamentId, Result<Option<OpenOutcome>, OpenError>> =
             KeyedTasks::new();
-        let mut looking = Backoff::new();
-        let mut looks = interval(POLL_INTERVAL);
-        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut read_backoff = Backoff::new();
+        let mut ticks = interval(POLL_INTERVAL);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
-                Some((tournament, ended)) = openings.join_next() => {
-                    match ended.unwrap_or(Err(OpenError::Stopped)) {
+                Some((tournament, result)) = openings.join_next() => {
+                    match result.unwrap_or(Err(OpenError::Stopped)) {
                         Ok(outcome) => {
                             openings.record_success(tournament, Duration::ZERO);
                             if let Some(outcome) = outcome {
-                                done(Ok(outcome));
+                                on_outcome(Ok(outcome));
                             }
                         }
                         Err(error) => {
                             openings.record_failure(tournament);
-                            done(Err(error));
+                            on_outcome(Err(error));
                         }
                     }
                     continue;
                 }
-                _ = looks.tick() => {}
+                _ = ticks.tick() => {}
             }
             let changed = match edition_triggers::tournaments(self.queue.pool()).await {
                 Ok(changed) => changed,
                 Err(error) => {
-                    done(Err(error.into()));
-                    tokio::time::sleep(looking.next()).await;
+                    on_outcome(Err(error.into()));
+                    tokio::time::sleep(read_backoff.next()).await;
                     continue;
                 }
             };
-            looking = Backoff::new();
+            read_backoff = Backoff::new();
             for tournament in changed {
                 if openings.is_ready(tournament) {
                     let queue = self.queue.clone();
                     let now = self.clock.now();
-                    let turn = Arc::clone(&free).acquire_owned();
+                    let permit = Arc::clone(&permits).acquire_owned();
                     openings.spawn(tournament, async move {
-                        let _turn = turn.await;
+                        let _permit = permit.await;
                         open_due(&queue, tournament, now).await
                     });
                 }
@@ -110,15 +111,15 @@ impl EditionOpener {
     /// Opens all editions that are due now.
     pub async fn open_all_due(&self) -> Result<Vec<OpenOutcome>, OpenError> {
         let mut outcomes = Vec::new();
-        let mut failed = None;
+        let mut first_error = None;
         for tournament in edition_triggers::tournaments(self.queue.pool()).await? {
             match open_due(&self.queue, tournament, self.clock.now()).await {
                 Ok(outcome) => outcomes.extend(outcome),
-                // A failure does not delay other tournaments.
-                Err(error) => failed = failed.or(Some(error)),
+                // An error does not delay other tournaments.
+                Err(error) => first_error = first_error.or(Some(error)),
             }
         }
-        match failed {
+        match first_error {
             Some(error) if outcomes.is_empty() => Err(error),
             _ => Ok(outcomes),
         }
@@ -136,17 +137,17 @@ pub async fn due_at(
     else {
         return Ok(None);
     };
-    let began = !editions::of_tournament(&mut *db, tournament.id).await?.is_empty();
+    let has_editions = !editions::of_tournament(&mut *db, tournament.id).await?.is_empty();
     let file = TournamentFile::from_json(games, &tournament.settings);
     Ok(match file {
-        _ if !began || tournament.state != TournamentState::Open => None,
-        // Only by hand, unless the running edition can never complete.
+        _ if !has_editions || tournament.state != TournamentState::Open => None,
+        // An organiser opens the editions, unless the running edition can never complete.
         Ok(file) if file.rerun == Rerun::Manual => {
-            let stuck = editions::is_blocked_by_suspension(&mut *db, tournament.id).await?;
-            stuck.then_some(first.at)
+            let is_stuck = editions::is_blocked_by_suspension(&mut *db, tournament.id).await?;
+            is_stuck.then_some(first.at)
         }
         Ok(file) => Some(first.at + window(&file)),
-        // Opening it reports the error.
+        // The attempt to open the edition reports the error.
         Err(_) => Some(first.at),
     })
 }
@@ -168,7 +169,7 @@ async fn open_due_here(
     id: TournamentId,
     now: OffsetDateTime,
 ) -> Result<Option<OpenOutcome>, OpenError> {
-    // Most checks come before the time and lock nothing.
+    // Most checks find that no edition is due. They must not lock anything.
     let mut connection = queue.pool().acquire().await?;
     let Some(tournament) = tournaments::get(&mut *connection, id).await? else { return Ok(None) };
     if due_at(&mut connection, queue.games(), &tournament).await?.is_none_or(|due| now < due) {
@@ -182,7 +183,7 @@ async fn open_due_here(
     let tournament = match lifecycle::lock_open(db, id).await {
         Ok(tournament) => tournament,
         Err(LifecycleError::Database(error)) => return Err(error.into()),
-        // The tournament has ended since.
+        // The tournament ended after the first check.
         Err(_) => return Ok(None),
     };
     let changes = edition_triggers::of_tournament(&mut *db, id).await?;
@@ -191,13 +192,13 @@ async fn open_due_here(
         return Ok(None);
     }
     match open_unless_current(db, queue.games(), &tournament, now).await {
-        Ok(opened) => {
+        Ok(edition) => {
             edition_triggers::delete(&mut *db, &changes).await?;
             transaction.commit().await?;
-            if let Some(edition) = &opened {
+            if let Some(edition) = &edition {
                 edition::analyze(queue, edition.id).await;
             }
-            Ok(opened.map(OpenOutcome::Opened))
+            Ok(edition.map(OpenOutcome::Opened))
         }
         Err(error) if is_transient(&error) => Err(error),
         Err(error) => {
@@ -212,30 +213,30 @@ async fn open_due_here(
     }
 }
 
-/// Opens an edition, unless the running one, or else the official one, already has all the newest
-/// versions.
+/// Opens an edition, unless the current one already has all the newest versions. The current
+/// edition is the running one, or else the official one.
 async fn open_unless_current(
     db: &mut PgConnection,
     games: &Games,
     tournament: &Tournament,
     now: OffsetDateTime,
 ) -> Result<Option<Edition>, OpenError> {
-    let before = editions::running(&mut *db, tournament.id).await?;
-    let shown = match &before {
-        Some(running) => Some(running.clone()),
+    let running = editions::running(&mut *db, tournament.id).await?;
+    let current = match &running {
+        Some(edition) => Some(edition.clone()),
         None => official_edition(db, tournament.id).await?,
     };
-    if let Some(shown) = shown {
-        let entrants = editions::entrants(&mut *db, shown.id).await?;
-        let entered = versions::newest(&mut *db, tournament.id).await?;
-        let same = entrants.iter().map(|entrant| entrant.version);
-        if same.eq(entered.iter().map(|version| version.id))
-            && !editions::counts_void_result(&mut *db, shown.id).await?
+    if let Some(current) = current {
+        let entrants = editions::entrants(&mut *db, current.id).await?;
+        let newest = versions::newest(&mut *db, tournament.id).await?;
+        let entrant_versions = entrants.iter().map(|entrant| entrant.version);
+        if entrant_versions.eq(newest.iter().map(|version| version.id))
+            && !editions::counts_void_result(&mut *db, current.id).await?
         {
             return Ok(None);
         }
     }
-    edition::open_locked(db, games, tournament, before.as_ref(), PlanMode::Incremental, now)
+    edition::open_locked(db, games, tournament, running.as_ref(), PlanMode::Incremental, now)
         .await
         .map(Some)
 }

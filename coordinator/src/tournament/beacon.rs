@@ -2,8 +2,8 @@
 //!
 //! A tournament file may name a value that others publish after entry has closed, such as the hash
 //! of a block or the numbers of a lottery. Until the value is known, editions use the committed
-//! seed, and results are reused as usual. Then an edition opens whose seed is keyed with the value,
-//! and every match is played again. So an organiser gains nothing by trying many seeds.
+//! seed, and results are reused as usual. Then an edition opens whose seed is keyed with the value.
+//! It plays every match again. So an organiser has no advantage from trying many seeds.
 
 use arbiter_games::{Games, Seed};
 use arbiter_proto::ids::{TokenId, TournamentId};
@@ -54,30 +54,29 @@ pub fn seed_origin(beacon: Option<&v1::Beacon>, edition: i32) -> String {
 }
 
 /// Trims a text and checks that it is one line of 1 to `max` characters.
-pub(super) fn single_line(written: &str, max: usize) -> Result<&str, String> {
-    let text = written.trim();
+pub(super) fn single_line(text: &str, max: usize) -> Result<&str, String> {
+    let text = text.trim();
     if text.is_empty() || text.chars().count() > max || text.chars().any(char::is_control) {
         return Err(format!("write 1 to {max} characters on one line"));
     }
     Ok(text)
 }
 
-/// The one spelling of a value: ASCII letters in lower case and digits, without a leading `0x` and
-/// leading zeros. With two spellings of the same value, an organiser could choose between two
-/// seeds.
+/// The canonical spelling of a value: digits and ASCII letters in lower case, without a leading
+/// `0x` and leading zeros. White space around the value is ignored. With two spellings of the same
+/// value, an organiser could choose between two seeds.
 ///
 /// # Errors
-/// Which character is refused, its position and the remedy. White space around the value is
-/// ignored.
-pub fn canonical(written: &str) -> Result<String, String> {
-    let value = single_line(written, MAX_VALUE)?;
-    let refused = (1..).zip(value.chars()).find(|(_, c)| !c.is_ascii_alphanumeric());
-    if let Some((place, refused)) = refused {
+/// The position of the first invalid character, the character and the remedy.
+pub fn canonical(text: &str) -> Result<String, String> {
+    let value = single_line(text, MAX_VALUE)?;
+    let invalid = (1..).zip(value.chars()).find(|(_, c)| !c.is_ascii_alphanumeric());
+    if let Some((position, character)) = invalid {
         return Err(format!(
-            "character {place} is {} (U+{:04X}); write ASCII letters and digits only, without \
+            "character {position} is {} (U+{:04X}); write ASCII letters and digits only, without \
              spaces and punctuation",
-            describe_char(refused),
-            u32::from(refused)
+            describe_char(character),
+            u32::from(character)
         ));
     }
     let lower = value.to_ascii_lowercase();
@@ -85,7 +84,7 @@ pub fn canonical(written: &str) -> Result<String, String> {
     Ok(if digits.is_empty() { "0" } else { digits }.to_owned())
 }
 
-/// A character for people; some are invisible.
+/// Describes a character for people, since some characters are invisible.
 fn describe_char(character: char) -> String {
     match character {
         ' ' => "a space".to_owned(),
@@ -97,7 +96,7 @@ fn describe_char(character: char) -> String {
 /// Why a beacon's value is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum BeaconError {
-    /// The tournament has ended, or there is none.
+    /// The tournament has ended or does not exist.
     #[error(transparent)]
     State(#[from] LifecycleError),
     /// The tournament names no beacon.
@@ -105,23 +104,23 @@ pub enum BeaconError {
         "{0} has no beacon: a tournament file names one at creation, as in beacon = \"Bitcoin block \
          900000 hash\""
     )]
-    Unnamed(String),
+    NoBeacon(String),
     /// Entry has not closed, so the value may still change who enters.
     #[error(
         "entry to {0} has not closed: enter the value of its beacon after {1}, when no bot can \
          enter any more"
     )]
     Early(String, String),
-    /// It already has another value.
+    /// The beacon already has another value.
     #[error(
         "the beacon of {0} already has the value \"{1}\", and a value never changes; if it is \
          wrong, cancel the tournament and create another one"
     )]
-    Given(String, String),
-    /// The value cannot be one.
+    HasOtherValue(String, String),
+    /// The value is not valid.
     #[error("the value of a beacon: {0}")]
     Value(String),
-    /// The edition with the value cannot be opened.
+    /// No edition can be opened with the value.
     #[error("the value is not stored, since an edition cannot be opened with it: {0}")]
     Open(#[source] OpenError),
     /// The stored tournament file is not valid for this release.
@@ -135,9 +134,10 @@ pub enum BeaconError {
     Stopped,
 }
 
-/// Stores the value of a tournament's beacon, and opens an edition with it that replaces a running
-/// one. A tournament without an edition still waits to be started. The same value in any spelling
-/// changes nothing. The audit log records `who` entered it.
+/// Stores the value of a tournament's beacon, and opens an edition with it, which replaces a
+/// running one. If the tournament has no edition yet, none is opened. If the beacon already has
+/// this value, in any spelling, nothing changes. `token` is the token of the organiser, for the
+/// audit log.
 ///
 /// # Errors
 /// If the tournament has ended or has no beacon, if entry has not closed, if the beacon has another
@@ -146,14 +146,14 @@ pub async fn set_value(
     queue: &Queue,
     tournament: TournamentId,
     value: &str,
-    who: Option<TokenId>,
+    token: Option<TokenId>,
     now: OffsetDateTime,
 ) -> Result<(Tournament, Option<Edition>), BeaconError> {
     let value = canonical(value).map_err(BeaconError::Value)?;
     let queue = queue.clone();
     let runtime = Handle::current();
     // On a separate thread, since the plan of an edition is computed while it is stored.
-    let work = move || runtime.block_on(set_value_here(&queue, tournament, &value, who, now));
+    let work = move || runtime.block_on(set_value_here(&queue, tournament, &value, token, now));
     tokio::task::spawn_blocking(work).await.map_err(|_| BeaconError::Stopped)?
 }
 
@@ -161,7 +161,7 @@ async fn set_value_here(
     queue: &Queue,
     id: TournamentId,
     value: &str,
-    who: Option<TokenId>,
+    token: Option<TokenId>,
     now: OffsetDateTime,
 ) -> Result<(Tournament, Option<Edition>), BeaconError> {
     let mut transaction = queue.pool().begin().await?;
@@ -174,27 +174,31 @@ async fn set_value_here(
     let seed = keyed_seed(before.seed, value);
     tournaments::set_beacon(&mut *db, id, (value, seed), now).await?;
     let after = tournaments::get(&mut *db, id).await?.ok_or(LifecycleError::Unknown)?;
-    let opened = open_keyed_edition(db, queue.games(), &after, now).await?;
+    let edition = open_keyed_edition(db, queue.games(), &after, now).await?;
     let detail = json!({
         "before": {"beacon": before.beacon.as_ref().map(|beacon| &beacon.name), "value": null},
         "after": {"value": value, "first_edition": after.beacon_value().map(|v| v.first_edition)},
     });
-    audit_log::write(&mut *db, who, "tournament beacon", &after.name, Some(&detail), now).await?;
+    audit_log::write(&mut *db, token, "tournament beacon", &after.name, Some(&detail), now).await?;
     transaction.commit().await?;
-    Ok((after, opened))
+    Ok((after, edition))
 }
 
-/// Whether this value must be stored. False if it is stored already.
+/// Whether this value must be stored. False if it is already stored.
 fn is_new_value(
     tournament: &Tournament,
     value: &str,
     now: OffsetDateTime,
 ) -> Result<bool, BeaconError> {
     let name = tournament.name.clone();
-    let Some(beacon) = &tournament.beacon else { return Err(BeaconError::Unnamed(name)) };
-    if let Some(given) = &beacon.value {
-        let same = given.text == value;
-        return if same { Ok(false) } else { Err(BeaconError::Given(name, given.text.clone())) };
+    let Some(beacon) = &tournament.beacon else { return Err(BeaconError::NoBeacon(name)) };
+    if let Some(stored) = &beacon.value {
+        let is_same = stored.text == value;
+        return if is_same {
+            Ok(false)
+        } else {
+            Err(BeaconError::HasOtherValue(name, stored.text.clone()))
+        };
     }
     let rules = Submissions::stored(&tournament.settings)
         .map_err(|cause| BeaconError::Settings(name.clone(), cause))?;
@@ -221,19 +225,20 @@ async fn open_keyed_edition(
     }
     let changes = edition_triggers::of_tournament(&mut *db, tournament.id).await?;
     let running = editions::running(&mut *db, tournament.id).await?;
-    let opened =
-        edition::open_locked(db, games, tournament, running.as_ref(), PlanMode::Fresh, now).await;
-    let opened = opened.map_err(BeaconError::Open)?;
+    let edition =
+        edition::open_locked(db, games, tournament, running.as_ref(), PlanMode::Fresh, now)
+            .await
+            .map_err(BeaconError::Open)?;
     edition_triggers::delete(&mut *db, &changes).await?;
-    Ok(Some(opened))
+    Ok(Some(edition))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// The formula is published, and others compute it: the numbers are those of another
-    /// implementation of BLAKE3, and never change.
+    /// The formula is published, so the seeds must never change. They were computed with another
+    /// implementation of BLAKE3.
     #[test]
     fn the_formula_is_fixed() {
         let committed = Seed::of_text("spring");
@@ -242,15 +247,15 @@ mod tests {
         assert_eq!(keyed.to_string(), expected);
         assert_ne!(keyed, keyed_seed(committed, "00000000000000000001a17e"));
         assert_ne!(keyed, keyed_seed(Seed::of_text("summer"), "00000000000000000001a17d"));
-        let spelled = canonical(" 0x00000000000000000001A17D\n").unwrap();
+        let value = canonical(" 0x00000000000000000001A17D\n").unwrap();
         let without_zeros = "8829e6b0025f092452a7ac77386afefa28188937f23a5678067c380b1816aa18";
-        assert_eq!(keyed_seed(committed, &spelled).to_string(), without_zeros);
+        assert_eq!(keyed_seed(committed, &value).to_string(), without_zeros);
     }
 
-    /// A choice of spelling would be a choice of seeds.
+    /// If there were two spellings, an organiser could choose between two seeds.
     #[test]
     fn a_value_has_one_spelling() {
-        for (written, value) in [
+        for (text, value) in [
             ("0000001a17d", "1a17d"),
             ("1A17d", "1a17d"),
             ("0x001A17D", "1a17d"),
@@ -260,22 +265,22 @@ mod tests {
             ("000", "0"),
             ("0x", "0"),
         ] {
-            assert_eq!(canonical(written).as_deref(), Ok(value), "{written}");
-            assert_eq!(canonical(value).as_deref(), Ok(value), "{written}: once is enough");
+            assert_eq!(canonical(text).as_deref(), Ok(value), "{text}");
+            assert_eq!(canonical(value).as_deref(), Ok(value), "{text}: it is already canonical");
         }
     }
 
     #[test]
     fn characters_that_look_alike_are_refused() {
-        for (written, told) in [
+        for (text, expected) in [
             ("1a 17d", "character 3 is a space (U+0020)"),
             ("1a\u{200b}17d", "character 3 is not an ASCII letter or digit (U+200B)"),
             ("1a17\u{ff44}", "character 5 is not an ASCII letter or digit (U+FF44)"),
             ("3-17-22", "character 2 is \"-\" (U+002D)"),
         ] {
-            let refused = canonical(written).unwrap_err();
-            assert!(refused.starts_with(told), "{refused}");
-            assert!(refused.contains("write ASCII letters and digits only"), "{refused}");
+            let error = canonical(text).unwrap_err();
+            assert!(error.starts_with(expected), "{error}");
+            assert!(error.contains("write ASCII letters and digits only"), "{error}");
         }
         assert!(canonical(" \n").unwrap_err().contains("1 to 1000"));
         assert!(canonical("a\nb").unwrap_err().contains("on one line"));

@@ -1,10 +1,10 @@
 //! Derives the matches of an edition from published data. The coordinator checks its stored plan
-//! this way, and so can anybody with an export.
+//! this way. Every user can do the same with an export.
 //!
-//! A plan is a function of the tournament file, the edition's seed and its ordered bots; for
-//! foursomes also of the plan's history, and for later rounds of episodes of the results.
+//! A plan is a function of the tournament file, the edition's seed and its ordered bots. For
+//! foursomes it also depends on the plan's history, and for later rounds of episodes on results.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use arbiter_games::Seed;
 use arbiter_proto::convert;
@@ -28,7 +28,7 @@ use crate::db::results::SeatedResult;
 use crate::db::tournaments::Tournament;
 use crate::queue::Plan;
 
-/// The data from which the matches of an edition follow, besides the tournament file.
+/// The data from which the matches of an edition are derived, besides the tournament file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EditionSource {
     /// The edition's number.
@@ -49,7 +49,7 @@ pub struct EditionSource {
 pub struct SourceBot {
     /// Its name.
     pub name: String,
-    /// If owners are kept apart, a number for each owner; otherwise 0.
+    /// The number of its owner if owners are kept apart, otherwise 0.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub owner: u32,
 }
@@ -71,9 +71,9 @@ pub struct Commitment<'a> {
 }
 
 impl Commitment<'_> {
-    /// What is wrong with the seed of this edition, the committed seed or the spelling of the
+    /// Describes each error in the seed of this edition, the committed seed and the spelling of the
     /// beacon's value.
-    pub fn differences(&self, edition: i32, found: Seed) -> Vec<String> {
+    pub fn differences(&self, edition: i32, seed: Seed) -> Vec<String> {
         let mut differences = Vec::new();
         let hash = blake3::hash(&self.seed.0);
         if self.seed_hash != hash.as_bytes() {
@@ -86,18 +86,19 @@ impl Commitment<'_> {
         if let Some((value, _)) = self.beacon
             && canonical(value).as_deref() != Ok(value)
         {
-            let right = canonical(value).map_or_else(|cause| cause, |right| format!("\"{right}\""));
+            let canonical =
+                canonical(value).map_or_else(|cause| cause, |text| format!("\"{text}\""));
             differences.push(format!(
-                "the beacon has the value \"{value}\", whose right spelling is {right}"
+                "the beacon has the value \"{value}\", whose right spelling is {canonical}"
             ));
         }
         let expected = match self.beacon {
             Some((value, first)) if edition >= first => keyed_seed(self.seed, value),
             _ => self.seed,
         };
-        if found != expected {
+        if seed != expected {
             differences.push(format!(
-                "edition {edition} has the seed {found}; the committed seed and the beacon give \
+                "edition {edition} has the seed {seed}; the committed seed and the beacon give \
                  {expected}"
             ));
         }
@@ -119,8 +120,8 @@ impl EditionSource {
         edition: &Edition,
     ) -> Result<Self> {
         let roster = Roster::of(&mut *db, edition.id).await?;
-        let all = bots::list(&mut *db, tournament.id).await?;
-        let all: HashMap<_, _> = all.iter().map(|bot| (bot.id, bot)).collect();
+        let rows = bots::list(&mut *db, tournament.id).await?;
+        let bots_by_id: HashMap<_, _> = rows.iter().map(|bot| (bot.id, bot)).collect();
         let mut ids: Vec<_> = roster.iter().map(|(_, named)| named.bot).collect();
         let entrants = ids.len();
         let stored = editions::plan_history_of(&mut *db, edition.id).await?;
@@ -128,20 +129,22 @@ impl EditionSource {
             .map(serde_json::from_value)
             .transpose()
             .map_err(|error| Error::Decode(Box::new(error)))?;
-        let planned = history.as_ref().map_or(&[][..], PlanHistory::bots);
-        for bot in planned {
+        let planned_bots = history.as_ref().map_or(&[][..], PlanHistory::bots);
+        for bot in planned_bots {
             if !ids.contains(bot) {
                 ids.push(*bot);
             }
         }
-        let apart = file.submissions.separate_owners;
-        let owner = |bot: &BotId| all.get(bot).and_then(|bot| bot.owner).filter(|_| apart);
-        // In the order of their tokens, as in plans.
-        let owners: BTreeMap<_, _> = ids.iter().filter_map(|bot| Some((owner(bot)?, 0))).collect();
-        let owners: BTreeMap<_, _> = owners.into_keys().zip(1..).collect();
+        let separates_owners = file.submissions.separate_owners;
+        let owner = |bot: &BotId| {
+            bots_by_id.get(bot).and_then(|bot| bot.owner).filter(|_| separates_owners)
+        };
+        // Owners are numbered in the order of their tokens, as in plans.
+        let owners: BTreeSet<_> = ids.iter().filter_map(owner).collect();
+        let owner_numbers: BTreeMap<_, _> = owners.into_iter().zip(1..).collect();
         let bots = ids.iter().map(|bot| SourceBot {
-            name: all.get(bot).map(|bot| bot.name.clone()).unwrap_or_default(),
-            owner: owner(bot).and_then(|owner| owners.get(&owner)).copied().unwrap_or(0),
+            name: bots_by_id.get(bot).map(|bot| bot.name.clone()).unwrap_or_default(),
+            owner: owner(bot).and_then(|owner| owner_numbers.get(&owner)).copied().unwrap_or(0),
         });
         let lineage = history.map(|history| {
             let places: HashMap<_, _> = ids.iter().copied().zip((0..).map(BotId)).collect();
@@ -157,18 +160,19 @@ impl EditionSource {
     }
 
     /// Passes the derived matches of the edition to `visit`, in order. `visit` returns the result
-    /// of a match, from which later rounds of episodes follow. Without all results of a round, the
-    /// derivation ends.
+    /// of a match, if it is known. Later rounds of episodes are derived from the results of all
+    /// earlier rounds. If a result is missing, the derivation ends after its round.
     ///
     /// # Errors
-    /// The error of `visit`, or why no matches can be derived.
+    /// The error of `visit`, or the reason why no matches can be derived.
     pub fn derive(
         &self,
         file: &TournamentFile,
         mut visit: impl FnMut(Match) -> Result<Option<SeatedResult>, String>,
     ) -> Result<(), String> {
-        let entered = self.bots.get(..self.entrants).ok_or("there are fewer bots than entrants")?;
-        let names: Vec<_> = entered.iter().map(|bot| NameKey::of(self.seed, &bot.name)).collect();
+        let entrants =
+            self.bots.get(..self.entrants).ok_or("there are fewer bots than entrants")?;
+        let names: Vec<_> = entrants.iter().map(|bot| NameKey::of(self.seed, &bot.name)).collect();
         let field = plan_history::field_of(self, file).map_err(|error| error.to_string())?;
         let planner = Planner::new(file, &field, &names, self.seed);
         if let Some(planner) = planner.map_err(|error| error.to_string())? {
@@ -190,12 +194,12 @@ impl EditionSource {
         }
     }
 
-    /// The bots that take part, and the owners of all bots if these are kept apart.
+    /// The bots that take part, and the owners of all bots if owners are kept apart.
     pub(super) fn field(&self) -> (Vec<BotId>, HashMap<BotId, Owner>) {
-        let entered = (0..).map(BotId).take(self.entrants).collect();
-        let owned = (0..).map(BotId).zip(&self.bots).filter(|(_, bot)| bot.owner > 0);
-        let owned_by = |owner: u32| Owner(i32::try_from(owner).unwrap_or(i32::MAX));
-        (entered, owned.map(|(id, bot)| (id, owned_by(bot.owner))).collect())
+        let entrants = (0..).map(BotId).take(self.entrants).collect();
+        let bots_with_owner = (0..).map(BotId).zip(&self.bots).filter(|(_, bot)| bot.owner > 0);
+        let owner = |owner: u32| Owner(i32::try_from(owner).unwrap_or(i32::MAX));
+        (entrants, bots_with_owner.map(|(id, bot)| (id, owner(bot.owner))).collect())
     }
 }
 

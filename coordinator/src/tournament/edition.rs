@@ -1,9 +1,9 @@
 //! Opens an edition: fixes the newest versions, plans their schedule, and stores the matches that
 //! earlier editions have not played.
 //!
-//! All of it is one transaction: after a crash an edition is there as a whole or not at all. It
-//! runs on a separate thread, because plans are computed while they are stored, and it continues if
-//! the client disconnects.
+//! This is one transaction: after a crash an edition exists as a whole or not at all. It runs on a
+//! separate thread, because plans are computed while they are stored. It continues if the client
+//! disconnects.
 
 use arbiter_games::Games;
 use arbiter_proto::ids::{EditionId, MatchNumber, TokenId, TournamentId, VersionId};
@@ -26,12 +26,12 @@ use crate::db::tournaments::{self, Tournament};
 use crate::db::{self, audit_log, edition_triggers, lots, partitions, trace_contexts, versions};
 use crate::queue::{PlanError, Queue};
 
-/// What happens if an edition runs when another one is opened.
+/// How a running edition affects the opening of a new one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum IfRunning {
-    /// The new one is refused.
+    /// The new edition is refused.
     Refuse,
-    /// The new one replaces it, as soon as it can be played.
+    /// The new edition replaces the running one as soon as the new one can be played.
     Replace,
 }
 
@@ -41,7 +41,7 @@ pub enum OpenError {
     /// The tournament has ended, or an edition runs.
     #[error(transparent)]
     State(#[from] LifecycleError),
-    /// The schedule is not possible with these bots.
+    /// The schedule is impossible with these bots.
     #[error("cannot plan {0}: {1}")]
     Schedule(String, #[source] ScheduleError),
     /// The stored tournament file is not valid for this release.
@@ -71,16 +71,16 @@ pub struct OpenRequest {
     pub tournament: TournamentId,
     /// What happens if an edition runs.
     pub if_running: IfRunning,
-    /// Whether foursomes extend the earlier plan.
+    /// Whether a plan of foursomes extends the plan before.
     pub mode: PlanMode,
     /// The token of the request, for the audit log.
-    pub who: Option<TokenId>,
+    pub token: Option<TokenId>,
 }
 
 impl OpenRequest {
-    /// An edition that extends the plan of the edition before.
+    /// Requests an edition that extends the plan of the edition before. The request has no token.
     pub fn new(tournament: TournamentId, if_running: IfRunning) -> Self {
-        Self { tournament, if_running, mode: PlanMode::Incremental, who: None }
+        Self { tournament, if_running, mode: PlanMode::Incremental, token: None }
     }
 }
 
@@ -102,44 +102,44 @@ pub async fn open(
 
 async fn open_here(
     queue: &Queue,
-    OpenRequest { tournament, if_running, mode, who }: OpenRequest,
+    OpenRequest { tournament, if_running, mode, token }: OpenRequest,
     now: OffsetDateTime,
 ) -> Result<Edition, OpenError> {
     let mut transaction = queue.pool().begin().await?;
     let db = &mut *transaction;
     db::lift_time_limits(&mut *db).await?;
     let tournament = lifecycle::lock_open(db, tournament).await?;
-    // Later changes may be missing from the edition. They keep their triggers for the next one.
+    // Changes after this statement may be missing from the edition, so their triggers remain for
+    // the next edition.
     let changes = edition_triggers::of_tournament(&mut *db, tournament.id).await?;
-    let before = editions::running(&mut *db, tournament.id).await?;
+    let running = editions::running(&mut *db, tournament.id).await?;
     let newest = editions::of_tournament(&mut *db, tournament.id).await?.into_iter().next();
-    if let (IfRunning::Refuse, Some(before)) = (if_running, &before) {
+    if let (IfRunning::Refuse, Some(running)) = (if_running, &running) {
         let name = tournament.name;
-        let number = before.number;
+        let number = running.number;
         return Err(LifecycleError::Runs { name, number }.into());
     }
-    let opened = open_locked(db, queue.games(), &tournament, before.as_ref(), mode, now).await?;
+    let edition = open_locked(db, queue.games(), &tournament, running.as_ref(), mode, now).await?;
     edition_triggers::delete(&mut *db, &changes).await?;
-    if who.is_some() {
-        let subject = format!("{} {}", tournament.name, opened.number);
+    if token.is_some() {
+        let subject = format!("{} {}", tournament.name, edition.number);
         let detail = json!({
-            "before": newest.map(|edition| audit_state(&edition)), "after": audit_state(&opened),
+            "before": newest.map(|edition| audit_state(&edition)), "after": audit_state(&edition),
             "fresh": mode == PlanMode::Fresh,
         });
-        audit_log::write(&mut *db, who, "tournament start", &subject, Some(&detail), now).await?;
+        audit_log::write(&mut *db, token, "tournament start", &subject, Some(&detail), now).await?;
     }
     transaction.commit().await?;
-    analyze(queue, opened.id).await;
-    Ok(opened)
+    analyze(queue, edition.id).await;
+    Ok(edition)
 }
 
 /// Updates the statistics of Postgres' query planner for the tables of a new edition. This is not
 /// part of the transaction that opens it, which would block all other `ANALYZE` until its end.
 pub(super) async fn analyze(queue: &Queue, edition: EditionId) {
-    let analyzed =
-        async { partitions::analyze(&mut *queue.pool().acquire().await?, edition).await };
-    // Autovacuum does it later.
-    if let Err(error) = analyzed.await {
+    let result = async { partitions::analyze(&mut *queue.pool().acquire().await?, edition).await };
+    // If it fails, autovacuum analyzes the tables later.
+    if let Err(error) = result.await {
         tracing::debug!(%edition, %error, "cannot analyze the tables of an edition");
     }
 }
@@ -150,8 +150,8 @@ pub(crate) fn audit_state(edition: &Edition) -> Value {
     json!({"edition": number, "state": state.as_str(), "matches": matches, "counted": counted})
 }
 
-/// Plans an edition and starts it in place of the running one, in the transaction of the caller,
-/// who has locked the tournament.
+/// Plans an edition, starts it, and replaces the running edition `before`. The caller has begun the
+/// transaction and locked the tournament.
 pub(super) async fn open_locked(
     db: &mut PgConnection,
     games: &Games,
@@ -163,15 +163,15 @@ pub(super) async fn open_locked(
     let Tournament { id, name, settings, .. } = tournament;
     let seed = tournament.next_seed();
     let file = read_settings(games, name, settings)?;
-    let entered: Vec<_> = versions::newest(&mut *db, *id).await?;
-    let unplanned = |cause| OpenError::Schedule(name.clone(), cause);
-    let bots: Vec<_> = entered.iter().map(|version| version.bot).collect();
-    let entered: Vec<_> = entered.into_iter().map(|version| version.id).collect();
-    let mut span = trace(db, &entered, before).await?;
+    let versions: Vec<_> = versions::newest(&mut *db, *id).await?;
+    let schedule_error = |cause| OpenError::Schedule(name.clone(), cause);
+    let bots: Vec<_> = versions.iter().map(|version| version.bot).collect();
+    let version_ids: Vec<_> = versions.into_iter().map(|version| version.id).collect();
+    let mut span = trace(db, &version_ids, before).await?;
     db::limit_pause(&mut *db, db::MAX_PLANNING_PAUSE).await?;
     let entry =
-        plan_history::next(db, (*id, seed), &file, &bots, mode).await?.map_err(unplanned)?;
-    let edition = insert_edition(db, *id, &file, &entered, now).await?;
+        plan_history::next(db, (*id, seed), &file, &bots, mode).await?.map_err(schedule_error)?;
+    let edition = insert_edition(db, *id, &file, &version_ids, now).await?;
     span.set("tournament", name.clone());
     span.set("edition", i64::from(edition.0));
     if let Some(parent) = span.context() {
@@ -184,7 +184,7 @@ pub(super) async fn open_locked(
         let roster = Roster::of(&mut *db, edition).await?;
         roster.iter().map(|(_, named)| NameKey::of(seed, &named.name)).collect()
     };
-    let planner = Planner::new(&file, &entry.field, &names, seed).map_err(unplanned)?;
+    let planner = Planner::new(&file, &entry.field, &names, seed).map_err(schedule_error)?;
     let replaces = before.map(|before| (before.id, now));
     let chained = planner.is_some_and(|planner| planner.is_chained());
     let to = PlanTarget { edition, chained, first: MatchNumber(0), replaces };
@@ -212,11 +212,11 @@ pub(super) async fn open_locked(
     Ok(editions::get(&mut *db, edition).await?.ok_or(Error::RowNotFound)?)
 }
 
-/// Begins the trace span of an edition. It continues the traces of the versions that it is the
-/// first to include, and the trace of the replaced edition ends.
+/// Begins the trace span of an edition, and ends the trace of the replaced edition. The span
+/// continues the traces of versions that no earlier edition includes.
 async fn trace(
     db: &mut PgConnection,
-    entered: &[VersionId],
+    versions: &[VersionId],
     before: Option<&Edition>,
 ) -> Result<Span> {
     if !trace::is_enabled() {
@@ -226,7 +226,7 @@ async fn trace(
         let parent = trace_contexts::take_edition(&mut *db, before.id).await?;
         drop(Span::since("edition replaced", parent.as_ref(), before.created_at.into()));
     }
-    let parents = trace_contexts::take_versions(db, entered).await?;
+    let parents = trace_contexts::take_versions(db, versions).await?;
     Ok(Span::join("edition opened", &parents))
 }
 
@@ -245,12 +245,12 @@ async fn insert_edition(
     db: &mut PgConnection,
     tournament: TournamentId,
     file: &TournamentFile,
-    entered: &[VersionId],
+    versions: &[VersionId],
     now: OffsetDateTime,
 ) -> Result<EditionId> {
     let components = file.game().columns.len();
     let components = i16::try_from(components).expect("a score has a few numbers");
     let edition = editions::create(&mut *db, tournament, components, false, now).await?;
-    editions::enter(&mut *db, edition, entered).await?;
+    editions::enter(&mut *db, edition, versions).await?;
     Ok(edition)
 }

@@ -1,9 +1,9 @@
 //! Episodes: each round is planned from the results of the rounds before.
 //!
 //! The first round of all episodes is planned when the edition opens. When every planned match is
-//! counted, the next round of all episodes is planned. It follows only from the tournament's seed
-//! and the results, so any coordinator may plan it, and may retry after a crash. All episodes wait
-//! for each other, so that match numbers do not depend on how fast each is played.
+//! counted, the next round of all episodes is planned. It depends only on the tournament's seed
+//! and the results, so any coordinator may plan it, also after a crash. All episodes have the same
+//! round at a time, so that match numbers do not depend on the speed of each episode.
 
 use std::cmp::Reverse;
 
@@ -31,7 +31,7 @@ pub enum NextRoundError {
     Database(EditionId, #[source] Error),
     /// The stored data are inconsistent.
     #[error("cannot plan the next round of edition {0}: {1}")]
-    Nonsense(EditionId, String),
+    Inconsistent(EditionId, String),
 }
 
 /// Why episodes cannot be created.
@@ -63,6 +63,7 @@ pub(super) struct Rounds {
     common: Map<String, Value>,
     /// Numbers in a seat's score.
     components: i16,
+    /// The expected time of a match, in milliseconds.
     expected_ms: i64,
 }
 
@@ -102,10 +103,11 @@ impl Rounds {
     /// If they are not the results of these matches.
     pub(super) fn finish(&mut self, results: &[SeatedResult]) -> Result<(), String> {
         let tables = std::mem::take(&mut self.tables);
-        // From the back: removing the last table of an episode is cheapest.
+        // The tables of an episode finish in reverse order, because removing its last table is
+        // cheapest.
         for (place, ((episode, table), played)) in tables.iter().zip(results).enumerate().rev() {
-            let ours = played.seats.0.iter().map(|entrant| usize::try_from(entrant.0));
-            if !ours.eq(table.bots.iter().copied().map(Ok)) {
+            let entrants = played.seats.0.iter().map(|entrant| usize::try_from(entrant.0));
+            if !entrants.eq(table.bots.iter().copied().map(Ok)) {
                 return Err(format!("match {} was planned for other bots", self.first_plus(place)));
             }
             self.episodes[*episode].finish(table.table, &standings(played)?);
@@ -154,26 +156,27 @@ impl Rounds {
         })
     }
 
-    /// The parameters in which a table differs from all matches. A list with one value for each
-    /// seat equals a common value if all its items do.
+    /// The parameters in which a table differs from the common ones. None if there are none. A list
+    /// with one value for each seat equals a common value if all its items are equal to that value.
     fn table_params(&self, params: Map<String, Value>) -> Option<Value> {
-        let same = |value: &Value, common: &Value| match value {
-            Value::Array(each) => each.iter().all(|one| one == common),
+        let is_equal = |value: &Value, common: &Value| match value {
+            Value::Array(items) => items.iter().all(|item| item == common),
             _ => value == common,
         };
-        let own = params
-            .into_iter()
-            .filter(|(key, value)| !self.common.get(key).is_some_and(|common| same(value, common)));
-        let own: Map<_, _> = own.collect();
-        (!own.is_empty()).then_some(Value::Object(own))
+        let is_common = |key: &str, value: &Value| {
+            self.common.get(key).is_some_and(|common| is_equal(value, common))
+        };
+        let special: Map<_, _> =
+            params.into_iter().filter(|(key, value)| !is_common(key, value)).collect();
+        (!special.is_empty()).then_some(Value::Object(special))
     }
 
     fn lots(&self) -> impl Iterator<Item = NewLot> {
         let per_lot = lot_size::per_lot(self.tables.len() as u64, self.expected_ms);
-        let most = usize::try_from(per_lot).expect("it is positive");
+        let max_tables = usize::try_from(per_lot).expect("it is positive");
         let seats = |(_, table): &(usize, TablePlan)| table.bots.len();
-        let groups = self.tables.chunk_by(move |one, other| seats(one) == seats(other));
-        let lots = groups.flat_map(move |group| group.chunks(most));
+        let groups = self.tables.chunk_by(move |first, second| seats(first) == seats(second));
+        let lots = groups.flat_map(move |group| group.chunks(max_tables));
         let mut first = self.first;
         (0..).zip(lots).map(move |(number, tables)| {
             let count = i32::try_from(tables.len()).expect("it is at most per_lot");
@@ -227,30 +230,32 @@ fn standings(played: &SeatedResult) -> Result<Vec<SeatResult>, String> {
 }
 
 /// Plans the next round of an edition if all planned matches are counted. Returns whether this call
-/// planned it: of several concurrent calls one does.
+/// planned it. If there are several concurrent calls, only one plans it.
 pub async fn plan_next_round(queue: &Queue, edition: EditionId) -> Result<bool, NextRoundError> {
-    let failed = |cause| NextRoundError::Database(edition, cause);
+    let database_error = |cause| NextRoundError::Database(edition, cause);
     let pool = queue.pool();
-    let Some(planned) = editions::matches_if_round_ended(pool, edition).await.map_err(failed)?
+    let Some(planned) =
+        editions::matches_if_round_ended(pool, edition).await.map_err(database_error)?
     else {
         return Ok(false);
     };
     let rounds = replay(pool, queue.games(), edition, planned).await?;
-    let mut transaction = pool.begin().await.map_err(failed)?;
-    // If another coordinator has planned this round since, the number of matches has changed.
-    if !editions::lock(&mut *transaction, edition, planned).await.map_err(failed)? {
-        // The check locked the row, and leases skip a locked row.
-        transaction.rollback().await.map_err(failed)?;
+    let mut transaction = pool.begin().await.map_err(database_error)?;
+    // If another coordinator has planned this round in the meantime, the number of matches has
+    // changed.
+    if !editions::lock(&mut *transaction, edition, planned).await.map_err(database_error)? {
+        // The check locked the row of the edition, and leases skip locked rows.
+        transaction.rollback().await.map_err(database_error)?;
         return Ok(false);
     }
     let to = PlanTarget { edition, chained: false, first: rounds.first(), replaces: None };
     result_reuse::add_plan(&mut transaction, to, rounds.plan()).await.map_err(
         |error| match error {
             PlanError::Database(_, cause) => NextRoundError::Database(edition, cause),
-            PlanError::Invalid(_, reason) => NextRoundError::Nonsense(edition, reason),
+            PlanError::Invalid(_, reason) => NextRoundError::Inconsistent(edition, reason),
         },
     )?;
-    transaction.commit().await.map_err(failed)?;
+    transaction.commit().await.map_err(database_error)?;
     Ok(true)
 }
 
@@ -261,27 +266,29 @@ async fn replay(
     edition: EditionId,
     planned: i64,
 ) -> Result<Rounds, NextRoundError> {
-    let failed = |cause| NextRoundError::Database(edition, cause);
-    let nonsense = |reason: String| NextRoundError::Nonsense(edition, reason);
-    let tournament = tournaments::of_edition(pool, edition).await.map_err(failed)?;
+    let database_error = |cause| NextRoundError::Database(edition, cause);
+    let inconsistent = |reason: String| NextRoundError::Inconsistent(edition, reason);
+    let tournament = tournaments::of_edition(pool, edition).await.map_err(database_error)?;
     let file = TournamentFile::from_json(games, &tournament.settings)
-        .map_err(|error: FileError| nonsense(error.to_string()))?;
-    let bots = editions::entrants(pool, edition).await.map_err(failed)?.len();
-    let seed = tournament.edition_seed(editions::number(pool, edition).await.map_err(failed)?);
-    let mut rounds = Rounds::new(&file, bots, seed).map_err(|error| nonsense(error.to_string()))?;
+        .map_err(|error: FileError| inconsistent(error.to_string()))?;
+    let bots = editions::entrants(pool, edition).await.map_err(database_error)?.len();
+    let seed =
+        tournament.edition_seed(editions::number(pool, edition).await.map_err(database_error)?);
+    let mut rounds =
+        Rounds::new(&file, bots, seed).map_err(|error| inconsistent(error.to_string()))?;
     let mut results = Vec::new();
     while rounds.first < planned {
         while results.len() < rounds.tables.len() {
             let after = MatchNumber(rounds.first_plus(results.len()) - 1);
-            let page = results::page(pool, edition, after, false).await.map_err(failed)?;
+            let page = results::page(pool, edition, after, false).await.map_err(database_error)?;
             if page.is_empty() {
-                return Err(nonsense(format!("there is no result after match {after}")));
+                return Err(inconsistent(format!("there is no result after match {after}")));
             }
             results.extend(page);
         }
-        let next = results.split_off(rounds.tables.len());
-        rounds.finish(&results).map_err(nonsense)?;
-        results = next;
+        let later_results = results.split_off(rounds.tables.len());
+        rounds.finish(&results).map_err(inconsistent)?;
+        results = later_results;
     }
     Ok(rounds)
 }

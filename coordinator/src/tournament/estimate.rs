@@ -1,8 +1,8 @@
 //! Estimates when an edition will be complete, and the size and cost of the next one.
 //!
-//! The time left is the number of remaining matches divided by a rate. The rate is that of the last
-//! minutes. Before matches were played, it is what the connected workers can play: one match at a
-//! time in each slot, with the mean or expected time of a match.
+//! The time left is the number of remaining matches divided by a rate. The rate is measured over
+//! the last minutes. Before there is a measurement, the rate follows from the slots of the
+//! connected workers and the mean or expected time of a match.
 
 use std::collections::HashMap;
 
@@ -28,7 +28,7 @@ const MIN_SAMPLE: Duration = Duration::seconds(15);
 /// The size of a match in the database without its record and its lot, with indexes, in bytes:
 /// about 120 for the match and 170 for the result, measured over 200 000 matches.
 const MATCH_BYTES: f64 = 290.0;
-/// The size of a lot, in bytes: about 150, and the same again for dead rows of its updates.
+/// The size of a lot, in bytes: about 150, and another 150 for dead rows of its updates.
 const LOT_BYTES: f64 = 300.0;
 /// The size of the rows of a record, in bytes, without its contents.
 const RECORD_OVERHEAD_BYTES: f64 = 100.0;
@@ -42,13 +42,14 @@ const MAX_TIME: Duration = Duration::days(36_500);
 pub struct CompletionEstimate {
     /// Matches per second.
     pub rate: f64,
-    /// When the last match is played.
+    /// When the last match ends.
     pub eta: OffsetDateTime,
 }
 
 impl CompletionEstimate {
-    /// Estimates when `left` matches are played, by the progress so far, or else by the number of
-    /// slots and the time of a match. None if there is no progress and no slot.
+    /// Estimates when `left` more matches will have been played. The rate follows from the progress
+    /// so far, or else from the number of slots and the time of a match. None if there is neither
+    /// progress nor a slot.
     pub fn new(
         left: u64,
         pace: Option<Pace>,
@@ -79,11 +80,11 @@ fn rate(pace: Pace, now: OffsetDateTime) -> Option<f64> {
 /// The estimated size and cost of an edition.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EditionEstimate {
-    /// The entered bots.
+    /// The number of entered bots.
     pub bots: usize,
-    /// The number of matches; the maximum for episodes.
+    /// The number of matches. For episodes, the maximum.
     pub matches: u64,
-    /// Matches whose results cannot be reused, at most.
+    /// The maximum number of matches whose results cannot be reused.
     pub to_play: u64,
     /// The time of a match, in milliseconds.
     pub match_ms: f64,
@@ -95,18 +96,18 @@ pub struct EditionEstimate {
     pub plan: Option<String>,
 }
 
-/// The next edition of a tournament, as it would be planned now.
+/// The next edition of a tournament, as it would be planned at present.
 #[derive(Debug)]
 pub struct NextEdition {
     file: TournamentFile,
     tournament: Tournament,
-    entered: Vec<Version>,
+    versions: Vec<Version>,
     names: Vec<NameKey>,
     entry: PlannedField,
 }
 
 impl NextEdition {
-    /// Plans it without storing anything.
+    /// Plans the next edition without storing anything.
     pub async fn plan(
         db: &mut PgConnection,
         games: &Games,
@@ -114,16 +115,16 @@ impl NextEdition {
         mode: PlanMode,
     ) -> Result<Self, OpenError> {
         let file = settings(games, &tournament)?;
-        let entered = versions::newest(&mut *db, tournament.id).await?;
-        let bots: Vec<_> = entered.iter().map(|version| version.bot).collect();
+        let versions = versions::newest(&mut *db, tournament.id).await?;
+        let bots: Vec<_> = versions.iter().map(|version| version.bot).collect();
         let seed = tournament.next_seed();
         let entry = plan_history::next(db, (tournament.id, seed), &file, &bots, mode).await?;
-        let entry = entry.map_err(|cause| unplanned(&tournament, cause))?;
-        let all = bots::list(&mut *db, tournament.id).await?;
-        let all: HashMap<_, _> = all.iter().map(|bot| (bot.id, &bot.name)).collect();
-        let key = |bot: &BotId| all.get(bot).map(|name| NameKey::of(seed, name));
+        let entry = entry.map_err(|cause| schedule_error(&tournament, cause))?;
+        let rows = bots::list(&mut *db, tournament.id).await?;
+        let bot_names: HashMap<_, _> = rows.iter().map(|bot| (bot.id, &bot.name)).collect();
+        let key = |bot: &BotId| bot_names.get(bot).map(|name| NameKey::of(seed, name));
         let names = bots.iter().filter_map(key).collect();
-        Ok(Self { file, tournament, entered, names, entry })
+        Ok(Self { file, tournament, versions, names, entry })
     }
 
     /// The participants.
@@ -136,18 +137,18 @@ impl NextEdition {
         self.entry.history.as_ref().map(plan_history::PlanHistory::summary)
     }
 
-    /// Its matches.
+    /// The matches of the edition.
     pub fn matches(&self) -> Result<Plan, OpenError> {
         let Self { file, tournament, names, entry, .. } = self;
-        let failed = |cause| unplanned(tournament, cause);
+        let to_error = |cause| schedule_error(tournament, cause);
         let seed = tournament.next_seed();
-        match listed(file, &entry.field, names, seed).map_err(failed)? {
+        match listed(file, &entry.field, names, seed).map_err(to_error)? {
             Some(matches) => Ok(Plan::Matches(matches)),
-            None => file.schedule.plan_for(&entry.field, seed).map_err(failed),
+            None => file.schedule.plan_for(&entry.field, seed).map_err(to_error),
         }
     }
 
-    /// Estimates its size and cost.
+    /// Estimates the size and cost of the edition.
     #[expect(
         clippy::cast_precision_loss,
         clippy::cast_possible_truncation,
@@ -159,22 +160,22 @@ impl NextEdition {
         let (matches, to_play) = match self.matches()? {
             Plan::Matches(plan) => {
                 let total = plan.total();
-                let known = self.known(db).await?;
-                let new = self.unknown(plan, known);
-                // If files pass, a changed match changes the matches after it.
-                let alone = self.file.state == StateScope::None || new == 0;
-                (total, if alone { new } else { total })
+                let played = self.played_matches(db).await?;
+                let new = self.count_new(plan, played);
+                // If bots leave files for later matches, a new match changes the matches after it.
+                let reuses_others = self.file.state == StateScope::None || new == 0;
+                (total, if reuses_others { new } else { total })
             }
             Plan::Episodes(plan) => {
-                let most = plan.max_matches(self.file.rounds());
-                (most, most)
+                let max_matches = plan.max_matches(self.file.rounds());
+                (max_matches, max_matches)
             }
         };
         let record = means.record.unwrap_or(self.file.record_bytes() as f64);
         let record = RECORD_OVERHEAD_BYTES + RECORD_FACTOR * record;
         let rows = MATCH_BYTES + LOT_BYTES / f64::from(per_lot(matches, self.file.expected_ms()));
         Ok(EditionEstimate {
-            bots: self.entered.len(),
+            bots: self.versions.len(),
             matches,
             to_play,
             match_ms: match_ms(&means, &self.file),
@@ -184,40 +185,40 @@ impl NextEdition {
         })
     }
 
-    /// How often the entered programs met, by board and seats.
-    async fn known(&self, db: &mut PgConnection) -> Result<HashMap<Key, i64>, OpenError> {
+    /// How often the entered programs played each other, by board and seats.
+    async fn played_matches(&self, db: &mut PgConnection) -> Result<HashMap<Key, i64>, OpenError> {
         let programs: HashMap<_, Vec<u16>> =
-            (0..).zip(&self.entered).fold(HashMap::new(), |mut all, (number, version)| {
+            (0..).zip(&self.versions).fold(HashMap::new(), |mut all, (number, version)| {
                 all.entry(version.digest.as_slice()).or_default().push(number);
                 all
             });
-        let mut known = HashMap::new();
-        for met in estimates::lineups(db, self.tournament.id).await? {
-            // Bots with the same program are equivalent here.
-            let first = |digest: &Vec<u8>| Some(*programs.get(digest.as_slice())?.first()?);
-            let seats: Option<Vec<_>> = met.digests.iter().map(first).collect();
+        let mut played = HashMap::new();
+        for row in estimates::lineups(db, self.tournament.id).await? {
+            // Bots with the same program are equivalent, so each seat names the first of them.
+            let first_bot = |digest: &Vec<u8>| Some(*programs.get(digest.as_slice())?.first()?);
+            let seats: Option<Vec<_>> = row.digests.iter().map(first_bot).collect();
             if let Some(seats) = seats {
-                *known.entry((met.board.unwrap_or(0), seats)).or_default() += met.times;
+                *played.entry((row.board.unwrap_or(0), seats)).or_default() += row.times;
             }
         }
-        Ok(known)
+        Ok(played)
     }
 
     /// How many of these matches were not played before.
-    fn unknown(
+    fn count_new(
         &self,
         plan: impl Iterator<Item = PlannedMatch>,
-        mut known: HashMap<Key, i64>,
+        mut played: HashMap<Key, i64>,
     ) -> u64 {
-        let mut alike: HashMap<&[u8], u16> = HashMap::new();
-        let same: Vec<u16> = (0..)
-            .zip(&self.entered)
-            .map(|(number, version)| *alike.entry(version.digest.as_slice()).or_insert(number))
+        let mut first_bots: HashMap<&[u8], u16> = HashMap::new();
+        let equivalents: Vec<u16> = (0..)
+            .zip(&self.versions)
+            .map(|(number, version)| *first_bots.entry(version.digest.as_slice()).or_insert(number))
             .collect();
         let new = plan.filter(|planned| {
             let board = i16::try_from(planned.board).unwrap_or(i16::MAX);
-            let seats = planned.seats().iter().map(|bot| same[usize::from(*bot)]).collect();
-            match known.get_mut(&(board, seats)) {
+            let seats = planned.seats().iter().map(|bot| equivalents[usize::from(*bot)]).collect();
+            match played.get_mut(&(board, seats)) {
                 Some(times) if *times > 0 => {
                     *times -= 1;
                     false
@@ -237,9 +238,9 @@ type Key = (i16, Vec<u16>);
 pub struct PlanGuarantees {
     /// The participants.
     pub field: Participants,
-    /// The guarantees; none for episodes, which follow from results.
+    /// The guarantees. None for episodes, whose matches depend on results.
     pub claim: Option<Claim>,
-    /// The seats of a match.
+    /// The number of seats of a match. 0 for episodes.
     pub seats: usize,
     /// A summary of the plan's history, for foursomes.
     pub plan: Option<String>,
@@ -255,16 +256,17 @@ pub async fn plan_guarantees(
     let file = settings(games, tournament)?;
     let seed = tournament.edition_seed(editions::number(&mut *db, edition).await?);
     let entry = plan_history::of_edition(db, (tournament.id, seed), &file, edition).await?;
-    let PlannedField { field, history } = entry.map_err(|cause| unplanned(tournament, cause))?;
+    let PlannedField { field, history } =
+        entry.map_err(|cause| schedule_error(tournament, cause))?;
     let plan = file.schedule.plan_for(&field, seed);
-    let (claim, seats) = match plan.map_err(|cause| unplanned(tournament, cause))? {
+    let (claim, seats) = match plan.map_err(|cause| schedule_error(tournament, cause))? {
         Plan::Matches(matches) => (Some(matches.claim()), matches.seats()),
         Plan::Episodes(_) => (None, 0),
     };
     Ok(PlanGuarantees { field, claim, seats, plan: history.map(|history| history.summary()) })
 }
 
-/// The time of a match, in milliseconds, and for episodes the largest number of matches.
+/// The time of a match, in milliseconds, and for episodes the maximum number of matches.
 pub async fn typical(
     db: &mut PgConnection,
     games: &Games,
@@ -273,11 +275,11 @@ pub async fn typical(
 ) -> Result<(f64, Option<u64>), OpenError> {
     let file = settings(games, tournament)?;
     let means = estimates::means(db, tournament.id).await?;
-    let most = match file.schedule.plan_for(&bots.into(), tournament.seed) {
+    let max_matches = match file.schedule.plan_for(&bots.into(), tournament.seed) {
         Ok(Plan::Episodes(plan)) => Some(plan.max_matches(file.rounds())),
         _ => None,
     };
-    Ok((match_ms(&means, &file), most))
+    Ok((match_ms(&means, &file), max_matches))
 }
 
 #[expect(clippy::cast_precision_loss, reason = "an estimate is not exact")]
@@ -290,7 +292,7 @@ fn settings(games: &Games, tournament: &Tournament) -> Result<TournamentFile, Op
         .map_err(|cause| OpenError::Settings(tournament.name.clone(), cause))
 }
 
-fn unplanned(tournament: &Tournament, cause: arbiter_schedule::ScheduleError) -> OpenError {
+fn schedule_error(tournament: &Tournament, cause: arbiter_schedule::ScheduleError) -> OpenError {
     OpenError::Schedule(tournament.name.clone(), cause)
 }
 
@@ -310,12 +312,12 @@ mod tests {
 
     #[test]
     fn the_rate_is_used_once_the_sample_is_long_enough() {
-        // 120 matches in a minute, and 600 are left.
+        // 120 matches were played in a minute, and 600 are left.
         assert_eq!(
             seconds(CompletionEstimate::new(600, Some(pace(220, 60)), 1, 1000.0, NOW)),
             Some(300)
         );
-        // No matches, or too short a sample: 4 slots, each half a match a second.
+        // Without matches, or with a short sample, 4 slots play half a match a second each.
         for early in [Some(pace(100, 60)), Some(pace(220, 5)), None] {
             assert_eq!(seconds(CompletionEstimate::new(600, early, 4, 2000.0, NOW)), Some(300));
         }

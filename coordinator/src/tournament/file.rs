@@ -1,10 +1,10 @@
-//! The tournament file: what is played, by which rules, and how often. Organisers write it as TOML,
-//! and it is stored as JSON with the same meaning.
+//! The tournament file: the game, its rules and the schedule. Organisers write it as TOML, and it
+//! is stored as JSON with the same meaning.
 //!
-//! Only `name` and `game` are required: the other keys default to the official tournament of the
-//! game. Either form is parsed to a tree with the line of each key (`source`). Each section is
-//! merged over the official values (`official`) and read as a whole. If that fails, the keys are
-//! tried one by one, so that the error names the wrong one.
+//! Only `name` and `game` are required. The other keys default to the official tournament of the
+//! game. TOML and JSON are parsed to a tree with the line of each key (`toml_tree`). Each section
+//! is merged over the official values (`official`) and read as a whole. If that fails, the keys are
+//! tried one by one, so that the error names the wrong key.
 
 use arbiter_games::{ClockRules, Game, Games, Micros, Params, Seed};
 use arbiter_proto::limits::{Limits, Ponder};
@@ -41,14 +41,14 @@ pub struct TournamentFile {
     pub clock: ClockRules,
     /// What a bot may use.
     pub limits: Limits,
-    /// How files that a bot leaves are passed on.
+    /// To which later matches the files that a bot leaves are passed.
     pub state: StateScope,
-    /// Whether a bot may think while it owes no reply.
+    /// Whether a bot may compute while it is not expected to reply.
     pub ponder: Ponder,
-    /// The seed of all randomness; none if it is to be drawn.
+    /// The seed of all randomness. None if a random seed must be drawn.
     pub seed: Option<Seed>,
-    /// The public beacon, if there is one: where and when its value is published. The seed is keyed
-    /// with that value after entry has closed.
+    /// The name of the public beacon, if there is one: where and when its value is published. The
+    /// seed is keyed with that value after entry has closed.
     pub beacon: Option<String>,
     /// When editions are planned.
     pub rerun: Rerun,
@@ -56,7 +56,7 @@ pub struct TournamentFile {
     pub submissions: Submissions,
     /// The share of workers' reports that is checked.
     pub audit: Audit,
-    /// The paths of the house bots, as written: the command line submits them.
+    /// The paths of the house bots, as in the file. The command line submits the bots.
     pub house: Vec<String>,
     /// The expected time of a match, if the organiser sets it.
     pub expected: Option<Micros>,
@@ -66,14 +66,14 @@ pub struct TournamentFile {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Rerun {
-    /// After every submission and withdrawal, once the first edition was started.
+    /// After every submission and withdrawal, if the first edition has been started.
     #[default]
     EverySubmission,
     /// Only when an organiser starts one.
     Manual,
 }
 
-/// What is wrong with a tournament file.
+/// Why a tournament file is not valid.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{}{what}: {cause}", line.map(|line| format!("line {line}: ")).unwrap_or_default())]
 pub struct FileError {
@@ -89,7 +89,7 @@ impl TournamentFile {
     /// Parses a tournament file for one of these games.
     ///
     /// # Errors
-    /// If it is not TOML, has unknown keys, or its values are not possible.
+    /// If it is not TOML, has unknown keys, or has values that are not allowed.
     pub fn parse(games: &Games, text: &str) -> Result<Self, FileError> {
         Self::read(games, &Source::of_toml(text)?)
     }
@@ -99,8 +99,8 @@ impl TournamentFile {
         Self::read(games, &Source::of_json(stored)?)
     }
 
-    /// Replaces the paths of boards with the boards, so that the file means the same on another
-    /// machine. Nothing else changes. `read` returns the contents of a path.
+    /// Replaces the paths of boards with the boards, so that the file has the same meaning on
+    /// another machine. The rest of the file stays the same. `read` returns the contents of a path.
     pub fn inline(
         games: &Games,
         text: &str,
@@ -114,8 +114,8 @@ impl TournamentFile {
         self.params.game()
     }
 
-    /// The file as it is stored and shown, without the seed and the beacon, which have columns of
-    /// their own. An official `audit` is left out.
+    /// The file as it is stored and shown. The seed and the beacon are left out, because they have
+    /// separate columns. An `audit` with official values is also left out.
     pub fn to_json(&self) -> Value {
         let mut schedule = object(&self.schedule);
         if matches!(self.schedule, Schedule::RoundRobin(_)) {
@@ -177,8 +177,8 @@ pub(super) fn of_match(params: &Params) -> Map<String, Value> {
 }
 
 /// The JSON object of a value.
-fn object(thing: &impl Serialize) -> Map<String, Value> {
-    match serde_json::to_value(thing) {
+fn object(value: &impl Serialize) -> Map<String, Value> {
+    match serde_json::to_value(value) {
         Ok(Value::Object(map)) => map,
         other => unreachable!("parameters and schedules are objects, not {other:?}"),
     }

@@ -15,23 +15,23 @@ use crate::db::{deleted_tournaments, is_duplicate, lots};
 /// Why a tournament cannot be created.
 #[derive(Debug, thiserror::Error)]
 pub enum CreateError {
-    /// Another one has its name.
+    /// Another tournament has the same name.
     #[error("a tournament {0} exists already; choose another name")]
     Taken(String),
-    /// The value of its beacon may already be known.
+    /// Entry has closed, so the value of the beacon may already be known.
     #[error(
         "entry to {name} closed at {closes}, so the value of its beacon may already be known; write \
          a later [submissions] closes, and name a beacon that is published after it"
     )]
     BeaconIsPast {
-        /// The name.
+        /// The name of the tournament.
         name: String,
         /// When entry closed.
         closes: Moment,
     },
-    /// The operating system gives no random numbers.
+    /// The operating system provides no random numbers.
     #[error("cannot draw a seed: {0}; write one into the tournament file")]
-    Chance(#[source] std::io::Error),
+    NoRandomNumbers(#[source] std::io::Error),
     /// The database failed.
     #[error("cannot store the tournament: {0}")]
     Database(#[from] Error),
@@ -40,29 +40,29 @@ pub enum CreateError {
 /// Why a tournament is not found.
 #[derive(Debug, thiserror::Error)]
 pub enum FindError {
-    /// There is none of this name.
+    /// There is no tournament with this name.
     #[error("there is no tournament {0}; `arbiter tournament list` shows all of them")]
     Unknown(String),
     /// The database failed.
-    #[error("cannot look for the tournament: {0}")]
+    #[error("cannot find the tournament: {0}")]
     Database(#[from] Error),
 }
 
 /// Why a tournament does not allow a change in its present state.
 #[derive(Debug, thiserror::Error)]
 pub enum LifecycleError {
-    /// There is none.
+    /// There is no such tournament.
     #[error("there is no such tournament")]
     Unknown,
-    /// It has ended already.
-    #[error("tournament {0} was {how}; create another one", how = ended(*.1))]
+    /// The tournament has already ended.
+    #[error("tournament {0} was {how}; create another one", how = how_it_ended(*.1))]
     Over(String, TournamentState),
-    /// No edition of it is complete.
+    /// No edition of the tournament is complete.
     #[error(
         "no edition of {0} is complete, so it cannot be closed; start an edition, or cancel {0}"
     )]
     Unplayed(String),
-    /// The value of its beacon is missing.
+    /// The beacon has no value yet.
     #[error(
         "the beacon of {0} (\"{1}\") has no value yet; enter it with `arbiter tournament beacon {0} \
          VALUE` and wait for the edition that uses it, or cancel the tournament"
@@ -74,15 +74,15 @@ pub enum LifecycleError {
          it, or cancel the tournament"
     )]
     BeaconUnplayed(String),
-    /// It is open, so it cannot be deleted.
+    /// The tournament is open, so it cannot be deleted.
     #[error("tournament {0} is open; close or cancel it first, and export it if you need its data")]
     Open(String),
-    /// An edition of it runs.
+    /// An edition of the tournament is running.
     #[error("edition {number} of {name} is still running; wait for it, or cancel the tournament")]
     Runs {
-        /// Its name.
+        /// The name of the tournament.
         name: String,
-        /// The number of the edition that runs.
+        /// The number of the running edition.
         number: i32,
     },
     /// The database failed.
@@ -91,7 +91,7 @@ pub enum LifecycleError {
 }
 
 /// How a tournament ended, for messages.
-fn ended(state: TournamentState) -> &'static str {
+fn how_it_ended(state: TournamentState) -> &'static str {
     match state {
         TournamentState::Open => "opened",
         TournamentState::Closed => "closed",
@@ -112,7 +112,7 @@ pub async fn create(
     }
     let seed = match file.seed {
         Some(seed) => seed,
-        None => access::draw().map(Seed).map_err(CreateError::Chance)?,
+        None => access::draw().map(Seed).map_err(CreateError::NoRandomNumbers)?,
     };
     let new = NewTournament {
         name: &file.name,
@@ -131,8 +131,8 @@ pub async fn create(
 
 /// The tournament with this name.
 pub async fn find(pool: &PgPool, name: &str) -> Result<Tournament, FindError> {
-    let found = tournaments::find(pool, name).await?;
-    found.ok_or_else(|| FindError::Unknown(name.to_owned()))
+    let row = tournaments::find(pool, name).await?;
+    row.ok_or_else(|| FindError::Unknown(name.to_owned()))
 }
 
 /// Cancels a tournament and its running edition, in the caller's transaction.
@@ -144,7 +144,7 @@ pub async fn cancel(
     lock_open(&mut *db, id).await?;
     for edition in editions::of_tournament(&mut *db, id).await? {
         editions::cancel(&mut *db, edition.id, now).await?;
-        // Replaced editions may still have lots in play.
+        // Lots of replaced editions may still be leased.
         if edition.state != EditionState::Complete {
             lots::cancel(&mut *db, edition.id).await?;
         }

@@ -24,7 +24,7 @@ mod bot_state;
 use bot_state::Files;
 pub use bot_state::{StateBudget, StateReservation};
 
-/// Editions in the cache: more than run at the same time.
+/// Maximum number of editions in the cache: more than run at the same time.
 const CACHED_EDITIONS: usize = 64;
 
 /// Why a lot cannot be assigned.
@@ -38,7 +38,7 @@ pub enum AssignmentError {
     Settings(EditionId, #[source] FileError),
     /// A match refers to missing data.
     #[error("lot {0} is inconsistent: there is no {1}")]
-    Nonsense(LotId, String),
+    MissingData(LotId, String),
 }
 
 /// The data that all lots of an edition share.
@@ -51,10 +51,9 @@ struct EditionData {
     boards: Vec<String>,
     board_key: String,
     checker: Checker,
-    /// The bot of each entrant, or what is wrong with its row. It is read once for an edition;
-    /// matches copy it.
+    /// The bot of each entrant, or the error in its row. Each match copies its bots.
     seats: Vec<Result<SeatAssignment, String>>,
-    /// The trace of the edition, which its lots continue.
+    /// The trace of the edition. The traces of its lots continue it.
     trace: Option<TraceParent>,
 }
 
@@ -69,7 +68,7 @@ pub struct LotAssignment {
     pub settings: String,
     /// Its matches.
     pub matches: Vec<MatchAssignment>,
-    /// How long the lease lasts from now, in milliseconds.
+    /// How long the lease lasts from the time of this message, in milliseconds.
     pub lease_ms: i64,
     /// The expected time of all matches one after the other, in milliseconds.
     pub expected_ms: i64,
@@ -84,7 +83,7 @@ pub struct PreparedLot {
     pub lot: LotAssignment,
     /// The check of its report.
     pub check: LotCheck,
-    /// The memory of its files, reserved until the message is sent.
+    /// The memory for bots' files. It is reserved until the message is sent.
     pub memory: Option<StateReservation>,
 }
 
@@ -98,13 +97,13 @@ pub struct AssignmentBuilder {
 }
 
 impl AssignmentBuilder {
-    /// For the editions of this database, of these games.
+    /// A builder for the editions in this database, with these games.
     pub fn new(pool: PgPool, games: Games) -> Self {
         let state_budget = StateBudget::default();
         Self { pool, games, editions: Cache::new(CACHED_EDITIONS), state_budget }
     }
 
-    /// The games that it knows.
+    /// The available games.
     pub fn games(&self) -> &Games {
         &self.games
     }
@@ -114,29 +113,31 @@ impl AssignmentBuilder {
         self.state_budget.for_stream()
     }
 
-    /// The assignment of a lot. Waits for memory for the files that its matches begin with. The
-    /// lease ends `lease_ms` milliseconds from now.
+    /// The assignment of a lot. Waits for memory for the bots' files with which its matches begin.
+    /// The lease ends `lease_ms` milliseconds from now.
     pub async fn assign_lot(
         &self,
         work: Work,
         lease_ms: i64,
         memory: &StateBudget,
     ) -> Result<PreparedLot, AssignmentError> {
-        let begun = Instant::now();
+        let start = Instant::now();
         let edition = edition_of(work.lot.lease);
         let edition_data = self.edition_data(edition).await?;
         let files = Files::read(&self.pool, edition, &work, memory).await;
         let files = files.map_err(|cause| AssignmentError::Database(edition, cause))?;
-        // Reading is quick; waiting for memory may take long.
-        let waited = files.memory.is_some().then(|| begun.elapsed().as_millis());
-        let waited = waited.and_then(|waited| i64::try_from(waited).ok()).unwrap_or(0);
-        edition_data.lot(work, lease_ms - waited, files)
+        // Only the wait for memory may take long.
+        let wait_ms = match files.memory {
+            Some(_) => i64::try_from(start.elapsed().as_millis()).unwrap_or(0),
+            None => 0,
+        };
+        edition_data.lot(work, lease_ms - wait_ms, files)
     }
 
-    /// The same without reading or waiting, if that is possible.
+    /// The assignment of a lot whose data are in the cache and that needs no files.
     ///
     /// # Errors
-    /// Returns the lot if data must be read for it. The inner errors are those of
+    /// Returns the lot if data must be read. The inner errors are those of
     /// [`AssignmentBuilder::assign_lot`].
     pub fn try_assign_lot(
         &self,
@@ -152,8 +153,8 @@ impl AssignmentBuilder {
     }
 
     /// The report check of a lot that another coordinator assigned, or this one before a restart.
-    /// The lot has `count` matches from `first` on. `None` if there are no such matches, or their
-    /// tournament was deleted.
+    /// The lot has `count` matches, beginning with `first`. None if there are no such matches or
+    /// their tournament was deleted.
     pub async fn lot_check(
         &self,
         id: LotId,
@@ -161,17 +162,18 @@ impl AssignmentBuilder {
         count: i32,
     ) -> Result<Option<LotCheck>, AssignmentError> {
         let edition = id.edition;
-        let failed = |cause| AssignmentError::Database(edition, cause);
+        let database_error = |cause| AssignmentError::Database(edition, cause);
         let edition_data = match self.edition_data(edition).await {
             Err(AssignmentError::Database(_, Error::RowNotFound)) => return Ok(None),
-            edition_data => edition_data?,
+            result => result?,
         };
-        let matches = matches::range(&self.pool, edition, first, count).await.map_err(failed)?;
+        let matches =
+            matches::range(&self.pool, edition, first, count).await.map_err(database_error)?;
         if matches.is_empty() {
             return Ok(None);
         }
         let check = edition_data.checker.lot(matches.iter());
-        check.map(Some).map_err(|what| AssignmentError::Nonsense(id, what))
+        check.map(Some).map_err(|data| AssignmentError::MissingData(id, data))
     }
 
     /// The assignment of one match without files, with the game and the settings of its lot.
@@ -181,10 +183,10 @@ impl AssignmentBuilder {
         planned: Match,
     ) -> Result<(String, String, MatchAssignment), AssignmentError> {
         let edition_data = self.edition_data(edition).await?;
-        // Errors name the match as a separate lot.
+        // An error names the match by a lot number that no lot has.
         let lot = LotId { edition, number: LotNumber(-1 - planned.number.0) };
         let assignment = edition_data.match_assignment(planned, &mut Files::default());
-        let assignment = assignment.map_err(|what| AssignmentError::Nonsense(lot, what))?;
+        let assignment = assignment.map_err(|data| AssignmentError::MissingData(lot, data))?;
         Ok((edition_data.game.clone(), edition_data.settings.clone(), assignment))
     }
 
@@ -208,14 +210,14 @@ impl EditionData {
         games: &Games,
         edition: EditionId,
     ) -> Result<Self, AssignmentError> {
-        let failed = |cause| AssignmentError::Database(edition, cause);
-        let tournament = tournaments::of_edition(pool, edition).await.map_err(failed)?;
-        let number = editions::number(pool, edition).await.map_err(failed)?;
+        let database_error = |cause| AssignmentError::Database(edition, cause);
+        let tournament = tournaments::of_edition(pool, edition).await.map_err(database_error)?;
+        let number = editions::number(pool, edition).await.map_err(database_error)?;
         let file = TournamentFile::from_json(games, &tournament.settings)
             .map_err(|cause| AssignmentError::Settings(edition, cause))?;
-        let roster = Roster::of(pool, edition).await.map_err(failed)?;
+        let roster = Roster::of(pool, edition).await.map_err(database_error)?;
         let trace = if trace::is_enabled() {
-            trace_contexts::of_edition(pool, edition).await.map_err(failed)?
+            trace_contexts::of_edition(pool, edition).await.map_err(database_error)?
         } else {
             None
         };
@@ -229,7 +231,7 @@ impl EditionData {
             boards: file.boards,
             seats: roster
                 .iter()
-                .map(|(_, named)| seat(named).map_err(|why| why.to_string()))
+                .map(|(_, named)| seat(named).map_err(|error| error.to_string()))
                 .collect(),
         })
     }
@@ -242,11 +244,11 @@ impl EditionData {
         mut files: Files,
     ) -> Result<PreparedLot, AssignmentError> {
         let Work { lot, matches } = work;
-        let nonsense = |what| AssignmentError::Nonsense(lot.lease.lot, what);
+        let missing_data = |data| AssignmentError::MissingData(lot.lease.lot, data);
         let check = self.checker.lot(matches.iter());
         let matches = matches
             .into_iter()
-            .map(|planned| self.match_assignment(planned, &mut files).map_err(nonsense));
+            .map(|planned| self.match_assignment(planned, &mut files).map_err(missing_data));
         let mut span = Span::follow("lot leased", self.trace.as_ref());
         span.set("lot", lot.lease.to_string());
         let lot = LotAssignment {
@@ -259,23 +261,24 @@ impl EditionData {
             trace: span.to_message(),
         };
         // The error of the assignment is more precise than that of the check, so it comes first.
-        Ok(PreparedLot { lot, check: check.map_err(nonsense)?, memory: files.memory })
+        Ok(PreparedLot { lot, check: check.map_err(missing_data)?, memory: files.memory })
     }
 
     /// The assignment of one match.
     ///
     /// # Errors
-    /// Which data are missing.
+    /// A description of the missing data.
     fn match_assignment(
         &self,
         planned: Match,
         files: &mut Files,
     ) -> Result<MatchAssignment, String> {
         let seats = (1..).zip(&planned.seats.0).map(|(number, entrant)| {
-            let known = usize::try_from(entrant.0).ok().and_then(|index| self.seats.get(index));
-            let seat = known.ok_or_else(|| format!("entrant {entrant}"))?.clone();
-            let seat = seat.map_err(|why| format!("bot at seat {number}: {why}"))?;
-            Ok(SeatAssignment { files: files.take(planned.number, number), ..seat })
+            let index = usize::try_from(entrant.0).ok();
+            let row = index.and_then(|index| self.seats.get(index));
+            let bot = row.ok_or_else(|| format!("entrant {entrant}"))?.clone();
+            let bot = bot.map_err(|error| format!("bot at seat {number}: {error}"))?;
+            Ok(SeatAssignment { files: files.take(planned.number, number), ..bot })
         });
         let seats = seats.collect::<Result<_, String>>()?;
         let mut params = match planned.params {
@@ -283,9 +286,9 @@ impl EditionData {
             _ => Map::new(),
         };
         if let Some(board) = planned.board {
-            let there = usize::try_from(board).ok().and_then(|board| self.boards.get(board));
-            let there = there.ok_or_else(|| format!("board {board}"))?;
-            params.insert(self.board_key.clone(), json!(there));
+            let text = usize::try_from(board).ok().and_then(|index| self.boards.get(index));
+            let text = text.ok_or_else(|| format!("board {board}"))?;
+            params.insert(self.board_key.clone(), json!(text));
         }
         let seed = deal_seed(self.seed, planned.seed_key);
         Ok(MatchAssignment { number: planned.number, seed, seats, params })

@@ -1,7 +1,7 @@
 //! The expected time of a match, and the number of matches in a lot.
 //!
-//! Scores do not depend on either. A lot should be long enough to make its lease cheap, and short
-//! enough that a lost worker costs little and all workers have work until the end.
+//! Scores depend on neither. A lot should be long enough that few leases are needed. It should be
+//! short enough that a failed worker loses little work and all workers have work until the end.
 
 use arbiter_games::Micros;
 
@@ -9,9 +9,9 @@ use super::TournamentFile;
 
 /// The target time of a lot, in milliseconds.
 const LOT_MS: i64 = 15_000;
-/// Matches in a lot, at most.
+/// Maximum number of matches in a lot.
 const MAX_MATCHES: i64 = 4096;
-/// Lots of an edition, at least, if it has that many matches: they keep as many slots busy.
+/// Minimum number of lots of an edition with that many matches, so that it can use as many slots.
 const MIN_LOTS: u64 = 64;
 
 impl TournamentFile {
@@ -29,8 +29,8 @@ impl TournamentFile {
 
 /// The number of matches in a lot, for an edition of `matches` that take `expected_ms` each.
 pub(super) fn per_lot(matches: u64, expected_ms: i64) -> i32 {
-    let even = i64::try_from(matches / MIN_LOTS).unwrap_or(MAX_MATCHES);
-    let count = (LOT_MS / expected_ms).min(even).clamp(1, MAX_MATCHES);
+    let max_count = i64::try_from(matches / MIN_LOTS).unwrap_or(MAX_MATCHES);
+    let count = (LOT_MS / expected_ms).min(max_count).clamp(1, MAX_MATCHES);
     i32::try_from(count).expect("a lot has at most 4096 matches")
 }
 
@@ -45,11 +45,11 @@ mod tests {
 
     #[test]
     fn lots_are_long_enough_and_many_enough() {
-        // A few: each by itself.
+        // With few matches each lot has one match.
         assert_eq!([per_lot(0, 1), per_lot(63, 1), per_lot(127, 1)], [1, 1, 1]);
-        // More: as many lots as slots, until they are long enough.
+        // With more matches there are 64 lots, until the lots take 15 seconds.
         assert_eq!([per_lot(128, 100), per_lot(6400, 100), per_lot(64_000, 100)], [2, 100, 150]);
-        // However many: a long match is a lot, and a lot has an end.
+        // With many matches, a long match is a separate lot, and a lot has at most 4096 matches.
         assert_eq!([per_lot(1 << 40, 40_000), per_lot(1 << 40, 1)], [1, 4096]);
     }
 }

@@ -1,11 +1,11 @@
-//! The participants of an edition and, for foursomes, the history of its plan: bots that stay keep
-//! the tables of earlier plans.
+//! The participants of an edition and, for foursomes, the history of its plan. Bots that stay in
+//! the tournament keep the tables of earlier plans.
 //!
-//! The history of an edition follows from that of the edition before and from the entered bots. If
-//! the same bots were together in an earlier step, their plan is used again. Otherwise the bots
-//! that left and joined make one more step. A new plan is made instead if it is requested or
-//! better: if there are so few bots that one more would meet others too often, or if the extended
-//! plan has as many new matches as a new plan, or has grown to twice its size.
+//! The history of an edition depends on the history of the edition before and on the entered bots.
+//! If an earlier step had the same bots, its plan is used again. Otherwise the plan is extended by
+//! a step with the bots that left and joined. A new plan is made instead if an organiser requests
+//! it, if there are so few bots that another one would meet others too often, if the extended plan
+//! has as many new matches as a new plan, or if it has more than twice as many matches in all.
 
 use std::collections::{HashMap, HashSet};
 
@@ -43,9 +43,10 @@ pub enum FreshReason {
     First,
     /// An organiser requested it.
     Asked,
-    /// There are so few bots that one more would make others meet too often.
+    /// There are so few bots that another one would meet them too often.
     Few,
-    /// It has no more new matches than the extended plan, or at most half as many in all.
+    /// The new plan has no more new matches than the extended plan, or less than half as many in
+    /// all.
     Cheaper,
     /// There are too many bots to count the meetings of each pair.
     Many,
@@ -70,7 +71,7 @@ pub enum PlanMode {
     /// The plan before is extended.
     #[default]
     Incremental,
-    /// The plan is made anew.
+    /// A new plan is made.
     Fresh,
 }
 
@@ -82,7 +83,7 @@ pub(super) struct PlannedField {
     pub(super) history: Option<PlanHistory>,
 }
 
-/// The participants of the next edition, for entered bots that are numbered in this order.
+/// The participants of the next edition. The entered bots are numbered in the order of `entered`.
 pub(super) async fn next(
     db: &mut PgConnection,
     tournament: (TournamentId, Seed),
@@ -93,17 +94,17 @@ pub(super) async fn next(
     let Schedule::Foursomes(extent) = file.schedule else {
         return Ok(Ok(PlannedField { field: entered.len().into(), history: None }));
     };
-    let before = match mode {
+    let previous = match mode {
         PlanMode::Fresh => None,
         PlanMode::Incremental => editions::newest_plan_history(&mut *db, tournament.0).await?,
     };
-    let before = before.and_then(|stored| serde_json::from_value(stored).ok());
+    let previous = previous.and_then(|stored| serde_json::from_value(stored).ok());
     let owners = owners(db, tournament.0, file).await?;
     let planner = HistoryPlanner { extent, seed: tournament.1, owners, entered };
-    Ok(planner.next(before, mode))
+    Ok(planner.next(previous, mode))
 }
 
-/// The participants of a stored edition, against which its matches are proved.
+/// The participants of a stored edition, for the proof of its guarantees.
 pub(super) async fn of_edition(
     db: &mut PgConnection,
     tournament: (TournamentId, Seed),
@@ -140,7 +141,7 @@ pub(super) fn field_of(
     Ok(planner.field(&history)?)
 }
 
-/// Why a history gives no participants.
+/// Why a history is not valid.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum HistoryError {
     #[error("cannot read the lineage: {0}")]
@@ -176,17 +177,17 @@ struct HistoryPlanner<'a> {
 impl HistoryPlanner<'_> {
     fn next(
         &self,
-        before: Option<PlanHistory>,
+        previous: Option<PlanHistory>,
         mode: PlanMode,
     ) -> Result<PlannedField, ScheduleError> {
-        let grown = match before {
+        let extended = match previous {
             None if mode == PlanMode::Fresh => Err(FreshReason::Asked),
             None => Err(FreshReason::First),
-            Some(before) => self.extend(before),
+            Some(previous) => self.extend(previous),
         };
-        let fresh = match grown {
+        let fresh = match extended {
             Ok(entry) => return Ok(entry),
-            Err(fresh) => fresh,
+            Err(reason) => reason,
         };
         let bots = self.entered.to_vec();
         let history = PlanHistory { lineage: RosterHistory::new(bots.len()), bots, fresh };
@@ -194,33 +195,32 @@ impl HistoryPlanner<'_> {
     }
 
     /// The extended plan, or why a new one is made.
-    fn extend(&self, before: PlanHistory) -> Result<PlannedField, FreshReason> {
+    fn extend(&self, previous: PlanHistory) -> Result<PlannedField, FreshReason> {
         let entered: HashSet<_> = self.entered.iter().copied().collect();
-        let steps = before.lineage.steps.len();
-        let together = (0..=steps).rev().map(|steps| before.lineage.before(steps));
-        let together = together.into_iter().find(|lineage| before.present(lineage) == entered);
-        if let Some(lineage) = together {
-            let bots = before.bots[..lineage.places()].to_vec();
-            let history = PlanHistory { bots, lineage, ..before };
+        let steps = previous.lineage.steps.len();
+        let mut earlier = (0..=steps).rev().map(|steps| previous.lineage.before(steps));
+        if let Some(lineage) = earlier.find(|lineage| previous.present(lineage) == entered) {
+            let bots = previous.bots[..lineage.places()].to_vec();
+            let history = PlanHistory { bots, lineage, ..previous };
             let field = self.field(&history).map_err(|_| FreshReason::Few)?;
             return Ok(PlannedField { field, history: Some(history) });
         }
-        let there = before.present(&before.lineage);
-        let mut left = before.lineage.present();
-        left.retain(|place| !entered.contains(&before.bot(*place)));
-        let mut bots = before.bots;
+        let present = previous.present(&previous.lineage);
+        let mut left = previous.lineage.present();
+        left.retain(|place| !entered.contains(&previous.bot(*place)));
+        let mut bots = previous.bots;
         let places = bots.len();
-        bots.extend(self.entered.iter().filter(|bot| !there.contains(bot)));
+        bots.extend(self.entered.iter().filter(|bot| !present.contains(bot)));
         let joined = bots.len() - places;
         if bots.len() > MAX_COUNTED_BOTS {
             return Err(FreshReason::Many);
         }
-        // Bots that do not take the place of another need tables with others.
-        if joined > left.len() && !self.has_room(before.lineage.base, there.len()) {
+        // Bots that do not replace a bot that left need new tables.
+        if joined > left.len() && !self.has_room(previous.lineage.base, present.len()) {
             return Err(FreshReason::Few);
         }
-        let lineage = before.lineage.after(RosterChange { left, joined });
-        let history = PlanHistory { bots, lineage, fresh: before.fresh };
+        let lineage = previous.lineage.after(RosterChange { left, joined });
+        let history = PlanHistory { bots, lineage, fresh: previous.fresh };
         let field = self.field(&history).map_err(|_| FreshReason::Few)?;
         if self.is_new_plan_cheaper(&field) {
             return Err(FreshReason::Cheaper);
@@ -228,30 +228,30 @@ impl HistoryPlanner<'_> {
         Ok(PlannedField { field, history: Some(history) })
     }
 
-    /// Whether a new bot can meet the others as often as the first bots meet, so that no pair of
-    /// them meets more than once more.
-    fn has_room(&self, began: usize, others: usize) -> bool {
-        let Ok(base) = self.extent.plan(began, self.seed) else { return false };
-        let meetings = (6 * base.matches()).div_ceil((began * (began - 1) / 2) as u64);
+    /// Whether a new bot can meet the `others` as often as the first bots met, so that each pair of
+    /// others meets at most once more. `base_bots` is the number of bots of the first plan.
+    fn has_room(&self, base_bots: usize, others: usize) -> bool {
+        let Ok(base) = self.extent.plan(base_bots, self.seed) else { return false };
+        let meetings = (6 * base.matches()).div_ceil((base_bots * (base_bots - 1) / 2) as u64);
         others > 4 && 2 * meetings < others as u64
     }
 
-    /// Whether a new plan needs no more matches to be played.
-    fn is_new_plan_cheaper(&self, grown: &Participants) -> bool {
-        let plan = Schedule::Foursomes(self.extent).plan_for(grown, self.seed);
-        let (Ok(anew), Ok(Plan::Matches(matches))) =
+    /// Whether a new plan has no more new matches than the extended plan, or less than half as many
+    /// matches in all.
+    fn is_new_plan_cheaper(&self, extended: &Participants) -> bool {
+        let plan = Schedule::Foursomes(self.extent).plan_for(extended, self.seed);
+        let (Ok(new_plan), Ok(Plan::Matches(matches))) =
             (self.extent.plan(self.entered.len(), self.seed), plan)
         else {
             return false;
         };
-        grown.new_tables().is_some_and(|new| new >= anew.matches())
-            || matches.total() > 2 * anew.matches()
+        extended.new_tables().is_some_and(|tables| tables >= new_plan.matches())
+            || matches.total() > 2 * new_plan.matches()
     }
 
-    /// The field that has this lineage.
+    /// The participants with this history.
     fn field(&self, history: &PlanHistory) -> Result<Participants, ScheduleError> {
-        let numbers = self.entered.iter().copied().zip(0..=Bot::MAX);
-        let numbers: HashMap<_, _> = numbers.collect();
+        let numbers: HashMap<_, _> = self.entered.iter().copied().zip(0..=Bot::MAX).collect();
         let mut members: Vec<_> = history.bots.iter().map(|bot| self.member(*bot)).collect();
         for place in history.lineage.present() {
             let place = usize::from(place);
@@ -264,13 +264,13 @@ impl HistoryPlanner<'_> {
         Schedule::Foursomes(self.extent).participants(&history.lineage, &members, self.seed)
     }
 
-    /// A member that is not present.
+    /// A member with the owner of this bot, not yet present in the edition.
     fn member(&self, bot: BotId) -> Member {
         Member { bot: None, owner: self.owners.get(&bot).copied() }
     }
 }
 
-/// A summary of a stored history, one line for people; empty if it cannot be read.
+/// A summary of a stored history, one line for people. Empty if the history cannot be read.
 pub fn summary(stored: &serde_json::Value) -> String {
     PlanHistory::deserialize(stored).map(|history| history.summary()).unwrap_or_default()
 }
@@ -281,7 +281,7 @@ impl PlanHistory {
         &self.bots
     }
 
-    /// Whether each place has one bot.
+    /// Whether each place has one bot, and only existing places are left.
     fn is_complete(&self) -> bool {
         let RosterHistory { base, steps } = &self.lineage;
         let counts = steps.iter().map(|step| step.joined).chain([*base]);
@@ -291,8 +291,8 @@ impl PlanHistory {
     }
 
     /// The same history with other ids of its bots.
-    pub(super) fn renamed(self, identity: impl Fn(BotId) -> BotId) -> Self {
-        Self { bots: self.bots.into_iter().map(identity).collect(), ..self }
+    pub(super) fn renamed(self, new_id: impl Fn(BotId) -> BotId) -> Self {
+        Self { bots: self.bots.into_iter().map(new_id).collect(), ..self }
     }
 
     /// The bot of a place.

@@ -1,7 +1,7 @@
 //! The plan of an edition, for the queue.
 //!
 //! Matches, lots and the order of lots are three streams of rows. Each is generated from the
-//! schedule, which is deterministic, so nothing is held in memory as a whole.
+//! schedule, which is deterministic. So the plan is never in memory as a whole.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -19,7 +19,8 @@ use super::{TournamentFile, lot_size};
 use crate::db::matches::{Match, Seats};
 use crate::queue::{NewLot, Order, Plan};
 
-/// Held while a plan is proved, which may take [`arbiter_schedule::MAX_PROOF_BYTES`] of memory.
+/// Locked during the proof of a plan, because a proof may use
+/// [`arbiter_schedule::MAX_PROOF_BYTES`] of memory.
 static PROOF: Mutex<()> = Mutex::new(());
 
 /// The domain tag that is mixed into seed keys.
@@ -39,7 +40,7 @@ pub(super) struct Planner<'a> {
 }
 
 impl<'a> Planner<'a> {
-    /// Plans an edition for bots with these names. None for episodes, whose matches follow from
+    /// Plans an edition for bots with these names. None for episodes, whose matches depend on
     /// results.
     pub(super) fn new(
         file: &'a TournamentFile,
@@ -74,7 +75,7 @@ impl<'a> Planner<'a> {
     /// # Errors
     /// The first broken guarantee.
     pub(super) fn prove(&self) -> Result<(), CertificateError> {
-        let _alone = PROOF.lock().unwrap_or_else(PoisonError::into_inner);
+        let _guard = PROOF.lock().unwrap_or_else(PoisonError::into_inner);
         self.listed().prove(self.field)
     }
 
@@ -94,13 +95,13 @@ impl<'a> Planner<'a> {
     }
 
     fn matches(self) -> impl Iterator<Item = Match> + use<'a> {
-        let several = self.file.boards.len() > 1;
+        let has_boards = self.file.boards.len() > 1;
         let mut seed_keys = self.seed_keys();
         let mut dependencies = self.dependencies();
         self.schedule().map(move |(number, planned)| Match {
             number: MatchNumber(number),
             seed_key: seed_keys.of(&planned),
-            board: several.then(|| index(planned.board)),
+            board: has_boards.then(|| index(planned.board)),
             seats: seats(planned.seats()),
             carried: None,
             state_from: dependencies.as_mut().map(|all| all.add(number, planned.seats())),
@@ -109,12 +110,12 @@ impl<'a> Planner<'a> {
     }
 
     fn seed_keys(&self) -> SeedKeys<'a> {
-        let both =
+        let plays_both_sides =
             matches!(self.file.schedule, Schedule::RoundRobin(rules) if rules.sides == Sides::Both);
-        let shared = both && self.file.game().official.shared_deals;
-        let mut seed_keys = SeedKeys { names: self.names, shared, again: HashMap::new() };
+        let shared = plays_both_sides && self.file.game().official.shared_deals;
+        let mut seed_keys = SeedKeys { names: self.names, shared, repeats: HashMap::new() };
         if matches!(self.file.schedule, Schedule::Foursomes(_)) {
-            seed_keys.again = seed_keys.repeated(self.schedule().map(|(_, planned)| planned));
+            seed_keys.repeats = seed_keys.repeated(self.schedule().map(|(_, planned)| planned));
         }
         seed_keys
     }
@@ -123,8 +124,8 @@ impl<'a> Planner<'a> {
         let expected_ms = self.file.expected_ms();
         let chained = self.is_chained();
         let per_lot = if chained { 1 } else { lot_size::per_lot(self.total, expected_ms) };
-        let chain = chained.then(|| self.before());
-        let mut waits = chain.into_iter().flatten().map(|(_, before)| before.len());
+        let predecessors = chained.then(|| self.predecessors());
+        let mut blockers = predecessors.into_iter().flatten().map(|(_, before)| before.len());
         let total = i64::try_from(self.total).expect("no plan is that long");
         let step = usize::try_from(per_lot).expect("it is positive");
         (0..).zip((0..total).step_by(step)).map(move |(lot, first)| {
@@ -136,8 +137,8 @@ impl<'a> Planner<'a> {
                 count,
                 expected_ms: lot_size::of_lot(count, expected_ms),
                 score_len: self.score_len,
-                blockers: waits.next().map_or(0, |waits| {
-                    i16::try_from(waits).expect("as many as there are seats at most")
+                blockers: blockers.next().map_or(0, |count| {
+                    i16::try_from(count).expect("a match has at most one predecessor a seat")
                 }),
                 has_dependents: chained,
             }
@@ -145,7 +146,7 @@ impl<'a> Planner<'a> {
     }
 
     /// Each match with the matches that it waits for, if files pass between matches.
-    fn before(&self) -> impl Iterator<Item = (i64, Vec<i64>)> + use<> {
+    fn predecessors(&self) -> impl Iterator<Item = (i64, Vec<i64>)> + use<> {
         let mut dependencies = self.dependencies();
         self.schedule().map(move |(number, planned)| {
             let before = dependencies.as_mut().map(|all| all.add(number, planned.seats()));
@@ -154,8 +155,8 @@ impl<'a> Planner<'a> {
     }
 
     fn order(self) -> impl Iterator<Item = Order> + use<'a> {
-        let before = self.is_chained().then(|| self.before());
-        before.into_iter().flatten().flat_map(|(number, before)| {
+        let predecessors = self.is_chained().then(|| self.predecessors());
+        predecessors.into_iter().flatten().flat_map(|(number, before)| {
             let after = LotNumber(number);
             before.into_iter().map(move |before| Order { before: LotNumber(before), after })
         })
@@ -164,16 +165,16 @@ impl<'a> Planner<'a> {
 
 /// The seed keys of matches: matches with the same key have the same seed.
 ///
-/// A key follows from the bots, the board and the number of their meeting, so that a match has the
-/// same seed as in the edition before. The two sides of a pair have different keys, except in games
-/// with shared deals: there both matches have the same key, so that each bot once has the luck of
-/// the other.
+/// A key depends on the bots, the board and the number of their meeting, so that a match has the
+/// same seed as in the edition before. The two matches of a pair with exchanged seats have
+/// different keys. In games with shared deals they have the same key, so that each bot gets both
+/// hands once.
 struct SeedKeys<'a> {
     names: &'a [NameKey],
-    /// Whether both matches of a pair have the same key.
+    /// Whether the two matches of a pair with exchanged seats have the same key.
     shared: bool,
     /// Tables at which the same bots meet more than once, with the meetings so far.
-    again: HashMap<u64, u64>,
+    repeats: HashMap<u64, u64>,
 }
 
 impl SeedKeys<'_> {
@@ -181,12 +182,12 @@ impl SeedKeys<'_> {
     fn repeated(&self, tables: impl Iterator<Item = PlannedMatch>) -> HashMap<u64, u64> {
         let mut tables: Vec<_> = tables.map(|table| self.table(&table, true)).collect();
         tables.sort_unstable();
-        let twice = tables.windows(2).filter(|two| two[0] == two[1]);
-        twice.map(|two| (two[0], 0)).collect()
+        let repeated = tables.windows(2).filter(|pair| pair[0] == pair[1]);
+        repeated.map(|pair| (pair[0], 0)).collect()
     }
 
-    /// The mixed bots, board and meeting number of a table; bots in the order of their seats, or
-    /// `sorted`.
+    /// A hash of the bots, board and meeting number of a table. The bots are in the order of their
+    /// seats, or `sorted`.
     fn table(&self, planned: &PlannedMatch, sorted: bool) -> u64 {
         let mut names = [0; 4];
         let seats = planned.seats();
@@ -197,21 +198,21 @@ impl SeedKeys<'_> {
         if sorted {
             names.sort_unstable();
         }
-        let turn = [SEED_KEY, planned.board.into(), planned.leg.into()];
-        mix(turn.into_iter().chain(names.iter().copied()))
+        let prefix = [SEED_KEY, planned.board.into(), planned.leg.into()];
+        mix(prefix.into_iter().chain(names.iter().copied()))
     }
 
     /// The seed key of the next match.
     fn of(&mut self, planned: &PlannedMatch) -> i64 {
-        let four = planned.seats().len() > 2;
-        let mut seed_key = self.table(planned, four || self.shared);
-        if four && let Some(times) = self.again.get_mut(&seed_key) {
+        let is_foursome = planned.seats().len() > 2;
+        let mut seed_key = self.table(planned, is_foursome || self.shared);
+        if is_foursome && let Some(times) = self.repeats.get_mut(&seed_key) {
             if *times > 0 {
                 seed_key = mix([seed_key, *times]);
             }
             *times += 1;
         }
-        // A bigint that is not negative.
+        // The column is a bigint; keys are not negative.
         (seed_key >> 1).cast_signed()
     }
 }
@@ -232,7 +233,7 @@ pub(super) fn listed(
     })
 }
 
-/// Numbers in the scores of a match of so many seats.
+/// Numbers in the scores of a match with this many seats.
 pub(super) fn score_len(file: &TournamentFile, seats: usize) -> i16 {
     i16::try_from(seats * file.game().columns.len()).expect("tables are small")
 }

@@ -1,8 +1,8 @@
 //! Checks reports before they are stored: against the matches of their lot, and against the score
 //! bounds that games declare ([`arbiter_games::Bounds`]).
 //!
-//! The check of a lot is made when it is assigned, since its matches are in memory then. For a
-//! report on another stream, or to another coordinator, the matches are read again.
+//! The check of a lot is created when the lot is assigned, because its matches are in memory then.
+//! If a report arrives on another stream or at another coordinator, the matches are read again.
 
 use std::sync::Arc;
 
@@ -30,20 +30,20 @@ impl MatchRules {
     }
 
     fn check(&self, result: &MatchResult) -> Result<(), ImpossibleScore> {
-        let ended = MatchScores {
+        let scores = MatchScores {
             seats: self.seats,
             scores: &result.scores,
             forfeits: &result.forfeits,
             bad_answers: &result.bad_answers,
         };
         match &self.bounds {
-            Some(bounds) if result.forfeits.is_empty() => self.params.check_within(bounds, &ended),
-            _ => self.params.check(&ended),
+            Some(bounds) if result.forfeits.is_empty() => self.params.check_within(bounds, &scores),
+            _ => self.params.check(&scores),
         }
     }
 }
 
-/// Makes the checks of an edition's lots, and reads the parameters of its matches.
+/// Creates the checks of an edition's lots, and reads the parameters of its matches.
 #[derive(Debug)]
 pub struct Checker {
     game: Game,
@@ -57,16 +57,16 @@ pub struct Checker {
 /// Why a report is not plausible.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Implausible {
-    /// It has a result of a match that is not in the lot, or out of order.
+    /// The report has a result of a match that is not in the lot, or its results are not in order.
     #[error("match {0} is not the next one of its lot")]
     Match(MatchNumber),
-    /// It has fewer results than the lot has matches.
-    #[error("it has {found} results, and the lot has {expected} matches")]
+    /// The report and the lot have different numbers of matches.
+    #[error("it has {results} results, and the lot has {matches} matches")]
     Count {
         /// The number of results.
-        found: usize,
+        results: usize,
         /// The number of matches.
-        expected: usize,
+        matches: usize,
     },
     /// The scores are impossible.
     #[error("match {0}: {1}")]
@@ -82,7 +82,7 @@ pub struct LotCheck {
 }
 
 impl Checker {
-    /// For the matches of a tournament.
+    /// A checker for the matches of a tournament.
     pub fn new(file: &TournamentFile) -> Self {
         let game = file.game().clone();
         let board_key = file.board_key().to_owned();
@@ -98,29 +98,29 @@ impl Checker {
         checker
     }
 
-    /// The parameters of a match on a board, with its own parameters.
-    fn read(&self, board: Option<i16>, own: Map<String, Value>) -> Result<Params, String> {
+    /// The parameters of a match: those of the tournament, the board, and `match_params`.
+    fn read(&self, board: Option<i16>, match_params: Map<String, Value>) -> Result<Params, String> {
         let mut params = self.params.clone();
-        params.extend(own);
+        params.extend(match_params);
         if let Some(board) = board {
-            let known = usize::try_from(board).ok().and_then(|board| self.boards.get(board));
-            let known = known.ok_or_else(|| format!("board {board}"))?;
-            params.insert(self.board_key.clone(), known.clone());
+            let text = usize::try_from(board).ok().and_then(|index| self.boards.get(index));
+            let text = text.ok_or_else(|| format!("board {board}"))?;
+            params.insert(self.board_key.clone(), text.clone());
         }
-        let read = Params::read(&self.game, Value::Object(params));
-        read.map_err(|error| format!("valid set of parameters: {error}"))
+        Params::read(&self.game, Value::Object(params))
+            .map_err(|error| format!("valid set of parameters: {error}"))
     }
 
-    /// All parameters of a match: those of the tournament, of its board and its own.
+    /// All parameters of a match: those of the tournament, of the board and of the match.
     pub fn params_of(&self, planned: &Match) -> Result<Params, String> {
-        let own = planned.params.as_ref().and_then(Value::as_object).cloned();
-        self.read(planned.board, own.unwrap_or_default())
+        let match_params = planned.params.as_ref().and_then(Value::as_object).cloned();
+        self.read(planned.board, match_params.unwrap_or_default())
     }
 
     /// The check of a lot with these matches.
     ///
     /// # Errors
-    /// Which data are missing or invalid.
+    /// A description of the missing or invalid data.
     pub(super) fn lot<'a>(
         &self,
         matches: impl Iterator<Item = &'a Match>,
@@ -131,9 +131,9 @@ impl Checker {
                 check.first = planned.number;
             }
             let seats = planned.seats.0.len();
-            if let Some(Value::Object(own)) = &planned.params {
-                let own = self.read(planned.board, own.clone())?;
-                check.rules.push((1, MatchRules::new(own, seats)));
+            if let Some(Value::Object(match_params)) = &planned.params {
+                let params = self.read(planned.board, match_params.clone())?;
+                check.rules.push((1, MatchRules::new(params, seats)));
                 continue;
             }
             let rules = self.common_rules(planned.board, seats)?;
@@ -147,10 +147,9 @@ impl Checker {
 
     /// The rules of matches on a board that have only common parameters.
     fn common_rules(&self, board: Option<i16>, seats: usize) -> Result<&Arc<MatchRules>, String> {
-        let fits =
-            |known: &&(Option<i16>, Arc<MatchRules>)| known.0 == board && known.1.seats == seats;
-        let known = self.common.iter().find(fits);
-        known.map(|(_, rules)| rules).ok_or_else(|| format!("match with {seats} seats"))
+        let mut common = self.common.iter();
+        let entry = common.find(|(key, rules)| *key == board && rules.seats == seats);
+        entry.map(|(_, rules)| rules).ok_or_else(|| format!("match with {seats} seats"))
     }
 }
 
@@ -165,8 +164,8 @@ impl LotCheck {
             }
             rules.check(result).map_err(|cause| Implausible::Scores(number, cause))?;
         }
-        let expected = self.rules.iter().map(|(count, _)| count).sum();
-        let found = report.results.len();
-        if found == expected { Ok(()) } else { Err(Implausible::Count { found, expected }) }
+        let matches = self.rules.iter().map(|(count, _)| count).sum();
+        let results = report.results.len();
+        if results == matches { Ok(()) } else { Err(Implausible::Count { results, matches }) }
     }
 }

@@ -1,15 +1,16 @@
 //! Stores a plan, and reuses the results of equal matches in earlier editions.
 //!
-//! The database copies the results in bulk. Then the planned lots are split: matches with a reused
-//! result are in lots that are already reported, matches that are still being played for the
-//! replaced edition are in lots that wait for a reuse check, and only the others may be leased.
-//! Only the bounds of such runs are in memory.
+//! The database copies the results in bulk. Then the planned lots are split into three kinds.
+//! Matches with a reused result are in lots that are already reported. Matches that are still being
+//! played for the replaced edition are in lots that wait for a reuse check. Other lots may be
+//! leased. Only the bounds of these runs of matches are in memory.
 //!
 //! # Why no match is played twice
 //!
 //! While results are copied, lots of the replaced edition are still leased and reported. So that
 //! edition is stopped after the copy, and its progress is read again: first the leased lots, then
-//! the results reported since. A lot that is reported between the two reads is found by the second.
+//! the results reported since the copy. The second read finds a lot that is reported between the
+//! two reads.
 
 use std::iter::Peekable;
 
@@ -23,7 +24,8 @@ use crate::db::result_reuse::{self, Run};
 use crate::db::{self, editions, invalidated_matches};
 use crate::queue::{NewLot, Order, Plan, PlanError};
 
-/// Matches of a reused lot, at most: many of these lots are counted at a time.
+/// Maximum number of matches of a reused lot. It is small, because many of these lots are counted
+/// at a time.
 const MAX_REUSED: i32 = 128;
 
 /// The edition that a plan is added to.
@@ -31,7 +33,8 @@ const MAX_REUSED: i32 = 128;
 pub(super) struct PlanTarget {
     /// The edition.
     pub(super) edition: EditionId,
-    /// Whether files pass between its matches. Then each lot needs a reuse check before its lease.
+    /// Whether bots leave files for later matches. Then each lot needs a reuse check before its
+    /// lease.
     pub(super) chained: bool,
     /// The number of the first match of the plan.
     pub(super) first: MatchNumber,
@@ -51,14 +54,15 @@ where
     O: Iterator<Item = Order>,
 {
     let PlanTarget { edition, chained, .. } = to;
-    let failed = |cause| PlanError::Database(edition, cause);
-    db::lift_time_limits(&mut *db).await.map_err(failed)?;
-    let matches = matches::copy_in(db, edition, plan.matches).await.map_err(failed)?;
-    let runs = reuse_results(db, to).await.map_err(failed)?;
+    let database_error = |cause| PlanError::Database(edition, cause);
+    db::lift_time_limits(&mut *db).await.map_err(database_error)?;
+    let matches = matches::copy_in(db, edition, plan.matches).await.map_err(database_error)?;
+    let runs = reuse_results(db, to).await.map_err(database_error)?;
     if chained {
-        let checks_reuse = result_reuse::is_possible(&mut *db, edition).await.map_err(failed)?;
+        let checks_reuse =
+            result_reuse::is_possible(&mut *db, edition).await.map_err(database_error)?;
         if checks_reuse {
-            editions::set_checks_reuse(&mut *db, edition).await.map_err(failed)?;
+            editions::set_checks_reuse(&mut *db, edition).await.map_err(database_error)?;
         }
         let enter = |lot: NewLot| match InitialLot::from(lot) {
             InitialLot { lot, state: LotState::Pending } if checks_reuse => {
@@ -66,11 +70,11 @@ where
             }
             other => other,
         };
-        lots::copy_in(db, edition, plan.lots.map(enter)).await.map_err(failed)?;
+        lots::copy_in(db, edition, plan.lots.map(enter)).await.map_err(database_error)?;
     } else {
-        let number = lots::next_number(&mut *db, edition).await.map_err(failed)?;
+        let number = lots::next_number(&mut *db, edition).await.map_err(database_error)?;
         let lots = LotSplitter::new(plan.lots, runs, number);
-        lots::copy_in(db, edition, lots).await.map_err(failed)?;
+        lots::copy_in(db, edition, lots).await.map_err(database_error)?;
     }
     crate::queue::finish_plan(db, edition, matches, plan.order, plan.open_ended).await
 }
@@ -83,7 +87,7 @@ async fn reuse_results(db: &mut PgConnection, to: PlanTarget) -> Result<Vec<Run>
     let possible = !chained && result_reuse::is_possible(&mut *db, edition).await?;
     let mut under_way = Vec::new();
     if possible {
-        // Whatever is leased from now on is of the edition that runs, which is among them.
+        // Lots that are leased after this read belong to the running edition, which is in the list.
         under_way = result_reuse::under_way(&mut *db, edition).await?;
         invalidated_matches::lock_against_invalidation(&mut *db, edition).await?;
         result_reuse::prepare(&mut *db).await?;
@@ -112,39 +116,39 @@ async fn reuse_results(db: &mut PgConnection, to: PlanTarget) -> Result<Vec<Run>
 struct LotSplitter<L: Iterator<Item = NewLot>> {
     lots: L,
     runs: Peekable<std::vec::IntoIter<Run>>,
-    /// The rest of the lot that is being split.
-    rest: Option<NewLot>,
+    /// The remaining matches of the lot that is being split.
+    remainder: Option<NewLot>,
     /// The number of the next lot.
     number: LotNumber,
     /// The next lot. If it is reused, the next piece may be joined to it.
-    held: Option<InitialLot>,
+    pending: Option<InitialLot>,
 }
 
 impl<L: Iterator<Item = NewLot>> LotSplitter<L> {
     /// Splits lots whose matches are in order. The first lot gets this number.
     fn new(lots: L, runs: Vec<Run>, number: LotNumber) -> Self {
-        Self { lots, runs: runs.into_iter().peekable(), rest: None, number, held: None }
+        Self { lots, runs: runs.into_iter().peekable(), remainder: None, number, pending: None }
     }
 
     /// The next piece, with the number of the planned lot.
     fn piece(&mut self) -> Option<InitialLot> {
-        let lot = self.rest.take().or_else(|| self.lots.next())?;
+        let lot = self.remainder.take().or_else(|| self.lots.next())?;
         let first = lot.first_match.0;
-        let past = lot.first_match.0 + i64::from(lot.count);
+        let lot_end = lot.first_match.0 + i64::from(lot.count);
         while self.runs.next_if(|run| run.past <= first).is_some() {}
         let (end, state) = match self.runs.peek() {
             Some(run) if run.first_match <= first => {
                 (run.past, if run.reused { LotState::Reported } else { LotState::CheckingReuse })
             }
             Some(run) => (run.first_match, InitialLot::from(lot).state),
-            None => (past, InitialLot::from(lot).state),
+            None => (lot_end, InitialLot::from(lot).state),
         };
         let max = if state == LotState::Reported { MAX_REUSED } else { lot.count };
         let count = i32::try_from(end - first).unwrap_or(i32::MAX).min(lot.count).min(max);
         let share = i64::from(lot.expected_ms) * i64::from(count) / i64::from(lot.count);
         let expected_ms = i32::try_from(share).expect("it is a part of an i32");
         if count < lot.count {
-            self.rest = Some(NewLot {
+            self.remainder = Some(NewLot {
                 first_match: MatchNumber(first + i64::from(count)),
                 count: lot.count - count,
                 expected_ms: lot.expected_ms - expected_ms,
@@ -155,30 +159,30 @@ impl<L: Iterator<Item = NewLot>> LotSplitter<L> {
     }
 }
 
-/// Whether two consecutive reused pieces may be one lot.
-fn can_join(one: &InitialLot, other: &InitialLot) -> bool {
-    let reused = [one, other].iter().all(|lot| lot.state == LotState::Reported);
-    reused
-        && one.lot.score_len == other.lot.score_len
-        && one.lot.count + other.lot.count <= MAX_REUSED
+/// Whether two consecutive pieces are reused and may be one lot.
+fn can_join(first: &InitialLot, second: &InitialLot) -> bool {
+    let are_reused = [first, second].iter().all(|lot| lot.state == LotState::Reported);
+    are_reused
+        && first.lot.score_len == second.lot.score_len
+        && first.lot.count + second.lot.count <= MAX_REUSED
 }
 
 impl<L: Iterator<Item = NewLot>> Iterator for LotSplitter<L> {
     type Item = InitialLot;
 
     fn next(&mut self) -> Option<InitialLot> {
-        let mut held = self.held.take().or_else(|| self.piece())?;
+        let mut current = self.pending.take().or_else(|| self.piece())?;
         while let Some(piece) = self.piece() {
-            if !can_join(&held, &piece) {
-                self.held = Some(piece);
+            if !can_join(&current, &piece) {
+                self.pending = Some(piece);
                 break;
             }
-            held.lot.count += piece.lot.count;
-            held.lot.expected_ms = held.lot.expected_ms.saturating_add(piece.lot.expected_ms);
+            current.lot.count += piece.lot.count;
+            current.lot.expected_ms = current.lot.expected_ms.saturating_add(piece.lot.expected_ms);
         }
-        held.lot.number = self.number;
+        current.lot.number = self.number;
         self.number.0 += 1;
-        Some(held)
+        Some(current)
     }
 }
 
@@ -207,10 +211,10 @@ mod tests {
             reused: *reused,
         };
         let split = LotSplitter::new(lots, runs.iter().map(run).collect(), LotNumber(7));
-        let told = |InitialLot { lot, state }| {
+        let summary = |InitialLot { lot, state }| {
             (lot.number.0, lot.first_match.0, lot.count, lot.expected_ms, state.as_str())
         };
-        split.map(told).collect()
+        split.map(summary).collect()
     }
 
     #[test]

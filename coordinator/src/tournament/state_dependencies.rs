@@ -1,30 +1,31 @@
 //! Dependencies between matches through the files that bots leave: a match waits for the matches
 //! whose files it begins with.
 //!
-//! A bot's files pass from each of its matches to its next one, or to the next one against the same
-//! opponent. The order is that of the schedule, not of time, so it does not depend on the number of
-//! workers.
+//! A bot's files pass from each of its matches to its next one, or to its next one against the same
+//! opponent. The next match is defined by the schedule, not by time, so it does not depend on the
+//! number of workers.
 
 use std::collections::HashMap;
 
 use arbiter_proto::settings::StateScope;
 use arbiter_schedule::{Bot, Schedule};
 
-/// For each seat the number of the match whose files it begins with; none for a bot's first match.
+/// For each seat the number of the match whose files it begins with. None for a bot's first match.
 pub(super) type Predecessors = Vec<Option<i64>>;
 
-/// The latest matches, while going through a schedule in order.
+/// The latest match of each bot or pair. The matches of a schedule are added in order.
 #[derive(Debug)]
 pub(super) enum StateDependencies {
-    /// The last match of each bot.
+    /// The latest match of each bot.
     Bots(Vec<Option<i64>>),
-    /// The last match of each pair, and how many are still to come. A pair is removed after its
+    /// The latest match of each pair, and its number of later matches. A pair is removed after its
     /// last match.
     Pairs { meetings: u32, open: HashMap<[Bot; 2], (i64, u32)> },
 }
 
 impl StateDependencies {
-    /// The state before the first match of a schedule for this many bots. None if no files pass.
+    /// The state before the first match of a schedule for this many bots. None if bots leave no
+    /// files.
     pub(super) fn new(state: StateScope, schedule: Schedule, bots: usize) -> Option<Self> {
         match (state, schedule) {
             (StateScope::Tournament, Schedule::RoundRobin(_) | Schedule::Foursomes(_)) => {
@@ -42,18 +43,18 @@ impl StateDependencies {
     pub(super) fn add(&mut self, number: i64, seats: &[Bot]) -> Predecessors {
         match self {
             Self::Bots(last) => {
-                let replace = |bot: &Bot| last[usize::from(*bot)].replace(number);
-                seats.iter().map(replace).collect()
+                let predecessor = |bot: &Bot| last[usize::from(*bot)].replace(number);
+                seats.iter().map(predecessor).collect()
             }
             Self::Pairs { meetings, open } => {
                 let mut pair = [seats[0], seats[1]];
                 pair.sort_unstable();
-                let (before, to_come) = match open.remove(&pair) {
-                    Some((before, to_come)) => (Some(before), to_come - 1),
+                let (before, remaining) = match open.remove(&pair) {
+                    Some((before, remaining)) => (Some(before), remaining - 1),
                     None => (None, *meetings - 1),
                 };
-                if to_come > 0 {
-                    open.insert(pair, (number, to_come));
+                if remaining > 0 {
+                    open.insert(pair, (number, remaining));
                 }
                 vec![before; seats.len()]
             }
@@ -84,17 +85,23 @@ mod tests {
 
     #[test]
     fn files_pass_from_match_to_match() {
-        let found = all(StateScope::Tournament, RoundRobin::default(), &MATCHES);
-        assert_eq!(found, [[None, None], [None, Some(0)], [Some(1), Some(0)], [Some(2), Some(1)],]);
-        assert_eq!(distinct(&found[3]), [1, 2]);
+        let predecessors = all(StateScope::Tournament, RoundRobin::default(), &MATCHES);
+        assert_eq!(
+            predecessors,
+            [[None, None], [None, Some(0)], [Some(1), Some(0)], [Some(2), Some(1)],]
+        );
+        assert_eq!(distinct(&predecessors[3]), [1, 2]);
         assert_eq!(distinct(&vec![Some(1), Some(1), None]), [1]);
     }
 
     #[test]
     fn files_pass_between_matches_of_the_same_pair() {
         let both = RoundRobin { sides: Sides::Both, ..RoundRobin::default() };
-        let found = all(StateScope::Pairing, both, &MATCHES);
-        assert_eq!(found, [[None, None], [None, None], [Some(0), Some(0)], [Some(1), Some(1)]]);
+        let predecessors = all(StateScope::Pairing, both, &MATCHES);
+        assert_eq!(
+            predecessors,
+            [[None, None], [None, None], [Some(0), Some(0)], [Some(1), Some(1)]]
+        );
     }
 
     #[test]

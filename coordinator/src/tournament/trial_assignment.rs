@@ -13,7 +13,8 @@ use super::{FileError, TournamentFile};
 use crate::db::entrants::EntrantInfo;
 use crate::db::{bots, tournaments, trace_contexts};
 
-/// House bots that play against a version in its trial, at most: those that were submitted first.
+/// Maximum number of house bots that play against a version in its trial. The first submitted ones
+/// are used.
 const MAX_OPPONENTS: usize = 4;
 
 /// Why a trial cannot be assigned.
@@ -25,7 +26,7 @@ pub enum TrialError {
     /// The stored tournament file is not valid for this release.
     #[error("cannot read the settings for version {0}: {1}")]
     Settings(VersionId, #[source] FileError),
-    /// The row of the version or of an opponent is wrong.
+    /// The row of the version or of an opponent is not valid.
     #[error("cannot read the bots of the trial of version {0}: {1}")]
     Seat(VersionId, #[source] InvalidField),
 }
@@ -59,24 +60,24 @@ pub async fn assignment(
     version: VersionId,
     lease_ms: i64,
 ) -> Result<TrialAssignment, TrialError> {
-    let failed = |cause| TrialError::Database(version, cause);
-    let broken = |cause| TrialError::Seat(version, cause);
-    let subject = EntrantInfo::of_version(pool, version).await.map_err(failed)?;
-    let tournament = bots::tournament_of(pool, version).await.map_err(failed)?;
-    let tournament = tournament.ok_or_else(|| failed(Error::RowNotFound))?;
-    let tournament = tournaments::get(pool, tournament).await.map_err(failed)?;
-    let tournament = tournament.ok_or_else(|| failed(Error::RowNotFound))?;
+    let database_error = |cause| TrialError::Database(version, cause);
+    let seat_error = |cause| TrialError::Seat(version, cause);
+    let subject = EntrantInfo::of_version(pool, version).await.map_err(database_error)?;
+    let id = bots::tournament_of(pool, version).await.map_err(database_error)?;
+    let id = id.ok_or_else(|| database_error(Error::RowNotFound))?;
+    let tournament = tournaments::get(pool, id).await.map_err(database_error)?;
+    let tournament = tournament.ok_or_else(|| database_error(Error::RowNotFound))?;
     let file = TournamentFile::from_json(games, &tournament.settings)
         .map_err(|cause| TrialError::Settings(version, cause))?;
     let mut settings = file.settings();
     if let Some(board) = file.boards.first() {
         settings.params.insert(file.board_key().to_owned(), json!(board));
     }
-    let house = EntrantInfo::of_house(pool, tournament.id).await.map_err(failed)?;
+    let house = EntrantInfo::of_house(pool, tournament.id).await.map_err(database_error)?;
     let opponents = house.iter().filter(|named| named.bot != subject.bot).take(MAX_OPPONENTS);
     let mut span = Span::NONE;
     if trace::is_enabled() {
-        let parent = trace_contexts::of_version(pool, version).await.map_err(failed)?;
+        let parent = trace_contexts::of_version(pool, version).await.map_err(database_error)?;
         span = Span::follow("trial leased", parent.as_ref());
         span.set("version", i64::from(version.0));
     }
@@ -85,8 +86,8 @@ pub async fn assignment(
         game: tournament.game,
         settings: json!(settings).to_string(),
         seed: tournament.seed.derive(&format!("trial/{version}")),
-        subject: SeatAssignment::new(&subject.name, &subject.digest, &[]).map_err(broken)?,
-        opponents: opponents.map(seat).collect::<Result<_, _>>().map_err(broken)?,
+        subject: SeatAssignment::new(&subject.name, &subject.digest, &[]).map_err(seat_error)?,
+        opponents: opponents.map(seat).collect::<Result<_, _>>().map_err(seat_error)?,
         lease_ms,
         trace: span.to_message(),
     })

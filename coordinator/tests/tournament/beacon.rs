@@ -255,7 +255,7 @@ async fn a_tournament_without_a_beacon_refuses_a_value() {
     let (tournament, _) =
         start_tournament(&database, &tournament_file(tricks::game(), CLOSES), 4).await;
     let error = beacon::set_value(&queue, tournament.id, VALUE, None, CLOSED).await.unwrap_err();
-    assert!(matches!(error, BeaconError::Unnamed { .. }), "{error}");
+    assert!(matches!(error, BeaconError::NoBeacon { .. }), "{error}");
     // A tournament with a beacon can be cancelled before its value is set.
     let mut other = with_beacon(tricks::game(), "");
     other.name = "other".to_owned();

@@ -70,7 +70,7 @@ impl RandomWorkers {
 
     /// Plays until the edition is complete.
     pub(crate) async fn play(mut self) {
-        let maintenance = Maintenance::new(self.queue.clone(), Clock::given(self.clock));
+        let maintenance = Maintenance::new(self.queue.clone(), Clock::fixed(self.clock));
         for _ in 0..10_000 {
             if !maintenance.round().await.unwrap().complete.is_empty() {
                 return;

@@ -23,22 +23,24 @@ pub(super) fn inline(
     // Parsing the file reports errors of the game.
     let Some(game) = game else { return Ok(text.to_owned()) };
     let Some(info) = &game.boards else { return Ok(text.to_owned()) };
-    let at = |section: &str, key: &str| {
+    let find_key = |section: &str, key: &str| {
         let section = table.get_ref().get(section)?.get_ref();
         section.as_table()?.get(key)
     };
-    let one = at("params", &info.key).map(|board| ("[params] board", board));
-    let several = at("schedule", "boards").into_iter().flat_map(|boards| match boards.get_ref() {
-        DeValue::Array(boards) => boards.iter().collect(),
-        _ => vec![boards],
-    });
-    let all = one.into_iter().chain(several.map(|board| ("[schedule] boards", board)));
+    let common_board = find_key("params", &info.key).map(|board| ("[params] board", board));
+    let listed_boards =
+        find_key("schedule", "boards").into_iter().flat_map(|boards| match boards.get_ref() {
+            DeValue::Array(boards) => boards.iter().collect(),
+            _ => vec![boards],
+        });
+    let all_boards =
+        common_board.into_iter().chain(listed_boards.map(|board| ("[schedule] boards", board)));
     let mut inlined = text.to_owned();
-    let mut boards: Vec<_> = all.filter(|(_, board)| path(info, board).is_some()).collect();
-    // From the back, so that earlier positions stay valid.
+    let mut boards: Vec<_> = all_boards.filter(|(_, board)| path(info, board).is_some()).collect();
+    // Boards are replaced from the end to the start, so that the other positions stay valid.
     boards.sort_by_key(|(_, board)| std::cmp::Reverse(board.span().start));
     for (key, board) in boards {
-        let path = path(info, board).expect("the others were left out");
+        let path = path(info, board).expect("boards without a path were left out");
         let blame = |cause| FileError {
             line: Some(line(text, &board.span())),
             what: format!("{key}: {path}"),
@@ -46,22 +48,22 @@ pub(super) fn inline(
         };
         let contents = read(path).map_err(|error| {
             let names = info.shipped.join(", ");
-            blame(format!("neither a board of ours ({names}) nor a file to be read: {error}"))
+            blame(format!("neither a shipped board ({names}) nor a readable file: {error}"))
         })?;
-        let read = self::board(&Params::official(&game), info, &json!(contents));
-        let read = read.map_err(|error| blame(error.to_string()))?;
-        inlined.replace_range(board.span(), &toml::Value::String(read).to_string());
+        let notation = self::board(&Params::official(&game), info, &json!(contents))
+            .map_err(|error| blame(error.to_string()))?;
+        inlined.replace_range(board.span(), &toml::Value::String(notation).to_string());
     }
     Ok(inlined)
 }
 
-/// The path that a board is written as, unless it is a name or a text: texts begin with a number or
-/// a comment.
+/// The path of a board in the file. None if the board is a name or in the notation of the game,
+/// which begins with a number or a comment.
 fn path<'a>(info: &BoardInfo, board: &'a Spanned<DeValue<'_>>) -> Option<&'a str> {
     let text = board.get_ref().as_str()?;
-    let named = text == OFFICIAL || info.shipped.iter().any(|name| name == text);
-    let begins =
+    let is_name = text == OFFICIAL || info.shipped.iter().any(|name| name == text);
+    let begins_like_notation =
         text.trim_start().starts_with(|first: char| first == ';' || first.is_ascii_digit());
-    let words = begins && text.split_whitespace().count() > 1;
-    (!(named || words || text.is_empty())).then_some(text)
+    let is_notation = begins_like_notation && text.split_whitespace().count() > 1;
+    (!(is_name || is_notation || text.is_empty())).then_some(text)
 }

@@ -9,31 +9,31 @@ use serde_json::{Map, Value, json};
 
 use super::{Audit, Rerun, Submissions, TournamentFile, object};
 
-/// The word for the boards of official tournaments.
+/// The word in a tournament file that means the official boards.
 pub(super) const OFFICIAL: &str = "official";
 
 /// The official boards of a game.
 pub(super) fn boards(params: &Params) -> Vec<String> {
-    let named =
+    let boards =
         params.game().boards.iter().flat_map(|boards| {
             boards.official.iter().map(|name| board(params, boards, &json!(name)))
         });
-    named.collect::<Result<_, _>>().expect("a test reads every shipped board")
+    boards.collect::<Result<_, _>>().expect("a test reads every shipped board")
 }
 
 /// A board in the notation of its game.
 pub(super) fn board(
     params: &Params,
     boards: &BoardInfo,
-    written: &Value,
+    value: &Value,
 ) -> Result<String, ParamsError> {
-    let value = arbiter_games::Value::deserialize(written).map_err(ParamsError::new)?;
-    let read = object(&params.with(&boards.key, value)?).shift_remove(boards.key.as_ref());
-    let text = read.as_ref().and_then(Value::as_str);
+    let value = arbiter_games::Value::deserialize(value).map_err(ParamsError::new)?;
+    let board = object(&params.with(&boards.key, value)?).shift_remove(boards.key.as_ref());
+    let text = board.as_ref().and_then(Value::as_str);
     Ok(text.expect("a game that reads a board writes it").to_owned())
 }
 
-/// The number of boards for a schedule; none if there are too many.
+/// The number of boards for a schedule. None if there are too many.
 pub(super) fn count(boards: usize) -> Option<Repetitions> {
     i64::try_from(boards).ok().and_then(|count| Repetitions::try_from(count).ok())
 }
@@ -77,8 +77,8 @@ fn params(game: &Game) -> Params {
     params.expect("an episode may have as many rounds as official ones")
 }
 
-fn schedule(family: ScheduleKind, boards: usize) -> Schedule {
-    match family {
+fn schedule(kind: ScheduleKind, boards: usize) -> Schedule {
+    match kind {
         ScheduleKind::Foursomes => Schedule::Foursomes(FoursomesConfig::Least),
         ScheduleKind::RoundRobin(seats) => {
             let sides = match seats {

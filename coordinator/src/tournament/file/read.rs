@@ -26,8 +26,8 @@ const KINDS: [(&str, &[&str]); 3] = [
 impl TournamentFile {
     /// Reads a parsed tournament file.
     pub(super) fn read(games: &Games, source: &Source) -> Result<Self, FileError> {
-        let known: Vec<_> = TOP.into_iter().chain(SECTIONS).collect();
-        if let Some(key) = source.root.keys().find(|key| !known.contains(&key.as_str())) {
+        let allowed: Vec<_> = TOP.into_iter().chain(SECTIONS).collect();
+        if let Some(key) = source.root.keys().find(|key| !allowed.contains(&key.as_str())) {
             let keys = format!(
                 "there is no such key; at the top there are {}, and the sections {}",
                 list(&TOP),
@@ -96,63 +96,62 @@ fn top<T: DeserializeOwned>(source: &Source, key: &'static str) -> Result<Option
 
 /// The name of the beacon.
 fn beacon(source: &Source) -> Result<Option<String>, FileError> {
-    let Some(written) = top::<String>(source, "beacon")? else { return Ok(None) };
-    let named =
-        single_line(&written, MAX_NAME).map_err(|cause| source.blame("", "beacon", &cause))?;
-    Ok(Some(named.to_owned()))
+    let Some(text) = top::<String>(source, "beacon")? else { return Ok(None) };
+    let name = single_line(&text, MAX_NAME).map_err(|cause| source.blame("", "beacon", &cause))?;
+    Ok(Some(name.to_owned()))
 }
 
 /// Reads a section, merged over the official values.
 ///
-/// If that fails, the keys are tried one by one, so that the error names the first wrong one. If
-/// each is right by itself, the error is about the section.
+/// If that fails, the keys are tried one by one, so that the error names the first wrong key. If
+/// each key alone is valid, the error is about the section.
 fn section<T, E: Display>(
     source: &Source,
     name: &'static str,
     official: &Map<String, Value>,
-    known: &[&str],
+    allowed: &[&str],
     read: impl Fn(Map<String, Value>) -> Result<T, E>,
 ) -> Result<T, FileError> {
-    let written = source.section(name)?;
-    check_keys(source, name, "", &written, known)?;
-    merge(source, name, official, &written, read)
+    let keys = source.section(name)?;
+    check_keys(source, name, "", &keys, allowed)?;
+    merge(source, name, official, &keys, read)
 }
 
-/// Refuses unknown keys.
+/// Refuses unknown keys. The error shows `kind` after the name of the section.
 fn check_keys(
     source: &Source,
     section: &'static str,
-    whose: &str,
-    written: &Map<String, Value>,
-    known: &[&str],
+    kind: &str,
+    keys: &Map<String, Value>,
+    allowed: &[&str],
 ) -> Result<(), FileError> {
-    match written.keys().find(|key| !known.contains(&key.as_str())) {
+    match keys.keys().find(|key| !allowed.contains(&key.as_str())) {
         None => Ok(()),
         Some(key) => {
-            let cause = format!("there is no such key; [{section}]{whose} has {}", list(known));
+            let cause = format!("there is no such key; [{section}]{kind} has {}", list(allowed));
             Err(source.blame(section, key, &cause))
         }
     }
 }
 
-/// Merges `written` over `official` and reads the result.
+/// Merges `keys` over `official` and reads the result.
 fn merge<T, E: Display>(
     source: &Source,
     section: &'static str,
     official: &Map<String, Value>,
-    written: &Map<String, Value>,
+    keys: &Map<String, Value>,
     read: impl Fn(Map<String, Value>) -> Result<T, E>,
 ) -> Result<T, FileError> {
-    let mut all = official.clone();
-    all.extend(written.clone());
-    let error = match read(all) {
-        Ok(read) => return Ok(read),
+    let mut merged = official.clone();
+    merged.extend(keys.clone());
+    let error = match read(merged) {
+        Ok(value) => return Ok(value),
         Err(error) => error,
     };
-    for (key, value) in written {
-        let mut one = official.clone();
-        one.insert(key.clone(), value.clone());
-        if let Err(error) = read(one) {
+    for (key, value) in keys {
+        let mut single = official.clone();
+        single.insert(key.clone(), value.clone());
+        if let Err(error) = read(single) {
             return Err(source.blame(section, key, &error));
         }
     }
@@ -161,11 +160,11 @@ fn merge<T, E: Display>(
 
 fn params(source: &Source, official: &TournamentFile) -> Result<Params, FileError> {
     let game = official.game();
-    let known = game.param_keys();
-    let written = source.section("params")?;
-    check_keys(source, "params", &format!(" of {game}"), &written, &known)?;
-    merge(source, "params", &object(&official.params), &written, |keys| {
-        Params::read(game, Value::Object(keys))
+    let allowed = game.param_keys();
+    let keys = source.section("params")?;
+    check_keys(source, "params", &format!(" of {game}"), &keys, &allowed)?;
+    merge(source, "params", &object(&official.params), &keys, |merged| {
+        Params::read(game, Value::Object(merged))
     })
 }
 
@@ -174,20 +173,20 @@ fn schedule(
     source: &Source,
     official: &TournamentFile,
 ) -> Result<(Schedule, Vec<String>), FileError> {
-    let mut written = source.section("schedule")?;
-    let kind = match written.get("kind") {
+    let mut keys = source.section("schedule")?;
+    let kind = match keys.get("kind") {
         None => object(&official.schedule)["kind"].as_str().unwrap_or_default().to_owned(),
         Some(kind) => kind.as_str().unwrap_or_default().to_owned(),
     };
-    let Some((_, known)) = KINDS.into_iter().find(|(name, _)| *name == kind) else {
+    let Some((_, allowed)) = KINDS.into_iter().find(|(name, _)| *name == kind) else {
         let names = KINDS.map(|(name, _)| name);
         let cause = format!("the kinds are {}", list(&names));
         return Err(source.blame("schedule", "kind", &cause));
     };
-    let known: Vec<_> = ["kind"].iter().chain(known).copied().collect();
-    check_keys(source, "schedule", &format!(" of kind {kind}"), &written, &known)?;
-    let boards = match written.shift_remove("boards") {
-        Some(written) => board_list(source, official, &written)?,
+    let allowed: Vec<_> = ["kind"].iter().chain(allowed).copied().collect();
+    check_keys(source, "schedule", &format!(" of kind {kind}"), &keys, &allowed)?;
+    let boards = match keys.shift_remove("boards") {
+        Some(boards) => board_list(source, official, &boards)?,
         None if kind == "round_robin" && !params_have_board(source, official)? => {
             official.boards.clone()
         }
@@ -197,7 +196,7 @@ fn schedule(
     if let Some(count) = count(boards.len()).filter(|_| kind == "round_robin") {
         base.insert("boards".to_owned(), json!(count));
     }
-    let schedule = merge(source, "schedule", &base, &written, from_value)?;
+    let schedule = merge(source, "schedule", &base, &keys, from_value)?;
     Ok((schedule, boards))
 }
 
@@ -206,11 +205,11 @@ fn params_have_board(source: &Source, official: &TournamentFile) -> Result<bool,
     Ok(source.section("params")?.contains_key(official.board_key()))
 }
 
-/// Reads `boards`: the word `official`, or a list of names and texts.
+/// Reads `boards`: the word `official`, or a list of names and boards in the notation of the game.
 fn board_list(
     source: &Source,
     official: &TournamentFile,
-    written: &Value,
+    boards_key: &Value,
 ) -> Result<Vec<String>, FileError> {
     let blame = |cause: String| source.blame("schedule", "boards", &cause);
     let Some(info) = &official.game().boards else {
@@ -220,19 +219,19 @@ fn board_list(
         let cause = "[params] board already names the board of all matches; keep one of the two";
         return Err(blame(cause.to_owned()));
     }
-    let texts = match written {
+    let items = match boards_key {
         Value::String(word) if word == OFFICIAL => return Ok(boards(&official.params)),
-        Value::Array(texts) => texts,
+        Value::Array(items) => items,
         _ => {
             let cause = "write a list of boards, as in [\"pole\", \"maraton\"], or \"official\"";
             return Err(blame(cause.to_owned()));
         }
     };
-    let read = |(place, text): (usize, &Value)| {
-        board(&official.params, info, text)
-            .map_err(|error| blame(format!("board {place}: {error}")))
+    let read = |(number, item): (usize, &Value)| {
+        board(&official.params, info, item)
+            .map_err(|error| blame(format!("board {number}: {error}")))
     };
-    let boards: Vec<_> = (1..).zip(texts).map(read).collect::<Result<_, _>>()?;
+    let boards: Vec<_> = (1..).zip(items).map(read).collect::<Result<_, _>>()?;
     if count(boards.len()).is_none() {
         let cause = format!("{} boards are not possible; name 1 to 1000 of them", boards.len());
         return Err(blame(cause));
@@ -242,14 +241,14 @@ fn board_list(
 
 fn submissions(source: &Source, official: &TournamentFile) -> Result<Submissions, FileError> {
     let official = object(&official.submissions);
-    let known: Vec<_> = keys(&official).into_iter().chain(["closes", "freeze"]).collect();
-    section(source, "submissions", &official, &known, from_value)
+    let allowed: Vec<_> = keys(&official).into_iter().chain(["closes", "freeze"]).collect();
+    section(source, "submissions", &official, &allowed, from_value)
 }
 
 fn house(source: &Source) -> Result<Vec<String>, FileError> {
-    let mut none = Map::new();
-    none.insert("bots".to_owned(), json!([]));
-    section(source, "house", &none, &["bots"], |mut keys| {
+    let mut defaults = Map::new();
+    defaults.insert("bots".to_owned(), json!([]));
+    section(source, "house", &defaults, &["bots"], |mut keys| {
         Vec::deserialize(keys.shift_remove("bots").unwrap_or_default())
     })
 }

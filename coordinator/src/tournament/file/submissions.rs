@@ -14,22 +14,22 @@ use time::format_description::well_known::Rfc3339;
 pub struct Submissions {
     /// Whether a player's version needs a trial on a worker before it enters.
     pub preflight: bool,
-    /// Changes within this time of the first one are in the same edition.
+    /// Changes within this time after the first change are in the same edition.
     pub window: Micros,
-    /// Versions of an owner within an hour, at most; 0 means no limit.
+    /// Maximum number of versions of an owner within an hour. 0 means no limit.
     pub per_hour: u32,
-    /// When entry closes; without it, never.
+    /// When entry closes. None if entry never closes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub closes: Option<Moment>,
-    /// From then until the tournament is closed, the public sees no newer leaderboard.
+    /// From this time until the tournament is closed, the public sees no newer leaderboard.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub freeze: Option<Moment>,
     /// Whether bots of the same owner sit at different tables of four, if possible.
     pub separate_owners: bool,
-    /// A bot that forfeits more than this percentage of its matches is suspended; 100 suspends
-    /// none.
+    /// A bot that forfeits more than this percentage of its matches is suspended. With 100 no bot
+    /// is suspended.
     pub stand_down_percent: u8,
-    /// The number of matches before a bot can be suspended.
+    /// Minimum number of matches of a bot before it can be suspended.
     pub stand_down_after: u32,
 }
 
@@ -77,8 +77,8 @@ impl Serialize for Moment {
 impl<'de> Deserialize<'de> for Moment {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
-        let read = OffsetDateTime::parse(&text, &Rfc3339);
-        read.map(Self).map_err(|_| {
+        let time = OffsetDateTime::parse(&text, &Rfc3339);
+        time.map(Self).map_err(|_| {
             de::Error::custom("write a date and a time in quotes, as in \"2027-03-01T12:00:00Z\"")
         })
     }

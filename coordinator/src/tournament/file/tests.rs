@@ -7,7 +7,7 @@ use arbiter_schedule::{FoursomesConfig, Repetitions, RoundRobin, Sides};
 
 use super::*;
 
-/// A file of this game with these lines, the third and those after it.
+/// Parses a file of this game with these lines. They begin at line 3.
 fn file(game: &str, lines: &str) -> Result<TournamentFile, FileError> {
     TournamentFile::parse(
         &Games::built_in(),
@@ -22,7 +22,7 @@ fn refusal(game: &str, lines: &str) -> String {
 }
 
 #[test]
-fn what_is_left_out_is_official() {
+fn missing_keys_have_official_values() {
     for game in Games::built_in().iter() {
         let official = TournamentFile::official("cup", game);
         assert_eq!(file(game.as_str(), "").unwrap(), official, "{game}");
@@ -43,26 +43,26 @@ fn files_round_trip_as_json() {
     ];
     for game in Games::built_in().iter() {
         for text in files {
-            let read = file(game.as_str(), text).unwrap();
-            let stored = read.to_json();
-            assert!(stored.get("seed").is_none(), "{stored}");
-            let again = TournamentFile::from_json(&Games::built_in(), &stored).unwrap();
-            assert_eq!(again, TournamentFile { seed: None, ..read });
+            let parsed = file(game.as_str(), text).unwrap();
+            let json = parsed.to_json();
+            assert!(json.get("seed").is_none(), "{json}");
+            let again = TournamentFile::from_json(&Games::built_in(), &json).unwrap();
+            assert_eq!(again, TournamentFile { seed: None, ..parsed });
         }
     }
     let small = "8 6 100 2 ######## #.A..a.# #AA#.aa# #BB.#bb# #.B..b.# ########";
     for boards in
         [format!("[params]\nboard = \"{small}\""), format!("schedule.boards = [\"{small}\"]")]
     {
-        let read = file("bitwa", &boards).unwrap();
+        let parsed = file("bitwa", &boards).unwrap();
         assert_eq!(
-            (read.boards.len(), read.schedule),
+            (parsed.boards.len(), parsed.schedule),
             (0, Schedule::RoundRobin(rules(Sides::Random, 1)))
         );
-        let stored = read.to_json();
-        // It is a shipped board, and is told by its name.
-        assert_eq!(stored["params"]["board"], "przyklad");
-        assert_eq!(TournamentFile::from_json(&Games::built_in(), &stored).unwrap(), read);
+        let json = parsed.to_json();
+        // A shipped board is stored by its name.
+        assert_eq!(json["params"]["board"], "przyklad");
+        assert_eq!(TournamentFile::from_json(&Games::built_in(), &json).unwrap(), parsed);
     }
 }
 
@@ -73,15 +73,15 @@ fn rules(sides: Sides, boards: i64) -> RoundRobin {
 #[test]
 fn a_beacon_is_published_after_entry_has_closed() {
     let closes = "[submissions]\ncloses = \"2027-03-01T12:00:00Z\"";
-    let named = file("tricks", &format!("beacon = \" block 900000 \"\n{closes}")).unwrap();
-    assert_eq!(named.beacon.as_deref(), Some("block 900000"));
-    // The database keeps it by itself.
-    assert!(named.to_json().get("beacon").is_none());
-    let open = refusal("tricks", "beacon = \"block 900000\"");
-    assert!(open.starts_with("line 3: beacon") && open.contains("closes"), "{open}");
-    for nothing in ["\"\"", "\"  \"", "\"a\\nb\"", "5"] {
-        let refused = refusal("tricks", &format!("beacon = {nothing}\n{closes}"));
-        assert!(refused.starts_with("line 3: beacon"), "{refused}");
+    let parsed = file("tricks", &format!("beacon = \" block 900000 \"\n{closes}")).unwrap();
+    assert_eq!(parsed.beacon.as_deref(), Some("block 900000"));
+    // The beacon has a separate column in the database.
+    assert!(parsed.to_json().get("beacon").is_none());
+    let error = refusal("tricks", "beacon = \"block 900000\"");
+    assert!(error.starts_with("line 3: beacon") && error.contains("closes"), "{error}");
+    for invalid in ["\"\"", "\"  \"", "\"a\\nb\"", "5"] {
+        let error = refusal("tricks", &format!("beacon = {invalid}\n{closes}"));
+        assert!(error.starts_with("line 3: beacon"), "{error}");
     }
 }
 
@@ -98,21 +98,21 @@ fn the_seed_is_any_text() {
 fn schedules_of_all_kinds_are_read() {
     let schedule = |game, lines: &str| file(game, lines).unwrap().schedule;
     let three = Repetitions::try_from(3).unwrap();
-    let found = schedule("gomoku", "[schedule]\nlegs = 3");
-    assert_eq!(found, Schedule::RoundRobin(RoundRobin { legs: three, ..rules(Sides::Both, 1) }));
-    let found = schedule("bitwa", "[schedule]\nboards = [\"pole\", \"maraton\"]");
-    assert_eq!(found, Schedule::RoundRobin(rules(Sides::Random, 2)));
-    let found = schedule("bitwa", "[schedule]\nboards = \"official\"\nsides = \"both\"");
-    assert_eq!(found, Schedule::RoundRobin(rules(Sides::Both, 8)));
-    let found = schedule("wojna", "[schedule]\ngames = 30");
-    assert_eq!(found, Schedule::Foursomes(FoursomesConfig::new(None, Some(30)).unwrap()));
-    let found = schedule("wojna", "[params]\nseats = 2\n[schedule]\nkind = \"round_robin\"");
-    assert_eq!(found, Schedule::RoundRobin(RoundRobin::default()));
-    let found = schedule("blackjack", "[schedule]\nepisodes = 3");
-    assert_eq!(found, Schedule::Episodes(arbiter_schedule::Episodes { episodes: three }));
+    let actual = schedule("gomoku", "[schedule]\nlegs = 3");
+    assert_eq!(actual, Schedule::RoundRobin(RoundRobin { legs: three, ..rules(Sides::Both, 1) }));
+    let actual = schedule("bitwa", "[schedule]\nboards = [\"pole\", \"maraton\"]");
+    assert_eq!(actual, Schedule::RoundRobin(rules(Sides::Random, 2)));
+    let actual = schedule("bitwa", "[schedule]\nboards = \"official\"\nsides = \"both\"");
+    assert_eq!(actual, Schedule::RoundRobin(rules(Sides::Both, 8)));
+    let actual = schedule("wojna", "[schedule]\ngames = 30");
+    assert_eq!(actual, Schedule::Foursomes(FoursomesConfig::new(None, Some(30)).unwrap()));
+    let actual = schedule("wojna", "[params]\nseats = 2\n[schedule]\nkind = \"round_robin\"");
+    assert_eq!(actual, Schedule::RoundRobin(RoundRobin::default()));
+    let actual = schedule("blackjack", "[schedule]\nepisodes = 3");
+    assert_eq!(actual, Schedule::Episodes(arbiter_schedule::Episodes { episodes: three }));
 }
 
-/// Games, lines of their files, and what is told.
+/// Games, lines of their files, and the expected errors.
 const WRONG: &[(&str, &str, &str)] = &[
     (
         "bitwa",
@@ -214,7 +214,7 @@ const WRONG: &[(&str, &str, &str)] = &[
         "[params]\nchips = [1, 2]",
         "line 3: [params]: chips = 1,2: in an episode it is one number for all bots, 1000000000000 at most",
     ),
-    ("gomoku", "clock = 5", "line 3: clock = 5: it is a section; write [clock]"),
+    ("gomoku", "clock = 5", "line 3: clock = 5: it must be a section; write [clock]"),
     (
         "gomoku",
         "[clock]\nmargin = \"5\"",
@@ -223,27 +223,27 @@ const WRONG: &[(&str, &str, &str)] = &[
     (
         "gomoku",
         "[limits]\nmemory = \"10kB\"",
-        "line 4: [limits] memory = \"10kB\": no program runs in so little; write 1 MB or more",
+        "line 4: [limits] memory = \"10kB\": too little memory to run a program; write 1 MB or more",
     ),
     (
         "gomoku",
         "[limits]\ndisk = \"0B\"",
-        "line 4: [limits] disk = \"0B\": no program fits into so little; write 1 MB or more",
+        "line 4: [limits] disk = \"0B\": too little disk space for a program; write 1 MB or more",
     ),
     (
         "gomoku",
         "[limits]\nprocesses = 0",
-        "line 4: [limits] processes = 0: a bot and what it starts; write 4 to 32768",
+        "line 4: [limits] processes = 0: a bot needs several processes; write 4 to 32768",
     ),
     (
         "gomoku",
         "[limits]\nfiles = 0",
-        "line 4: [limits] files = 0: a bot's working directory takes some; write 16 or more",
+        "line 4: [limits] files = 0: a bot's working directory needs some files; write 16 or more",
     ),
     (
         "gomoku",
         "[limits]\ndescriptors = 3",
-        "line 4: [limits] descriptors = 3: no program can be started with so few; write 8 or more",
+        "line 4: [limits] descriptors = 3: too few descriptors to start a program; write 8 or more",
     ),
     (
         "gomoku",
@@ -273,7 +273,7 @@ const WRONG: &[(&str, &str, &str)] = &[
     (
         "gomoku",
         "[submissions]\nstand_down_after = 0",
-        "line 4: [submissions] stand_down_after = 0: write 1 or more: nothing is known before",
+        "line 4: [submissions] stand_down_after = 0: write 1 or more; without matches there is no share of forfeits",
     ),
     (
         "gomoku",
@@ -298,12 +298,12 @@ const WRONG: &[(&str, &str, &str)] = &[
     (
         "wojna",
         "state = \"pairing\"",
-        "line 3: state = \"pairing\": tables of four hardly ever meet again; write \"tournament\" or \"none\"",
+        "line 3: state = \"pairing\": the same four bots rarely meet again; write \"tournament\" or \"none\"",
     ),
     (
         "blackjack",
         "state = \"tournament\"",
-        "line 3: state = \"tournament\": episodes are played side by side, so no match comes next; write \"none\"",
+        "line 3: state = \"tournament\": episodes are played at the same time, so no match is the next one; write \"none\"",
     ),
     (
         "gomoku",
@@ -329,9 +329,9 @@ const WRONG: &[(&str, &str, &str)] = &[
 ];
 
 #[test]
-fn what_is_wrong_is_named_with_its_line() {
-    for (game, lines, told) in WRONG {
-        assert_eq!(refusal(game, lines), *told, "{lines}");
+fn errors_name_the_key_and_its_line() {
+    for (game, lines, expected) in WRONG {
+        assert_eq!(refusal(game, lines), *expected, "{lines}");
     }
 }
 
@@ -351,7 +351,7 @@ fn a_name_and_a_game_are_needed() {
     }
 }
 
-/// What is in the folder of the file.
+/// The files in the folder of the tournament file.
 fn folder(path: &str) -> io::Result<String> {
     match path {
         "boards/small.bit" => Ok("; small\n3 2 9 1\n#A.\n.a#\n".to_owned()),
@@ -361,7 +361,7 @@ fn folder(path: &str) -> io::Result<String> {
 }
 
 #[test]
-fn boards_beside_the_file_become_part_of_it() {
+fn paths_of_boards_are_replaced_with_the_boards() {
     let inline = |boards: &str| {
         let text =
             format!("name = \"x\" # mine\ngame = \"bitwa\"\n{boards}\n[house]\nbots = [\"a\"]");
@@ -374,7 +374,7 @@ fn boards_beside_the_file_become_part_of_it() {
     assert_eq!(TournamentFile::parse(&Games::built_in(), &inlined).unwrap().boards.len(), 3);
     let inlined = inline("[params]\nboard = \"boards/small.bit\"").unwrap();
     assert!(inlined.contains("board = \"3 2 9 1 #A. .a#\"\n"), "{inlined}");
-    // Nothing to do: names, texts, and files of other games.
+    // Names, boards in the notation of the game, and files of other games stay the same.
     for boards in ["schedule.boards = \"official\"", "[params]\nboard = \"3 2 9 1 #A. .a#\""] {
         assert!(inline(boards).unwrap().contains(boards));
     }
@@ -390,30 +390,30 @@ fn boards_beside_the_file_become_part_of_it() {
     assert_eq!(
         inline("schedule.boards = [\n\"pole\",\n\"gone.bit\"]").unwrap_err().to_string(),
         format!(
-            "line 5: [schedule] boards: gone.bit: neither a board of ours ({}) nor a file to be \
-            read: entity not found",
+            "line 5: [schedule] boards: gone.bit: neither a shipped board ({}) nor a readable \
+            file: entity not found",
             names.join(", ")
         )
     );
 }
 
 #[test]
-fn stored_nonsense_is_refused() {
+fn invalid_json_is_refused() {
     let error = TournamentFile::from_json(&Games::built_in(), &json!([])).unwrap_err().to_string();
-    assert_eq!(error, "the tournament file: it is stored as an object");
+    assert_eq!(error, "the tournament file: it must be stored as an object");
 }
 
 #[test]
 fn audits_are_shares() {
-    let read = |lines| file("tricks", lines).unwrap().audit;
-    assert_eq!(read(""), Audit { replay: Share::percent(5), shadow: Share::percent(1) });
+    let audit = |lines| file("tricks", lines).unwrap().audit;
+    assert_eq!(audit(""), Audit { replay: Share::percent(5), shadow: Share::percent(1) });
     let none = Audit { replay: Share::percent(0), shadow: Share::ALL };
-    assert_eq!(read("[audit]\nreplay = \"0%\"\nshadow = \"100%\""), none);
+    assert_eq!(audit("[audit]\nreplay = \"0%\"\nshadow = \"100%\""), none);
     let cause = "write a share from \"0%\" to \"100%\" with at most two decimals, as in \"5%\"";
-    let found = refusal("tricks", "[audit]\nshadow = \"101%\"");
-    assert_eq!(found, format!("line 4: [audit] shadow = \"101%\": {cause}"));
-    let found = refusal("tricks", "[audit]\nshadow = \"1%\"\nreplay = 5");
-    assert_eq!(found, format!("line 5: [audit] replay = 5: {cause}"));
-    let found = refusal("tricks", "[audit]\nrepeat = \"1%\"");
-    assert!(found.contains("there is no such key; [audit] has replay and shadow"), "{found}");
+    let error = refusal("tricks", "[audit]\nshadow = \"101%\"");
+    assert_eq!(error, format!("line 4: [audit] shadow = \"101%\": {cause}"));
+    let error = refusal("tricks", "[audit]\nshadow = \"1%\"\nreplay = 5");
+    assert_eq!(error, format!("line 5: [audit] replay = 5: {cause}"));
+    let error = refusal("tricks", "[audit]\nrepeat = \"1%\"");
+    assert!(error.contains("there is no such key; [audit] has replay and shadow"), "{error}");
 }

@@ -11,8 +11,8 @@ use toml::de::{DeTable, DeValue};
 
 use super::FileError;
 
-/// Values longer than this are not repeated in messages, in characters.
-const SHOWN: usize = 48;
+/// Maximum length of a value in a message, in characters. Longer values are left out.
+const MAX_VALUE_LEN: usize = 48;
 
 /// A key: its section (empty at the top) and its name.
 type Key = (&'static str, String);
@@ -45,7 +45,7 @@ impl Source {
                 }
             }
             let value = Value::deserialize(value.clone().into_deserializer())
-                .map_err(|error| refused(text, &error))?;
+                .map_err(|error| parse_error(text, &error))?;
             source.root.insert(name, value);
         }
         Ok(source)
@@ -56,7 +56,7 @@ impl Source {
         let root = stored.as_object().cloned().ok_or_else(|| FileError {
             line: None,
             what: "the tournament file".to_owned(),
-            cause: "it is stored as an object".to_owned(),
+            cause: "it must be stored as an object".to_owned(),
         })?;
         Ok(Self { root, lines: BTreeMap::new() })
     }
@@ -66,7 +66,7 @@ impl Source {
         match self.root.get(name) {
             None => Ok(Map::new()),
             Some(Value::Object(keys)) => Ok(keys.clone()),
-            Some(_) => Err(self.blame("", name, &format!("it is a section; write [{name}]"))),
+            Some(_) => Err(self.blame("", name, &format!("it must be a section; write [{name}]"))),
         }
     }
 
@@ -82,10 +82,10 @@ impl Source {
             _ => self.root.get(section).and_then(|section| section.get(key)),
         };
         let bracket = if section.is_empty() { String::new() } else { format!("[{section}] ") };
-        let given = value.map(shown).unwrap_or_default();
+        let value_text = value.map(format_value).unwrap_or_default();
         FileError {
             line: self.lines.get(&(section, key.to_owned())).copied(),
-            what: format!("{bracket}{key}{given}"),
+            what: format!("{bracket}{key}{value_text}"),
             cause: one_line(&cause.to_string()),
         }
     }
@@ -106,11 +106,11 @@ impl Source {
 
 /// Parses TOML with the position of each key.
 pub(super) fn table(text: &str) -> Result<Spanned<DeTable<'_>>, FileError> {
-    DeTable::parse(text).map_err(|error| refused(text, &error))
+    DeTable::parse(text).map_err(|error| parse_error(text, &error))
 }
 
 /// The error of the TOML parser.
-fn refused(text: &str, error: &toml::de::Error) -> FileError {
+fn parse_error(text: &str, error: &toml::de::Error) -> FileError {
     FileError {
         line: error.span().map(|span| line(text, &span)),
         what: "the tournament file".to_owned(),
@@ -118,17 +118,17 @@ fn refused(text: &str, error: &toml::de::Error) -> FileError {
     }
 }
 
-/// The line of a position, from 1.
-pub(super) fn line(text: &str, place: &Range<usize>) -> usize {
-    let before = text.as_bytes().iter().take(place.start);
+/// The line on which a span begins, from 1.
+pub(super) fn line(text: &str, span: &Range<usize>) -> usize {
+    let before = text.as_bytes().iter().take(span.start);
     1 + before.filter(|byte| **byte == b'\n').count()
 }
 
-/// A value for a message, if it is short.
-fn shown(value: &Value) -> String {
+/// A value for a message. Empty if the value is long.
+fn format_value(value: &Value) -> String {
     let text = value.to_string();
-    let short = text.chars().count() <= SHOWN && !value.is_object();
-    if short { format!(" = {text}") } else { String::new() }
+    let is_short = text.chars().count() <= MAX_VALUE_LEN && !value.is_object();
+    if is_short { format!(" = {text}") } else { String::new() }
 }
 
 /// A message on one line.

@@ -16,11 +16,11 @@ const MAX_NAME: usize = 64;
 const MIN_BYTES: Bytes = Bytes::megabytes(1);
 /// Descriptors that a program needs to start: three streams, its file and its libraries.
 const MIN_DESCRIPTORS: u64 = 8;
-/// Processes and threads of a bot: with fewer nothing starts, and more are no limit.
+/// Processes and threads of a bot. With fewer no program starts, and a higher limit has no effect.
 const PROCESSES: RangeInclusive<u32> = 4..=32_768;
-/// The fewest files of a sandbox's working directory.
+/// Minimum number of files in the working directory of a sandbox.
 const MIN_FILES: u64 = 16;
-/// More processors than any machine has.
+/// Maximum number of processors of a bot: more than any machine has.
 const MAX_CPUS: usize = 1024;
 /// The longest time of a match, and the longest window of submissions.
 const MAX_TIME: Micros = Micros::from_millis(24 * 3_600_000);
@@ -53,8 +53,8 @@ pub(super) fn validate(
 
 fn name(file: &TournamentFile, source: &Source) -> Result<(), FileError> {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
-    let fits = (1..=MAX_NAME).contains(&file.name.len()) && file.name.bytes().all(allowed);
-    if fits && ![".", ".."].contains(&file.name.as_str()) {
+    let is_allowed = (1..=MAX_NAME).contains(&file.name.len()) && file.name.bytes().all(allowed);
+    if is_allowed && ![".", ".."].contains(&file.name.as_str()) {
         return Ok(());
     }
     let cause = format!("use 1 to {MAX_NAME} of A-Z a-z 0-9 . _ - but not . or ..");
@@ -102,24 +102,28 @@ fn seats(file: &TournamentFile, key: &str, source: &Source) -> Result<(), FileEr
 
 fn limits(file: &TournamentFile, source: &Source) -> Result<(), FileError> {
     let limits = &file.limits;
-    let small = |what: &str| format!("{what}; write {MIN_BYTES} or more");
-    let wrong = [
-        ("memory", limits.memory < MIN_BYTES, small("no program runs in so little")),
-        ("disk", limits.disk < MIN_BYTES, small("no program fits into so little")),
+    let too_small = |cause: &str| format!("{cause}; write {MIN_BYTES} or more");
+    let checks = [
+        ("memory", limits.memory < MIN_BYTES, too_small("too little memory to run a program")),
+        ("disk", limits.disk < MIN_BYTES, too_small("too little disk space for a program")),
         (
             "processes",
             !PROCESSES.contains(&limits.processes),
-            format!("a bot and what it starts; write {} to {}", PROCESSES.start(), PROCESSES.end()),
+            format!(
+                "a bot needs several processes; write {} to {}",
+                PROCESSES.start(),
+                PROCESSES.end()
+            ),
         ),
         (
             "files",
             limits.files < MIN_FILES,
-            format!("a bot's working directory takes some; write {MIN_FILES} or more"),
+            format!("a bot's working directory needs some files; write {MIN_FILES} or more"),
         ),
         (
             "descriptors",
             limits.descriptors < MIN_DESCRIPTORS,
-            format!("no program can be started with so few; write {MIN_DESCRIPTORS} or more"),
+            format!("too few descriptors to start a program; write {MIN_DESCRIPTORS} or more"),
         ),
         (
             "cpus",
@@ -127,13 +131,13 @@ fn limits(file: &TournamentFile, source: &Source) -> Result<(), FileError> {
             format!("a bot runs on 1 to {MAX_CPUS} processors"),
         ),
     ];
-    match wrong.into_iter().find(|(_, wrong, _)| *wrong) {
+    match checks.into_iter().find(|(_, wrong, _)| *wrong) {
         Some((key, _, cause)) => Err(source.blame("limits", key, &cause)),
         None => Ok(()),
     }
 }
 
-/// Checks that files can pass from match to match as `state` says.
+/// Checks that files can pass from match to match in the scope of `state`.
 fn state(file: &TournamentFile, source: &Source) -> Result<(), FileError> {
     let cause = match (file.state, &file.schedule) {
         (StateScope::None, _)
@@ -145,10 +149,10 @@ fn state(file: &TournamentFile, source: &Source) -> Result<(), FileError> {
             "each pair meets once, so there is no next match; write sides = \"both\" or more legs"
         }
         (StateScope::Pairing, Schedule::Foursomes(_)) => {
-            "tables of four hardly ever meet again; write \"tournament\" or \"none\""
+            "the same four bots rarely meet again; write \"tournament\" or \"none\""
         }
         (_, Schedule::Episodes(_)) => {
-            "episodes are played side by side, so no match comes next; write \"none\""
+            "episodes are played at the same time, so no match is the next one; write \"none\""
         }
     };
     Err(source.blame("", "state", &cause))
@@ -164,7 +168,10 @@ fn submissions(file: &TournamentFile, source: &Source) -> Result<(), FileError> 
         return blame("stand_down_percent", "write 0 to 100; with 100 no bot is suspended");
     }
     if rules.stand_down_after == 0 {
-        return blame("stand_down_after", "write 1 or more: nothing is known before");
+        return blame(
+            "stand_down_after",
+            "write 1 or more; without matches there is no share of forfeits",
+        );
     }
     if rules.separate_owners && !matches!(file.schedule, Schedule::Foursomes(_)) {
         return blame("separate_owners", "only tables of four keep owners apart; leave it out");
@@ -172,7 +179,7 @@ fn submissions(file: &TournamentFile, source: &Source) -> Result<(), FileError> 
     Ok(())
 }
 
-/// Checks that entry closes, if there is a beacon: its value must be published later.
+/// Checks that entry closes if there is a beacon, because its value must be published later.
 fn beacon(file: &TournamentFile, source: &Source) -> Result<(), FileError> {
     if file.beacon.is_none() || file.submissions.closes.is_some() {
         return Ok(());

@@ -1,6 +1,6 @@
-//! The files that bots left for their next matches, in the assignments of these matches. Their
-//! memory is limited, in total and for each worker stream, so that a worker that receives nothing
-//! delays no other.
+//! Files that bots left for their next matches, in the assignments of these matches. Their memory
+//! is limited, in total and for each worker stream, so that a worker that does not read its stream
+//! does not delay other workers.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,9 +13,9 @@ use crate::db::bot_state;
 use crate::db::matches::Match;
 use crate::queue::{MAX_FILES_LEN, Work};
 
-/// Bytes for all workers.
+/// Maximum number of bytes for all workers.
 const MAX_TOTAL: usize = 64 << 20;
-/// Bytes for one stream: two matches of four seats with the largest files.
+/// Maximum number of bytes for one stream: two matches of four seats with the largest files.
 const MAX_PER_STREAM: usize = 8 << 20;
 /// The unit in which memory is reserved, in bytes.
 const UNIT: usize = 1 << 10;
@@ -45,16 +45,17 @@ impl StateBudget {
     }
 
     /// Waits until half of this stream's memory is free, which is enough for a match of four seats.
-    /// A worker that receives nothing must lease nothing more.
+    /// A worker that does not read its stream must lease no more lots.
     pub(crate) async fn wait(&self) {
-        // It is never closed.
+        // The semaphore is never closed, so this cannot fail.
         drop(self.stream.acquire_many(units(MAX_PER_STREAM / 2)).await);
     }
 
     /// Reserves this many bytes, or the whole budget of the stream if that is less.
     async fn reserve(&self, bytes: usize) -> Option<StateReservation> {
         let units = units(bytes);
-        // The stream's budget comes first, so that a full stream holds nothing of the total.
+        // The stream's budget is reserved first, so that a full stream reserves nothing of the
+        // total.
         let stream = Arc::clone(&self.stream).acquire_many_owned(units).await.ok()?;
         let all = Arc::clone(&self.all).acquire_many_owned(units).await.ok()?;
         Some(StateReservation([stream, all]))
@@ -72,14 +73,14 @@ pub struct StateReservation([OwnedSemaphorePermit; 2]);
 impl StateReservation {
     /// Frees all but this many bytes.
     fn shrink(&mut self, bytes: usize) {
-        let keep = units(bytes) as usize;
+        let units = units(bytes) as usize;
         for permit in &mut self.0 {
-            drop(permit.split(permit.num_permits().saturating_sub(keep)));
+            drop(permit.split(permit.num_permits().saturating_sub(units)));
         }
     }
 }
 
-/// The files that seats begin with: compressed tar archives, by match and seat (from 1).
+/// The files with which seats begin: compressed tar archives, by match and seat (from 1).
 #[derive(Debug, Default)]
 pub(super) struct Files {
     archives: HashMap<(MatchNumber, i32), Vec<u8>>,
@@ -93,7 +94,7 @@ impl Files {
         seats_with_files(&work.matches).next().is_some()
     }
 
-    /// Reads the files that the seats of a lot begin with, once their memory is reserved.
+    /// Reserves memory, and reads the files with which the seats of a lot begin.
     pub(super) async fn read(
         pool: &PgPool,
         edition: EditionId,
@@ -104,14 +105,14 @@ impl Files {
         if seats == 0 {
             return Ok(Self::default());
         }
-        // Their sizes are unknown before they are read.
-        let mut taken = memory.reserve(seats * MAX_FILES_LEN).await;
-        let begins = bot_state::of_lot(pool, edition, work.lot).await?;
-        if let Some(taken) = &mut taken {
-            taken.shrink(begins.iter().map(|begin| begin.bytes.len()).sum());
+        // The sizes are unknown before the files are read.
+        let mut reservation = memory.reserve(seats * MAX_FILES_LEN).await;
+        let rows = bot_state::of_lot(pool, edition, work.lot).await?;
+        if let Some(reservation) = &mut reservation {
+            reservation.shrink(rows.iter().map(|row| row.bytes.len()).sum());
         }
-        let by_seat = begins.into_iter().map(|begin| ((begin.number, begin.seat), begin.bytes));
-        Ok(Self { archives: by_seat.collect(), memory: taken })
+        let by_seat = rows.into_iter().map(|row| ((row.number, row.seat), row.bytes));
+        Ok(Self { archives: by_seat.collect(), memory: reservation })
     }
 
     /// The archive of a seat (from 1); empty if its bot left no files.
@@ -137,11 +138,12 @@ mod tests {
     async fn a_stalled_stream_leaves_memory_to_others() {
         let slow = StateBudget::default();
         let wait = Duration::ZERO;
-        let mut held = [slow.reserve(4 << 20).await.unwrap(), slow.reserve(4 << 20).await.unwrap()];
+        let mut reservations =
+            [slow.reserve(4 << 20).await.unwrap(), slow.reserve(4 << 20).await.unwrap()];
         assert!(timeout(wait, slow.reserve(1)).await.is_err());
         let other = slow.for_stream();
         let reserved = timeout(wait, other.reserve(4 << 20)).await.unwrap();
-        held[0].shrink(1000);
+        reservations[0].shrink(1000);
         drop(reserved);
         assert!(timeout(wait, slow.reserve(3 << 20)).await.is_ok());
     }
@@ -150,12 +152,12 @@ mod tests {
     async fn all_streams_together_are_limited() {
         let budget = StateBudget::default();
         let wait = Duration::ZERO;
-        let mut held = Vec::new();
+        let mut reservations = Vec::new();
         for _ in 0..MAX_TOTAL / MAX_PER_STREAM {
-            held.push(budget.for_stream().reserve(usize::MAX).await.unwrap());
+            reservations.push(budget.for_stream().reserve(usize::MAX).await.unwrap());
         }
         assert!(timeout(wait, budget.for_stream().reserve(1)).await.is_err());
-        held.pop();
+        reservations.pop();
         assert!(timeout(wait, budget.for_stream().reserve(1)).await.is_ok());
     }
 }

@@ -7,7 +7,7 @@ use super::pagination::{Page, with_parameter};
 use super::problem::Problem;
 use super::resource::all;
 use crate::db::editions::EditionState;
-use crate::service::Which;
+use crate::service::DefaultEdition;
 use arbiter_proto::v1;
 
 resource! {
@@ -59,8 +59,8 @@ resource! {
         version: i32;
         /// The number of matches.
         matches: i64;
-        /// The exact sums, most significant component first, in decimal digits because they can exceed
-        /// the range of JSON numbers.
+        /// The exact sums, most significant component first, in decimal digits because they can
+        /// exceed the range of JSON numbers.
         score: Vec<String>;
         /// The mean of the first component per match.
         mean: f64;
@@ -79,7 +79,7 @@ impl RequestContext {
         &self,
         tournament: &str,
         edition: Option<i32>,
-        default: Which,
+        default: DefaultEdition,
     ) -> Result<Option<String>, Problem> {
         let board = v1::LeaderboardRef { tournament: tournament.to_owned(), edition };
         // Errors are ignored here: the handler reports them, or answers about the next edition.
@@ -149,7 +149,7 @@ resource! {
 
 impl Handler for GetHeadToHead {
     async fn etag_basis(&self, context: &RequestContext) -> Result<Option<String>, Problem> {
-        context.etag_basis(&self.tournament, self.edition, Which::Official).await
+        context.etag_basis(&self.tournament, self.edition, DefaultEdition::Official).await
     }
 
     async fn handle(self, context: &RequestContext) -> Result<Page<HeadToHead>, Problem> {

@@ -20,7 +20,7 @@ use super::problem::Problem;
 use super::resource::all;
 use super::response::RecordLines;
 use crate::db::matches;
-use crate::service::{self, Which};
+use crate::service::{self, DefaultEdition};
 use crate::web::match_page;
 
 /// Maximum number of steps in a response.
@@ -33,8 +33,8 @@ resource! {
         r#match: String;
         /// The tournament's name.
         tournament: String;
-        /// `blocked`, `checking_reuse`, `pending`, `leased`, `reported`, `counted`, `delayed`, `aside` or
-        /// `cancelled`. In lists always `reported`.
+        /// `blocked`, `checking_reuse`, `pending`, `leased`, `reported`, `counted`, `delayed`,
+        /// `aside` or `cancelled`. In lists always `reported`.
         state: String;
         /// The seats, seat 1 first.
         seats: Vec<MatchSeat> = all(message.seats);
@@ -77,15 +77,17 @@ resource! {
 
 impl Handler for ListMatches {
     async fn etag_basis(&self, context: &RequestContext) -> Result<Option<String>, Problem> {
-        context.etag_basis(&self.tournament, self.edition, Which::Official).await
+        context.etag_basis(&self.tournament, self.edition, DefaultEdition::Official).await
     }
 
     async fn handle(self, context: &RequestContext) -> Result<Page<Match>, Problem> {
         let Self { tournament, edition, bot, after, limit } = self;
         // All pages are of the same edition, even if another one becomes official meanwhile.
         let board = v1::LeaderboardRef { tournament: tournament.clone(), edition };
-        let (edition, _) =
-            context.service.edition_of(Some(board), Which::Official, context.caller()).await?;
+        let (edition, _) = context
+            .service
+            .edition_of(Some(board), DefaultEdition::Official, context.caller())
+            .await?;
         let edition_number = edition.number;
         let edition = Some(edition_number);
         let request =

@@ -13,7 +13,7 @@ use super::format::{hex_hash, non_empty, rfc3339_from_micros};
 use super::pagination::Page;
 use super::problem::Problem;
 use super::resource::all;
-use crate::service::Which;
+use crate::service::DefaultEdition;
 
 resource! {
     /// A tournament.
@@ -48,8 +48,8 @@ resource! {
 }
 
 resource! {
-    /// A public beacon: a value that a third party publishes after entry has closed. The seed of the last
-    /// editions depends on it.
+    /// A public beacon: a value that a third party publishes after entry has closed. The seed of
+    /// the last editions depends on it.
     Beacon(message: v1::Beacon) {
         /// The source and time of publication.
         name: String;
@@ -152,8 +152,8 @@ resource! {
         seats: u32;
         /// The number of matches.
         matches: u64;
-        /// How often pairs of bots meet, ascending. Pairs of the same owner are left out if the schedule
-        /// keeps them apart.
+        /// How often pairs of bots meet, ascending. Pairs of the same owner are left out if the
+        /// schedule keeps them apart.
         meetings: Vec<PairCount> = all(message.meetings);
         /// The number of pairs of the same owner, if the schedule keeps them apart.
         same_owner_pairs: Option<u64> = message.same_owner_pairs;
@@ -169,11 +169,13 @@ resource! {
         most_in_seat: u32;
         /// The largest difference between how often a bot has one seat and another.
         seat_spread: u32;
-        /// The largest difference between how often each bot of a pair moves first, in matches of two.
+        /// The largest difference between how often each bot of a pair moves first, in matches of
+        /// two.
         side_spread: Option<u32>;
         /// The public beacon of the tournament; null if the organiser alone chose the seed.
         beacon: Option<Beacon> = message.beacon.map(Beacon::from);
-        /// Why meetings and seats were not counted. Then their numbers are 0 and nothing is verified.
+        /// Why meetings and seats were not counted. Then their numbers are 0 and nothing is
+        /// verified.
         not_counted: Option<String> = non_empty(message.not_counted.clone());
         /// Whether the schedule keeps its promise.
         verified: bool = message.broken_promise.is_empty() && message.not_counted.is_empty();
@@ -197,7 +199,8 @@ impl Handler for GetCertificate {
         if self.next || self.fresh {
             return Ok(None);
         }
-        let basis = context.etag_basis(&self.tournament, self.edition, Which::Newest).await?;
+        let basis =
+            context.etag_basis(&self.tournament, self.edition, DefaultEdition::Newest).await?;
         let Some(basis) = basis else { return Ok(None) };
         // The beacon is entered after editions are complete.
         let beacon = context.service.beacon_of(&self.tournament).await?;
@@ -223,7 +226,8 @@ resource! {
         to_play: i64;
         /// The duration of a match.
         match_ms: f64;
-        /// Whether the duration was measured in this tournament. Otherwise it is the game's estimate.
+        /// Whether the duration was measured in this tournament. Otherwise it is the game's
+        /// estimate.
         measured: bool;
         /// The number of slots of the connected workers.
         slots: u32;
@@ -246,13 +250,13 @@ resource! {
         matches: i64;
         /// A line for each bot whose sums differ; empty if all are correct.
         differences: Vec<String>;
-        /// The number of matches that were derived again from the published seed; 0 until the tournament
-        /// is over.
+        /// The number of matches that were derived again from the published seed; 0 until the
+        /// tournament is over.
         derived: i64;
         /// Why no match was derived again.
         not_derived: Option<String> = non_empty(message.not_derived);
-        /// A line for each difference between the stored plan and the derived one; empty if there is
-        /// none.
+        /// A line for each difference between the stored plan and the derived one; empty if there
+        /// is none.
         seed_differences: Vec<String>;
     }
 }
