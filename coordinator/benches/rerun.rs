@@ -132,7 +132,7 @@ async fn serve(
     let maintenance = Maintenance::new(queue.clone(), Clock::fixed(|| NOW));
     let maintenance_dispatcher = dispatcher.clone();
     tasks.spawn(async move {
-        maintenance.run(tokio::time::Instant::now(), |_| maintenance_dispatcher.news()).await
+        maintenance.run(tokio::time::Instant::now(), |_| maintenance_dispatcher.news()).await;
     });
     for _ in 0..SLOTS {
         let dispatcher = dispatcher.clone();

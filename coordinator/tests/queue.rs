@@ -273,11 +273,11 @@ async fn malformed_reports_are_refused_and_delay_no_other() {
         changed_report(1, |report| drop(report.results.pop())),
         changed_report(2, |report| report.results.clear()),
         changed_report(3, |report| {
-            report.results.iter_mut().for_each(|result| result.number.0 += 1)
+            report.results.iter_mut().for_each(|result| result.number.0 += 1);
         }),
         changed_report(4, |report| report.results[1].number.0 += 1),
         changed_report(5, |report| {
-            report.results.iter_mut().for_each(|r| r.scores = vec![1, 2, 3])
+            report.results.iter_mut().for_each(|r| r.scores = vec![1, 2, 3]);
         }),
         changed_report(6, |report| report.results[0].scores = vec![1]),
         changed_report(7, |report| report.results[0].wall_ms = -1),

@@ -265,7 +265,7 @@ impl<R: BufRead, F: ReplayObserver> Replay<'_, R, F> {
                 Step::Dismiss(seat) => self.emit(ReplayEvent::Dismissed(seat)),
                 Step::Note(note) => match self.lines.next()? {
                     Line::Noted { time, note: recorded } if recorded == note => {
-                        self.advance(time)?
+                        self.advance(time)?;
                     }
                     line => return Err(self.mismatch(&format!("{note:?}"), &line)),
                 },

@@ -56,7 +56,7 @@ const FLOORS: [(&str, &[&str]); 8] = [
         "proto/src",
         &[
             "v1",
-            "codec fault ids level limits metrics protocol trace trial tricks_http",
+            "client_calls codec fault ids level limits metrics protocol trace trial tricks_http",
             "convert settings",
             "assignment",
         ],

@@ -42,13 +42,13 @@ struct Recording {
     /// The replies, in order.
     replies: Vec<String>,
     last_request: Option<(usize, String)>,
-    is_recording: bool,
+    is_active: bool,
 }
 
 impl EventSink for Recording {
     fn on_event(&mut self, time: Micros, event: MatchEvent<'_>) -> Result<(), Fault> {
         self.transcript.on_event(time, event)?;
-        if self.is_recording {
+        if self.is_active {
             match event {
                 MatchEvent::Sent { seat, text, .. } => {
                     self.last_request = Some((seat.index(), text.to_owned()));
@@ -68,9 +68,9 @@ fn main() {
     let directory = tempfile::tempdir().expect("a directory for the bot");
     let program = compile(directory.path());
     let host = Host::prepare(Policy::Off).expect("no isolation is required");
-    let mut recording = Recording { is_recording: true, ..Recording::default() };
+    let mut recording = Recording { is_active: true, ..Recording::default() };
     measure_referee(&program, &host, &mut recording);
-    recording.is_recording = false;
+    recording.is_active = false;
     let mut ratios = Vec::new();
     let mut min_baseline = Duration::MAX;
     let mut min_referee = Duration::MAX;

@@ -22,7 +22,7 @@ pub async fn waiting(db: impl PgExecutor<'_>) -> Result<Vec<WorkerId>> {
 }
 
 /// Leases to a worker at most `limit` matches that other workers reported. Workers of one token may
-/// belong to one person and confirm their own reports. So a worker gets matches of its own token
+/// belong to one person and confirm their own reports. So a worker gets matches of its token
 /// only while no worker of another token is connected.
 pub async fn claim(
     db: impl PgExecutor<'_>,

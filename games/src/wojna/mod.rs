@@ -217,7 +217,7 @@ impl Match {
             Phase::Deal if self.number == self.params.deals => self.end_match(),
             Phase::Deal => self.begin_deal(),
             Phase::Auction | Phase::Bidding | Phase::Showdown if !has_active_seat => {
-                self.count_deal()
+                self.count_deal();
             }
             Phase::Auction if self.deal.open() => self.begin_auction(),
             Phase::Auction => self.count_deal(),

@@ -1,5 +1,5 @@
 # ends: by itself
-# Removes all permissions of its own files and directories.
+# Removes all permissions of its files and directories.
 import os
 from attack import done
 os.mkdir("locked")
