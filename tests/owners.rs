@@ -335,7 +335,7 @@ fn matches_of_a_worker_can_be_declared_void() {
     refused(
         &site.run(&site.organiser, &apply),
         1,
-        &["are void already, or there are none", "nothing was changed"],
+        &["no match is selected, or all are already void", "no match was changed"],
     );
     let unknown = ["tournament", "void", "cup", "--worker", "attic"];
     refused(&site.run(&site.organiser, &unknown), 2, &["no worker `attic`"]);

@@ -136,8 +136,8 @@ fn invalid_arguments_are_explained() {
     dry("--kind round_robin --bots 1", &["robin: 1", "at least 2"]);
     dry("--kind foursomes --bots 70000", &["70000", "65536"]);
     dry("--kind foursomes --bots 12 --meetings 4", &["meetings = 4", "3, 6, 9", "games"]);
-    dry("--kind foursomes --bots 12 --meetings 0", &["meetings = 0", "at least 1"]);
-    dry("--kind foursomes --bots 12 --games -3", &["games = -3", "at least 1"]);
+    dry("--kind foursomes --bots 12 --meetings 0", &["meetings = 0", "write 1 or more"]);
+    dry("--kind foursomes --bots 12 --games -3", &["games = -3", "write 1 or more"]);
     dry("--kind foursomes --bots 12 --games 9 --meetings 3", &["exclude each other"]);
     dry("--kind foursomes --bots 12 --meetings 99999", &["10000"]);
     dry("--kind foursomes --bots 12 --legs 2", &["--legs", "foursomes", "--meetings"]);

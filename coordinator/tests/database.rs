@@ -558,7 +558,7 @@ async fn a_database_of_a_development_version_is_refused() {
         let error = coordinator::open(options.clone(), 1).await.unwrap_err().to_string();
         let series =
             format!("development version before 0.1 (migration {newest} of another series)");
-        for part in [&series, "export what you need", "create a new database"] {
+        for part in [&series, "export the data that you need", "create a new database"] {
             assert!(error.contains(part), "{error}");
         }
     }

@@ -351,7 +351,7 @@ async fn the_certificate_of_episodes_states_the_origin_of_the_seed() {
             let certificate = organiser.certify_edition(certify).await.unwrap().into_inner();
             assert_eq!((certificate.edition, certificate.bots), (edition, 3));
             assert!(
-                certificate.not_counted.contains("nothing about how often pairs meet"),
+                certificate.not_counted.contains("does not guarantee how often pairs meet"),
                 "{certificate:?}"
             );
             assert_eq!(certificate.beacon.as_ref().map(|beacon| &beacon.name[..]), beacon_name);

@@ -102,7 +102,7 @@ const MAY_NAME_GAMES: [(&str, &str); 9] = [
 /// Whether a line is part of the help that people read: an example of a command, or a comment.
 fn is_example(line: &str) -> bool {
     let line = line.trim_start();
-    ["//", "arbiter ", "bots/", "printf ", "A match with a person", "tricks. People"]
+    ["//", "arbiter ", "bots/", "--against ", "printf ", "A match with a person", "tricks. People"]
         .iter()
         .any(|start| line.starts_with(start))
 }
