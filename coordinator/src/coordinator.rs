@@ -13,7 +13,7 @@ use thiserror::Error as ThisError;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 
 use crate::access::stream_revocation::OpenTokens;
 use crate::access::token_throttle::TokenThrottle;
@@ -23,7 +23,7 @@ use crate::db;
 use crate::db::bots::SuspendedBot;
 use crate::db::editions::Edition;
 use crate::db::lots::LotState;
-use crate::db::{record_objects, tokens};
+use crate::db::{record_objects, stalled_copies, tokens};
 use crate::leader_election::{Election, Leadership};
 use crate::maintenance::{Maintenance, MaintenanceError, Round};
 use crate::match_audit::AuditRound;
@@ -46,6 +46,11 @@ const MIN_POSTGRES: i32 = 14;
 /// How long a stopping coordinator waits until leases are returned, and again until reports are
 /// stored.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// A `COPY` statement that waits for rows after this time belongs to a stopped coordinator.
+const MAX_COPY_TIME: Duration = Duration::from_secs(30);
+/// How often the leader looks for such statements.
+const STALL_CHECK_INTERVAL: Duration = Duration::from_secs(5);
 
 /// The configuration of a coordinator.
 #[derive(Clone, Debug)]
@@ -306,8 +311,22 @@ async fn lead(workers: WorkerService, connected_since: Instant) {
         maintenance.run(connected_since, |round| publish_maintenance(round, service)),
         opener.run(|outcome| publish_opening(outcome, service)),
         service.sample_progress(),
+        end_stalled_copies(&service.pool),
         auditor.run(|round| publish_audit(round, service)),
     );
+}
+
+/// Ends sessions of coordinators that stopped within `COPY`, so that nothing waits for their locks
+/// for long.
+async fn end_stalled_copies(pool: &PgPool) {
+    loop {
+        match stalled_copies::end(pool, MAX_COPY_TIME).await {
+            Ok(0) => {}
+            Ok(ended) => tracing::warn!(ended, "ended transactions of stopped coordinators"),
+            Err(error) => tracing::debug!(%error, "cannot look for stopped coordinators"),
+        }
+        sleep(STALL_CHECK_INTERVAL).await;
+    }
 }
 
 /// Logs the result of an audit round, and notifies watchers.

@@ -54,6 +54,7 @@ pub mod records;
 pub mod result_reuse;
 pub mod results;
 pub mod shadows;
+pub mod stalled_copies;
 pub mod standings;
 pub mod stats;
 pub mod suspensions;
@@ -75,7 +76,8 @@ static MIGRATIONS: Migrator = sqlx::migrate!("../migrations");
 /// few rows and worst for millions. All our statements find rows by key, so the settings disable
 /// all other scans and joins. An open transaction blocks vacuum on every table and keeps its locks.
 /// So the server soon ends an idle one, for example after a network failure.
-const SESSION: [(&str, &str); 12] = [
+const SESSION: [(&str, &str); 13] = [
+    ("application_name", "arbiter"),
     ("plan_cache_mode", "force_generic_plan"),
     ("enable_seqscan", "off"),
     ("enable_bitmapscan", "off"),
@@ -206,8 +208,8 @@ pub async fn now(db: impl PgExecutor<'_>) -> Result<OffsetDateTime> {
 
 /// Removes the time limit of a transaction's statements: a plan may have millions of rows. The
 /// transaction may pause between statements for at most [`MAX_PAUSE`]. The transaction of a stopped
-/// coordinator still ends: rows are sent in pieces with a time limit each (`binary_copy`), and the
-/// next leader ends its long statements ([`end_openings`]).
+/// coordinator still ends: the leader ends it if it stalls within `COPY` ([`stalled_copies`]), and a
+/// new leader ends its long statements ([`end_openings`]).
 pub async fn lift_time_limits(db: impl PgExecutor<'_>) -> Result<()> {
     let statement = "
         SELECT set_config('statement_timeout', '0', true),

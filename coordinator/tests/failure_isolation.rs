@@ -18,7 +18,7 @@ use arbiter_coordinator::database_clock::Clock;
 use arbiter_coordinator::db;
 use arbiter_coordinator::db::bots;
 use arbiter_coordinator::db::editions::{self, EditionState};
-use arbiter_coordinator::db::tournaments;
+use arbiter_coordinator::db::{stalled_copies, tournaments};
 use arbiter_coordinator::leader_election::{Election, Leadership};
 use arbiter_coordinator::maintenance::Maintenance;
 use arbiter_coordinator::queue::{Dispatcher, LeasePolicy, Queue};
@@ -381,6 +381,33 @@ async fn a_new_leader_ends_the_transactions_of_the_former_leader() {
     tokio::time::timeout(TIMEOUT, former_statement).await.unwrap().unwrap();
     sqlx::query(lock).bind(cup.0).execute(&database.pool).await.unwrap();
     election_task.abort();
+}
+
+/// A coordinator stops while it sends the rows of a report. The server waits for more rows, which
+/// no time limit of its session ends.
+#[tokio::test]
+async fn a_coordinator_that_stops_within_copy_keeps_no_lot() {
+    let database = Database::new().await;
+    let queue = database.queue();
+    let edition = database.running_edition(1, 1).await;
+    let [lot] = *queue.lease(edition, 1).await.unwrap() else { panic!("expected one lot") };
+    let mut stopped = database.pool.begin().await.unwrap();
+    let lock = "SELECT FROM lots WHERE edition = $1 FOR UPDATE";
+    sqlx::query(lock).bind(edition).execute(&mut *stopped).await.unwrap();
+    sqlx::query("SET LOCAL statement_timeout = '10ms'").execute(&mut *stopped).await.unwrap();
+    let copy = stopped.copy_in_raw("COPY snapshots FROM STDIN").await.unwrap();
+    wait_until("the server waits for rows", async || {
+        let waits = "SELECT count(*) FROM pg_stat_activity
+            WHERE datname = current_database() AND wait_event = 'ClientRead' AND state = 'active'";
+        database.number(waits).await == 1
+    })
+    .await;
+
+    let pool = db::connect(database.options(), 2).await.unwrap();
+    assert_eq!(stalled_copies::end(&pool, Duration::MINUTE.unsigned_abs()).await.unwrap(), 0);
+    assert_eq!(stalled_copies::end(&pool, std::time::Duration::ZERO).await.unwrap(), 1);
+    assert_eq!(queue.return_leases(None, &[lot.lease]).await.unwrap(), [lot.lease]);
+    copy.finish().await.unwrap_err();
 }
 
 /// One transaction cancels an edition while another one returns a lot of it. Neither transaction

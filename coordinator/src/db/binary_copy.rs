@@ -15,11 +15,9 @@ const BUFFER_LEN: usize = 256 * 1024;
 /// The same for rows with records, in bytes. A batch of rows without records fits into one buffer,
 /// which is fastest.
 const RECORD_BUFFER_LEN: usize = 4 << 20;
-/// Bytes in one `COPY` statement. While the server waits for rows, only the time limit of the whole
-/// statement shows that the sender has stopped.
+/// Bytes in one `COPY` statement: a statement that takes long shows that its sender has stopped
+/// ([`super::stalled_copies`]).
 const MAX_COPY_LEN: usize = 16 << 20;
-/// The time limit of one `COPY` statement.
-const SET_COPY_TIMEOUT: &str = "SET LOCAL statement_timeout = '15s'";
 /// Type numbers of array elements (`pg_type.dat`). They are part of the protocol.
 const INT2: i32 = 21;
 const INT4: i32 = 23;
@@ -172,11 +170,9 @@ pub(super) async fn stream<R: Row>(
 ) -> Result<u64> {
     let mut values = values.peekable();
     let mut copied = 0;
-    sqlx::raw_sql(SET_COPY_TIMEOUT).execute(&mut *connection).await?;
     while values.peek().is_some() {
         copied += stream_piece(&mut *connection, edition, &mut values).await?;
     }
-    sqlx::raw_sql("SET LOCAL statement_timeout = 0").execute(connection).await?;
     Ok(copied)
 }
 
