@@ -8,7 +8,7 @@ mod logging;
 mod output;
 mod play;
 mod playground;
-mod seed;
+mod random_seed;
 mod telemetry;
 mod up;
 mod worker_process;

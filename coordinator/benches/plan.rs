@@ -8,7 +8,9 @@ use std::time::Instant;
 use arbiter_coordinator::db::{self, bots, versions};
 use arbiter_coordinator::postgres::{Durability, Postgres};
 use arbiter_coordinator::queue::{LeasePolicy, Queue};
-use arbiter_coordinator::tournament::{IfRunning, OpenRequest, TournamentFile, edition, lifecycle};
+use arbiter_coordinator::tournament::{
+    IfRunning, OpenRequest, TournamentFile, lifecycle, open_edition,
+};
 use arbiter_games::Games;
 use sqlx::{AssertSqlSafe, PgPool};
 use time::OffsetDateTime;
@@ -90,7 +92,7 @@ async fn plan(pool: &PgPool, number: i32, bots: i32, file: &str) -> Planned {
     let before = reset_peak_memory("self");
     let start = Instant::now();
     let edition =
-        edition::open(&queue, OpenRequest::new(tournament.id, IfRunning::Refuse), NOW).await;
+        open_edition::open(&queue, OpenRequest::new(tournament.id, IfRunning::Refuse), NOW).await;
     let edition = edition.expect("the edition is planned");
     let seconds = start.elapsed().as_secs_f64();
     let megabytes = memory("self", "VmHWM:").saturating_sub(before);

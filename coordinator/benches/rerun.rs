@@ -18,7 +18,7 @@ use arbiter_coordinator::queue::{
     Dispatcher, LeasePolicy, LeasedLot, Queue, Report, ReportSender, Task,
 };
 use arbiter_coordinator::tournament::{
-    EditionOpener, IfRunning, OpenRequest, TournamentFile, edition, lifecycle,
+    EditionOpener, IfRunning, OpenRequest, TournamentFile, lifecycle, open_edition,
 };
 use arbiter_games::Games;
 use arbiter_proto::ids::{MatchNumber, TournamentId, WorkerId};
@@ -79,7 +79,7 @@ async fn measure(pool: &PgPool, worker: WorkerId, case: &Case) {
     for bot in 0..BOTS {
         submit(pool, tournament, bot, 1).await;
     }
-    let first = edition::open(&queue, OpenRequest::new(tournament, IfRunning::Refuse), NOW)
+    let first = open_edition::open(&queue, OpenRequest::new(tournament, IfRunning::Refuse), NOW)
         .await
         .expect("the edition opens");
     serve(&queue, worker, tournament, &first, Duration::ZERO).await;

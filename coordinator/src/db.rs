@@ -36,9 +36,9 @@ pub mod edition_triggers;
 pub mod editions;
 pub mod entrants;
 mod error_class;
-pub mod estimates;
-pub mod evidence;
+pub mod estimate_inputs;
 pub mod faults;
+pub mod forfeit_evidence;
 pub mod invalidated_matches;
 mod keepalive_proxy;
 pub mod lease_details;
@@ -57,7 +57,6 @@ pub mod shadows;
 pub mod stalled_copies;
 pub mod standings;
 pub mod stats;
-pub mod suspensions;
 pub mod tokens;
 pub mod tournaments;
 pub mod trace_contexts;
@@ -65,6 +64,7 @@ pub mod trials;
 pub mod tricks_http;
 pub mod versions;
 pub mod worker_stats;
+pub mod worker_suspensions;
 pub mod workers;
 
 /// The migrations.

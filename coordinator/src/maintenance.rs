@@ -26,7 +26,7 @@ use crate::db::lots::{self, CountScope};
 use crate::db::{self, editions, faults, trace_contexts};
 use crate::keyed_tasks::KeyedTasks;
 use crate::queue::{Expired, Part, Queue};
-use crate::tournament::{NextRoundError, episodes};
+use crate::tournament::{NextRoundError, episode_rounds};
 use arbiter_proto::ids::EditionId;
 use arbiter_proto::trace::{self, Span};
 
@@ -308,7 +308,10 @@ impl Maintenance {
         }
         let newly_counted = round.counted - counted_before;
         round.suspended.extend(self.suspend_faulty_bots(edition, newly_counted, now).await?);
-        if episodes::plan_next_round(&self.queue, edition).await.map_err(into_database_error)? {
+        if episode_rounds::plan_next_round(&self.queue, edition)
+            .await
+            .map_err(into_database_error)?
+        {
             round.extended.push(edition);
         }
         if self.queue.complete(edition, now).await? {

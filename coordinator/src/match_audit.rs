@@ -39,16 +39,18 @@ use crate::db::match_audits::{self, AuditState, PendingRecount};
 use crate::db::played_matches;
 use crate::db::records::{self, Record, Slice};
 use crate::db::results::MatchResult;
-use crate::db::{self, editions, matches, result_reuse, suspensions, tournaments, worker_stats};
+use crate::db::{
+    self, editions, matches, result_reuse, tournaments, worker_stats, worker_suspensions,
+};
 use crate::record_store::{RecordStore, StoreError};
 use crate::tournament::lot_assignment::{AssignmentBuilder, AssignmentError};
 use crate::worker_suspension::SuspendedWorker;
 
-mod recount;
+mod record_replay;
 pub mod shadow_play;
 pub mod worker_review;
 
-use recount::Finding;
+use record_replay::Finding;
 
 /// The pause after a round without recounts.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
@@ -165,7 +167,7 @@ impl Auditor {
         // With the usual settings Postgres looks up rows one by one. For a whole edition this takes
         // hours.
         result_reuse::prepare(&mut *db).await?;
-        let suspended = suspensions::all(&mut *db).await?;
+        let suspended = worker_suspensions::all(&mut *db).await?;
         let untrusted = suspended.into_iter().map(|row| row.worker).collect();
         let salt = match tournaments::of_edition(&mut *db, edition).await {
             Ok(tournament) => tournament.seed.derive_number("audit/residual").cast_signed(),
@@ -288,7 +290,8 @@ async fn compare(
     planned: (ClockRules, MatchAssignment<Params>),
     reported: (String, MatchResult),
 ) -> Finding {
-    let work = move || recount::recount(&games, &record, &planned, (&reported.0, &reported.1));
+    let work =
+        move || record_replay::compare(&games, &record, &planned, (&reported.0, &reported.1));
     let finding = tokio::task::spawn_blocking(work).await;
     // A panic means that the record leads to an impossible state of the game.
     finding.unwrap_or_else(|_| Finding::Disagreed("the rules cannot replay it".to_owned()))

@@ -28,7 +28,7 @@ use prometheus_client::registry::Registry;
 use tokio::time::Instant;
 
 use crate::database_clock::Clock;
-use crate::db::evidence::Evidence;
+use crate::db::forfeit_evidence::Evidence;
 use crate::db::lots::ReportStatus;
 use crate::leader_election::Leadership;
 

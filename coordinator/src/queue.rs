@@ -41,7 +41,7 @@ mod dispatch;
 mod record_upload;
 mod report;
 mod report_batcher;
-mod reuse_check;
+mod reuse_lookup;
 mod trials;
 mod verify_standings;
 

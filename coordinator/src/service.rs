@@ -38,17 +38,17 @@ mod lease_return_limit;
 mod match_invalidation;
 mod matches;
 mod overview;
+mod plan_verification;
 mod planned_matches;
+mod progress_cache;
 mod ranking_watch;
 mod rankings;
 mod reply_times;
 mod reports;
-mod seed_check;
 mod set_aside_matches;
 mod shadow_reports;
 mod submissions;
 mod tokens;
-mod tournament_cache;
 mod tournaments;
 mod trials;
 mod worker_audit;
@@ -83,8 +83,8 @@ use crate::retention::Cleaner;
 use crate::worker_suspension::Suspensions;
 use concurrency_limit::ConcurrencyLimit;
 use edition_watch::EditionWatches;
+use progress_cache::ProgressCache;
 use ranking_watch::RankingWatches;
-use tournament_cache::TournamentCache;
 
 /// Maximum number of certificates in the cache.
 const MAX_CERTIFICATES: usize = 256;
@@ -128,7 +128,7 @@ pub struct Parts {
     collusion: Cache<EditionId, Collusion>,
     reply_times: Cache<(EditionId, Entrant), ReplyTimes>,
     ranking_watches: RankingWatches,
-    tournament_cache: TournamentCache,
+    progress_cache: ProgressCache,
     edition_watches: EditionWatches,
 }
 
@@ -185,7 +185,7 @@ impl Service {
             collusion: Cache::new(MAX_COLLUSIONS),
             reply_times: Cache::new(MAX_REPLY_TIMES),
             ranking_watches: RankingWatches::default(),
-            tournament_cache: TournamentCache::default(),
+            progress_cache: ProgressCache::default(),
             edition_watches: EditionWatches::default(),
             pool,
             queue,

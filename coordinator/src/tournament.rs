@@ -13,14 +13,14 @@
 
 pub mod auto_edition;
 pub mod beacon;
-pub mod derivation;
-pub mod edition;
-pub mod episodes;
+pub mod episode_rounds;
 pub mod estimate;
 pub mod file;
 pub mod lifecycle;
 pub mod lot_assignment;
 mod lot_size;
+pub mod open_edition;
+pub mod plan_derivation;
 pub mod plan_history;
 mod planner;
 pub mod report_check;
@@ -30,9 +30,9 @@ pub mod trial_assignment;
 
 pub use auto_edition::EditionOpener;
 pub use beacon::BeaconError;
-pub use edition::{IfRunning, OpenError, OpenRequest};
-pub use episodes::NextRoundError;
+pub use episode_rounds::NextRoundError;
 pub use file::{FileError, Rerun, TournamentFile};
 pub use lifecycle::{CreateError, FindError, LifecycleError};
 pub use lot_assignment::{AssignmentBuilder, AssignmentError};
+pub use open_edition::{IfRunning, OpenError, OpenRequest};
 pub use plan_history::PlanMode;

@@ -14,7 +14,7 @@ use sqlx::{PgPool, Result};
 use time::OffsetDateTime;
 use tokio::sync::watch;
 
-use crate::db::{audit_log, suspensions};
+use crate::db::{audit_log, worker_suspensions};
 
 /// How often the suspensions are read, because another coordinator may have added one.
 const REFRESH_INTERVAL: Duration = Duration::from_millis(500);
@@ -40,7 +40,7 @@ pub(crate) async fn suspend(
 ) -> Result<Option<SuspendedWorker>> {
     let mut transaction = pool.begin().await?;
     let db = &mut *transaction;
-    let Some(name) = suspensions::suspend(&mut *db, worker, reason, now).await? else {
+    let Some(name) = worker_suspensions::suspend(&mut *db, worker, reason, now).await? else {
         return Ok(None);
     };
     let detail = json!({ "reason": reason });
@@ -73,7 +73,7 @@ impl Suspensions {
 
     /// Reads the suspensions.
     pub(crate) async fn refresh(&self, pool: &PgPool) -> Result<()> {
-        let rows = suspensions::all(pool).await?;
+        let rows = worker_suspensions::all(pool).await?;
         let current: BTreeMap<_, _> =
             rows.into_iter().map(|row| (row.worker, row.reason)).collect();
         self.0.send_if_modified(|previous| {

@@ -16,7 +16,7 @@ use arbiter_coordinator::db::{audit_log, bots, editions, lots, matches};
 use arbiter_coordinator::maintenance::Maintenance;
 use arbiter_coordinator::queue::{Failure, LeasedLot, Queue, ReportStatus};
 use arbiter_coordinator::tournament::{
-    EditionOpener, IfRunning, OpenRequest, TournamentFile, edition, lifecycle,
+    EditionOpener, IfRunning, OpenRequest, TournamentFile, lifecycle, open_edition,
 };
 use arbiter_games::Games;
 use arbiter_proto::fault::FaultKind;
@@ -69,7 +69,7 @@ impl Cup {
                 .unwrap();
         database.versions(tournament.id, bots).await;
         let queue = database.queue();
-        edition::open(&queue, OpenRequest::new(tournament.id, IfRunning::Refuse), START)
+        open_edition::open(&queue, OpenRequest::new(tournament.id, IfRunning::Refuse), START)
             .await
             .unwrap();
         let mut worker_ids = Vec::new();

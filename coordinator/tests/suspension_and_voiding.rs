@@ -8,11 +8,15 @@ use arbiter_coordinator::database_clock::Clock;
 use arbiter_coordinator::db::invalidated_matches::{self, MatchFilter};
 use arbiter_coordinator::db::lots::Census;
 use arbiter_coordinator::db::tournaments::Tournament;
-use arbiter_coordinator::db::{audit_log, bots, editions, evidence, lots, tokens, versions};
+use arbiter_coordinator::db::{
+    audit_log, bots, editions, forfeit_evidence, lots, tokens, versions,
+};
 use arbiter_coordinator::maintenance::Maintenance;
 use arbiter_coordinator::match_invalidation::{self, InvalidationError};
 use arbiter_coordinator::queue::{LeasedLot, Queue, Report, ReportStatus};
-use arbiter_coordinator::tournament::{IfRunning, OpenRequest, TournamentFile, edition, lifecycle};
+use arbiter_coordinator::tournament::{
+    IfRunning, OpenRequest, TournamentFile, lifecycle, open_edition,
+};
 use arbiter_games::{Forfeit, Games};
 use arbiter_proto::ids::{EditionId, MatchId, MatchNumber, TokenId, VersionId};
 use support::test_clock::{AtTime, set_time};
@@ -38,7 +42,7 @@ async fn create_tournament(
 
 /// Opens an edition.
 async fn open_edition(queue: &Queue, tournament: &Tournament) -> EditionId {
-    edition::open(queue, OpenRequest::new(tournament.id, IfRunning::Refuse), START)
+    open_edition::open(queue, OpenRequest::new(tournament.id, IfRunning::Refuse), START)
         .await
         .unwrap()
         .id
@@ -64,7 +68,7 @@ async fn report_with_loser(
         if let Some(seat) = seat {
             result.forfeits = vec![None; 2];
             result.forfeits[seat] = Some(Forfeit::Gone);
-            report.evidence.push(evidence::Evidence {
+            report.evidence.push(forfeit_evidence::Evidence {
                 number: result.number,
                 seat: i16::try_from(seat + 1).unwrap(),
                 wall_us: 1500,
@@ -193,7 +197,7 @@ async fn evidence_is_stored_with_its_match() {
     let edition = open_edition(&database.queue(), &tournament).await;
     play_edition(&database, edition, 2, |_| ("w", 0)).await;
     let numbers: Vec<_> = (0..6).map(MatchNumber).collect();
-    let stored = evidence::of_matches(&database.pool, edition, &numbers).await.unwrap();
+    let stored = forfeit_evidence::of_matches(&database.pool, edition, &numbers).await.unwrap();
     assert_eq!(stored.len(), 4, "expected evidence for each match of the third bot");
     assert!(stored.iter().all(|row| (row.wall_us, row.cpu_us) == (1500, 700)));
     assert!(stored.iter().all(|row| row.detail == "killed by signal 11"));

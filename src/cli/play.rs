@@ -10,7 +10,7 @@ use std::sync::Arc;
 use arbiter_games::{BotName, ClockKind, ClockRules, Games, Seed};
 use arbiter_worker::fault::Fault;
 use arbiter_worker::match_runner::SeatSummary;
-use arbiter_worker::record::Recorder;
+use arbiter_worker::record_writer::Recorder;
 use arbiter_worker::sandbox::{Host, Policy, ScratchDir};
 use arbiter_worker::seat::StopSignal;
 use clap::{ArgAction, Args};
@@ -24,7 +24,7 @@ use crate::play::plan::{Job, Plan};
 use crate::play::run::{JobResult, PlayedMatch, Run};
 use crate::play::tally::Tally;
 use crate::play::{bots, output, params, progress};
-use crate::seed::draw_seed;
+use crate::random_seed::draw_seed;
 
 /// Play matches on this machine, without a server or database.
 #[expect(clippy::struct_excessive_bools, reason = "one for each flag of the command line")]

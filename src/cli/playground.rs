@@ -1,6 +1,6 @@
 //! `arbiter try GAME BOT…`: plays against bots in a browser, or talks to one on the terminal.
 
-mod console;
+mod bot_console;
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use arbiter_games::{Games, Micros, MicrosError};
 use arbiter_worker::bot::Bot;
-use arbiter_worker::record::Recorder;
+use arbiter_worker::record_writer::Recorder;
 use arbiter_worker::sandbox::Host;
 use clap::{ArgAction, Args};
 use tokio::net::TcpListener;
@@ -23,7 +23,7 @@ use crate::output::broken_pipe;
 use crate::output::eprint_line;
 use crate::playground::session::Options;
 use crate::playground::{Session, web};
-use crate::seed::draw_seed;
+use crate::random_seed::draw_seed;
 
 /// How long shutdown waits for open page requests: a request may be building a bot.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(10);
@@ -107,7 +107,7 @@ impl Playground {
         let record_key = draw_seed()?[..8].to_owned();
         let session = Arc::new(Session::open(options, host, scratch_dir()?, record_key)?);
         if self.console {
-            return console::run(&session, self.json);
+            return bot_console::run(&session, self.json);
         }
         self.serve(&session)
     }

@@ -1,10 +1,10 @@
 //! `arbiter tournament …`: manages tournaments, their editions and schedules.
 
 mod beacon;
+mod certificate_and_cost;
 mod collusion;
 mod create;
 mod drop;
-mod estimate;
 mod export;
 mod lifecycle;
 mod list;

@@ -1,7 +1,7 @@
 //! `arbiter verify PATH…`: replays records through the rules and derives exported matches again.
 
 mod expectations;
-mod export;
+mod plan_derivation;
 
 use std::fs::{self, File};
 use std::io::{self, BufReader, Write as _};
@@ -11,12 +11,12 @@ use std::sync::mpsc;
 use std::thread;
 
 use arbiter_games::Games;
-use arbiter_worker::record::{self, Difference, Verified};
+use arbiter_replay::{Difference, Verified};
 use clap::Args;
 use serde_json::json;
 
 use self::expectations::Expectations;
-use self::export::CheckedExport;
+use self::plan_derivation::CheckedExport;
 use crate::failure::Failure;
 use crate::output::broken_pipe;
 use crate::output::eprint_line;
@@ -66,7 +66,7 @@ impl Verify {
         let mut differences = 0;
         let mut print_result = Ok(());
         for export in &exports {
-            let checked = export::check(games, export)
+            let checked = plan_derivation::check(games, export)
                 .map_err(|error| Failure::Negative(format!("{}: {error}", export.display())))?;
             print_result = print_result.and_then(|()| self.print_export(export, &checked));
             differences += checked.differences.len();
@@ -162,8 +162,9 @@ impl Inputs {
     /// Collects the records and exports at a path. For the record directory of an export, also adds
     /// the export.
     fn find_at(&mut self, path: &Path) -> io::Result<()> {
-        let is_record_dir = path.file_name().is_some_and(|name| name == export::RECORDS);
-        let parent = path.parent().filter(|parent| is_record_dir && export::is_export(parent));
+        let is_record_dir = path.file_name().is_some_and(|name| name == plan_derivation::RECORDS);
+        let parent =
+            path.parent().filter(|parent| is_record_dir && plan_derivation::is_export(parent));
         self.exports.extend(parent.map(Path::to_owned));
         find(path, self)
     }
@@ -176,9 +177,9 @@ fn find(path: &Path, inputs: &mut Inputs) -> io::Result<()> {
         inputs.records.push(path.to_owned());
         return Ok(());
     }
-    if metadata.is_dir() && export::is_export(path) {
+    if metadata.is_dir() && plan_derivation::is_export(path) {
         inputs.exports.push(path.to_owned());
-        let records = path.join(export::RECORDS);
+        let records = path.join(plan_derivation::RECORDS);
         return if records.is_dir() { find(&records, inputs) } else { Ok(()) };
     }
     if !metadata.is_dir() {
@@ -204,7 +205,7 @@ fn check(games: &Games, path: &Path, expectations: &Expectations) -> Result<Veri
     if let Some(problem) = expectations.header_difference(games, path)? {
         return Err(Difference::Line { line: 1, problem });
     }
-    let verified = record::verify(games, BufReader::new(File::open(path)?))?;
+    let verified = arbiter_replay::verify(games, BufReader::new(File::open(path)?))?;
     match expectations.result_difference(path, &verified) {
         Some(problem) => Err(Difference::Line { line: verified.lines, problem }),
         None => Ok(verified),

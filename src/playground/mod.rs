@@ -13,11 +13,11 @@
 //! Pages draw the copy from the view of one seat. A page contains nothing that is hidden from this
 //! seat.
 //!
-//! A [`Dialogue`](dialogue::Dialogue) is a bot without a match: it sends protocol lines and returns
-//! the replies as a referee receives them.
+//! A [`BotSession`](bot_session::BotSession) is a bot without a match: it sends protocol lines and
+//! returns the replies as a referee receives them.
 
-pub(crate) mod console;
-pub(crate) mod dialogue;
+pub(crate) mod bot_console;
+pub(crate) mod bot_session;
 pub(crate) mod live_match;
 pub(crate) mod match_hooks;
 pub(crate) mod move_form;

@@ -15,7 +15,7 @@ use arbiter_worker::sandbox::{Host, JailConfig, ScratchDir, slot_cores};
 use arbiter_worker::seat::StopSignal;
 use tempfile::TempDir;
 
-use super::console::Console;
+use super::bot_console::Console;
 use super::live_match::{LiveMatch, MatchConfig, MatchEnd, Pace, SeatChoice};
 use super::match_hooks::LiveHooks;
 use crate::failure::Failure;

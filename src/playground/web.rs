@@ -4,7 +4,7 @@
 //! and pages of other sites do not know the secret. The server also refuses host names other than
 //! `localhost` (against DNS rebinding) and forms from other origins. Pages work without scripts.
 
-mod console;
+mod bot_console;
 mod layout;
 mod match_page;
 mod new_match;
@@ -62,9 +62,9 @@ fn routes(context: PageContext) -> Router {
         .route(&path("pace"), post(match_page::pace))
         .route(&path("record"), get(match_page::record))
         .route(&path("new"), get(new_match::show).post(new_match::start))
-        .route(&path("console/{bot}"), get(console::show))
-        .route(&path("console/{bot}/say"), post(console::send))
-        .route(&path("console/{bot}/end"), post(console::stop))
+        .route(&path("console/{bot}"), get(bot_console::show))
+        .route(&path("console/{bot}/say"), post(bot_console::send))
+        .route(&path("console/{bot}/end"), post(bot_console::stop))
         .route("/assets/playground.css", get(layout::style))
         .fallback(|| async { WebError::new(StatusCode::NOT_FOUND, "page not found") })
         .with_state(context.clone())

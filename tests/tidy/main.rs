@@ -96,7 +96,7 @@ const MAY_NAME_GAMES: [(&str, &str); 9] = [
     ("coordinator/src/web/api/administration.rs", "their list for programs"),
     ("coordinator/src/web/create_tournament.rs", "the example of a tournament file on its page"),
     ("proto/src/tricks_http.rs", "the words of the HTTP form"),
-    ("worker/src/seat/http.rs", "the seat of its clients"),
+    ("worker/src/seat/tricks_http.rs", "the seat of its clients"),
 ];
 
 /// Whether a line is part of the help that people read: an example of a command, or a comment.

@@ -19,8 +19,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use arbiter_games::{BotName, ClockKind, ClockRules, Micros, Params, Seed, gomoku};
+use arbiter_replay::Transcript;
 use arbiter_worker::fault::Fault;
-use arbiter_worker::record::Transcript;
 use arbiter_worker::referee::{EventSink, MatchEvent, Referee};
 use arbiter_worker::sandbox::{BotSource, Host, Jail, JailConfig, Policy, Ponder, Workdir};
 use arbiter_worker::seat::{Framing, SeatDriver, StdioSeat, StopSignal};

@@ -12,13 +12,14 @@ use arbiter_proto::tricks_http::HTTP_ONLY_FOR_TRICKS;
 
 use crate::bot::{Bot, Contestant};
 use crate::fault::Fault;
-use crate::record::{Header, RECORD_VERSION, Recorder, SeatLine, Transcript, TranscriptHash};
+use crate::record_writer::Recorder;
 use crate::referee::{EventSink, MatchEvent, Referee};
 use crate::sandbox::{Host, Jail, JailConfig, Level, RefereePriority, Workdir};
 use crate::seat::pipes::since;
 use crate::seat::{
-    AbsentSeat, ExecSeat, HttpSeat, SeatDriver, SeatFailure, SeatUsage, StdioSeat, StopSignal,
+    AbsentSeat, ExecSeat, SeatDriver, SeatFailure, SeatUsage, StdioSeat, StopSignal, TricksHttpSeat,
 };
+use arbiter_replay::{Header, RECORD_VERSION, SeatLine, Transcript, TranscriptHash};
 
 /// What happens to a bot's files after the match.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -266,7 +267,7 @@ impl Match {
         let stop = Arc::clone(stop);
         if protocol == Protocol::Http {
             let (jail, listener) = Jail::open_with_listener(host, workdir, config)?;
-            return HttpSeat::start(jail, listener, &argv, self.clock.kind, stop);
+            return TricksHttpSeat::start(jail, listener, &argv, self.clock.kind, stop);
         }
         let jail = Jail::open(host, workdir, config)?;
         if protocol == Protocol::Exec {

@@ -13,8 +13,8 @@ use arbiter_proto::settings::StateScope;
 use arbiter_proto::v1;
 use arbiter_proto::v1::coordinator_message::Payload as CoordinatorPayload;
 use arbiter_proto::v1::worker_message::Payload;
+use arbiter_replay::verify;
 use arbiter_worker::bundle;
-use arbiter_worker::record;
 use arbiter_worker::worker::{Shutdown, WorkerError};
 use support::{
     Coordinator, RunningWorker, SILENT, TestDirectory, WorkerStream, lease, lot, settings, shipped,
@@ -54,7 +54,7 @@ async fn a_lot_is_played_reported_and_acknowledged() {
         assert_eq!(result.seats.iter().map(|seat| seat.score[0]).sum::<i64>(), 2, "a point each");
         assert!(result.seats.iter().all(|seat| seat.forfeit == 0 && seat.files.is_empty()));
         let record = zstd::decode_all(&result.record[..]).unwrap();
-        let verified = record::verify(&Games::built_in(), &record[..]).unwrap();
+        let verified = verify(&Games::built_in(), &record[..]).unwrap();
         assert_eq!(verified.transcript.as_bytes()[..], result.transcript);
         let text = String::from_utf8(record).unwrap();
         assert!(text.contains(&blake3::Hash::from_slice(&center).unwrap().to_string()));
@@ -313,7 +313,7 @@ async fn an_unplayable_bundle_forfeits() {
         let record = String::from_utf8(zstd::decode_all(&result.record[..]).unwrap()).unwrap();
         assert!(record.contains(part), "{part}: {record}");
         assert!(!record.contains(directory.path().to_str().unwrap()), "{record}");
-        record::verify(&Games::built_in(), record.as_bytes()).unwrap();
+        verify(&Games::built_in(), record.as_bytes()).unwrap();
     }
     worker.kill(&directory).await;
 }

@@ -10,7 +10,7 @@
 //!          reported ──► counted         blocked, checking, pending, leased, delayed, aside ──► cancelled
 //! ```
 //!
-//! A lot is checked for reuse if an earlier edition may have played its matches (`reuse_check`). If
+//! A lot is checked for reuse if an earlier edition may have played its matches (`reuse_lookup`). If
 //! the edition did, the lot is reported at once. Lots of a replaced edition stay leased while the
 //! next edition may reuse their results. Then they become reported or cancelled.
 //!
@@ -30,7 +30,7 @@ mod accept_report;
 mod cancellation;
 mod failure;
 mod lot_counts;
-mod reuse_check;
+mod reuse_lookup;
 
 pub use accept_report::{
     Claim, ReportStatus, ReportedLot, mark_reported, promote, report_statuses,
@@ -40,7 +40,7 @@ pub use failure::{
     FailedLease, Failure, RetryPolicy, aside, expire, fail, requeue, resume_delayed,
 };
 pub use lot_counts::{Census, census, merge_counts};
-pub use reuse_check::{
+pub use reuse_lookup::{
     ReuseCandidate, copy_results, exclude_void, find_reusable, finish_reuse_check,
 };
 

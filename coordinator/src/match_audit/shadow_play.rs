@@ -16,7 +16,7 @@ use arbiter_proto::ids::{MatchId, TokenId, WorkerId};
 use sqlx::PgPool;
 use time::OffsetDateTime;
 
-use super::recount::Finding;
+use super::record_replay::Finding;
 use super::{AuditError, compare, planned_match};
 use crate::db::match_audits::{AuditState, FALSE_TIME_LOSS};
 use crate::db::played_matches;

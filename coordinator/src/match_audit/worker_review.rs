@@ -7,7 +7,7 @@ use time::OffsetDateTime;
 use super::shadow_play::{self, Accused};
 use crate::db::match_audits::{self, RecountDifferences};
 use crate::db::worker_stats::{self, ImprobableResidual};
-use crate::db::{shadows, suspensions};
+use crate::db::{shadows, worker_suspensions};
 use crate::worker_suspension::{SuspendedWorker, suspend};
 
 /// This many unreadable records suspend a worker. The worker program writes readable records, and a
@@ -27,7 +27,7 @@ pub async fn review(pool: &PgPool, now: OffsetDateTime) -> Result<Vec<SuspendedW
     for row in worker_stats::improbable_residuals(pool, IMPROBABLE).await? {
         reasons.extend(improbability_reason(&row).map(|reason| (row.worker, reason)));
     }
-    let excluded = suspensions::all(pool).await?.into_iter().map(|row| row.worker).collect();
+    let excluded = worker_suspensions::all(pool).await?.into_iter().map(|row| row.worker).collect();
     for accused in shadow_play::accuse(&shadows::played(pool).await?, &excluded) {
         let Accused { worker, differences, others } = accused;
         let reason = format!(

@@ -23,7 +23,7 @@ use super::Sources;
 use crate::db::editions::EditionState;
 use crate::db::match_audits::{self, AuditKind, AuditState};
 use crate::db::stats::{self, EditionStats, IncidentCounts};
-use crate::db::{lots, suspensions, worker_stats, workers};
+use crate::db::{lots, worker_stats, worker_suspensions, workers};
 
 /// A reading younger than this is reused.
 const MIN_AGE: Duration = Duration::from_millis(500);
@@ -280,7 +280,7 @@ impl DatabaseMetrics {
                 self.residuals.get_or_create(&worker_labels).set(*p);
             }
         }
-        let suspended = suspensions::all(&mut *db).await?.len();
+        let suspended = worker_suspensions::all(&mut *db).await?.len();
         self.suspended.set(i64::try_from(suspended).unwrap_or(i64::MAX));
         Ok(())
     }

@@ -10,7 +10,7 @@ use time::OffsetDateTime;
 
 use super::{Queue, UploadedRecords, retry};
 use crate::db::bot_state::{self, SavedState};
-use crate::db::evidence::{self, Evidence};
+use crate::db::forfeit_evidence::{self, Evidence};
 use crate::db::lots::{self, Claim, ReportStatus};
 use crate::db::record_objects;
 use crate::db::records::{self, Record};
@@ -203,7 +203,7 @@ async fn store(
         })
         .collect();
     if !evidence.is_empty() {
-        evidence::insert(&mut *db, &evidence).await?;
+        forfeit_evidence::insert(&mut *db, &evidence).await?;
     }
     let mut with_dependents: BTreeMap<EditionId, Vec<i64>> = BTreeMap::new();
     for lot in reported.iter().filter(|lot| lot.has_dependents).map(|lot| lot.lease.lot) {

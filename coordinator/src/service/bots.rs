@@ -14,7 +14,7 @@ use super::{Caller, Principal, Result, Service, ServiceError, change};
 use crate::access::Role;
 use crate::db::bot_list::{self, BotSummary, TriedVersion};
 use crate::db::entrants::{self, Roster};
-use crate::db::evidence::{self, Evidence};
+use crate::db::forfeit_evidence::{self, Evidence};
 use crate::db::played_matches::{self, PlayedMatch};
 use crate::db::tournaments::{self, Tournament};
 use crate::db::{bots, editions};
@@ -178,7 +178,7 @@ impl Service {
             played_matches::of_entrant(&self.pool, edition, entrant, forfeits).await?;
         matches.truncate(max_lines);
         let numbers: Vec<_> = matches.iter().map(|played| played.result.number).collect();
-        let evidence = evidence::of_matches(&self.pool, edition, &numbers).await?;
+        let evidence = forfeit_evidence::of_matches(&self.pool, edition, &numbers).await?;
         let lines = matches.iter().map(|played| {
             let mut line = log_line(edition, entrant, &roster, played);
             let is_of_line = |row: &&Evidence| {

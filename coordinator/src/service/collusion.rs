@@ -15,7 +15,7 @@ use crate::db::editions::{self, Edition, EditionState};
 use crate::db::results;
 use crate::db::tournaments::Tournament;
 use crate::leaderboard_cache::Leaderboard;
-use crate::tournament::episodes::round_of;
+use crate::tournament::episode_rounds::round_of;
 
 /// The number of pairs in a response if the request has no limit.
 const DEFAULT_PAIRS: u32 = 20;

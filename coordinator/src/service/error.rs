@@ -12,9 +12,9 @@ use crate::db;
 use crate::match_invalidation::InvalidationError;
 use crate::queue::PlanError;
 use crate::tournament::beacon::BeaconError;
-use crate::tournament::edition::OpenError;
 use crate::tournament::file::FileError;
 use crate::tournament::lifecycle::{CreateError, LifecycleError};
+use crate::tournament::open_edition::OpenError;
 
 /// The kind of an error: the canonical codes of gRPC that the coordinator uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -21,7 +21,7 @@ use crate::db::matches::Seats;
 use crate::db::played_matches::{self, PlayedMatch};
 use crate::db::records::{Record, Slice, StoredRecord};
 use crate::db::tournaments::{Tournament, TournamentState};
-use crate::db::{editions, evidence, faults, matches, records, tournaments};
+use crate::db::{editions, faults, forfeit_evidence, matches, records, tournaments};
 use crate::record_redaction;
 use crate::record_store::StoreError;
 use crate::tournament::lot_assignment::deal_seed;
@@ -94,7 +94,7 @@ impl Service {
         caller: &Caller,
         status: &mut MatchStatus,
     ) -> Result<()> {
-        let evidence = evidence::of_matches(&self.pool, id.edition, &[id.number]).await;
+        let evidence = forfeit_evidence::of_matches(&self.pool, id.edition, &[id.number]).await;
         for evidence in evidence? {
             let index = usize::try_from(evidence.seat - 1).unwrap_or_default();
             let bot = seats.0.get(index).and_then(|entrant| roster.get(*entrant));

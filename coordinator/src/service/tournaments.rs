@@ -15,9 +15,9 @@ use crate::access::Role;
 use crate::db::editions::{self, EditionState};
 use crate::db::lots::{self, Census};
 use crate::db::tournaments::{self, TournamentState};
-use crate::tournament::edition::{self, IfRunning, OpenRequest};
 use crate::tournament::file::TournamentFile;
 use crate::tournament::lifecycle;
+use crate::tournament::open_edition::{self, IfRunning, OpenRequest};
 use crate::tournament::{PlanMode, auto_edition, plan_history};
 
 /// How an organiser ends a tournament.
@@ -93,7 +93,7 @@ impl Service {
             token: Some(principal.id),
             ..OpenRequest::new(tournament.id, IfRunning::Refuse)
         };
-        let edition = edition::open(&self.queue, request, self.now()).await?;
+        let edition = open_edition::open(&self.queue, request, self.now()).await?;
         self.dispatcher.news();
         self.changes.notify();
         let official = editions::official(&self.pool, tournament.id).await?;
@@ -197,7 +197,7 @@ impl Service {
 /// The state of a tournament and its newest edition, as in the audit log.
 async fn audit_state(db: &mut PgConnection, tournament: &tournaments::Tournament) -> Result<Value> {
     let editions = editions::of_tournament(&mut *db, tournament.id).await?;
-    let newest = editions.first().map(edition::audit_state);
+    let newest = editions.first().map(open_edition::audit_state);
     let row = tournaments::get(&mut *db, tournament.id).await?;
     let state = row.map(|row| row.state.as_str());
     Ok(json!({"state": state, "newest": newest}))

@@ -13,8 +13,8 @@ use serde_json::json;
 use super::{Caller, Result, Service, ServiceError, micros};
 use crate::access::Role;
 use crate::db::match_audits::{self, AuditCount, AuditKind, AuditState, Difference};
-use crate::db::suspensions;
 use crate::db::worker_stats::{self, ReportCounts};
+use crate::db::worker_suspensions;
 use crate::db::workers::{self, Worker};
 
 /// The longest reason, in characters.
@@ -38,7 +38,7 @@ impl Service {
         let reported = worker_stats::report_counts(pool, tournament).await?;
         let counts = match_audits::counts(pool, tournament).await?;
         let residuals = worker_stats::residuals(pool, tournament).await?;
-        let suspended = suspensions::all(pool).await?;
+        let suspended = worker_suspensions::all(pool).await?;
         let differences = match_audits::differences(pool, tournament).await?;
         let names: BTreeMap<_, _> =
             workers.iter().map(|worker| (worker.id, worker.name.clone())).collect();
@@ -74,7 +74,7 @@ impl Service {
         let worker = self.find_worker(name).await?;
         let mut transaction = self.pool.begin().await?;
         let db = &mut *transaction;
-        let suspended = suspensions::suspend(&mut *db, worker, reason, self.now()).await;
+        let suspended = worker_suspensions::suspend(&mut *db, worker, reason, self.now()).await;
         if suspended?.is_none() {
             let error = format!("worker `{name}` is already suspended");
             return Err(ServiceError::failed_precondition(error));
@@ -98,7 +98,7 @@ impl Service {
         let worker = self.find_worker(name).await?;
         let mut transaction = self.pool.begin().await?;
         let db = &mut *transaction;
-        let reason = suspensions::reinstate(&mut *db, worker, self.now()).await?;
+        let reason = worker_suspensions::reinstate(&mut *db, worker, self.now()).await?;
         let reason = reason.ok_or_else(|| {
             ServiceError::failed_precondition(format!("worker `{name}` is not suspended"))
         })?;

@@ -18,7 +18,7 @@ use super::bundle_stream::BundlePieces;
 use super::lease_return_limit::LeaseReturnLimiter;
 use super::{Caller, Parts, Principal, ResponseStream, Result, Service, ServiceError};
 use crate::access::Role;
-use crate::db::{lease_details, suspensions, workers};
+use crate::db::{lease_details, worker_suspensions, workers};
 use crate::match_audit::Auditor;
 use crate::queue::ReportSender;
 use crate::tournament::lot_assignment::AssignmentBuilder;
@@ -95,7 +95,7 @@ impl WorkerService {
                  --name, or free the name with `arbiter token revoke {owner}`"
             )));
         };
-        if let Some(reason) = suspensions::reason(pool, worker).await? {
+        if let Some(reason) = worker_suspensions::reason(pool, worker).await? {
             return Err(suspended(&reason));
         }
         let slots = hello.slots.min(MAX_SLOTS);

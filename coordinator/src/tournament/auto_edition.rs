@@ -17,7 +17,7 @@ use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 use tokio::time::{MissedTickBehavior, interval};
 
-use super::edition::{self, OpenError};
+use super::open_edition::{self, OpenError};
 use super::{LifecycleError, PlanMode, Rerun, TournamentFile, lifecycle};
 use crate::backoff::Backoff;
 use crate::database_clock::Clock;
@@ -196,7 +196,7 @@ async fn open_due_here(
             edition_triggers::delete(&mut *db, &changes).await?;
             transaction.commit().await?;
             if let Some(edition) = &edition {
-                edition::analyze(queue, edition.id).await;
+                open_edition::analyze(queue, edition.id).await;
             }
             Ok(edition.map(OpenOutcome::Opened))
         }
@@ -236,7 +236,7 @@ async fn open_unless_current(
             return Ok(None);
         }
     }
-    edition::open_locked(db, games, tournament, running.as_ref(), PlanMode::Incremental, now)
+    open_edition::open_locked(db, games, tournament, running.as_ref(), PlanMode::Incremental, now)
         .await
         .map(Some)
 }

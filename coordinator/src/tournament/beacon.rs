@@ -14,9 +14,9 @@ use time::OffsetDateTime;
 use tokio::runtime::Handle;
 
 use super::PlanMode;
-use super::edition::{self, OpenError};
 use super::file::{Moment, Submissions};
 use super::lifecycle::{self, LifecycleError};
+use super::open_edition::{self, OpenError};
 use crate::db::editions::{self, Edition};
 use crate::db::tournaments::{self, Tournament};
 use crate::db::{self, audit_log, edition_triggers};
@@ -226,7 +226,7 @@ async fn open_keyed_edition(
     let changes = edition_triggers::of_tournament(&mut *db, tournament.id).await?;
     let running = editions::running(&mut *db, tournament.id).await?;
     let edition =
-        edition::open_locked(db, games, tournament, running.as_ref(), PlanMode::Fresh, now)
+        open_edition::open_locked(db, games, tournament, running.as_ref(), PlanMode::Fresh, now)
             .await
             .map_err(BeaconError::Open)?;
     edition_triggers::delete(&mut *db, &changes).await?;

@@ -17,7 +17,7 @@ use super::lot_size::per_lot;
 use super::plan_history::{self, PlanMode, PlannedField};
 use super::planner::listed;
 use super::{OpenError, TournamentFile};
-use crate::db::estimates::{self, Means};
+use crate::db::estimate_inputs::{self, Means};
 use crate::db::progress_samples::Pace;
 use crate::db::tournaments::Tournament;
 use crate::db::versions::{self, Version};
@@ -156,7 +156,7 @@ impl NextEdition {
         reason = "an estimate is not exact, and sizes are positive"
     )]
     pub async fn estimate(&self, db: &mut PgConnection) -> Result<EditionEstimate, OpenError> {
-        let means = estimates::means(&mut *db, self.tournament.id).await?;
+        let means = estimate_inputs::means(&mut *db, self.tournament.id).await?;
         let (matches, to_play) = match self.matches()? {
             Plan::Matches(plan) => {
                 let total = plan.total();
@@ -193,7 +193,7 @@ impl NextEdition {
                 all
             });
         let mut played = HashMap::new();
-        for row in estimates::lineups(db, self.tournament.id).await? {
+        for row in estimate_inputs::lineups(db, self.tournament.id).await? {
             // Bots with the same program are equivalent, so each seat names the first of them.
             let first_bot = |digest: &Vec<u8>| Some(*programs.get(digest.as_slice())?.first()?);
             let seats: Option<Vec<_>> = row.digests.iter().map(first_bot).collect();
@@ -274,7 +274,7 @@ pub async fn typical(
     bots: usize,
 ) -> Result<(f64, Option<u64>), OpenError> {
     let file = settings(games, tournament)?;
-    let means = estimates::means(db, tournament.id).await?;
+    let means = estimate_inputs::means(db, tournament.id).await?;
     let max_matches = match file.schedule.plan_for(&bots.into(), tournament.seed) {
         Ok(Plan::Episodes(plan)) => Some(plan.max_matches(file.rounds())),
         _ => None,

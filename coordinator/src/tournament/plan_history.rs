@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use sqlx::{Error, PgConnection, Result};
 
 use super::TournamentFile;
-use super::derivation::EditionSource;
+use super::plan_derivation::EditionSource;
 use crate::db::{bots, editions};
 
 /// The history of a plan of foursomes, stored with an edition.

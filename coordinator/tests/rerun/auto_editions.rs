@@ -8,7 +8,7 @@ use arbiter_coordinator::db::tournaments;
 use arbiter_coordinator::match_invalidation;
 use arbiter_coordinator::queue::ReportStatus;
 use arbiter_coordinator::tournament::auto_edition::{OpenOutcome, open_due};
-use arbiter_coordinator::tournament::{IfRunning, OpenRequest, PlanMode, edition, lifecycle};
+use arbiter_coordinator::tournament::{IfRunning, OpenRequest, PlanMode, lifecycle, open_edition};
 use arbiter_games::{Dice, Game, Seed, blackjack, gomoku, tricks, wojna};
 use time::Duration;
 
@@ -130,7 +130,7 @@ async fn a_plan_that_breaks_its_guarantee_is_never_started() {
     assert_eq!(edition_state(&fixture, &first).await, EditionState::Running);
     assert_eq!(fixture.database.number("SELECT count(*) FROM editions").await, 1);
     // The error names this remedy.
-    let fresh = edition::open(
+    let fresh = open_edition::open(
         &fixture.queue,
         OpenRequest { mode: PlanMode::Fresh, ..OpenRequest::new(id, IfRunning::Replace) },
         fixture.now,

@@ -13,7 +13,7 @@ use arbiter_coordinator::queue::{LeasePolicy, LeasedLot, Queue, ReportStatus, Wo
 use arbiter_coordinator::rpc::codec::report;
 use arbiter_coordinator::tournament::auto_edition::{OpenOutcome, open_due};
 use arbiter_coordinator::tournament::{
-    AssignmentBuilder, IfRunning, OpenRequest, PlanMode, TournamentFile, edition, lifecycle,
+    AssignmentBuilder, IfRunning, OpenRequest, PlanMode, TournamentFile, lifecycle, open_edition,
 };
 use arbiter_games::{Game, Games, Params, Seed};
 use arbiter_proto::ids::{EditionId, MatchNumber, WorkerId};
@@ -123,7 +123,7 @@ impl Fixture {
     /// The organiser starts an edition.
     pub(crate) async fn start(&self) -> Edition {
         let running = IfRunning::Replace;
-        edition::open(&self.queue, OpenRequest::new(self.tournament.id, running), self.now)
+        open_edition::open(&self.queue, OpenRequest::new(self.tournament.id, running), self.now)
             .await
             .unwrap()
     }
@@ -132,7 +132,7 @@ impl Fixture {
     pub(crate) async fn final_run(&mut self) -> Edition {
         let queue = &self.queue;
         let id = self.tournament.id;
-        let result = edition::open(
+        let result = open_edition::open(
             queue,
             OpenRequest { mode: PlanMode::Fresh, ..OpenRequest::new(id, IfRunning::Replace) },
             self.now,
@@ -203,8 +203,10 @@ impl Fixture {
         let row = editions::get(&self.database.pool, edition.id).await.unwrap().unwrap();
         self.queue.check_reuse(edition.id, row.checks_reuse).await.unwrap();
         while self.queue.count(edition.id).await.unwrap() > 0 {}
-        let planned =
-            arbiter_coordinator::tournament::episodes::plan_next_round(&self.queue, edition.id);
+        let planned = arbiter_coordinator::tournament::episode_rounds::plan_next_round(
+            &self.queue,
+            edition.id,
+        );
         planned.await.unwrap();
         self.queue.complete(edition.id, self.now).await.unwrap()
     }

@@ -8,10 +8,10 @@ use arbiter_coordinator::db::editions::{self, Edition, EditionState};
 use arbiter_coordinator::db::tournaments::{self, Tournament, TournamentState};
 use arbiter_coordinator::db::{bots, versions};
 use arbiter_coordinator::tournament::beacon::{self, keyed_seed};
-use arbiter_coordinator::tournament::derivation::EditionSource;
 use arbiter_coordinator::tournament::lot_assignment::deal_seed;
+use arbiter_coordinator::tournament::plan_derivation::EditionSource;
 use arbiter_coordinator::tournament::{
-    BeaconError, IfRunning, OpenRequest, TournamentFile, edition, lifecycle,
+    BeaconError, IfRunning, OpenRequest, TournamentFile, lifecycle, open_edition,
 };
 use arbiter_games::{Games, Seed, bitwa, blackjack, gomoku, tricks, wojna};
 use arbiter_proto::ids::EditionId;
@@ -309,9 +309,10 @@ async fn extended_plans_are_derived_from_published_data() {
     }
     let new_bot = bots::create(&database.pool, tournament.id, None, "new", START).await.unwrap();
     versions::submit(&database.pool, new_bot, &[1; 32], START).await.unwrap();
-    let second = edition::open(&queue, OpenRequest::new(tournament.id, IfRunning::Replace), START)
-        .await
-        .unwrap();
+    let second =
+        open_edition::open(&queue, OpenRequest::new(tournament.id, IfRunning::Replace), START)
+            .await
+            .unwrap();
     let history = editions::plan_history_of(&database.pool, second.id).await.unwrap().unwrap();
     assert_eq!(history["steps"].as_array().unwrap().len(), 1, "{history}");
     check_derivation(&database, &tournament, &second).await;

@@ -9,7 +9,7 @@ use arbiter_coordinator::db::matches::{self, Match};
 use arbiter_coordinator::db::tournaments::Tournament;
 use arbiter_coordinator::queue::Queue;
 use arbiter_coordinator::tournament::{
-    IfRunning, LifecycleError, OpenError, OpenRequest, TournamentFile, edition, lifecycle,
+    IfRunning, LifecycleError, OpenError, OpenRequest, TournamentFile, lifecycle, open_edition,
 };
 use arbiter_games::Games;
 use arbiter_proto::ids::{EditionId, MatchNumber, TournamentId};
@@ -51,7 +51,7 @@ pub(crate) async fn open_edition(
     queue: &Queue,
     tournament: &Tournament,
 ) -> Result<Edition, OpenError> {
-    edition::open(queue, OpenRequest::new(tournament.id, IfRunning::Refuse), START).await
+    open_edition::open(queue, OpenRequest::new(tournament.id, IfRunning::Refuse), START).await
 }
 
 /// Creates a tournament with this many bots, and starts its first edition.

@@ -8,7 +8,7 @@ use arbiter_coordinator::db::tournaments::Tournament;
 use arbiter_coordinator::db::{bots, progress_samples, versions, workers};
 use arbiter_coordinator::tournament::estimate::{self, CompletionEstimate, NextEdition};
 use arbiter_coordinator::tournament::{
-    IfRunning, OpenError, OpenRequest, PlanMode, edition, plan_history,
+    IfRunning, OpenError, OpenRequest, PlanMode, open_edition, plan_history,
 };
 use arbiter_games::{Games, tricks, wojna};
 use arbiter_proto::ids::{BotId, TokenId};
@@ -22,7 +22,7 @@ use crate::support::{Database, START};
 /// Opens an edition that replaces the running one.
 async fn next_edition(database: &Database, tournament: &Tournament, mode: PlanMode) -> Edition {
     let queue = database.queue();
-    edition::open(
+    open_edition::open(
         &queue,
         OpenRequest { mode, ..OpenRequest::new(tournament.id, IfRunning::Replace) },
         START,
@@ -128,7 +128,7 @@ async fn a_plan_that_cannot_be_extended_is_planned_again() {
     let (exact_cup, _) = start_tournament(&database, &exact, 13).await;
     enter(&database, &exact_cup, None, "new").await;
     let queue = database.queue();
-    let fresh = edition::open(
+    let fresh = open_edition::open(
         &queue,
         OpenRequest { mode: PlanMode::Fresh, ..OpenRequest::new(exact_cup.id, IfRunning::Replace) },
         START,

@@ -4,7 +4,7 @@ use arbiter_coordinator::db::editions::{self, EditionState};
 use arbiter_coordinator::db::lots::{self, LotState};
 use arbiter_coordinator::db::tournaments::TournamentState;
 use arbiter_coordinator::db::{bots, versions};
-use arbiter_coordinator::tournament::{IfRunning, OpenRequest, edition, lifecycle};
+use arbiter_coordinator::tournament::{IfRunning, OpenRequest, lifecycle, open_edition};
 use arbiter_games::{Seed, bitwa, blackjack, gomoku, tricks, wojna};
 use arbiter_proto::ids::TournamentId;
 
@@ -86,7 +86,8 @@ async fn the_error_for_too_few_bots_says_how_many_are_needed() {
         assert_eq!(editions, []);
     }
     let result =
-        edition::open(&queue, OpenRequest::new(TournamentId(99), IfRunning::Refuse), START).await;
+        open_edition::open(&queue, OpenRequest::new(TournamentId(99), IfRunning::Refuse), START)
+            .await;
     assert_eq!(result.unwrap_err().to_string(), "there is no such tournament");
 }
 
@@ -113,9 +114,10 @@ async fn one_edition_runs_unless_it_is_replaced() {
     let new_bot = bots::create(pool, tournament.id, None, "new", START).await.unwrap();
     let newest = versions::submit(pool, new_bot, &[2; 32], START).await.unwrap();
     queue.lease_at(first.id, 1, START).await.unwrap();
-    let second = edition::open(&queue, OpenRequest::new(tournament.id, IfRunning::Replace), START)
-        .await
-        .unwrap();
+    let second =
+        open_edition::open(&queue, OpenRequest::new(tournament.id, IfRunning::Replace), START)
+            .await
+            .unwrap();
     assert_eq!((second.number, second.state, second.matches), (2, EditionState::Running, 10));
     let entrants = editions::entrants(pool, second.id).await.unwrap();
     let versions: Vec<_> = entrants.iter().map(|entrant| entrant.version).collect();

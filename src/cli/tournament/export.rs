@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 
-use arbiter_coordinator::tournament::derivation::EditionSource;
+use arbiter_coordinator::tournament::plan_derivation::EditionSource;
 use arbiter_proto::ids::MatchId;
 use arbiter_proto::v1::{
     GetEditionSourceRequest, GetRankingRequest, GetRankingResponse, GetTournamentRequest,

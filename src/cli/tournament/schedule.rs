@@ -17,7 +17,7 @@ use arbiter_schedule::{
 use clap::Args;
 use serde_json::json;
 
-use super::estimate::{EditionQuery, certificate_json};
+use super::certificate_and_cost::{EditionQuery, certificate_json};
 use super::list::settings;
 use crate::cli::client::{Client, malformed_response};
 use crate::failure::Failure;

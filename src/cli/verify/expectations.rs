@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arbiter_games::{ClockRules, Games, Params, Seed};
-use arbiter_worker::record::{Header, Verified};
+use arbiter_replay::{Header, Verified};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::export::{MATCHES, RECORDS, record_path};
+use super::plan_derivation::{MATCHES, RECORDS, record_path};
 
 /// Maximum length of a record's first line, in bytes.
 const MAX_HEADER: u64 = 1 << 20;

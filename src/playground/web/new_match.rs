@@ -11,7 +11,7 @@ use super::layout::{WebError, page, refused};
 use crate::failure::Failure;
 use crate::playground::live_match::SeatChoice;
 use crate::playground::move_form::Fields;
-use crate::seed::draw_seed;
+use crate::random_seed::draw_seed;
 
 /// The form values of a person and of an empty seat.
 const PERSON: &str = "human";

@@ -17,11 +17,11 @@ use super::cgroup::{CgroupHierarchies, CgroupParents, CgroupVersion};
 use super::cgroup_root::CgroupRoot;
 use super::guarantees::{Enforcement, Finding, Guarantee, Level, SandboxReport};
 use super::jail_config::{Bytes, JailConfig, Limits};
-use super::loopback::NetworkAccess;
-use super::namespaces::JailFactory;
+use super::loopback_listener::NetworkAccess;
 use super::process::Process;
 use super::scratch_dir::ScratchDir;
 use super::self_test::{AttackPlan, AttackResult};
+use super::with_namespaces::JailFactory;
 use super::{BotSource, Jail, Policy, Stdin, Workdir, self_test};
 use crate::fault::{Context as _, Fault};
 

@@ -19,7 +19,7 @@ use super::proc_monitor::{self, ProcMonitor};
 use super::process::encode_notice;
 use super::seccomp::MissingFeatures;
 use super::syscalls;
-use super::{loopback, root_fs, seccomp, self_test};
+use super::{loopback_listener, root_fs, seccomp, self_test};
 
 /// The `PATH` of bots.
 pub(super) const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
@@ -218,7 +218,7 @@ impl Init {
         if *needs_listener {
             let backlog = backlog?;
             missing.backlog = backlog.is_none();
-            listener = Some(OwnedFd::from(loopback::open(backlog)?));
+            listener = Some(OwnedFd::from(loopback_listener::open(backlog)?));
         }
         let upper_dir = root_fs::mount_jail(program.as_deref(), limits, BOT_UID, *saves_state)?;
         rustix::system::sethostname(b"bot")?;
@@ -396,7 +396,7 @@ fn set_limits(limits: &Limits, separate_users: bool, missing: MissingFeatures) -
 /// Does the steps that are the same for every jail, in advance.
 fn prepare(separate_users: bool) -> io::Result<Backlog> {
     syscalls::set_user(if separate_users { BUILDER_UID } else { BOT_UID })?;
-    let backlog = loopback::limit_network_buffers();
+    let backlog = loopback_listener::limit_network_buffers();
     root_fs::mount_proc()?;
     Ok(backlog)
 }

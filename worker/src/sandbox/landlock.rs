@@ -17,9 +17,9 @@ use landlock::{
 
 use rustix::process::Signal;
 
-use super::namespaces::{FIRST_UID, UID_COUNT};
 use super::seccomp::{self, MissingFeatures};
 use super::syscalls;
+use super::with_namespaces::{FIRST_UID, UID_COUNT};
 use crate::fault::{Context as _, Fault};
 
 /// The Landlock version that the rules are written for. An older kernel enforces what it supports.

@@ -16,8 +16,8 @@ use std::time::{Duration, Instant};
 use tracing::{error, info, warn};
 
 use super::cgroup::Cgroup;
-use super::namespaces::NamespaceJail;
 use super::tree_removal::remove_tree;
+use super::with_namespaces::NamespaceJail;
 use super::without_namespaces::Children;
 use super::workdir::Workdir;
 

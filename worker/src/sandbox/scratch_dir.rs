@@ -15,8 +15,8 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags};
 
-use super::namespaces::{FIRST_UID, UID_COUNT};
 use super::tree_removal;
+use super::with_namespaces::{FIRST_UID, UID_COUNT};
 
 /// The prefix of every directory's name; letters and digits follow.
 const PREFIX: &str = "arbiter-scratch-";

@@ -7,10 +7,10 @@ mod absent;
 mod cpu_time;
 mod exec;
 mod framing;
-mod http;
 pub(crate) mod pipes;
 mod program;
 mod stdio;
+mod tricks_http;
 
 use std::time::{Duration, Instant};
 
@@ -23,9 +23,9 @@ pub(crate) use absent::AbsentSeat;
 pub use arbiter_games::Framing;
 pub use exec::ExecSeat;
 pub use framing::{MAX_OUTPUT_LEN, MAX_REPLY_LEN, ProtocolWarnings, ReplyFramer};
-pub use http::HttpSeat;
 pub use pipes::{StopHandle, StopSignal};
 pub use stdio::StdioSeat;
+pub use tricks_http::TricksHttpSeat;
 
 /// How long a bot may take to exit after the match.
 pub const GRACE: Duration = Duration::from_millis(500);

@@ -6,7 +6,7 @@ use arbiter_proto::ids::{MatchNumber, WorkerId};
 use arbiter_proto::v1;
 use time::OffsetDateTime;
 
-use crate::db::evidence::Evidence;
+use crate::db::forfeit_evidence::Evidence;
 use crate::db::results::MatchResult;
 use crate::queue::Report;
 

@@ -8,7 +8,7 @@ use toml::Spanned;
 use toml::de::DeValue;
 
 use super::FileError;
-use super::official::{OFFICIAL, board};
+use super::game_defaults::{OFFICIAL, board};
 use super::toml_tree::{line, table};
 
 /// See [`super::TournamentFile::inline`].

@@ -17,7 +17,7 @@ use sqlx::{Error, PgConnection, Result};
 
 use super::TournamentFile;
 use super::beacon::{canonical, keyed_seed};
-use super::episodes::Rounds;
+use super::episode_rounds::Rounds;
 use super::plan_history::{self, PlanHistory};
 use super::planner::Planner;
 use crate::db::bots;

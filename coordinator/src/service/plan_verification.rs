@@ -17,8 +17,8 @@ use crate::db::records;
 use crate::db::results::{self, SeatedResult};
 use crate::db::tournaments::{Tournament, TournamentState};
 use crate::tournament::TournamentFile;
-use crate::tournament::derivation::{Commitment, EditionSource};
 use crate::tournament::lot_assignment::deal_seed;
+use crate::tournament::plan_derivation::{Commitment, EditionSource};
 
 /// Maximum number of differences in a response.
 const MAX_DIFFERENCES: usize = 1000;

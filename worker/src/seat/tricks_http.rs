@@ -27,7 +27,7 @@
 //! match.
 
 mod connection;
-mod request;
+mod request_parser;
 
 use std::io::{self, Write as _};
 use std::sync::Arc;
@@ -44,7 +44,7 @@ use super::{ProtocolWarnings, SeatDriver, SeatFailure, SeatUsage, TimedReply};
 use crate::fault::{Context as _, Fault};
 use crate::sandbox::{Exit, Jail, LoopbackListener};
 use connection::Connection;
-use request::{Refusal, Request};
+use request_parser::{Refusal, Request};
 
 /// The bot's token. It is not secret, because only the bot can reach the address.
 const TOKEN: &str = "player";
@@ -58,7 +58,7 @@ const CHUNK: usize = 16 * 1024;
 
 /// The driver of one HTTP client.
 #[derive(Debug)]
-pub struct HttpSeat {
+pub struct TricksHttpSeat {
     program: Program,
     /// The listener for connections, until the end of the match.
     listener: Option<LoopbackListener>,
@@ -106,7 +106,7 @@ struct PollResult {
     ended: bool,
 }
 
-impl HttpSeat {
+impl TricksHttpSeat {
     /// Starts `argv` in `jail` and sends it the address. A program that cannot be started forfeits
     /// at its first request.
     pub fn start(
@@ -427,7 +427,7 @@ fn error_body(message: &str) -> String {
     format!("error: {message}")
 }
 
-impl SeatDriver for HttpSeat {
+impl SeatDriver for TricksHttpSeat {
     fn ask(&mut self, text: &str, limit: Micros) -> Result<TimedReply, Fault> {
         if let Some(failure) = self.program.stop_failure() {
             return Ok(failure.into());

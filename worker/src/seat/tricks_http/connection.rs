@@ -5,7 +5,7 @@ use std::net::{Shutdown, TcpStream};
 
 use arbiter_proto::tricks_http::Format;
 
-use super::request::{self, Parsed, Refusal, Request};
+use super::request_parser::{self, Parsed, Refusal, Request};
 
 /// The interim response for a client that waits before it sends a body.
 const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
@@ -96,7 +96,7 @@ impl Connection {
         if self.closing || self.inbox.is_empty() {
             return Ok(None);
         }
-        match request::parse(&self.inbox)? {
+        match request_parser::parse(&self.inbox)? {
             Parsed::Complete(request, length) => {
                 self.inbox.drain(..length);
                 self.sent_continue = false;

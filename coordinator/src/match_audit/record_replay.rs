@@ -17,7 +17,7 @@ const MAX_WINDOW_LOG: u32 = 23;
 /// Maximum length of the description of a difference, in characters.
 const MAX_DESCRIPTION_LEN: usize = 500;
 
-/// The result of a recount.
+/// The result of a comparison.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Finding {
     /// Record and report agree.
@@ -55,7 +55,7 @@ fn describe(difference: &Difference) -> String {
 
 /// Replays the compressed record of a match, and compares it with the planned match, its clock and
 /// the report.
-pub(crate) fn recount(
+pub(crate) fn compare(
     games: &Games,
     record: &[u8],
     (clock, planned): &(ClockRules, MatchAssignment<Params>),

@@ -21,7 +21,7 @@ const SEED: &str = "console";
 const OPPONENT: &str = "opponent";
 
 /// A running bot without a match.
-pub(crate) struct Dialogue {
+pub(crate) struct BotSession {
     /// A match at its start, which recognises farewell messages.
     game: Box<dyn MatchState>,
     limit: Micros,
@@ -30,9 +30,9 @@ pub(crate) struct Dialogue {
     seen_stderr: Vec<u8>,
 }
 
-impl std::fmt::Debug for Dialogue {
+impl std::fmt::Debug for BotSession {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Dialogue").field("limit", &self.limit).finish_non_exhaustive()
+        f.debug_struct("BotSession").field("limit", &self.limit).finish_non_exhaustive()
     }
 }
 
@@ -51,7 +51,7 @@ pub(crate) struct Exchange {
     pub(crate) exit: Option<String>,
 }
 
-impl Dialogue {
+impl BotSession {
     /// Starts a bot. A bot of the exec protocol starts later, with each line.
     pub(crate) fn open(
         session: &Session,
@@ -89,7 +89,7 @@ impl Dialogue {
     /// Sends the bot a protocol unit and waits for the reply if one is due.
     ///
     /// # Errors
-    /// A fault if the infrastructure failed or the dialogue was stopped.
+    /// A fault if the infrastructure failed or the session was stopped.
     pub(crate) fn send(&mut self, unit: &str) -> Result<Exchange, Fault> {
         let (reply, spent) = if self.game.view().is_farewell(unit) {
             self.seat.notify(unit);

@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
 use super::super::beacon::{MAX_NAME, single_line};
-use super::official::{OFFICIAL, board, boards, count, schedule_keys};
+use super::game_defaults::{OFFICIAL, board, boards, count, schedule_keys};
 use super::toml_tree::{SECTIONS, Source};
 use super::{FileError, Submissions, TournamentFile, object, validate};
 

@@ -9,8 +9,8 @@ use maud::{Markup, html};
 use super::PageContext;
 use super::layout::{WebError, page};
 use crate::output::millis;
-use crate::playground::console::Entry;
-use crate::playground::dialogue::Exchange;
+use crate::playground::bot_console::Entry;
+use crate::playground::bot_session::Exchange;
 use crate::playground::move_form::Fields;
 
 /// Shows the history and the form.

@@ -29,7 +29,7 @@ struct Entry {
 
 /// Tournaments that were read a moment ago.
 #[derive(Clone, Debug, Default)]
-pub(super) struct TournamentCache(Arc<Mutex<HashMap<Key, Entry>>>);
+pub(super) struct ProgressCache(Arc<Mutex<HashMap<Key, Entry>>>);
 
 impl Service {
     /// The state of a tournament. If an edition is running, the state may be up to a second old.
@@ -39,7 +39,7 @@ impl Service {
         request: GetTournamentRequest,
     ) -> Result<Tournament> {
         let key = (request.tournament, caller.is_organiser());
-        let Some((tournament, is_old)) = self.tournament_cache.get(&key) else {
+        let Some((tournament, is_old)) = self.progress_cache.get(&key) else {
             return self.refresh_tournament(key, caller).await;
         };
         if is_old {
@@ -55,12 +55,12 @@ impl Service {
         let read_at = Instant::now();
         let row = self.tournament(&key.0).await?;
         let tournament = self.tournament_message(row, caller).await?;
-        self.tournament_cache.insert(key, read_at, &tournament);
+        self.progress_cache.insert(key, read_at, &tournament);
         Ok(tournament)
     }
 }
 
-impl TournamentCache {
+impl ProgressCache {
     fn entries(&self) -> MutexGuard<'_, HashMap<Key, Entry>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

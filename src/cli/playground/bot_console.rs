@@ -16,7 +16,7 @@ use crate::failure::Failure;
 use crate::output::eprint_line;
 use crate::output::{Output, millis, printable};
 use crate::playground::Session;
-use crate::playground::dialogue::{Dialogue, Exchange, Farewell, unit};
+use crate::playground::bot_session::{BotSession, Exchange, Farewell, unit};
 
 /// What the console does after a bot has ended.
 enum Next {
@@ -77,15 +77,15 @@ impl Console<'_> {
     ) -> Result<Next, Failure> {
         let roster = self.session.roster()?;
         let bot = &roster.entries[0].bot;
-        let mut dialogue = Dialogue::open(self.session, bot, stop).map_err(to_failure)?;
-        let next = self.send_lines(&mut dialogue, stop, lines);
+        let mut bot_session = BotSession::open(self.session, bot, stop).map_err(to_failure)?;
+        let next = self.send_lines(&mut bot_session, stop, lines);
         match next {
             Ok(next) => {
-                let farewell = dialogue.close().map_err(to_failure)?;
+                let farewell = bot_session.close().map_err(to_failure)?;
                 self.show_farewell(&farewell)?;
                 Ok(next)
             }
-            Err(failure) => match dialogue.kill() {
+            Err(failure) => match bot_session.kill() {
                 Ok(()) => Err(failure),
                 Err(fault) => Err(to_failure(fault)),
             },
@@ -94,7 +94,7 @@ impl Console<'_> {
 
     fn send_lines(
         &mut self,
-        dialogue: &mut Dialogue,
+        bot_session: &mut BotSession,
         stop: &StopSignal,
         lines: &Receiver<io::Result<String>>,
     ) -> Result<Next, Failure> {
@@ -121,7 +121,7 @@ impl Console<'_> {
                     ));
                 }
                 _ => {
-                    let exchange = dialogue.send(&unit(&line)).map_err(to_failure)?;
+                    let exchange = bot_session.send(&unit(&line)).map_err(to_failure)?;
                     self.show(&exchange)?;
                 }
             }

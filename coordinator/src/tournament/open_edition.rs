@@ -14,7 +14,7 @@ use sqlx::{Error, PgConnection, Result};
 use time::OffsetDateTime;
 use tokio::runtime::Handle;
 
-use super::episodes::Rounds;
+use super::episode_rounds::Rounds;
 use super::lifecycle::{self, LifecycleError};
 use super::plan_history::{self, PlanMode};
 use super::planner::Planner;

@@ -1,4 +1,4 @@
-//! The console of one bot: a dialogue on a separate thread, and its history.
+//! The console of one bot: a bot session on a separate thread, and its history.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
@@ -10,7 +10,7 @@ use arbiter_worker::seat::{StopHandle, StopSignal};
 use tokio::sync::oneshot;
 
 use super::Session;
-use super::dialogue::{Dialogue, Exchange};
+use super::bot_session::{BotSession, Exchange};
 
 /// Maximum number of history entries.
 const MAX_ENTRIES: usize = 100;
@@ -120,21 +120,21 @@ impl Console {
         let roster = session.roster().map_err(|failure| failure.message().to_owned())?;
         let entry = roster.entries.get(self.bot).ok_or("no such bot")?;
         let to_text = |fault: Fault| fault.to_string();
-        let mut dialogue = Dialogue::open(session, &entry.bot, stop).map_err(to_text)?;
+        let mut bot_session = BotSession::open(session, &entry.bot, stop).map_err(to_text)?;
         self.add(Entry::Event(format!("{} was started", entry.name)));
         for (unit, reply_sender) in requests {
-            match dialogue.send(&unit) {
+            match bot_session.send(&unit) {
                 Ok(exchange) => self.add(Entry::Exchange(exchange)),
                 Err(Fault::Abandoned) => break,
                 Err(fault) => {
-                    let close_error = dialogue.kill().err();
+                    let close_error = bot_session.kill().err();
                     return Err(close_error.unwrap_or(fault).to_string());
                 }
             }
             // Ignore an error: the browser may have closed the page.
             let _sent = reply_sender.send(());
         }
-        dialogue.kill().map_err(to_text)
+        bot_session.kill().map_err(to_text)
     }
 
     /// Stops the bot and waits for its end; the next line restarts it.

@@ -14,10 +14,10 @@ use thiserror::Error;
 use crate::bot::Bot;
 use crate::fault::Fault;
 use crate::match_runner::{BotState, Match};
-use crate::record::{Difference, Header, ReplayEvent, ReplayObserver, replay_with};
 use crate::referee::in_time;
 use crate::sandbox::{Host, JailConfig};
 use crate::seat::{GRACE, SeatDriver, SeatFailure, SeatUsage, StopSignal, TimedReply};
+use arbiter_replay::{Difference, Header, ReplayEvent, ReplayObserver, replay_with};
 
 /// Which bot replays which seat.
 #[derive(Clone, Debug)]
