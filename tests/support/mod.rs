@@ -4,6 +4,8 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![expect(clippy::disallowed_methods, reason = "the program under test is started from outside")]
 
+#[path = "../../coordinator/tests/support/cluster_model.rs"]
+pub(crate) mod cluster_model;
 pub(crate) mod machine;
 pub(crate) mod presets;
 pub(crate) mod service;

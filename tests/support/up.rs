@@ -9,6 +9,7 @@ use rustix::process::Pid;
 use serde_json::Value;
 use tempfile::TempDir;
 
+use super::cluster_model;
 use super::service::{Service, done, free_address, wait_until};
 use super::{Bots, arbiter};
 
@@ -61,7 +62,12 @@ impl Up {
         let grpc = free_address();
         command.args(["up", "--grpc", &grpc.to_string(), "--http", "127.0.0.1:0"]);
         command.args(["--slots", &slots.to_string(), "--sandbox", sandbox, "--data"]);
-        command.arg(directory.path().join("data"));
+        let data = directory.path().join("data");
+        // `up` uses a directory that has files only if an earlier `up` left its lock there.
+        fs::create_dir(&data).unwrap();
+        fs::write(data.join("lock"), "").unwrap();
+        cluster_model::copy_to(&data.join("postgres"));
+        command.arg(data);
         let mut running = Service::start(&mut command, &directory.path().join("log"));
         running.wait_for_log("serving at");
         let log = running.log();

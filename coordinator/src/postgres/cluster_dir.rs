@@ -43,8 +43,14 @@ const SETTINGS: [&str; 8] = [
     "max_connections=200",
 ];
 /// Additional settings of tests, so that no commit waits for the disk.
-pub(super) const UNSYNCED: [&str; 4] =
-    ["fsync=off", "synchronous_commit=off", "full_page_writes=off", "wal_compression=off"];
+pub(super) const UNSYNCED: [&str; 5] = [
+    "fsync=off",
+    "synchronous_commit=off",
+    "full_page_writes=off",
+    "wal_compression=off",
+    // Tests have many databases, and autovacuum starts a process for each of them.
+    "autovacuum_naptime=60s",
+];
 
 /// The unprivileged user of the server, if this process is root.
 #[derive(Clone, Copy, Debug)]

@@ -3,6 +3,7 @@
 
 #![allow(dead_code, reason = "each test binary uses its part")]
 
+mod cluster_model;
 pub(crate) mod test_clock;
 pub(crate) mod tricks_player;
 
@@ -58,6 +59,7 @@ impl Cluster {
             return cluster;
         }
         let directory = tempfile::tempdir().unwrap();
+        cluster_model::copy_to(directory.path());
         let postgres = Postgres::start(directory.path(), Durability::Unsynced).unwrap();
         let cluster = Arc::new(Self { postgres, _directory: directory });
         cluster.execute("CREATE DATABASE model").await;
