@@ -20,7 +20,7 @@ pub struct Pace {
     pub before_at: OffsetDateTime,
 }
 
-/// Stores the progress of running editions, if their last sample is older than [`SAMPLE_INTERVAL`].
+/// Stores the progress of running editions, if their last sample is older than `SAMPLE_INTERVAL`.
 pub async fn mark(db: impl PgExecutor<'_>, now: OffsetDateTime) -> Result<u64> {
     let statement = "
         INSERT INTO progress_samples AS p (edition, at, played, before_at, before_played)

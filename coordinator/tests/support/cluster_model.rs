@@ -3,6 +3,8 @@
 //! `initdb` takes ten times as long as a copy, and a run needs about a hundred clusters.
 //! `scripts/run-tests` names the directory of the model; without it each test creates its cluster.
 
+#![allow(clippy::disallowed_methods, reason = "cp keeps the owners of files")]
+
 use std::fs::{self, File};
 use std::path::Path;
 use std::process::Command;

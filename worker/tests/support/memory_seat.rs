@@ -1,5 +1,7 @@
 //! Seats with functions instead of processes, and a log of forfeits, for tests of the referee.
 
+#![allow(dead_code, reason = "the benchmark of the referee collects no forfeits")]
+
 use std::fmt;
 
 use arbiter_games::{Forfeit, Micros, TimeSpent};
@@ -51,7 +53,6 @@ impl<F: FnMut(&str) -> FunctionReply> SeatDriver for MemorySeat<F> {
 }
 
 /// Collects forfeits with their evidence.
-#[allow(dead_code, reason = "the benchmark of the referee collects none")]
 #[derive(Default)]
 pub(crate) struct Forfeits(pub(crate) Vec<(u8, Forfeit, String)>);
 
