@@ -98,8 +98,8 @@ pub(crate) struct ParentLine {
 }
 
 impl ParentLine {
-    /// Takes the socket from standard input and replaces the latter by `/dev/null`. A thread then
-    /// handles requests, and exits the process when the parent closes the socket.
+    /// Takes the socket from standard input, and replaces standard input by `/dev/null`. A thread
+    /// then handles requests, and exits the process when the parent closes the socket.
     pub(crate) fn take(shutdown_sender: watch::Sender<Shutdown>) -> Result<Self, Failure> {
         let take = || {
             let socket = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);

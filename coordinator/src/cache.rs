@@ -126,7 +126,7 @@ mod tests {
         assert_eq!(*cache.get_or_insert_with(3, || 0), 30);
         assert_eq!(*cache.get_or_insert_with(4, || 40), 40);
         assert_eq!(cache.get(4, None).as_deref(), Some(&40));
-        assert_eq!(cache.get(1, None), None, "it was the least recently used");
+        assert_eq!(cache.get(1, None), None, "entry 1 was the least recently used one");
     }
 
     #[test]

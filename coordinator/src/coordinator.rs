@@ -322,7 +322,7 @@ async fn end_stalled_copies(pool: &PgPool) {
     loop {
         match stalled_copies::end(pool, MAX_COPY_TIME).await {
             Ok(0) => {}
-            Ok(ended) => tracing::warn!(ended, "ended transactions of stopped coordinators"),
+            Ok(ended) => tracing::warn!(ended, "ended the sessions of stopped coordinators"),
             Err(error) => tracing::debug!(%error, "cannot look for stopped coordinators"),
         }
         sleep(STALL_CHECK_INTERVAL).await;

@@ -187,10 +187,10 @@ fn is_starting(error: &Error) -> bool {
 
 /// Whether a connection is clean and can be used again.
 ///
-/// A future that is dropped in the middle of a statement may leave its connection in a transaction,
-/// or with an unread response, which the next statement would read as its own response. sqlx 0.9
-/// does not clean up after an abandoned `BEGIN` or `COPY`. In a transaction that is still open the
-/// two times of the query differ. The response of another statement has no such row.
+/// A future that is dropped in the middle of a statement may leave its connection in a transaction.
+/// It may also leave an unread response, which the next statement would read as its own response.
+/// sqlx 0.9 does not clean up after an abandoned `BEGIN` or `COPY`. In a transaction that is still
+/// open the two times of the query differ. The response of another statement has no such row.
 async fn is_clean(connection: &mut PgConnection) -> Result<bool> {
     let query = sqlx::raw_sql("SELECT now() = statement_timestamp()");
     query.fetch_one(connection).await?.try_get(0)

@@ -78,7 +78,7 @@ mod tests {
         assert!(tasks.record_failure(1) > delay);
         tasks.record_success(1, Duration::from_secs(60));
         assert!(tasks.failed_at(1).is_some());
-        assert_eq!(tasks.record_failure(1), delay, "it starts again with the shortest delay");
+        assert_eq!(tasks.record_failure(1), delay, "the delays start again with the shortest one");
         tasks.record_success(1, Duration::ZERO);
         assert!(tasks.failed_at(1).is_none() && tasks.is_ready(1));
     }

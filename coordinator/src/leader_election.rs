@@ -150,8 +150,8 @@ impl Election {
                     break;
                 }
             }
-            // The server may have ended the old leader's session, and the old leader may not know
-            // yet.
+            // The server may have ended the old leader's session, and perhaps the old leader does
+            // not know this yet.
             sleep(TERM).await;
             requested_at = Instant::now();
             in_time(requested_at + TERM, session.ping()).await?;

@@ -13,8 +13,8 @@
 //! that contradicts its report proves that the worker is broken or dishonest, so the worker is
 //! suspended (`crate::worker_suspension`).
 //!
-//! A share of the matches is played again by another worker, and so are matches selected for a
-//! recount that have no record (`match_audit/shadow_play.rs`).
+//! Another worker plays a share of the matches again, and also the matches that were selected for a
+//! recount but have no record (`match_audit/shadow_play.rs`).
 //!
 //! When an edition is complete, the results of each worker are compared with those of the others
 //! (`ranking/residual.rs`). The comparison waits until no edition is running, but at most ten

@@ -135,7 +135,7 @@ mod tests {
     fn replies_are_counted_except_those_with_startup() {
         let mut reader = ReplyTimesReader::default();
         reader.read(&packed(["stdio", "exec"], LINES), 0).unwrap();
-        assert_eq!(reader.times, [15], "neither the first reply nor the forfeit");
+        assert_eq!(reader.times, [15], "the first reply and the forfeit are not counted");
         reader.read(&packed(["exec", "stdio"], LINES), 0).unwrap();
         assert_eq!(reader.times, [15, 9000, 15], "an executed bot starts for every reply");
         let times = reader.finish();

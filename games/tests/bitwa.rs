@@ -284,7 +284,7 @@ fn the_game_ends_when_both_are_killed() {
         _ => good(message),
     });
     assert_eq!(forfeits(&played), [Some(Forfeit::Clock), Some(Forfeit::Gone)]);
-    assert_eq!(scores(&played), [[-1, -1, -2], [1, 1, 2]], "scores by the units on the board");
+    assert_eq!(scores(&played), [[-1, -1, -2], [1, 1, 2]], "units on the board count as points");
     let end = &played.transcript[played.transcript.len() - 3..];
     assert_eq!(&end[..2], ["2! gone", "x 2"]);
     let played = play_with_reply(&mut quiet(), "", Err(Forfeit::Gone));

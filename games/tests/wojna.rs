@@ -301,7 +301,7 @@ fn a_dead_seat_still_compares_cards_and_fights_wars() {
     let played = play_with(&mut game, &[(2, "topcard 3 1", 0, Err(Forfeit::Gone))]);
     let lines = commands(&played, 1);
     let war = lines.iter().position(|line| *line == "setstate 7 3 1 1 3").unwrap();
-    // The dead seat pays for the war and passes at its turn. The other seat may not get a turn.
+    // The dead seat pays for the war and passes at its turn. The other seat possibly gets no turn.
     let rest = &lines[war..];
     assert_eq!(rest[1], "topcard 1 1");
     let end = rest.iter().position(|line| line.starts_with("setstate 3 3 7 0 2"));

@@ -110,7 +110,7 @@ fn the_last_to_raise_ends_the_bidding() {
 }
 
 #[test]
-fn a_single_raiser_raises_once() {
+fn a_raiser_gets_no_second_turn_after_checks() {
     let long: &[Card] = &[1; 20];
     let mut deal = open_deal(&[long, long], 1);
     bid(&mut deal, "1 raise 1, 2 check");

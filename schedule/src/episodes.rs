@@ -3,7 +3,7 @@
 //! The seats of a round depend on the results of the previous round, so the matches cannot be
 //! listed in advance. [`arbiter_games::Episode`] is an episode in progress. The dependencies are
 //! known: a round begins after all tables of the previous round. Episodes are independent of each
-//! other, and so are the tables of a round.
+//! other. The tables of a round are independent too.
 
 use serde::{Deserialize, Serialize};
 

@@ -125,7 +125,7 @@ pub(crate) struct Line {
     pub(crate) seat: Seat,
     /// Whether it is a message to the seat; else it is a reply.
     pub(crate) is_message: bool,
-    /// Whether it is hidden from other seats: messages, and replies other than moves.
+    /// Whether other seats must not see it. Messages and replies that are not moves are private.
     pub(crate) is_private: bool,
     pub(crate) text: String,
 }

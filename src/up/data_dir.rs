@@ -173,7 +173,7 @@ mod tests {
         let data = DataDirectory::open(&path).unwrap();
         let Err(Failure::Refused(error)) = DataDirectory::open(&path) else { panic!("used twice") };
         assert!(error.contains(&std::process::id().to_string()), "{error}");
-        assert!(DataDirectory::delete(&path).is_err(), "it is in use");
+        assert!(DataDirectory::delete(&path).is_err(), "the directory is in use");
         data.store_token(Role::Admin, "arb_1").unwrap();
         let mode = fs::metadata(data.token_file(Role::Admin)).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);

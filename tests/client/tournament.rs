@@ -125,8 +125,8 @@ fn plans_are_verified() {
         Server::start(Script { check, ..board() })
     };
     let stdout = succeed(&check(vec![]), &["tournament", "check", "finals", "--records"]);
-    let derived = "380 matches derived again from the published seed: the stored plan agrees, and so \
-        do the seeds in 12 records\n";
+    let derived = "380 matches derived again from the published seed: the stored plan agrees, and \
+        the seeds in 12 records agree too\n";
     assert!(stdout.ends_with(derived), "{stdout}");
     assert!(stdout.starts_with("edition 3: 380 matches recounted"), "{stdout}");
     let check_none = CheckEditionResponse {
@@ -179,7 +179,7 @@ fn a_beacon_is_shown_and_set() {
     let stdout = succeed(&server, &["tournament", "beacon", "finals", "1a17d"]);
     assert_eq!(
         stdout,
-        "public beacon: block 900000; its value 1a17d, set 2001-09-09 01:46:40 UTC, decides \
+        "public beacon: block 900000; value: 1a17d, set 2001-09-09 01:46:40 UTC; it decides \
          editions from 2 on\nedition 2 is running, played with the seed derived from the beacon\n"
     );
     assert_eq!(server.received.lock().unwrap().calls, ["beacon 1a17d"]);

@@ -1,9 +1,9 @@
 //! Rate limit for invalid tokens.
 //!
-//! A token cannot be guessed, but each attempt costs a database query, and so does a program that
-//! repeats a revoked token. So invalid tokens are counted, by address and in total; over the limit
-//! a token is refused without a query. Tokens that were valid recently are exempt, so one revoked
-//! token does not lock out the other workers behind its address.
+//! A token cannot be guessed, but each attempt costs a database query. A program that repeats a
+//! revoked token costs queries too. So invalid tokens are counted, by address and in total; over
+//! the limit a token is refused without a query. Tokens that were valid recently are exempt, so one
+//! revoked token does not lock out the other workers behind its address.
 //!
 //! The number of addresses and of valid tokens in memory is bounded.
 
@@ -53,7 +53,7 @@ struct Attempts {
     valid: HashMap<[u8; 32], Instant>,
 }
 
-/// A limit: that of an address, or the shared one.
+/// A limit: the limit of an address, or the limit that all addresses share.
 type Key = Option<IpAddr>;
 
 impl Attempts {
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_with_too_many_invalid_tokens_is_limited_and_no_other() {
+    fn only_an_address_with_too_many_invalid_tokens_is_limited() {
         let throttle = TokenThrottle::default();
         let now = Instant::now();
         let good = secret("good");
@@ -227,7 +227,7 @@ mod tests {
         assert_eq!(throttle.check(&good, &eve, now), Ok(()), "a valid token is exempt");
         assert_eq!(throttle.check(&bad, &eve, now + ADDRESS_RATE.interval), Ok(()));
         throttle.record_invalid(&good, &eve, now);
-        assert!(throttle.check(&good, &eve, now).is_err(), "it was revoked");
+        assert!(throttle.check(&good, &eve, now).is_err(), "the token was revoked");
     }
 
     #[test]

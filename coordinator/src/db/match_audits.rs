@@ -127,8 +127,8 @@ pub async fn record_failure(db: impl PgExecutor<'_>, id: MatchId) -> Result<()> 
     sqlx::query(statement).bind(id.edition).bind(id.number).execute(db).await.map(drop)
 }
 
-/// The differences that recounts found for a worker. Matches reported before the worker was last
-/// reinstated are left out, and so are suspended workers.
+/// The differences that recounts found for a worker. Suspended workers are left out, and also
+/// matches reported before the worker was last reinstated.
 #[derive(Clone, Debug, PartialEq, Eq, FromRow)]
 pub struct RecountDifferences {
     /// The worker.

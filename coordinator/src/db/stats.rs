@@ -78,7 +78,7 @@ pub async fn trials(db: impl PgExecutor<'_>) -> Result<Vec<(String, i64)>> {
 }
 
 /// The number of all workers, the number of workers connected since `since`, and the number of
-/// slots of the latter.
+/// slots of these connected workers.
 pub async fn workers(db: impl PgExecutor<'_>, since: OffsetDateTime) -> Result<(i64, i64, i64)> {
     let statement = "
         SELECT count(*), count(*) FILTER (WHERE seen_at >= $1 AND slots > 0),

@@ -149,9 +149,9 @@ const SAMPLES: &str = "
 /// edition. This is enough to show differences, and more would delay urgent work of the database.
 /// `salt` selects the sample, so that no worker can predict it.
 ///
-/// A bot wins 1 / w if w bots share the greatest first component of the score. The mean of its seat
-/// on its board is subtracted, and so is the expectation from the means of its opponents. Then
-/// opponents and seats do not influence the differences between lots.
+/// A bot wins 1 / w if w bots share the greatest first component of the score. Two values are
+/// subtracted: the mean of its seat on its board, and the expectation from the means of its
+/// opponents. Then opponents and seats do not influence the differences between lots.
 pub async fn samples(
     db: &mut PgConnection,
     edition: EditionId,
@@ -248,9 +248,9 @@ pub async fn residuals(
     sqlx::query_as(statement).bind(tournament).fetch_all(db).await
 }
 
-/// An improbable residual of a worker. Suspended workers are left out, and so are editions that
-/// ended before the worker was last reinstated. Ambiguous residuals are left out, too: there it is
-/// unclear which of two workers is wrong.
+/// An improbable residual of a worker. Three things are left out: suspended workers, editions that
+/// ended before the worker was last reinstated, and ambiguous residuals. A residual is ambiguous if
+/// it is unclear which of two workers is wrong.
 #[derive(Clone, Debug, PartialEq, FromRow)]
 pub struct ImprobableResidual {
     /// The worker.

@@ -267,7 +267,7 @@ mod tests {
         assert_eq!(
             accused_workers(&with(played(ANN, BEN, true, [1, 3]))),
             [],
-            "bot 2 may not be steady"
+            "nothing shows that bot 2 is steady"
         );
         assert_eq!(accused_workers(&with(played(ANN, BEN, true, [1, 2]))), [EVE]);
     }
@@ -282,7 +282,7 @@ mod tests {
             played(TWIN, ANN, false, [1, 2]),
             played(ANN, TWIN, false, [1, 2]),
         ];
-        assert_eq!(accused_workers(&compared), [ANN], "they count as two witnesses");
+        assert_eq!(accused_workers(&compared), [ANN], "Eve and her twin count as two witnesses");
         let token = |worker: WorkerId| Some(TokenId(if worker == TWIN { EVE.0 } else { worker.0 }));
         for play in &mut compared {
             play.tokens = play.workers.map(token);

@@ -38,8 +38,8 @@ const QUEUE_LEN: usize = 4096;
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// How often the database is queried for shadow matches while workers wait.
 const SHADOW_POLL_INTERVAL: Duration = Duration::from_millis(500);
-/// After this many workers without a shadow match, the allocator waits for the next query: the
-/// connected workers may not be allowed to play the remaining matches.
+/// After this many workers without a shadow match, the allocator waits for the next query: perhaps
+/// no connected worker is allowed to play the remaining matches.
 const MAX_MISSES: usize = 4;
 
 /// The expected time of a shadow match, in milliseconds: a rough guess.

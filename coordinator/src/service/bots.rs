@@ -50,7 +50,7 @@ impl Service {
         Ok(GetBotResponse { bot: Some(bot_message(&row, caller)), versions })
     }
 
-    /// The versions of a bot, newest first, without details that the caller may not see.
+    /// The versions of a bot, newest first, without details that the caller must not see.
     pub(crate) async fn versions_of(
         &self,
         caller: &Caller,

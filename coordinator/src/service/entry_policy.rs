@@ -73,9 +73,9 @@ impl Service {
         let name = &tournament.name;
         let bot = &bot.name;
         Err(ServiceError::failed_precondition(format!(
-            "{bot} is a house bot, and entry to {name} closed at {}: since then the value of the \
-             beacon may be known, so house bots cannot be withdrawn or reinstated until {name} is \
-             closed",
+            "{bot} is a house bot, and entry to {name} closed at {}; the value of the beacon may \
+             be known since then, so house bots cannot be withdrawn or reinstated before the \
+             tournament is over",
             format_time(closes.0)
         )))
     }

@@ -11,7 +11,8 @@ use super::TournamentFile;
 const LOT_MS: i64 = 15_000;
 /// Maximum number of matches in a lot.
 const MAX_MATCHES: i64 = 4096;
-/// Minimum number of lots of an edition with that many matches, so that it can use as many slots.
+/// Minimum number of lots of an edition that has at least this number of matches. Then at least
+/// this number of slots can play the edition at the same time.
 const MIN_LOTS: u64 = 64;
 
 impl TournamentFile {

@@ -4,8 +4,9 @@
 //! The history of an edition depends on the history of the edition before and on the entered bots.
 //! If an earlier step had the same bots, its plan is used again. Otherwise the plan is extended by
 //! a step with the bots that left and joined. A new plan is made instead if an organiser requests
-//! it, if there are so few bots that another one would meet others too often, if the extended plan
-//! has as many new matches as a new plan, or if it has more than twice as many matches in all.
+//! it, or if there are so few bots that another one would meet others too often. The same happens
+//! if the extended plan has as many new matches as a new plan, or more than twice as many matches
+//! in all.
 
 use std::collections::{HashMap, HashSet};
 

@@ -9,8 +9,9 @@ use arbiter_games::tricks::{Card, DECK, Dealer, Player, TRICKS, Table};
 
 use super::player;
 
-/// In how many sampled deals the house tries each of its cards: half as many as the bot, so that
-/// twice as many players can play at once. Against the bot this loses about one table in twenty.
+/// The number of sampled deals in which the house tries each of its cards. It is half of the number
+/// that the house bot uses, so that twice as many players can play at once. Against the bot this
+/// loses about one table in twenty.
 const WORLDS: usize = 30;
 
 /// The number of an invalid card.

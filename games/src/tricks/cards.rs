@@ -122,8 +122,8 @@ pub struct Deal {
 pub struct DealError(pub Card);
 
 impl Deal {
-    /// A deal of these cards: nine for the first player, nine for the second player, and the pack,
-    /// its next card first.
+    /// A deal of the cards in this order: nine for the first player, nine for the second player,
+    /// then the pack, from its next card to its last.
     pub fn new(
         order: [Card; DECK],
         trump: Option<Suit>,
@@ -151,7 +151,7 @@ impl Deal {
         &self.order[start..start + HAND]
     }
 
-    /// The cards of the pack, the next card first.
+    /// The cards of the pack, from its next card to its last.
     pub fn pack(&self) -> &[Card] {
         &self.order[2 * HAND..]
     }

@@ -96,8 +96,9 @@ impl<'a> Model<'a> {
         weighted
     }
 
-    /// Estimates the standard deviations from the residuals: first of the strata, with the previous
-    /// values of the bots, then of the bots, with the new values of the strata.
+    /// Estimates the standard deviations from the residuals. First it estimates those of the
+    /// strata, with the previous standard deviations of the bots. Then it estimates those of the
+    /// bots, with the new standard deviations of the strata.
     fn reweigh(&mut self, residuals: &[f64]) {
         if square(residuals) <= 0.0 {
             return;

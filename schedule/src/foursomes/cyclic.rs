@@ -3,7 +3,7 @@
 //! The bots are arranged in a circle in random order. A base table is rotated to every place of the
 //! circle, which gives one table for each bot. Each bot then has each seat once, and the number of
 //! meetings of two bots depends only on their distance. So the search only balances the distances,
-//! half as many as bots, and memory holds only the base tables.
+//! and there are half as many distances as bots. Memory holds only the base tables.
 //!
 //! The remaining T tables do not make a whole rotation. Their seats take consecutive places of the
 //! circle: T places for seat 1, then T places for seat 2, and so on. They cover 4T consecutive

@@ -70,7 +70,7 @@ pub(super) fn beacon_line(tournament: &Tournament) -> String {
             format!("public beacon: {name}; no value yet")
         }
         Some(v1::Beacon { name, value, set_at_us, first_edition }) => format!(
-            "public beacon: {name}; its value {value}, set {}, decides editions from \
+            "public beacon: {name}; value: {value}, set {}; it decides editions from \
              {first_edition} on",
             moment(*set_at_us)
         ),

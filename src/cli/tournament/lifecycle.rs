@@ -176,7 +176,7 @@ fn show_check(out: &mut Output, response: &CheckEditionResponse) -> Result<(), F
 /// Describes the matches that were derived again and equal the stored plan.
 fn derived(response: &CheckEditionResponse) -> String {
     let records = if response.records > 0 {
-        format!(", and so do the seeds in {} records", response.records)
+        format!(", and the seeds in {} records agree too", response.records)
     } else {
         String::new()
     };

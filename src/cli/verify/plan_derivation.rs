@@ -353,7 +353,8 @@ impl<L: Iterator<Item = io::Result<String>>> Comparison<'_, L> {
         Ok(line.map(|line| to_played(planned.number, &planned.seats, &line)))
     }
 
-    /// Reports why the derivation stopped, or exported matches that were not derived.
+    /// Reports why the derivation stopped. If it did not stop early, reports an exported match that
+    /// does not follow from the seed.
     fn finish(&mut self, end: Result<(), String>) {
         match end {
             Err(reason) => self.checked.differences.push(reason),

@@ -1,10 +1,10 @@
 //! Saves the files that a bot writes in a match, and restores them in its next match.
 //!
 //! This module copies files between a directory of the worker and the jail's directory. It opens
-//! the latter through a descriptor, copies only regular files and directories, and follows no
-//! links. It saves only changes to the bot's original files, so that a saved state has the same
-//! meaning on every machine. With namespaces the changes are in a separate directory. Without
-//! namespaces, this module compares the files with the originals.
+//! the jail's directory through a descriptor, copies only regular files and directories, and
+//! follows no links. It saves only changes to the bot's original files, so that a saved state has
+//! the same meaning on every machine. With namespaces the changes are in a separate directory.
+//! Without namespaces, this module compares the files with the originals.
 
 use std::ffi::{CStr, OsStr};
 use std::fs::{self, File, Permissions};

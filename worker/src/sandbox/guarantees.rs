@@ -27,7 +27,7 @@ string_enum! {
         Disk = "disk",
         /// Hide processor time.
         Cpu = "cpu",
-        /// Run while it owes no reply.
+        /// Run while the referee does not wait for its reply.
         Freeze = "freeze",
         /// Outlive its match.
         Kill = "kill",

@@ -37,8 +37,8 @@ pub(super) struct ProcMonitor {
 }
 
 impl ProcMonitor {
-    /// Opens `/proc` for the caller's namespace. It fails if the caller may not mount a new
-    /// `/proc`.
+    /// Opens `/proc` for the caller's namespace. It fails if the caller is not allowed to mount a
+    /// new `/proc`.
     pub(super) fn open() -> io::Result<Self> {
         let files = rustix::mount::fsopen("proc", FsOpenFlags::FSOPEN_CLOEXEC)?;
         rustix::mount::fsconfig_create(&files)?;

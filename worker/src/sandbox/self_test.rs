@@ -264,8 +264,7 @@ pub(super) fn pid_namespace() -> Option<PathBuf> {
 }
 
 /// The worker's pid, if this process is in the worker's PID namespace. In a new namespace another
-/// process may have that pid: a worker in a container has a small one, and so do self-test
-/// processes.
+/// process may have that pid: workers in containers and self-test processes both have small pids.
 fn worker_pid(plan: &AttackPlan) -> Result<libc::pid_t, String> {
     if let (Some(own_namespace), Some(worker_namespace)) = (pid_namespace(), &plan.namespace)
         && own_namespace != *worker_namespace

@@ -133,7 +133,7 @@ impl Program {
     }
 
     /// Turns the reply into a failure if a process of the bot was killed for its memory use.
-    /// Without that process the bot may not work as its author intended.
+    /// Without that process the bot possibly does not work as its author intended.
     fn check_oom_kill(&mut self, reply: Result<Vec<u8>, SeatFailure>) -> StepResult<Vec<u8>> {
         let Some(cause) = self.jail.check_oom_kill()? else { return Ok(reply) };
         self.jail.end_process(&mut self.process);

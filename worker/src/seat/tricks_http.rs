@@ -3,24 +3,24 @@
 //! # Theory of operation
 //!
 //! The bot reads an address and a token from one line on its standard input, which is then closed.
-//! The address is the only one in the bot's own network. The bot sends the requests that the house
-//! server accepts: one with the token, which begins the match, and then one per move. The referee's
-//! request is the response to the bot's last request, and the cards of the bot's next request are
-//! its reply. So while other bots play, the bot waits for exactly one response. While the referee
-//! waits for the bot, the bot owes exactly one request.
+//! No other address exists in the bot's own network. The bot sends the requests that the house
+//! server accepts. The first one contains the token and begins the match. Then the bot sends one
+//! request per move. The referee's request is the response to the bot's last request, and the cards
+//! of the bot's next request are its reply. So while other bots play, the bot waits for exactly one
+//! response. While the referee waits for the bot, exactly one request of the bot is due.
 //!
-//! The game decides when the bot gets a response. Against a line bot, that is when every table that
-//! is not over waits for the client, as at the house server
-//! ([`TurnPolicy::AllTables`](arbiter_games::TurnPolicy)). Between two clients, it is when at least
-//! one table waits; the other tables show `_`. In a match every deal is played twice, with the
-//! first attack exchanged. So at the start half of the tables wait for each client, and under the
-//! first rule both clients would wait for each other forever. The driver depends neither on the
-//! rules nor on the opponent.
+//! The game decides when the bot gets a response. Against a line bot, the client gets it when every
+//! table that is not over waits for the client, as at the house server
+//! ([`TurnPolicy::AllTables`](arbiter_games::TurnPolicy)). Against another client, the client gets
+//! it when at least one table waits for it; the other tables show `_`. The reason: in a match every
+//! deal is played twice, and the second time the other player attacks first. So at the start half
+//! of the tables wait for each client. Under the rule for line bots, both clients would then wait
+//! for each other forever. The driver depends neither on the rules nor on the opponent.
 //!
 //! An invalid request gets a response with a line `error: …` and costs only time. So does a request
 //! on another connection while one is pending. The time of a reply starts when the last response
-//! was written, and ends when a wait reports the last byte of the request as readable. The time of
-//! the first reply includes the start of the program.
+//! was written. It ends when the driver learns that the last byte of the request can be read. The
+//! time of the first reply includes the start of the program.
 //!
 //! Some clients read to the end of the stream. So the stream ends after the last response of a
 //! connection: when the client asks for that, when it has closed its side, and at the end of the
@@ -83,7 +83,7 @@ enum Dialogue {
     NotStarted,
     /// The bot waits for a response.
     Waiting(PendingRequest),
-    /// The bot got a response and owes a move.
+    /// The bot got a response, and its next move is due.
     Responded,
 }
 
@@ -465,7 +465,7 @@ impl SeatDriver for TricksHttpSeat {
     }
 
     fn close_input(&mut self) {
-        // The client may not have read its last response yet: see [`Connection`].
+        // The client has perhaps not read its last response yet: see [`Connection`].
         self.connections.retain(Connection::is_lingering);
         self.listener = None;
     }

@@ -1,5 +1,5 @@
-//! Warnings of a trial: deviations from the protocol that this referee tolerates, but other
-//! referees may not.
+//! Warnings of a trial: deviations from the protocol that this referee tolerates. Other referees
+//! perhaps do not tolerate them.
 
 use arbiter_games::Game;
 use arbiter_proto::limits::Bytes;

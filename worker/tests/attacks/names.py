@@ -10,6 +10,6 @@ for name in (b"\xff", b"a\nb"):
     try:
         os.chmod(name, 0)
     except PermissionError:
-        # A bot that runs as the worker's user may not change modes by path.
+        # A bot that runs as the worker's user is not allowed to change modes by path.
         pass
 done()

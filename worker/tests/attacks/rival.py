@@ -8,7 +8,7 @@ for place in ("/tmp", "/dev/shm", "."):
     try:
         open(f"{place}/arbiter-test-rival", "w").write("the rival's secret")
     except OSError:
-        # Without namespaces a bot may not write to some of these directories.
+        # Without namespaces a bot is not allowed to write to some of these directories.
         pass
 try:
     listener = socket.socket(socket.AF_UNIX)

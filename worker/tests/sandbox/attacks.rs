@@ -55,7 +55,8 @@ const NEED_NAMESPACES: [&str; 16] = [
 /// Programs whose memory is not mapped. Only control groups count it.
 const NEED_GROUPS: [&str; 2] = ["buffers_pipes.py", "buffers_unix.py"];
 
-/// Programs that change the mode of a file by path. Bots that run as the worker's user may not.
+/// Programs that change the mode of a file by path. Bots that run as the worker's user are not
+/// allowed to do this.
 const NEED_CHMOD: [&str; 1] = ["again_locked.py"];
 
 /// Programs that start as many processes as allowed.

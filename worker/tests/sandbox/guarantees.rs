@@ -51,7 +51,7 @@ for line in sys.stdin: print('ok', flush=True)
 type GuaranteeTest = (&'static str, fn(&Lab));
 
 const GUARANTEES: [GuaranteeTest; 16] = [
-    ("a bot is stopped while it owes no reply", stops_between_replies),
+    ("a bot is stopped while the referee does not wait for its reply", stops_between_replies),
     ("a bot may ponder if that is allowed", may_ponder),
     ("a jail runs one execution after another", executes),
     ("processes of an execution die with it", leaves_nothing_running),

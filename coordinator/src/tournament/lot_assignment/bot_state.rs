@@ -20,7 +20,7 @@ const MAX_PER_STREAM: usize = 8 << 20;
 /// The unit in which memory is reserved, in bytes.
 const UNIT: usize = 1 << 10;
 
-/// The memory budget for files, in total and of one stream.
+/// The memory budget for files: one for all streams together, and one for this stream.
 #[derive(Clone, Debug)]
 pub struct StateBudget {
     all: Arc<Semaphore>,

@@ -34,8 +34,9 @@ pub(super) enum RunState {
 }
 
 impl Jail {
-    /// Stops the bot while it owes no reply, unless it may ponder. This call does not wait. The bot
-    /// is stopped, and its processor time exact, after [`Jail::wait_until_idle`].
+    /// Stops the bot while the referee does not wait for its reply, unless the bot may ponder. This
+    /// call does not wait. The bot is stopped, and its processor time exact, after
+    /// [`Jail::wait_until_idle`].
     pub fn pause(&mut self) -> Result<(), Fault> {
         if self.ponder == Ponder::Allow || self.run_state != RunState::Running {
             return Ok(());
