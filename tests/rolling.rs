@@ -1,8 +1,8 @@
 //! Upgrades an installation while a tournament is played, without an effect on results: coordinator
 //! first, workers first, and with coordinators of both versions at once.
 //!
-//! `scripts/upgrade-test.sh` builds the previous version and names it in `ARBITER_PREVIOUS`. Without
-//! it the tests are skipped.
+//! `scripts/upgrade-test.sh` builds the previous version and names it in `ARBITER_PREVIOUS`.
+//! Without it the tests are skipped.
 
 #![expect(clippy::unwrap_used, reason = "a test that fails is what unwrap is for")]
 #![expect(clippy::disallowed_methods, reason = "the programs under test are started from outside")]
@@ -210,8 +210,8 @@ fn an_upgrade_does_not_change_the_leaderboards() {
     assert_eq!(workers_first.end(), calm);
 }
 
-/// Coordinators of both versions serve from one database, with workers of both versions: the old one
-/// works with the tables of the new one.
+/// Coordinators of both versions serve from one database, with workers of both versions: the old
+/// one works with the tables of the new one.
 #[test]
 fn coordinators_of_two_versions_share_a_database() {
     let Some(previous) = previous() else { return };

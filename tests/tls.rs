@@ -106,7 +106,8 @@ impl<'a> Site<'a> {
     fn start(database: &Database, papers: &'a Papers, name: &'static str, more: &[&str]) -> Self {
         let admin = database.token("admin");
         let worker = database.token("worker");
-        // Clients call it `localhost`. Only this program takes ports there outside the ephemeral range.
+        // Clients call it `localhost`. Only this program takes ports there outside the ephemeral
+        // range.
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, free_address().port()));
         let mut command = database.coordinator(address);
         command.args(papers.serving(name)).args(more);

@@ -1,9 +1,9 @@
 //! Tournaments that started under an earlier version finish under this one.
 //!
-//! For the baseline and each release with a migration, `tests/upgrade/` holds a database in the middle
-//! of two tournaments, and the leaderboards with which that version finished them
-//! (`scripts/upgrade-fixture.sh`). The test migrates each database, finishes, checks and deletes its
-//! tournaments.
+//! For the baseline and each release with a migration, `tests/upgrade/` holds a database in the
+//! middle of two tournaments, and the leaderboards with which that version finished them
+//! (`scripts/upgrade-fixture.sh`). The test migrates each database, finishes, checks and deletes
+//! its tournaments.
 
 #![expect(clippy::unwrap_used, reason = "a test that fails is what unwrap is for")]
 

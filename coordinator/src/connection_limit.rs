@@ -1,9 +1,9 @@
 //! Limits the connections to a port, and how long a client may stall.
 //!
-//! Every connection costs a file descriptor and some memory. At the limit, a new connection replaces
-//! the one that has been idle longest. A connection with requests is replaced only if none is idle,
-//! and never if it has shown a valid token. So open connections lock out no other client, and no
-//! worker's stream is closed.
+//! Every connection costs a file descriptor and some memory. At the limit, a new connection
+//! replaces the one that has been idle longest. A connection with requests is replaced only if none
+//! is idle, and never if it has shown a valid token. So open connections lock out no other client,
+//! and no worker's stream is closed.
 
 use std::collections::HashMap;
 use std::io;

@@ -208,8 +208,8 @@ pub async fn now(db: impl PgExecutor<'_>) -> Result<OffsetDateTime> {
 
 /// Removes the time limit of a transaction's statements: a plan may have millions of rows. The
 /// transaction may pause between statements for at most [`MAX_PAUSE`]. The transaction of a stopped
-/// coordinator still ends: the leader ends it if it stalls within `COPY` ([`stalled_copies`]), and a
-/// new leader ends its long statements ([`end_openings`]).
+/// coordinator still ends: the leader ends it if it stalls within `COPY` ([`stalled_copies`]), and
+/// a new leader ends its long statements ([`end_openings`]).
 pub async fn lift_time_limits(db: impl PgExecutor<'_>) -> Result<()> {
     let statement = "
         SELECT set_config('statement_timeout', '0', true),

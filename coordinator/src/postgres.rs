@@ -1,9 +1,9 @@
 //! A private Postgres: a cluster on a Unix socket, run with the system's binaries.
 //!
-//! `initdb` creates the cluster the first time. Only this program can connect: there is no TCP port,
-//! the directory is readable by the cluster's user and root alone, and the only role has a password
-//! in a file beside the cluster (see `role.rs`). Postgres refuses to run as root. A root process
-//! runs it as `postgres`, or as `nobody` if there is no such user.
+//! `initdb` creates the cluster the first time. Only this program can connect: there is no TCP
+//! port, the directory is readable by the cluster's user and root alone, and the only role has a
+//! password in a file beside the cluster (see `role.rs`). Postgres refuses to run as root. A root
+//! process runs it as `postgres`, or as `nobody` if there is no such user.
 //!
 //! The server stops with this process, even after SIGKILL: the kernel signals it when the *thread*
 //! that started it ends (`PR_SET_PDEATHSIG` in prctl(2)), so a dedicated thread starts it and waits

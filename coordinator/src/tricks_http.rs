@@ -1,18 +1,18 @@
-//! Tricks over HTTP: players send cards with any HTTP client, and play against the server's bot, the
-//! house.
+//! Tricks over HTTP: players send cards with any HTTP client, and play against the server's bot,
+//! the house.
 //!
 //! # Theory of operation
 //!
 //! `POST /tricks.php` follows the original game: a request with a token starts a session of some
-//! tables, a request with a token and cards continues it, and each response reports the events since
-//! the last one. [`arbiter_proto::tricks_http`] parses the requests, and `session` plays. Between two
-//! requests a session is a row of the database, so any coordinator can handle the next one, and
-//! restarts do no harm. A request is stored before its response is sent, and only if the session has
-//! not changed in the meantime. So of two concurrent requests, one is refused.
+//! tables, a request with a token and cards continues it, and each response reports the events
+//! since the last one. [`arbiter_proto::tricks_http`] parses the requests, and `session` plays.
+//! Between two requests a session is a row of the database, so any coordinator can handle the next
+//! one, and restarts do no harm. A request is stored before its response is sent, and only if the
+//! session has not changed in the meantime. So of two concurrent requests, one is refused.
 //!
 //! Invalid tokens are limited ([`crate::access::token_throttle`]). The requests of one token are
-//! handled one at a time (see `rate_limit`). The bot computes its cards on separate threads, at most
-//! one for each processor.
+//! handled one at a time (see `rate_limit`). The bot computes its cards on separate threads, at
+//! most one for each processor.
 //!
 //! The response to an invalid request is a line `error: …`; the session does not change. A session
 //! with a good result earns a victory token (see `victory_token`), except in

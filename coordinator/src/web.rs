@@ -194,7 +194,8 @@ async fn health() -> &'static str {
     "ok\n"
 }
 
-/// Readiness: the database is reachable. The second line says whether this coordinator is the leader.
+/// Readiness: the database is reachable. The second line says whether this coordinator is the
+/// leader.
 async fn readiness(State(WebState { observer, .. }): State<WebState>) -> Response {
     if !observer.is_ready().await {
         let message = "the database is not reachable\n";

@@ -16,8 +16,8 @@ pub(crate) struct TestServer {
 }
 
 impl TestServer {
-    /// Starts everything with a limit on open files, and creates the tournament `cup` with house bots
-    /// and a player's bot. It has no edition yet.
+    /// Starts everything with a limit on open files, and creates the tournament `cup` with house
+    /// bots and a player's bot. It has no edition yet.
     pub(crate) fn open(files: u32) -> Self {
         let up = Up::start_with_files(files);
         let house = HOUSE.map(|(name, mode)| up.bots.rascal(name, mode, 2, ""));

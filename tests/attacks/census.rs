@@ -175,7 +175,8 @@ fn anonymous(pid: Pid) -> u64 {
     line.trim().trim_end_matches(" kB").parse().unwrap()
 }
 
-/// Polls until `look` returns no error. Panics with the attack and the last error after the time limit.
+/// Polls until `look` returns no error. Panics with the attack and the last error after the time
+/// limit.
 fn wait_for(attack: &str, mut look: impl FnMut() -> Result<(), String>) {
     let deadline = Instant::now() + TIMEOUT;
     while let Err(finding) = look() {

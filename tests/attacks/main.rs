@@ -1,6 +1,7 @@
-//! Attacks a running `arbiter up`: submits hostile programs, builds and archives, one after another.
-//! Its worker tries them in the strictest sandbox that works here. After each attack an honest match is
-//! played, nothing is left on the machine, and worker and coordinator use no more memory than before.
+//! Attacks a running `arbiter up`: submits hostile programs, builds and archives, one after
+//! another. Its worker tries them in the strictest sandbox that works here. After each attack an
+//! honest match is played, nothing is left on the machine, and worker and coordinator use no more
+//! memory than before.
 //!
 //! `ARBITER_ATTACKS=all` runs every program of `worker/tests/attacks`, which takes some minutes
 //! more.
@@ -29,8 +30,8 @@ use support::up::Up;
 use support::{Bots, files, run};
 use tempfile::TempDir;
 
-/// The games that attacks are submitted to, with short matches. Attacks that never end take the time
-/// limits of a start and a move. The honest bots are C programs and need almost no time.
+/// The games that attacks are submitted to, with short matches. Attacks that never end take the
+/// time limits of a start and a move. The honest bots are C programs and need almost no time.
 const GAMES: [(&str, &str); 3] = [
     ("gomoku", "move_limit = \"2s\""),
     ("blackjack", "hands = 2\nmove_limit = \"5s\""),
@@ -140,8 +141,8 @@ impl Site {
         }
     }
 
-    /// Submits a new version of an honest bot, which must pass its trial of two matches. There is only
-    /// one slot, so this shows that it is free.
+    /// Submits a new version of an honest bot, which must pass its trial of two matches. There is
+    /// only one slot, so this shows that it is free.
     fn play_honestly(&mut self, attack: &str) {
         self.submissions += 1;
         let directory = self.bots.path().join("honest");

@@ -1,6 +1,6 @@
-//! Requirements for every page: it fits a phone and passes the accessibility linter in light and dark.
-//! The test follows links to find one page of each kind, so a new page is tested as soon as a page
-//! links to it.
+//! Requirements for every page: it fits a phone and passes the accessibility linter in light and
+//! dark. The test follows links to find one page of each kind, so a new page is tested as soon as a
+//! page links to it.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fs;
@@ -67,8 +67,8 @@ fn screenshot_folder() -> Option<PathBuf> {
     Some(folder)
 }
 
-/// Checks the current page in light and dark, on a desktop and a phone, and returns the problems. The
-/// linter runs twice: light on a desktop and dark on a phone.
+/// Checks the current page in light and dark, on a desktop and a phone, and returns the problems.
+/// The linter runs twice: light on a desktop and dark on a phone.
 fn inspect(chrome: &Chrome, axe: Option<&Axe>, folder: Option<&Path>, name: &str) -> Vec<String> {
     let mut problems = Vec::new();
     for (scheme, linted) in [(Scheme::Light, "desktop"), (Scheme::Dark, "phone")] {

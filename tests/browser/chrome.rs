@@ -1,8 +1,8 @@
 //! Headless Chromium, controlled over [WebDriver] by chromedriver.
 //!
-//! Implements the part of the protocol that the tests need (JSON over HTTP), and `DevTools` commands
-//! for features that `WebDriver` lacks: page width, colour scheme, disabled scripts. Each browser has
-//! its own temporary profile and process group, so nothing outlives the test.
+//! Implements the part of the protocol that the tests need (JSON over HTTP), and `DevTools`
+//! commands for features that `WebDriver` lacks: page width, colour scheme, disabled scripts. Each
+//! browser has its own temporary profile and process group, so nothing outlives the test.
 //!
 //! [WebDriver]: https://www.w3.org/TR/webdriver2/
 
@@ -29,8 +29,8 @@ const PROGRAMS: [&[&str]; 2] =
 const REQUIRED: &str = "ARBITER_BROWSER";
 /// The key of an element reference in a response.
 const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
-/// Chromium's options: headless, without its sandbox (not every machine supports it, and the pages are
-/// trusted), and without background network requests.
+/// Chromium's options: headless, without its sandbox (not every machine supports it, and the pages
+/// are trusted), and without background network requests.
 const ARGUMENTS: [&str; 13] = [
     "--headless=new",
     "--no-sandbox",

@@ -1,5 +1,5 @@
-//! A running `arbiter up` with finished small tournaments of all five games. Tests that run at the same
-//! time share one server.
+//! A running `arbiter up` with finished small tournaments of all five games. Tests that run at the
+//! same time share one server.
 
 use std::fs;
 use std::sync::{Arc, Mutex, PoisonError, Weak};

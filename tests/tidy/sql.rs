@@ -31,8 +31,8 @@ const MAY_NAME_SQLX: &str = "proto/src/ids.rs";
 /// Where else a statement may stand: the private Postgres makes its role without a connection.
 const MAY_HAVE_STATEMENTS: &str = "coordinator/src/postgres/role.rs";
 
-/// Where SQL stands that belongs into `coordinator/src/db`; and where `sqlx` is named outside of the
-/// coordinator.
+/// Where SQL stands that belongs into `coordinator/src/db`; and where `sqlx` is named outside of
+/// the coordinator.
 fn foreign_sql(path: &Path, text: &str) -> Vec<String> {
     let in_db =
         path.starts_with("coordinator/src/db") || path == Path::new("coordinator/src/db.rs");

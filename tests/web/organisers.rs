@@ -1,5 +1,5 @@
-//! Actions of organisers in a browser have the same effect as the commands, and only organisers can do
-//! them.
+//! Actions of organisers in a browser have the same effect as the commands, and only organisers can
+//! do them.
 
 use std::fs;
 

@@ -1,5 +1,5 @@
-//! Submitting bots in a browser: a worker builds and tries the upload, and the page of the version shows
-//! the progress to the owner.
+//! Submitting bots in a browser: a worker builds and tries the upload, and the page of the version
+//! shows the progress to the owner.
 
 use std::io::{Cursor, Write as _};
 use std::path::Path;

@@ -10,9 +10,9 @@
 //!          reported ──► counted         blocked, checking, pending, leased, delayed, aside ──► cancelled
 //! ```
 //!
-//! A lot is checked for reuse if an earlier edition may have played its matches (`reuse_lookup`). If
-//! the edition did, the lot is reported at once. Lots of a replaced edition stay leased while the
-//! next edition may reuse their results. Then they become reported or cancelled.
+//! A lot is checked for reuse if an earlier edition may have played its matches (`reuse_lookup`).
+//! If the edition did, the lot is reported at once. Lots of a replaced edition stay leased while
+//! the next edition may reuse their results. Then they become reported or cancelled.
 //!
 //! Statements that change several lots lock them in the same order to avoid deadlocks: first the
 //! lots being played, by number, then the lots that wait for them, by number. Statements that can

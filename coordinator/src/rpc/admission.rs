@@ -51,9 +51,9 @@ const GUEST_BUDGET: usize = 16 << 20;
 const CLIENT_BUDGET: usize = 64 << 20;
 /// Bytes of messages in memory from workers, for messages of up to [`MAX_SMALL_REPORT`].
 const SMALL_REPORT_BUDGET: usize = 64 << 20;
-/// Bytes of messages in memory from workers, for larger messages. They wait until the budget is free.
-/// A message larger than the budget waits for the whole budget. While a report is stored, memory
-/// holds three copies of it.
+/// Bytes of messages in memory from workers, for larger messages. They wait until the budget is
+/// free. A message larger than the budget waits for the whole budget. While a report is stored,
+/// memory holds three copies of it.
 const LARGE_REPORT_BUDGET: usize = 128 << 20;
 const MAX_SMALL_REPORT: usize = 1 << 20;
 
@@ -96,8 +96,8 @@ struct Rule {
     is_long_stream: bool,
 }
 
-/// The rule of a method by its path. An unknown method gets the smallest limits and no role, so that
-/// its caller gets the error "unimplemented".
+/// The rule of a method by its path. An unknown method gets the smallest limits and no role, so
+/// that its caller gets the error "unimplemented".
 fn rule(path: &str) -> Rule {
     let guest = Rule {
         role: None,

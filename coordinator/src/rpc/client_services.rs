@@ -29,7 +29,8 @@ pub(super) fn split_request<T>(request: Request<T>) -> (Caller, T) {
 }
 
 /// Implements a gRPC service by the use cases of the same names: first those with one response,
-/// then those with a stream of responses, then handwritten methods. [`client_calls`] adds the first.
+/// then those with a stream of responses, then handwritten methods. [`client_calls`] adds the
+/// first.
 macro_rules! serve {
     (
         $service:ident {

@@ -5,9 +5,9 @@
 //! A session is one stream. It asks the dispatcher once for each free slot of the worker, and sends
 //! the lots that it gets. It stores any number of reports at a time and responds to each, renews
 //! and returns leases, and records faults. It keeps no state about a lease. So a worker
-//! that reconnects, or connects to another coordinator, renews and reports as before. A lot that can
-//! no longer be sent is returned at once. A lot that was in transit when the stream broke expires and
-//! is leased again.
+//! that reconnects, or connects to another coordinator, renews and reports as before. A lot that
+//! can no longer be sent is returned at once. A lot that was in transit when the stream broke
+//! expires and is leased again.
 //!
 //! The task of a session only reads and writes messages. Renewing, storing and all other work with
 //! the database runs in separate tasks (`worker/lease_tasks.rs`), so that one that waits for a lock
@@ -237,8 +237,8 @@ impl Session {
         }
     }
 
-    /// Caches the report check of a lot. The number of checks is limited, because a worker may never
-    /// report. A check that is not cached is read again.
+    /// Caches the report check of a lot. The number of checks is limited, because a worker may
+    /// never report. A check that is not cached is read again.
     fn cache_check(&self, lease: Lease, check: LotCheck) {
         let mut checks = self.checks();
         if checks.len() < MAX_SLOTS as usize {

@@ -3,8 +3,8 @@
 //!
 //! Only `name` and `game` are required. The other keys default to the official tournament of the
 //! game. TOML and JSON are parsed to a tree with the line of each key (`toml_tree`). Each section
-//! is merged over the official values (`game_defaults`) and read as a whole. If that fails, the keys
-//! are tried one by one, so that the error names the wrong key.
+//! is merged over the official values (`game_defaults`) and read as a whole. If that fails, the
+//! keys are tried one by one, so that the error names the wrong key.
 
 use arbiter_games::{ClockRules, Game, Games, Micros, Params, Seed};
 use arbiter_proto::limits::{Limits, Ponder};

@@ -1,4 +1,5 @@
-//! Rate limits by token. The requests of one token are handled one at a time, and too many are refused.
+//! Rate limits by token. The requests of one token are handled one at a time, and too many are
+//! refused.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex as ShortMutex, PoisonError};
@@ -8,8 +9,8 @@ use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use crate::rate_limit::{Rate, TokenBucket};
 
-/// The limit of a token, in tables. The burst is enough for three sessions of 200 tables with about 30
-/// requests each. Then 1000 tables per second are allowed.
+/// The limit of a token, in tables. The burst is enough for three sessions of 200 tables with about
+/// 30 requests each. Then 1000 tables per second are allowed.
 const TABLES: Rate = Rate { burst: 20_000, interval: Duration::from_millis(1) };
 /// The price of a request without tables, in tables.
 const REQUEST: u32 = 2;
@@ -24,8 +25,8 @@ pub(super) fn price(tables: usize) -> u32 {
 /// The hash of a token.
 type Hash = [u8; 32];
 
-/// The buckets of recent tokens. Invalid tokens have buckets too, because the bucket is locked before
-/// the token is looked up.
+/// The buckets of recent tokens. Invalid tokens have buckets too, because the bucket is locked
+/// before the token is looked up.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Buckets(Arc<ShortMutex<HashMap<Hash, Arc<Mutex<TokenBucket>>>>>);
 

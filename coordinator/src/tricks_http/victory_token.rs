@@ -1,8 +1,8 @@
 //! Victory tokens: the winner, the result and the time, with a proof.
 //!
-//! A token consists of hexadecimal digits: eight for the player, two for the result, ten for the time
-//! in seconds, and 32 of a keyed hash over the hash of the player's secret token, the result and the
-//! time. It cannot be forged without the server's key, and another player cannot use it.
+//! A token consists of hexadecimal digits: eight for the player, two for the result, ten for the
+//! time in seconds, and 32 of a keyed hash over the hash of the player's secret token, the result
+//! and the time. It cannot be forged without the server's key, and another player cannot use it.
 
 use arbiter_proto::ids::TokenId;
 use time::OffsetDateTime;

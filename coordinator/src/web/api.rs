@@ -2,15 +2,16 @@
 //!
 //! # Theory of operation
 //!
-//! The API is a table of endpoints (`endpoints`). An endpoint is a type: its fields are the parameters,
-//! its doc comments their descriptions, and its response type gives the schema. The router and the
-//! OpenAPI document (at [`OPENAPI_PATH`]) are generated from this one table, so they always agree.
+//! The API is a table of endpoints (`endpoints`). An endpoint is a type: its fields are the
+//! parameters, its doc comments their descriptions, and its response type gives the schema. The
+//! router and the OpenAPI document (at [`OPENAPI_PATH`]) are generated from this one table, so they
+//! always agree.
 //!
 //! An endpoint calls the same services as gRPC, with the caller's token. So commands, pages and API
 //! clients see the same data and have the same access.
 //!
-//! The version in the path changes when a field is removed or changes its meaning. Fields can be added
-//! without a new version; clients ignore unknown fields.
+//! The version in the path changes when a field is removed or changes its meaning. Fields can be
+//! added without a new version; clients ignore unknown fields.
 
 #[macro_use]
 mod resource;

@@ -1,5 +1,5 @@
-//! The page of a bot: its standing, versions, opponents, forfeits, reply times, and its mean score over
-//! editions.
+//! The page of a bot: its standing, versions, opponents, forfeits, reply times, and its mean score
+//! over editions.
 
 use crate::service::ErrorKind;
 use arbiter_proto::v1::{

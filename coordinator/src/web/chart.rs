@@ -84,7 +84,8 @@ pub(super) fn means_over_editions(points: &[(i32, Interval)]) -> Markup {
     }
 }
 
-/// A histogram of reply times: one bar for each bin. A bin has an upper bound in microseconds and a count.
+/// A histogram of reply times: one bar for each bin. A bin has an upper bound in microseconds and a
+/// count.
 pub(super) fn histogram(bins: &[(u64, u64)]) -> Markup {
     let most = bins.iter().map(|(_, count)| *count).max().unwrap_or(0).max(1);
     let share = |part: u64, whole: u64| {

@@ -1,5 +1,5 @@
-//! Creating a tournament in a browser: the user pastes or uploads the file. The service parses it as it
-//! does for the command line.
+//! Creating a tournament in a browser: the user pastes or uploads the file. The service parses it
+//! as it does for the command line.
 
 use arbiter_proto::v1::CreateTournamentRequest;
 use axum::extract::Multipart;

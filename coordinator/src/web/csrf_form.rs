@@ -1,5 +1,5 @@
-//! Forms protected against cross-site request forgery. A handler can read such a form only after its
-//! CSRF token was checked.
+//! Forms protected against cross-site request forgery. A handler can read such a form only after
+//! its CSRF token was checked.
 
 use axum::Form;
 use axum::extract::{FromRef, FromRequest, FromRequestParts as _, Request};

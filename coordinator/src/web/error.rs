@@ -120,8 +120,9 @@ struct Formatted;
 #[derive(Clone, Debug)]
 struct TooEarly(String);
 
-/// Middleware that formats the framework's errors, such as an invalid path or form, a method that is
-/// not allowed, or a body that is too large. Browsers get a page and API clients a problem document.
+/// Middleware that formats the framework's errors, such as an invalid path or form, a method that
+/// is not allowed, or a body that is too large. Browsers get a page and API clients a problem
+/// document.
 pub(super) async fn format_errors(request: Request, next: Next) -> Response {
     let is_read = [Method::GET, Method::HEAD].contains(request.method());
     let is_options = request.method() == Method::OPTIONS;

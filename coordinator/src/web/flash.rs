@@ -1,5 +1,5 @@
-//! Flash messages. After a form was processed, the response redirects to a page that confirms it. The
-//! user can reload that page without repeating the action.
+//! Flash messages. After a form was processed, the response redirects to a page that confirms it.
+//! The user can reload that page without repeating the action.
 
 use axum::response::Redirect;
 use maud::{Markup, html};
@@ -7,8 +7,8 @@ use serde::Deserialize;
 
 use super::layout;
 
-/// The message of a page, chosen by a code in its URL. Messages are fixed texts, so a link cannot make
-/// a page show any other text.
+/// The message of a page, chosen by a code in its URL. Messages are fixed texts, so a link cannot
+/// make a page show any other text.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Flash {

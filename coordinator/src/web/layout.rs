@@ -53,8 +53,8 @@ fn navigation(login: &Markup) -> Markup {
     }
 }
 
-/// An HTML document: `head` is added to the head, `navigation` to the header. It needs the assets of
-/// [`with_assets`](super::with_assets).
+/// An HTML document: `head` is added to the head, `navigation` to the header. It needs the assets
+/// of [`with_assets`](super::with_assets).
 pub fn document(title: &str, head: &Markup, navigation: &Markup, body: &Markup) -> Markup {
     html! {
         (DOCTYPE)

@@ -88,8 +88,8 @@ async fn send_request(
     Ok(session.service.void_matches(&session.caller, request).await?)
 }
 
-/// Parses a time as microseconds since 1970, or `None` if the text is empty. Accepts the format of a
-/// browser's date field (taken as UTC) and that of tournament files (RFC 3339).
+/// Parses a time as microseconds since 1970, or `None` if the text is empty. Accepts the format of
+/// a browser's date field (taken as UTC) and that of tournament files (RFC 3339).
 fn parse_time(text: &str) -> Result<Option<i64>, WebError> {
     let text = text.trim();
     if text.is_empty() {

@@ -1,8 +1,8 @@
 //! The page of a match: its state, its result and its replay, step by step.
 //!
-//! The record is replayed through the rules ([`arbiter_replay::steps`]), and the requested steps are
-//! rendered and cached with their neighbours ([`replay_cache`]). Without scripts each step is a page.
-//! With scripts, the script fetches steps ahead and plays them.
+//! The record is replayed through the rules ([`arbiter_replay::steps`]), and the requested steps
+//! are rendered and cached with their neighbours ([`replay_cache`]). Without scripts each step is a
+//! page. With scripts, the script fetches steps ahead and plays them.
 
 use arbiter_proto::ids::{EditionId, MatchId, MatchNumber};
 use arbiter_proto::v1::{GetMatchRequest, MatchStatus};

@@ -1,5 +1,5 @@
-//! Two pages about the matches of an edition: the played matches; and the schedule, with all planned
-//! matches and the certificate of its balance.
+//! Two pages about the matches of an edition: the played matches; and the schedule, with all
+//! planned matches and the certificate of its balance.
 
 use crate::service::ErrorKind;
 use arbiter_proto::ids::{EditionId, MatchId};

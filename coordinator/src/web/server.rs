@@ -2,21 +2,21 @@
 //!
 //! # Theory of operation
 //!
-//! A connection costs a file descriptor and some memory. A client could hold them for ever by sending
-//! nothing, sending one byte at a time, or not reading the response. So there are timeouts:
+//! A connection costs a file descriptor and some memory. A client could hold them for ever by
+//! sending nothing, sending one byte at a time, or not reading the response. So there are timeouts:
 //!
 //! - The head of a request must arrive within [`HEADER_TIMEOUT`] after the connection was opened or
 //!   after the previous response.
 //! - A body may take [`BODY_GRACE`]; after that it must arrive at [`MIN_BODY_RATE`] or faster.
 //! - A response is aborted if the client reads nothing of it for a while.
 //!
-//! The number of connections is limited ([`crate::connection_limit`]). If the connection of a browser that
-//! watches a live page is closed to make room, the browser reconnects.
+//! The number of connections is limited ([`crate::connection_limit`]). If the connection of a
+//! browser that watches a live page is closed to make room, the browser reconnects.
 //!
 //! A client may close its sending side after its request, as `nc -N` and `socat` do, and still read
-//! the response. A client that is gone looks the same until a write to it fails. A response ends its
-//! connection at the latest then. A live stream writes a keep-alive every 15 s (`sse`), so it ends
-//! with the second one.
+//! the response. A client that is gone looks the same until a write to it fails. A response ends
+//! its connection at the latest then. A live stream writes a keep-alive every 15 s (`sse`), so it
+//! ends with the second one.
 //!
 //! The server supports HTTP/1.1 only. A proxy can add HTTP/2.
 

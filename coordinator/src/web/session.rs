@@ -1,8 +1,8 @@
 //! Sessions: the user's token, stored in a cookie.
 //!
 //! Scripts cannot read the cookie (`HttpOnly`), other sites cannot send it (`SameSite=Strict`), and
-//! its permissions are checked again for every page. Each form contains a hash of the token (the CSRF
-//! token), which other sites cannot know. Forms are accepted from pages of this server only.
+//! its permissions are checked again for every page. Each form contains a hash of the token (the
+//! CSRF token), which other sites cannot know. Forms are accepted from pages of this server only.
 
 use axum::Form;
 use axum::extract::{FromRef, FromRequestParts};

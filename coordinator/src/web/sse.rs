@@ -13,8 +13,8 @@ use crate::metrics::GaugeGuard;
 /// The interval of keep-alive comments. Proxies close silent streams.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
-/// Sends the markup that `fragment` renders for each item. The stream ends at the first error or when
-/// the items end; the browser then reconnects.
+/// Sends the markup that `fragment` renders for each item. The stream ends at the first error or
+/// when the items end; the browser then reconnects.
 pub fn stream<T, E>(
     items: impl Stream<Item = Result<T, E>> + Send + 'static,
     fragment: impl Fn(&T) -> Markup + Send + 'static,

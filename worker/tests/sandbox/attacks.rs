@@ -1,4 +1,5 @@
-//! Runs every program in `tests/attacks`: it is contained, affects no other bot, and leaves nothing.
+//! Runs every program in `tests/attacks`: it is contained, affects no other bot, and leaves
+//! nothing.
 //!
 //! The first line of a program says how it must end. It must never write a line that starts with
 //! `breach`, and the next match in its place must be played normally.
@@ -31,8 +32,8 @@ const NO_ATTACKS: [&str; 3] = ["attack.py", "honest.py", "rival.py"];
 /// The exit code of a program whose allocation failed.
 const REFUSED: i32 = 9;
 
-/// Programs that Landlock cannot contain: they fill the disk, or use the machine's own directories and
-/// processes by name.
+/// Programs that Landlock cannot contain: they fill the disk, or use the machine's own directories
+/// and processes by name.
 const NEED_NAMESPACES: [&str; 16] = [
     "access_times.py",
     "again_text_busy.py",
@@ -68,9 +69,9 @@ const LAUNDERED: Micros = Micros::from_millis(180);
 /// Attacks with much output and many errors, processes and refused calls.
 const LOUD: [&str; 4] = ["stdout_flood.py", "stderr_flood.py", "zombies.py", "again_text_busy.py"];
 
-/// Growth that is not significant, in bytes: floods of output are stored in chunks of 64 KiB, between
-/// which the allocator leaves gaps. A process with a single slot has little more than a megabyte, so a
-/// tenth of it is two such chunks.
+/// Growth that is not significant, in bytes: floods of output are stored in chunks of 64 KiB,
+/// between which the allocator leaves gaps. A process with a single slot has little more than a
+/// megabyte, so a tenth of it is two such chunks.
 const GRAIN: u64 = 256 << 10;
 
 /// The number of executions of a program that leaves something behind.

@@ -39,8 +39,8 @@ fn idle_file() -> String {
     if path.starts_with("/usr") { path } else { "/usr/bin/python3".to_owned() }
 }
 
-/// Lets one bot send `bits` each turn to another, which shares its processor and is stopped meanwhile,
-/// and prints how many arrive.
+/// Lets one bot send `bits` each turn to another, which shares its processor and is stopped
+/// meanwhile, and prints how many arrive.
 fn measure(lab: &Lab, way: &str, bits: usize) {
     if !cfg!(target_arch = "x86_64") {
         println!("  skipped: it is written for another architecture");

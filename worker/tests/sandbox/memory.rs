@@ -18,8 +18,8 @@ const TIMEOUT: Micros = Micros::from_millis(30_000);
 /// The evidence of a bot that was killed.
 const EVIDENCE: &str = "killed for using more than its 64 MB of memory (peak ";
 
-/// Allocates shared memory, which per-process limits do not count: itself, or in a child that it waits
-/// for.
+/// Allocates shared memory, which per-process limits do not count: itself, or in a child that it
+/// waits for.
 const GLUTTON: &str = "
 import mmap, os, sys
 def eat():
@@ -103,8 +103,8 @@ fn stdio(lab: &Lab) {
         with_glutton(lab, seat, |seat| {
             assert_eq!(seat.ask("well", TIMEOUT).unwrap().reply.unwrap(), b"ok");
             let detail = evidence(seat.ask(word, TIMEOUT).unwrap());
-            // If only a child was killed, the evidence says so. On a busy machine the bot's own end is
-            // seen late, and the evidence names a process of it as well.
+            // If only a child was killed, the evidence says so. On a busy machine the bot's own end
+            // is seen late, and the evidence names a process of it as well.
             let is_named = detail.starts_with(EVIDENCE) || detail.contains("a process of it was ");
             assert!(is_named, "{detail}");
             let after = seat.ask("well", TIMEOUT).unwrap().reply.unwrap_err();

@@ -1,5 +1,5 @@
-//! The test bench: a host with jails, targets that bots must not reach, and counts of everything that a
-//! jail could leave.
+//! The test bench: a host with jails, targets that bots must not reach, and counts of everything
+//! that a jail could leave.
 
 #![allow(dead_code, reason = "each test program uses its own part of this module")]
 

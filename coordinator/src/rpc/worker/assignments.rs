@@ -196,8 +196,8 @@ impl Session {
         sent
     }
 
-    /// Returns a lease whose data cannot be read now, and requests work again after a delay. This is
-    /// not a fault.
+    /// Returns a lease whose data cannot be read now, and requests work again after a delay. This
+    /// is not a fault.
     fn postpone(&self, lease: Lease, error: &sqlx::Error, tasks: &mut Tasks) {
         tracing::warn!(%lease, %error, "cannot assign work; lease returned");
         self.begin_update(LeaseUpdate::Return(vec![lease]), tasks);

@@ -1,5 +1,5 @@
-//! Resources for organisers and operators: the server, its queue, workers, matches set aside, the audit
-//! log, tokens, and the records of tricks over HTTP.
+//! Resources for organisers and operators: the server, its queue, workers, matches set aside, the
+//! audit log, tokens, and the records of tricks over HTTP.
 
 #![expect(clippy::struct_field_names, reason = "JSON field names")]
 

@@ -25,8 +25,8 @@ resource! {
         owned_by_caller: bool;
         /// Whether it was withdrawn.
         withdrawn: bool;
-        /// Whether it is suspended because it forfeited too often or caused faults. Submit a new version
-        /// to enter again.
+        /// Whether it is suspended because it forfeited too often or caused faults. Submit a new
+        /// version to enter again.
         suspended: bool = message.suspended;
         /// Why it is suspended. Only for its owner and organisers.
         reason: Option<String> = non_empty(message.suspended_reason);
@@ -47,8 +47,8 @@ resource! {
         /// When it was submitted.
         #[schemars(extend("format" = "date-time"))]
         submitted_at: Option<String> = rfc3339_from_micros(message.submitted_at_us);
-        /// `waiting` (for its trial), `trying` (trial running), `entered`, `failed`, or `aside` (the
-        /// trial had too many infrastructure faults).
+        /// `waiting` (for its trial), `trying` (trial running), `entered`, `failed`, or `aside`
+        /// (the trial had too many infrastructure faults).
         state: String;
         /// Why the trial failed or was set aside. Only for its owner and organisers.
         reason: Option<String> = non_empty(message.reason);
@@ -82,8 +82,8 @@ resource! {
     Trial(message: v1::TrialStatus) {
         /// The version.
         version: Option<Version> = message.version.map(Version::from);
-        /// Whether the version has a trial. Versions of house bots, and versions in tournaments without
-        /// trials, enter at once.
+        /// Whether the version has a trial. Versions of house bots, and versions in tournaments
+        /// without trials, enter at once.
         tried: bool;
         /// The number of trials before this one in the queue.
         ahead: i64;

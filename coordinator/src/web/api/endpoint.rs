@@ -1,8 +1,8 @@
 //! Endpoints: how requests are parsed, authorised and answered.
 //!
-//! Responses have an `ETag`. If a client sends it back in `If-None-Match` and nothing has changed, it
-//! gets status 304. Data of a complete edition never changes, so its tag is known before the response
-//! is computed. Otherwise the tag is the hash of the response.
+//! Responses have an `ETag`. If a client sends it back in `If-None-Match` and nothing has changed,
+//! it gets status 304. Data of a complete edition never changes, so its tag is known before the
+//! response is computed. Otherwise the tag is the hash of the response.
 
 use std::fmt::Write as _;
 
@@ -29,8 +29,8 @@ const PUBLIC: HeaderValue = HeaderValue::from_static("public, no-cache");
 const PRIVATE: HeaderValue = HeaderValue::from_static("private, no-cache");
 /// The request headers that a response depends on.
 const VARY: HeaderValue = HeaderValue::from_static("authorization, cookie, accept-encoding");
-/// The key derivation context of `ETag`s. It contains the version because another version may respond
-/// differently.
+/// The key derivation context of `ETag`s. It contains the version because another version may
+/// respond differently.
 const ETAG_CONTEXT: &str = concat!("arbiter ", env!("CARGO_PKG_VERSION"), " answers");
 /// The length of an `ETag`, in hexadecimal digits.
 const ETAG_DIGITS: usize = 32;

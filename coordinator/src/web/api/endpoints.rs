@@ -187,7 +187,8 @@ endpoints! {
         version: i32;
     }
 
-    /// The matches of a bot and what went wrong in them, newest first. For its owner and organisers.
+    /// The matches of a bot and what went wrong in them, newest first. For its owner and
+    /// organisers.
     GetLog -> BotLog, tag "bots" at "tournaments/{tournament}/bots/{bot}/log" for Player {
         tournament; bot;
         /// Only matches that the bot forfeited.
@@ -259,8 +260,8 @@ endpoints! {
     /// Recomputes the standings of an edition from its reports, and compares them.
     GetCheck -> EditionCheck, tag "leaderboards" at "tournaments/{tournament}/check" {
         tournament;
-        /// The edition's number. Default: the newest edition of an open tournament, the official one of
-        /// a tournament that is over.
+        /// The edition's number. Default: the newest edition of an open tournament, the official
+        /// one of a tournament that is over.
         edition?: Option<i32>;
     }
 

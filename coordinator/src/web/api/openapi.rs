@@ -141,7 +141,8 @@ impl OpenApiDocument {
     }
 }
 
-/// The security requirement. Public endpoints also accept a token, which can give access to more data.
+/// The security requirement. Public endpoints also accept a token, which can give access to more
+/// data.
 fn security(role: Option<Role>) -> Value {
     match role {
         Some(_) => json!([{"token": []}, {"cookie": []}]),

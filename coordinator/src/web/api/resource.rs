@@ -1,7 +1,7 @@
 //! Macros that declare resources and forward endpoints to use cases.
 
-/// Declares a JSON resource and its conversion from a message of the service. A field without a value
-/// is copied from the field of the same name.
+/// Declares a JSON resource and its conversion from a message of the service. A field without a
+/// value is copied from the field of the same name.
 macro_rules! resource {
     (
         $(#[$meta:meta])*
