@@ -128,7 +128,7 @@ fn a_beacon_from_the_file_to_the_export() {
     let unseen = "tournament beacon cup 1a\u{200b}17d";
     refused(&site.run(unseen), 2, "character 3 is not an ASCII letter or digit (U+200B)");
     let stdout = site.succeed(&give);
-    assert!(stdout.contains(&format!("its value {VALUE}, set ")), "{stdout}");
+    assert!(stdout.contains(&format!("value: {VALUE}, set ")), "{stdout}");
     assert!(stdout.contains("decides editions from 3 on"), "{stdout}");
     refused(&site.run("tournament beacon cup 1a17e"), 1, "never changes");
     site.succeed("tournament watch cup --edition 3");
