@@ -2,7 +2,7 @@
 
 /// Passes the calls of a service to the macro `$implement`, and then the other tokens.
 ///
-/// The coordinator implements the calls, the command line sends them; both do it with this list.
+/// The coordinator implements the calls of this list, and the command line sends them.
 ///
 /// ```text
 /// client_calls! { serve TokenService; streams {} }

@@ -10,7 +10,7 @@ use arbiter_games::{
 };
 use arbiter_worker::referee::Referee;
 use arbiter_worker::seat::SeatDriver;
-use memory_seat::{Forfeits, MemorySeat};
+use memory_seat::{Forfeits, MemorySeat, gomoku_reply};
 
 /// Plays a match between bots. `answer(seat, words)` gives each reply and its time.
 fn play(
@@ -32,18 +32,6 @@ fn play(
     (standings, forfeits.0)
 }
 
-/// Opens at gomoku, takes black, and then places stones that never form a row.
-fn gomoku(_seat: u8, words: &str) -> String {
-    match words.as_bytes()[0] {
-        b'A' => "(7,7)(7,8)(8,8)".to_owned(),
-        b'B' => "B".to_owned(),
-        _ => {
-            let ply: u32 = words.split(' ').next().unwrap().parse().unwrap();
-            format!("({},{})", ply / 7 * 2, ply % 7 * 2)
-        }
-    }
-}
-
 #[test]
 fn a_reply_within_the_margin_counts_and_a_later_one_does_not() {
     let params = Params::official(&gomoku::game());
@@ -52,7 +40,7 @@ fn a_reply_within_the_margin_counts_and_a_later_one_does_not() {
         play(&params, clock, move |seat, words| {
             let slow = seat == 2 && words.starts_with("4 ");
             let time = if slow { Micros::from_millis(millis) } else { Micros::ZERO };
-            (gomoku(seat, words), time)
+            (gomoku_reply(words), time)
         })
     };
     // Seat 2 plays black: its third stone is prompt number 4.
@@ -86,7 +74,8 @@ fn a_processor_clock_forgives_waiting_up_to_ten_times() {
     let params = Params::official(&gomoku::game());
     let clock = ClockRules { kind: ClockKind::Cpu, ..ClockRules::OFFICIAL };
     let at = |millis: i64| {
-        let reply = move |seat, words: &str| (gomoku(seat, words), Micros::from_millis(millis));
+        let reply =
+            move |_seat: u8, words: &str| (gomoku_reply(words), Micros::from_millis(millis));
         play(&params, clock, reply).1
     };
     assert!(!at(5_200).iter().any(|(_, kind, _)| *kind == Forfeit::Clock));
@@ -98,9 +87,9 @@ fn a_processor_clock_forgives_waiting_up_to_ten_times() {
 #[test]
 fn an_illegal_reply_is_reported_with_the_reason() {
     let params = Params::official(&gomoku::game());
-    let (standings, forfeits) = play(&params, ClockRules::OFFICIAL, |seat, words| {
+    let (standings, forfeits) = play(&params, ClockRules::OFFICIAL, |_seat, words| {
         let words =
-            if words.starts_with("B ") { "(7,7)(1,1)".to_owned() } else { gomoku(seat, words) };
+            if words.starts_with("B ") { "(7,7)(1,1)".to_owned() } else { gomoku_reply(words) };
         (words, Micros::ZERO)
     });
     assert_eq!(forfeits, [(2, Forfeit::Illegal, "(7,7) is occupied".to_owned())]);

@@ -28,7 +28,7 @@ use arbiter_worker::seat::{Framing, SeatDriver, StdioSeat, StopSignal};
 
 use jail_tests::Test;
 use lab::{Lab, TIMEOUT, command, descendants, parents, source, start, stop};
-use memory_seat::{Forfeits, MemorySeat};
+use memory_seat::{Forfeits, MemorySeat, gomoku_reply};
 
 /// The mount point of the v1 freezer.
 const FREEZER: &str = "/sys/fs/cgroup/freezer";
@@ -222,25 +222,13 @@ fn will_not_stop(lab: &Lab) {
     }
 }
 
-/// The replies of a bot that plays like [`PLAY`].
-fn gomoku(words: &str) -> String {
-    match words.as_bytes()[0] {
-        b'A' => "(7,7)(7,8)(8,8)".to_owned(),
-        b'B' => "B".to_owned(),
-        _ => {
-            let ply: u32 = words.split(' ').next().unwrap().parse().unwrap();
-            format!("({},{})", ply / 7 * 2, ply % 7 * 2)
-        }
-    }
-}
-
 /// Plays gomoku between a bot in a jail, which begins, and one that calls `look` for each reply.
 fn play(seat: Box<dyn SeatDriver>, look: impl Fn() + 'static) -> (Vec<SeatResult>, Forfeits) {
     let names: [BotName; 2] = ["one", "two"].map(|name| name.parse().unwrap());
     let mut game = Params::official(&gomoku::game()).start(&names, Seed([5; 32])).unwrap();
     let rival = MemorySeat::new(move |words: &str| {
         look();
-        (Ok(gomoku(words)), Micros::ZERO)
+        (Ok(gomoku_reply(words)), Micros::ZERO)
     });
     let mut seats: Vec<Box<dyn SeatDriver>> = vec![seat, Box::new(rival)];
     let mut forfeits = Forfeits::default();

@@ -1,6 +1,7 @@
-//! Seats with functions instead of processes, and a log of forfeits, for tests of the referee.
+//! Seats with functions instead of processes, replies and a log of forfeits, for tests of the
+//! referee.
 
-#![allow(dead_code, reason = "the benchmark of the referee collects no forfeits")]
+#![allow(dead_code, reason = "the benchmark of the referee uses seats alone")]
 
 use std::fmt;
 
@@ -62,5 +63,18 @@ impl EventSink for Forfeits {
             self.0.push((seat.number(), forfeit, detail.to_owned()));
         }
         Ok(())
+    }
+}
+
+/// A bot's replies at gomoku: it opens, takes black, and then places stones that never form a row.
+pub(crate) fn gomoku_reply(request: &str) -> String {
+    match request.as_bytes()[0] {
+        b'A' => "(7,7)(7,8)(8,8)".to_owned(),
+        b'B' => "B".to_owned(),
+        _ => {
+            let ply: Option<u32> = request.split(' ').next().and_then(|ply| ply.parse().ok());
+            let ply = ply.expect("a request for a move begins with the number of its ply");
+            format!("({},{})", ply / 7 * 2, ply % 7 * 2)
+        }
     }
 }
