@@ -27,6 +27,8 @@ const PROGRAMS: [&[&str]; 2] =
     [&["chromium", "chromium-browser", "google-chrome"], &["chromedriver"]];
 /// If set, a missing browser is an error.
 const REQUIRED: &str = "ARBITER_BROWSER";
+/// How often the driver is started until it finds a free port.
+const STARTS: usize = 10;
 /// The key of an element reference in a response.
 const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
 /// Chromium's options: headless, without its sandbox (not every machine supports it, and the pages
@@ -90,6 +92,40 @@ fn programs() -> Option<[PathBuf; 2]> {
     None
 }
 
+/// Starts the driver on a free port. It takes a free port on IPv4 and then the same port on IPv6,
+/// and exits if another program has taken that one in between: then it is started again.
+fn start_driver(program: &Path, home: &Path) -> (Child, SocketAddr) {
+    let mut output = String::new();
+    for _ in 0..STARTS {
+        #[expect(clippy::disallowed_methods, reason = "the test needs a browser")]
+        let mut driver = Command::new(program)
+            .args(["--port=0", "--log-level=SEVERE"])
+            .env("HOME", home)
+            .env("TMPDIR", home)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::inherit())
+            .process_group(0)
+            .spawn()
+            .unwrap();
+        let lines = BufReader::new(driver.stdout.take().unwrap()).lines().map_while(Result::ok);
+        for line in lines {
+            if let Some(port) = port_of(&line) {
+                return (driver, SocketAddr::from(([127, 0, 0, 1], port)));
+            }
+            output.push_str(&line);
+            output.push('\n');
+        }
+        driver.wait().unwrap();
+    }
+    panic!("chromedriver exited {STARTS} times without a port:\n{output}");
+}
+
+/// The port in the driver's line `ChromeDriver was started successfully on port 40001.`
+fn port_of(line: &str) -> Option<u16> {
+    line.strip_suffix('.')?.rsplit_once("successfully on port ")?.1.parse().ok()
+}
+
 /// A browser with one tab. Dropping it ends all its processes.
 #[derive(Debug)]
 pub(crate) struct Chrome {
@@ -104,23 +140,7 @@ impl Chrome {
     pub(crate) fn start() -> Option<Self> {
         let [browser, driver] = programs()?;
         let profile = tempfile::tempdir().unwrap();
-        #[expect(clippy::disallowed_methods, reason = "the test needs a browser")]
-        let mut driver = Command::new(driver)
-            .args(["--port=0", "--log-level=SEVERE"])
-            .env("HOME", profile.path())
-            .env("TMPDIR", profile.path())
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .process_group(0)
-            .spawn()
-            .unwrap();
-        let mut lines = BufReader::new(driver.stdout.take().unwrap()).lines().map_while(Result::ok);
-        let port = lines.find_map(|line| {
-            line.strip_suffix('.')?.rsplit_once("successfully on port ")?.1.parse::<u16>().ok()
-        });
-        let address =
-            SocketAddr::from(([127, 0, 0, 1], port.expect("chromedriver prints its port")));
+        let (driver, address) = start_driver(&driver, profile.path());
         let mut chrome = Self { driver, address, session: String::new(), profile };
         let data = format!("--user-data-dir={}", chrome.profile.path().join("profile").display());
         let arguments = [&ARGUMENTS[..], &[&data]].concat();
